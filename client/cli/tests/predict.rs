@@ -123,10 +123,14 @@ fn trouble_is_told_in_words_and_codes() {
     let train =
         |data: &'static str, model: &'static str| ["train", "--out", "m", "--data", data, "--model", model];
     for (arguments, code, words) in [
-        (&train("bad.csv", "additive")[..], 65, "bad.csv: line 2, column 'solo_rate': 'ten' is no number"),
-        (&train("alone.csv", "additive"), 65, "there is nothing to learn from"),
+        (
+            &train("bad.csv", "additive")[..],
+            65,
+            "bad.csv: line 2, column 'solo_rate': 'ten': expected a number",
+        ),
+        (&train("alone.csv", "additive"), 65, "nothing to learn from"),
         (&train("nowhere.csv", "additive"), 66, "cannot open nowhere.csv"),
-        (&train("bad.csv", "magic"), 2, "there is no model 'magic': there are additive, low-rank"),
+        (&train("bad.csv", "magic"), 2, "unknown kind of model 'magic': the kinds are additive, low-rank"),
         (&["show", "nowhere"], 66, "cannot read nowhere/card.json"),
     ] {
         let output = predict(folder.path(), arguments);

@@ -115,7 +115,7 @@ fn trouble_is_told_in_words_and_codes() {
     for (arguments, code, words) in [
         (&["--strict"][..], 65, "jobs.csv: line 4: duration_s is 'x'"),
         (&["--skip", "9"], 65, "no job is left"),
-        (&["--format", "philly"], 65, "lacks the columns timestamp"),
+        (&["--format", "philly"], 65, "missing columns timestamp"),
         (&["--throughputs", "nowhere.csv"], 66, "cannot open nowhere.csv"),
         (&["--policy", "fifo", "--report", "no/such/folder.html"], 74, "cannot write the report"),
         (&["--predictor", "model:nowhere"], 66, "cannot read nowhere/card.json"),

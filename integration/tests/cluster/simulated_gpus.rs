@@ -30,7 +30,11 @@ fn the_operator_says_how_many_share_a_gpu() {
     let running: Vec<String> = (0..2).map(|_| submit(&cluster, "0.1", &["--gpu-mem", "1G"])).collect();
     running.iter().for_each(|job| cluster.until_state(job, "RUNNING"));
     let third = submit(&cluster, "0.1", &["--gpu-mem", "1G"]);
-    let waiting = until_it_waits(&cluster, &third, "needs a GPU with room for one more rank; each already runs 2, the limit");
+    let waiting = until_it_waits(
+        &cluster,
+        &third,
+        "needs a GPU with room for one more rank; each already runs 2, the limit",
+    );
     assert_eq!(waiting["reason_code"], "waiting_for_devices");
     cluster.ok(&["cancel", &running[0]]);
     cluster.until_state(&third, "RUNNING");
@@ -42,8 +46,7 @@ fn the_operator_says_how_much_memory_sharers_leave_free() {
     let first = submit(&cluster, "0.5", &["--gpu-mem", "60G"]);
     cluster.until_state(&first, "RUNNING");
     let second = submit(&cluster, "0.5", &["--gpu-mem", "41G"]);
-    let waiting =
-        until_it_waits(&cluster, &second, "needs 41 GiB of GPU memory plus a reserve of 41 GiB");
+    let waiting = until_it_waits(&cluster, &second, "needs 41 GiB of GPU memory plus a reserve of 41 GiB");
     assert_eq!(waiting["reason_code"], "waiting_for_memory");
     let third = submit(&cluster, "0.5", &["--gpu-mem", "40G", "--priority", "1"]);
     cluster.until_state(&third, "RUNNING");

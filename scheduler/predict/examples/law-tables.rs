@@ -1,11 +1,11 @@
-//! Prints how good every kind of model is on sets of two to four jobs that follow the law of shared GPUs.
+//! Prints the accuracy of every kind of model on sets of two to four jobs that follow the law of slowdown.
 //!
 //!     cargo run --release -p cohabit-predict --example law-tables -- [KIND]...
 //!
 //! There are 60 configurations, and 3,000 pairs, 1,500 triples and 500 quadruples of them, with noise that is
-//! a property of the set; one tenth of the sets is held out. Errors are told beside what was measured, noise
-//! and all, and beside the law itself: nobody can foretell noise.
-#![expect(clippy::print_stdout, reason = "it is what this program is for")]
+//! a property of the set; one tenth of the sets is held out. Errors are relative to the noisy measurements
+//! and to the law itself, because noise cannot be predicted.
+#![expect(clippy::print_stdout, reason = "printing is the purpose of this program")]
 
 use std::error::Error;
 
@@ -20,7 +20,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 const CONFIGURATIONS: u64 = 60;
-/// Sets of so many members.
+/// The number of members of a set, and how many such sets.
 const SIZES: [(usize, usize); 3] = [(2, 3_000), (3, 1_500), (4, 500)];
 /// Standard deviation of the logarithm of a slowdown.
 const NOISE: f64 = 0.03;
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A row for each size of sets.
+/// Prints a row for each size of sets.
 fn rows(name: &str, model: &dyn Interference, test: &[MeasuredSet]) {
     let cell = |part: Option<f64>| part.map_or("-".to_owned(), |part| format!("{:.1}%", 100.0 * part));
     for (members, _) in SIZES {
@@ -73,7 +73,7 @@ fn corpus() -> Vec<MeasuredSet> {
     sets
 }
 
-/// The same for the same members whenever they are measured.
+/// The noise of a set, the same in every measurement of its members.
 fn noise(numbers: &[u64]) -> f64 {
     let seed = numbers.iter().fold(SEED, |seed, number| seed * (CONFIGURATIONS + 1) + number + 1);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -92,11 +92,12 @@ fn member(number: u64) -> SetMember {
     }
 }
 
-/// What the law makes of a set, times a factor.
+/// The set with the slowdowns of the law times a factor.
 fn measured(set: ColocationSet, factor: f64) -> MeasuredSet {
-    let said = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
-    let observed = said.iter().map(|said| MeasuredMember {
-        slowdown: (said.slowdown * factor).max(1.0),
+    let predicted =
+        AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
+    let observed = predicted.iter().map(|predicted| MeasuredMember {
+        slowdown: (predicted.slowdown * factor).max(1.0),
         ..MeasuredMember::default()
     });
     MeasuredSet { outcome: SetOutcome::Ran(observed.collect()), set }

@@ -1,10 +1,10 @@
-//! Prints how good every kind of model is on measured pairs that it never saw, as tables of Markdown.
+//! Prints the accuracy of every kind of model on held-out measured pairs, as Markdown tables.
 //!
 //!     cargo run --release -p cohabit-predict --example prediction-tables -- pairs_flat.csv [KIND]...
 //!
-//! The file is Gavel's measured pairs, flattened. Sets are held out with the seeds 1 to 5, configurations,
+//! The file has Gavel's measured pairs, flattened. Sets are held out with the seeds 1 to 5, configurations,
 //! models and GPUs with seed 1.
-#![expect(clippy::print_stdout, reason = "it is what this program is for")]
+#![expect(clippy::print_stdout, reason = "printing is the purpose of this program")]
 
 use std::error::Error;
 use std::fs::File;
@@ -14,8 +14,8 @@ use cohabit_predict::interference::{
     PredictionMetrics, kind_by_name, kind_names, read,
 };
 
-/// What is held out, after how many observed sets with each newcomer, and the seeds.
-const DIVISIONS: [(HoldOut, usize, &[u64]); 8] = [
+/// What is held out, the number of observed sets with each newcomer, and the seeds.
+const SPLITS: [(HoldOut, usize, &[u64]); 8] = [
     (HoldOut::Sets, 0, &[1, 2, 3, 4, 5]),
     (HoldOut::Configurations, 0, &[1]),
     (HoldOut::Configurations, 3, &[1]),
@@ -28,7 +28,7 @@ const DIVISIONS: [(HoldOut, usize, &[u64]); 8] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let file = arguments.next().ok_or("name the file of measured pairs")?;
+    let file = arguments.next().ok_or("usage: prediction-tables FILE [KIND]...")?;
     let measured = read(File::open(file)?, MeasurementFormat::GavelPairs)?;
     let named: Vec<String> = arguments.collect();
     let kinds = if named.is_empty() { kind_names() } else { named.iter().map(String::as_str).collect() };
@@ -36,27 +36,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("| model | held out | observed | GPU | {figures} |");
     println!("|---|---|---|---|---|---|---|---|---|---|");
     for kind in kinds {
-        for division in DIVISIONS {
-            rows(kind_by_name(kind)?, division, &measured)?;
+        for split in SPLITS {
+            rows(kind_by_name(kind)?, split, &measured)?;
         }
     }
     Ok(())
 }
 
-/// The rows of a kind and a division: one for all GPUs, one for each.
+/// Prints the rows of a kind of model and a split: one for all GPUs and one for each.
 fn rows(
     kind: &'static dyn ModelKind,
     (hold_out, observed, seeds): (HoldOut, usize, &[u64]),
     measured: &[MeasuredSet],
 ) -> Result<(), Box<dyn Error>> {
-    let mut tally = EvaluationAccumulator::default();
+    let mut accumulator = EvaluationAccumulator::default();
     for seed in seeds {
         let training = ModelTrainer { kind, seed: *seed, epochs: None };
-        training.cross_validate(measured, hold_out, observed, &mut tally, &mut |_, _| {})?;
+        training.cross_validate(measured, hold_out, observed, &mut accumulator, &mut |_, _| {})?;
     }
     let begin = format!("| {} | {hold_out} | {observed} |", kind.name());
-    println!("{begin} all | {} |", cells(&tally.figures()));
-    for (gpu, figures) in tally.by_gpu() {
+    println!("{begin} all | {} |", cells(&accumulator.figures()));
+    for (gpu, figures) in accumulator.by_gpu() {
         println!("{begin} {} | {} |", gpu.name(), cells(&figures));
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! How far estimates are from what happened, apart for recurring and for new groups of jobs.
+//! The accuracy of estimates, separately for recurring and for new groups of jobs.
 //!
-//! The measures are those that section 4 of the project's A-SRPT notes asks for. Nothing is estimated here.
+//! The measures are those of section 4 of the project's A-SRPT notes. Nothing is estimated here.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,57 +9,57 @@ use serde::{Deserialize, Serialize};
 pub enum Recurrence {
     /// A job of the same user and group had ended before.
     Recurring,
-    /// None had.
+    /// No such job had ended.
     FirstSeen,
 }
 
-/// Estimates compared with what happened.
+/// Estimates compared with the true values.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Accuracy {
-    /// Of all jobs.
+    /// All jobs.
     pub all: AccuracyStats,
-    /// Of those whose group had been seen.
+    /// Jobs whose group had been seen.
     pub recurring: AccuracyStats,
-    /// Of those whose group had not.
+    /// Jobs whose group had not been seen.
     pub first_seen: AccuracyStats,
 }
 
-/// Estimates of one set of jobs compared with what happened.
+/// Estimates of one set of jobs compared with the true values.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AccuracyStats {
-    /// How many jobs there were.
+    /// Number of jobs.
     pub jobs: u64,
-    /// For how many of them something was expected.
+    /// Number of jobs with an estimate.
     pub estimated: u64,
-    /// How far off those were; none if there were none.
+    /// The errors of these estimates; `None` without estimates.
     pub errors: Option<EstimateErrors>,
 }
 
-/// How far estimates were from what happened.
+/// Errors of estimates.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct EstimateErrors {
-    /// Mean of |estimate - truth| / truth.
+    /// Mean absolute percentage error as a fraction: the mean of |estimate - truth| / truth.
     pub mape: f64,
-    /// Median of the same.
+    /// Median of |estimate - truth| / truth.
     pub median_relative_error: f64,
-    /// Share of estimates between half and twice the truth, 0 to 1.
+    /// Fraction of estimates between half and twice the true value, 0 to 1.
     pub within_factor_2: f64,
-    /// The natural logarithm of estimate / truth: below 0 is too low.
+    /// ln(estimate / truth): below 0, the estimate is too low.
     pub log_ratio: Percentiles,
 }
 
-/// Three of a hundred.
+/// Three percentiles.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
-    /// One in twenty is lower.
+    /// 5th percentile.
     pub p5: f64,
-    /// Half are lower.
+    /// Median.
     pub p50: f64,
-    /// One in twenty is higher.
+    /// 95th percentile.
     pub p95: f64,
 }
 
-/// Collects estimates and what happened.
+/// Collects estimates and true values.
 #[derive(Debug, Default, Clone)]
 pub struct AccuracyAccumulator {
     recurring: EstimatePairs,
@@ -69,12 +69,12 @@ pub struct AccuracyAccumulator {
 #[derive(Debug, Default, Clone)]
 struct EstimatePairs {
     jobs: u64,
-    /// Estimate, truth.
+    /// Estimate and true value.
     pairs: Vec<(f64, f64)>,
 }
 
 impl AccuracyAccumulator {
-    /// Takes note of a job that took `truth`. Both are counted as at least one: a second, an iteration.
+    /// Adds a job whose true value is `truth`, in seconds or iterations. Both values count as at least 1.
     pub fn note(&mut self, recurrence: Recurrence, estimated: Option<f64>, truth: f64) {
         let pairs = match recurrence {
             Recurrence::Recurring => &mut self.recurring,
@@ -84,7 +84,7 @@ impl AccuracyAccumulator {
         pairs.pairs.extend(estimated.map(|estimated| (estimated.max(1.0), truth.max(1.0))));
     }
 
-    /// What the notes say.
+    /// The accuracy of everything that was added.
     #[must_use]
     pub fn accuracy(&self) -> Accuracy {
         let all = EstimatePairs {
@@ -107,8 +107,8 @@ impl EstimatePairs {
 
     fn errors(&self) -> EstimateErrors {
         let count = self.pairs.len() as f64;
-        let relative = sorted(self.pairs.iter().map(|(said, truth)| (said - truth).abs() / truth));
-        let ratios = sorted(self.pairs.iter().map(|(said, truth)| (said / truth).ln()));
+        let relative = sorted(self.pairs.iter().map(|(predicted, truth)| (predicted - truth).abs() / truth));
+        let ratios = sorted(self.pairs.iter().map(|(predicted, truth)| (predicted / truth).ln()));
         let close = ratios.iter().filter(|ratio| ratio.abs() <= std::f64::consts::LN_2 + 1e-12).count();
         EstimateErrors {
             mape: relative.iter().sum::<f64>() / count,
@@ -129,7 +129,7 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// The value with this part of the others below it.
+/// The value below which this fraction of the others lies.
 fn quantile(sorted: &[f64], part: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * part).round() as usize]
 }
@@ -139,12 +139,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_relative_to_what_happened() {
-        let mut tally = AccuracyAccumulator::default();
+    fn errors_are_relative_to_the_true_value() {
+        let mut accumulator = AccuracyAccumulator::default();
         for estimated in [50.0, 100.0, 201.0] {
-            tally.note(Recurrence::Recurring, Some(estimated), 100.0);
+            accumulator.note(Recurrence::Recurring, Some(estimated), 100.0);
         }
-        let AccuracyStats { jobs, estimated, errors: Some(errors) } = tally.accuracy().recurring else {
+        let AccuracyStats { jobs, estimated, errors: Some(errors) } = accumulator.accuracy().recurring else {
             panic!("three estimates were noted")
         };
         assert_eq!((jobs, estimated), (3, 3));
@@ -156,11 +156,11 @@ mod tests {
     }
 
     #[test]
-    fn a_job_of_which_nothing_was_expected_counts_as_a_job_only() {
-        let mut tally = AccuracyAccumulator::default();
-        tally.note(Recurrence::FirstSeen, None, 10.0);
-        tally.note(Recurrence::Recurring, Some(10.0), 10.0);
-        let accuracy = tally.accuracy();
+    fn a_job_without_an_estimate_counts_as_a_job_only() {
+        let mut accumulator = AccuracyAccumulator::default();
+        accumulator.note(Recurrence::FirstSeen, None, 10.0);
+        accumulator.note(Recurrence::Recurring, Some(10.0), 10.0);
+        let accuracy = accumulator.accuracy();
         assert_eq!(accuracy.first_seen, AccuracyStats { jobs: 1, estimated: 0, errors: None });
         assert_eq!((accuracy.all.jobs, accuracy.all.estimated), (2, 1));
     }

@@ -1,7 +1,6 @@
-//! How good an estimator would have been: jobs of the past are submitted and end again, in the order in
-//! which they did.
+//! Backtests an estimator: past jobs are submitted and end again in their original order.
 //!
-//! Each job is estimated with what had ended when it was submitted, and never learned from before it ends.
+//! Each job is estimated from what had ended when it was submitted, and never learned from before it ends.
 
 use std::collections::BTreeSet;
 use std::iter::Peekable;
@@ -12,16 +11,16 @@ use cohabit_types::Time;
 use crate::accuracy::{Accuracy, AccuracyAccumulator, Recurrence};
 use crate::quantity::Quantity;
 
-/// Replays jobs through an estimator and compares this quantity with what it said at their submission.
+/// Replays jobs through an estimator and compares its estimates at submission with this quantity.
 ///
-/// A job that ended at the moment of a submission had ended before it. Jobs that do not tell the quantity are
-/// learned from, but not counted.
+/// A job that ended at the time of a submission had ended before it. Jobs that do not state the quantity are
+/// learned from but not counted.
 pub fn backtest(estimator: &mut dyn Estimator, jobs: &[CompletedRun], quantity: Quantity) -> Accuracy {
     let mut submissions: Vec<&CompletedRun> = jobs.iter().collect();
     submissions.sort_by_key(|job| job.features.submitted_at);
     let mut ends: Vec<&CompletedRun> = jobs.iter().collect();
     ends.sort_by_key(|job| job.ended_at);
-    let (mut ends, mut groups, mut tally) =
+    let (mut ends, mut groups, mut accumulator) =
         (ends.into_iter().peekable(), Groups::default(), AccuracyAccumulator::default());
     for job in submissions {
         let ended = ended_by(&mut ends, job.features.submitted_at);
@@ -30,10 +29,10 @@ pub fn backtest(estimator: &mut dyn Estimator, jobs: &[CompletedRun], quantity: 
         if let Some(truth) = quantity.observed_value(job) {
             let estimate = estimator.estimate(&without_answer(&job.features, quantity));
             let estimated = estimate.and_then(|it| quantity.estimated_value(&it));
-            tally.note(groups.recurrence(&job.features), estimated, truth);
+            accumulator.note(groups.recurrence(&job.features), estimated, truth);
         }
     }
-    tally.accuracy()
+    accumulator.accuracy()
 }
 
 fn ended_by<'a>(
@@ -43,7 +42,7 @@ fn ended_by<'a>(
     std::iter::from_fn(|| ends.next_if(|end| end.ended_at <= moment).cloned()).collect()
 }
 
-/// Without the answer: what a user tells is no achievement of the estimator.
+/// The features without the answer: what a user states is no achievement of the estimator.
 fn without_answer(job: &JobFeatures, quantity: Quantity) -> JobFeatures {
     let iterations = match quantity {
         Quantity::Runtime => job.iterations,
@@ -75,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes down what it hears, and expects the runtime of the last job that it learned from.
+    /// Records what it learns from, and estimates the run time of the last job that it learned from.
     #[derive(Default)]
     struct RecordingEstimator {
         last: Option<Span>,
@@ -96,21 +95,21 @@ mod tests {
     fn ran(group: &str, from: u64, until: u64) -> CompletedRun {
         let at = |secs| Time::EPOCH + Span::from_secs(secs);
         let features = JobFeatures { group: group.into(), submitted_at: at(from), ..JobFeatures::default() };
-        let told = JobFeatures { iterations: Some(7), ..features };
+        let stated = JobFeatures { iterations: Some(7), ..features };
         CompletedRun {
             ended_at: at(until),
             runtime: Span::from_secs(until - from),
             iterations: Some(7),
-            features: told,
+            features: stated,
         }
     }
 
     #[test]
-    fn a_job_is_estimated_with_what_had_ended_when_it_was_submitted() {
+    fn estimates_use_only_jobs_that_had_ended_at_submission() {
         let jobs = [ran("late", 30, 50), ran("long", 0, 100), ran("short", 10, 30), ran("short", 40, 60)];
-        let mut diary = RecordingEstimator::default();
-        let accuracy = backtest(&mut diary, &jobs, Quantity::Runtime);
-        assert_eq!(diary.learned, ["short"]);
+        let mut recorder = RecordingEstimator::default();
+        let accuracy = backtest(&mut recorder, &jobs, Quantity::Runtime);
+        assert_eq!(recorder.learned, ["short"]);
         assert_eq!((accuracy.first_seen.jobs, accuracy.first_seen.estimated), (3, 1));
         assert_eq!(accuracy.recurring.errors.unwrap().mape, 0.0);
         assert_eq!((accuracy.all.jobs, accuracy.all.estimated), (4, 2));

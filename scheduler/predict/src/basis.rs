@@ -1,11 +1,11 @@
-//! What an estimate rests on, in words for `explain`: they end the sentence "It was expected to run for a
+//! The basis of an estimate in words for `explain`. It completes the sentence "It was expected to run for a
 //! minute, going by ...".
 
 use cohabit_policy::JobFeatures;
 
 use crate::cohort_statistics::MatchLevel;
 
-/// Of a forest that has seen `jobs` jobs, so many of the job's group.
+/// The basis of an estimate by a forest that has seen `jobs` jobs, `of_group` of them of the job's group.
 pub(crate) fn forest(jobs: usize, of_group: u64) -> String {
     let of_group = if of_group == 0 { "none".to_owned() } else { with_thousands_separators(of_group) };
     format!(
@@ -14,14 +14,14 @@ pub(crate) fn forest(jobs: usize, of_group: u64) -> String {
     )
 }
 
-/// Of the median of the last `jobs` jobs that are like this one.
-pub(crate) fn median(likeness: MatchLevel, jobs: usize, job: &JobFeatures) -> String {
+/// The basis of the median of the last `jobs` jobs that match this one.
+pub(crate) fn median(match_level: MatchLevel, jobs: usize, job: &JobFeatures) -> String {
     let last = match jobs {
         1 => "the last job".to_owned(),
         _ => format!("the median of the last {jobs} jobs"),
     };
     let (user, group) = (&job.user, &job.group);
-    match likeness {
+    match match_level {
         MatchLevel::Kind => format!("{last} of '{group}' by {user}"),
         MatchLevel::Group => format!("{last} of '{group}' by {user}, of other sizes"),
         MatchLevel::User => format!("{last} by {user}"),
@@ -30,7 +30,7 @@ pub(crate) fn median(likeness: MatchLevel, jobs: usize, job: &JobFeatures) -> St
     }
 }
 
-/// With a comma after each three digits.
+/// The number with a comma after every three digits.
 fn with_thousands_separators(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_basis_names_its_numbers() {
+    fn a_basis_contains_its_numbers() {
         assert_eq!(forest(12_345, 17), "the forest, from 12,345 jobs, 17 of them of its group");
         assert_eq!(forest(1_000_000, 0), "the forest, from 1,000,000 jobs, none of them of its group");
         let job = JobFeatures { user: "ada".into(), group: "resnet".into(), ..JobFeatures::default() };

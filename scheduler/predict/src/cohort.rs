@@ -1,8 +1,8 @@
-//! What jobs that belong together took, in the order in which they ended, and what was known of them at any
-//! moment.
+//! The values of jobs that belong together, in the order in which they ended, and what was known of them at
+//! any time.
 //!
-//! A question names a moment and sees only what had ended by then. So a job of the past can be described with
-//! what was known at its submission, however late it is learned from, and never with its own value.
+//! A query names a time and sees only what had ended by then. So a past job can be described with what was
+//! known at its submission, however late it is learned from, and never with its own value.
 
 use std::collections::VecDeque;
 
@@ -10,22 +10,22 @@ use cohabit_types::{Span, Time};
 
 use crate::median::median;
 
-/// How many of the newest values the median is of.
+/// The number of newest values in the median.
 const MEDIAN_WINDOW: usize = 20;
-/// How many of the newest values the quicker median is of.
+/// The number of newest values in the short median.
 const SHORT_MEDIAN_WINDOW: usize = 5;
-/// How much the newest value weighs in the mean that forgets.
+/// The weight of the newest value in the exponential mean.
 const SMOOTHING: f64 = 0.3;
 
-/// Values of jobs that belong together.
+/// The values of jobs that belong together.
 #[derive(Debug, Clone)]
 pub(crate) struct Cohort {
     code: u32,
-    /// The first to end first.
+    /// Ordered by the time of the end.
     entries: VecDeque<Entry>,
 }
 
-/// A job that ended, and the sums over it and all before it.
+/// An ended job, with the sums over it and all before it.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     known_at: Time,
@@ -33,43 +33,43 @@ struct Entry {
     sum: f64,
     squares: f64,
     exponential_mean: f64,
-    /// Of the job that was submitted last: when, and its value.
+    /// When the last submitted job was submitted, and its value.
     last_submitted: (Time, f64),
 }
 
-/// What was known at a moment.
+/// The statistics at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Statistics {
-    /// The number of the ledger.
+    /// The code of the cohort.
     pub(crate) code: u32,
-    /// How many jobs had ended.
+    /// Number of ended jobs.
     pub(crate) count: u64,
-    /// The value of the one that ended last.
+    /// Value of the job that ended last.
     pub(crate) last: f64,
-    /// How long ago that was.
+    /// Time since that end.
     pub(crate) since_last: Span,
-    /// The value of the one that was submitted last, even if it is forgotten by now.
+    /// Value of the job that was submitted last, even if it is forgotten by now.
     pub(crate) last_submitted: f64,
-    /// How long ago it was submitted.
+    /// Time since that submission.
     pub(crate) since_last_submitted: Span,
     /// Mean of all values.
     pub(crate) mean: f64,
-    /// Their standard deviation.
+    /// Standard deviation of all values.
     pub(crate) deviation: f64,
-    /// Mean in which each value weighs 0.7 times as much as the next; what is forgotten fades from it.
+    /// Mean in which each value weighs 0.7 times as much as the next; forgotten values fade from it.
     pub(crate) exponential_mean: f64,
-    /// Median of the last 20.
+    /// Median of the last 20 values.
     pub(crate) median: f64,
-    /// How many values that median is of.
+    /// The number of values in this median.
     pub(crate) recent: usize,
-    /// Median of the last 5.
+    /// Median of the last 5 values.
     pub(crate) short_median: f64,
-    /// How far the last 20 lie apart.
+    /// Range of the last 20 values.
     pub(crate) range: f64,
 }
 
 impl Cohort {
-    /// An empty ledger with a number of its own.
+    /// An empty cohort with this code.
     pub(crate) fn new(code: u32) -> Cohort {
         Cohort { code, entries: VecDeque::new() }
     }
@@ -96,8 +96,8 @@ impl Cohort {
         self.entries.is_empty()
     }
 
-    /// What was known at this moment of the jobs that are remembered; nothing before the first of them ended.
-    pub(crate) fn known_at(&self, moment: Time) -> Option<Statistics> {
+    /// The statistics of the remembered jobs at this time; `None` before the first of them ended.
+    pub(crate) fn statistics_at(&self, moment: Time) -> Option<Statistics> {
         let known = self.entries.partition_point(|entry| entry.known_at <= moment);
         let newest = self.entries.get(known.checked_sub(1)?)?;
         let recent = self.newest(known, MEDIAN_WINDOW);
@@ -166,62 +166,68 @@ mod tests {
         Time::EPOCH + Span::from_secs(secs)
     }
 
-    /// A job each ten seconds, submitted five seconds before its end.
-    fn ledger(values: impl IntoIterator<Item = f64>) -> Cohort {
-        let mut ledger = Cohort::new(1);
+    /// A job every ten seconds, submitted five seconds before its end.
+    fn cohort(values: impl IntoIterator<Item = f64>) -> Cohort {
+        let mut cohort = Cohort::new(1);
         for (index, value) in values.into_iter().enumerate() {
             let ended = 10 * (index as u64 + 1);
-            ledger.add(at(ended - 5), at(ended), value);
+            cohort.add(at(ended - 5), at(ended), value);
         }
-        ledger
+        cohort
     }
 
     #[test]
-    fn a_moment_sees_only_what_had_ended_by_then() {
-        let ledger = ledger([1.0, 2.0, 6.0]);
-        assert_eq!(ledger.known_at(at(9)), None);
-        let seen = ledger.known_at(at(29)).unwrap();
-        assert_eq!((seen.count, seen.last, seen.mean, seen.deviation), (2, 2.0, 1.5, 0.5));
-        assert_eq!((seen.since_last, seen.since_last_submitted), (Span::from_secs(9), Span::from_secs(14)));
-        assert_eq!(ledger.known_at(at(30)).unwrap().mean, 3.0);
+    fn statistics_contain_only_jobs_that_had_ended() {
+        let cohort = cohort([1.0, 2.0, 6.0]);
+        assert_eq!(cohort.statistics_at(at(9)), None);
+        let statistics = cohort.statistics_at(at(29)).unwrap();
+        assert_eq!(
+            (statistics.count, statistics.last, statistics.mean, statistics.deviation),
+            (2, 2.0, 1.5, 0.5)
+        );
+        assert_eq!(
+            (statistics.since_last, statistics.since_last_submitted),
+            (Span::from_secs(9), Span::from_secs(14))
+        );
+        assert_eq!(cohort.statistics_at(at(30)).unwrap().mean, 3.0);
     }
 
     #[test]
     fn medians_are_of_the_newest_values() {
-        let seen = ledger((0..40).map(f64::from)).known_at(Time::NEVER).unwrap();
-        assert_eq!((seen.count, seen.recent, seen.range), (40, 20, 19.0));
-        assert_eq!((seen.median, seen.short_median), (29.0, 37.0));
-        assert!((seen.exponential_mean - 39.0).abs() < 2.5);
+        let statistics = cohort((0..40).map(f64::from)).statistics_at(Time::NEVER).unwrap();
+        assert_eq!((statistics.count, statistics.recent, statistics.range), (40, 20, 19.0));
+        assert_eq!((statistics.median, statistics.short_median), (29.0, 37.0));
+        assert!((statistics.exponential_mean - 39.0).abs() < 2.5);
     }
 
     #[test]
-    fn the_youngest_is_the_one_that_was_submitted_last() {
-        let mut ledger = ledger([1.0]);
-        ledger.add(at(20), at(30), 2.0);
-        ledger.add(at(6), at(40), 3.0);
-        let seen = ledger.known_at(at(50)).unwrap();
+    fn the_last_submitted_job_is_found() {
+        let mut cohort = cohort([1.0]);
+        cohort.add(at(20), at(30), 2.0);
+        cohort.add(at(6), at(40), 3.0);
+        let statistics = cohort.statistics_at(at(50)).unwrap();
         assert_eq!(
-            (seen.last, seen.last_submitted, seen.since_last_submitted),
+            (statistics.last, statistics.last_submitted, statistics.since_last_submitted),
             (3.0, 2.0, Span::from_secs(30))
         );
     }
 
     #[test]
-    fn what_is_forgotten_is_in_no_count_mean_or_range() {
-        let mut forgetting = ledger([100.0, 1.0, 2.0]);
+    fn forgotten_values_are_in_no_count_mean_or_range() {
+        let mut forgetting = cohort([100.0, 1.0, 2.0]);
         forgetting.forget_oldest();
-        let seen = forgetting.known_at(at(30)).unwrap();
-        assert_eq!((seen.count, seen.mean, seen.range), (2, 1.5, 1.0));
-        assert!((seen.deviation - 0.5).abs() < 1e-9);
+        let statistics = forgetting.statistics_at(at(30)).unwrap();
+        assert_eq!((statistics.count, statistics.mean, statistics.range), (2, 1.5, 1.0));
+        assert!((statistics.deviation - 0.5).abs() < 1e-9);
     }
 
     #[test]
-    fn an_end_out_of_order_is_known_no_earlier_than_the_one_before() {
-        let mut ledger = ledger([1.0, 2.0]);
-        ledger.add(at(1), at(3), 9.0);
-        ledger.add(at(35), at(40), 4.0);
-        assert_eq!(ledger.known_at(at(15)).unwrap().last, 1.0);
-        assert_eq!(ledger.known_at(at(20)).unwrap().last, 9.0);
+    fn an_end_out_of_order_counts_no_earlier_than_the_one_before() {
+        let mut cohort = cohort([1.0, 2.0]);
+        cohort.add(at(1), at(3), 9.0);
+        cohort.add(at(35), at(40), 4.0);
+        assert_eq!(cohort.statistics_at(at(15)).unwrap().last, 1.0);
+        assert_eq!(cohort.statistics_at(at(20)).unwrap().last, 9.0);
     }
 
     /// Mean and standard deviation from the values themselves.
@@ -234,21 +240,21 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn running_sums_say_what_the_values_say(
+        fn running_sums_agree_with_the_values(
             values in proptest::collection::vec(0.0..20.0_f64, 1..60),
             forgotten in 0_usize..60,
             known in 1_usize..60,
         ) {
             let known = known.min(values.len());
             let forgotten = forgotten.min(known - 1);
-            let mut ledger = ledger(values.clone());
-            (0..forgotten).for_each(|_| ledger.forget_oldest());
-            let seen = ledger.known_at(at(10 * known as u64)).unwrap();
+            let mut cohort = cohort(values.clone());
+            (0..forgotten).for_each(|_| cohort.forget_oldest());
+            let statistics = cohort.statistics_at(at(10 * known as u64)).unwrap();
             let (mean, deviation) = moments(&values[forgotten..known]);
-            proptest::prop_assert!((seen.mean - mean).abs() < 1e-9);
-            proptest::prop_assert!((seen.deviation - deviation).abs() < 1e-5);
-            proptest::prop_assert_eq!(seen.last, values[known - 1]);
-            proptest::prop_assert_eq!(seen.count, (known - forgotten) as u64);
+            proptest::prop_assert!((statistics.mean - mean).abs() < 1e-9);
+            proptest::prop_assert!((statistics.deviation - deviation).abs() < 1e-5);
+            proptest::prop_assert_eq!(statistics.last, values[known - 1]);
+            proptest::prop_assert_eq!(statistics.count, (known - forgotten) as u64);
         }
     }
 }

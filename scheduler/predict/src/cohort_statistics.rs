@@ -2,7 +2,7 @@
 
 use crate::cohort::Statistics;
 
-/// What was known when a job was submitted of the jobs that ended before.
+/// What was known, when a job was submitted, of the jobs that had ended before.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct CohortStatistics {
     /// Same user, group and devices.
@@ -19,7 +19,7 @@ pub(crate) struct CohortStatistics {
     pub(crate) all: Option<Statistics>,
 }
 
-/// The jobs closest to one that is submitted.
+/// The closest cohort with an ended job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MatchLevel {
     /// Same user, group and devices.
@@ -35,7 +35,7 @@ pub(crate) enum MatchLevel {
 }
 
 impl CohortStatistics {
-    /// The closest jobs of which something was known.
+    /// The closest cohort with an ended job.
     pub(crate) fn nearest(&self) -> Option<(MatchLevel, Statistics)> {
         let from_close_to_far = [
             (MatchLevel::Kind, self.kind),
@@ -44,11 +44,11 @@ impl CohortStatistics {
             (MatchLevel::Shape, self.shape),
             (MatchLevel::All, self.all),
         ];
-        from_close_to_far.into_iter().find_map(|(likeness, seen)| Some((likeness, seen?)))
+        from_close_to_far.into_iter().find_map(|(match_level, statistics)| Some((match_level, statistics?)))
     }
 
-    /// The value that is expected without further thought: the recent median of the closest jobs; 0 of none.
+    /// The anchor, the estimate without a forest: the recent median of the closest cohort; 0 without one.
     pub(crate) fn anchor(&self) -> f64 {
-        self.nearest().map_or(0.0, |(_, seen)| seen.median)
+        self.nearest().map_or(0.0, |(_, statistics)| statistics.median)
     }
 }

@@ -1,14 +1,14 @@
-//! The estimator that expects the same of every job: what an experiment compares others with.
+//! The estimator that gives every job the same estimate: a baseline for experiments.
 
 use cohabit_policy::{CompletedRun, Estimator, JobFeatures};
 use cohabit_types::{Estimate, Span};
 
-/// Expects the same of every job, but for the iterations that a user tells.
+/// Gives every job the same estimate, except for iterations that the user has stated.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Constant {
-    /// How long each runs.
+    /// The estimated run time.
     pub runtime: Option<Span>,
-    /// How many iterations each takes.
+    /// The estimated number of iterations.
     pub iterations: Option<u64>,
 }
 
@@ -17,7 +17,7 @@ impl Estimator for Constant {
         Some(Estimate {
             iterations: job.iterations.or(self.iterations),
             runtime: self.runtime,
-            basis: "what is expected of every job".to_owned(),
+            basis: "the same value for every job".to_owned(),
             ..Estimate::default()
         })
     }
@@ -30,13 +30,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_user_tells_differs() {
+    fn only_iterations_stated_by_the_user_differ() {
         let constant = Constant { runtime: Some(Span::from_secs(60)), iterations: Some(1) };
-        let said = |iterations| {
+        let predicted = |iterations| {
             let estimate = constant.estimate(&JobFeatures { iterations, ..JobFeatures::default() }).unwrap();
             (estimate.runtime, estimate.iterations)
         };
-        assert_eq!(said(None), (Some(Span::from_secs(60)), Some(1)));
-        assert_eq!(said(Some(7)), (Some(Span::from_secs(60)), Some(7)));
+        assert_eq!(predicted(None), (Some(Span::from_secs(60)), Some(1)));
+        assert_eq!(predicted(Some(7)), (Some(Span::from_secs(60)), Some(7)));
     }
 }

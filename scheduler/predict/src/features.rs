@@ -1,7 +1,7 @@
-//! A job as numbers for the trees: what it says of itself, and what was known of its likes.
+//! A job as features for the trees: what it states itself, and what was known of similar jobs.
 //!
-//! Values of other jobs are told as their distance from the anchor, the value that is expected without
-//! further thought; so a split that was learned on short jobs holds for long ones too.
+//! Values of other jobs are given as their distance from the anchor, the estimate without a forest, so that a
+//! split learned from short jobs holds for long ones too.
 
 use cohabit_policy::JobFeatures;
 use cohabit_types::Span;
@@ -10,37 +10,43 @@ use crate::cohort::Statistics;
 use crate::cohort_statistics::CohortStatistics;
 use crate::quantity::Quantity;
 
-/// How many numbers a job has.
+/// The number of features.
 pub(crate) const FEATURE_COUNT: usize = 50;
-/// Which of them is the anchor.
+/// The index of the anchor.
 pub(crate) const ANCHOR_COLUMN: usize = 0;
 
-/// A job as numbers.
+/// The features of a job.
 pub(crate) type FeatureRow = [f32; FEATURE_COUNT];
 
-/// Stands for a count, a time or a number that is not known.
+/// Stands for an unknown count, time or number.
 const UNKNOWN: f64 = -1.0;
 
-/// The job as numbers.
+/// Encodes a job.
 pub(crate) fn encode(quantity: Quantity, job: &JobFeatures, past: &CohortStatistics) -> FeatureRow {
     let anchor = past.anchor();
     let mut row = [0.0; FEATURE_COUNT];
     let numbers = std::iter::once(anchor)
         .chain(own(quantity, job))
         .chain([past.user, past.group, past.model].map(code))
-        .chain([past.kind, past.user, past.shape].into_iter().flat_map(|seen| full_statistics(seen, anchor)))
         .chain(
-            [past.group, past.model, past.all].into_iter().flat_map(|seen| short_statistics(seen, anchor)),
+            [past.kind, past.user, past.shape]
+                .into_iter()
+                .flat_map(|statistics| full_statistics(statistics, anchor)),
+        )
+        .chain(
+            [past.group, past.model, past.all]
+                .into_iter()
+                .flat_map(|statistics| short_statistics(statistics, anchor)),
         );
     row.iter_mut().zip(numbers).for_each(|(slot, number)| *slot = number as f32);
     row
 }
 
-/// What the job says of itself.
+/// The features that the job states itself.
 fn own(quantity: Quantity, job: &JobFeatures) -> [f64; 7] {
     let iterations = match quantity {
         Quantity::Runtime => job.iterations,
-        // It would be the answer, and who tells it is not asked.
+        // It would be the answer, and jobs that state it are not estimated.
         Quantity::Iterations => None,
     };
     [
@@ -54,8 +60,8 @@ fn own(quantity: Quantity, job: &JobFeatures) -> [f64; 7] {
     ]
 }
 
-fn full_statistics(seen: Option<Statistics>, anchor: f64) -> [f64; 11] {
-    let Some(it) = seen else { return [0.0, UNKNOWN, UNKNOWN, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0] };
+fn full_statistics(statistics: Option<Statistics>, anchor: f64) -> [f64; 11] {
+    let Some(it) = statistics else { return [0.0, UNKNOWN, UNKNOWN, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0] };
     [
         (it.count as f64).ln_1p(),
         log(it.since_last),
@@ -71,12 +77,12 @@ fn full_statistics(seen: Option<Statistics>, anchor: f64) -> [f64; 11] {
     ]
 }
 
-fn short_statistics(seen: Option<Statistics>, anchor: f64) -> [f64; 2] {
-    seen.map_or([0.0; 2], |it| [(it.count as f64).ln_1p(), it.median - anchor])
+fn short_statistics(statistics: Option<Statistics>, anchor: f64) -> [f64; 2] {
+    statistics.map_or([0.0; 2], |it| [(it.count as f64).ln_1p(), it.median - anchor])
 }
 
-fn code(seen: Option<Statistics>) -> f64 {
-    seen.map_or(UNKNOWN, |it| f64::from(it.code))
+fn code(statistics: Option<Statistics>) -> f64 {
+    statistics.map_or(UNKNOWN, |it| f64::from(it.code))
 }
 
 fn amount(count: Option<u64>) -> f64 {
@@ -92,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_slot_is_filled_and_none_is_left_over() {
+    fn the_number_of_features_is_right() {
         let numbers = 1
             + own(Quantity::Runtime, &JobFeatures::default()).len()
             + 3
@@ -101,11 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn the_iterations_that_a_user_tells_are_hidden_where_iterations_are_learned() {
-        let told = JobFeatures { iterations: Some(500), ..JobFeatures::default() };
-        let untold = JobFeatures::default();
+    fn stated_iterations_are_hidden_when_iterations_are_estimated() {
+        let stated = JobFeatures { iterations: Some(500), ..JobFeatures::default() };
+        let unstated = JobFeatures::default();
         let row = |quantity, job| encode(quantity, job, &CohortStatistics::default());
-        assert_ne!(row(Quantity::Runtime, &told), row(Quantity::Runtime, &untold));
-        assert_eq!(row(Quantity::Iterations, &told), row(Quantity::Iterations, &untold));
+        assert_ne!(row(Quantity::Runtime, &stated), row(Quantity::Runtime, &unstated));
+        assert_eq!(row(Quantity::Iterations, &stated), row(Quantity::Iterations, &unstated));
     }
 }

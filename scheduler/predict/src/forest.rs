@@ -1,7 +1,7 @@
-//! The estimator that learns: random forests for runtime and iterations over what recurring jobs took.
+//! The learning estimator: random forests for run time and iterations, from what recurring jobs took.
 //!
-//! Fitting is apart from answering. [`Estimator::learn`] does both in turn, for simulations and at a start; a
-//! live head remembers what ended at once, fits a [`ForestFit`] elsewhere, and adopts what comes of it.
+//! Fitting is separate from estimating. [`Estimator::learn`] does both, for simulations and at startup; a
+//! live head remembers ended jobs at once, fits a [`ForestFit`] on another thread, and adopts the result.
 
 use cohabit_policy::{CompletedRun, Estimator, JobFeatures};
 use cohabit_types::{Estimate, Span};
@@ -9,26 +9,26 @@ use cohabit_types::{Estimate, Span};
 use crate::quantity::Quantity;
 use crate::quantity_estimator::{CompletedFit, PendingFit, QuantityEstimator};
 
-/// No job is expected to take less.
+/// No estimate is shorter than this.
 const SHORTEST: Span = Span::from_millis(1);
 
-/// Expects of a job what its features and its likes suggest; section 4 of the project's A-SRPT notes.
+/// Estimates a job from its features and from similar jobs; section 4 of the project's A-SRPT notes.
 ///
-/// The user's own number of iterations is never replaced.
+/// A number of iterations that the user has stated is never replaced.
 #[derive(Debug)]
 pub struct Forest {
     runtime: QuantityEstimator,
     iterations: QuantityEstimator,
 }
 
-/// What a forest that is due is to be fitted to; may go to another thread.
+/// A forest that is due to be fitted; it may be sent to another thread.
 #[derive(Debug, Clone)]
 pub struct ForestFit {
     runtime: Option<PendingFit>,
     iterations: Option<PendingFit>,
 }
 
-/// What came of a training.
+/// The result of a fit.
 #[derive(Debug)]
 pub struct FittedForest {
     runtime: Option<CompletedFit>,
@@ -45,7 +45,7 @@ impl Default for Forest {
 }
 
 impl Forest {
-    /// Remembers jobs that ended, the oldest first, and fits nothing.
+    /// Remembers ended jobs, the oldest first, without fitting.
     pub fn remember(&mut self, done: &[CompletedRun]) {
         for job in done {
             self.runtime.remember(job);
@@ -53,7 +53,7 @@ impl Forest {
         }
     }
 
-    /// What is due to be fitted, if anything is.
+    /// The fit that is due, if any.
     #[must_use]
     pub fn training(&self) -> Option<ForestFit> {
         let training =
@@ -61,7 +61,7 @@ impl Forest {
         (training.runtime.is_some() || training.iterations.is_some()).then_some(training)
     }
 
-    /// Uses from now on what a training gave.
+    /// Uses a fitted forest from now on.
     pub fn adopt(&mut self, fitted: FittedForest) {
         if let Some(learned) = fitted.runtime {
             self.runtime.adopt(learned);
@@ -73,7 +73,8 @@ impl Forest {
 }
 
 impl ForestFit {
-    /// Fits; takes some tens of milliseconds for each quantity. By the same training the same comes of it.
+    /// Fits the forests; takes some tens of milliseconds for each quantity. The same input gives the same
+    /// result.
     #[must_use]
     pub fn fit(self) -> FittedForest {
         FittedForest {
@@ -85,8 +86,8 @@ impl ForestFit {
 
 impl Estimator for Forest {
     fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
-        let Some(runtime) = self.runtime.expected(job) else { return job.user_estimate() };
-        let learned = || self.iterations.expected(job).map(|it| it.value.round().max(1.0) as u64);
+        let Some(runtime) = self.runtime.estimate(job) else { return job.user_estimate() };
+        let learned = || self.iterations.estimate(job).map(|it| it.value.round().max(1.0) as u64);
         Some(Estimate {
             iterations: job.iterations.or_else(learned),
             runtime: Some(Span::from_secs_f64(runtime.value).max(SHORTEST)),
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn runtime_and_iterations_are_learned_and_the_user_is_believed() {
+    fn run_time_and_iterations_are_learned_and_stated_iterations_kept() {
         let mut forest = Forest::default();
         assert_eq!(forest.estimate(&job(9, None)), None);
         assert_eq!(forest.estimate(&job(9, Some(5))).unwrap().iterations, Some(5));
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forest_that_is_fitted_elsewhere_says_the_same() {
+    fn a_forest_fitted_on_another_thread_estimates_the_same() {
         let mut at_once = Forest::default();
         at_once.learn(&done(0..300));
         let mut apart = Forest::default();
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_expected_to_take_no_time() {
+    fn no_estimate_is_zero() {
         let mut forest = Forest::default();
         let ended = |it| CompletedRun { runtime: Span::ZERO, iterations: Some(0), ..it };
         forest.learn(&done(0..1).into_iter().map(ended).collect::<Vec<_>>());

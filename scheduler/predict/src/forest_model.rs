@@ -1,8 +1,8 @@
-//! The random forest for one quantity: which jobs it is fitted to, and what it says of a job.
+//! The random forest for one quantity: which jobs it is fitted to, and what it predicts.
 //!
-//! It says by how much to correct the anchor, and is fitted to corrections that are cut off at a factor: some
-//! jobs take a hundred times as long as their likes, and a mean that follows them is wrong for all others. On
-//! the Philly trace the cut is what lifts the forest above the recent median; README.md has the numbers.
+//! It predicts a correction of the anchor, and is fitted to corrections that are clipped at a factor: some
+//! jobs take a hundred times as long as similar ones, and a mean that follows them is wrong for all others.
+//! On the Philly trace this clipping lifts the forest above the recent median; README.md has the numbers.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -12,23 +12,23 @@ use smartcore::linalg::basic::matrix::DenseMatrix;
 use crate::features::{ANCHOR_COLUMN, FEATURE_COUNT, FeatureRow};
 use crate::history::History;
 
-/// How many jobs it is fitted to.
+/// The number of jobs that it is fitted to.
 const SAMPLE_SIZE: usize = 1_500;
-/// A job that is older by so many jobs is half as likely to be among them.
+/// A job that is older by this many jobs is half as likely to be drawn.
 const HALF_LIFE: f64 = 1_500.0;
-/// Corrections are cut off at a factor of e to this, 1.65.
+/// Corrections are clipped to a factor of e to the power of this, 1.65.
 const MAX_LOG_CORRECTION: f32 = 0.5;
 
 const TREE_COUNT: usize = 40;
 const MAX_DEPTH: u16 = 5;
 const MIN_SAMPLES_PER_LEAF: usize = 20;
-/// How many numbers of a job are tried for each split.
+/// The number of features that are tried for each split.
 const FEATURES_PER_SPLIT: usize = 6;
 const SEED: u64 = 0x5eed;
 
 type Trees = RandomForestRegressor<f32, f32, DenseMatrix<f32>, Vec<f32>>;
 
-/// Jobs to fit a forest to, apart from the history, which goes on.
+/// A sample of jobs to fit a forest to, independent of the history.
 #[derive(Debug, Clone)]
 pub(crate) struct TrainingSample {
     rows: Vec<FeatureRow>,
@@ -39,15 +39,16 @@ pub(crate) struct TrainingSample {
 #[derive(Debug)]
 pub(crate) struct ForestModel {
     trees: Trees,
-    /// The numbers of a job that differed between the jobs that it was fitted to.
+    /// The features that differed between the jobs of the sample.
     columns: Vec<usize>,
 }
 
 impl TrainingSample {
-    /// Draws among the remembered jobs, the newer the likelier; by the same seed the same ones.
+    /// Draws from the remembered jobs, newer ones with a higher probability; the same seed draws the same
+    /// jobs.
     pub(crate) fn draw(history: &History, seed: u64) -> TrainingSample {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
-        // Of waiting times with these rates the shortest are a weighted draw without repetition.
+        // The shortest of exponential waiting times with these rates are a weighted draw without replacement.
         let wait = |age: usize| -uniform(&mut random).ln() * (age as f64 / HALF_LIFE).exp2();
         let waits: Vec<f64> = (0..history.len()).map(wait).collect();
         let mut drawn: Vec<_> = waits.into_iter().zip(history.newest()).collect();
@@ -62,7 +63,7 @@ impl TrainingSample {
         }
     }
 
-    /// Fits a forest; takes some tens of milliseconds. None of an empty sample.
+    /// Fits a forest; takes some tens of milliseconds. `None` for an empty sample.
     pub(crate) fn fit(self) -> Option<ForestModel> {
         let columns = varying_columns(&self.rows);
         let matrix = matrix(&self.rows, &columns)?;
@@ -78,15 +79,15 @@ impl TrainingSample {
 }
 
 impl ForestModel {
-    /// By how much the logarithm of the quantity lies above the anchor.
+    /// The predicted difference between the logarithm of the quantity and the anchor.
     pub(crate) fn correction(&self, row: &FeatureRow) -> f64 {
         let one = matrix(std::slice::from_ref(row), &self.columns);
-        let said = one.and_then(|one| self.trees.predict(&one).ok());
-        said.and_then(|said| said.first().copied()).map_or(0.0, f64::from)
+        let predicted = one.and_then(|one| self.trees.predict(&one).ok());
+        predicted.and_then(|predicted| predicted.first().copied()).map_or(0.0, f64::from)
     }
 }
 
-/// The numbers that differ between these jobs: no split is possible by others. At least the anchor.
+/// The features that differ between these jobs; others allow no split. Always contains the anchor.
 fn varying_columns(rows: &[FeatureRow]) -> Vec<usize> {
     let differs = |column: &usize| rows.iter().any(|row| row[*column] != rows[0][*column]);
     (0..FEATURE_COUNT).filter(|column| *column == ANCHOR_COLUMN || differs(column)).collect()
@@ -97,7 +98,7 @@ fn matrix(rows: &[FeatureRow], columns: &[usize]) -> Option<DenseMatrix<f32>> {
     DenseMatrix::new(rows.len(), columns.len(), values, false).ok()
 }
 
-/// Between 0 and 1, and neither of them.
+/// A uniform number in (0, 1).
 fn uniform(random: &mut ChaCha8Rng) -> f64 {
     ((random.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
     use crate::quantity::Quantity;
 
-    /// Jobs that differ in nothing but their hour; those before noon take a third less.
+    /// Jobs that differ only in their hour; those before noon take a third less.
     fn history(jobs: u64) -> History {
         let mut history = History::of(Quantity::Runtime);
         for number in 0..jobs {
@@ -126,23 +127,23 @@ mod tests {
     }
 
     #[test]
-    fn the_forest_corrects_the_anchor_by_what_it_has_learned() {
+    fn the_forest_corrects_the_anchor() {
         for jobs in [1_000, 1_006, 1_012, 1_018] {
             let (history, job) = (history(jobs), hourly(jobs));
             let model = TrainingSample::draw(&history, 1).fit().unwrap();
             let past = history.past(&job);
-            let said = past.anchor() + model.correction(&history.row(&job, &past));
+            let predicted = past.anchor() + model.correction(&history.row(&job, &past));
             let expected = if job.hour() < 12 { 4.8 } else { 5.2 };
-            assert!((said - expected).abs() < 0.1, "{said} at hour {}", job.hour());
+            assert!((predicted - expected).abs() < 0.1, "{predicted} at hour {}", job.hour());
         }
     }
 
     #[test]
     fn the_same_seed_draws_and_fits_the_same() {
         let history = history(3_000);
-        let (job, said) = (hourly(3_001), |seed| TrainingSample::draw(&history, seed).fit().unwrap());
+        let (job, predicted) = (hourly(3_001), |seed| TrainingSample::draw(&history, seed).fit().unwrap());
         let row = history.row(&job, &history.past(&job));
-        assert_eq!(said(1).correction(&row).to_bits(), said(1).correction(&row).to_bits());
+        assert_eq!(predicted(1).correction(&row).to_bits(), predicted(1).correction(&row).to_bits());
         let anchors = |seed| TrainingSample::draw(&history, seed).rows;
         assert_ne!(anchors(1), anchors(2));
     }
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_can_be_fitted_to_no_jobs() {
+    fn an_empty_sample_gives_no_forest() {
         assert!(TrainingSample::draw(&History::of(Quantity::Runtime), 1).fit().is_none());
     }
 }

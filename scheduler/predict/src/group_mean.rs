@@ -1,7 +1,6 @@
-//! The estimator that expects of a job what all earlier jobs of its group took in the mean: what an
-//! experiment compares others with.
+//! The estimator that uses the mean of all earlier jobs of a group: a baseline for experiments.
 //!
-//! It forgets nothing, so it is not for a head that lives for long.
+//! It forgets nothing, so it is not for a head that runs for a long time.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +9,7 @@ use cohabit_types::{Estimate, Span};
 
 use crate::quantity::Quantity;
 
-/// The mean of all jobs of the same user and group; of all jobs where there were none.
+/// The mean of all jobs of the same user and group; of all jobs if there were none.
 #[derive(Debug, Default, Clone)]
 pub struct GroupMean {
     groups: BTreeMap<(String, String), Sums>,
@@ -31,7 +30,7 @@ struct Mean {
 
 impl Estimator for GroupMean {
     fn estimate(&self, job: &JobFeatures) -> Option<Estimate> {
-        let (sums, whose) = match self.groups.get(&(job.user.clone(), job.group.clone())) {
+        let (sums, source) = match self.groups.get(&(job.user.clone(), job.group.clone())) {
             Some(sums) => (sums, format!("jobs of '{}' by {}", job.group, job.user)),
             None => (&self.all, "jobs".to_owned()),
         };
@@ -39,7 +38,7 @@ impl Estimator for GroupMean {
         Some(Estimate {
             iterations: job.iterations.or_else(|| Some(sums.iterations.value()?.round().max(1.0) as u64)),
             runtime: Some(Span::from_secs_f64(runtime)),
-            basis: format!("the mean of all {whose}"),
+            basis: format!("the mean of all {source}"),
             ..Estimate::default()
         })
     }
@@ -87,15 +86,15 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_expected_to_do_as_it_did_and_a_new_one_as_all_did() {
+    fn a_known_group_gets_its_mean_and_a_new_one_the_mean_of_all() {
         let mut estimator = GroupMean::default();
         assert_eq!(estimator.estimate(&job("a")), None);
         estimator.learn(&[ran("a", 10, Some(4)), ran("a", 20, None), ran("b", 60, Some(8))]);
-        let said = |group| {
+        let predicted = |group| {
             let estimate = estimator.estimate(&job(group)).unwrap();
             (estimate.runtime.unwrap().as_secs_f64(), estimate.iterations, estimate.basis)
         };
-        assert_eq!(said("a"), (15.0, Some(4), "the mean of all jobs of 'a' by ada".to_owned()));
-        assert_eq!(said("c"), (30.0, Some(6), "the mean of all jobs".to_owned()));
+        assert_eq!(predicted("a"), (15.0, Some(4), "the mean of all jobs of 'a' by ada".to_owned()));
+        assert_eq!(predicted("c"), (30.0, Some(6), "the mean of all jobs".to_owned()));
     }
 }

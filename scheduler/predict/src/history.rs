@@ -1,7 +1,6 @@
-//! The newest jobs that ended, in ledgers by what they have in common, each with what it looked like when it
-//! was submitted.
+//! The most recent ended jobs, in cohorts by what they have in common, each with its features at submission.
 //!
-//! A history is of one quantity, in logarithms. It learns nothing from what it keeps.
+//! A history is for one quantity, in logarithms. It keeps jobs and learns nothing from them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,10 +12,10 @@ use crate::cohort_statistics::CohortStatistics;
 use crate::features::{FeatureRow, encode};
 use crate::quantity::Quantity;
 
-/// How many of the newest jobs are remembered.
+/// The number of jobs that are remembered.
 pub(crate) const WINDOW: usize = 20_000;
 
-/// What the jobs of one ledger have in common.
+/// What the jobs of one cohort have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum CohortKey {
     /// User, group and devices.
@@ -33,49 +32,49 @@ enum CohortKey {
     All,
 }
 
-/// The newest jobs that ended.
+/// The most recent ended jobs.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
     quantity: Quantity,
-    ledgers: BTreeMap<CohortKey, Cohort>,
+    cohorts: BTreeMap<CohortKey, Cohort>,
     /// The oldest first.
     window: VecDeque<Example>,
-    /// How many jobs were ever added.
+    /// The number of jobs ever added.
     added: u64,
-    /// The number of the newest ledger.
-    last_code: u32,
+    /// The code of the newest cohort.
+    last_cohort_code: u32,
 }
 
-/// A job that ended: which ledgers have it, how it looked at its submission, and what it took.
+/// An ended job: its cohorts, its features at submission, and its value.
 #[derive(Debug, Clone)]
 struct Example {
-    scopes: Vec<CohortKey>,
+    cohort_keys: Vec<CohortKey>,
     row: FeatureRow,
     value: f64,
 }
 
 impl History {
     pub(crate) fn of(quantity: Quantity) -> History {
-        History { quantity, ledgers: BTreeMap::new(), window: VecDeque::new(), added: 0, last_code: 0 }
+        History { quantity, cohorts: BTreeMap::new(), window: VecDeque::new(), added: 0, last_cohort_code: 0 }
     }
 
-    /// Adds a job that took this, a logarithm.
+    /// Adds a job with this value, a logarithm.
     pub(crate) fn add(&mut self, job: &JobFeatures, ended_at: Time, value: f64) {
         let row = self.row(job, &self.past(job));
-        let scopes = scopes(job);
-        for scope in &scopes {
-            self.ledger(scope).add(job.submitted_at, ended_at, value);
+        let cohort_keys = cohort_keys(job);
+        for key in &cohort_keys {
+            self.cohort(key).add(job.submitted_at, ended_at, value);
         }
-        self.window.push_back(Example { scopes, row, value });
+        self.window.push_back(Example { cohort_keys, row, value });
         self.added += 1;
         if self.window.len() > WINDOW {
             self.forget_oldest();
         }
     }
 
-    fn ledger(&mut self, scope: &CohortKey) -> &mut Cohort {
-        let code = &mut self.last_code;
-        self.ledgers.entry(scope.clone()).or_insert_with(|| {
+    fn cohort(&mut self, key: &CohortKey) -> &mut Cohort {
+        let code = &mut self.last_cohort_code;
+        self.cohorts.entry(key.clone()).or_insert_with(|| {
             *code += 1;
             Cohort::new(*code)
         })
@@ -83,11 +82,11 @@ impl History {
 
     fn forget_oldest(&mut self) {
         let Some(oldest) = self.window.pop_front() else { return };
-        for scope in oldest.scopes {
-            if let Some(ledger) = self.ledgers.get_mut(&scope) {
-                ledger.forget_oldest();
-                if ledger.is_empty() {
-                    self.ledgers.remove(&scope);
+        for key in oldest.cohort_keys {
+            if let Some(cohort) = self.cohorts.get_mut(&key) {
+                cohort.forget_oldest();
+                if cohort.is_empty() {
+                    self.cohorts.remove(&key);
                 }
             }
         }
@@ -96,42 +95,42 @@ impl History {
     /// What was known when this job was submitted.
     pub(crate) fn past(&self, job: &JobFeatures) -> CohortStatistics {
         let mut past = CohortStatistics::default();
-        for scope in scopes(job) {
-            let seen = self.ledgers.get(&scope).and_then(|ledger| ledger.known_at(job.submitted_at));
-            match scope {
-                CohortKey::Kind(..) => past.kind = seen,
-                CohortKey::Group(..) => past.group = seen,
-                CohortKey::User(_) => past.user = seen,
-                CohortKey::Model(_) => past.model = seen,
-                CohortKey::Shape(_) => past.shape = seen,
-                CohortKey::All => past.all = seen,
+        for key in cohort_keys(job) {
+            let statistics = self.cohorts.get(&key).and_then(|cohort| cohort.statistics_at(job.submitted_at));
+            match key {
+                CohortKey::Kind(..) => past.kind = statistics,
+                CohortKey::Group(..) => past.group = statistics,
+                CohortKey::User(_) => past.user = statistics,
+                CohortKey::Model(_) => past.model = statistics,
+                CohortKey::Shape(_) => past.shape = statistics,
+                CohortKey::All => past.all = statistics,
             }
         }
         past
     }
 
-    /// The job as numbers.
+    /// The features of the job.
     pub(crate) fn row(&self, job: &JobFeatures, past: &CohortStatistics) -> FeatureRow {
         encode(self.quantity, job, past)
     }
 
-    /// How many jobs were ever added.
+    /// The number of jobs ever added.
     pub(crate) fn added(&self) -> u64 {
         self.added
     }
 
-    /// The remembered jobs, the newest first: how each looked at its submission, and what it took.
+    /// The remembered jobs, the newest first: features at submission and value.
     pub(crate) fn newest(&self) -> impl Iterator<Item = (&FeatureRow, f64)> {
         self.window.iter().rev().map(|example| (&example.row, example.value))
     }
 
-    /// How many jobs are remembered.
+    /// The number of remembered jobs.
     pub(crate) fn len(&self) -> usize {
         self.window.len()
     }
 }
 
-fn scopes(job: &JobFeatures) -> Vec<CohortKey> {
+fn cohort_keys(job: &JobFeatures) -> Vec<CohortKey> {
     let (user, group, devices) = (&job.user, &job.group, job.devices_milli);
     let always = [
         CohortKey::Kind(user.clone(), group.clone(), devices),
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_jobs_of_which_something_is_known_are_found() {
+    fn the_closest_cohort_with_an_ended_job_is_found() {
         let mut history = History::of(Quantity::Runtime);
         history.add(&job("ada", "resnet", 4, 0), at(10), 5.0);
         let nearest = |user, group, gpus| history.past(&job(user, group, gpus, 20)).nearest().unwrap().0;
@@ -178,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn an_example_looks_as_the_job_did_at_its_submission() {
+    fn an_example_has_the_features_at_its_submission() {
         let mut history = History::of(Quantity::Runtime);
         let late = job("ada", "resnet", 4, 20);
         history.add(&job("ada", "resnet", 4, 0), at(10), 5.0);
-        let asked = history.row(&late, &history.past(&late));
+        let expected = history.row(&late, &history.past(&late));
         history.add(&job("ada", "resnet", 4, 1), at(30), 7.0);
         history.add(&late, at(40), 9.0);
-        assert_eq!(history.newest().next(), Some((&asked, 9.0)));
+        assert_eq!(history.newest().next(), Some((&expected, 9.0)));
     }
 
     #[test]
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_the_same_model_are_known_to_each_other() {
+    fn jobs_of_the_same_model_form_a_cohort() {
         let mut history = History::of(Quantity::Runtime);
         let of_model = |user, secs| JobFeatures { model: Some("bert".into()), ..job(user, "a", 1, secs) };
         history.add(&of_model("ada", 0), at(5), 3.0);

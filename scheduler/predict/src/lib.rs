@@ -1,7 +1,13 @@
-//! Learned predictors for Cohabit's policies: what is expected of a job before it runs.
+//! Learned predictors for Cohabit's policies.
 //!
-//! The traits are in `cohabit-policy`; this crate learns. It is apart from it because models bring large
-//! libraries, which neither the policies nor the simulator need.
+//! - The estimators ([`Forest`], [`RecentMedian`], [`GroupMean`], [`Constant`]) predict the run time and the
+//!   iterations of a job at its submission. Start reading with `forest.rs`, then `quantity_estimator.rs`;
+//!   README.md explains the choices and has the accuracy.
+//! - The models in [`interference`] predict how much jobs that share a GPU slow each other down. Start with
+//!   `interference/model.rs`; `interference/README.md` compares the kinds of models.
+//!
+//! The traits are in `cohabit-policy`. The crates are separate because models need large libraries, which the
+//! policies do not.
 #![warn(missing_docs)]
 
 mod accuracy;

@@ -1,6 +1,6 @@
-//! The lower median: the one that is really among the values, so that counts stay counts.
+//! The lower median, which is one of the values, so that counts stay whole.
 
-/// The lower median of the values; none of none.
+/// The lower median of the values; `None` without values.
 pub(crate) fn median<T: Copy + PartialOrd>(mut values: Vec<T>) -> Option<T> {
     values.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     values.get(values.len().checked_sub(1)? / 2).copied()

@@ -1,19 +1,19 @@
-//! What is estimated of a job: how long it runs, or how many iterations it takes.
+//! The estimated quantities: run time and number of iterations.
 
 use cohabit_policy::CompletedRun;
 use cohabit_types::Estimate;
 
-/// What is estimated.
+/// An estimated quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
-    /// Seconds that it runs.
+    /// Run time in seconds.
     Runtime,
     /// Training iterations.
     Iterations,
 }
 
 impl Quantity {
-    /// What a job really took, where it is known: seconds or iterations.
+    /// The true value of a job in seconds or iterations, if it is known.
     #[must_use]
     pub fn observed_value(self, job: &CompletedRun) -> Option<f64> {
         match self {
@@ -22,7 +22,7 @@ impl Quantity {
         }
     }
 
-    /// What an estimate says: seconds or iterations.
+    /// The estimated value in seconds or iterations.
     #[must_use]
     pub fn estimated_value(self, estimate: &Estimate) -> Option<f64> {
         match self {

@@ -1,4 +1,4 @@
-//! What is expected of one quantity: the forest where there is ground for it, else the recent median of the
+//! Estimates one quantity: by the forest if it has seen enough similar jobs, else by the recent median of the
 //! closest jobs.
 //!
 //! It says when a new forest is due and what to fit it to, but fits nothing itself: a simulation fits at
@@ -12,24 +12,24 @@ use crate::forest_model::{ForestModel, TrainingSample};
 use crate::history::{History, WINDOW};
 use crate::quantity::Quantity;
 
-/// The first forest is fitted to so many jobs.
+/// The first forest is fitted to this many jobs.
 const MIN_JOBS: u64 = 200;
-/// A new one is due after at least so many more.
+/// A new forest is due after at least this many more jobs,
 const MIN_REFIT_INTERVAL: u64 = 500;
-/// Later, when the jobs it has seen grew by a part of this.
+/// or, later, when the number of jobs has grown by one part in this many,
 const REFIT_GROWTH_DIVISOR: u64 = 25;
-/// But always before too much of the window is new.
+/// but always before too much of the window is new.
 const MAX_REFIT_INTERVAL: u64 = WINDOW as u64 / 10;
-/// The forest speaks of jobs of whose user or size it has seen so many.
+/// The forest is used for jobs whose user or size it has seen this often.
 const MIN_SIMILAR_JOBS: u64 = 50;
 
-/// Learns one quantity.
+/// The estimator of one quantity.
 #[derive(Debug)]
 pub(crate) struct QuantityEstimator {
     quantity: Quantity,
     history: History,
     model: Option<ForestModel>,
-    /// How many jobs there had been when the latest forest was due.
+    /// The number of jobs at the latest fit.
     fitted_at: u64,
 }
 
@@ -40,19 +40,19 @@ pub(crate) struct PendingFit {
     at: u64,
 }
 
-/// A forest to be used.
+/// A fitted forest.
 #[derive(Debug)]
 pub(crate) struct CompletedFit {
     model: Option<ForestModel>,
     at: u64,
 }
 
-/// What is expected.
+/// The estimate of a quantity.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct QuantityEstimate {
-    /// In seconds or iterations, as the quantity is.
+    /// In seconds or iterations.
     pub(crate) value: f64,
-    /// What it rests on.
+    /// The basis in words.
     pub(crate) basis: String,
 }
 
@@ -61,28 +61,29 @@ impl QuantityEstimator {
         QuantityEstimator { quantity, history: History::of(quantity), model: None, fitted_at: 0 }
     }
 
-    /// Remembers a job that ended, if it tells the quantity.
+    /// Remembers an ended job if it states the quantity.
     pub(crate) fn remember(&mut self, job: &CompletedRun) {
         if let Some(value) = self.quantity.observed_value(job) {
             self.history.add(&job.features, job.ended_at, value.ln_1p());
         }
     }
 
-    pub(crate) fn expected(&self, job: &JobFeatures) -> Option<QuantityEstimate> {
+    /// Estimates the quantity; `None` before any job has ended.
+    pub(crate) fn estimate(&self, job: &JobFeatures) -> Option<QuantityEstimate> {
         let past = self.history.past(job);
-        let (likeness, seen) = past.nearest()?;
+        let (match_level, statistics) = past.nearest()?;
         let model = self.model.as_ref().filter(|_| has_enough_similar_jobs(&past));
         let correction = model.map(|model| model.correction(&self.history.row(job, &past)));
         Some(QuantityEstimate {
-            value: (seen.median + correction.unwrap_or(0.0)).exp_m1(),
+            value: (statistics.median + correction.unwrap_or(0.0)).exp_m1(),
             basis: match correction {
                 Some(_) => basis::forest(self.history.len(), past.group.map_or(0, |it| it.count)),
-                None => basis::median(likeness, seen.recent, job),
+                None => basis::median(match_level, statistics.recent, job),
             },
         })
     }
 
-    /// A forest to be fitted, if one is due.
+    /// The forest to be fitted, if one is due.
     pub(crate) fn pending_fit(&self) -> Option<PendingFit> {
         let at = self.history.added();
         (at >= self.next_due()).then(|| PendingFit { sample: TrainingSample::draw(&self.history, at), at })
@@ -97,7 +98,7 @@ impl QuantityEstimator {
         }
     }
 
-    /// Uses a forest from now on.
+    /// Uses a fitted forest from now on.
     pub(crate) fn adopt(&mut self, learned: CompletedFit) {
         self.model = learned.model;
         self.fitted_at = learned.at;
@@ -111,7 +112,7 @@ impl PendingFit {
 }
 
 fn has_enough_similar_jobs(past: &CohortStatistics) -> bool {
-    [past.user, past.shape].into_iter().flatten().any(|seen| seen.count >= MIN_SIMILAR_JOBS)
+    [past.user, past.shape].into_iter().flatten().any(|statistics| statistics.count >= MIN_SIMILAR_JOBS)
 }
 
 #[cfg(test)]
@@ -133,10 +134,10 @@ mod tests {
     }
 
     /// `jobs` jobs of ada on one GPU; each takes a minute.
-    fn taught(jobs: u64) -> QuantityEstimator {
-        let mut learner = QuantityEstimator::of(Quantity::Runtime);
-        (0..jobs).for_each(|number| learner.remember(&done(job("ada", 1, number), 60)));
-        learner
+    fn trained(jobs: u64) -> QuantityEstimator {
+        let mut estimator = QuantityEstimator::of(Quantity::Runtime);
+        (0..jobs).for_each(|number| estimator.remember(&done(job("ada", 1, number), 60)));
+        estimator
     }
 
     fn done(features: JobFeatures, secs: u64) -> CompletedRun {
@@ -146,10 +147,10 @@ mod tests {
 
     #[test]
     fn a_forest_is_due_when_enough_jobs_were_added() {
-        assert!(taught(MIN_JOBS - 1).pending_fit().is_none());
-        let mut learner = taught(MIN_JOBS);
-        learner.adopt(learner.pending_fit().unwrap().fit());
-        assert!(learner.pending_fit().is_none());
+        assert!(trained(MIN_JOBS - 1).pending_fit().is_none());
+        let mut estimator = trained(MIN_JOBS);
+        estimator.adopt(estimator.pending_fit().unwrap().fit());
+        assert!(estimator.pending_fit().is_none());
         let due = |fitted_at| {
             QuantityEstimator { fitted_at, ..QuantityEstimator::of(Quantity::Runtime) }.next_due()
         };
@@ -157,29 +158,29 @@ mod tests {
     }
 
     #[test]
-    fn the_forest_speaks_only_of_what_it_has_seen_enough_of() {
-        let mut learner = taught(MIN_JOBS);
-        (0..49).for_each(|number| learner.remember(&done(job("eve", 8, MIN_JOBS + number), 600)));
-        learner.adopt(learner.pending_fit().unwrap().fit());
-        let basis = |user, gpus| learner.expected(&job(user, gpus, 10_000)).unwrap().basis;
+    fn the_forest_is_used_only_for_jobs_with_enough_similar_ones() {
+        let mut estimator = trained(MIN_JOBS);
+        (0..49).for_each(|number| estimator.remember(&done(job("eve", 8, MIN_JOBS + number), 600)));
+        estimator.adopt(estimator.pending_fit().unwrap().fit());
+        let basis = |user, gpus| estimator.estimate(&job(user, gpus, 10_000)).unwrap().basis;
         assert_eq!(basis("ada", 3), "the forest, from 249 jobs, 200 of them of its group");
         assert_eq!(basis("bob", 1), "the forest, from 249 jobs, none of them of its group");
         assert_eq!(basis("eve", 8), "the median of the last 20 jobs of 'a' by eve");
-        learner.remember(&done(job("eve", 8, 300), 600));
-        let basis = learner.expected(&job("eve", 8, 10_000)).unwrap().basis;
+        estimator.remember(&done(job("eve", 8, 300), 600));
+        let basis = estimator.estimate(&job("eve", 8, 10_000)).unwrap().basis;
         assert_eq!(basis, "the forest, from 250 jobs, 50 of them of its group");
     }
 
     #[test]
-    fn without_a_forest_the_closest_jobs_are_the_ground() {
-        let mut learner = QuantityEstimator::of(Quantity::Runtime);
-        assert_eq!(learner.expected(&job("ada", 1, 9)), None);
-        learner.remember(&done(job("ada", 1, 0), 60));
-        learner.remember(&done(job("eve", 4, 1), 600));
-        let expected = |user, gpus| learner.expected(&job(user, gpus, 90)).unwrap();
-        assert!((expected("ada", 4).value - 60.0).abs() < 1e-9);
-        assert!((expected("bob", 4).value - 600.0).abs() < 1e-9);
-        assert_eq!(expected("bob", 4).basis, "the last job of its size");
-        assert_eq!(expected("bob", 2).basis, "the median of the last 2 jobs");
+    fn without_a_forest_the_closest_jobs_give_the_estimate() {
+        let mut estimator = QuantityEstimator::of(Quantity::Runtime);
+        assert_eq!(estimator.estimate(&job("ada", 1, 9)), None);
+        estimator.remember(&done(job("ada", 1, 0), 60));
+        estimator.remember(&done(job("eve", 4, 1), 600));
+        let estimate = |user, gpus| estimator.estimate(&job(user, gpus, 90)).unwrap();
+        assert!((estimate("ada", 4).value - 60.0).abs() < 1e-9);
+        assert!((estimate("bob", 4).value - 600.0).abs() < 1e-9);
+        assert_eq!(estimate("bob", 4).basis, "the last job of its size");
+        assert_eq!(estimate("bob", 2).basis, "the median of the last 2 jobs");
     }
 }

@@ -1,7 +1,7 @@
-//! The estimator that needs no training: recurring jobs run for about as long as the last ones did.
+//! The estimator that needs no training: recurring jobs run about as long as the last ones did.
 //!
-//! On the Philly trace the median of the last twenty jobs of the same kind is within a factor of two for 63%
-//! of jobs, and the median of all of them for 49%: recency matters more than all history.
+//! On the Philly trace the median of the last twenty jobs of the same class is within a factor of two for 63%
+//! of the jobs, and the median of all of them for 49%: recent jobs matter more than all history.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,18 +12,18 @@ use crate::basis;
 use crate::cohort_statistics::MatchLevel;
 use crate::median::median;
 
-/// How many past jobs of a kind are remembered.
+/// The number of past jobs of a class that are remembered.
 const WINDOW: usize = 20;
 
 /// The median of the last jobs of the same user, group and size.
 #[derive(Debug, Default, Clone)]
 pub struct RecentMedian {
-    past: BTreeMap<Kind, VecDeque<PastRun>>,
+    past: BTreeMap<JobClass, VecDeque<PastRun>>,
 }
 
 /// User, group, and size in thousandths of a device.
-type Kind = (String, String, u64);
-/// How long a job ran, and the steps it reported.
+type JobClass = (String, String, u64);
+/// Run time, and the steps that the job reported.
 type PastRun = (Span, Option<u64>);
 
 impl Estimator for RecentMedian {
@@ -49,7 +49,7 @@ impl Estimator for RecentMedian {
     }
 }
 
-fn key(job: &JobFeatures) -> Kind {
+fn key(job: &JobFeatures) -> JobClass {
     (job.user.clone(), job.group.clone(), job.devices_milli)
 }
 
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_recent_past_of_the_same_kind_counts() {
+    fn only_recent_jobs_of_the_same_class_count() {
         let mut estimator = RecentMedian::default();
         assert_eq!(estimator.estimate(&job("a")), None);
         estimator.learn(&(0..20).map(|_| ran("a", 1_000)).collect::<Vec<_>>());

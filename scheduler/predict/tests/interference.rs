@@ -1,7 +1,7 @@
-//! How good the models of interference are on the measured pairs of Gavel.
+//! Accuracy of the interference models on the measured pairs of Gavel.
 //!
-//! The pairs are no part of the repository: where they are absent, the tests say so and check nothing.
-#![expect(clippy::print_stderr, clippy::unwrap_used, reason = "a test that tells what it found")]
+//! The pairs are not part of the repository. Without them, the tests print that they are skipped.
+#![expect(clippy::print_stderr, clippy::unwrap_used, reason = "a test that prints its results")]
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use cohabit_predict::interference::{
     evaluate, kind_by_name, pretrained, read,
 };
 
-/// Found in a folder `shared` beside the repository.
+/// The measured pairs, if `shared/data` lies above the repository.
 fn pairs() -> Option<Vec<MeasuredSet>> {
     let file = "shared/data/gavel/pairs_flat.csv";
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
@@ -21,29 +21,29 @@ fn pairs() -> Option<Vec<MeasuredSet>> {
     found.map(|path| read(std::fs::File::open(path).unwrap(), MeasurementFormat::GavelPairs).unwrap())
 }
 
-/// The figures of a kind on what it never saw, all seeds together.
+/// The metrics of a kind of model on held-out data, over all seeds.
 fn figures(kind: &str, hold_out: HoldOut, observed: usize, seeds: &[u64]) -> Option<PredictionMetrics> {
     let measured = pairs()?;
     let kind = kind_by_name(kind).unwrap();
-    let mut tally = EvaluationAccumulator::default();
+    let mut accumulator = EvaluationAccumulator::default();
     for seed in seeds {
         let training = ModelTrainer { kind, seed: *seed, epochs: None };
-        training.cross_validate(&measured, hold_out, observed, &mut tally, &mut |_, _| {}).unwrap();
+        training.cross_validate(&measured, hold_out, observed, &mut accumulator, &mut |_, _| {}).unwrap();
     }
-    let figures = tally.figures();
+    let figures = accumulator.figures();
     eprintln!("{} without {hold_out}, after {observed}: {figures:?}", kind.name());
     Some(figures)
 }
 
-/// Below a floor, as a part of the slowdown. The floors are those of a boosted forest and of an additive
-/// model with all that a table of pairs tells.
-fn beats(kind: &str, hold_out: HoldOut, observed: usize, floor: f64) {
+/// Checks that the error is below a bound, as a fraction of the slowdown. The bounds are the errors of
+/// boosted trees and of an additive model with all the information of a pair table.
+fn assert_error_below(kind: &str, hold_out: HoldOut, observed: usize, floor: f64) {
     let Some(figures) = figures(kind, hold_out, observed, &[1]) else { return };
     assert!(figures.mape_slowdown.unwrap() < floor, "{figures:?}");
 }
 
 #[test]
-fn sets_of_known_jobs_are_foretold() {
+fn sets_of_known_jobs_are_predicted() {
     let seeds = [1, 2, 3, 4, 5];
     let errors = |kind| figures(kind, HoldOut::Sets, 0, &seeds).and_then(|figures| figures.mape_slowdown);
     let (Some(additive), Some(gaussian)) = (errors("additive"), errors("gaussian")) else { return };
@@ -54,7 +54,7 @@ fn sets_of_known_jobs_are_foretold() {
 }
 
 #[test]
-fn uncertainties_are_honest_of_sets_that_were_never_seen() {
+fn uncertainties_are_calibrated_on_unseen_sets() {
     for kind in ["low-rank", "gaussian"] {
         let Some(figures) = figures(kind, HoldOut::Sets, 0, &[1, 2, 3]) else { return };
         let (one, two) = (figures.coverage_1sigma.unwrap(), figures.coverage_2sigma.unwrap());
@@ -63,9 +63,9 @@ fn uncertainties_are_honest_of_sets_that_were_never_seen() {
     }
 }
 
-/// What the shipped card tells is true, and its command gives the shipped weights.
+/// The card of the pretrained model is right, and its command reproduces the weights bit for bit.
 #[test]
-fn the_pretrained_model_is_what_its_card_says() {
+fn the_pretrained_model_matches_its_card() {
     let Some(measured) = pairs() else { return };
     let shipped = pretrained().unwrap();
     let same = |told: &PredictionMetrics, found: &PredictionMetrics| {
@@ -79,9 +79,9 @@ fn the_pretrained_model_is_what_its_card_says() {
         epochs: None,
     };
     let told = shipped.card.held_out.iter().find(|held| held.split == "sets").unwrap();
-    let mut tally = EvaluationAccumulator::default();
-    training.cross_validate(&measured, HoldOut::Sets, 0, &mut tally, &mut |_, _| {}).unwrap();
-    same(&told.figures, &tally.figures());
+    let mut accumulator = EvaluationAccumulator::default();
+    training.cross_validate(&measured, HoldOut::Sets, 0, &mut accumulator, &mut |_, _| {}).unwrap();
+    same(&told.figures, &accumulator.figures());
     let trained = training.train(&measured, &mut |_| {}).unwrap().weights();
     for (name, shipped) in shipped.model.weights().tensors {
         let bits = |tensor: &candle_core::Tensor| {
@@ -93,7 +93,7 @@ fn the_pretrained_model_is_what_its_card_says() {
 }
 
 #[test]
-fn sets_that_do_not_fit_are_found() {
+fn misfits_are_found() {
     let seeds: Vec<u64> = (0..20).collect();
     let Some(figures) = figures("additive", HoldOut::Sets, 0, &seeds) else { return };
     assert!(figures.infeasible_recall.unwrap() >= 0.94, "{figures:?}");
@@ -101,37 +101,37 @@ fn sets_that_do_not_fit_are_found() {
 }
 
 #[test]
-fn a_configuration_that_was_never_seen_is_foretold() {
-    beats("additive", HoldOut::Configurations, 0, 0.157);
-    beats("gaussian", HoldOut::Configurations, 0, 0.09);
-    beats("low-rank", HoldOut::Configurations, 0, 0.085);
+fn unseen_configurations_are_predicted() {
+    assert_error_below("additive", HoldOut::Configurations, 0, 0.157);
+    assert_error_below("gaussian", HoldOut::Configurations, 0, 0.09);
+    assert_error_below("low-rank", HoldOut::Configurations, 0, 0.085);
 }
 
 #[test]
-fn three_observed_sets_tell_most_of_a_configuration() {
-    beats("additive", HoldOut::Configurations, 3, 0.095);
-    beats("gaussian", HoldOut::Configurations, 3, 0.055);
-    beats("low-rank", HoldOut::Configurations, 3, 0.06);
+fn three_observed_sets_describe_a_configuration() {
+    assert_error_below("additive", HoldOut::Configurations, 3, 0.095);
+    assert_error_below("gaussian", HoldOut::Configurations, 3, 0.055);
+    assert_error_below("low-rank", HoldOut::Configurations, 3, 0.06);
 }
 
 #[test]
-fn five_observed_sets_tell_more() {
-    beats("additive", HoldOut::Configurations, 5, 0.09);
-    beats("additive", HoldOut::Models, 5, 0.095);
-    beats("gaussian", HoldOut::Configurations, 5, 0.05);
-    beats("gaussian", HoldOut::Models, 5, 0.065);
+fn five_observed_sets_improve_predictions() {
+    assert_error_below("additive", HoldOut::Configurations, 5, 0.09);
+    assert_error_below("additive", HoldOut::Models, 5, 0.095);
+    assert_error_below("gaussian", HoldOut::Configurations, 5, 0.05);
+    assert_error_below("gaussian", HoldOut::Models, 5, 0.065);
 }
 
 #[test]
-fn a_model_that_was_never_seen_is_foretold() {
-    beats("additive", HoldOut::Models, 0, 0.179);
-    beats("gaussian", HoldOut::Models, 0, 0.179);
-    beats("low-rank", HoldOut::Models, 0, 0.179);
+fn unseen_models_are_predicted() {
+    assert_error_below("additive", HoldOut::Models, 0, 0.179);
+    assert_error_below("gaussian", HoldOut::Models, 0, 0.179);
+    assert_error_below("low-rank", HoldOut::Models, 0, 0.179);
 }
 
 #[test]
-fn three_observed_sets_tell_most_of_a_model() {
-    beats("additive", HoldOut::Models, 3, 0.102);
-    beats("gaussian", HoldOut::Models, 3, 0.075);
-    beats("low-rank", HoldOut::Models, 3, 0.08);
+fn three_observed_sets_describe_a_model() {
+    assert_error_below("additive", HoldOut::Models, 3, 0.102);
+    assert_error_below("gaussian", HoldOut::Models, 3, 0.075);
+    assert_error_below("low-rank", HoldOut::Models, 3, 0.08);
 }

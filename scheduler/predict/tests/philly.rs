@@ -1,8 +1,8 @@
-//! How well the estimators would have done on the Philly trace: its jobs are submitted and end in their
-//! order, each as soon as it has run.
+//! Backtests the estimators on the Philly trace: its jobs are submitted and end in their original order, each
+//! starting at once.
 //!
-//! The trace is no part of the repository: where it is absent, the tests say so and check nothing.
-#![expect(clippy::print_stderr, clippy::unwrap_used, reason = "a test that tells what it found")]
+//! The trace is not part of the repository. Without it, the tests print that they are skipped.
+#![expect(clippy::print_stderr, clippy::unwrap_used, reason = "a test that prints its results")]
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use cohabit_predict::{
 };
 use cohabit_types::{Estimate, Span, Time};
 
-/// The median of the whole trace, which no estimator could know.
+/// The median of the whole trace, which no estimator can know in advance.
 const MEDIAN_RUNTIME: Span = Span::from_secs(1_144);
 
-/// Found in a folder `shared` beside the repository.
+/// The trace, if `shared/data` lies above the repository.
 fn trace() -> Option<PathBuf> {
     let file = "shared/data/philly/philly_pollux_66k.csv.gz";
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
@@ -26,7 +26,7 @@ fn trace() -> Option<PathBuf> {
     found
 }
 
-/// Its user and group are the virtual cluster; iterations are made up, ten a second.
+/// The jobs of the trace; the virtual cluster stands for user and group, and iterations are ten per second.
 fn jobs(trace: &Path) -> Vec<CompletedRun> {
     let file = std::fs::File::open(trace).unwrap();
     let mut rows = csv::Reader::from_reader(flate2::read::GzDecoder::new(file));
@@ -75,7 +75,7 @@ fn tell(name: &str, accuracy: &Accuracy) {
     row("first seen", &accuracy.first_seen);
 }
 
-/// A forest, and how long its fits took.
+/// A forest that measures the time of its fits.
 #[derive(Default)]
 struct Timed {
     forest: Forest,
@@ -91,7 +91,7 @@ impl Estimator for Timed {
     #[expect(
         clippy::disallowed_methods,
         clippy::disallowed_types,
-        reason = "it is told, and decides nothing"
+        reason = "the time is printed and decides nothing"
     )]
     fn learn(&mut self, done: &[CompletedRun]) {
         self.forest.remember(done);

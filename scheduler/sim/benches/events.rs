@@ -1,9 +1,10 @@
-//! How many events a second a simulated cluster handles on one core: run by hand, prints a table.
+//! Measures how many events per second a simulated cluster handles on one core, and prints a table. Run it by
+//! hand:
 //!
 //!     cargo bench -p cohabit-sim --bench events -- 1000 100000 fifo-greedy easy-backfill a-srpt
 //!
-//! Machines with eight devices each, synthetic jobs at a load of nine tenths, true estimates. Counted is what
-//! the production cores handle, head and workers together; the policy's thoughts are part of the time.
+//! Machines have eight devices each, jobs are synthetic with a load of 0.9 and exact estimates. Events are
+//! those that the production cores of head and workers handle; the time of the policy is included.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a bench measures real time")]
 #![expect(clippy::print_stdout, reason = "a bench is read on a terminal")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on ends here")]
@@ -19,7 +20,7 @@ use cohabit_sim::{
 const SEED: u64 = 1;
 const LOAD: f64 = 0.9;
 
-/// A real clock, in microseconds.
+/// A real clock in microseconds.
 struct Clock(Instant);
 
 impl Observer for Clock {
@@ -78,7 +79,7 @@ fn row(shapes: &[MachineSpec], jobs: &[WorkloadJob], policy: String) -> String {
     )
 }
 
-/// The most memory that this process has had; 0 where the system does not tell.
+/// Peak resident memory of this process in MiB; 0 where the system does not report it.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

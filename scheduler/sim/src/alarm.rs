@@ -1,20 +1,20 @@
-//! The one alarm that a driver keeps for its core: the last deadline that the core named.
+//! The single timer that a driver keeps for its core: the last deadline that the core asked for.
 
 use cohabit_types::Time;
 
-/// An alarm clock.
+/// The timer of a driver.
 #[derive(Debug, Default)]
 pub(crate) struct AlarmClock {
     due_at: Option<Time>,
     setting: u64,
 }
 
-/// A setting of an alarm clock; rings only while it is the latest.
+/// One setting of the timer. It is valid only while it is the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AlarmToken(u64);
 
 impl AlarmClock {
-    /// Sets it to the core's deadline; answers when it has to ring, if that has changed.
+    /// Sets the timer to the core's deadline and returns when to fire, if that has changed.
     pub(crate) fn set(&mut self, now: Time, deadline: Option<Time>) -> Option<(Time, AlarmToken)> {
         if deadline == self.due_at {
             return None;
@@ -24,7 +24,7 @@ impl AlarmClock {
         Some((deadline?.max(now), AlarmToken(self.setting)))
     }
 
-    /// Whether it rings; it has to be set again then.
+    /// Whether this setting is still valid. If so, the timer is cleared and has to be set again.
     pub(crate) fn rings(&mut self, setting: AlarmToken) -> bool {
         let rings = setting.0 == self.setting;
         if rings {

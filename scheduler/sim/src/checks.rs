@@ -1,4 +1,4 @@
-//! What must be true of the whole cluster, seen from outside: from what the fake machines really run.
+//! Invariants of the whole cluster, checked from outside against what the simulated machines really run.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use cohabit_types::{
 use crate::node::SimNode;
 use crate::process::RankProcess;
 
-/// No machine is overloaded, no job runs in two attempts, no rank in two places, no array beyond its limit.
+/// Checks that no machine is overloaded, no job runs in two attempts, no rank in two places, and no array
+/// exceeds its limit.
 pub(crate) fn check_running(nodes: &[SimNode]) -> Result<(), String> {
     let mut jobs: BTreeMap<JobId, AttemptId> = BTreeMap::new();
     let mut ranks: BTreeMap<RankId, usize> = BTreeMap::new();
@@ -30,16 +31,16 @@ pub(crate) fn check_running(nodes: &[SimNode]) -> Result<(), String> {
             }
         }
     }
-    array_limits(nodes, &jobs)
+    check_array_limits(nodes, &jobs)
 }
 
-fn array_limits(nodes: &[SimNode], live: &BTreeMap<JobId, AttemptId>) -> Result<(), String> {
+fn check_array_limits(nodes: &[SimNode], live: &BTreeMap<JobId, AttemptId>) -> Result<(), String> {
     let processes = nodes.iter().flat_map(|node| node.machine.live());
     let limits: BTreeMap<u64, u32> = processes.filter_map(|(rank, it)| limit(rank, it)).collect();
     for (number, limit) in limits {
         let running = live.keys().filter(|job| job.number == number).count();
         if running > limit as usize {
-            return Err(format!("{running} members of array {number} run at once, {limit} may"));
+            return Err(format!("{running} members of array {number} run at once, the limit is {limit}"));
         }
     }
     Ok(())
@@ -49,13 +50,13 @@ fn limit(rank: &RankId, process: &RankProcess) -> Option<(u64, u32)> {
     Some((rank.attempt.job.number, process.start.spec.array.as_ref()?.at_once?))
 }
 
-/// Every job that lives says why.
-pub(crate) fn reasons(head: &Head, now: Time) -> Result<(), String> {
+/// Checks that every live job gives a reason for its state.
+pub(crate) fn check_reasons(head: &Head, now: Time) -> Result<(), String> {
     let silent = head.live_jobs().find(|job| head.record(now, *job).is_none_or(|it| it.reason.is_empty()));
-    silent.map_or(Ok(()), |job| Err(format!("job {job} does not say why it is where it is")))
+    silent.map_or(Ok(()), |job| Err(format!("job {job} gives no reason for its state")))
 }
 
-/// A job that has not ended, with what it says about that.
+/// Describes a job that has not ended, with its reason.
 pub(crate) fn describe_unended(head: &Head, now: Time, job: JobId) -> String {
     match head.record(now, job) {
         Some(record) => format!("job {job} is {}: {}", record.state, record.reason),
@@ -63,7 +64,7 @@ pub(crate) fn describe_unended(head: &Head, now: Time, job: JobId) -> String {
     }
 }
 
-/// Every job that was ever accepted has ended, and is known for as long as it should be.
+/// Checks that every accepted job has ended, and is known for as long as it should be.
 pub(crate) fn check_ends(head: &Head, now: Time, retention: Span, jobs: &[JobId]) -> Result<(), String> {
     let may_be_forgotten = Time::EPOCH + retention < now;
     let ended =
@@ -71,11 +72,11 @@ pub(crate) fn check_ends(head: &Head, now: Time, retention: Span, jobs: &[JobId]
     jobs.iter().find(|job| !ended(job)).map_or(Ok(()), |job| Err(describe_unended(head, now, *job)))
 }
 
-/// No attempt used more device time than it is booked for.
+/// Checks that no attempt used more device time than it is booked for.
 ///
-/// It holds its devices from before its first process to after its last, so what the machines measured is
+/// An attempt holds its devices from before its first process to after its last, so the machines measure
 /// less.
-pub(crate) fn device_time(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
+pub(crate) fn check_device_time(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
     let mut used: BTreeMap<AttemptId, u64> = BTreeMap::new();
     for (attempt, time) in nodes.iter().flat_map(|node| &node.machine.accounts().device_time) {
         *used.entry(*attempt).or_default() += time;
@@ -85,7 +86,7 @@ pub(crate) fn device_time(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(
         let booked = record.attempts.iter().find(|it| it.attempt == attempt.attempt).map_or(0, booked);
         if used > booked {
             return Err(format!(
-                "attempt {attempt} used {used} thousandths of a device times µs, booked are {booked}"
+                "attempt {attempt} used {used} thousandths of a device times µs, {booked} are booked"
             ));
         }
     }
@@ -98,7 +99,7 @@ fn booked(attempt: &AttemptRecord) -> u64 {
     shares.sum::<u64>() * length
 }
 
-/// No job got another attempt after its cancellation was confirmed.
+/// Checks that no job got another attempt after its cancellation was confirmed.
 pub(crate) fn check_cancellations(
     head: &Head,
     now: Time,
@@ -114,25 +115,27 @@ pub(crate) fn check_cancellations(
     Ok(())
 }
 
-/// What is recorded of each rank's end is what its machine saw, unless the head gave it up.
-pub(crate) fn outcomes(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
-    for (rank, seen) in nodes.iter().flat_map(|node| &node.machine.accounts().outcomes) {
+/// Checks that each recorded outcome is the one that the machine observed, unless the head gave the rank up.
+pub(crate) fn check_outcomes(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
+    for (rank, observed) in nodes.iter().flat_map(|node| &node.machine.accounts().outcomes) {
         let Some(record) = head.record(now, rank.attempt.job) else { continue };
         let attempt = record.attempts.iter().find(|it| it.attempt == rank.attempt.attempt);
         let recorded = attempt.and_then(|it| it.ranks.get(rank.rank as usize)?.outcome.as_ref());
         match recorded {
             Some(Outcome::Lost(_)) => {}
-            // Of its start the head never heard, either.
-            Some(Outcome::NotStarted(StartFailure::OrderLost)) if matches!(seen, Outcome::Lost(_)) => {}
-            Some(recorded) if recorded == seen => {}
-            Some(_) | None => return Err(format!("{rank} ended as {seen:?}, recorded is {recorded:?}")),
+            // The head never heard of its start, either.
+            Some(Outcome::NotStarted(StartFailure::OrderLost)) if matches!(observed, Outcome::Lost(_)) => {}
+            Some(recorded) if recorded == observed => {}
+            Some(_) | None => {
+                return Err(format!("{rank} ended as {observed:?}, but {recorded:?} is recorded"));
+            }
         }
     }
     Ok(())
 }
 
-/// Who was brought down by another's fault is recorded as stopped, and not as having failed by itself.
-pub(crate) fn victims(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
+/// Checks that a rank ended by another's fault is recorded as stopped and not as failed by itself.
+pub(crate) fn check_victims(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
     for rank in nodes.iter().flat_map(|node| &node.machine.accounts().victims) {
         let Some(record) = head.record(now, rank.attempt.job) else { continue };
         let Some(attempt) = record.attempts.iter().find(|it| it.attempt == rank.attempt.attempt) else {
@@ -144,7 +147,7 @@ pub(crate) fn victims(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), S
         let given_up = attempt.ranks.iter().any(|it| it.outcome.as_ref().is_some_and(is_given_up));
         match attempt.stopped {
             None if !given_up => {
-                return Err(format!("{rank} was a victim of another's fault, and nothing recorded says so"));
+                return Err(format!("{rank} was ended by another's fault, but is not recorded as a victim"));
             }
             Some(StopReason::MpsFault) => return Err(format!("{rank} is blamed for another's fault")),
             None | Some(_) => {}
@@ -153,38 +156,38 @@ pub(crate) fn victims(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), S
     Ok(())
 }
 
-/// No job pays with a retry, or with its end, for what others did to its GPU.
+/// Checks that no job is charged a retry, or fails, because of what others did to its GPU.
 pub(crate) fn check_retries(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
     for record in jobs.iter().filter_map(|job| head.record(now, *job)) {
-        if let Some(attempt) = paid_for_others(&head.story(record.id), &record.attempts) {
-            return Err(format!("{attempt} was stopped for no fault of its own and paid with a retry"));
+        if let Some(attempt) = attempt_charged_wrongly(&head.story(record.id), &record.attempts) {
+            return Err(format!("{attempt} was stopped by no fault of its own, but was charged a retry"));
         }
-        if record.state == JobState::Failed && record.latest().is_some_and(blameless) {
+        if record.state == JobState::Failed && record.latest().is_some_and(failed_by_cluster) {
             return Err(format!("job {} failed because of what others did to its GPU", record.id));
         }
     }
     Ok(())
 }
 
-/// The first attempt that did, of those about which the story tells: a long one has lost its middle.
-pub(crate) fn paid_for_others(story: &[JobEvent], attempts: &[AttemptRecord]) -> Option<AttemptId> {
+/// The first attempt that was charged wrongly, as far as the events tell; a long history lacks its middle.
+pub(crate) fn attempt_charged_wrongly(story: &[JobEvent], attempts: &[AttemptRecord]) -> Option<AttemptId> {
     let mut before = (0, 0);
-    for chapter in story {
-        let JobEventKind::Requeued { attempt, failures, .. } = chapter.happening else { continue };
+    for event in story {
+        let JobEventKind::Requeued { attempt, failures, .. } = event.happening else { continue };
         let (number, paid) = std::mem::replace(&mut before, (attempt.attempt, failures));
         let ended = attempts.iter().find(|it| it.attempt == attempt.attempt);
-        if number + 1 == attempt.attempt && failures > paid && ended.is_some_and(blameless) {
+        if number + 1 == attempt.attempt && failures > paid && ended.is_some_and(failed_by_cluster) {
             return Some(attempt);
         }
     }
     None
 }
 
-fn blameless(attempt: &AttemptRecord) -> bool {
-    attempt.stopped.is_some_and(is_blameless)
+fn failed_by_cluster(attempt: &AttemptRecord) -> bool {
+    attempt.stopped.is_some_and(is_fault_of_cluster)
 }
 
-const fn is_blameless(why: StopReason) -> bool {
+const fn is_fault_of_cluster(why: StopReason) -> bool {
     match why {
         StopReason::MpsFaultVictim | StopReason::DeviceLost | StopReason::Unenforced => true,
         StopReason::Cancelled
@@ -199,7 +202,7 @@ const fn is_blameless(why: StopReason) -> bool {
     }
 }
 
-/// Every question about jobs that are still known has an answer.
+/// Checks that every query about known jobs is answered.
 pub(crate) fn check_answers(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
     let jobs: Vec<JobId> = jobs.iter().copied().filter(|job| head.record(now, *job).is_some()).collect();
     let filter = Filter { limit: 1_000, ..Filter::default() };

@@ -1,7 +1,7 @@
-//! The people: they submit, ask again when no reply comes, and change their minds.
+//! The users: they submit jobs, repeat a request without a reply, and change their jobs.
 //!
-//! A submission that is asked twice carries the same idempotency key, so whatever the head forgets or
-//! repeats, it must become one job.
+//! A repeated submission carries the same idempotency key: whatever the head forgets or repeats, it must
+//! become one job.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,36 +17,36 @@ use crate::scenario::ScenarioSubmission;
 #[derive(Debug)]
 pub(crate) struct Clients {
     submissions: Vec<(ScenarioSubmission, SubmissionStatus)>,
-    /// How many of them were not answered yet.
+    /// How many submissions have no reply yet.
     open: usize,
-    /// The submission that became this job.
-    became: BTreeMap<JobId, usize>,
-    /// Requests that were sent.
-    asked: BTreeMap<ClientRequestId, Subject>,
-    /// Jobs whose cancellation was confirmed before anybody queued them again.
+    /// The submission of each job.
+    submission_of: BTreeMap<JobId, usize>,
+    /// Requests that were sent and not answered.
+    pending: BTreeMap<ClientRequestId, Subject>,
+    /// Jobs whose cancellation was confirmed before anybody requeued them.
     cancelled: BTreeMap<JobId, Time>,
-    /// Jobs that somebody ever wanted to queue again.
+    /// Jobs that somebody ever asked to requeue.
     requeued: BTreeSet<JobId>,
     keys: u64,
 }
 
-/// What a request is about.
+/// The subject of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Subject {
-    ScenarioSubmission(usize),
+    Submission(usize),
     Change(JobChange, JobId),
 }
 
 /// What is known of a submission.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum SubmissionStatus {
-    /// No reply came yet.
+    /// No reply has arrived.
     Open,
     Accepted(JobId),
     Refused(Refusal),
 }
 
-/// A request with its sender.
+/// A request with its id and sender.
 pub(crate) type ClientRequest = (ClientRequestId, Principal, Request);
 
 impl Clients {
@@ -55,9 +55,9 @@ impl Clients {
             submissions.into_iter().map(|submission| (submission, SubmissionStatus::Open)).collect();
         Clients {
             open: submissions.len(),
-            became: BTreeMap::new(),
+            submission_of: BTreeMap::new(),
             submissions,
-            asked: BTreeMap::new(),
+            pending: BTreeMap::new(),
             cancelled: BTreeMap::new(),
             requeued: BTreeSet::new(),
             keys: 0,
@@ -73,12 +73,12 @@ impl Clients {
         self.open == 0
     }
 
-    /// Jobs, and arrays as a whole, by the order of submission.
+    /// The accepted jobs and arrays in the order of submission.
     pub(crate) fn accepted(&self) -> Vec<JobId> {
         self.submissions.iter().filter_map(|(_, status)| status.job()).collect()
     }
 
-    /// The first submission that was refused, and why.
+    /// The first submission that was refused, with the reason.
     #[cfg(feature = "learned")]
     pub(crate) fn first_refused(&self) -> Option<(usize, String)> {
         self.submissions.iter().enumerate().find_map(|(index, (_, status))| match status {
@@ -87,13 +87,13 @@ impl Clients {
         })
     }
 
-    /// What was accepted and only ends if it is cancelled.
+    /// Accepted jobs that only end when they are cancelled.
     pub(crate) fn endless(&self) -> Vec<JobId> {
         let endless = self.submissions.iter().filter(|(it, _)| SimProgram::of(&it.spec).is_endless());
         endless.filter_map(|(_, status)| status.job()).collect()
     }
 
-    /// The request for a submission; none while it depends on one that is not answered yet.
+    /// The request for a submission; `None` while it depends on an unanswered one.
     pub(crate) fn submit(&mut self, index: usize) -> Option<ClientRequest> {
         let (submission, _) = &self.submissions[index];
         let mut spec = submission.spec.clone();
@@ -108,14 +108,14 @@ impl Clients {
         }
         let by = Principal::new(submission.user.clone(), Role::User);
         let submit = Submit { spec, idempotency_key: Some(format!("submission {index}")), estimate: None };
-        // Who asks again no longer listens for the answer to the earlier question.
-        self.asked.retain(|_, subject| *subject != Subject::ScenarioSubmission(index));
+        // The client no longer waits for the reply to its earlier request.
+        self.pending.retain(|_, subject| *subject != Subject::Submission(index));
         let key = self.next_key();
-        self.asked.insert(key, Subject::ScenarioSubmission(index));
+        self.pending.insert(key, Subject::Submission(index));
         Some((key, by, Request::Submit(Box::new(submit))))
     }
 
-    /// A change of one job that was accepted; by its owner, who may do that.
+    /// A change of an accepted job, requested by its owner.
     pub(crate) fn change(&mut self, change: JobChange, back: u64) -> Option<ClientRequest> {
         let accepted: Vec<_> = self.submissions.iter().filter_map(|(it, s)| Some((it, s.job()?))).collect();
         let back = back.checked_rem(accepted.len() as u64)? as usize;
@@ -126,38 +126,36 @@ impl Clients {
             self.requeued.insert(job);
         }
         let key = self.next_key();
-        self.asked.insert(key, Subject::Change(change, job));
+        self.pending.insert(key, Subject::Change(change, job));
         Some((key, by, Request::Change(change, vec![job])))
     }
 
-    /// What an admin asks.
+    /// A request of an administrator.
     pub(crate) fn administer(&mut self, request: Request) -> ClientRequest {
         (self.next_key(), Principal::new("root", Role::Admin), request)
     }
 
-    /// A reply came.
+    /// Takes in a reply.
     ///
     /// # Errors
-    /// If it contradicts an earlier one, or blames the head.
+    /// If it contradicts an earlier reply, or reports an internal error of the head.
     pub(crate) fn reply(&mut self, now: Time, key: ClientRequestId, reply: Reply) -> Result<(), String> {
         if let Reply::Refused(Refusal { code: RefusalCode::Internal, message }) = &reply {
-            return Err(format!("the head blames itself: {message}"));
+            return Err(format!("internal error of the head: {message}"));
         }
-        match (self.asked.remove(&key), reply) {
-            (Some(Subject::ScenarioSubmission(index)), Reply::Accepted { job, .. }) => {
-                self.conclude(index, SubmissionStatus::Accepted(job))
+        match (self.pending.remove(&key), reply) {
+            (Some(Subject::Submission(index)), Reply::Accepted { job, .. }) => {
+                self.record_status(index, SubmissionStatus::Accepted(job))
             }
-            // It asks again.
+            // The client will repeat the request.
             (
-                Some(Subject::ScenarioSubmission(_)),
+                Some(Subject::Submission(_)),
                 Reply::Refused(Refusal { code: RefusalCode::Unavailable, .. }),
             ) => Ok(()),
-            (Some(Subject::ScenarioSubmission(index)), Reply::Refused(refusal)) => {
-                self.conclude(index, SubmissionStatus::Refused(refusal))
+            (Some(Subject::Submission(index)), Reply::Refused(refusal)) => {
+                self.record_status(index, SubmissionStatus::Refused(refusal))
             }
-            (Some(Subject::ScenarioSubmission(_)), reply) => {
-                Err(format!("a submission was answered by {reply:?}"))
-            }
+            (Some(Subject::Submission(_)), reply) => Err(format!("a submission was answered by {reply:?}")),
             (Some(Subject::Change(JobChange::Cancel, job)), Reply::Changed(verdicts)) => {
                 self.confirm(now, job, &verdicts);
                 Ok(())
@@ -166,7 +164,7 @@ impl Clients {
         }
     }
 
-    /// A cancellation was confirmed; nobody must have asked for the opposite meanwhile.
+    /// Records a confirmed cancellation, unless the job was requeued meanwhile.
     fn confirm(&mut self, now: Time, job: JobId, verdicts: &[(JobId, ChangeResult)]) {
         let done = verdicts.contains(&(job, ChangeResult::Done));
         if done && !self.requeued.contains(&job) {
@@ -174,21 +172,20 @@ impl Clients {
         }
     }
 
-    /// Jobs that may get no new attempt since then: their cancellation was confirmed, nobody queued them
-    /// again.
+    /// Jobs with a confirmed cancellation and no requeue since: they must not get another attempt.
     pub(crate) const fn cancelled(&self) -> &BTreeMap<JobId, Time> {
         &self.cancelled
     }
 
-    fn conclude(&mut self, index: usize, status: SubmissionStatus) -> Result<(), String> {
+    fn record_status(&mut self, index: usize, status: SubmissionStatus) -> Result<(), String> {
         let known = &self.submissions[index].1;
         if *known != SubmissionStatus::Open && *known != status {
-            return Err(format!("submission {index} is {known:?}, and now it shall be {status:?}"));
+            return Err(format!("submission {index} was {known:?} and is now {status:?}"));
         }
         if let Some(job) = status.job() {
-            let twin = *self.became.entry(job).or_insert(index);
-            if twin != index {
-                return Err(format!("submissions {index} and {twin} are one job: {status:?}"));
+            let other = *self.submission_of.entry(job).or_insert(index);
+            if other != index {
+                return Err(format!("submissions {index} and {other} became one job: {status:?}"));
             }
         }
         self.open -= usize::from(*known == SubmissionStatus::Open);

@@ -1,6 +1,6 @@
-//! Clusters as people write them: `16x8:V100@25g` is 16 machines with 8 V100 each and a network of 25 Gb/s.
+//! Parses clusters from text: `16x8:V100@25g` is 16 machines with 8 V100 each and a 25 Gb/s network.
 //!
-//! Groups are joined by `+`, the speed between the devices of a machine follows a slash
+//! Groups are joined by `+`, the bandwidth between the devices of a machine follows a slash
 //! (`4x8:H100@400g/450GB`), and memory may follow the model (`2x4:A100-40G@100g`).
 
 use std::str::FromStr;
@@ -10,9 +10,9 @@ use cohabit_types::{Bandwidth, Bytes, LinkBandwidths};
 
 use crate::machine_spec::{DEFAULT_INTERCONNECT_BANDWIDTH, DEFAULT_NETWORK_BANDWIDTH, MachineSpec};
 
-/// More machines than any cluster has.
+/// The largest accepted number of machines.
 const MAX_MACHINES: u32 = 100_000;
-/// More devices than any machine has.
+/// The largest accepted number of devices in a machine.
 const MAX_DEVICES_PER_MACHINE: u32 = 1_024;
 
 /// A cluster of one or more groups of equal machines.
@@ -21,7 +21,7 @@ pub struct ClusterSpec {
     groups: Vec<Group>,
 }
 
-/// Equal machines.
+/// A group of equal machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Group {
     machines: u32,
@@ -31,53 +31,55 @@ struct Group {
     links: LinkBandwidths,
 }
 
-/// A text that describes no cluster.
+/// Why a text does not describe a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseClusterError {
-    /// It is built otherwise.
-    #[error("'{0}' is no group of machines: write MACHINESxDEVICES:MODEL@NETWORK, like 16x8:V100@25g")]
+    /// The text does not have the form of a group.
+    #[error(
+        "invalid machine group '{0}': expected MACHINESxDEVICES:MODEL@NETWORK, for example 16x8:V100@25g"
+    )]
     Form(String),
-    /// A number is out of bounds.
-    #[error("'{text}' in '{group}' is no number of {what} between 1 and {most}")]
+    /// A number is malformed or out of range.
+    #[error("invalid number of {what} '{text}' in '{group}': expected a number from 1 to {most}")]
     Number {
-        /// What was written.
+        /// The text of the number.
         text: String,
-        /// Where.
+        /// The group that contains it.
         group: String,
-        /// What it counts.
+        /// What the number counts.
         what: &'static str,
-        /// The largest that is taken.
+        /// The largest accepted value.
         most: u32,
     },
-    /// No speed.
+    /// A bandwidth is malformed.
     #[error("in '{group}': {why}")]
     Speed {
-        /// Where.
+        /// The group that contains it.
         group: String,
-        /// What is wrong.
+        /// What is wrong with it.
         why: String,
     },
-    /// Nobody knows how much memory it has.
-    #[error("nobody knows the GPU '{model}': there are {known}; of any other, write the memory too, like {model}-24G", known = known())]
+    /// The memory of this GPU model is unknown.
+    #[error("unknown GPU model '{model}': the known models are {known}; for another model give its memory, for example {model}-24G", known = known_models())]
     Model {
         /// The model as written.
         model: String,
     },
 }
 
-fn known() -> String {
+fn known_models() -> String {
     GPU_MODELS.map(|model| model.name).join(", ")
 }
 
 impl ClusterSpec {
-    /// Its machines, in the order in which they are written.
+    /// The machines, in the order in which they are written.
     #[must_use]
     pub fn shapes(&self) -> Vec<MachineSpec> {
         let all = self.groups.iter().flat_map(|group| (0..group.machines).map(move |_| group));
         all.enumerate().map(|(number, group)| group.shape(number)).collect()
     }
 
-    /// Devices of all machines together.
+    /// The total number of devices.
     #[must_use]
     pub fn devices(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.machines) * u64::from(group.devices)).sum()
@@ -123,7 +125,7 @@ fn number(text: &str, group: &str, what: &'static str, most: u32) -> Result<u32,
     count.ok_or_else(|| ParseClusterError::Number { text: text.into(), group: group.into(), what, most })
 }
 
-/// `V100`, whose memory is known, or `V100-32G`; none where nothing is written.
+/// Parses `V100`, whose memory is known, or `V100-32G`; `None` for an empty text.
 fn model_and_memory(text: &str) -> Option<Result<(String, Bytes), ParseClusterError>> {
     let written = text.rsplit_once('-').and_then(|(model, size)| Some((model, size.parse::<Bytes>().ok()?)));
     if let Some((model, memory)) = written.filter(|(model, memory)| !model.is_empty() && memory.0 > 0) {
@@ -138,7 +140,7 @@ fn links_of(text: Option<&str>, group: &str) -> Result<LinkBandwidths, ParseClus
         text.parse::<Bandwidth>()
             .map_err(|error| ParseClusterError::Speed { group: group.to_owned(), why: error.to_string() })
     };
-    // A slash divides the two speeds, and may also belong to a unit: 25Gb/s.
+    // A slash separates the two bandwidths and may also be part of a unit: 25Gb/s.
     let text = text.unwrap_or("").replace("/s", "");
     let (network, interconnect) = match text.split_once('/') {
         Some((network, interconnect)) => (network, Some(interconnect)),
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_says_machines_devices_model_and_speeds() {
+    fn a_group_gives_machines_devices_model_and_bandwidths() {
         let shapes = shapes("16x8:V100@25g");
         assert_eq!(shapes.len(), 16);
         assert_eq!((shapes[15].name.as_str(), shapes[15].devices), ("node-15", 8));
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_joined_and_numbered_on() {
+    fn machines_are_numbered_across_groups() {
         let spec: ClusterSpec = "8x8:V100@100g/300GB/s + 4x4:K80@10Gb/s".parse().unwrap();
         let shapes = spec.shapes();
         assert_eq!((shapes.len(), spec.devices()), (12, 80));
@@ -186,28 +188,28 @@ mod tests {
     }
 
     #[test]
-    fn memory_may_be_written_and_has_to_be_for_an_unknown_model() {
+    fn memory_is_optional_for_known_models_and_required_for_others() {
         assert_eq!(shapes("1x1:V100-32G")[0].device_memory, Some(Bytes(32 << 30)));
         assert_eq!(shapes("1x1:v100")[0].model, "V100");
         let own = &shapes("1x1:MI-300-192G@1g")[0];
         assert_eq!((own.model.as_str(), own.device_memory), ("MI-300", Some(Bytes(192 << 30))));
-        assert!(refusal("1x1:Z9").contains("there are K80, P100, V100"), "{}", refusal("1x1:Z9"));
-        assert!(refusal("1x1:Z9").ends_with("like Z9-24G"));
+        assert!(refusal("1x1:Z9").contains("the known models are K80, P100, V100"), "{}", refusal("1x1:Z9"));
+        assert!(refusal("1x1:Z9").ends_with("for example Z9-24G"));
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_words() {
+    fn invalid_text_is_refused_with_a_reason() {
         for (text, words) in [
-            ("", "'' is no group of machines"),
-            ("16", "like 16x8:V100@25g"),
-            ("16x8", "is no group"),
-            ("16x8:", "is no group"),
-            ("0x8:V100", "'0' in '0x8:V100' is no number of machines between 1 and 100000"),
-            ("1x9999:V100", "no number of devices between 1 and 1024"),
+            ("", "invalid machine group ''"),
+            ("16", "for example 16x8:V100@25g"),
+            ("16x8", "invalid machine group"),
+            ("16x8:", "invalid machine group"),
+            ("0x8:V100", "invalid number of machines '0' in '0x8:V100': expected a number from 1 to 100000"),
+            ("1x9999:V100", "expected a number from 1 to 1024"),
             ("axb:V100", "'a' in"),
             ("1x1:V100@fast", "in '1x1:V100@fast': 'fast' is not a bandwidth"),
             ("1x1:V100@25g/x", "'x' is not a bandwidth"),
-            ("1x1:V100+", "'' is no group"),
+            ("1x1:V100+", "invalid machine group ''"),
         ] {
             assert!(refusal(text).contains(words), "{text}: {}", refusal(text));
         }

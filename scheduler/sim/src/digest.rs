@@ -1,5 +1,4 @@
-//! A 64-bit digest of everything that happened, to compare two runs of a seed: FNV-1a, the same on every
-//! machine.
+//! A 64-bit digest of all events, to compare two runs of a seed: FNV-1a, the same on every machine.
 
 use std::fmt::{self, Debug, Write};
 
@@ -16,26 +15,26 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Of nothing.
+    /// The digest of nothing.
     #[must_use]
     pub const fn new() -> Digest {
         Digest(0xcbf2_9ce4_8422_2325)
     }
 
-    /// Takes in bytes.
+    /// Adds bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
     }
 
-    /// Takes in something that happened at this time.
-    pub fn record_event(&mut self, now: Time, what: &impl Debug) {
+    /// Adds an event with its time.
+    pub fn record_event(&mut self, now: Time, event: &impl Debug) {
         self.bytes(&now.as_micros().to_le_bytes());
-        write!(self, "{what:?}").expect("a digest takes everything");
+        write!(self, "{event:?}").expect("a digest takes everything");
     }
 
-    /// Its value so far.
+    /// The present value.
     #[must_use]
     pub const fn value(&self) -> u64 {
         self.0

@@ -1,4 +1,4 @@
-//! What may go wrong in a simulated cluster, and the exit code that says so.
+//! The failures of a simulated cluster, with their exit codes.
 
 use std::any::Any;
 use std::fmt;
@@ -6,26 +6,26 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cohabit_types::Time;
 
-/// A promise that was broken.
+/// A failure of a simulated cluster.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at {:.6} s: {detail}", at.as_secs_f64())]
 pub struct SimFailure {
-    /// Which promise.
+    /// What failed.
     pub kind: FailureKind,
     /// When, by the simulated clock.
     pub at: Time,
-    /// What was seen.
+    /// What was found.
     pub detail: String,
 }
 
-/// Kinds of broken promises; of several, the first is the worst.
+/// The kinds of failures; of several, the first is the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailureKind {
-    /// A core panicked.
+    /// A production core panicked.
     Crash,
-    /// An accepted job, or something that belongs to it, never came to its end.
+    /// An accepted job, or something that belongs to it, never ended.
     NeverEnded,
-    /// What must always be true was not.
+    /// An invariant was violated.
     Invariant,
     /// Two runs of one seed differed.
     Differs,
@@ -43,7 +43,7 @@ impl FailureKind {
         }
     }
 
-    /// For scripts.
+    /// The name for scripts.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -60,22 +60,22 @@ impl fmt::Display for FailureKind {
         f.write_str(match self {
             FailureKind::Crash => "a crash",
             FailureKind::NeverEnded => "something never ended",
-            FailureKind::Invariant => "an invariant broke",
+            FailureKind::Invariant => "an invariant was violated",
             FailureKind::Differs => "two runs differ",
         })
     }
 }
 
-/// Does this; a panic becomes a failure of the given kind.
-pub(crate) fn guarded<T>(kind: FailureKind, at: Time, act: impl FnOnce() -> T) -> Result<T, SimFailure> {
-    catch_unwind(AssertUnwindSafe(act)).map_err(|panic| SimFailure {
+/// Runs a function; a panic becomes a failure of this kind.
+pub(crate) fn guarded<T>(kind: FailureKind, at: Time, run: impl FnOnce() -> T) -> Result<T, SimFailure> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| SimFailure {
         kind,
         at,
-        detail: message(panic.as_ref()),
+        detail: panic_message(panic.as_ref()),
     })
 }
 
-fn message(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic without a message").to_owned()
 }

@@ -1,6 +1,6 @@
-//! What must hold of traces and clusters that strangers wrote, for `integration/fuzz`.
+//! Properties that must hold for traces and clusters from untrusted input, for `integration/fuzz`.
 //!
-//! Every function takes any bytes and panics where a promise is broken.
+//! Every function takes any bytes and panics if a property is violated.
 
 use std::sync::LazyLock;
 
@@ -9,8 +9,8 @@ use cohabit_types::Span;
 use crate::ClusterSpec;
 use crate::trace::{ReadOptions, Strictness, ThroughputSource, Throughputs, TraceError, TraceFormat, read};
 
-/// Every format, the guess, and the table that goes with Gavel's. The first byte chooses which; a trace may
-/// be packed.
+/// Reads a trace in every format or with recognition, or Gavel's table of throughputs. The first byte chooses
+/// which; a trace may be compressed.
 pub fn traces(bytes: &[u8]) {
     let Some((choice, text)) = bytes.split_first() else { return };
     let format = match choice % 6 {
@@ -40,7 +40,7 @@ pub fn traces(bytes: &[u8]) {
     }
 }
 
-/// What Gavel's traces are read with.
+/// The throughputs for Gavel's traces.
 static THROUGHPUTS: LazyLock<Throughputs> = LazyLock::new(|| {
     let table = "source,gpu,model,batch_size,scale_factor,consolidated,steps_per_s\n\
                  sim,v100,ResNet-18,64,1,True,12.5\n";
@@ -53,7 +53,7 @@ fn throughputs(text: &[u8]) {
     }
 }
 
-/// A cluster has as many machines and devices as it says.
+/// A cluster has as many machines and devices as it states.
 pub fn clusters(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     let Ok(cluster) = text.parse::<ClusterSpec>() else { return };

@@ -1,8 +1,8 @@
-//! The ground truth of gangs: how fast a job whose ranks talk to each other is where they lie.
+//! The true speed of gangs: how fast a job whose ranks communicate runs at its placement.
 //!
-//! The slowest rank sets the pace of all, so it is one number for an attempt, fixed when the head orders it
-//! to run: an iteration's time at the best place over its time at this one. The links are those that the
-//! machines have, whatever their workers say of them.
+//! The slowest rank determines the speed, so it is one number for each attempt, fixed when the head orders
+//! it: the iteration time at the best placement over the iteration time at this one. The bandwidths are those
+//! of the machines, whatever their workers report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::machine_spec::MachineSpec;
 /// The gangs that run.
 pub(crate) struct Gangs {
     mapper: Mapper,
-    /// The machines, with nothing on them.
+    /// The machines without any load.
     empty: Vec<Server>,
-    /// Their positions by address.
+    /// The index of each machine by its address.
     positions: BTreeMap<String, usize>,
-    paces: BTreeMap<AttemptId, f64>,
+    speeds: BTreeMap<AttemptId, f64>,
 }
 
 impl Gangs {
@@ -30,12 +30,13 @@ impl Gangs {
             mapper: Mapper::new(MapperOptions::default()),
             empty: servers(shapes),
             positions: positions.collect(),
-            paces: BTreeMap::new(),
+            speeds: BTreeMap::new(),
         }
     }
 
-    /// Takes note of the attempts that the head wants to run, and answers with those that have a graph.
-    pub(crate) fn ordered(&mut self, effects: &[Effect]) -> Vec<(AttemptId, f64)> {
+    /// Records the attempts that the head orders and returns those with a job graph, with their relative
+    /// speed.
+    pub(crate) fn record_orders(&mut self, effects: &[Effect]) -> Vec<(AttemptId, f64)> {
         let mut orders: BTreeMap<AttemptId, Vec<&RunOrder>> = BTreeMap::new();
         for effect in effects {
             if let Effect::Tell(_, Order::Run(order)) = effect
@@ -44,34 +45,34 @@ impl Gangs {
                 orders.entry(order.attempt).or_default().push(order);
             }
         }
-        let paced =
-            orders.into_iter().filter_map(|(attempt, orders)| Some((attempt, self.pace_of(&orders)?)));
-        let paced: Vec<(AttemptId, f64)> = paced.collect();
-        self.paces.extend(paced.iter().copied());
-        paced
+        let with_speed =
+            orders.into_iter().filter_map(|(attempt, orders)| Some((attempt, self.speed_of(&orders)?)));
+        let with_speed: Vec<(AttemptId, f64)> = with_speed.collect();
+        self.speeds.extend(with_speed.iter().copied());
+        with_speed
     }
 
-    /// How fast an attempt is, as a part of its best pace.
-    pub(crate) fn pace(&self, attempt: AttemptId) -> f64 {
-        self.paces.get(&attempt).copied().unwrap_or(1.0)
+    /// The speed of an attempt relative to its best placement, in (0, 1]; 1 for jobs without a graph.
+    pub(crate) fn speed(&self, attempt: AttemptId) -> f64 {
+        self.speeds.get(&attempt).copied().unwrap_or(1.0)
     }
 
-    /// None of its attempts runs any more.
+    /// Forgets the attempts of an ended job.
     pub(crate) fn forget(&mut self, job: JobId) {
         let ended: Vec<AttemptId> =
-            self.paces.range(job.attempt(0)..=job.attempt(u32::MAX)).map(|(attempt, _)| *attempt).collect();
-        ended.iter().for_each(|attempt| _ = self.paces.remove(attempt));
+            self.speeds.range(job.attempt(0)..=job.attempt(u32::MAX)).map(|(attempt, _)| *attempt).collect();
+        ended.iter().for_each(|attempt| _ = self.speeds.remove(attempt));
     }
 
-    fn pace_of(&mut self, orders: &[&RunOrder]) -> Option<f64> {
+    fn speed_of(&mut self, orders: &[&RunOrder]) -> Option<f64> {
         let vertices = self.vertices(orders)?;
         let graph = JobGraph::of(orders.first()?.spec.model.as_ref()?, vertices.len() as u32)?;
         let fastest = self.mapper.bounds(&graph, &self.empty).fastest;
         Some(fastest / self.mapper.given(&graph, &self.empty, &vertices))
     }
 
-    /// The machine of each vertex of the graph: the ranks in their order, each with as many vertices as it
-    /// has devices.
+    /// The machine of each vertex of the graph: the ranks in order, each with as many vertices as it has
+    /// devices.
     fn vertices(&self, orders: &[&RunOrder]) -> Option<Vec<usize>> {
         let mut machines = BTreeMap::new();
         for order in orders {
@@ -86,7 +87,7 @@ impl Gangs {
     }
 }
 
-/// The machines; those of one model hold the same string, so that comparing them costs nothing.
+/// The machines. Machines of one model share one string, so that comparing models is cheap.
 fn servers(shapes: &[MachineSpec]) -> Vec<Server> {
     let mut models: BTreeSet<Arc<str>> = BTreeSet::new();
     let mut shared = |server: Server| {

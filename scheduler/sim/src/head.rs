@@ -1,7 +1,7 @@
-//! The head's daemon without its sockets: the production head behind a journal, and its recovery.
+//! The head daemon without its sockets: the production head behind a journal, and its recovery.
 //!
-//! What is durable is handled. A crash forgets everything but journal and snapshot; what comes back must
-//! equal what was lost.
+//! Events are handled once they are durable. A crash loses everything but the journal and the snapshot, and
+//! the recovered head must equal the lost one.
 
 use std::collections::BTreeMap;
 
@@ -17,24 +17,24 @@ use crate::scenario::Scenario;
 use crate::sim_event::LinkId;
 use crate::wall_clock::HeadClock;
 
-/// The head's place in the cluster, whether it is up or down.
+/// The head process, whether it is up or down.
 pub(crate) struct HeadHost {
     settings: Settings,
     head: Head,
     policy: Box<dyn Policy>,
-    /// What the policy sees.
+    /// The view that the policy sees.
     view: View,
-    /// What the policy will see when it listens again.
-    news: Vec<ViewChange>,
-    /// It does not until then.
+    /// Changes that the policy has not seen because it is stalled.
+    pending_changes: Vec<ViewChange>,
+    /// Until when the policy is stalled.
     stalled_until: Time,
     pub(crate) journal: SimJournal,
-    /// A snapshot, and how many events it contains.
+    /// The last snapshot, with the number of events that it contains.
     snapshot: (usize, Image),
     pub(crate) state: HeadState,
     pub(crate) clock: HeadClock,
-    /// Counts its lives; what belongs to an earlier one is void.
-    pub(crate) life: u64,
+    /// Counts the starts of the head. Events of an earlier generation are ignored.
+    pub(crate) generation: u64,
     pub(crate) sessions: BTreeMap<WorkerKey, LinkId>,
     pub(crate) alarm: AlarmClock,
 }
@@ -46,17 +46,17 @@ struct Settings {
     snapshot_every: usize,
 }
 
-/// Whether the head is there.
+/// The state of the head process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeadState {
     Up,
-    /// Of the effects of its next event only some are carried out, of so many further ones none; then it
-    /// crashes.
+    /// Of the effects of the next event only some are carried out, of the following events none; then the
+    /// head crashes.
     CrashDuringEffects {
         events: u32,
         back: Span,
     },
-    /// The effects of so many more events are not carried out; then it crashes.
+    /// The effects of this many more events are not carried out; then the head crashes.
     CrashAfterEvents {
         events: u32,
         back: Span,
@@ -78,13 +78,13 @@ impl HeadHost {
             head,
             policy: policy(&scenario.policy, &scenario.knowledge),
             view: View::default(),
-            news: Vec::new(),
+            pending_changes: Vec::new(),
             stalled_until: Time::EPOCH,
             journal: SimJournal::default(),
             snapshot,
             state: HeadState::Down,
             clock: HeadClock::default(),
-            life: 0,
+            generation: 0,
             sessions: BTreeMap::new(),
             alarm: AlarmClock::default(),
         }
@@ -98,38 +98,39 @@ impl HeadHost {
         self.state != HeadState::Down
     }
 
-    /// Whether something of what it wants done now is done.
-    pub(crate) const fn carries_out(&self) -> bool {
+    /// Whether effects of the next event are carried out, at least in part.
+    pub(crate) const fn carries_out_effects(&self) -> bool {
         matches!(self.state, HeadState::Up | HeadState::CrashDuringEffects { .. })
     }
 
-    /// Shows the policy what changed, and asks it for a plan, by the head's clock; none while it is stalled.
+    /// Shows the changes to the policy and asks it for a plan; `None` while it is stalled. `now` is the time
+    /// of the head's clock.
     pub(crate) fn plan(&mut self, true_now: Time, now: Time) -> Option<Plan> {
-        self.news.extend(self.head.changes());
+        self.pending_changes.extend(self.head.changes());
         if true_now < self.stalled_until {
             return None;
         }
-        let changes = std::mem::take(&mut self.news);
+        let changes = std::mem::take(&mut self.pending_changes);
         self.view.now = now;
         self.view.apply(&changes);
         self.policy.learn(&self.view, &changes);
         Some(self.policy.plan(&self.view))
     }
 
-    /// The policy neither listens nor answers until then.
+    /// Stalls the policy until this time: it sees no changes and gives no plans.
     pub(crate) const fn stall_policy(&mut self, until: Time) {
         self.stalled_until = until;
     }
 
-    /// The plan of first come, first served, which knows only the present.
-    pub(crate) fn fall_back(&self, now: Time) -> Plan {
+    /// Plans with FIFO, which needs nothing but the present state.
+    pub(crate) fn plan_fifo(&self, now: Time) -> Plan {
         let view = self.head.view(now);
         let mut policy = policy("fifo", &self.settings.knowledge);
         policy.learn(&view, &view.as_changes());
         policy.plan(&view)
     }
 
-    /// Handles an event that is durable, and may take a snapshot afterwards.
+    /// Handles a durable event, and takes a snapshot when one is due.
     pub(crate) fn handle(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, SimFailure> {
         self.journal.handles(&event);
         let effects = self.replay(at, event)?;
@@ -140,45 +141,49 @@ impl HeadHost {
         Ok(effects)
     }
 
-    /// Handles an event, unwatched.
+    /// Handles an event without checking invariants.
     pub(crate) fn handle_unchecked(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, SimFailure> {
         let mut effects = Vec::new();
         guarded(FailureKind::Crash, at, || self.head.handle(at, event, &mut effects))?;
         Ok(effects)
     }
 
-    /// Everything but journal and snapshot is gone. What was durable and not handled is handled now; its
-    /// effects nobody sees.
-    pub(crate) fn crash(&mut self, now: Time, fate: WriteOutcome) -> Result<Vec<(Time, Event)>, SimFailure> {
+    /// Crashes the head: everything but the journal and the snapshot is lost. Returns the events that were
+    /// durable and not yet handled; their effects are lost.
+    pub(crate) fn crash(
+        &mut self,
+        now: Time,
+        outcome: WriteOutcome,
+    ) -> Result<Vec<(Time, Event)>, SimFailure> {
         self.state = HeadState::Down;
         self.alarm = AlarmClock::default();
-        self.journal.crash(fate);
-        self.head = self.recovered(now)?;
+        self.journal.crash(outcome);
+        self.head = self.recover(now)?;
         Ok(self.journal.take_unhandled())
     }
 
-    /// An event that is in the journal happens.
+    /// Handles an event from the journal and checks the head's invariants.
     pub(crate) fn replay(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, SimFailure> {
         let effects = self.handle_unchecked(at, event)?;
         guarded(FailureKind::Invariant, at, || self.head.check())?;
         Ok(effects)
     }
 
-    /// Comes back with another state than it had: a planted bug.
+    /// Changes the state of the head through its JSON form, to plant a bug.
     pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut serde_json::Value)) {
         let mut state = serde_json::to_value(&self.head).expect("a head can be written down");
         edit(&mut state);
         self.head = serde_json::from_value(state).expect("it is still a head");
     }
 
-    /// Comes back with a policy that knows nothing. Nobody knows how much time it was gone for, whatever its
-    /// clock says: none of it counts.
+    /// Restarts the head with a policy that knows nothing. The time for which it was down does not count,
+    /// whatever its clock shows, because nobody knows how long it was.
     pub(crate) fn restart(&mut self, true_now: Time) {
         self.state = HeadState::Up;
-        self.life += 1;
+        self.generation += 1;
         self.policy = policy(&self.settings.policy, &self.settings.knowledge);
         self.view = View::default();
-        self.news.clear();
+        self.pending_changes.clear();
         self.stalled_until = Time::EPOCH;
         if let Some(last) = self.journal.last() {
             self.clock.start(true_now, last);
@@ -187,39 +192,40 @@ impl HeadHost {
         self.journal.add(Event::Configured(self.settings.config.clone()));
     }
 
-    /// The head by snapshot and rest of the journal; the whole journal must lead to the same.
+    /// Recovers the head from the snapshot and the rest of the journal, and checks that replaying the whole
+    /// journal gives the same state.
     ///
     /// # Errors
-    /// If live head, replayed head and restored head are not equal.
-    pub(crate) fn recovered(&self, now: Time) -> Result<Head, SimFailure> {
+    /// If the live head, the replayed head and the restored head differ.
+    pub(crate) fn recover(&self, now: Time) -> Result<Head, SimFailure> {
         let (length, snapshot) = &self.snapshot;
         let restored = snapshot.read().map_err(|error| {
             let detail = format!("a snapshot cannot be read: {error}");
             SimFailure { kind: FailureKind::Invariant, at: now, detail }
         })?;
         let handled = self.journal.handled();
-        let restored = replayed(now, restored, &handled[*length..])?;
-        let replayed = replayed(now, Head::new(), handled)?;
-        let live = text(&self.head);
-        same(now, "replay of the whole journal", &live, &text(&replayed))?;
-        same(now, "replay after the snapshot", &live, &text(&restored))?;
+        let restored = replay_journal(now, restored, &handled[*length..])?;
+        let replayed = replay_journal(now, Head::new(), handled)?;
+        let live = to_json(&self.head);
+        check_equal(now, "replay of the whole journal", &live, &to_json(&replayed))?;
+        check_equal(now, "replay after the snapshot", &live, &to_json(&restored))?;
         Ok(restored)
     }
 }
 
-/// A head as a journal has it: without its jobs, and these in parts.
+/// A snapshot as the journal stores it: the head without its jobs, and the jobs in parts.
 struct Image {
     rest: String,
     parts: Vec<String>,
 }
 
 impl Image {
-    /// Jobs in a part: few, so that there are several.
+    /// Jobs in one part; few, so that there are several parts.
     const PART: usize = 4;
 
     fn of(head: &Head) -> Image {
         let (rest, parts) = head.split_for_snapshot(Image::PART);
-        Image { rest: text(&rest), parts: parts.map(|part| text(&part)).collect() }
+        Image { rest: to_json(&rest), parts: parts.map(|part| to_json(&part)).collect() }
     }
 
     fn read(&self) -> serde_json::Result<Head> {
@@ -232,11 +238,11 @@ fn policy(name: &str, knowledge: &InterferenceContext) -> Box<dyn Policy> {
     parse_policy_with(name, knowledge).unwrap_or_else(|unknown| panic!("{unknown}"))
 }
 
-fn text(of_head: &impl serde::Serialize) -> String {
-    serde_json::to_string(of_head).expect("a head can be written down")
+fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("a head can be written down")
 }
 
-fn replayed(now: Time, mut head: Head, journal: &[(Time, Event)]) -> Result<Head, SimFailure> {
+fn replay_journal(now: Time, mut head: Head, journal: &[(Time, Event)]) -> Result<Head, SimFailure> {
     for (at, event) in journal {
         guarded(FailureKind::Crash, now, || head.handle(*at, event.clone(), &mut Vec::new()))?;
     }
@@ -244,13 +250,13 @@ fn replayed(now: Time, mut head: Head, journal: &[(Time, Event)]) -> Result<Head
     Ok(head)
 }
 
-fn same(now: Time, what: &str, live: &str, other: &str) -> Result<(), SimFailure> {
+fn check_equal(now: Time, what: &str, live: &str, other: &str) -> Result<(), SimFailure> {
     if live == other {
         return Ok(());
     }
-    let differs = live.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let common = live.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let around = |text: &str| {
-        let from = differs.saturating_sub(120);
+        let from = common.saturating_sub(120);
         text.chars().skip(from).take(240).collect::<String>()
     };
     let detail =

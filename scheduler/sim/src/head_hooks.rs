@@ -1,49 +1,49 @@
-//! What stands around the production head: the part of its daemon that is not state.
+//! Hooks of the head daemon around the core: the part of the daemon that is not state.
 //!
-//! It fills in estimates at submission, looks at the clock while the policy thinks, and hears of every end.
-//! Nothing it does may change what the head decides, but for the estimates that it gives.
+//! They fill in estimates at submission, measure planning time, and observe the end of every job. Apart from
+//! the estimates, nothing that they do may change what the head decides.
 
 use cohabit_types::{AttemptId, Estimate, JobRecord, JobSpec, Time};
 
 use crate::program::SimProgram;
 
-/// What the head's daemon does beside driving the core.
+/// The hooks of a head daemon.
 pub(crate) trait HeadHooks {
-    /// What is expected of a job that this user submits.
-    fn expect(&mut self, now: Time, user: &str, spec: &JobSpec) -> Option<Estimate>;
+    /// The estimate for a job that this user submits.
+    fn estimate(&mut self, now: Time, user: &str, spec: &JobSpec) -> Option<Estimate>;
 
-    /// The policy begins to think.
-    fn asked(&mut self) {}
+    /// The policy begins to plan.
+    fn planning_started(&mut self) {}
 
-    /// The policy has answered.
-    fn answered(&mut self) {}
+    /// The policy has planned.
+    fn planning_finished(&mut self) {}
 
-    /// A gang was given a place where it reaches this part of its best pace.
-    fn placed(&mut self, attempt: AttemptId, pace: f64) {
-        let _ = (attempt, pace);
+    /// A gang was placed where it reaches this fraction of its best speed.
+    fn gang_placed(&mut self, attempt: AttemptId, speed: f64) {
+        let _ = (attempt, speed);
     }
 
     /// A job, or an array as a whole, has ended.
-    fn ended(&mut self, record: &JobRecord) {
+    fn job_ended(&mut self, record: &JobRecord) {
         let _ = record;
     }
 }
 
-/// Expects of each job what its program says.
+/// Estimates every job exactly, from its program.
 pub(crate) struct ExactEstimator;
 
 impl HeadHooks for ExactEstimator {
-    fn expect(&mut self, _: Time, _: &str, spec: &JobSpec) -> Option<Estimate> {
-        Some(truth(spec))
+    fn estimate(&mut self, _: Time, _: &str, spec: &JobSpec) -> Option<Estimate> {
+        Some(true_estimate(spec))
     }
 }
 
-/// What is true of a job.
-pub(crate) fn truth(spec: &JobSpec) -> Estimate {
+/// The true values of a job.
+pub(crate) fn true_estimate(spec: &JobSpec) -> Estimate {
     let program = SimProgram::of(spec);
     Estimate {
         iterations: Some(program.steps),
-        runtime: Some(program.alone),
+        runtime: Some(program.solo_duration),
         gpu_memory: program.gpu_memory,
         basis: "what its program says".into(),
     }

@@ -1,15 +1,22 @@
-//! A whole Cohabit cluster in one process, under virtual time.
+//! Simulates a whole Cohabit cluster in one process, under virtual time.
 //!
-//! The production head, worker cores and policies run on machines, a network and clients that are simulated:
-//! one thread, no clock, one agenda. [`swarm`] draws clusters, jobs and trouble from seeds and checks from
-//! outside that every promise holds; [`run`] lets any [`Scenario`] happen; `evaluate` runs the jobs of a
-//! trace through it, fast, and measures how a policy did.
+//! The production head, worker cores and policies run on simulated machines, a simulated network and
+//! simulated clients: one thread, no clock, one queue of events. There are two uses:
+//!
+//! - [`swarm`] draws clusters, jobs and faults from seeds and checks from outside that every invariant holds;
+//!   [`run`] runs any [`Scenario`] in this way;
+//! - `evaluate` runs the jobs of a trace, fast and without checks, and measures how a policy performs.
 //!
 //! ```text
-//!  seed ──> draw ──────> Scenario ──> world (agenda) ──> head · workers · policy · machines · clients
-//!                           ^           ├─ checks after each start of a rank, at the end ──> Run
-//!  trace ─> workload ─> Evaluation      └─ or a row for each job, without checks ──> Evaluated
+//!  seed ──> draw ──────> Scenario ──> world (queue) ──> head · workers · policy · machines · clients
+//!                           ^           ├─ checked after each event and at the end ──> RunResult
+//!  trace ─> workload ─> Evaluation      └─ or a result for each job, unchecked ──> EvaluationResult
 //! ```
+//!
+//! Where to start reading: `world/mod.rs` has the event loop. `scenario.rs` and `program.rs` say what can
+//! happen, `machine/` is the simulated hardware, `head.rs` and `node.rs` wrap the production cores,
+//! `checks.rs` and `reference/` find violations, `trace/` and `workload/` make jobs from traces, and
+//! `evaluation/` has the metrics. docs/SIMULATION.md is the manual.
 
 mod alarm;
 mod checks;

@@ -1,7 +1,7 @@
-//! One connection between a worker and the head: two streams, each in order, as TCP gives them.
+//! A connection between a worker and the head: two streams, each in order, as TCP guarantees.
 //!
-//! What was sent before a break may or may not arrive; what is sent afterwards never does. Nothing is
-//! repeated here: repetition comes from what the two sides tell again over their next link.
+//! Messages sent before a break may or may not arrive; messages sent afterwards never do. Nothing is
+//! retransmitted here: both sides repeat what matters over their next link.
 
 use cohabit_types::{Span, Time, WorkerKey};
 
@@ -30,19 +30,19 @@ pub(crate) struct Link {
     to_worker: Stream,
 }
 
-/// What flows to one side.
+/// The messages that flow to one side.
 #[derive(Debug)]
 struct Stream {
     last_arrival: Time,
     /// Nothing arrives later than this.
     breaks_at: Time,
-    /// Whether the receiver still listens.
-    heard: bool,
+    /// Whether the receiver's end is open.
+    is_open: bool,
 }
 
 impl Stream {
     const fn new() -> Stream {
-        Stream { last_arrival: Time::EPOCH, breaks_at: Time::NEVER, heard: true }
+        Stream { last_arrival: Time::EPOCH, breaks_at: Time::NEVER, is_open: true }
     }
 }
 
@@ -58,7 +58,7 @@ impl Link {
         }
     }
 
-    /// When something that is sent now arrives; never after a break.
+    /// When a message sent now arrives; `None` after a break.
     pub(crate) fn send(&mut self, now: Time, to: Side, delay: Span) -> Option<Time> {
         let stream = self.towards(to);
         if stream.breaks_at != Time::NEVER {
@@ -68,27 +68,27 @@ impl Link {
         Some(stream.last_arrival)
     }
 
-    /// Nothing that is sent to this side from now on arrives before.
+    /// Delays everything sent to this side so that it arrives no earlier than `until`.
     pub(crate) fn hold_up(&mut self, to: Side, until: Time) {
         let stream = self.towards(to);
         stream.last_arrival = stream.last_arrival.max(until);
     }
 
-    /// Whether what is due at this side now does arrive.
+    /// Whether a message that is due at this side now arrives.
     pub(crate) fn arrives(&mut self, now: Time, at: Side) -> bool {
         let stream = self.towards(at);
-        stream.heard && now <= stream.breaks_at
+        stream.is_open && now <= stream.breaks_at
     }
 
-    /// Breaks the stream to this side: what would arrive later than `until` is lost.
+    /// Breaks the stream to this side: messages that would arrive after `until` are lost.
     pub(crate) fn cut(&mut self, to: Side, until: Time) {
         let stream = self.towards(to);
         stream.breaks_at = stream.breaks_at.min(until);
     }
 
-    /// This side closes its end; answers whether it had been open.
+    /// Closes the end of this side and returns whether it was open.
     pub(crate) fn close(&mut self, side: Side) -> bool {
-        std::mem::replace(&mut self.towards(side).heard, false)
+        std::mem::replace(&mut self.towards(side).is_open, false)
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_break_loses_what_is_late_and_all_that_is_sent_afterwards() {
+    fn a_break_loses_late_messages_and_all_later_ones() {
         let mut link = link();
         link.cut(Side::Head, at(20));
         assert!(link.arrives(at(20), Side::Head) && !link.arrives(at(21), Side::Head));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_end_hears_nothing() {
+    fn nothing_arrives_at_a_closed_end() {
         let mut link = link();
         assert!(link.close(Side::Worker));
         assert!(!link.close(Side::Worker));

@@ -1,7 +1,7 @@
-//! What a machine is made of: the part of its inventory that never changes.
+//! The hardware of a machine: the part of its inventory that never changes.
 //!
-//! Machines with device memory have GPUs, made-up ones or such that MPS serves; those without have host
-//! slots.
+//! Machines with device memory have GPUs, either fake ones or ones that MPS serves; machines without have
+//! host slots.
 
 use std::ops::Range;
 
@@ -10,40 +10,40 @@ use cohabit_types::{
     Bandwidth, Bytes, Condition, Device, DeviceId, DeviceKind, DeviceSharing, LinkBandwidths, SharingLimits,
 };
 
-/// Where nobody says how fast the network is.
+/// Network bandwidth of a machine if none is given.
 pub(crate) const DEFAULT_NETWORK_BANDWIDTH: Bandwidth = Bandwidth(25_000_000_000);
-/// Where nobody says how fast devices of a machine reach each other: 50 gigabytes in a second.
+/// Bandwidth between the devices of a machine if none is given: 50 GB/s.
 pub(crate) const DEFAULT_INTERCONNECT_BANDWIDTH: Bandwidth = Bandwidth(400_000_000_000);
-/// More than the attempts that a machine ever hosts at once.
+/// More ports than a machine ever hosts attempts at the same time.
 const RENDEZVOUS_PORTS: Range<u16> = 29_600..30_600;
 
-/// The make of a machine.
+/// The specification of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineSpec {
     /// Its name.
     pub name: String,
-    /// Processor cores.
+    /// CPU cores.
     pub cpus: u32,
     /// Host memory.
     pub memory: Bytes,
-    /// How many devices.
+    /// The number of devices.
     pub devices: u32,
-    /// What they are; real GPUs can be shared under MPS.
+    /// The kind of device; real GPUs can be shared under MPS.
     pub kind: DeviceKind,
-    /// What they are called.
+    /// The model name of the devices.
     pub model: String,
-    /// Memory of each; host slots have none.
+    /// Memory of each device; `None` for host slots.
     pub device_memory: Option<Bytes>,
-    /// How far its devices may be shared.
+    /// How far the devices may be shared.
     pub sharing: SharingLimits,
-    /// How fast its devices reach each other and those of other machines.
+    /// Bandwidths between devices, inside the machine and to other machines.
     pub links: LinkBandwidths,
-    /// So many of the ports that its worker offers to ranks, the first ones, are used by foreign programs.
+    /// How many of the first ports that the worker offers to ranks are in use by other programs.
     pub foreign_ports: u16,
 }
 
 impl MachineSpec {
-    /// A machine with this many made-up GPUs of 24 GiB, and links of which nothing is known.
+    /// A machine with this many fake GPUs of 24 GiB and links of unknown bandwidth.
     #[must_use]
     pub fn new(name: &str, devices: u32) -> MachineSpec {
         MachineSpec {
@@ -60,31 +60,31 @@ impl MachineSpec {
         }
     }
 
-    /// The same with devices of another make.
+    /// The same machine with another GPU model.
     #[must_use]
     pub fn with_gpu(self, model: &str, memory: Bytes) -> MachineSpec {
         MachineSpec { model: model.to_owned(), device_memory: Some(memory), ..self }
     }
 
-    /// The same with GPUs that MPS serves.
+    /// The same machine with GPUs that MPS serves.
     #[must_use]
     pub fn under_mps(self) -> MachineSpec {
         MachineSpec { kind: DeviceKind::Gpu, ..self }
     }
 
-    /// The same where at most so many ranks share a device.
+    /// The same machine with at most this many ranks on a device.
     #[must_use]
     pub fn shared_by(self, most: u32) -> MachineSpec {
         MachineSpec { sharing: SharingLimits { max_ranks: most, ..self.sharing }, ..self }
     }
 
-    /// The same with these links.
+    /// The same machine with these links.
     #[must_use]
     pub fn with_links(self, links: LinkBandwidths) -> MachineSpec {
         MachineSpec { links, ..self }
     }
 
-    /// What a mapper has to know of it while nothing runs on it; usual links where none are known.
+    /// The machine without load, as a mapper sees it; default bandwidths replace unknown ones.
     pub(crate) fn server(&self) -> Server {
         let speed = |known: Option<Bandwidth>, usual: Bandwidth| known.unwrap_or(usual).bytes_per_second();
         Server {
@@ -96,17 +96,17 @@ impl MachineSpec {
         }
     }
 
-    /// Ports that its worker believes to be free.
+    /// The ports that its worker believes to be free.
     pub(crate) fn rendezvous_ports(&self) -> Vec<u16> {
         RENDEZVOUS_PORTS.collect()
     }
 
-    /// Whether a foreign program listens there.
+    /// Whether another program listens on this port.
     pub(crate) fn is_foreign(&self, port: u16) -> bool {
         (RENDEZVOUS_PORTS.start..RENDEZVOUS_PORTS.start + self.foreign_ports).contains(&port)
     }
 
-    /// Where its ranks meet.
+    /// The address at which its ranks meet.
     pub(crate) fn address(&self) -> String {
         format!("{}.example", self.name)
     }

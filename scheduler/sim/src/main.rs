@@ -1,7 +1,7 @@
-//! `cohabit-sim`: simulated clusters under faults, from the command line.
+//! `cohabit-sim`: runs simulated clusters with faults from the command line.
 //!
-//! Data goes to standard output, messages to standard error. The exit code tells the worst that happened; a
-//! command line that makes no sense is 64, for 2 means that something never ended.
+//! Data goes to standard output, messages to standard error. The exit code is that of the worst failure. An
+//! invalid command line exits with 64, because 2 means that something never ended.
 
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cohabit_sim::{Options, SwarmSummary, TraceDetail, command, run_twice};
 
-/// Simulated clusters under faults, driven by the code of the real ones.
+/// Test the production code on simulated clusters with faults
 #[derive(Parser)]
 #[command(name = "cohabit-sim", version)]
 struct Arguments {
@@ -23,28 +23,28 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Runs seeds, each twice, and checks that every promise holds
+    /// Run seeds, each twice, and check that no invariant is violated
     Swarm {
-        /// Seeds from the first up to but without the last
-        #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, default_value = "0..200")]
+        /// Range of seeds; LAST is excluded
+        #[arg(long, value_name = "FIRST..LAST", value_parser = parse_seeds, default_value = "0..200")]
         seeds: Range<u64>,
-        /// So many threads, instead of one for each core
+        /// Number of threads [default: one for each CPU core]
         #[arg(long)]
         threads: Option<NonZeroUsize>,
         #[command(flatten)]
         fixed: FixedOptions,
-        /// How to print the result
+        /// Output format
         #[arg(long, value_enum, default_value_t = Output::Table)]
         output: Output,
     },
-    /// Repeats one seed and prints the end of its story
+    /// Repeat one seed and print the end of its trace
     Repeat {
-        /// Which
+        /// The seed
         #[arg(long)]
         seed: u64,
         #[command(flatten)]
         fixed: FixedOptions,
-        /// Print everything that happened
+        /// Print the whole trace
         #[arg(long)]
         trace: bool,
     },
@@ -52,10 +52,10 @@ enum Action {
 
 #[derive(Args, Clone, Copy)]
 struct FixedOptions {
-    /// So many nodes in every cluster, instead of a number drawn from the seed
+    /// Number of nodes in every cluster [default: drawn from the seed]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     nodes: Option<u32>,
-    /// So many submissions, instead of a number drawn from the seed
+    /// Number of submissions [default: drawn from the seed]
     #[arg(long)]
     jobs: Option<u32>,
 }
@@ -66,12 +66,12 @@ enum Output {
     Json,
 }
 
-/// The exit code for a command line that makes no sense.
+/// The exit code for an invalid command line.
 const USAGE: u8 = 64;
 
 fn main() -> io::Result<ExitCode> {
     match Arguments::try_parse() {
-        Ok(arguments) => act(arguments.action),
+        Ok(arguments) => execute(arguments.action),
         Err(error) => {
             error.print()?;
             Ok(if error.use_stderr() { USAGE } else { 0 }.into())
@@ -79,7 +79,7 @@ fn main() -> io::Result<ExitCode> {
     }
 }
 
-fn act(action: Action) -> io::Result<ExitCode> {
+fn execute(action: Action) -> io::Result<ExitCode> {
     match action {
         Action::Swarm { seeds, threads, fixed, output } => {
             let threads = threads.or_else(|| std::thread::available_parallelism().ok());
@@ -102,16 +102,16 @@ impl FixedOptions {
     }
 }
 
-fn seeds(text: &str) -> Result<Range<u64>, String> {
-    let wrong = || format!("'{text}' is not a range of seeds: write it like 0..1000");
-    let (first, last) = text.split_once("..").ok_or_else(wrong)?;
+fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
+    let invalid = || format!("invalid range of seeds '{text}': expected FIRST..LAST, for example 0..1000");
+    let (first, last) = text.split_once("..").ok_or_else(invalid)?;
     match (first.parse(), last.parse()) {
         (Ok(first), Ok(last)) if first < last => Ok(first..last),
-        _ => Err(wrong()),
+        _ => Err(invalid()),
     }
 }
 
-/// Every thread takes seed after seed.
+/// Runs the seeds; each thread takes the next one until none is left.
 fn run_all(seeds: Range<u64>, threads: usize, options: &Options) -> SwarmSummary {
     let (first, total) = (seeds.start, seeds.end - seeds.start);
     let next = AtomicU64::new(0);
@@ -134,12 +134,12 @@ fn run_all(seeds: Range<u64>, threads: usize, options: &Options) -> SwarmSummary
     all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Only for somebody who watches.
+/// Prints the progress if standard error is a terminal.
 fn show_progress(done: u64, total: u64) {
     let mut errors = io::stderr();
     if errors.is_terminal() {
         let end = if done + 1 == total { "\n" } else { "" };
-        // Nobody needs to hear that the terminal is gone.
+        // A lost terminal is no reason to stop.
         _ = write!(errors, "\r{} of {total} seeds{end}", done + 1);
     }
 }
@@ -148,8 +148,8 @@ fn print_table(summary: &SwarmSummary) -> io::Result<()> {
     let mut out = io::stdout();
     for failed in &summary.failed {
         writeln!(out, "seed {}: {} at {:.6} s: {}", failed.seed, failed.kind, failed.at_s, failed.detail)?;
-        print_lines(&mut out, &failed.chapters)?;
-        writeln!(out, "  repeat it: {}", failed.command)?;
+        print_lines(&mut out, &failed.job_events)?;
+        writeln!(out, "  repeat with: {}", failed.command)?;
     }
     let SwarmSummary { seeds, events, ranks, crashes, breaks, clients, gpu_faults, simulated_s, .. } =
         summary;
@@ -178,15 +178,15 @@ fn repeat(seed: u64, options: &Options, keep: TraceDetail) -> io::Result<ExitCod
     let run = run_twice(seed, options, keep);
     let mut out = io::stdout();
     print_lines(&mut out, &run.trace)?;
-    print_lines(&mut out, &run.chapters)?;
-    let (events, simulated) = (run.tally.events, run.simulated);
+    print_lines(&mut out, &run.job_events)?;
+    let (events, simulated) = (run.counters.events, run.simulated);
     match run.failure {
         None => {
-            writeln!(out, "seed {seed} held: {events} events in {simulated}, digest {:016x}", run.digest)?;
+            writeln!(out, "seed {seed} passed: {events} events in {simulated}, digest {:016x}", run.digest)?;
             Ok(ExitCode::SUCCESS)
         }
         Some(failure) => {
-            writeln!(out, "seed {seed}: {failure}\nrepeat it: {}", command(seed, options))?;
+            writeln!(out, "seed {seed}: {failure}\nrepeat with: {}", command(seed, options))?;
             Ok(failure.kind.exit_code().into())
         }
     }

@@ -1,7 +1,7 @@
-//! A node: a machine, the worker daemon on it, and what the two keep across their deaths.
+//! A node: a machine with its worker daemon, and what outlives a crash of either.
 //!
-//! The daemon is the production worker core with a link and an alarm clock. It is gone at a crash; the
-//! machine's executors, the node's id and the number of its links are not.
+//! The daemon is the production worker core with a link and a timer. A crash loses it; the executors of the
+//! machine, the id of the node and the count of its links remain.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use cohabit_worker_core::{Config, MpsOrder, Worker, WorkerEffect, WorkerEvent};
 
 use crate::alarm::AlarmClock;
 use crate::failure::{FailureKind, SimFailure, guarded};
-use crate::machine::Machine;
+use crate::machine::SimMachine;
 use crate::scenario::CheckLevel;
 use crate::sim_event::LinkId;
 
@@ -21,16 +21,16 @@ use crate::sim_event::LinkId;
 #[derive(Debug)]
 pub(crate) struct SimNode {
     pub(crate) id: NodeId,
-    pub(crate) machine: Machine,
+    pub(crate) machine: SimMachine,
     pub(crate) power: Power,
     pub(crate) daemon: Option<Daemon>,
-    /// Counts the lives of its daemon; what belongs to an earlier one is void.
-    pub(crate) life: u64,
-    /// No link can be made before.
+    /// Counts the starts of the daemon. Events of an earlier generation are ignored.
+    pub(crate) generation: u64,
+    /// No link can be opened before this time.
     pub(crate) cut_until: Time,
     incarnation: u64,
     heartbeat: Span,
-    /// What it tells the head of its executors' grace.
+    /// The orphan grace that the node reports to the head.
     announced_grace: Span,
 }
 
@@ -38,50 +38,55 @@ pub(crate) struct SimNode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Power {
     On,
-    /// It will come back by itself.
+    /// Off; it will be switched on again.
     Off,
-    /// It will not.
+    /// Off until it is replaced in the quiet phase.
     Gone,
 }
 
-/// A worker daemon that runs.
+/// A running worker daemon.
 #[derive(Debug)]
 pub(crate) struct Daemon {
     pub(crate) worker: Worker,
-    pub(crate) link: Link,
+    pub(crate) link: DaemonLink,
     pub(crate) alarm: AlarmClock,
-    /// The latest time that the core was given; it never runs back, whatever the machine's clock does.
+    /// The latest time given to the core. It never runs backwards, whatever the machine's clock does.
     pub(crate) now: Time,
-    /// What the actors of MPS daemons were told and have not answered.
+    /// Orders to MPS actors that have not been answered.
     pub(crate) orders: BTreeMap<DeviceId, MpsOrder>,
 }
 
-/// The daemon's link to the head.
+/// The link of the daemon to the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum DaemonLink {
     None,
-    /// The greeting is on its way.
+    /// The hello was sent and not yet accepted.
     Handshaking(LinkId),
     Established(LinkId),
 }
 
-impl Link {
+impl DaemonLink {
     pub(crate) const fn id(self) -> Option<LinkId> {
         match self {
-            Link::None => None,
-            Link::Handshaking(id) | Link::Established(id) => Some(id),
+            DaemonLink::None => None,
+            DaemonLink::Handshaking(id) | DaemonLink::Established(id) => Some(id),
         }
     }
 }
 
 impl SimNode {
-    pub(crate) const fn new(id: NodeId, machine: Machine, heartbeat: Span, announced_grace: Span) -> SimNode {
+    pub(crate) const fn new(
+        id: NodeId,
+        machine: SimMachine,
+        heartbeat: Span,
+        announced_grace: Span,
+    ) -> SimNode {
         SimNode {
             id,
             machine,
             power: Power::On,
             daemon: None,
-            life: 0,
+            generation: 0,
             cut_until: Time::EPOCH,
             incarnation: 0,
             heartbeat,
@@ -89,29 +94,29 @@ impl SimNode {
         }
     }
 
-    /// The machine was set up anew.
-    pub(crate) const fn rename(&mut self, id: NodeId) {
+    /// Gives the machine a new id after it was installed anew.
+    pub(crate) const fn reinstall(&mut self, id: NodeId) {
         self.id = id;
         self.incarnation = 0;
     }
 
-    /// A new daemon, before it has looked around.
+    /// Starts a new daemon that has not yet scanned the machine.
     pub(crate) fn start_daemon(&mut self) {
         self.machine.restart_lost_gpus();
         let devices = self.machine.shape().devices();
         let worker = Worker::new(Config { heartbeat: self.heartbeat, devices });
-        self.life += 1;
-        let (link, alarm, orders) = (Link::None, AlarmClock::default(), BTreeMap::new());
+        self.generation += 1;
+        let (link, alarm, orders) = (DaemonLink::None, AlarmClock::default(), BTreeMap::new());
         self.daemon = Some(Daemon { worker, link, alarm, now: Time::EPOCH, orders });
     }
 
-    /// The key of its next link.
+    /// The key of the next link.
     pub(crate) fn next_key(&mut self) -> WorkerKey {
         self.incarnation += 1;
         WorkerKey { node: self.id, incarnation: Incarnation(self.incarnation) }
     }
 
-    /// What it says of itself; nothing while no daemon runs.
+    /// What the node reports in its hello; `None` while no daemon runs.
     pub(crate) fn inventory(&mut self) -> Option<Inventory> {
         let (daemon, shape) = (self.daemon.as_mut()?, self.machine.shape());
         Some(Inventory {
@@ -132,8 +137,8 @@ impl SimNode {
 }
 
 impl SimNode {
-    /// Whether somebody has to look after GPUs that MPS served when its daemon started.
-    pub(crate) fn needs_care(&self) -> bool {
+    /// Whether an administrator has to repair GPUs that were usable when the daemon started.
+    pub(crate) fn needs_repair(&self) -> bool {
         let devices = self.daemon.as_ref().map(|daemon| daemon.worker.clone().devices()).unwrap_or_default();
         let real = devices.into_iter().filter(|device| device.kind == DeviceKind::Gpu);
         real.map(|device| device.condition).any(|now| {
@@ -141,8 +146,8 @@ impl SimNode {
         })
     }
 
-    /// What has not come to its end here.
-    pub(crate) fn unfinished(&self) -> Option<String> {
+    /// Describes what has not ended on this node.
+    pub(crate) fn describe_unfinished(&self) -> Option<String> {
         let name = &self.machine.shape().name;
         let Some(daemon) = &self.daemon else { return Some(format!("no daemon runs on {name}")) };
         let left = !self.machine.is_clean() || !daemon.worker.held().is_empty();
@@ -151,22 +156,22 @@ impl SimNode {
 }
 
 impl Daemon {
-    /// Whether this order waits for its answer; it does not from now on.
-    pub(crate) fn takes_answer(&mut self, device: &DeviceId, order: MpsOrder) -> bool {
+    /// Whether this order is pending; it is answered now.
+    pub(crate) fn take_pending_order(&mut self, device: &DeviceId, order: MpsOrder) -> bool {
         self.orders.get(device) == Some(&order) && self.orders.remove(device).is_some()
     }
 
-    /// Something happens, when the machine's clock shows this.
+    /// Handles an event. `wall` is the time of the machine's clock.
     pub(crate) fn handle(
         &mut self,
         wall: Time,
         event: WorkerEvent,
-        watch: CheckLevel,
+        check_level: CheckLevel,
     ) -> Result<Vec<WorkerEffect>, SimFailure> {
         self.now = self.now.max(wall);
         let (now, mut effects) = (self.now, Vec::new());
         guarded(FailureKind::Crash, now, || self.worker.handle(now, event, &mut effects))?;
-        match watch {
+        match check_level {
             CheckLevel::Everything => guarded(FailureKind::Invariant, now, || self.worker.check())?,
             CheckLevel::Outcomes => {}
         }

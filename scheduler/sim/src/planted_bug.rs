@@ -1,17 +1,17 @@
-//! Bugs that are planted around the production cores, one of each class that must never be: whoever watches
-//! the cluster has to catch them.
+//! Bugs that can be planted around the production cores, one of each class that must never occur. The
+//! checkers have to find every one.
 
-/// A bug.
+/// A planted bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlantedBug {
-    /// A worker forgets the end of a rank as if the head had acknowledged it, and never tells.
+    /// A worker drops the end of a rank as if the head had acknowledged it, and never reports it.
     LostReport,
-    /// An order to run goes to another machine, too.
+    /// An order to run is sent to a second machine as well.
     DoubledAttempt,
-    /// A head that comes back believes that somebody holds a device.
+    /// A restarted head believes that a free device is in use.
     LeakedSlot,
-    /// A head that comes back does not know a job that it had accepted.
+    /// A restarted head does not know a job that it had accepted.
     ForgottenJob,
-    /// How an earlier attempt ended is taken for the end of the present one.
+    /// The end of an earlier attempt is taken for the end of the current one.
     UnfencedReport,
 }

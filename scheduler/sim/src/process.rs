@@ -1,6 +1,6 @@
-//! One rank on a fake machine: its executor and the process that the executor holds.
+//! One rank on a simulated machine: its executor and the process that the executor runs.
 //!
-//! Its work shrinks at a rate that the machine sets anew whenever the company on its devices changes.
+//! Its remaining work shrinks at a rate that the machine sets anew whenever the jobs on its devices change.
 
 use cohabit_policy::interference::{SetMember, SoloMetrics};
 use cohabit_types::{Enforcement, HeldRankPhase, JobSpec, Outcome, Progress, RankId, Span, Time};
@@ -10,50 +10,50 @@ use crate::program::{MpsAttachment, ProgressReporting, SigtermBehaviour, SimProg
 use crate::slowdown_tracker::SlowdownTracker;
 use crate::wall_clock::WallClock;
 
-/// A rank that was spawned, until its outcome is forgotten.
+/// A rank from its spawn until its outcome is acknowledged.
 #[derive(Debug, Clone)]
 pub(crate) struct RankProcess {
     pub(crate) start: RankStart,
     pub(crate) program: SimProgram,
-    pub(crate) life: ProcessState,
+    pub(crate) state: ProcessState,
     /// When it began to run, by the machine's clock.
-    pub(crate) stamped: Time,
-    /// How its first process ended, until nothing of it is left and that is written down.
+    pub(crate) started_at: Time,
+    /// How its first process ended, until no process is left and the outcome is written.
     pub(crate) ending: Option<Outcome>,
-    /// From when on no power cut takes its outcome.
+    /// From this time on a power cut does not lose its outcome.
     pub(crate) flushed_at: Time,
-    /// Counts how often the executor's clock was started or stopped; it runs at odd numbers.
+    /// How often the orphan timer of the executor was started or stopped; it is running if this is odd.
     pub(crate) leases: u64,
-    /// How far its stop is, as far as its executor knows.
+    /// The state of its stop sequence, as far as its executor knows.
     pub(crate) stopping: Option<Stopping>,
     pub(crate) work: RemainingWork,
-    /// How fast its gang is where it lies, as a part of its best pace.
-    pub(crate) pace: f64,
-    /// Whether it waits for a GPU that will never answer it.
+    /// The speed of its gang, as a fraction of the speed at the best placement.
+    pub(crate) speed: f64,
+    /// Whether it waits for a GPU that will never respond.
     pub(crate) hangs: bool,
-    /// The work that was left when it began to save it.
+    /// The work that was left when it began to save a checkpoint.
     pub(crate) saving: Option<f64>,
-    /// What is true of it beside others.
+    /// Its true behaviour beside others.
     pub(crate) member: SetMember,
-    pub(crate) tenancy: SlowdownTracker,
+    pub(crate) slowdown: SlowdownTracker,
 }
 
 /// What a process finds when it starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct StartConditions {
-    /// How fast its gang is where it lies, as a part of its best pace.
-    pub(crate) pace: f64,
-    /// The work that an earlier attempt left to do, if it saved the rest: in seconds alone.
+    /// The speed of its gang, as a fraction of the speed at the best placement.
+    pub(crate) speed: f64,
+    /// The work that the checkpoint of an earlier attempt leaves, in seconds alone.
     pub(crate) left: Option<f64>,
 }
 
 impl StartConditions {
-    /// At its best pace, from the beginning.
+    /// Full speed, from the beginning.
     #[cfg(test)]
-    pub(crate) const IDEAL: StartConditions = StartConditions { pace: 1.0, left: None };
+    pub(crate) const IDEAL: StartConditions = StartConditions { speed: 1.0, left: None };
 }
 
-/// How far a process is.
+/// The state of a process.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ProcessState {
     Starting,
@@ -61,7 +61,7 @@ pub(crate) enum ProcessState {
     Ended(RankExit),
 }
 
-/// What is left to do, in seconds alone, and how fast it is done.
+/// The remaining work in seconds alone, and the rate at which it is done.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RemainingWork {
     left: f64,
@@ -72,11 +72,11 @@ pub(crate) struct RemainingWork {
 }
 
 impl RemainingWork {
-    const fn new(alone: f64) -> RemainingWork {
-        RemainingWork { left: alone, rate: 0.0, as_of: Time::EPOCH, timing: 0 }
+    const fn new(solo_duration: f64) -> RemainingWork {
+        RemainingWork { left: solo_duration, rate: 0.0, as_of: Time::EPOCH, timing: 0 }
     }
 
-    /// Sets the rate; answers when the work will be done, if that has changed.
+    /// Sets the rate, and returns when the work will be done if that has changed.
     pub(crate) fn retime(&mut self, now: Time, rate: f64) -> Option<Time> {
         if rate == self.rate {
             return None;
@@ -91,62 +91,63 @@ impl RemainingWork {
 }
 
 impl RankProcess {
-    /// What it finds in its environment is not kept: no program here looks at it.
+    /// Drops the environment: no simulated program reads it.
     pub(crate) fn new(mut start: RankStart, conditions: StartConditions) -> RankProcess {
         start.environment.clear();
         let program = SimProgram::of(&start.spec);
-        let work = RemainingWork::new(conditions.left.unwrap_or(program.alone.as_secs_f64()));
-        let pace = conditions.pace;
+        let work = RemainingWork::new(conditions.left.unwrap_or(program.solo_duration.as_secs_f64()));
+        let speed = conditions.speed;
         let member = member(&start.spec, &program);
         RankProcess {
             start,
             program,
-            life: ProcessState::Starting,
-            stamped: Time::EPOCH,
+            state: ProcessState::Starting,
+            started_at: Time::EPOCH,
             ending: None,
             flushed_at: Time::EPOCH,
             leases: 0,
             stopping: None,
             work,
-            pace,
+            speed,
             hangs: false,
             saving: None,
             member,
-            tenancy: SlowdownTracker::default(),
+            slowdown: SlowdownTracker::default(),
         }
     }
 
-    /// SIGTERM came: when it ends because of that, and how. What hangs has nothing to save.
+    /// Reacts to SIGTERM: when the process ends because of it, and how. A hanging process has nothing to
+    /// save.
     pub(crate) fn terminate(&mut self, now: Time) -> Option<(Span, Outcome)> {
-        if let (SigtermBehaviour::Saves(span), true) = (self.program.on_term, self.hangs) {
+        if let (SigtermBehaviour::Checkpoints(span), true) = (self.program.on_term, self.hangs) {
             return Some((span, Outcome::Exited(1)));
         }
-        if let SigtermBehaviour::Saves(_) = self.program.on_term {
+        if let SigtermBehaviour::Checkpoints(_) = self.program.on_term {
             self.saving = self.saving.or(Some(self.work.left_at(now).max(0.0)));
         }
         self.program.on_term.end()
     }
 
-    /// The work that it saved for the next attempt, if it ended because of that.
+    /// The work left by the checkpoint that it saved, if it ended because of that.
     pub(crate) fn saved(&self, outcome: &Outcome) -> Option<f64> {
         let speaks = self.start.rank.rank == 0 && outcome.succeeded();
         self.saving.filter(|_| speaks)
     }
 
     pub(crate) const fn is_live(&self) -> bool {
-        match self.life {
+        match self.state {
             ProcessState::Starting | ProcessState::Running(_) => true,
             ProcessState::Ended(_) => false,
         }
     }
 
     pub(crate) const fn runs(&self) -> bool {
-        matches!(self.life, ProcessState::Running(_))
+        matches!(self.state, ProcessState::Running(_))
     }
 
-    /// Whether it ended badly, and nothing says that it was stopped.
+    /// Whether it ended badly without a recorded reason for a stop.
     pub(crate) const fn ended_unexplained(&self) -> bool {
-        match &self.life {
+        match &self.state {
             ProcessState::Starting | ProcessState::Running(_) => false,
             ProcessState::Ended(ending) => !ending.outcome.succeeded() && ending.stopped.is_none(),
         }
@@ -156,14 +157,14 @@ impl RankProcess {
         self.leases % 2 == 1
     }
 
-    /// What its executor writes down, by the machine's clock.
+    /// The exit that its executor writes, by the machine's clock.
     pub(crate) fn end_at(&self, wall: Time, outcome: Outcome) -> RankExit {
         RankExit { outcome, stopped: self.stopping.map(|stopping| stopping.why), at: wall }
     }
 
-    /// How far it is by its own word.
+    /// The progress that it reports.
     pub(crate) fn progress(&self, now: Time, clock: WallClock) -> Progress {
-        let done = 1.0 - self.work.left_at(now) / self.program.alone.as_secs_f64().max(1e-9);
+        let done = 1.0 - self.work.left_at(now) / self.program.solo_duration.as_secs_f64().max(1e-9);
         let steps = self.program.steps;
         Progress {
             step: (done.max(0.0) * steps as f64) as u64,
@@ -173,30 +174,30 @@ impl RankProcess {
         }
     }
 
-    /// How often it says so, if it does.
+    /// The interval of its reports, if it reports.
     pub(crate) fn progress_every(&self) -> Option<Span> {
         match self.program.reports {
-            ProgressReporting::Progress => {
-                Some(Span::from_secs_f64(self.program.alone.as_secs_f64() / 4.0).max(Span::from_secs(5)))
-            }
-            ProgressReporting::Nothing => None,
+            ProgressReporting::Progress => Some(
+                Span::from_secs_f64(self.program.solo_duration.as_secs_f64() / 4.0).max(Span::from_secs(5)),
+            ),
+            ProgressReporting::Never => None,
         }
     }
 
-    /// What a worker daemon finds of it on its start; nothing of a process that is not yet there.
+    /// What a starting worker daemon finds of it; `None` while the process is starting.
     pub(crate) fn found(&self) -> Option<FoundRank> {
-        let (started_at, ending) = match &self.life {
+        let (started_at, ending) = match &self.state {
             ProcessState::Starting => return None,
-            ProcessState::Running(_) => (self.stamped, None),
+            ProcessState::Running(_) => (self.started_at, None),
             ProcessState::Ended(ending) => (ending.at, Some(ending.clone())),
         };
         let stopping = self.stopping.filter(|_| ending.is_none());
         Some(FoundRank { start: self.start.clone(), started_at, stopping, ending, progress: None })
     }
 
-    /// Whether its limits on a GPU are seen to be enforced, where it is a client of an MPS server.
+    /// Whether its limits on a GPU are observed to be enforced, if it should be an MPS client.
     pub(crate) fn enforcement(&self) -> Option<Enforcement> {
-        match (self.start.access, self.program.attaches) {
+        match (self.start.access, self.program.mps_attachment) {
             (GpuAccess::Mps(_), MpsAttachment::Always) => Some(Enforcement::Enforced),
             (GpuAccess::Mps(_), MpsAttachment::Never) => {
                 Some(Enforcement::Unenforced("it is no client of the MPS server".into()))
@@ -205,14 +206,14 @@ impl RankProcess {
         }
     }
 
-    /// Device time that it used until now, in thousandths of a device times microseconds.
+    /// Device time that it has used until now: thousandths of a device, times microseconds.
     pub(crate) fn device_time(&self, now: Time) -> u64 {
-        let ProcessState::Running(started_at) = self.life else { return 0 };
+        let ProcessState::Running(started_at) = self.state else { return 0 };
         now.since(started_at).as_micros() * u64::from(self.start.share.0) * self.start.devices.len() as u64
     }
 }
 
-/// What it trains, as far as its description tells, and how busy it keeps a device.
+/// The model that it trains, from its description, and its utilisation of a device.
 fn member(spec: &JobSpec, program: &SimProgram) -> SetMember {
     let model = spec.model.as_ref();
     SetMember {
@@ -223,14 +224,14 @@ fn member(spec: &JobSpec, program: &SimProgram) -> SetMember {
     }
 }
 
-/// What becomes of a rank whose start the death of its worker daemon cut short.
+/// What becomes of a rank whose start was interrupted by the death of its worker daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InterruptedStart {
-    /// The executor had got its orders and starts it nevertheless.
+    /// The executor had its orders and starts the rank.
     GoesOn,
-    /// A folder without an outcome is left.
+    /// A folder without an outcome remains.
     Remains,
-    /// No trace is left.
+    /// No trace remains.
     Vanishes,
 }
 
@@ -239,9 +240,9 @@ impl InterruptedStart {
         [InterruptedStart::GoesOn, InterruptedStart::Remains, InterruptedStart::Vanishes];
 }
 
-/// For messages: the rank and how far it is.
-pub(crate) fn shown(rank: RankId, process: &RankProcess) -> String {
-    let phase = match &process.life {
+/// Describes a rank and its state for messages.
+pub(crate) fn describe(rank: RankId, process: &RankProcess) -> String {
+    let phase = match &process.state {
         ProcessState::Starting => HeldRankPhase::Starting,
         ProcessState::Running(since) => HeldRankPhase::Running(*since),
         ProcessState::Ended(_) => HeldRankPhase::Ended,

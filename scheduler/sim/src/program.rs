@@ -1,4 +1,4 @@
-//! What a simulated process does, as its command line says: the fake machine's only programming language.
+//! The behaviour of a simulated process, encoded in the command line of its job.
 
 use cohabit_types::{Bytes, Entrypoint, JobSpec, Outcome, Signal, Span, StartFailure};
 use serde::{Deserialize, Serialize};
@@ -6,86 +6,95 @@ use serde::{Deserialize, Serialize};
 /// The behaviour of every process of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SimProgram {
-    /// Work for this long on devices of its own; as a gang, at its best place in the cluster.
-    pub alone: Span,
-    /// The steps of this work, as it counts them.
+    /// Run time on devices of its own; for a gang, at its best placement.
+    #[serde(rename = "alone")]
+    pub solo_duration: Span,
+    /// Training steps in this time.
     pub steps: u64,
-    /// Whether it says how far it is.
+    /// Whether it reports progress.
     pub reports: ProgressReporting,
-    /// The fraction of its devices that it keeps busy then.
+    /// The fraction of its devices' time that it keeps them busy when alone, 0 to 1.
     pub busy: f64,
-    /// Memory that it holds on each of its devices, where that counts: it may have asked for less.
+    /// Memory that it allocates on each device, if that is limited; it may have requested less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_memory: Option<Bytes>,
-    /// How its start goes.
+    /// How it starts.
     pub start: StartBehaviour,
-    /// The code it exits with in the end.
+    /// Its exit code.
     pub exit: i32,
-    /// So many first attempts exit with code 1 instead.
+    /// The first this many attempts exit with code 1 instead.
     pub failing_attempts: u32,
-    /// What it does about SIGTERM.
+    /// What it does on SIGTERM.
     pub on_term: SigtermBehaviour,
-    /// Whether it becomes a client of the MPS server that its environment names.
-    pub attaches: MpsAttachment,
-    /// How long SIGKILL takes: long, where it hangs in the kernel.
-    pub on_kill: Span,
-    /// How long the processes that it leaves behind would go on if they were let.
-    #[serde(default, skip_serializing_if = "is_nothing")]
-    pub leaves: Span,
+    /// Whether it connects to the MPS server that its environment names.
+    #[serde(rename = "attaches")]
+    pub mps_attachment: MpsAttachment,
+    /// How long SIGKILL takes: long if the process hangs in the kernel.
+    #[serde(rename = "on_kill")]
+    pub kill_delay: Span,
+    /// How long the processes that it leaves behind would run if nobody stopped them.
+    #[serde(rename = "leaves", default, skip_serializing_if = "is_zero")]
+    pub leftover_duration: Span,
 }
 
-/// How a start goes.
+/// How a start ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StartBehaviour {
-    /// It runs after this long.
-    Takes(Span),
-    /// It is found after this long that there is no such command.
+    /// It runs after this time.
+    #[serde(rename = "Takes")]
+    Succeeds(Span),
+    /// It fails after this time, because the command does not exist.
     Fails(Span),
 }
 
-/// Whether a process says how far it is.
+/// Whether a process reports its progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgressReporting {
-    /// Now and then.
+    /// At intervals.
     Progress,
     /// Never.
-    Nothing,
-}
-
-/// Whether a process becomes a client of the MPS server that its environment names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum MpsAttachment {
-    /// As it should.
-    Always,
-    /// It comes to the GPU by another way.
+    #[serde(rename = "Nothing")]
     Never,
 }
 
-/// What a process does about SIGTERM.
+/// Whether a process connects to the MPS server that its environment names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MpsAttachment {
+    /// It does, as it should.
+    Always,
+    /// It uses the GPU without MPS.
+    Never,
+}
+
+/// What a process does on SIGTERM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SigtermBehaviour {
-    /// Saves its work for this long and exits with code 0; the next attempt goes on from there. Of a gang,
+    /// Saves a checkpoint for this long and exits with code 0; the next attempt continues from it. In a gang,
     /// the first rank saves for all.
-    Saves(Span),
-    /// Dies of it after this long.
-    Dies(Span),
+    #[serde(rename = "Saves")]
+    Checkpoints(Span),
+    /// Exits because of the signal after this time.
+    #[serde(rename = "Dies")]
+    Exits(Span),
     /// Nothing.
     Ignores,
 }
 
 impl SimProgram {
-    /// Longer than anybody waits.
+    /// A run time longer than any simulation.
     pub const ENDLESS: Span = Span::from_secs(365 * 86_400);
 
-    /// A well-behaved one that needs all of its devices.
+    /// A well-behaved program that needs its devices for itself.
     #[must_use]
-    pub const fn working(alone: Span) -> SimProgram {
-        let (start, on_term) =
-            (StartBehaviour::Takes(Span::from_millis(200)), SigtermBehaviour::Dies(Span::from_millis(50)));
-        let on_kill = Span::from_millis(20);
-        let (steps, reports, attaches) = (1_000, ProgressReporting::Progress, MpsAttachment::Always);
+    pub const fn working(solo_duration: Span) -> SimProgram {
+        let (start, on_term) = (
+            StartBehaviour::Succeeds(Span::from_millis(200)),
+            SigtermBehaviour::Exits(Span::from_millis(50)),
+        );
+        let kill_delay = Span::from_millis(20);
+        let (steps, reports, mps_attachment) = (1_000, ProgressReporting::Progress, MpsAttachment::Always);
         SimProgram {
-            alone,
+            solo_duration,
             steps,
             reports,
             busy: 0.9,
@@ -94,26 +103,26 @@ impl SimProgram {
             exit: 0,
             failing_attempts: 0,
             on_term,
-            attaches,
-            on_kill,
-            leaves: Span::ZERO,
+            mps_attachment,
+            kill_delay,
+            leftover_duration: Span::ZERO,
         }
     }
 
-    /// Whether it goes on for so long that somebody has to stop it.
+    /// Whether it runs until somebody stops it.
     #[must_use]
     pub fn is_endless(&self) -> bool {
-        self.alone >= SimProgram::ENDLESS
+        self.solo_duration >= SimProgram::ENDLESS
     }
 
-    /// A job that runs it.
+    /// A job that runs this program.
     #[must_use]
     pub fn job(&self) -> JobSpec {
         let text = serde_json::to_string(self).expect("a program has only text keys");
         JobSpec::command(vec!["program".into(), text], "/".into())
     }
 
-    /// The program that a job runs; one that ends at once, where a job runs something else.
+    /// The program of a job; one that ends at once if the job runs something else.
     #[must_use]
     pub fn of(spec: &JobSpec) -> SimProgram {
         let text = match &spec.work {
@@ -131,28 +140,28 @@ impl SimProgram {
 }
 
 impl StartBehaviour {
-    /// When it is over, and how it went.
+    /// How long the start takes, and whether it succeeds.
     pub fn result(self) -> (Span, Result<(), StartFailure>) {
         match self {
-            StartBehaviour::Takes(span) => (span, Ok(())),
+            StartBehaviour::Succeeds(span) => (span, Ok(())),
             StartBehaviour::Fails(span) => (span, Err(StartFailure::CommandNotFound("program".into()))),
         }
     }
 }
 
 impl SigtermBehaviour {
-    /// When it ends because of SIGTERM, and how.
+    /// How long the process takes to end after SIGTERM, and how it ends; `None` if it ignores the signal.
     #[must_use]
     pub const fn end(self) -> Option<(Span, Outcome)> {
         match self {
-            SigtermBehaviour::Saves(span) => Some((span, Outcome::Exited(0))),
-            SigtermBehaviour::Dies(span) => Some((span, Outcome::Signalled(Signal::TERM))),
+            SigtermBehaviour::Checkpoints(span) => Some((span, Outcome::Exited(0))),
+            SigtermBehaviour::Exits(span) => Some((span, Outcome::Signalled(Signal::TERM))),
             SigtermBehaviour::Ignores => None,
         }
     }
 }
 
-fn is_nothing(span: &Span) -> bool {
+fn is_zero(span: &Span) -> bool {
     *span == Span::ZERO
 }
 
@@ -161,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_says_what_its_program_does() {
+    fn a_job_carries_its_program() {
         let program =
             SimProgram { busy: 0.25, failing_attempts: 2, ..SimProgram::working(Span::from_secs(7)) };
         assert_eq!(SimProgram::of(&program.job()), program);

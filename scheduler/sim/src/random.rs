@@ -1,5 +1,5 @@
-//! Randomness from the seed: a stream of its own for each concern, so that one more draw here shifts nothing
-//! there.
+//! Random numbers from the seed. Each concern has a stream of its own, so that an additional draw in one
+//! changes nothing in the others.
 
 use cohabit_types::Span;
 use rand_chacha::ChaCha8Rng;
@@ -12,7 +12,7 @@ use crate::digest::Digest;
 pub struct Random(ChaCha8Rng);
 
 impl Random {
-    /// The stream of this concern under this seed.
+    /// The stream of this concern for this seed.
     #[must_use]
     pub fn stream(seed: u64, concern: &str) -> Random {
         let mut name = Digest::new();
@@ -23,30 +23,30 @@ impl Random {
         Random(ChaCha8Rng::from_seed(key))
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A uniform integer from `low` to `high`, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let width = u128::from(high.saturating_sub(low)) + 1;
         low + ((u128::from(self.0.next_u64()) * width) >> 64) as u64
     }
 
-    /// From 0 up to but without 1.
+    /// A uniform number in [0, 1).
     pub fn fraction(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// True this often.
+    /// `true` with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.fraction() < probability
     }
 
-    /// A span between these two, each order of magnitude as likely as any other.
+    /// A span between these two, log-uniform: each order of magnitude is equally likely.
     pub fn span(&mut self, (shortest, longest): (Span, Span)) -> Span {
         let (low, high) = (shortest.as_micros().max(1) as f64, longest.as_micros().max(1) as f64);
         let drawn = low * (high / low).powf(self.fraction());
         Span::from_micros(drawn as u64).max(shortest).min(longest)
     }
 
-    /// One of these.
+    /// A uniformly chosen element.
     ///
     /// # Panics
     /// If there is none.
@@ -65,14 +65,14 @@ mod tests {
     }
 
     #[test]
-    fn streams_repeat_and_differ_by_seed_and_concern() {
+    fn streams_are_determined_by_seed_and_concern() {
         assert_eq!(first(7, "network"), first(7, "network"));
         assert_ne!(first(7, "network"), first(8, "network"));
         assert_ne!(first(7, "network"), first(7, "faults"));
     }
 
     #[test]
-    fn draws_keep_to_their_bounds() {
+    fn draws_stay_within_their_bounds() {
         let mut random = Random::stream(1, "bounds");
         let (low, high) = (Span::from_millis(1), Span::from_secs(100));
         let drawn: Vec<u64> = (0..1_000).map(|_| random.between(3, 5)).collect();

@@ -1,36 +1,37 @@
-//! The last things that happened, in words, for whoever looks into a failure.
+//! The trace of a run in text, for debugging a failure.
 //!
-//! Words cost more than the simulation itself, so nothing is formatted unless it is kept.
+//! Formatting costs more than the simulation itself, so a line is only formatted if it is kept.
 
 use std::collections::VecDeque;
 
 use cohabit_types::Time;
 
-/// How much is recorded.
+/// How much of the trace is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceDetail {
     /// Nothing.
     Nothing,
-    /// This many of the last things.
+    /// This many of the last lines.
     Last(usize),
     /// Everything.
     All,
 }
 
-/// What happened, a line for each.
+/// The lines of a trace.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    keep: TraceDetail,
+    detail: TraceDetail,
     lines: VecDeque<String>,
 }
 
 impl Recorder {
-    pub(crate) const fn new(keep: TraceDetail) -> Recorder {
-        Recorder { keep, lines: VecDeque::new() }
+    pub(crate) const fn new(detail: TraceDetail) -> Recorder {
+        Recorder { detail, lines: VecDeque::new() }
     }
 
-    pub(crate) fn note(&mut self, now: Time, line: impl FnOnce() -> String) {
-        let limit = match self.keep {
+    /// Adds a line, which is only formatted if it is kept.
+    pub(crate) fn add(&mut self, now: Time, line: impl FnOnce() -> String) {
+        let limit = match self.detail {
             TraceDetail::Nothing => return,
             TraceDetail::Last(limit) => limit,
             TraceDetail::All => usize::MAX,

@@ -1,7 +1,7 @@
-//! One run of one scenario, and what is left to say about it.
+//! One run of one scenario, and its result.
 //!
-//! A run never fails as a function: what went wrong is part of the answer, together with the digest by which
-//! two runs of one seed are compared.
+//! Running never fails as a function: a failure is part of the result, together with the digest by which two
+//! runs of one seed are compared.
 
 use cohabit_types::{JobRecord, Span, Time};
 
@@ -12,46 +12,47 @@ use crate::recorder::TraceDetail;
 use crate::scenario::Scenario;
 use crate::world::{RunCounters, World};
 
-/// A run that is over.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunResult {
-    /// Of everything that happened: two runs of one seed have the same.
+    /// Digest of all events and effects: two runs of one seed have the same.
     pub digest: u64,
     /// What was counted.
-    pub tally: RunCounters,
-    /// How much time passed in the cluster.
+    pub counters: RunCounters,
+    /// Simulated time.
     pub simulated: Span,
-    /// The jobs and arrays that were accepted, as they are in the end, as far as they are still known.
+    /// The final records of the accepted jobs and arrays that are still known.
     pub jobs: Vec<JobRecord>,
-    /// What went wrong, if something did.
+    /// The failure, if the run failed.
     pub failure: Option<SimFailure>,
-    /// The last chapters of some jobs, if something went wrong.
-    pub chapters: Vec<String>,
-    /// What happened, as far as it was kept.
+    /// The last events of some jobs, if the run failed.
+    pub job_events: Vec<String>,
+    /// The lines of the trace that were kept.
     pub trace: Vec<String>,
 }
 
-/// Lets the scenario happen; what it leaves open comes from the seed.
+/// Runs the scenario; everything that it leaves open is drawn from the seed.
 ///
 /// # Panics
-/// If no policy has the scenario's name for it. What panics inside the cluster is a failure of the run.
+///
+/// If the scenario names an unknown policy. Panics inside the cluster are failures of the run.
 #[must_use]
 pub fn run(seed: u64, scenario: Scenario, keep: TraceDetail) -> RunResult {
-    let mut shell = ExactEstimator;
-    let mut world = World::new(seed, scenario, keep, &mut shell);
+    let mut hooks = ExactEstimator;
+    let mut world = World::new(seed, scenario, keep, &mut hooks);
     let failure = world.run().err();
     RunResult {
         digest: world.digest.value(),
-        tally: world.tally,
+        counters: world.counters,
         simulated: world.now().since(Time::EPOCH),
         jobs: world.records(),
-        chapters: failure.as_ref().map(|_| world.chapters()).unwrap_or_default(),
+        job_events: failure.as_ref().map(|_| world.last_job_events()).unwrap_or_default(),
         failure,
         trace: world.into_trace(),
     }
 }
 
-/// Runs the scenario of the seed twice; that the two differ is a failure too.
+/// Runs the scenario of the seed twice. Two runs that differ are a failure.
 #[must_use]
 pub fn run_twice(seed: u64, options: &Options, keep: TraceDetail) -> RunResult {
     let mut first = run(seed, Scenario::draw(seed, options), keep);

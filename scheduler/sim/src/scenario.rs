@@ -1,8 +1,7 @@
-//! Everything about a run that is decided beforehand: machines, jobs, and what happens to them from
-//! outside.
+//! Everything about a run that is decided beforehand: machines, jobs, and external events.
 //!
-//! What is drawn while it runs (delays above all) comes from the seed. A scenario without faults and with
-//! the submissions of a trace is an evaluation.
+//! What is drawn during the run (message delays above all) comes from the seed. A scenario without faults and
+//! with the submissions of a trace is an evaluation.
 
 use cohabit_scheduler_core::Config;
 use cohabit_types::{Bytes, DependencyKind, JobChange, JobSpec, Span, Time};
@@ -14,220 +13,220 @@ use crate::machine_spec::MachineSpec;
 use crate::planted_bug::PlantedBug;
 use crate::wall_clock::ClockStep;
 
-/// A cluster and its fate.
+/// A cluster with its jobs and external events.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// The machines.
     pub shapes: Vec<MachineSpec>,
-    /// What is true of their devices.
+    /// The true behaviour of their devices.
     pub hardware: Hardware,
-    /// The head's settings.
+    /// The configuration of the head.
     pub config: Config,
-    /// The policy's name.
+    /// The name of the policy.
     pub policy: String,
-    /// What it knows of jobs beside each other, if it asks.
+    /// What the policy may know of the interference between jobs.
     pub knowledge: InterferenceContext,
-    /// How long an executor waits for somebody to come.
+    /// How long an executor waits for a worker daemon before it stops its rank.
     pub orphan_grace: Span,
-    /// What workers say of that; the truth, unless they are to lie.
+    /// The orphan grace that workers report; the true one if `None`.
     pub announced_grace: Option<Span>,
     /// How often workers report progress.
     pub heartbeat: Span,
-    /// The head takes a snapshot after so many events.
+    /// The head takes a snapshot after this many events.
     pub snapshot_every: usize,
-    /// How long messages travel.
+    /// Message delays: shortest and longest.
     pub delay: (Span, Span),
-    /// How long the policy thinks.
+    /// Planning times of the policy: shortest and longest.
     pub planning: (Span, Span),
-    /// If it thinks for longer than this, first come, first served answers in its place.
+    /// If the policy takes longer than this, FIFO plans in its place.
     pub planning_limit: Span,
-    /// How long the head's journal takes to make a batch of events durable.
+    /// How long the journal takes to make a batch of events durable: shortest and longest.
     pub commit: (Span, Span),
-    /// A bug that is planted around the production cores, to see whether it is caught.
+    /// A bug planted around the production cores, to test the checkers.
     pub plant: Option<PlantedBug>,
     /// The jobs, in the order of submission.
     pub submissions: Vec<ScenarioSubmission>,
-    /// What happens from outside.
-    pub acts: Vec<(Time, ExternalEvent)>,
-    /// From here on nothing bad happens, all that is endless is cancelled, and all that was accepted has to
+    /// The external events with their times.
+    pub external_events: Vec<(Time, ExternalEvent)>,
+    /// From this time on there are no more faults, endless jobs are cancelled, and every accepted job has to
     /// end.
     pub quiet_at: Time,
-    /// How long the end may take from there.
-    pub patience: Span,
-    /// What is looked at meanwhile.
-    pub watch: CheckLevel,
+    /// How long the run may take to end after that.
+    pub end_timeout: Span,
+    /// What is checked during the run.
+    pub check_level: CheckLevel,
 }
 
-/// What is looked at while a cluster runs.
+/// What is checked while a cluster runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckLevel {
-    /// Every promise, after every event; the run ends some time after all has become quiet.
+    /// Every invariant, after every event. The run ends some time after the quiet phase has begun.
     Everything,
-    /// Only what becomes of the jobs; the run ends with the last of them. Nothing is journaled, so no crash
-    /// of the head can be survived.
+    /// Only the outcomes of the jobs. The run ends with the last job. Nothing is journaled, so the head
+    /// cannot survive a crash.
     Outcomes,
 }
 
-/// A job that somebody submits.
+/// A job to be submitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScenarioSubmission {
-    /// The job; what it depends on is added when it is submitted.
+    /// The job; its dependencies are added when it is submitted.
     pub spec: JobSpec,
-    /// Who submits it.
+    /// The submitting user.
     pub user: String,
-    /// Earlier submissions that it depends on.
+    /// Earlier submissions that it depends on, by index.
     pub after: Vec<(usize, DependencyKind)>,
 }
 
-/// Something that happens from outside.
+/// An event from outside the cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExternalEvent {
-    /// This submission is made.
+    /// Submits the submission with this index.
     Submit(usize),
-    /// A change of one of the jobs accepted so far.
+    /// Changes one of the jobs accepted so far.
     Change {
-        /// Which change.
+        /// The change.
         change: JobChange,
-        /// Which of the jobs: so many before the last one, and round again.
+        /// Which job: this many before the last one, modulo their number.
         back: u64,
     },
-    /// A node shall get no new jobs.
+    /// Drains a node: it gets no new jobs.
     Drain(usize),
-    /// A node shall get jobs again.
+    /// Resumes a drained node.
     Resume(usize),
-    /// The head dies and comes back.
+    /// Crashes the head and restarts it.
     CrashHead {
-        /// So many more events are handled: of the effects of the first only some are carried out, then
-        /// none.
+        /// The head handles this many more events. Some effects of the first are carried out, none of the
+        /// others.
         effects_lost: u32,
-        /// How long it is gone.
+        /// How long the head is down.
         down_for: Span,
     },
-    /// A worker daemon dies and comes back; its executors live on.
+    /// Crashes a worker daemon and restarts it; its executors go on.
     CrashWorker {
-        /// Where.
+        /// The node.
         node: usize,
-        /// How long it is gone.
+        /// How long the daemon is down.
         down_for: Span,
     },
-    /// A machine goes down with everything on it.
+    /// Switches a machine off with everything on it.
     CrashMachine {
-        /// Which.
+        /// The node.
         node: usize,
-        /// How long it is gone; without it, until somebody sets it up anew.
+        /// How long it is off; `None`: until it is replaced in the quiet phase.
         down_for: Option<Span>,
         /// What its disk keeps.
         disk: Disk,
     },
-    /// A worker's link breaks, and no new one can be made for a while.
+    /// Breaks the link of a worker; no new one can be opened for a while.
     Cut {
-        /// Whose.
+        /// The node.
         node: usize,
-        /// For how long.
+        /// How long no link can be opened.
         length: Span,
-        /// When the head notices.
+        /// After how long the head notices.
         head_notices: Span,
-        /// When the worker notices.
+        /// After how long the worker notices.
         worker_notices: Span,
     },
-    /// A worker hangs up and dials again, so many times, without waiting for an answer: its greetings arrive
-    /// in any order.
+    /// Makes a worker close its link and dial again several times without waiting for an answer, so that its
+    /// hellos arrive in any order.
     Redial {
-        /// Whose.
+        /// The node.
         node: usize,
-        /// How often.
+        /// How many times.
         times: u32,
-        /// What was sent over a link may arrive so much later.
+        /// The largest additional delay of what is sent on such a link.
         lag: Span,
     },
-    /// The head's journal is slow for a while.
+    /// Makes the journal of the head slow for a while.
     SlowJournal {
         /// For how long.
         length: Span,
         /// How long each batch takes.
         commit: Span,
     },
-    /// The disk of the head's journal is full for a while.
+    /// Fills the disk of the journal for a while.
     FillJournal {
         /// For how long.
         length: Span,
     },
-    /// The policy gives no answer for a while, and hears of nothing.
+    /// Stalls the policy for a while: it sees no changes and gives no plans.
     StallPolicy {
         /// For how long.
         length: Span,
     },
-    /// A machine's disk is slow for a while: how a rank ended is told later.
+    /// Makes the disk of a machine slow for a while: outcomes of ranks are reported later.
     SlowDisk {
-        /// Whose.
+        /// The node.
         node: usize,
         /// For how long.
         length: Span,
-        /// How long it takes to write down how a rank ended.
+        /// How long it takes to write an outcome.
         write: Span,
     },
-    /// A machine's disk is full for a while: no rank starts there.
+    /// Fills the disk of a machine for a while: no rank can start there.
     FillDisk {
-        /// Whose.
+        /// The node.
         node: usize,
         /// For how long.
         length: Span,
     },
-    /// Somebody sets the clock of the head's machine.
+    /// Sets the clock of the head's machine.
     StepHeadClock(ClockStep),
-    /// Somebody sets a machine's clock: those on it go by that from its next start on.
+    /// Sets the clock of a machine; its processes use it from the next start of the machine on.
     StepClock {
-        /// Whose.
+        /// The node.
         node: usize,
-        /// By how much.
+        /// The change.
         step: ClockStep,
     },
-    /// An executor is killed, and nothing else; where no worker daemon runs, nobody does that.
+    /// Kills one executor. Nothing happens where no worker daemon runs, because nobody would clean up.
     KillExecutor {
-        /// Where.
+        /// The node.
         node: usize,
-        /// Which: so many behind the first that holds a rank, and round again.
+        /// Which of the executors with a running rank, modulo their number.
         number: usize,
     },
-    /// An MPS server breaks, and its clients with it.
+    /// Breaks an MPS server, and with it its clients.
     BreakMps {
-        /// Where; on the next machine if none is active there, and round again.
+        /// The node; the next one, cyclically, if no server is active there.
         node: usize,
-        /// Which: so many behind the first of those that are active, and round again. In the same way it
-        /// says which of its clients is the culprit.
+        /// Which of the active servers, modulo their number. It selects the culprit among the clients in the
+        /// same way.
         number: usize,
-        /// Whom its log blames.
-        blame: FaultAttribution,
+        /// Whom the log of the server names.
+        attribution: FaultAttribution,
     },
-    /// A GPU does not answer any more, until the worker daemon is started anew.
+    /// Makes a GPU stop responding until the worker daemon is restarted.
     LoseGpu {
-        /// Where.
+        /// The node.
         node: usize,
-        /// Which: so many behind the first, and round again.
+        /// Which GPU, modulo their number.
         number: usize,
     },
-    /// The driver reports a critical error.
+    /// Makes the driver report a critical error.
     Xid {
-        /// Where.
+        /// The node.
         node: usize,
-        /// Of which GPU: so many behind the first, and round again.
+        /// Which GPU, modulo their number.
         number: usize,
-        /// Its number.
+        /// The Xid code.
         code: u64,
     },
-    /// The worker daemon looks at its GPUs.
+    /// Makes the worker daemon sample its GPUs.
     Look {
-        /// Where.
+        /// The node.
         node: usize,
-        /// Memory that it sees strangers hold on each of them.
-        strangers: Bytes,
-        /// How much it sees ranks hold.
-        appetite: ObservedMemory,
+        /// Memory that processes outside the cluster hold on each GPU.
+        foreign_memory: Bytes,
+        /// How much memory the ranks are observed to hold.
+        observed: ObservedMemory,
     },
 }
 
 impl Scenario {
-    /// A calm cluster of these machines, with nothing to do.
+    /// A cluster of these machines without faults and without jobs.
     #[must_use]
     pub fn calm(shapes: Vec<MachineSpec>) -> Scenario {
         Scenario {
@@ -246,29 +245,29 @@ impl Scenario {
             commit: (Span::ZERO, Span::ZERO),
             plant: None,
             submissions: Vec::new(),
-            acts: Vec::new(),
+            external_events: Vec::new(),
             quiet_at: Time::EPOCH,
-            patience: Span::from_secs(10 * 86_400),
-            watch: CheckLevel::Everything,
+            end_timeout: Span::from_secs(10 * 86_400),
+            check_level: CheckLevel::Everything,
         }
     }
 
-    /// Somebody submits this job.
+    /// Adds a job that is submitted at this time.
     #[must_use]
     pub fn submit(mut self, at: Time, spec: JobSpec) -> Scenario {
-        self.acts.push((at, ExternalEvent::Submit(self.submissions.len())));
+        self.external_events.push((at, ExternalEvent::Submit(self.submissions.len())));
         self.submissions.push(ScenarioSubmission { spec, user: "ada".into(), after: Vec::new() });
         self
     }
 
-    /// Something happens from outside.
+    /// Adds an external event.
     #[must_use]
-    pub fn act(mut self, at: Time, act: ExternalEvent) -> Scenario {
-        self.acts.push((at, act));
+    pub fn inject(mut self, at: Time, event: ExternalEvent) -> Scenario {
+        self.external_events.push((at, event));
         self
     }
 
-    /// Nothing bad happens from here on.
+    /// Sets the beginning of the quiet phase.
     #[must_use]
     pub fn quiet(self, quiet_at: Time) -> Scenario {
         Scenario { quiet_at, ..self }

@@ -1,6 +1,6 @@
-//! What can happen in a simulated cluster.
+//! The events of a simulated cluster.
 //!
-//! Whatever belongs to a daemon carries the number of the daemon's life: after a crash it is void.
+//! An event for a daemon carries the generation of the daemon; after a crash of the daemon it is ignored.
 
 use cohabit_policy::Plan;
 use cohabit_types::{
@@ -11,7 +11,7 @@ use cohabit_worker_core::MpsOrder;
 
 use crate::alarm::AlarmToken;
 use crate::link::Side;
-use crate::machine::{FaultChance, RankSignal};
+use crate::machine::{FaultChance, RankTimer};
 use crate::scenario::ExternalEvent;
 
 /// A link between a worker and the head.
@@ -19,94 +19,94 @@ use crate::scenario::ExternalEvent;
 pub(crate) struct LinkId(pub(crate) u64);
 
 impl LinkId {
-    /// Its place in the list of all links.
+    /// Its index in the list of all links.
     pub(crate) const fn place(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Something that happens at a certain time.
+/// An event that happens at a certain time.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum SimEvent {
-    /// Something from outside.
+    /// An external event.
     ExternalEvent(ExternalEvent),
-    /// At the head, in the given one of its lives.
+    /// An event at the head of this generation.
     Head(u64, HeadSimEvent),
-    /// At a node's worker daemon, in the given one of its lives.
+    /// An event at the worker daemon of a node, in this generation.
     Daemon(usize, u64, DaemonSimEvent),
-    /// To a rank on this node.
-    Machine(usize, RankSignal),
-    /// A machine that was down is up again.
+    /// A timer of a rank on this node.
+    Machine(usize, RankTimer),
+    /// A machine is switched on again.
     PowerOn(usize),
-    /// The head that was down is up again.
+    /// The head is restarted.
     HeadBack,
-    /// A worker daemon that was down is up again, unless its machine has met another fate since.
+    /// A worker daemon is restarted, unless its node has changed otherwise since.
     DaemonBack(usize, u64),
-    /// Something comes to an end of a link.
+    /// A message arrives at an end of a link.
     Arrival(LinkId, SimMessage),
     /// An end of a link notices that the link is broken.
     Broken(LinkId, Side),
-    /// A request comes to the head.
+    /// A request arrives at the head.
     Request(ClientRequestId, Principal, Request),
-    /// A reply comes to its client.
+    /// A reply arrives at its client.
     Reply(ClientRequestId, Reply),
-    /// A client that has no reply to this submission yet asks again.
+    /// A client without a reply to this submission repeats it.
     RetrySubmission(usize),
-    /// From here on nothing bad happens.
+    /// The quiet phase begins.
     Quiet,
-    /// Somebody looks whether everything has ended, and releases what is held.
+    /// The end of the run is checked, and everything that is held is released.
     CleanUp,
 }
 
-/// What happens at the head.
+/// An event at the head.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum HeadSimEvent {
     Alarm(AlarmToken),
-    /// A batch of its journal was written, or could not be.
+    /// A batch of the journal was written, or could not be.
     Written,
     Planned(PlanRequestId, Plan),
     /// The policy did not answer in time.
     OutOfTime(PlanRequestId),
     /// A report that a planted bug makes up.
     Relabelled(WorkerKey, Report),
-    /// A link that it closed itself is gone.
+    /// A link that the head closed is gone.
     Closed(WorkerKey),
 }
 
-/// What happens at a worker daemon.
+/// An event at a worker daemon.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum DaemonSimEvent {
     Alarm(AlarmToken),
-    /// It tries to reach the head.
+    /// The daemon dials the head.
     Dial,
-    /// It has waited for long enough to be welcomed on this link.
+    /// The hello on this link was not accepted in time.
     GiveUp(LinkId),
-    /// It hangs up and dials again, so many times, and its words travel so much longer.
+    /// The daemon closes its link and dials again, `times` times, with messages delayed by up to `lag`.
     Redial {
         times: u32,
         lag: Span,
     },
-    /// The actor of a GPU's MPS daemon has done, or tried, what it was told.
+    /// The actor of a GPU's MPS server has carried out an order, or failed to.
     Mps(DeviceId, MpsOrder, FaultChance),
     /// The outcome of a rank is deleted.
     Forget(RankId),
 }
 
-/// What travels on links.
+/// A message on a link.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum SimMessage {
-    /// To the head: the greeting.
+    /// To the head: the hello of a worker.
     Hello(Box<Inventory>),
     /// To the head.
     Report(Report),
-    /// To the worker: the answer to its greeting.
+    /// To the worker: the hello was accepted.
     HelloAccepted,
     /// To the worker.
     Order(Order),
 }
 
 impl SimMessage {
-    /// Where it travels to.
+    /// The side to which it travels.
     pub(crate) const fn to(&self) -> Side {
         match self {
             SimMessage::Hello(_) | SimMessage::Report(_) => Side::Head,

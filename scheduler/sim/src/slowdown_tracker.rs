@@ -1,11 +1,12 @@
-//! For how long a process was slowed by others, and for how long by too much.
+//! Measures how long a process was slowed by others, and for how long by more than the bound.
 
 use cohabit_types::{Span, Time};
 
-/// One process, from its start on.
+/// Tracks the slowdown of one process from its start on.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct SlowdownTracker {
-    /// Its slowdown, since when, and whether that is too much; none while it does not run.
+    /// Since when the present slowdown holds, and whether it is above the bound; `None` while the process
+    /// does not run.
     present: Option<(Time, SlowdownLevel)>,
     past: SharedRunTime,
 }
@@ -17,28 +18,28 @@ enum SlowdownLevel {
     OverBound,
 }
 
-/// Time that processes ran which may have neighbours.
+/// Run time of processes that were allowed to share a device.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SharedRunTime {
     /// All of it.
     pub(crate) ran: Span,
-    /// That in which they were slowed by more than the bound.
+    /// The part in which they were slowed by more than the bound.
     pub(crate) over_bound: Span,
 }
 
 impl SlowdownTracker {
-    /// From now on it is slowed like this.
-    pub(crate) fn changes(&mut self, now: Time, slowdown: f64, bound: f64) {
-        self.past = self.until(now);
+    /// Records that the process is slowed by this factor from now on.
+    pub(crate) fn record(&mut self, now: Time, slowdown: f64, bound: f64) {
+        self.past = self.total_at(now);
         self.present =
             Some((now, if slowdown > bound { SlowdownLevel::OverBound } else { SlowdownLevel::WithinBound }));
     }
 
-    /// Up to this moment.
-    pub(crate) fn until(&self, now: Time) -> SharedRunTime {
-        let Some((since, harm)) = self.present else { return self.past };
+    /// The run time up to this moment.
+    pub(crate) fn total_at(&self, now: Time) -> SharedRunTime {
+        let Some((since, level)) = self.present else { return self.past };
         let ran = now.since(since);
-        let over_bound = match harm {
+        let over_bound = match level {
             SlowdownLevel::WithinBound => Span::ZERO,
             SlowdownLevel::OverBound => ran,
         };

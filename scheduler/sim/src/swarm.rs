@@ -1,6 +1,6 @@
-//! Many seeds, each run twice, and what came of them.
+//! Runs many seeds, each twice, and adds up the results.
 //!
-//! Everything here is for one thread; whoever has several joins the summaries.
+//! Everything here runs on one thread; a caller with several threads joins their summaries.
 
 use std::ops::Range;
 
@@ -11,18 +11,18 @@ use crate::failure::{FailureKind, SimFailure};
 use crate::recorder::TraceDetail;
 use crate::run::{RunResult, run_twice};
 
-/// What came of many seeds.
+/// The results of many seeds.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub struct SwarmSummary {
-    /// How many seeds were run.
+    /// Number of seeds.
     pub seeds: u64,
-    /// Those that failed.
+    /// The seeds that failed.
     pub failed: Vec<FailedSeed>,
-    /// Events that cores handled, in one of the two runs of each seed.
+    /// Events that the production cores handled, in one of the two runs of each seed.
     pub events: u64,
     /// Ranks that were started.
     pub ranks: u64,
-    /// Head, daemons and machines that crashed.
+    /// Crashes of the head, of daemons and of machines.
     pub crashes: u64,
     /// Links that broke.
     pub breaks: u64,
@@ -30,24 +30,25 @@ pub struct SwarmSummary {
     pub clients: u64,
     /// MPS servers that broke, and GPUs that were lost.
     pub gpu_faults: u64,
-    /// Time that passed in the clusters, in seconds.
+    /// Simulated time in seconds.
     pub simulated_s: f64,
 }
 
 /// A seed that failed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FailedSeed {
-    /// Which.
+    /// The seed.
     pub seed: u64,
     /// The kind of failure, for scripts.
     pub kind: &'static str,
-    /// When, by the simulated clock.
+    /// The simulated time of the failure, in seconds.
     pub at_s: f64,
-    /// What was seen.
+    /// What was found.
     pub detail: String,
-    /// The last chapters of some jobs.
-    pub chapters: Vec<String>,
-    /// What repeats it.
+    /// The last events of some jobs.
+    #[serde(rename = "chapters")]
+    pub job_events: Vec<String>,
+    /// The command that repeats the run.
     pub command: String,
     #[serde(skip)]
     exit_code: u8,
@@ -63,7 +64,7 @@ pub fn swarm(seeds: Range<u64>, options: &Options) -> SwarmSummary {
     summary
 }
 
-/// The command that repeats a seed.
+/// The command that repeats the run of a seed.
 #[must_use]
 pub fn command(seed: u64, options: &Options) -> String {
     let nodes = options.nodes.map(|nodes| format!(" --nodes {nodes}")).unwrap_or_default();
@@ -72,20 +73,21 @@ pub fn command(seed: u64, options: &Options) -> String {
 }
 
 impl SwarmSummary {
-    /// Adds a seed.
+    /// Adds the run of a seed.
     pub fn add(&mut self, seed: u64, options: &Options, run: RunResult) {
         self.seeds += 1;
-        self.events += run.tally.events;
-        self.ranks += run.tally.ranks;
-        self.crashes += run.tally.crashes;
-        self.breaks += run.tally.breaks;
-        self.clients += run.tally.clients;
-        self.gpu_faults += run.tally.gpu_faults;
+        self.events += run.counters.events;
+        self.ranks += run.counters.ranks;
+        self.crashes += run.counters.crashes;
+        self.breaks += run.counters.breaks;
+        self.clients += run.counters.clients;
+        self.gpu_faults += run.counters.gpu_faults;
         self.simulated_s += run.simulated.as_secs_f64();
-        self.failed.extend(run.failure.map(|failure| FailedSeed::new(seed, options, failure, run.chapters)));
+        self.failed
+            .extend(run.failure.map(|failure| FailedSeed::new(seed, options, failure, run.job_events)));
     }
 
-    /// Adds what came of other seeds.
+    /// Adds the results of other seeds.
     pub fn join(&mut self, other: SwarmSummary) {
         self.seeds += other.seeds;
         self.events += other.events;
@@ -99,7 +101,7 @@ impl SwarmSummary {
         self.failed.sort_by_key(|failed| failed.seed);
     }
 
-    /// 0 if all held, or else the smallest of the failures' codes.
+    /// The exit code: 0 if no seed failed, or else the smallest code of the failures.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         self.failed.iter().map(|failed| failed.exit_code).min().unwrap_or(0)
@@ -107,14 +109,14 @@ impl SwarmSummary {
 }
 
 impl FailedSeed {
-    fn new(seed: u64, options: &Options, failure: SimFailure, chapters: Vec<String>) -> FailedSeed {
+    fn new(seed: u64, options: &Options, failure: SimFailure, job_events: Vec<String>) -> FailedSeed {
         let kind: FailureKind = failure.kind;
         FailedSeed {
             seed,
             kind: kind.code(),
             at_s: failure.at.as_secs_f64(),
             detail: failure.detail,
-            chapters,
+            job_events,
             command: command(seed, options),
             exit_code: kind.exit_code(),
         }

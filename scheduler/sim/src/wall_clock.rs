@@ -1,33 +1,33 @@
-//! What the clock on a machine's wall shows: somebody may set it, and it tells the truth about nothing.
+//! The wall clock of a machine, which somebody may set to any time.
 //!
-//! Daemon and executors go by what it showed when the machine was started, and by what has passed since. The
-//! head follows it, but never backwards.
+//! The daemon and the executors use the clock's value at the start of the machine plus the time passed since.
+//! The head follows the wall clock, but never runs backwards.
 
 use cohabit_types::{Span, Time};
 
-/// A head takes a leap that is no longer for the passing of time.
-const UNNOTICED: Span = Span::from_secs(1);
+/// The head does not report a jump of its clock that is at most this long.
+const MAX_UNREPORTED_JUMP: Span = Span::from_secs(1);
 
-/// A clock that is off.
+/// A clock with an offset.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WallClock {
     shows: Offset,
     showed_at_start: Offset,
 }
 
-/// How far it is off.
+/// The offset of a clock from the true time.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Offset {
     ahead: Span,
     behind: Span,
 }
 
-/// Somebody sets a clock.
+/// A change of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockStep {
-    /// It shows so much more than before.
+    /// Forward by this span.
     Ahead(Span),
-    /// It shows so much less than before.
+    /// Back by this span.
     Back(Span),
 }
 
@@ -39,14 +39,14 @@ impl Offset {
         }
     }
 
-    /// What is shown; the epoch, where it would be earlier.
+    /// The time shown, never before the epoch.
     fn read(self, now: Time) -> Time {
         now + self.ahead - self.behind
     }
 }
 
 impl WallClock {
-    /// What time it is for those on this machine.
+    /// The time for the processes of this machine.
     pub(crate) fn read(self, now: Time) -> Time {
         self.showed_at_start.read(now)
     }
@@ -55,46 +55,45 @@ impl WallClock {
         self.shows.step(step);
     }
 
-    /// The machine is started anew.
+    /// Restarts the machine: its processes take over the wall clock's present value.
     pub(crate) const fn start(&mut self) {
         self.showed_at_start = self.shows;
     }
 }
 
-/// The head's clock: while the one on the wall shows less than this one has shown, it goes on at half its
-/// pace.
+/// The clock of the head. While the wall clock shows less than this clock has shown, it runs at half speed.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct HeadClock {
     wall: Offset,
-    /// A true time, and what this one showed then.
+    /// A true time, and what this clock showed then.
     known: (Time, Time),
     was_set_back: bool,
 }
 
 impl HeadClock {
-    /// What time it is for the head.
+    /// The time for the head.
     pub(crate) fn read(&self, now: Time) -> Time {
         let (then, shown) = self.known;
         let slowly = Span::from_micros(now.since(then).as_micros() / 2);
         self.wall.read(now).max(shown + slowly)
     }
 
-    /// Somebody sets the one on the wall; how far this one leaps, if it is far enough to be noticed.
+    /// Sets the wall clock. Returns how far this clock jumped forward, if that is more than a second.
     pub(crate) fn step(&mut self, now: Time, step: ClockStep) -> Option<Span> {
         let shown = self.read(now);
         self.known = (now, shown);
         self.wall.step(step);
         self.was_set_back |= matches!(step, ClockStep::Back(_));
-        Some(self.read(now).since(shown)).filter(|leapt| *leapt > UNNOTICED)
+        Some(self.read(now).since(shown)).filter(|jump| *jump > MAX_UNREPORTED_JUMP)
     }
 
-    /// A head starts that knows no time later than this.
+    /// Starts a head that knows no time later than `last`.
     pub(crate) const fn start(&mut self, now: Time, last: Time) {
         self.known = (now, last);
     }
 
-    /// Whether it counted all time that has passed: while it is slow it misses some, and from a head's end to
-    /// its next start all.
+    /// Whether it has counted all the time that has passed. It misses some while it runs at half speed, and
+    /// all of it while the head is down.
     pub(crate) const fn missed_nothing(&self) -> bool {
         !self.was_set_back
     }

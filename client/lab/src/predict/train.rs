@@ -14,7 +14,7 @@ use crate::predict::arguments::PredictTrainArguments;
 pub(super) fn train(arguments: &PredictTrainArguments) -> Result<(), CommandError> {
     let card = trained(arguments)?;
     match arguments.display.output {
-        OutputFormat::Json => output::print_document(&card.told())?,
+        OutputFormat::Json => output::print_document(&card.without_metadata())?,
         OutputFormat::Table | OutputFormat::Wide => output::print_text(&text::card(&card))?,
         OutputFormat::Quiet => output::print_text(&arguments.out.display().to_string())?,
     }

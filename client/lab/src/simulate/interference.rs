@@ -44,7 +44,7 @@ pub(super) fn hardware(
     let truth = match (&arguments.interference, measurements) {
         (Truth::Table(_), Some(measured)) => measured.table_truth(),
         (Truth::Law, Some(measured)) => measured.law_truth(),
-        (Truth::Model(folder), Some(measured)) => measured.by(model(folder)?),
+        (Truth::Model(folder), Some(measured)) => measured.truth_from(model(folder)?),
         (Truth::Model(folder), None) => model(folder)?,
         (Truth::Table(_) | Truth::Law, None) => usual.truth,
     };

@@ -1,19 +1,19 @@
-//! Linear equations with a symmetric positive definite matrix.
+//! Cholesky factorisation: linear equations with a symmetric positive definite matrix.
 
-/// The lower triangle of `A = L Lᵀ`, row by row.
+/// The lower triangle L of `A = L Lᵀ`, row by row.
 #[derive(Debug, Clone)]
 pub(crate) struct Cholesky {
     size: usize,
     lower: Vec<f64>,
 }
 
-/// What a pivot is at least: the matrix has noise on its diagonal, so only rounding can bring it lower.
+/// The smallest pivot. The matrix has noise on its diagonal, so only rounding can bring a pivot below it.
 const MIN_PIVOT: f64 = 1e-10;
-/// So many products are summed apart, for the sake of vector units.
+/// The number of partial sums, for the sake of vector units.
 const LANES: usize = 8;
 
 impl Cholesky {
-    /// Of the matrix with these values in its lower triangle.
+    /// Factorises the matrix with these values in its lower triangle.
     pub(crate) fn of(size: usize, value: impl Fn(usize, usize) -> f64) -> Cholesky {
         let mut lower = vec![0.0; size * size];
         for row in 0..size {
@@ -30,7 +30,7 @@ impl Cholesky {
         Cholesky { size, lower }
     }
 
-    /// The `x` of `A x = b`.
+    /// Solves `A x = b` for `x`.
     pub(crate) fn solve(&self, right: &[f64]) -> Vec<f64> {
         let mut x = right.to_vec();
         for row in 0..self.size {
@@ -46,14 +46,14 @@ impl Cholesky {
         x
     }
 
-    /// What is left of the diagonal, and the diagonal.
+    /// The row left of the diagonal, and the diagonal.
     fn row(&self, row: usize) -> (&[f64], f64) {
         let start = row * self.size;
         (&self.lower[start..start + row], self.lower[start + row])
     }
 }
 
-/// Sums in a fixed order, so that the same numbers give the same sum to the last bit.
+/// The scalar product. The fixed order of summation gives the same sum to the last bit.
 fn product(one: &[f64], other: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];
     let (ones, others) = (one.chunks_exact(LANES), other.chunks_exact(LANES));

@@ -1,50 +1,50 @@
-//! How measurements are divided into what is learned from, what is observed of newcomers, and what is asked.
+//! Splits measurements into training data, observed sets of newcomers, and test data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
 use cohabit_policy::interference::{Configuration, GpuKind, MeasuredSet, SetMember, SetOutcome};
+use cohabit_types::SharingStrategy;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::random::RandomExt;
 
-/// What a model has never seen when it is asked.
+/// What a model has never seen when it is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldOut {
-    /// One fifth of the sets, drawn by the seed. Whoever is in them was seen in others.
+    /// One fifth of the sets, drawn by the seed. Their members were seen in other sets.
     Sets,
-    /// Every set with a certain configuration, each configuration in turn.
+    /// Every set with a certain configuration; each configuration in turn.
     Configurations,
-    /// Every set with a certain model in whatever configuration, each model in turn.
+    /// Every set with a certain model in any configuration; each model in turn.
     Models,
-    /// Every set on a certain make of GPU, each make in turn. Everybody in them was seen on the others, so
-    /// that nothing is observed first.
+    /// Every set on a certain GPU model; each GPU model in turn. Their members were seen on the others, so no
+    /// sets are observed first.
     Gpus,
 }
 
-/// One division.
+/// One split.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fold {
     /// What is held out, for people: `ResNet-50 (32)`.
     pub(crate) held_out: String,
-    /// Learned from.
+    /// Training data.
     pub(crate) train: Vec<MeasuredSet>,
-    /// Observed before the rest is asked.
+    /// Sets that are observed before the test.
     pub(crate) observed: Vec<MeasuredSet>,
-    /// Asked.
+    /// Test data.
     pub(crate) test: Vec<MeasuredSet>,
 }
 
-/// The part of the sets that is held out: one in so many.
+/// One in this many sets is held out.
 const ONE_IN: usize = 5;
 
-/// The divisions of these measurements.
+/// The splits of these measurements.
 ///
-/// Sets of one are always learned from: whoever is asked about was measured alone. With each newcomer (a
-/// configuration that is held out) `observed` sets are drawn on each GPU and observed before the rest is
-/// asked; they are drawn among those that ran.
+/// Sets of one job are always training data: a job in the test was measured alone. With each newcomer (a
+/// held-out configuration), `observed` sets that ran are drawn on each GPU and observed before the test.
 pub(crate) fn folds(measured: &[MeasuredSet], hold_out: HoldOut, observed: usize, seed: u64) -> Vec<Fold> {
     match hold_out {
         HoldOut::Sets => {
@@ -59,7 +59,7 @@ pub(crate) fn folds(measured: &[MeasuredSet], hold_out: HoldOut, observed: usize
     }
 }
 
-/// A division for each name of members: they are new in it.
+/// A split for each name of members, in which the members of this name are new.
 fn leave_one_out_folds(
     measured: &[MeasuredSet],
     name: impl Fn(&SetMember) -> String,
@@ -80,7 +80,7 @@ fn leave_one_out_folds(
     names.into_iter().map(fold).collect()
 }
 
-/// A division for each make of GPU.
+/// A split for each GPU model.
 fn gpus(measured: &[MeasuredSet]) -> Vec<Fold> {
     let gpus: BTreeSet<&GpuKind> = measured.iter().map(|it| &it.set.gpu).collect();
     let fold = |gpu: &GpuKind| {
@@ -91,8 +91,8 @@ fn gpus(measured: &[MeasuredSet]) -> Vec<Fold> {
     gpus.into_iter().map(fold).collect()
 }
 
-/// Divides into what is learned from and one in so many sets that are held back, drawn by the seed. Sets of
-/// one, and measurements of a set that is learned from, are never held back.
+/// Splits off one in `one_in` sets, drawn by the seed. Sets of one job, and further measurements of a set in
+/// the training data, are never held back.
 #[must_use]
 pub fn held_back(measured: &[MeasuredSet], one_in: usize, seed: u64) -> (Vec<MeasuredSet>, Vec<MeasuredSet>) {
     let sets = |it: &&MeasuredSet| it.set.members.len() > 1;
@@ -107,8 +107,8 @@ pub fn held_back(measured: &[MeasuredSet], one_in: usize, seed: u64) -> (Vec<Mea
         .partition(|it| it.set.members.len() < 2 || !held.contains(&UnorderedSetKey::of(it)))
 }
 
-/// Divides into so many parts of about the same size, drawn by the seed: which part each measurement is in.
-/// Measurements of one set are in one part.
+/// Divides measurements into this many parts of about the same size, drawn by the seed, and returns the part
+/// of each. Measurements of one set are in one part.
 pub(super) fn parts(measured: &[&MeasuredSet], parts: usize, seed: u64) -> Vec<usize> {
     let all: BTreeSet<UnorderedSetKey> = measured.iter().map(|it| UnorderedSetKey::of(it)).collect();
     let mut all: Vec<UnorderedSetKey> = all.into_iter().collect();
@@ -118,11 +118,11 @@ pub(super) fn parts(measured: &[&MeasuredSet], parts: usize, seed: u64) -> Vec<u
     measured.iter().map(|it| part_of[&UnorderedSetKey::of(it)]).collect()
 }
 
-/// A set whatever the order of its members.
+/// A set without the order of its members.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct UnorderedSetKey {
     gpu: GpuKind,
-    sharing: String,
+    sharing: u8,
     members: Vec<Configuration>,
 }
 
@@ -131,12 +131,23 @@ impl UnorderedSetKey {
         let mut members: Vec<Configuration> =
             measured.set.members.iter().map(SetMember::configuration).collect();
         members.sort();
-        let sharing = format!("{:?}", measured.set.sharing);
+        let sharing = sharing_rank(measured.set.sharing);
         UnorderedSetKey { gpu: measured.set.gpu.clone(), sharing, members }
     }
 }
 
-/// The places of so many sets with each newcomer on each GPU, fewer where there are not as many.
+/// The order of the ways of sharing in a key. It decides which sets a seed draws, so a change would change
+/// every trained model.
+const fn sharing_rank(sharing: Option<SharingStrategy>) -> u8 {
+    match sharing {
+        None => 0,
+        Some(SharingStrategy::Exclusive) => 1,
+        Some(SharingStrategy::Mps) => 2,
+        Some(SharingStrategy::TimeSliced) => 3,
+    }
+}
+
+/// The indices of `count` sets with each newcomer on each GPU, or of fewer if there are not as many.
 fn draw(
     with: &[MeasuredSet],
     is_new: &dyn Fn(&SetMember) -> bool,
@@ -155,7 +166,7 @@ fn draw(
     let mut drawn = BTreeSet::new();
     for mut places in by_newcomer.into_values() {
         random.shuffle(&mut places);
-        // One set may show two newcomers.
+        // One set may contain two newcomers.
         let shown = places.iter().filter(|place| drawn.contains(*place)).count();
         let more: Vec<usize> = places.into_iter().filter(|place| !drawn.contains(place)).collect();
         drawn.extend(more.into_iter().take(count.saturating_sub(shown)));
@@ -164,7 +175,7 @@ fn draw(
 }
 
 impl HoldOut {
-    /// Every one, in the order in which they are told.
+    /// Every kind, in the order in which they are listed.
     pub const ALL: [HoldOut; 4] = [HoldOut::Sets, HoldOut::Configurations, HoldOut::Models, HoldOut::Gpus];
 
     const fn word(self) -> &'static str {
@@ -188,7 +199,10 @@ impl FromStr for HoldOut {
 
     fn from_str(word: &str) -> Result<HoldOut, String> {
         HoldOut::ALL.into_iter().find(|hold_out| hold_out.word() == word).ok_or_else(|| {
-            format!("'{word}' cannot be held out: write {}", HoldOut::ALL.map(HoldOut::word).join(", "))
+            format!(
+                "cannot hold out '{word}': the choices are {}",
+                HoldOut::ALL.map(HoldOut::word).join(", ")
+            )
         })
     }
 }
@@ -206,7 +220,7 @@ mod tests {
         MeasuredSet { set: ColocationSet { gpu: GpuKind::named(gpu), sharing: None, members }, outcome }
     }
 
-    /// All pairs of eight models on two GPUs, and each alone.
+    /// All pairs of eight models on two GPUs, and each model alone.
     fn pairs() -> Vec<MeasuredSet> {
         let models = ["a", "b", "c", "d", "e", "f", "g", "h"];
         let mut sets = Vec::new();
@@ -220,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn one_set_in_five_is_held_out_and_both_orders_of_it_together() {
+    fn one_set_in_five_is_held_out_in_both_orders() {
         let mut measured = pairs();
         let swapped = |it: &MeasuredSet| {
             let mut swapped = it.clone();
@@ -229,7 +243,7 @@ mod tests {
         };
         measured.extend(pairs().iter().map(swapped));
         let folds = folds(&measured, HoldOut::Sets, 0, 7);
-        let [Fold { train, test, .. }] = &folds[..] else { panic!("one division") };
+        let [Fold { train, test, .. }] = &folds[..] else { panic!("one split") };
         assert_eq!((train.len(), test.len()), (2 * (88 - 14), 2 * 14));
         assert!(test.iter().all(|it| it.set.members.len() == 2 && test.contains(&swapped(it))));
         assert_eq!(super::folds(&measured, HoldOut::Sets, 0, 7), folds);
@@ -237,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_held_out_is_only_known_alone_and_by_what_is_observed() {
+    fn held_out_jobs_are_only_known_alone_and_from_observed_sets() {
         for fold in folds(&pairs(), HoldOut::Models, 3, 1) {
             let new = |it: &MeasuredSet| it.set.members.iter().any(|member| member.model == fold.held_out);
             assert!(fold.train.iter().all(|it| it.set.members.len() == 1 || !new(it)), "{}", fold.held_out);
@@ -247,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_held_out_in_turn() {
+    fn each_configuration_is_held_out_in_turn() {
         let folds = folds(&pairs(), HoldOut::Configurations, 0, 1);
         let names: Vec<&str> = folds.iter().map(|fold| fold.held_out.as_str()).collect();
         assert_eq!(names, ["a", "b", "c", "d", "e", "f", "g", "h"]);

@@ -1,4 +1,4 @@
-//! How good predictions are.
+//! The accuracy of predictions.
 
 use std::collections::BTreeMap;
 
@@ -7,49 +7,49 @@ use cohabit_policy::interference::{
 };
 use serde::{Deserialize, Serialize};
 
-/// How far predictions lie from measurements. A figure is lacking where nothing of the kind was measured.
+/// The accuracy of predictions. A metric is `None` if nothing of its kind was measured.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PredictionMetrics {
-    /// Members of the sets that ran.
+    /// Number of members of the sets that ran.
     pub rows: usize,
-    /// Mean absolute error of the slowdown as a part of the measured one.
+    /// Mean absolute error of the slowdown, as a fraction of the measured one.
     pub mape_slowdown: Option<f64>,
-    /// The error that nineteen of twenty stay below.
+    /// 95th percentile of the absolute error of the slowdown, as a fraction of the measured one.
     pub p95_ape_slowdown: Option<f64>,
-    /// The largest.
+    /// Largest absolute error of the slowdown, as a fraction of the measured one.
     pub max_ape_slowdown: Option<f64>,
-    /// The part of the slowdowns whose logarithm lies within one stated uncertainty of the answer's; 0.68
-    /// where uncertainties are honest.
+    /// Fraction of measured slowdowns whose logarithm lies within one stated uncertainty of the prediction;
+    /// 0.68 if uncertainties are calibrated.
     #[serde(default)]
     pub coverage_1sigma: Option<f64>,
-    /// The same of two stated uncertainties; 0.95 where they are honest.
+    /// The same for two stated uncertainties; 0.95 if they are calibrated.
     #[serde(default)]
     pub coverage_2sigma: Option<f64>,
-    /// The mean absolute error of the memory as a part of the measured one.
+    /// Mean absolute error of the memory, as a fraction of the measured one.
     pub mape_memory: Option<f64>,
-    /// The same of the utilisation.
+    /// Mean absolute error of the utilisation, as a fraction of the measured one.
     pub mape_utilisation: Option<f64>,
-    /// Of the sets that did not fit, the part that was said not to fit.
+    /// Of the sets that did not fit, the fraction that was predicted not to fit.
     pub infeasible_recall: Option<f64>,
-    /// Of the sets that were said not to fit, the part that did not.
+    /// Of the sets that were predicted not to fit, the fraction that did not.
     pub infeasible_precision: Option<f64>,
 }
 
-/// Asks a model about what was measured. Jobs alone are nothing to predict and do not count.
+/// Evaluates a model on measured sets. Sets of one job need no prediction and do not count.
 #[must_use]
 pub fn evaluate(model: &dyn Interference, measured: &[MeasuredSet]) -> PredictionMetrics {
-    let mut tally = EvaluationAccumulator::default();
-    tally.ask(model, measured);
-    tally.figures()
+    let mut accumulator = EvaluationAccumulator::default();
+    accumulator.add(model, measured);
+    accumulator.figures()
 }
 
-/// Adds up what several models said, each of its own part of the measurements.
+/// Accumulates the predictions of several models, each for its own part of the measurements.
 #[derive(Debug, Default, Clone)]
 pub struct EvaluationAccumulator {
     by_gpu: BTreeMap<GpuKind, PairedAnswers>,
 }
 
-/// Answers beside measurements.
+/// Errors of predictions.
 #[derive(Debug, Default, Clone)]
 struct PairedAnswers {
     slowdown: Vec<f64>,
@@ -61,35 +61,35 @@ struct PairedAnswers {
     fitted: FitCounts,
 }
 
-/// Sets, by what was said of them before.
+/// Numbers of sets by what was predicted of them.
 #[derive(Debug, Default, Clone, Copy)]
 struct FitCounts {
-    said_to_fit: usize,
-    said_not_to_fit: usize,
+    predicted_to_fit: usize,
+    predicted_not_to_fit: usize,
 }
 
-/// What is less likely to fit than this counts as said not to fit.
+/// A set whose probability of fitting is below this counts as predicted not to fit.
 const LIKELY_TO_FIT: f64 = 0.5;
 
 impl EvaluationAccumulator {
-    /// Asks one model about what was measured.
-    pub fn ask(&mut self, model: &dyn Interference, measured: &[MeasuredSet]) {
-        let together: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
-        let sets: Vec<_> = together.iter().map(|it| it.set.clone()).collect();
-        for (said, measured) in model.predict(&sets).iter().zip(together) {
-            self.by_gpu.entry(measured.set.gpu.clone()).or_default().compare(said, &measured.outcome);
+    /// Adds the predictions of one model for these measurements.
+    pub fn add(&mut self, model: &dyn Interference, measured: &[MeasuredSet]) {
+        let co_located: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
+        let sets: Vec<_> = co_located.iter().map(|it| it.set.clone()).collect();
+        for (predicted, measured) in model.predict(&sets).iter().zip(co_located) {
+            self.by_gpu.entry(measured.set.gpu.clone()).or_default().compare(predicted, &measured.outcome);
         }
     }
 
-    /// What it all comes to.
+    /// The metrics of all predictions.
     #[must_use]
     pub fn figures(&self) -> PredictionMetrics {
         let mut all = PairedAnswers::default();
-        self.by_gpu.values().for_each(|of_gpu| all.add(of_gpu));
+        self.by_gpu.values().for_each(|of_gpu| all.merge(of_gpu));
         all.figures()
     }
 
-    /// What it comes to on each make of GPU.
+    /// The metrics for each GPU model.
     #[must_use]
     pub fn by_gpu(&self) -> BTreeMap<GpuKind, PredictionMetrics> {
         self.by_gpu.iter().map(|(gpu, of_gpu)| (gpu.clone(), of_gpu.figures())).collect()
@@ -97,45 +97,49 @@ impl EvaluationAccumulator {
 }
 
 impl PairedAnswers {
-    fn compare(&mut self, said: &[ColocationEstimate], outcome: &SetOutcome) {
+    fn compare(&mut self, predicted: &[ColocationEstimate], outcome: &SetOutcome) {
         match outcome {
             SetOutcome::Ran(observed) => {
-                self.fitted.count(said);
-                said.iter().zip(observed).for_each(|(said, observed)| self.member(said, observed));
+                self.fitted.count(predicted);
+                predicted
+                    .iter()
+                    .zip(observed)
+                    .for_each(|(predicted, observed)| self.member(predicted, observed));
             }
-            SetOutcome::DidNotFit => self.did_not_fit.count(said),
+            SetOutcome::DidNotFit => self.did_not_fit.count(predicted),
         }
     }
 
-    fn member(&mut self, said: &ColocationEstimate, observed: &MeasuredMember) {
-        self.slowdown.push(error(said.slowdown, observed.slowdown));
-        let apart = (said.slowdown / observed.slowdown).ln().abs();
+    fn member(&mut self, predicted: &ColocationEstimate, observed: &MeasuredMember) {
+        self.slowdown.push(error(predicted.slowdown, observed.slowdown));
+        let apart = (predicted.slowdown / observed.slowdown).ln().abs();
         for (sigmas, within) in [1.0, 2.0].into_iter().zip(&mut self.within) {
-            *within += usize::from(apart <= sigmas * said.uncertainty);
+            *within += usize::from(apart <= sigmas * predicted.uncertainty);
         }
-        let known = |said: Option<f64>, observed: Option<f64>| {
-            said.zip(observed)
+        let known = |predicted: Option<f64>, observed: Option<f64>| {
+            predicted
+                .zip(observed)
                 .filter(|(_, observed)| *observed > 0.0)
-                .map(|(said, observed)| error(said, observed))
+                .map(|(predicted, observed)| error(predicted, observed))
         };
-        self.memory.extend(known(said.memory, observed.memory));
-        self.utilisation.extend(known(said.utilisation, observed.utilisation));
+        self.memory.extend(known(predicted.memory, observed.memory));
+        self.utilisation.extend(known(predicted.utilisation, observed.utilisation));
     }
 
-    fn add(&mut self, other: &PairedAnswers) {
+    fn merge(&mut self, other: &PairedAnswers) {
         self.slowdown.extend(&other.slowdown);
         self.within.iter_mut().zip(other.within).for_each(|(within, more)| *within += more);
         self.memory.extend(&other.memory);
         self.utilisation.extend(&other.utilisation);
-        self.did_not_fit.add(other.did_not_fit);
-        self.fitted.add(other.fitted);
+        self.did_not_fit.merge(other.did_not_fit);
+        self.fitted.merge(other.fitted);
     }
 
     fn figures(&self) -> PredictionMetrics {
         let mut slowdown = self.slowdown.clone();
         slowdown.sort_unstable_by(f64::total_cmp);
-        let warned = self.did_not_fit.said_not_to_fit + self.fitted.said_not_to_fit;
-        let did_not_fit = self.did_not_fit.said_not_to_fit + self.did_not_fit.said_to_fit;
+        let predicted_misfits = self.did_not_fit.predicted_not_to_fit + self.fitted.predicted_not_to_fit;
+        let did_not_fit = self.did_not_fit.predicted_not_to_fit + self.did_not_fit.predicted_to_fit;
         PredictionMetrics {
             rows: slowdown.len(),
             mape_slowdown: mean(&slowdown),
@@ -145,28 +149,28 @@ impl PairedAnswers {
             coverage_2sigma: part(self.within[1], slowdown.len()),
             mape_memory: mean(&self.memory),
             mape_utilisation: mean(&self.utilisation),
-            infeasible_recall: part(self.did_not_fit.said_not_to_fit, did_not_fit),
-            infeasible_precision: part(self.did_not_fit.said_not_to_fit, warned),
+            infeasible_recall: part(self.did_not_fit.predicted_not_to_fit, did_not_fit),
+            infeasible_precision: part(self.did_not_fit.predicted_not_to_fit, predicted_misfits),
         }
     }
 }
 
 impl FitCounts {
-    fn count(&mut self, said: &[ColocationEstimate]) {
-        match said.iter().all(|member| member.fits >= LIKELY_TO_FIT) {
-            true => self.said_to_fit += 1,
-            false => self.said_not_to_fit += 1,
+    fn count(&mut self, predicted: &[ColocationEstimate]) {
+        match predicted.iter().all(|member| member.fits >= LIKELY_TO_FIT) {
+            true => self.predicted_to_fit += 1,
+            false => self.predicted_not_to_fit += 1,
         }
     }
 
-    fn add(&mut self, other: FitCounts) {
-        self.said_to_fit += other.said_to_fit;
-        self.said_not_to_fit += other.said_not_to_fit;
+    fn merge(&mut self, other: FitCounts) {
+        self.predicted_to_fit += other.predicted_to_fit;
+        self.predicted_not_to_fit += other.predicted_not_to_fit;
     }
 }
 
-fn error(said: f64, observed: f64) -> f64 {
-    (said - observed).abs() / observed
+fn error(predicted: f64, observed: f64) -> f64 {
+    (predicted - observed).abs() / observed
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
@@ -177,7 +181,7 @@ fn part(some: usize, all: usize) -> Option<f64> {
     (all > 0).then(|| some as f64 / all as f64)
 }
 
-/// The value with this part of the others below it.
+/// The value below which this fraction of the others lies.
 fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
     sorted.get((sorted.len().saturating_sub(1) as f64 * part).round() as usize).copied()
 }
@@ -188,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// Says the batch size of a member as its slowdown; what has none does not fit.
+    /// Predicts the batch size of a member as its slowdown; a member without batch size does not fit.
     #[derive(Debug)]
     struct FixedAnswer;
 
@@ -213,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_parts_of_what_was_measured() {
+    fn errors_are_relative_to_the_measured_values() {
         let measured =
             [measured([Some(2), Some(3)], Some([2.5, 2.0])), measured([Some(1), Some(4)], Some([1.0, 4.0]))];
         let figures = evaluate(&FixedAnswer, &measured);
@@ -234,23 +238,23 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_told_by_gpu_and_of_all_together() {
+    fn metrics_exist_by_gpu_and_in_total() {
         let on = |gpu: &str, slowdown| {
             let mut measured = measured([Some(2), Some(2)], Some([slowdown; 2]));
             measured.set.gpu = GpuKind::named(gpu);
             measured
         };
-        let mut tally = EvaluationAccumulator::default();
-        tally.ask(&FixedAnswer, &[on("v100", 2.0), on("k80", 4.0)]);
-        let of = |gpu: &str| tally.by_gpu()[&GpuKind::named(gpu)].mape_slowdown;
+        let mut accumulator = EvaluationAccumulator::default();
+        accumulator.add(&FixedAnswer, &[on("v100", 2.0), on("k80", 4.0)]);
+        let of = |gpu: &str| accumulator.by_gpu()[&GpuKind::named(gpu)].mape_slowdown;
         assert_eq!(
-            (of("v100"), of("k80"), tally.figures().mape_slowdown),
+            (of("v100"), of("k80"), accumulator.figures().mape_slowdown),
             (Some(0.0), Some(0.5), Some(0.25))
         );
     }
 
     #[test]
-    fn sets_that_do_not_fit_are_found_or_missed() {
+    fn recall_and_precision_of_misfits_are_counted() {
         let figures = evaluate(
             &FixedAnswer,
             &[

@@ -1,6 +1,6 @@
-//! What must hold of measurements and models that strangers made, for `integration/fuzz`.
+//! Properties that must hold for measurements and models from untrusted input, for `integration/fuzz`.
 //!
-//! Every function takes any bytes and panics where a promise is broken.
+//! Every function takes any bytes and panics if a property is violated.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use cohabit_policy::interference::{ColocationSet, GpuKind, SetMember, SetOutcome
 use super::measurements::{MeasurementFormat, ReadError, read};
 use super::stored_model::{ModelCard, StoredModel};
 
-/// Sets are whole and made of numbers; what is wrong is told with its line. The first byte chooses the
+/// Read sets are complete and have finite numbers; an error names its line. The first byte chooses the
 /// format.
 pub fn measurements(bytes: &[u8]) {
     let Some((choice, text)) = bytes.split_first() else { return };
@@ -32,7 +32,7 @@ pub fn measurements(bytes: &[u8]) {
     }
 }
 
-/// A folder of a model: its card, and after a NUL its weights. Whatever is restored can be asked.
+/// A stored model: its card and, after a NUL byte, its weights. Every restored model can predict.
 pub fn models(bytes: &[u8]) {
     let mut parts = bytes.splitn(2, |byte| *byte == 0);
     let (card, weights) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());

@@ -5,13 +5,13 @@ use super::low_rank::LowRankKind;
 use super::model::ModelKind;
 use super::networks::{E_GGAT_KIND, E_GGAT_PLUS_KIND, IAPP_KIND};
 
-/// Every kind, in the order in which they are told.
+/// Every kind, in the order in which they are listed.
 const KINDS: &[&dyn ModelKind] =
     &[&ADDITIVE_KIND, &LowRankKind, &GAUSSIAN_KIND, E_GGAT_KIND, E_GGAT_PLUS_KIND, IAPP_KIND];
 
-/// There is no kind of model of this name.
+/// An unknown name of a kind of model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no model '{0}': there are {names}", names = kind_names().join(", "))]
+#[error("unknown kind of model '{0}': the kinds are {names}", names = kind_names().join(", "))]
 pub struct UnknownModelKind(pub String);
 
 /// The names of all kinds.
@@ -20,10 +20,11 @@ pub fn kind_names() -> Vec<&'static str> {
     KINDS.iter().map(|kind| kind.name()).collect()
 }
 
-/// The kind of this name.
+/// The kind with this name.
 ///
 /// # Errors
-/// The names that there are.
+///
+/// The known names, if there is none.
 pub fn kind_by_name(name: &str) -> Result<&'static dyn ModelKind, UnknownModelKind> {
     KINDS.iter().copied().find(|kind| kind.name() == name).ok_or_else(|| UnknownModelKind(name.to_owned()))
 }

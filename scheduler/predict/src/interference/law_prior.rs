@@ -1,20 +1,21 @@
-//! What the law of shared GPUs tells a learned model: something of jobs of which it has seen nothing like.
+//! The law of slowdown as a prior for learned models: it says something about jobs that are unlike all
+//! measured ones.
 
 use cohabit_policy::interference::{ColocationSet, MaxMinSharing, SetMember, SlowdownModel};
 
 use super::log_slowdown::LogSlowdown;
 
-/// How far measured pairs lie from a law with one number for each job: by 10 to 27% on three makes of GPU
+/// Deviation of measured pairs from a law with one number for each job: 10 to 27% on three GPU models
 /// (section 0.2 of the notes on the papers).
 const LAW_DEVIATION: f64 = 0.2;
-/// Jobs of which nobody knows how busy they keep a GPU do so for some part of the time between these.
+/// A job of unknown utilisation keeps a GPU busy for a fraction of the time between these.
 const UNKNOWN: [f64; 2] = [0.4, 1.0];
 
-/// What the law tells of each member of a set; nothing where nobody says of any how busy it keeps a GPU, not
-/// even the job itself.
-pub(super) fn told(set: &ColocationSet) -> Option<Vec<LogSlowdown>> {
-    let told = |member: &SetMember| member.solo.utilisation.or(member.claim);
-    let busy = |member: &SetMember| told(member).filter(|busy| (0.0..=1.0).contains(busy));
+/// The prediction of the law for each member of a set; `None` if no utilisation is known, not even one that a
+/// user has claimed.
+pub(super) fn predict_by_law(set: &ColocationSet) -> Option<Vec<LogSlowdown>> {
+    let utilisation = |member: &SetMember| member.solo.utilisation.or(member.claim);
+    let busy = |member: &SetMember| utilisation(member).filter(|busy| (0.0..=1.0).contains(busy));
     if set.members.iter().all(|member| busy(member).is_none()) {
         return None;
     }
@@ -31,8 +32,8 @@ pub(super) fn told(set: &ColocationSet) -> Option<Vec<LogSlowdown>> {
 }
 
 impl LogSlowdown {
-    /// What is believed after both: each counts by how sure it is.
-    pub(super) fn and(self, other: LogSlowdown) -> LogSlowdown {
+    /// Combines two independent predictions, weighted by their precision.
+    pub(super) fn combine(self, other: LogSlowdown) -> LogSlowdown {
         let weight = self.variance.recip() / (self.variance.recip() + other.variance.recip());
         LogSlowdown {
             mean: weight * self.mean + (1.0 - weight) * other.mean,

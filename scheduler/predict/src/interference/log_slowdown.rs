@@ -1,4 +1,4 @@
-//! What models that reason in logarithms believe of a member, and the answer that follows from it.
+//! Models that work with logarithms of slowdowns: their predictions and the resulting estimate.
 
 use cohabit_policy::interference::{
     ColocationEstimate, ColocationSet, MeasuredMember, MeasuredSet, SetMember, SetOutcome,
@@ -6,41 +6,42 @@ use cohabit_policy::interference::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What is expected of the logarithm of a slowdown.
+/// A prediction of the logarithm of a slowdown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LogSlowdown {
     pub(crate) mean: f64,
     pub(crate) variance: f64,
 }
 
-/// What a measurement tells.
+/// What a measurement says about the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Censoring {
-    /// The value.
+    /// The value itself.
     Exact,
-    /// That the value is not above this: slowdowns end at 1, however little a job minds its partners.
+    /// That the value is at most this: a measured slowdown of 1 says nothing about how little a job is
+    /// affected.
     AtMost,
 }
 
-/// Between the median of what is believed (0) and the answer whose relative error is the least (1): who errs
-/// upwards errs by more.
+/// How far the estimate leans from the median (0) to the value with the least relative error (1):
+/// overestimates have larger relative errors.
 const CAUTION: f64 = 0.5;
-/// How far below its bound a value is taken to lie at most.
+/// A censored value is taken to lie at most this far below its bound.
 const MAX_BELOW_BOUND: f64 = 0.4;
 
 impl LogSlowdown {
-    /// The answer for a member of whom this is believed.
+    /// The estimate for a member with this prediction.
     pub(crate) fn answer(self, member: &SetMember) -> ColocationEstimate {
         let LogSlowdown { mean, variance } = self;
         ColocationEstimate::slowed(member, mean.exp(), variance.sqrt().min(UNKNOWN_UNCERTAINTY))
     }
 
-    /// The same with the answer whose relative error is small for a mean.
+    /// The prediction shifted to the value with a small relative error.
     pub(crate) fn with_caution(self) -> LogSlowdown {
         LogSlowdown { mean: self.mean - CAUTION * self.variance, ..self }
     }
 
-    /// What its pairs tell of a member of a larger set: what each partner costs adds up.
+    /// Combines the pairs of a member of a larger set: the costs of its partners add up.
     pub(crate) fn of_pairs(pairs: impl Iterator<Item = LogSlowdown>) -> LogSlowdown {
         let (mut excess, mut variance) = (0.0, 0.0);
         for pair in pairs {
@@ -52,21 +53,21 @@ impl LogSlowdown {
 }
 
 impl Censoring {
-    /// Of a slowdown.
+    /// Whether a measured slowdown is censored.
     pub(crate) fn of(observed: &MeasuredMember) -> Censoring {
         if observed.slowdown > 1.0 { Censoring::Exact } else { Censoring::AtMost }
     }
 
-    /// What is learned from a measurement that was read as `value`, of which all others say `said`.
-    pub(crate) fn learned(self, value: f64, said: f64) -> f64 {
+    /// The target for a measurement read as `value`, for which the model without it predicts `predicted`.
+    pub(crate) fn learned(self, value: f64, predicted: f64) -> f64 {
         match self {
             Censoring::Exact => value,
-            Censoring::AtMost => said.clamp(value - MAX_BELOW_BOUND, value),
+            Censoring::AtMost => predicted.clamp(value - MAX_BELOW_BOUND, value),
         }
     }
 }
 
-/// Every member that ran beside others.
+/// Every member of a set of two or more that ran.
 pub(crate) fn ran(
     measured: &[MeasuredSet],
 ) -> impl Iterator<Item = (&ColocationSet, usize, &MeasuredMember)> {

@@ -1,4 +1,5 @@
-//! Whether a set fits into a GPU's memory: by measured memory where it is known, else by which sets did.
+//! Whether a set fits into the memory of a GPU: from measured memory if it is known, else from which sets
+//! fitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,40 +8,41 @@ use serde::{Deserialize, Serialize};
 
 use super::cholesky::Cholesky;
 
-/// What is known of the room that jobs take.
+/// Learns the memory that jobs take.
 ///
-/// A set does not fit when what its members take exceeds what the GPU has. Both are learned from which sets
-/// fitted, as weights of traits of members and of the GPU.
+/// A set does not fit when its members together take more than the GPU has. Both sides are learned from which
+/// sets fitted, as weights of covariates of members and of the GPU.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MemoryFitModel {
     weights: BTreeMap<String, f64>,
 }
 
-/// Co-located memory is the sum of that alone; what exceeds this part of the GPU's memory hardly fits.
+/// Co-located jobs take the sum of what they take alone; a set above this fraction of the GPU's memory hardly
+/// fits.
 const FULL_MEMORY_PART: f64 = 0.97;
-/// From certainly fitting to certainly not fitting takes some of these steps, as parts of the GPU's memory.
+/// The width of the transition from fitting to not fitting, as a fraction of the GPU's memory.
 const STEP: f64 = 0.01;
-/// To start what does not fit costs more than to leave alone what would.
+/// Starting a set that does not fit costs more than rejecting one that would.
 const WEIGHT_OF_MISFITS: f64 = 150.0;
-/// How far traits are believed to lie from 0.
+/// The prior variance of the weights.
 const VARIANCE: f64 = 9.0;
 const ROUNDS: usize = 25;
 
 impl MemoryFitModel {
-    /// Learns from sets that fitted and sets that did not; from nothing but one of these nothing is learned.
+    /// Learns from sets that fitted and sets that did not; without examples of both, nothing is learned.
     pub(crate) fn learn(measured: &[MeasuredSet]) -> MemoryFitModel {
-        let together: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
+        let co_located: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
         let misfit = |it: &&&MeasuredSet| it.outcome == SetOutcome::DidNotFit;
-        let misfits = together.iter().filter(misfit).count();
-        if misfits == 0 || misfits == together.len() {
+        let misfits = co_located.iter().filter(misfit).count();
+        if misfits == 0 || misfits == co_located.len() {
             return MemoryFitModel::default();
         }
-        let rows: Vec<_> = together.iter().map(|it| (traits(&it.set), misfit(&it))).collect();
-        let names: BTreeSet<&String> = rows.iter().flat_map(|(traits, _)| traits.keys()).collect();
+        let rows: Vec<_> = co_located.iter().map(|it| (covariates(&it.set), misfit(&it))).collect();
+        let names: BTreeSet<&String> = rows.iter().flat_map(|(covariates, _)| covariates.keys()).collect();
         let names: BTreeMap<&String, usize> =
             names.into_iter().enumerate().map(|(place, name)| (name, place)).collect();
-        let sparse = |(traits, misfit): &(BTreeMap<String, f64>, bool)| {
-            (traits.iter().map(|(name, value)| (names[name], *value)).collect(), *misfit)
+        let sparse = |(covariates, misfit): &(BTreeMap<String, f64>, bool)| {
+            (covariates.iter().map(|(name, value)| (names[name], *value)).collect(), *misfit)
         };
         let rows: Vec<FitExample> = rows.iter().map(sparse).collect();
         let weights = logistic(&rows, names.len());
@@ -49,7 +51,7 @@ impl MemoryFitModel {
         }
     }
 
-    /// How likely a set fits, 0 to 1.
+    /// The probability that a set fits, 0 to 1.
     pub(crate) fn fits(&self, set: &ColocationSet) -> f64 {
         if set.members.len() < 2 {
             return 1.0;
@@ -60,18 +62,18 @@ impl MemoryFitModel {
         if self.weights.is_empty() {
             return 1.0;
         }
-        let known = traits(set).into_iter();
+        let known = covariates(set).into_iter();
         1.0 - sigmoid(known.map(|(name, value)| self.weights.get(&name).unwrap_or(&0.0) * value).sum())
     }
 }
 
-/// The traits of a set: those of its members, added up, and the GPU. What a job takes is about the same on
-/// all GPUs with as much memory.
-fn traits(set: &ColocationSet) -> BTreeMap<String, f64> {
+/// The covariates of a set: the sums over its members, and the GPU. A job takes about the same memory on all
+/// GPUs with the same memory size.
+fn covariates(set: &ColocationSet) -> BTreeMap<String, f64> {
     let gpu = set.gpu.name();
     let memory = set.gpu.memory().map_or_else(|| gpu.to_owned(), |memory| memory.to_string());
-    let mut traits = BTreeMap::from([(format!("gpu {gpu}"), 1.0)]);
-    let mut add = |name: String, value: f64| *traits.entry(name).or_insert(0.0) += value;
+    let mut covariates = BTreeMap::from([(format!("gpu {gpu}"), 1.0)]);
+    let mut add = |name: String, value: f64| *covariates.entry(name).or_insert(0.0) += value;
     for member in &set.members {
         let SetMember { model, batch, .. } = member;
         let doublings = batch.map_or(0.0, |batch| (batch.max(1) as f64).log2() / 2.0);
@@ -82,7 +84,7 @@ fn traits(set: &ColocationSet) -> BTreeMap<String, f64> {
         add(format!("doublings of {model}"), doublings);
         add("doublings".to_owned(), doublings);
     }
-    traits
+    covariates
 }
 
 type FitExample = (Vec<(usize, f64)>, bool);
@@ -93,13 +95,13 @@ fn logistic(rows: &[FitExample], width: usize) -> Vec<f64> {
     for _ in 0..ROUNDS {
         let mut gradient: Vec<f64> = weights.iter().map(|weight| weight / VARIANCE).collect();
         let mut curvature = vec![0.0; width * width];
-        for (traits, misfit) in rows {
-            let said = sigmoid(traits.iter().map(|(at, value)| weights[*at] * value).sum());
+        for (covariates, misfit) in rows {
+            let predicted = sigmoid(covariates.iter().map(|(at, value)| weights[*at] * value).sum());
             let (truth, counts) = if *misfit { (1.0, WEIGHT_OF_MISFITS) } else { (0.0, 1.0) };
-            for (row, one) in traits {
-                gradient[*row] += counts * (said - truth) * one;
-                for (column, other) in traits {
-                    curvature[row * width + column] += counts * said * (1.0 - said) * one * other;
+            for (row, one) in covariates {
+                gradient[*row] += counts * (predicted - truth) * one;
+                for (column, other) in covariates {
+                    curvature[row * width + column] += counts * predicted * (1.0 - predicted) * one * other;
                 }
             }
         }

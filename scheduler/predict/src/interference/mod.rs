@@ -1,7 +1,8 @@
-//! Learned models of interference: how much jobs on one GPU slow each other down.
+//! Learned models of interference: how much jobs that share a GPU slow each other down.
 //!
-//! Measurements come in by `measurements`, are divided by `split`, learned from by one of the `kinds`, scored
-//! by `evaluate`, and kept in a folder by `stored`.
+//! `measurements` reads measured sets, `cross_validation` splits them, one of the `kinds` learns from them,
+//! `evaluate` scores it, and `stored_model` keeps it in a folder. Start reading with `model`, which every
+//! kind implements.
 
 mod calibration;
 mod cholesky;
@@ -18,6 +19,7 @@ mod low_rank;
 mod measurements;
 mod memory_fit;
 mod model;
+mod model_family;
 mod model_trainer;
 mod networks;
 mod pretrained;

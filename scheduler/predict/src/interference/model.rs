@@ -1,4 +1,4 @@
-//! What every kind of learned model gives: training, weights that can be stored, and adaptation.
+//! What every kind of learned model provides: training, weights that can be stored, and adaptation.
 
 use std::collections::BTreeMap;
 
@@ -9,55 +9,57 @@ use serde_json::Value;
 
 /// A kind of model that can be trained.
 pub trait ModelKind: std::fmt::Debug + Sync {
-    /// As command lines call it.
+    /// The name on command lines.
     fn name(&self) -> &'static str;
 
-    /// Trains a model. The same lesson gives the same model, bit for bit.
+    /// Trains a model. The same data gives the same model, bit for bit.
     ///
-    /// `watch` is told of every epoch; closed forms have one.
+    /// `watch` is called after every epoch; models in closed form have one.
     ///
     /// # Errors
-    /// Where nothing can be learned from these measurements.
+    ///
+    /// If nothing can be learned from these measurements.
     fn train(
         &self,
-        lesson: &TrainingData<'_>,
+        data: &TrainingData<'_>,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError>;
 
-    /// The model that these are the weights of.
+    /// Restores the model with these weights.
     ///
     /// # Errors
-    /// Where they are of another kind, or not whole.
+    ///
+    /// If they belong to another kind or are incomplete.
     fn restore(&self, weights: &Weights) -> Result<Box<dyn Model>, RestoreError>;
 }
 
 /// A trained model.
 pub trait Model: Interference {
-    /// All that is needed to restore it.
+    /// Everything that is needed to restore the model.
     fn weights(&self) -> Weights;
 
-    /// The names of what it looks at in a member, for people.
+    /// The names of the features of a member, for people.
     fn features(&self) -> Vec<String>;
 
-    /// The same model after these further measurements, of jobs that it may never have seen.
+    /// The same model after further measurements, possibly of jobs that it has never seen.
     fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference>;
 }
 
-/// What a model is to learn from.
+/// The data that a model is trained on.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingData<'a> {
     /// The measurements to learn from.
     pub train: &'a [MeasuredSet],
-    /// Held back: tells when to stop. May be empty.
+    /// Held back to decide when to stop; may be empty.
     pub held_back: &'a [MeasuredSet],
-    /// Of everything that is drawn.
+    /// The seed of all random draws.
     pub seed: u64,
-    /// At most so many epochs, for models that learn in epochs; as many as their kind takes without it.
+    /// The largest number of epochs for models that learn in epochs; `None` for the default of the kind.
     pub epochs: Option<usize>,
 }
 
 impl TrainingData<'_> {
-    /// What is learned from by models that need nothing to stop by.
+    /// All measurements, for models that do not need to decide when to stop.
     #[must_use]
     pub fn all(&self) -> Vec<MeasuredSet> {
         self.train.iter().chain(self.held_back).cloned().collect()
@@ -67,46 +69,46 @@ impl TrainingData<'_> {
 /// One epoch of a training: a point of the learning curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Epoch {
-    /// Counted from 1.
+    /// Number of the epoch, from 1.
     pub epoch: usize,
-    /// How many there will be at most.
+    /// The largest number of epochs.
     pub of: usize,
-    /// Mean loss on what is learned from.
+    /// Mean loss on the training data.
     pub loss: f64,
-    /// Mean loss on what is held back.
+    /// Mean loss on the held-back data.
     pub held_back_loss: Option<f64>,
 }
 
 /// What a model has learned.
 #[derive(Debug, Default, Clone)]
 pub struct Weights {
-    /// Its numbers, by name.
+    /// Tensors by name.
     pub tensors: BTreeMap<String, Tensor>,
-    /// What is no number: names of configurations and GPUs, sizes, features with their scales.
-    pub words: Value,
+    /// Everything else: names of configurations and GPUs, sizes, features with their scales.
+    pub metadata: Value,
 }
 
-/// Nothing can be learned.
+/// Why a training failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
     /// No pair ran.
-    #[error("there is nothing to learn from: no pair of jobs that ran is among the measurements")]
+    #[error("nothing to learn from: the measurements contain no pair of jobs that ran")]
     NoPairs,
-    /// The library of tensors refused.
-    #[error("the training failed: {0}")]
+    /// The tensor library reported an error.
+    #[error("training failed: {0}")]
     Tensors(#[from] candle_core::Error),
 }
 
-/// Weights that are not those of a whole model of the kind.
+/// Why weights cannot be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// There is no tensor of this name.
-    #[error("the weights lack '{0}'")]
+    /// A tensor is missing or has the wrong shape.
+    #[error("the weights have no valid tensor '{0}'")]
     MissingTensor(String),
-    /// What is no number makes no sense.
-    #[error("the description of the weights makes no sense: {0}")]
+    /// The metadata is invalid.
+    #[error("invalid metadata of the weights: {0}")]
     ModelMetadata(#[from] serde_json::Error),
-    /// The library of tensors refused.
-    #[error("the weights make no sense: {0}")]
+    /// The tensor library reported an error.
+    #[error("invalid weights: {0}")]
     Tensors(#[from] candle_core::Error),
 }

@@ -1,4 +1,4 @@
-//! Training a model on all measurements, and saying how good it is on what it never saw.
+//! Trains a model on all measurements, and cross-validates it.
 
 use cohabit_policy::interference::MeasuredSet;
 
@@ -6,56 +6,58 @@ use super::cross_validation::{HoldOut, folds, held_back};
 use super::evaluate::EvaluationAccumulator;
 use super::model::{Epoch, Model, ModelKind, TrainError, TrainingData};
 
-/// How a model is trained.
+/// The settings of a training.
 #[derive(Debug, Clone, Copy)]
 pub struct ModelTrainer {
-    /// Which kind.
+    /// The kind of model.
     pub kind: &'static dyn ModelKind,
-    /// Of everything that is drawn.
+    /// The seed of all random draws.
     pub seed: u64,
-    /// At most so many epochs; as many as the kind takes without it.
+    /// The largest number of epochs; `None` for the default of the kind.
     pub epochs: Option<usize>,
 }
 
-/// One set in so many is held back to tell when to stop.
+/// One in this many sets is held back to decide when to stop.
 const HELD_BACK_ONE_IN: usize = 10;
 
 impl ModelTrainer {
-    /// Trains on these measurements; a part of them is held back to tell when to stop.
+    /// Trains on these measurements; some are held back to decide when to stop.
     ///
     /// # Errors
-    /// Where nothing can be learned from them.
+    ///
+    /// If nothing can be learned from them.
     pub fn train(
         &self,
         measured: &[MeasuredSet],
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError> {
         let (train, held_back) = held_back(measured, HELD_BACK_ONE_IN, self.seed);
-        let lesson =
+        let data =
             TrainingData { train: &train, held_back: &held_back, seed: self.seed, epochs: self.epochs };
-        self.kind.train(&lesson, watch)
+        self.kind.train(&data, watch)
     }
 
-    /// Asks such models about what they never saw: one is trained for each division and asked about what was
-    /// held out of it, after `observed` sets with each newcomer on each GPU. What they say is added to the
-    /// tally; `watch` is told what is held out, too.
+    /// Cross-validates: trains a model for each split and adds its predictions for the test data to the
+    /// accumulator, after it has observed `observed` sets with each newcomer on each GPU. `watch` is also
+    /// told what is held out.
     ///
     /// # Errors
+    ///
     /// As [`ModelTrainer::train`].
     pub fn cross_validate(
         &self,
         measured: &[MeasuredSet],
         hold_out: HoldOut,
         observed: usize,
-        tally: &mut EvaluationAccumulator,
+        accumulator: &mut EvaluationAccumulator,
         watch: &mut dyn FnMut(&str, &Epoch),
     ) -> Result<(), TrainError> {
         for fold in folds(measured, hold_out, observed, self.seed) {
             let model = self.train(&fold.train, &mut |epoch| watch(&fold.held_out, epoch))?;
             if fold.observed.is_empty() {
-                tally.ask(&*model, &fold.test);
+                accumulator.add(&*model, &fold.test);
             } else {
-                tally.ask(&*model.adapted(&fold.observed), &fold.test);
+                accumulator.add(&*model.adapted(&fold.observed), &fold.test);
             }
         }
         Ok(())

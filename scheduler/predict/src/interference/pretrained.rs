@@ -1,8 +1,8 @@
-//! The model that comes with the program: what sharing a GPU costs as long as a cluster has measured nothing.
+//! The pretrained model: the interference between jobs as long as a cluster has no measurements of its own.
 //!
-//! It was trained on public measurements by the command that its card tells, and holds none of them. Of jobs
-//! and GPUs that it never saw it says so by its uncertainty, and leans to the law of shared GPUs where it is
-//! known how busy jobs keep a GPU.
+//! It was trained on public measurements by the command in its card, and contains none of them. For jobs and
+//! GPUs that it has never seen it states a larger uncertainty, and leans to the law of slowdown if the
+//! utilisation of the jobs is known.
 
 use std::path::Path;
 
@@ -11,10 +11,11 @@ use super::stored_model::{ModelCard, StoreError, StoredModel};
 const CARD: &[u8] = include_bytes!("../../pretrained/interference/card.json");
 const WEIGHTS: &[u8] = include_bytes!("../../pretrained/interference/weights.safetensors");
 
-/// The model that comes with the program.
+/// Loads the pretrained model, which is part of the binary.
 ///
 /// # Errors
-/// None with the files that it was built with; those of [`StoredModel::load`] if they were exchanged for others.
+///
+/// None with the files in the repository; those of [`StoredModel::load`] if they were replaced.
 pub fn pretrained() -> Result<StoredModel, StoreError> {
     let card = ModelCard::of(CARD, Path::new("pretrained/card.json"))?;
     StoredModel::of(card, WEIGHTS, Path::new("pretrained/weights.safetensors"))
@@ -29,8 +30,8 @@ mod tests {
 
     use super::*;
 
-    /// A job that nobody ever saw.
-    fn stranger(utilisation: Option<f64>, parameters: Option<f64>) -> SetMember {
+    /// A job that is in no measurement.
+    fn unseen_job(utilisation: Option<f64>, parameters: Option<f64>) -> SetMember {
         SetMember {
             model: "made up".to_owned(),
             batch: Some(48),
@@ -40,13 +41,13 @@ mod tests {
         }
     }
 
-    fn asked(gpu: &str, members: Vec<SetMember>) -> Vec<ColocationEstimate> {
+    fn predict(gpu: &str, members: Vec<SetMember>) -> Vec<ColocationEstimate> {
         let set = ColocationSet { gpu: GpuKind::named(gpu), sharing: None, members };
         pretrained().unwrap().model.predict(&[set]).remove(0)
     }
 
     #[test]
-    fn it_is_small_and_whole() {
+    fn the_model_is_small_and_complete() {
         assert!(CARD.len() + WEIGHTS.len() < 300_000, "{} + {}", CARD.len(), WEIGHTS.len());
         let stored = pretrained().unwrap();
         assert_eq!(stored.card.model, "low-rank");
@@ -54,48 +55,53 @@ mod tests {
     }
 
     #[test]
-    fn on_a_gpu_that_it_never_saw_it_leans_to_the_law() {
+    fn on_an_unseen_gpu_it_leans_to_the_law() {
         for busy in [[0.1, 0.9], [0.3, 0.3], [0.5, 0.95], [0.95, 0.95], [0.05, 0.05]] {
-            let members: Vec<SetMember> = busy.map(|busy| stranger(Some(busy), Some(3e8))).into();
+            let members: Vec<SetMember> = busy.map(|busy| unseen_job(Some(busy), Some(3e8))).into();
             let set =
                 ColocationSet { gpu: GpuKind::named("nvidia h200"), sharing: None, members: members.clone() };
             let law = AnalyticInterference::<MaxMinSharing>::default().predict(&[set]).remove(0);
-            for (said, law) in asked("nvidia h200", members).iter().zip(law) {
-                let apart = (said.slowdown / law.slowdown).ln().abs();
-                assert!(apart < 0.2, "{busy:?}: {said:?} beside {law:?}");
-                assert!(said.uncertainty > 0.1, "{busy:?}: {said:?}");
+            for (predicted, law) in predict("nvidia h200", members).iter().zip(law) {
+                let apart = (predicted.slowdown / law.slowdown).ln().abs();
+                assert!(apart < 0.2, "{busy:?}: {predicted:?} beside {law:?}");
+                assert!(predicted.uncertainty > 0.1, "{busy:?}: {predicted:?}");
             }
         }
     }
 
     #[test]
-    fn the_busier_the_partner_the_more_a_stranger_is_slowed() {
-        let beside = |busy| asked("nvidia h200", vec![stranger(Some(0.7), None), stranger(Some(busy), None)]);
-        let slowdowns: Vec<f64> = [0.1, 0.4, 0.7, 1.0].map(|busy| beside(busy)[0].slowdown).into();
+    fn an_unseen_job_is_slowed_more_by_a_busier_partner() {
+        let slowdowns_with =
+            |busy| predict("nvidia h200", vec![unseen_job(Some(0.7), None), unseen_job(Some(busy), None)]);
+        let slowdowns: Vec<f64> = [0.1, 0.4, 0.7, 1.0].map(|busy| slowdowns_with(busy)[0].slowdown).into();
         assert!(slowdowns.is_sorted() && slowdowns[3] > slowdowns[0] + 0.3, "{slowdowns:?}");
     }
 
     #[test]
-    fn of_whom_nothing_is_known_little_is_promised() {
+    fn unknown_jobs_get_a_large_uncertainty() {
         for (utilisation, parameters) in [(None, None), (None, Some(7e9)), (None, Some(0.0))] {
             for count in 2..=6 {
-                let said = asked("gpu of tomorrow", vec![stranger(utilisation, parameters); count]);
-                for said in said {
-                    assert!(said.uncertainty > 0.25, "{count}: {said:?}");
-                    assert!((1.2..count as f64 * 1.7).contains(&said.slowdown), "{count}: {said:?}");
+                let predicted = predict("gpu of tomorrow", vec![unseen_job(utilisation, parameters); count]);
+                for predicted in predicted {
+                    assert!(predicted.uncertainty > 0.25, "{count}: {predicted:?}");
+                    assert!(
+                        (1.2..count as f64 * 1.7).contains(&predicted.slowdown),
+                        "{count}: {predicted:?}"
+                    );
                 }
             }
         }
     }
 
     #[test]
-    fn what_makes_no_sense_is_answered_with_numbers() {
+    fn invalid_values_still_give_finite_estimates() {
         for odd in [f64::NAN, f64::INFINITY, -1.0, 1e300] {
-            let members = vec![stranger(Some(odd), Some(odd)), stranger(None, None), SetMember::default()];
-            let sound = |said: &ColocationEstimate| {
-                said.slowdown.is_finite() && said.slowdown >= 1.0 && said.uncertainty > 0.0
+            let members =
+                vec![unseen_job(Some(odd), Some(odd)), unseen_job(None, None), SetMember::default()];
+            let sound = |predicted: &ColocationEstimate| {
+                predicted.slowdown.is_finite() && predicted.slowdown >= 1.0 && predicted.uncertainty > 0.0
             };
-            assert!(asked("", members.clone()).iter().all(sound), "{odd}: {:?}", asked("", members));
+            assert!(predict("", members.clone()).iter().all(sound), "{odd}: {:?}", predict("", members));
         }
     }
 }

@@ -1,17 +1,17 @@
-//! Numbers that are drawn: the same seed gives the same ones on every machine.
+//! Random draws: the same seed gives the same numbers on every machine.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 
-/// What a generator of random words is asked for here.
+/// Draws for a generator of random words.
 pub(crate) trait RandomExt {
-    /// From 0, up to but without 1.
+    /// A uniform number in [0, 1).
     fn part(&mut self) -> f64;
 
-    /// From the standard normal distribution.
+    /// A standard normal number.
     fn normal(&mut self) -> f64;
 
-    /// Puts values into an order that is drawn.
+    /// Shuffles the values.
     fn shuffle<T>(&mut self, values: &mut [T]);
 }
 
@@ -20,7 +20,7 @@ impl RandomExt for ChaCha8Rng {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// By the method of Box and Muller.
+    /// By the Box-Muller method.
     fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.part()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.part()).cos()

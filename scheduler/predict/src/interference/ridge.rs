@@ -2,11 +2,10 @@
 
 use super::cholesky::Cholesky;
 
-/// A sum: places of effects, and how much of each.
+/// A sparse row: indices of effects with their coefficients.
 pub(crate) type SparseRow = Vec<(usize, f64)>;
 
-/// The effects that these sums are made of, as far as their noise lets tell; shrunken the more, the less far
-/// they are expected to lie from 0.
+/// Estimates the effects from noisy sums of them; each is shrunk towards 0 by its prior variance.
 pub(crate) fn ridge(rows: &[(SparseRow, f64)], variances: &[f64], noise: f64) -> Vec<f64> {
     let size = variances.len();
     let mut products = vec![0.0; size * size];

@@ -1,4 +1,4 @@
-//! A trained model in a folder: its weights as safetensors, and beside them a card that says what it is.
+//! A trained model in a folder: its weights as safetensors, and a card that describes it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,10 +20,10 @@ const WEIGHTS: &str = "weights.safetensors";
 const CARD: &str = "card.json";
 const SCHEMA: u32 = 1;
 
-/// A model and what is to tell of it.
+/// A model with its card.
 #[derive(Debug)]
 pub struct StoredModel {
-    /// What is to tell of it.
+    /// The card.
     pub card: ModelCard,
     /// The model.
     pub model: Box<dyn Model>,
@@ -32,56 +32,57 @@ pub struct StoredModel {
 /// What people should know of a model before they use it.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelCard {
-    /// Version of this form.
+    /// Version of the format.
     pub schema: u32,
-    /// Its kind.
+    /// The kind of model.
     pub model: String,
-    /// The version of this program.
+    /// The version of Cohabit that wrote it.
     pub cohabit: String,
-    /// How it was trained, so that it can be done again.
+    /// The command that trained it.
     pub command: String,
-    /// Of everything that was drawn.
+    /// The seed of all random draws.
     pub seed: u64,
-    /// What it was trained on.
+    /// The training data.
     pub data: DatasetSummary,
-    /// What it looks at.
+    /// The features.
     pub features: Vec<String>,
-    /// How good it is on what it was trained on.
+    /// Accuracy on the training data.
     pub training: PredictionMetrics,
-    /// How good one trained without them is on sets, configurations or models held out, by what was held out.
+    /// Accuracy of models trained without the held-out sets, configurations, models or GPUs, for each kind of
+    /// split.
     pub held_out: Vec<HeldOutMetrics>,
     /// The learning curve.
     pub curve: Vec<Epoch>,
-    /// What belongs to the weights and is no number.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub words: Value,
+    /// The metadata of the weights.
+    #[serde(rename = "words", default, skip_serializing_if = "Value::is_null")]
+    pub metadata: Value,
 }
 
-/// The measurements that a model was trained on.
+/// A summary of the measurements that a model was trained on.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DatasetSummary {
     /// The file.
     pub file: String,
     /// Its format.
     pub format: String,
-    /// Sets of two or more.
+    /// Number of sets of two or more.
     pub sets: usize,
-    /// Members of them that ran.
+    /// Number of their members that ran.
     pub rows: usize,
     /// The GPUs.
     pub gpus: Vec<String>,
-    /// Configurations.
+    /// Number of configurations.
     pub configurations: usize,
 }
 
-/// How good such a model is on what it never saw.
+/// Accuracy on data that such a model has never seen.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HeldOutMetrics {
-    /// `sets`, `configurations` or `models`.
+    /// `sets`, `configurations`, `models` or `gpus`.
     pub split: String,
-    /// Sets with each newcomer on each GPU that were observed first.
+    /// Number of sets with each newcomer on each GPU that were observed first.
     pub observed: usize,
-    /// How good.
+    /// The metrics.
     pub figures: PredictionMetrics,
 }
 
@@ -106,59 +107,60 @@ impl fmt::Display for FileAction {
     }
 }
 
-/// A folder that cannot be written, or holds no model.
+/// Why a model cannot be stored or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A file refused.
+    /// A file operation failed.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was to be done with it.
+        /// The operation.
         action: FileAction,
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The card makes no sense.
+    /// The card is invalid.
     #[error("{}: {source}", path.display())]
     ModelCard {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
-    /// The card is of a later form.
-    #[error("{} is of form {schema}, and this program knows {SCHEMA}: use the program that wrote it", path.display())]
+    /// The card has another version of the format.
+    #[error("{} has format version {schema}, but this program reads version {SCHEMA}: use the version of Cohabit that wrote it", path.display())]
     Schema {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The version in the card.
         schema: u32,
     },
-    /// The kind of the model is unknown.
+    /// The kind of model is unknown.
     #[error(transparent)]
     Kind(#[from] UnknownModelKind),
-    /// The weights make no sense.
+    /// The weights are invalid.
     #[error("{}: {source}", path.display())]
     Weights {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: RestoreError,
     },
-    /// The weights cannot be written.
-    #[error("the weights cannot be written: {0}")]
+    /// The weights cannot be serialised.
+    #[error("cannot serialise the weights: {0}")]
     Unwritable(#[from] safetensors::SafeTensorError),
 }
 
 impl StoredModel {
-    /// Writes the model into a folder, which is made if need be. What it held before is replaced.
+    /// Writes the model into a folder, which is created if needed; files of a model in it are replaced.
     ///
     /// # Errors
-    /// Where the folder or a file refuses.
+    ///
+    /// If the folder or a file cannot be written.
     pub fn save(mut self, folder: &Path) -> Result<(), StoreError> {
-        let Weights { tensors, words } = self.model.weights();
-        self.card.words = words;
+        let Weights { tensors, metadata } = self.model.weights();
+        self.card.metadata = metadata;
         self.card.schema = SCHEMA;
         fs::create_dir_all(folder).map_err(|source| file(FileAction::Create, folder, source))?;
         write(&folder.join(WEIGHTS), &safetensors::serialize(&tensors, None)?)?;
@@ -168,45 +170,47 @@ impl StoredModel {
         write(&path, &card)
     }
 
-    /// Reads what [`StoredModel::save`] wrote.
+    /// Loads a model that [`StoredModel::save`] wrote.
     ///
     /// # Errors
-    /// Where a file is not there, is damaged, or is of another version.
+    ///
+    /// If a file is missing, damaged or of another version.
     pub fn load(folder: &Path) -> Result<StoredModel, StoreError> {
         let path = folder.join(WEIGHTS);
         let weights = fs::read(&path).map_err(|source| file(FileAction::Read, &path, source));
         StoredModel::of(ModelCard::load(folder)?, &weights?, &path)
     }
 
-    /// The model of a card and of the bytes of its weights, which lie at `path`.
+    /// Restores the model from a card and the bytes of its weights, read from `path`.
     pub(super) fn of(card: ModelCard, weights: &[u8], path: &Path) -> Result<StoredModel, StoreError> {
         let kind = kind_by_name(&card.model)?;
         let unusable = |source: RestoreError| StoreError::Weights { path: path.to_owned(), source };
         let tensors = candle_core::safetensors::load_buffer(weights, &Device::Cpu);
         let tensors = tensors.map_err(|error| unusable(error.into()))?.into_iter().collect();
-        let weights = Weights { tensors, words: card.words.clone() };
+        let weights = Weights { tensors, metadata: card.metadata.clone() };
         let model = kind.restore(&weights).map_err(unusable)?;
         Ok(StoredModel { card, model })
     }
 }
 
 impl ModelCard {
-    /// The card without what belongs to the weights, for people and scripts.
+    /// The card without the metadata of the weights, for people and scripts.
     #[must_use]
-    pub fn told(&self) -> ModelCard {
-        ModelCard { schema: SCHEMA, words: Value::Null, ..self.clone() }
+    pub fn without_metadata(&self) -> ModelCard {
+        ModelCard { schema: SCHEMA, metadata: Value::Null, ..self.clone() }
     }
 
-    /// Reads the card alone.
+    /// Loads the card alone.
     ///
     /// # Errors
+    ///
     /// As [`StoredModel::load`].
     pub fn load(folder: &Path) -> Result<ModelCard, StoreError> {
         let path = folder.join(CARD);
         ModelCard::of(&fs::read(&path).map_err(|source| file(FileAction::Read, &path, source))?, &path)
     }
 
-    /// The card of these bytes, which lie at `path`.
+    /// Parses a card from bytes, read from `path`.
     pub(super) fn of(bytes: &[u8], path: &Path) -> Result<ModelCard, StoreError> {
         let unreadable = |source| StoreError::ModelCard { path: path.to_owned(), source };
         let card: ModelCard = serde_json::from_slice(bytes).map_err(unreadable)?;
@@ -216,7 +220,7 @@ impl ModelCard {
 }
 
 impl DatasetSummary {
-    /// What is to tell of these measurements.
+    /// Summarises these measurements.
     #[must_use]
     pub fn of(file: String, format: MeasurementFormat, measured: &[MeasuredSet]) -> DatasetSummary {
         let together = || measured.iter().filter(|it| it.set.members.len() > 1);
@@ -238,7 +242,7 @@ impl DatasetSummary {
     }
 }
 
-/// Written beside and renamed, so that a folder in use never holds half a file.
+/// Writes a temporary file and renames it, so that a folder in use never holds half a file.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let unfinished = path.with_added_extension("unfinished");
     fs::write(&unfinished, bytes)

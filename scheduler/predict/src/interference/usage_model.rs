@@ -1,33 +1,35 @@
-//! What jobs take of a GPU beside others: memory and time, from what they take alone.
+//! The memory and utilisation of co-located jobs, from what they use alone.
 
 use cohabit_policy::interference::{ColocationEstimate, ColocationSet, MeasuredSet, SetOutcome};
 use serde::{Deserialize, Serialize};
 
-/// How what a job takes beside others goes with what it takes alone.
+/// Relates the use of co-located jobs to what they use alone.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct UsageModel {
-    /// Memory together as a part of the memory alone.
+    /// Co-located memory as a fraction of the memory alone.
     memory: f64,
     utilisation: UtilisationScope,
 }
 
-/// What a table's utilisation of a member is.
+/// What the utilisation of a member means in a table, with a factor.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 enum UtilisationScope {
-    /// That of its own processes: as much less as it is slower. Times this factor.
-    OfMember(f64),
-    /// That of the whole GPU: as much as all keep it busy. Times this factor.
-    OfGpu(f64),
+    /// The utilisation of its own processes: the utilisation alone, divided by the slowdown.
+    #[serde(rename = "OfMember")]
+    Member(f64),
+    /// The utilisation of the whole GPU: the sum over its members.
+    #[serde(rename = "OfGpu")]
+    Gpu(f64),
 }
 
 impl Default for UsageModel {
     fn default() -> UsageModel {
-        UsageModel { memory: 1.0, utilisation: UtilisationScope::OfMember(1.0) }
+        UsageModel { memory: 1.0, utilisation: UtilisationScope::Member(1.0) }
     }
 }
 
 impl UsageModel {
-    /// Learns factors, and which of the two kinds of utilisation a table tells.
+    /// Learns the factors, and which utilisation a table gives.
     pub(crate) fn learn(measured: &[MeasuredSet]) -> UsageModel {
         let (mut memory, mut of_member, mut of_gpu) = (Vec::new(), Vec::new(), Vec::new());
         for it in measured.iter().filter(|it| it.set.members.len() > 1) {
@@ -40,35 +42,35 @@ impl UsageModel {
             }
         }
         let utilisation = match deviation(&of_gpu) < deviation(&of_member) {
-            true => UtilisationScope::OfGpu(factor(&of_gpu)),
-            false => UtilisationScope::OfMember(factor(&of_member)),
+            true => UtilisationScope::Gpu(factor(&of_gpu)),
+            false => UtilisationScope::Member(factor(&of_member)),
         };
         UsageModel { memory: factor(&memory), utilisation }
     }
 
-    /// What is expected of a member of this set besides its slowdown.
+    /// Adds memory and utilisation to the estimate for a member of a set.
     pub(crate) fn complete(
         &self,
         set: &ColocationSet,
         member: usize,
-        said: ColocationEstimate,
+        predicted: ColocationEstimate,
     ) -> ColocationEstimate {
         let alone = &set.members[member].solo;
         let utilisation = match self.utilisation {
-            UtilisationScope::OfMember(factor) => {
-                alone.utilisation.map(|alone| factor * alone / said.slowdown)
+            UtilisationScope::Member(factor) => {
+                alone.utilisation.map(|alone| factor * alone / predicted.slowdown)
             }
-            UtilisationScope::OfGpu(factor) => busy(set).map(|busy| factor * busy),
+            UtilisationScope::Gpu(factor) => busy(set).map(|busy| factor * busy),
         };
         ColocationEstimate {
             memory: alone.memory.map(|alone| self.memory * alone),
             utilisation: utilisation.map(|busy| busy.min(1.0)),
-            ..said
+            ..predicted
         }
     }
 }
 
-/// How busy all members would keep the GPU if they did not disturb each other.
+/// The utilisation of the GPU if the members did not slow each other, at most 1.
 fn busy(set: &ColocationSet) -> Option<f64> {
     let all: Option<f64> = set.members.iter().map(|member| member.solo.utilisation).sum();
     all.map(|busy| busy.min(1.0))
@@ -79,14 +81,14 @@ fn ln_ratio(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     (one > 0.0 && other > 0.0).then(|| (one / other).ln())
 }
 
-/// The median of what was seen; 1 where nothing was.
+/// The median ratio; 1 without observations.
 fn factor(ln_ratios: &[f64]) -> f64 {
     let mut sorted = ln_ratios.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).map_or(1.0, |ln| ln.exp())
 }
 
-/// How far what was seen lies from its median.
+/// Mean absolute deviation from the median.
 fn deviation(ln_ratios: &[f64]) -> f64 {
     let centre = factor(ln_ratios).ln();
     ln_ratios.iter().map(|ratio| (ratio - centre).abs()).sum::<f64>() / ln_ratios.len().max(1) as f64

@@ -1,22 +1,22 @@
-//! Trouble of all kinds.
+//! Draws faults of all kinds.
 //!
-//! Links are noticed to be broken within 40 s and nothing takes longer than two minutes to stop, so the
-//! head's patience of 300 s is what its documentation asks for.
+//! A broken link is noticed within 40 s and nothing takes longer than two minutes to stop, so the head's
+//! limit of 300 s for an unreachable node meets the requirement in its documentation.
 
 use cohabit_types::{Bytes, Span, Time};
 
-use super::moment::moment;
+use super::random_time::random_time;
 use crate::machine::{Disk, FaultAttribution, ObservedMemory};
 use crate::random::Random;
 use crate::scenario::{ExternalEvent, Scenario};
 use crate::wall_clock::ClockStep;
 
-/// Spans from hardly any to so long that a node is given up.
+/// Spans from almost zero to one after which a node is given up.
 const ANY: (Span, Span) = (Span::from_millis(10), Span::from_secs(1_200));
-/// How long it takes to notice that a link is broken.
+/// How long it takes to notice a broken link.
 const NOTICE_DELAY: (Span, Span) = (Span::from_millis(1), Span::from_secs(40));
 
-/// Puts trouble into the scenario.
+/// Adds faults to the scenario.
 pub(super) fn draw_faults(seed: u64, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "faults");
     let kinds: [fn(&mut Random, usize) -> ExternalEvent; 17] = [
@@ -42,9 +42,9 @@ pub(super) fn draw_faults(seed: u64, scenario: &mut Scenario) {
         let most =
             if random.chance(0.65) { random.between(1, 3 + 2 * scenario.shapes.len() as u64) } else { 0 };
         for _ in 0..most {
-            let at = moment(&mut random, scenario);
+            let at = random_time(&mut random, scenario);
             let node = random.between(0, scenario.shapes.len() as u64 - 1) as usize;
-            scenario.acts.push((at, kind(&mut random, node)));
+            scenario.external_events.push((at, kind(&mut random, node)));
         }
     }
     draw_gpu_faults(&mut random, scenario);
@@ -52,22 +52,23 @@ pub(super) fn draw_faults(seed: u64, scenario: &mut Scenario) {
     draw_outage(&mut random, scenario);
 }
 
-/// Now and then the lights go out: the head and all workers, or all machines, die at the same moment.
+/// Sometimes adds a general outage: the head and all workers, or all machines, die at the same moment.
 fn draw_outage(random: &mut Random, scenario: &mut Scenario) {
     if !random.chance(0.15) {
         return;
     }
-    let at = moment(random, scenario);
+    let at = random_time(random, scenario);
     let kind = *random.pick(&[crash_worker as fn(&mut Random, usize) -> ExternalEvent, crash_machine]);
-    scenario.acts.push((at, crash_head(random, 0)));
+    scenario.external_events.push((at, crash_head(random, 0)));
     for node in 0..scenario.shapes.len() {
-        scenario.acts.push((at, kind(random, node)));
+        scenario.external_events.push((at, kind(random, node)));
     }
 }
 
-/// GPUs have trouble when something may run on them; somebody looks after most of those that are lost.
+/// Adds faults of GPUs at times when jobs may run on them. Most lost GPUs are repaired.
 fn draw_gpu_faults(random: &mut Random, scenario: &mut Scenario) {
-    let submits = scenario.acts.iter().filter(|(_, act)| matches!(act, ExternalEvent::Submit(_)));
+    let submits =
+        scenario.external_events.iter().filter(|(_, event)| matches!(event, ExternalEvent::Submit(_)));
     for submitted_at in submits.map(|(at, _)| *at).collect::<Vec<_>>() {
         if random.chance(0.4) {
             let kinds = [
@@ -80,24 +81,24 @@ fn draw_gpu_faults(random: &mut Random, scenario: &mut Scenario) {
             ];
             let kind = *random.pick(&kinds);
             let node = random.between(0, scenario.shapes.len() as u64 - 1) as usize;
-            let act = kind(random, node);
+            let event = kind(random, node);
             for _ in 0..random.between(1, 3) {
                 let at = submitted_at + random.span((Span::from_millis(500), Span::from_secs(200)));
-                scenario.acts.push((at.min(scenario.quiet_at), act.clone()));
+                scenario.external_events.push((at.min(scenario.quiet_at), event.clone()));
             }
-            if let (ExternalEvent::LoseGpu { node, .. }, true) = (act, random.chance(0.7)) {
+            if let (ExternalEvent::LoseGpu { node, .. }, true) = (event, random.chance(0.7)) {
                 let restart = ExternalEvent::CrashWorker { node, down_for: Span::from_secs(1) };
                 let at = submitted_at + random.span((Span::from_secs(200), Span::from_secs(600)));
-                scenario.acts.push((at.min(scenario.quiet_at), restart));
+                scenario.external_events.push((at.min(scenario.quiet_at), restart));
             }
         }
     }
 }
 
-/// Trouble seldom comes alone: some of it comes again shortly afterwards, in another form.
+/// Repeats some faults shortly afterwards in another form.
 fn draw_repeated_faults(random: &mut Random, scenario: &mut Scenario) {
     let struck: Vec<(Time, usize)> =
-        scenario.acts.iter().filter_map(|(at, act)| Some((*at, node(act)?))).collect();
+        scenario.external_events.iter().filter_map(|(at, event)| Some((*at, node(event)?))).collect();
     for (at, node) in struck {
         if random.chance(0.3) {
             let kinds = [
@@ -113,13 +114,13 @@ fn draw_repeated_faults(random: &mut Random, scenario: &mut Scenario) {
             ];
             let kind = *random.pick(&kinds);
             let later = at + random.span((Span::from_millis(1), Span::from_secs(60)));
-            scenario.acts.push((later.min(scenario.quiet_at), kind(random, node)));
+            scenario.external_events.push((later.min(scenario.quiet_at), kind(random, node)));
         }
     }
 }
 
-const fn node(act: &ExternalEvent) -> Option<usize> {
-    match act {
+const fn node(event: &ExternalEvent) -> Option<usize> {
+    match event {
         ExternalEvent::CrashWorker { node, .. }
         | ExternalEvent::CrashMachine { node, .. }
         | ExternalEvent::Cut { node, .. }
@@ -213,8 +214,8 @@ fn kill_executor(random: &mut Random, node: usize) -> ExternalEvent {
 }
 
 fn break_mps(random: &mut Random, node: usize) -> ExternalEvent {
-    let blame = *random.pick(&[FaultAttribution::Culprit, FaultAttribution::Nobody]);
-    ExternalEvent::BreakMps { node, number: random.between(0, 11) as usize, blame }
+    let attribution = *random.pick(&[FaultAttribution::Culprit, FaultAttribution::Unknown]);
+    ExternalEvent::BreakMps { node, number: random.between(0, 11) as usize, attribution }
 }
 
 fn lose_gpu(random: &mut Random, node: usize) -> ExternalEvent {
@@ -230,7 +231,7 @@ fn xid(random: &mut Random, node: usize) -> ExternalEvent {
 }
 
 fn look(random: &mut Random, node: usize) -> ExternalEvent {
-    let strangers = Bytes(random.between(0, 4) * random.between(0, 4 << 30));
-    let appetite = *random.pick(&[ObservedMemory::AsRequested, ObservedMemory::OverRequest]);
-    ExternalEvent::Look { node, strangers, appetite }
+    let foreign_memory = Bytes(random.between(0, 4) * random.between(0, 4 << 30));
+    let observed = *random.pick(&[ObservedMemory::AsRequested, ObservedMemory::OverRequest]);
+    ExternalEvent::Look { node, foreign_memory, observed }
 }

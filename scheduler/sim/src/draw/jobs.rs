@@ -1,7 +1,7 @@
-//! Jobs of all kinds, and the people who change their minds about them.
+//! Draws jobs of all kinds, and changes that users make.
 //!
-//! Every job fits the cluster when it is empty, so that every one that is accepted can end; some only by a
-//! cancellation, which comes in the end at the latest.
+//! Every job fits the empty cluster, so every accepted job can end; some only by a cancellation, which
+//! happens in the quiet phase at the latest.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use cohabit_types::{
     Slowdown, Span, Spread, Stop, Time, WarningSignal,
 };
 
-use super::moment::moment;
+use super::random_time::random_time;
 use crate::machine_spec::MachineSpec;
 use crate::program::{MpsAttachment, ProgressReporting, SigtermBehaviour, SimProgram, StartBehaviour};
 use crate::random::Random;
@@ -19,46 +19,49 @@ use crate::scenario::{ExternalEvent, Scenario, ScenarioSubmission};
 
 const CHANGES: [JobChange; 4] = [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue];
 
-/// Submits so many jobs.
+/// Adds this many submissions.
 pub(super) fn submit(seed: u64, count: u32, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "jobs");
     let mut predictions = Random::stream(seed, "predictions");
-    let mut times: Vec<Time> = (0..count).map(|_| moment(&mut random, scenario)).collect();
+    let mut times: Vec<Time> = (0..count).map(|_| random_time(&mut random, scenario)).collect();
     times.sort_unstable();
     for at in times {
         let index = scenario.submissions.len();
         let spec = spec(&mut random, at, &scenario.shapes);
-        let spec = predictable(&mut predictions, spec, &scenario.shapes);
+        let spec = with_known_memory(&mut predictions, spec, &scenario.shapes);
         let user = (*random.pick(&["ada", "grace", "alan"])).to_owned();
         let after =
             if index > 0 && random.chance(0.15) { vec![dependency(&mut random, index)] } else { vec![] };
         scenario.submissions.push(ScenarioSubmission { spec, user, after });
-        scenario.acts.push((at, ExternalEvent::Submit(index)));
+        scenario.external_events.push((at, ExternalEvent::Submit(index)));
     }
 }
 
-/// Cancels, holds, releases and requeues; drains nodes and resumes them.
+/// Adds cancellations, holds, releases and requeues, and drains and resumes nodes.
 pub(super) fn draw_changes(seed: u64, scenario: &mut Scenario) {
     let mut random = Random::stream(seed, "people");
     for _ in 0..random.between(0, 1 + scenario.submissions.len() as u64 / 2) {
         let change = ExternalEvent::Change { change: *random.pick(&CHANGES), back: random.between(0, 1_000) };
-        scenario.acts.push((moment(&mut random, scenario), change));
+        scenario.external_events.push((random_time(&mut random, scenario), change));
     }
     draw_early_changes(&mut random, scenario);
     for _ in 0..random.between(0, 2) {
         let node = random.between(0, scenario.shapes.len() as u64 - 1) as usize;
-        scenario.acts.push((moment(&mut random, scenario), ExternalEvent::Drain(node)));
-        scenario.acts.push((moment(&mut random, scenario), ExternalEvent::Resume(node)));
+        scenario.external_events.push((random_time(&mut random, scenario), ExternalEvent::Drain(node)));
+        scenario.external_events.push((random_time(&mut random, scenario), ExternalEvent::Resume(node)));
     }
 }
 
-/// Some change their minds about a job as soon as they have submitted it.
+/// Adds changes shortly after some submissions.
 fn draw_early_changes(random: &mut Random, scenario: &mut Scenario) {
-    let submits = scenario.acts.iter().filter(|(_, act)| matches!(act, ExternalEvent::Submit(_)));
+    let submits =
+        scenario.external_events.iter().filter(|(_, event)| matches!(event, ExternalEvent::Submit(_)));
     for at in submits.map(|(at, _)| *at).collect::<Vec<_>>() {
         if random.chance(0.2) {
             let later = at + random.span((Span::from_millis(1), Span::from_secs(60)));
-            scenario.acts.push((later, ExternalEvent::Change { change: *random.pick(&CHANGES), back: 0 }));
+            scenario
+                .external_events
+                .push((later, ExternalEvent::Change { change: *random.pick(&CHANGES), back: 0 }));
         }
     }
 }
@@ -68,16 +71,16 @@ fn dependency(random: &mut Random, index: usize) -> (usize, DependencyKind) {
     (random.between(0, index as u64 - 1) as usize, when)
 }
 
-/// What jobs are like where they run.
+/// The distribution of the jobs.
 struct WorkloadProfile {
-    /// How often they ask for a part of a device.
+    /// Probability that a job asks for a part of a device.
     parts: f64,
-    /// How long they work at least.
+    /// The shortest run time.
     shortest: Span,
 }
 
 impl WorkloadProfile {
-    /// On GPUs under MPS many jobs share them, for so long that they meet.
+    /// On clusters with GPUs only, most jobs share a GPU and run long enough to overlap.
     fn on(shapes: &[MachineSpec]) -> WorkloadProfile {
         match shapes.iter().all(|shape| shape.kind == DeviceKind::Gpu) {
             true => WorkloadProfile { parts: 0.85, shortest: Span::from_secs(20) },
@@ -87,8 +90,8 @@ impl WorkloadProfile {
 }
 
 fn spec(random: &mut Random, at: Time, shapes: &[MachineSpec]) -> JobSpec {
-    let habits = &WorkloadProfile::on(shapes);
-    let demand = demand(random, shapes, habits);
+    let profile = &WorkloadProfile::on(shapes);
+    let demand = demand(random, shapes, profile);
     JobSpec {
         demand,
         model: random.chance(0.5).then(|| model(random, demand.total_devices())),
@@ -104,35 +107,35 @@ fn spec(random: &mut Random, at: Time, shapes: &[MachineSpec]) -> JobSpec {
         },
         stop: stop(random),
         held: random.chance(0.05),
-        ..program(random, habits).job()
+        ..program(random, profile).job()
     }
 }
 
-fn program(random: &mut Random, habits: &WorkloadProfile) -> SimProgram {
+fn program(random: &mut Random, profile: &WorkloadProfile) -> SimProgram {
     let starting = random.span((Span::from_millis(10), Span::from_secs(20)));
     let ending = random.span((Span::from_millis(1), Span::from_secs(90)));
-    let alone = random.span((habits.shortest, Span::from_secs(1_500)));
+    let alone = random.span((profile.shortest, Span::from_secs(1_500)));
     SimProgram {
-        alone: if random.chance(0.94) { alone } else { SimProgram::ENDLESS },
+        solo_duration: if random.chance(0.94) { alone } else { SimProgram::ENDLESS },
         steps: random.between(1, 2_000),
-        reports: if random.chance(0.8) { ProgressReporting::Progress } else { ProgressReporting::Nothing },
+        reports: if random.chance(0.8) { ProgressReporting::Progress } else { ProgressReporting::Never },
         busy: 0.1 + 0.9 * random.fraction(),
         gpu_memory: None,
         start: if random.chance(0.95) {
-            StartBehaviour::Takes(starting)
+            StartBehaviour::Succeeds(starting)
         } else {
             StartBehaviour::Fails(starting)
         },
         exit: if random.chance(0.85) { 0 } else { random.between(1, 255) as i32 },
         failing_attempts: if random.chance(0.2) { random.between(1, 3) as u32 } else { 0 },
-        attaches: if random.chance(0.95) { MpsAttachment::Always } else { MpsAttachment::Never },
+        mps_attachment: if random.chance(0.95) { MpsAttachment::Always } else { MpsAttachment::Never },
         on_term: *random.pick(&[
-            SigtermBehaviour::Dies(ending),
-            SigtermBehaviour::Saves(ending),
+            SigtermBehaviour::Exits(ending),
+            SigtermBehaviour::Checkpoints(ending),
             SigtermBehaviour::Ignores,
         ]),
-        on_kill: if random.chance(0.9) { Span::from_millis(20) } else { Span::from_secs(15) },
-        leaves: if random.chance(0.1) {
+        kill_delay: if random.chance(0.9) { Span::from_millis(20) } else { Span::from_secs(15) },
+        leftover_duration: if random.chance(0.1) {
             random.span((Span::from_millis(1), Span::from_secs(10)))
         } else {
             Span::ZERO
@@ -140,7 +143,7 @@ fn program(random: &mut Random, habits: &WorkloadProfile) -> SimProgram {
     }
 }
 
-/// One that is trained on so many devices: in one stage, or in two.
+/// A model trained on this many devices, in one or two stages.
 fn model(random: &mut Random, devices: u32) -> ModelDescription {
     let first = random.between(1, u64::from(devices.max(1))) as u32;
     let mut stage = |replicas| PipelineStage {
@@ -165,23 +168,23 @@ fn array(random: &mut Random) -> Array {
     array
 }
 
-/// What these machines have, or a part of it.
-fn demand(random: &mut Random, shapes: &[MachineSpec], habits: &WorkloadProfile) -> Demand {
+/// A demand that these machines can satisfy.
+fn demand(random: &mut Random, shapes: &[MachineSpec], profile: &WorkloadProfile) -> Demand {
     let nodes = if shapes.len() > 1 && random.chance(0.15) { 2 } else { 1 };
     let devices_in_all: u32 = shapes.iter().map(|shape| shape.devices).sum();
     let free = nodes == 1 && devices_in_all > 0 && random.chance(0.1);
     let mut hosts: Vec<&MachineSpec> = shapes.iter().collect();
-    // Devices that may lie on any nodes can only be counted on if each of those has what else is needed.
+    // Devices that may be on any nodes are only guaranteed if each of these nodes has the other resources.
     while !free && hosts.len() > nodes as usize {
         hosts.swap_remove(random.between(0, hosts.len() as u64 - 1) as usize);
     }
     let least = |of: fn(&MachineSpec) -> u64| hosts.iter().map(|shape| of(shape)).min().unwrap_or_default();
-    let gpus = gpus(random, habits, least(|shape| u64::from(shape.devices)));
+    let gpus = gpus(random, profile, least(|shape| u64::from(shape.devices)));
     let (gpus, spread) = match free {
         true => (GpuRequest::Whole(random.between(1, devices_in_all.into()) as u32), Spread::Free),
         false => (gpus, Spread::Even),
     };
-    // Whoever shares a device leaves a reserve.
+    // A shared device keeps a reserve.
     let left = |shape: &MachineSpec| {
         shape.device_memory.map_or(u64::MAX >> 1, |it| it.saturating_sub(shape.sharing.reserve).0)
     };
@@ -212,14 +215,15 @@ fn demand(random: &mut Random, shapes: &[MachineSpec], habits: &WorkloadProfile)
     }
 }
 
-/// Often so little that others fit beside it.
+/// Memory that is often small enough for others to fit beside it.
 fn gpu_memory(random: &mut Random, most: u64) -> Bytes {
     let most = if random.chance(0.7) { most / 3 } else { most };
     Bytes(random.between(0, most))
 }
 
-/// Often what a job will hold is known although it does not say it: now and then more than there is.
-fn predictable(random: &mut Random, spec: JobSpec, shapes: &[MachineSpec]) -> JobSpec {
+/// Sometimes states the memory of the program, but not of the job: a predictor may know it. Now and then it
+/// is more than a device has.
+fn with_known_memory(random: &mut Random, spec: JobSpec, shapes: &[MachineSpec]) -> JobSpec {
     let largest = shapes.iter().filter_map(|shape| shape.device_memory).max().unwrap_or_default();
     let most = if random.chance(0.1) { largest.0 * 2 } else { largest.0 };
     let held = gpu_memory(random, most);
@@ -233,10 +237,10 @@ fn predictable(random: &mut Random, spec: JobSpec, shapes: &[MachineSpec]) -> Jo
     }
 }
 
-fn gpus(random: &mut Random, habits: &WorkloadProfile, most: u64) -> GpuRequest {
+fn gpus(random: &mut Random, profile: &WorkloadProfile, most: u64) -> GpuRequest {
     let part = Share(*random.pick(&[100, 250, 300, 500, 500, 700, 999]));
     let whole = random.between(0, most) as u32;
-    match random.chance(habits.parts) {
+    match random.chance(profile.parts) {
         true => GpuRequest::Part(part),
         false => GpuRequest::Whole(*random.pick(&[1, whole])),
     }

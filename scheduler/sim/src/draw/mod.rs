@@ -1,11 +1,11 @@
-//! A scenario from a seed: cluster, jobs and trouble are drawn, each from a stream of its own.
+//! Draws a scenario from a seed: cluster, jobs and faults, each from a stream of its own.
 //!
-//! Not only when something happens is drawn but also whether its kind happens at all, and how fast network
-//! and policy are: seeds that lack one kind of trouble see more of another.
+//! Whether a kind of fault occurs at all, and how fast network and policy are, is drawn as well. Seeds that
+//! lack one kind of fault see more of another.
 
 mod faults;
 mod jobs;
-mod moment;
+mod random_time;
 
 use cohabit_policy::POLICY_NAMES;
 use cohabit_scheduler_core::Config;
@@ -18,14 +18,14 @@ use crate::scenario::Scenario;
 /// What is fixed instead of drawn.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: Option<u32>,
-    /// How many submissions.
+    /// The number of submissions.
     pub jobs: Option<u32>,
 }
 
 impl Scenario {
-    /// The scenario of this seed.
+    /// Draws the scenario of this seed.
     #[must_use]
     pub fn draw(seed: u64, options: &Options) -> Scenario {
         let mut random = Random::stream(seed, "cluster");
@@ -44,7 +44,7 @@ impl Scenario {
     }
 }
 
-/// The kinds of devices in clusters that have several.
+/// The kinds of devices in mixed clusters.
 const MIXED: [DeviceKind; 3] = [DeviceKind::Host, DeviceKind::Fake, DeviceKind::Gpu];
 
 fn shape(random: &mut Random, kinds: &[DeviceKind], number: u32) -> MachineSpec {
@@ -56,7 +56,7 @@ fn shape(random: &mut Random, kinds: &[DeviceKind], number: u32) -> MachineSpec 
         devices: random.between(1, 4) as u32,
         kind,
         device_memory: (kind != DeviceKind::Host).then_some(memory),
-        // The first jobs meet there.
+        // The first jobs meet a port that is in use.
         foreign_ports: 3,
         ..MachineSpec::new(&format!("node-{number}"), 0)
     }

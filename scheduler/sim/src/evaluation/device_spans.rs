@@ -1,4 +1,4 @@
-//! Which job held which device when: for charts, and so only of the first devices.
+//! Which job held which device and when, for charts; therefore only for the first devices.
 
 use std::collections::BTreeSet;
 
@@ -6,23 +6,23 @@ use cohabit_types::{DeviceId, JobRecord, Time};
 
 use crate::machine_spec::MachineSpec;
 
-/// Of so many devices at most.
+/// The number of devices that are recorded.
 const MAX_DEVICES: usize = 64;
 
-/// A job held a device for a while.
+/// A span of time for which a job held a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceSpan {
-    /// The device: its machine's name and its number there.
+    /// The device: the name of its machine and its number there.
     pub device: String,
-    /// The job, by its position in the order of submission.
+    /// The job, by its index in the order of submission.
     pub job: usize,
-    /// From this time on.
+    /// When it began.
     pub from: Time,
-    /// Up to this time.
+    /// When it ended.
     pub to: Time,
 }
 
-/// The devices that are looked at.
+/// The recorder of the first devices.
 pub(super) struct DeviceSpanRecorder {
     devices: BTreeSet<DeviceId>,
     spans: Vec<DeviceSpan>,
@@ -34,7 +34,7 @@ impl DeviceSpanRecorder {
         DeviceSpanRecorder { devices: devices.take(MAX_DEVICES).collect(), spans: Vec::new() }
     }
 
-    /// A job ended.
+    /// Records an ended job.
     pub(super) fn note(&mut self, job: usize, record: &JobRecord) {
         for attempt in &record.attempts {
             let held = attempt.ranks.iter().flat_map(|rank| &rank.devices);
@@ -48,7 +48,7 @@ impl DeviceSpanRecorder {
         }
     }
 
-    /// By device and time.
+    /// The spans, ordered by device and time.
     pub(super) fn into_spans(mut self) -> Vec<DeviceSpan> {
         self.spans.sort_by(|a, b| (&a.device, a.from, a.job).cmp(&(&b.device, b.from, b.job)));
         self.spans

@@ -1,7 +1,7 @@
-//! Where the estimates of an evaluation come from, and how good they were.
+//! The estimates of an evaluation, and how accurate they were.
 //!
-//! It stands where the live head's shell does: what it says of a job is frozen at the submission, and it
-//! learns from ended jobs what a live head would know of them.
+//! It takes the place of the estimator in the head daemon: a job's estimate is fixed at its submission, and
+//! the estimator learns from ended jobs what a live head would know of them.
 
 use std::collections::BTreeSet;
 
@@ -10,35 +10,35 @@ use cohabit_predict::{Accuracy, AccuracyAccumulator, Constant, Forest, GroupMean
 use cohabit_types::{Estimate, JobSpec, Span, Time};
 
 use super::noise;
-use crate::head_hooks::truth;
+use crate::head_hooks::true_estimate;
 
-/// Where estimates come from.
+/// The source of the estimates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EstimatorKind {
-    /// The truth.
+    /// The true values.
     Oracle,
-    /// The truth times a log-normal error, whose logarithm has this standard deviation.
+    /// The true values times a log-normal error; the argument is the standard deviation of its logarithm.
     Noisy(f64),
-    /// The same for every job.
+    /// The same value for every job.
     Constant,
     /// The median of the last jobs of the same user, group and size.
     RecentMedian,
-    /// The mean of all jobs of the same user and group.
+    /// The mean of all earlier jobs of the same user and group.
     GroupMean,
-    /// Random forests, fitted again and again to what has ended.
+    /// Random forests, refitted as jobs end.
     Forest,
 }
 
-/// Gives estimates, and keeps the score.
+/// Gives estimates and measures their accuracy.
 pub(super) struct EvaluationEstimator {
     source: Source,
     /// Users and groups of which a job has ended.
     ended: BTreeSet<(String, String)>,
-    tally: AccuracyAccumulator,
+    accumulator: AccuracyAccumulator,
 }
 
 enum Source {
-    /// The truth with errors of this size.
+    /// The true values with log-normal errors; sigma is the standard deviation of the logarithm.
     Truth {
         seed: u64,
         sigma: f64,
@@ -57,20 +57,22 @@ impl EvaluationEstimator {
             EstimatorKind::GroupMean => Source::Learned(Box::new(GroupMean::default())),
             EstimatorKind::Forest => Source::Learned(Box::new(Forest::default())),
         };
-        EvaluationEstimator { source, ended: BTreeSet::new(), tally: AccuracyAccumulator::default() }
+        EvaluationEstimator { source, ended: BTreeSet::new(), accumulator: AccuracyAccumulator::default() }
     }
 
-    /// What is expected of this job, whose iterations take so many seconds at best.
-    pub(super) fn of(
+    /// Estimates a job. `pace` is the time of an iteration at the best placement, in seconds.
+    pub(super) fn estimate(
         &mut self,
         index: usize,
         spec: &JobSpec,
         features: &JobFeatures,
         pace: f64,
     ) -> Option<Estimate> {
-        let truth = truth(spec);
+        let truth = true_estimate(spec);
         let estimate = match &self.source {
-            Source::Truth { seed, sigma } => Some(blurred(&truth, noise::factor(*seed, index, *sigma))),
+            Source::Truth { seed, sigma } => {
+                Some(scale_estimate(&truth, noise::factor(*seed, index, *sigma)))
+            }
             Source::Learned(estimator) => estimator.estimate(features),
         };
         let seconds = |estimate: &Estimate| match (estimate.iterations, estimate.runtime) {
@@ -80,11 +82,11 @@ impl EvaluationEstimator {
         let known = self.ended.contains(&(features.user.clone(), features.group.clone()));
         let recurrence = if known { Recurrence::Recurring } else { Recurrence::FirstSeen };
         let expected = estimate.as_ref().and_then(seconds);
-        self.tally.note(recurrence, expected, seconds(&truth).unwrap_or_default());
+        self.accumulator.note(recurrence, expected, seconds(&truth).unwrap_or_default());
         estimate
     }
 
-    /// A job has ended well.
+    /// Learns from a completed job.
     pub(super) fn learn(&mut self, features: JobFeatures, ended_at: Time, runtime: Span, iterations: u64) {
         self.ended.insert((features.user.clone(), features.group.clone()));
         if let Source::Learned(estimator) = &mut self.source {
@@ -93,12 +95,12 @@ impl EvaluationEstimator {
     }
 
     pub(super) fn accuracy(&self) -> Accuracy {
-        self.tally.accuracy()
+        self.accumulator.accuracy()
     }
 }
 
-/// The truth, wrong by this factor.
-fn blurred(truth: &Estimate, factor: f64) -> Estimate {
+/// The true values times this factor.
+fn scale_estimate(truth: &Estimate, factor: f64) -> Estimate {
     Estimate {
         iterations: truth.iterations.map(|it| ((it as f64 * factor).round() as u64).max(1)),
         runtime: truth.runtime.map(|it| Span::from_secs_f64(it.as_secs_f64() * factor)),

@@ -4,33 +4,33 @@ use cohabit_types::{AttemptRecord, JobRecord, JobState, Outcome, Span, Time};
 
 use crate::workload::WorkloadJob;
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobResult {
     /// When it was submitted.
     pub submitted: Time,
-    /// When it was first given devices.
+    /// When it first got devices.
     pub started: Option<Time>,
     /// When it ended.
     pub ended: Option<Time>,
-    /// As what.
+    /// Its final state.
     pub state: JobState,
-    /// What it held, in thousandths of a device.
+    /// Devices that it held, in thousandths.
     pub devices_milli: u64,
-    /// On how many nodes, the last time.
+    /// The number of nodes of its last attempt.
     pub nodes: usize,
-    /// When each attempt began and ended.
+    /// Start and end of each attempt.
     pub attempts: Vec<(Time, Time)>,
-    /// How many of them found no memory left on their device.
+    /// How many attempts found no memory left on their device.
     pub out_of_memory: usize,
-    /// How long it takes at its best place, alone.
+    /// Its run time alone at the best placement.
     pub ideal: Span,
-    /// By how much an iteration took longer at its last place than at the best; only of jobs with a graph.
+    /// Iteration time at the last placement over that at the best one; only for jobs with a graph.
     pub gang_slowdown: Option<f64>,
 }
 
 impl JobResult {
-    /// Nothing became of it yet.
+    /// A job without any result yet.
     pub(super) fn submitted(job: &WorkloadJob) -> JobResult {
         JobResult {
             submitted: job.at,
@@ -46,7 +46,7 @@ impl JobResult {
         }
     }
 
-    /// It ended like this.
+    /// Takes the result from the record of the ended job.
     pub(super) fn take(&mut self, record: &JobRecord) {
         let last = record.latest();
         let ended = |ended_at: Option<Time>| ended_at.unwrap_or(Time::NEVER);
@@ -63,7 +63,7 @@ impl JobResult {
         self.nodes = nodes.len();
     }
 
-    /// How often it was stopped to make room.
+    /// How often it was preempted.
     #[must_use]
     pub fn preemptions(&self) -> usize {
         // The last attempt was not followed by another, however it ended.
@@ -71,19 +71,19 @@ impl JobResult {
         self.attempts.len().saturating_sub(last + self.out_of_memory)
     }
 
-    /// From submission to end.
+    /// Time from submission to end.
     #[must_use]
     pub fn completion_time(&self) -> Option<Span> {
         Some(self.ended?.since(self.submitted))
     }
 
-    /// How long it held devices, over all attempts.
+    /// Time for which it held devices, over all attempts.
     #[must_use]
     pub fn ran(&self) -> Span {
         self.attempts.iter().fold(Span::ZERO, |sum, (started, ended)| sum + ended.since(*started))
     }
 
-    /// How long it waited for devices, before its first attempt and between attempts.
+    /// Time without devices, before its first attempt and between attempts.
     #[must_use]
     pub fn waited(&self) -> Option<Span> {
         Some(self.completion_time()? - self.ran())

@@ -1,8 +1,8 @@
-//! What no schedule can beat: the single machine on which the shortest remaining work is always served.
+//! A lower bound on the mean completion time: one machine that always serves the shortest remaining work.
 //!
-//! A cluster of G devices is replaced by one machine that does the work of G, each job by its work on its
-//! fastest thinkable place. Serving the shortest rest, preemptively, minimises the sum of completion times
-//! there (Schrage), and any schedule of the cluster can be replayed on it.
+//! A cluster of G devices is replaced by one machine with the speed of G, on which each job needs its work at
+//! the fastest conceivable placement. Serving the shortest remaining work preemptively minimises the sum of
+//! completion times there (Schrage's theorem), and any schedule of the cluster can be replayed on it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,13 +12,13 @@ use cohabit_types::{Span, Time};
 /// A job of that machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SingleMachineJob {
-    /// When it arrives.
+    /// Arrival time.
     pub(super) at: Time,
-    /// How long the whole machine works on it.
+    /// Service time on the whole machine.
     pub(super) length: Span,
 }
 
-/// Mean time from arrival to end, in seconds. The jobs come in the order of their arrival.
+/// Mean time from arrival to completion, in seconds. The jobs are ordered by arrival.
 pub(super) fn mean_completion(jobs: &[SingleMachineJob]) -> f64 {
     let mut waiting: BinaryHeap<Reverse<(Span, usize)>> = BinaryHeap::new();
     let mut arrivals = jobs.iter().enumerate().peekable();
@@ -52,14 +52,14 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_rest_is_always_served() {
+    fn the_shortest_remaining_work_is_served() {
         // Ends at 6.5, 3.5 and 2.5 seconds.
         let mean = mean_completion(&[work(0, 4_000), work(1, 2_000), work(2, 500)]);
         assert!((mean - (6.5 + 2.5 + 0.5) / 3.0).abs() < 1e-9, "{mean}");
     }
 
     #[test]
-    fn it_waits_for_those_who_come_late() {
+    fn the_machine_idles_until_the_next_arrival() {
         assert!((mean_completion(&[work(10, 1_000), work(100, 3_000)]) - 2.0).abs() < 1e-9);
         assert_eq!(mean_completion(&[]), 0.0);
     }

@@ -1,4 +1,4 @@
-//! The numbers by which policies are compared.
+//! The metrics by which policies are compared.
 
 use cohabit_policy::mapping::{JobGraph, Mapper, MapperOptions, Server};
 use cohabit_types::{JobState, Span, Time};
@@ -12,17 +12,17 @@ use crate::machine_spec::MachineSpec;
 use crate::slowdown_tracker::SharedRunTime;
 use crate::workload::WorkloadJob;
 
-/// A job that waits for longer was delayed: others start with the next plan.
+/// A job that waits longer than this counts as delayed; others start with the next plan.
 const DELAY_THRESHOLD: Span = Span::from_secs(1);
 
-/// How a policy did. JCT is the time from a job's submission to its end.
+/// How a policy performed. JCT, the job completion time, is the time from submission to end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Its name.
+    /// The policy's name.
     pub policy: String,
-    /// How many jobs there were.
+    /// Number of jobs.
     pub jobs: usize,
-    /// How many of them completed.
+    /// Number of completed jobs.
     pub completed: usize,
     /// From the first submission to the last end, in seconds.
     pub makespan_s: f64,
@@ -36,58 +36,59 @@ pub struct Metrics {
     pub p99_jct_s: f64,
     /// Mean time without devices between submission and end, in seconds.
     pub mean_wait_s: f64,
-    /// The sum of all times of completion since the first submission, in seconds: what A-SRPT minimises.
+    /// Sum of all completion times since the first submission, in seconds: the objective of A-SRPT.
     pub total_completion_s: f64,
-    /// No schedule has a smaller mean JCT: that of the single machine A1 with true iterations and the
-    /// fastest thinkable places.
+    /// Lower bound on the mean JCT, in seconds: that of the single machine A1 with true iterations and the
+    /// fastest conceivable placements.
     pub lower_bound_mean_jct_s: f64,
-    /// The part of all devices' time that jobs held, from the first submission to the last end.
+    /// Fraction of all device time that jobs held, from the first submission to the last end.
     pub gpu_busy: f64,
-    /// The same from the first submission to the last one.
+    /// The same from the first to the last submission.
     pub gpu_busy_while_arriving: f64,
-    /// The part of all devices' time in which at least one job was on them, up to the last end: those that
+    /// Fraction of all device time in which a device had at least one job, up to the last end. Jobs that
     /// share a device count once.
     #[serde(default)]
     pub gpu_occupied: f64,
-    /// Mean over jobs of the time that they held devices to the time that they take at their best place
-    /// alone.
+    /// Mean over jobs of the time for which they held devices, divided by their run time alone at the best
+    /// placement.
     pub mean_slowdown: f64,
-    /// Mean over jobs with a graph of an iteration's time at their last place to that at the best.
+    /// Mean over jobs with a graph of the iteration time at the last placement, divided by that at the best
+    /// one.
     pub mean_gang_slowdown: f64,
-    /// Jobs that waited for longer than a second for their first devices.
+    /// Number of jobs that waited more than a second for their first devices.
     pub delayed: usize,
-    /// How often a job was stopped to make room.
+    /// How often a job was preempted.
     pub preemptions: usize,
     /// How often a job found no memory left on its device.
     pub out_of_memory: usize,
-    /// Of the time that jobs ran which may have neighbours, the part in which these slowed them down by more
-    /// than the bound.
+    /// Of the run time of jobs that were allowed to share a device, the fraction with a slowdown above the
+    /// bound.
     #[serde(default)]
     pub bound_violations: f64,
-    /// How many plans were made.
+    /// Number of plans.
     pub plans: usize,
-    /// The time of a plan that half of them do not exceed, in microseconds of a real clock.
+    /// Median time of a plan, in microseconds of a real clock.
     pub plan_us_p50: u64,
-    /// The time of a plan that 99 of 100 do not exceed.
+    /// 99th percentile of the time of a plan, in microseconds.
     pub plan_us_p99: u64,
-    /// Events that head and workers handled.
+    /// Events handled by the head and the workers.
     pub events: u64,
-    /// How long the evaluation took, in seconds of a real clock.
+    /// Duration of the evaluation, in seconds of a real clock.
     pub wall_s: f64,
 }
 
-/// What was counted while it ran.
+/// What is counted during an evaluation.
 pub(super) struct EvaluationCounts {
     /// How long each plan took, in microseconds.
     pub(super) plans: Vec<u64>,
-    /// Device time in which at least one job was there.
+    /// Device time with at least one job.
     pub(super) occupied: Span,
     pub(super) shared_run_time: SharedRunTime,
     pub(super) events: u64,
     pub(super) wall_us: u64,
 }
 
-pub(super) fn of(evaluation: &Evaluation, jobs: &[JobResult], counted: EvaluationCounts) -> Metrics {
+pub(super) fn compute(evaluation: &Evaluation, jobs: &[JobResult], counts: EvaluationCounts) -> Metrics {
     let first = jobs.iter().map(|job| job.submitted).min().unwrap_or(Time::EPOCH);
     let last_arrival = jobs.iter().map(|job| job.submitted).max().unwrap_or(first);
     let last_end = jobs.iter().filter_map(|job| job.ended).max().unwrap_or(first);
@@ -97,7 +98,7 @@ pub(super) fn of(evaluation: &Evaluation, jobs: &[JobResult], counted: Evaluatio
     };
     let all_time = capacity as f64 * last_end.since(first).as_secs_f64();
     let jct = sorted(jobs.iter().filter_map(JobResult::completion_time).map(Span::as_secs_f64));
-    let plans = sorted_integers(counted.plans);
+    let plans = sorted_integers(counts.plans);
     Metrics {
         policy: evaluation.policy.clone(),
         jobs: jobs.len(),
@@ -112,24 +113,27 @@ pub(super) fn of(evaluation: &Evaluation, jobs: &[JobResult], counted: Evaluatio
         lower_bound_mean_jct_s: lower_bound(evaluation, capacity),
         gpu_busy: busy(last_end),
         gpu_busy_while_arriving: busy(last_arrival),
-        gpu_occupied: part(counted.occupied, all_time),
+        gpu_occupied: fraction(counts.occupied, all_time),
         mean_slowdown: mean(jobs.iter().filter_map(slowdown)),
         mean_gang_slowdown: mean(jobs.iter().filter_map(|job| job.gang_slowdown)),
         delayed: count(jobs, |job| job.started.is_none_or(|at| at.since(job.submitted) > DELAY_THRESHOLD)),
         preemptions: jobs.iter().map(JobResult::preemptions).sum(),
         out_of_memory: jobs.iter().map(|job| job.out_of_memory).sum(),
-        bound_violations: part(counted.shared_run_time.over_bound, counted.shared_run_time.ran.as_secs_f64()),
+        bound_violations: fraction(
+            counts.shared_run_time.over_bound,
+            counts.shared_run_time.ran.as_secs_f64(),
+        ),
         plans: plans.len(),
         plan_us_p50: percentile(&plans, 0.5),
         plan_us_p99: percentile(&plans, 0.99),
-        events: counted.events,
-        wall_s: counted.wall_us as f64 / 1e6,
+        events: counts.events,
+        wall_s: counts.wall_us as f64 / 1e6,
     }
 }
 
-/// Of so many seconds.
-fn part(of: Span, seconds: f64) -> f64 {
-    of.as_secs_f64() / seconds.max(1e-9)
+/// The span as a fraction of this many seconds.
+fn fraction(span: Span, seconds: f64) -> f64 {
+    span.as_secs_f64() / seconds.max(1e-9)
 }
 
 fn count(jobs: &[JobResult], which: impl Fn(&&JobResult) -> bool) -> usize {

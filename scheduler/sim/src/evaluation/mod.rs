@@ -1,10 +1,12 @@
-//! Evaluations: the jobs of a workload through the production head, workers and a policy, without trouble,
-//! and how the policy did.
+//! Evaluations: the jobs of a workload run by the production head, workers and a policy, without faults, to
+//! measure the policy.
 //!
-//! Nothing is checked after every event and nothing is journaled, so tens of thousands of jobs take
-//! seconds. Messages and plans take a millisecond each, processes start at once: schedules are the policy's
-//! own, but for some milliseconds per job. A job that is preempted saves its work for a second and goes on
-//! from there. By one seed the same comes out bit for bit, but for the times of a real clock.
+//! Nothing is checked after an event and nothing is journaled, so tens of thousands of jobs take seconds.
+//! Messages and plans take a millisecond each and processes start at once: schedules are those of the policy,
+//! up to some milliseconds per job. A preempted job saves a checkpoint for a second and continues from it.
+//! The same seed gives the same result bit for bit, except for the times of a real clock.
+//!
+//! Start reading with [`evaluate`].
 
 mod device_spans;
 mod error;
@@ -39,20 +41,20 @@ use crate::scenario::{CheckLevel, ExternalEvent, Scenario, ScenarioSubmission};
 use crate::workload::WorkloadJob;
 use crate::world::World;
 
-/// How long each message travels, and the policy thinks.
+/// The delay of each message, and the planning time of the policy.
 const MESSAGE_DELAY: Span = Span::from_millis(1);
-/// How long a preempted job saves its work.
+/// How long a preempted job saves its checkpoint.
 const CHECKPOINT_TIME: Span = Span::from_secs(1);
-/// How long the head remembers a job that has ended.
+/// How long the head remembers an ended job.
 const RETENTION: Span = Span::from_secs(1);
-/// After the last arrival; then something waits for what never comes.
+/// Limit after the last arrival; a run that reaches it waits for something that never happens.
 const TIME_LIMIT: Span = Span::from_secs(100 * 365 * 86_400);
 
-/// Lets the jobs run and answers how it went.
+/// Runs the jobs and measures the policy.
 ///
 /// # Errors
-/// If nobody knows the policy, there are no jobs, the cluster can never run one of them, or a promise of
-/// the production code breaks.
+/// If the policy is unknown, there are no jobs, the cluster can never run one of them, or an invariant of the
+/// production code is violated.
 pub fn evaluate(
     mut evaluation: Evaluation,
     observer: &mut dyn Observer,
@@ -62,18 +64,19 @@ pub fn evaluate(
     let Some(last) = evaluation.jobs.last() else { return Err(EvaluationError::NoJobs) };
     let last_arrival = last.at;
     let begun = observer.clock_us();
-    let mut books = EvaluationRecorder::new(&evaluation, observer);
+    let mut recorder = EvaluationRecorder::new(&evaluation, observer);
     let scenario = scenario(&evaluation, last_arrival);
-    let mut world = World::new(evaluation.seed, scenario, TraceDetail::Nothing, &mut books);
+    let mut world = World::new(evaluation.seed, scenario, TraceDetail::Nothing, &mut recorder);
     world.run()?;
     if let Some((job, why)) = world.first_refused() {
         return Err(EvaluationError::Refused { job, why });
     }
-    let (used, shared_run_time, events) = (world.device_time(), world.shared_run_time(), world.tally.events);
+    let (used, shared_run_time, events) =
+        (world.device_time(), world.shared_run_time(), world.counters.events);
     drop(world);
-    books.check_device_time(&used)?;
-    let wall_us = books.clock_us() - begun;
-    Ok(books.close(&evaluation, shared_run_time, events, wall_us))
+    recorder.check_device_time(&used)?;
+    let wall_us = recorder.clock_us() - begun;
+    Ok(recorder.into_result(&evaluation, shared_run_time, events, wall_us))
 }
 
 fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
@@ -88,24 +91,28 @@ fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
         delay: (MESSAGE_DELAY, MESSAGE_DELAY),
         planning: (MESSAGE_DELAY, MESSAGE_DELAY),
         submissions: jobs.iter().map(submission).collect(),
-        acts: jobs.iter().enumerate().map(|(index, job)| (job.at, ExternalEvent::Submit(index))).collect(),
+        external_events: jobs
+            .iter()
+            .enumerate()
+            .map(|(index, job)| (job.at, ExternalEvent::Submit(index)))
+            .collect(),
         quiet_at: last_arrival,
-        patience: TIME_LIMIT,
-        watch: CheckLevel::Outcomes,
+        end_timeout: TIME_LIMIT,
+        check_level: CheckLevel::Outcomes,
         ..Scenario::calm(evaluation.shapes.clone())
     }
 }
 
-/// What is submitted, with a program that does what is true of the job.
+/// The submitted job, with a program that behaves as the job truly does.
 fn spec(job: &WorkloadJob) -> JobSpec {
-    let told = SimProgram::of(&job.spec);
+    let requested = SimProgram::of(&job.spec);
     let program = SimProgram {
         steps: job.iterations,
-        reports: ProgressReporting::Nothing,
-        busy: told.busy,
-        gpu_memory: told.gpu_memory,
-        start: StartBehaviour::Takes(Span::ZERO),
-        on_term: SigtermBehaviour::Saves(CHECKPOINT_TIME),
+        reports: ProgressReporting::Never,
+        busy: requested.busy,
+        gpu_memory: requested.gpu_memory,
+        start: StartBehaviour::Succeeds(Span::ZERO),
+        on_term: SigtermBehaviour::Checkpoints(CHECKPOINT_TIME),
         ..SimProgram::working(job.ideal())
     };
     JobSpec { work: program.job().work, ..job.spec.clone() }

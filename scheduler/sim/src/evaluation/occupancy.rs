@@ -1,17 +1,17 @@
-//! For how long devices had at least one job, however many there were.
+//! For how long devices had at least one job.
 
 use std::collections::BTreeMap;
 
 use cohabit_types::{DeviceId, JobRecord, Span, Time};
 
-/// When jobs held each device.
+/// The spans for which jobs held each device.
 #[derive(Default)]
 pub(super) struct Occupancy {
     held: BTreeMap<DeviceId, Vec<(Time, Time)>>,
 }
 
 impl Occupancy {
-    /// A job ended.
+    /// Records an ended job.
     pub(super) fn note(&mut self, record: &JobRecord) {
         for attempt in &record.attempts {
             let span = (attempt.started_at, attempt.ended_at.unwrap_or(attempt.started_at));
@@ -24,13 +24,13 @@ impl Occupancy {
         }
     }
 
-    /// Of all devices together.
+    /// The sum over all devices.
     pub(super) fn total(self) -> Span {
         self.held.into_values().map(covered).fold(Span::ZERO, |sum, covered| sum + covered)
     }
 }
 
-/// How much of the time lies in at least one of the spans.
+/// The length of the union of the spans.
 fn covered(mut spans: Vec<(Time, Time)>) -> Span {
     spans.sort_unstable();
     let mut covered = Span::ZERO;

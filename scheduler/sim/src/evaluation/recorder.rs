@@ -1,7 +1,7 @@
-//! The books of an evaluation: what is written down while it runs, a row for each job.
+//! Records an evaluation while it runs, one entry for each job.
 //!
-//! The head forgets jobs soon after they end, so all that is told later is taken from what it publishes
-//! then.
+//! The head forgets jobs soon after they end, so every result is taken from the record that it publishes at
+//! the end of a job.
 
 use std::collections::BTreeMap;
 
@@ -21,18 +21,18 @@ use crate::failure::{FailureKind, SimFailure};
 use crate::head_hooks::HeadHooks;
 use crate::slowdown_tracker::SharedRunTime;
 
-/// What is written down.
+/// The record of an evaluation.
 pub(super) struct EvaluationRecorder<'o> {
     observer: &'o mut dyn Observer,
     estimates: EvaluationEstimator,
-    /// By the order of submission; the job with number 1 is the first.
+    /// In the order of submission; job number 1 is the first.
     jobs: Vec<JobEntry>,
     submitted: usize,
     ended: usize,
-    asked_at: u64,
+    planning_started_at: u64,
     /// How long each plan took, in microseconds of a real clock.
     plans: Vec<u64>,
-    watched: DeviceSpanRecorder,
+    device_spans: DeviceSpanRecorder,
     occupancy: Occupancy,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct EvaluationRecorder<'o> {
 struct JobEntry {
     /// What the estimator saw of it.
     features: Option<JobFeatures>,
-    /// Seconds of an iteration at best.
+    /// Seconds of an iteration at the best placement.
     pace: f64,
     iterations: u64,
     result: JobResult,
@@ -60,9 +60,9 @@ impl<'o> EvaluationRecorder<'o> {
             jobs: evaluation.jobs.iter().map(entry).collect(),
             submitted: 0,
             ended: 0,
-            asked_at: 0,
+            planning_started_at: 0,
             plans: Vec::new(),
-            watched: DeviceSpanRecorder::first_of(&evaluation.shapes),
+            device_spans: DeviceSpanRecorder::first_of(&evaluation.shapes),
             occupancy: Occupancy::default(),
         }
     }
@@ -71,8 +71,8 @@ impl<'o> EvaluationRecorder<'o> {
         self.observer.clock_us()
     }
 
-    /// Device time that machines measured, in thousandths of a device times microseconds, must be within
-    /// what was booked.
+    /// Checks that the device time that the machines measured is within what was booked: thousandths of a
+    /// device, times microseconds.
     pub(super) fn check_device_time(&self, used: &BTreeMap<u64, u64>) -> Result<(), SimFailure> {
         for (number, used) in used {
             let job = &self.jobs[*number as usize - 1].result;
@@ -90,8 +90,8 @@ impl<'o> EvaluationRecorder<'o> {
         Ok(())
     }
 
-    /// All that is to be told.
-    pub(super) fn close(
+    /// Computes the result.
+    pub(super) fn into_result(
         self,
         evaluation: &Evaluation,
         shared_run_time: SharedRunTime,
@@ -101,11 +101,11 @@ impl<'o> EvaluationRecorder<'o> {
         let estimates: Accuracy = self.estimates.accuracy();
         let jobs: Vec<JobResult> = self.jobs.into_iter().map(|entry| entry.result).collect();
         let occupied = self.occupancy.total();
-        let counted = EvaluationCounts { plans: self.plans, occupied, shared_run_time, events, wall_us };
+        let counts = EvaluationCounts { plans: self.plans, occupied, shared_run_time, events, wall_us };
         EvaluationResult {
-            metrics: metrics::of(evaluation, &jobs, counted),
+            metrics: metrics::compute(evaluation, &jobs, counts),
             series: Series::of(&jobs),
-            spans: self.watched.into_spans(),
+            spans: self.device_spans.into_spans(),
             jobs,
             estimates,
         }
@@ -117,30 +117,30 @@ impl<'o> EvaluationRecorder<'o> {
 }
 
 impl HeadHooks for EvaluationRecorder<'_> {
-    fn expect(&mut self, now: Time, user: &str, spec: &JobSpec) -> Option<Estimate> {
+    fn estimate(&mut self, now: Time, user: &str, spec: &JobSpec) -> Option<Estimate> {
         let index = self.submitted;
         self.submitted += 1;
         let entry = &mut self.jobs[index];
         let features = JobFeatures::of(user, spec, now);
-        let estimate = self.estimates.of(index, spec, &features, entry.pace);
+        let estimate = self.estimates.estimate(index, spec, &features, entry.pace);
         entry.features = Some(features);
         estimate
     }
 
-    fn asked(&mut self) {
-        self.asked_at = self.observer.clock_us();
+    fn planning_started(&mut self) {
+        self.planning_started_at = self.observer.clock_us();
     }
 
-    fn answered(&mut self) {
+    fn planning_finished(&mut self) {
         let now = self.observer.clock_us();
-        self.plans.push(now.saturating_sub(self.asked_at));
+        self.plans.push(now.saturating_sub(self.planning_started_at));
     }
 
-    fn placed(&mut self, attempt: AttemptId, pace: f64) {
+    fn gang_placed(&mut self, attempt: AttemptId, pace: f64) {
         self.entry(attempt.job.number).result.gang_slowdown = Some(1.0 / pace);
     }
 
-    fn ended(&mut self, record: &JobRecord) {
+    fn job_ended(&mut self, record: &JobRecord) {
         let index = record.id.number as usize - 1;
         let entry = &mut self.jobs[index];
         entry.result.take(record);
@@ -149,7 +149,7 @@ impl HeadHooks for EvaluationRecorder<'_> {
         {
             self.estimates.learn(features, last.1, last.1.since(last.0), entry.iterations);
         }
-        self.watched.note(index, record);
+        self.device_spans.note(index, record);
         self.occupancy.note(record);
         self.ended += 1;
         self.observer.progressed(self.ended, self.jobs.len());

@@ -1,4 +1,4 @@
-//! What came of an evaluation.
+//! The result of an evaluation.
 
 use cohabit_predict::Accuracy;
 
@@ -7,17 +7,17 @@ use super::job_result::JobResult;
 use super::metrics::Metrics;
 use super::series::Series;
 
-/// An evaluation that is over.
+/// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluationResult {
-    /// The numbers.
+    /// The metrics.
     pub metrics: Metrics,
     /// Every job, in the order of submission.
     pub jobs: Vec<JobResult>,
-    /// How long the queue was and how busy the devices were, over time.
+    /// Queue length and busy devices over time.
     pub series: Series,
-    /// Who held the first devices when.
+    /// Which jobs held the first devices and when.
     pub spans: Vec<DeviceSpan>,
-    /// How good the estimates were: of the time that a job takes at its best place.
+    /// The accuracy of the estimated run times at the best placement.
     pub estimates: Accuracy,
 }

@@ -1,16 +1,15 @@
-//! How many jobs waited and how many devices were held, over time.
+//! Waiting jobs and busy devices over time.
 //!
-//! Long evaluations are told in means of equal stretches of time, so that a chart has no more points than
-//! anybody can see.
+//! Long evaluations are averaged over equal buckets, so that a chart has no more points than can be seen.
 
 use cohabit_types::{Span, Time};
 
 use super::job_result::JobResult;
 
-/// So many stretches of time.
+/// The number of buckets.
 const MAX_POINTS: u64 = 1_000;
 
-/// Two curves; each point holds until the next.
+/// Two step functions; each point holds until the next.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Series {
     /// Jobs that were submitted and held no devices.
@@ -36,7 +35,7 @@ impl Series {
     }
 }
 
-/// What lies in each stretch of time, in thousandths times microseconds.
+/// The sum in each bucket, in thousandths times microseconds.
 struct Curve {
     first: Time,
     bucket: u64,
@@ -63,7 +62,7 @@ impl Curve {
         }
     }
 
-    /// The mean of each stretch, rounded; and nothing at the end.
+    /// The mean of each bucket, rounded; 0 at the end.
     fn points(&self) -> Vec<(Time, u64)> {
         let at = |place: usize| self.first + Span::from_micros(place as u64 * self.bucket);
         let whole = u128::from(self.bucket) * 1_000;
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn no_chart_gets_more_points_than_can_be_seen() {
+    fn the_number_of_points_is_bounded() {
         let jobs: Vec<JobResult> = (0..5_000).map(|n| job(n, &[(n + 1, n + 100)], 500)).collect();
         let series = Series::of(&jobs);
         assert!(series.busy.len() <= 2_000 && series.queued.len() == series.busy.len());

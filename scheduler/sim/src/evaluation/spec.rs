@@ -7,30 +7,30 @@ use crate::machine::Hardware;
 use crate::machine_spec::MachineSpec;
 use crate::workload::WorkloadJob;
 
-/// What is to be evaluated.
+/// The input of an evaluation.
 #[derive(Debug, Clone)]
 pub struct Evaluation {
     /// The machines.
     pub shapes: Vec<MachineSpec>,
-    /// What is true of jobs beside each other on one of their devices.
+    /// The true effect of jobs on each other when they share one of their devices.
     pub hardware: Hardware,
-    /// The jobs; what is true of them is hidden from the policy.
+    /// The jobs; their true run times are hidden from the policy.
     pub jobs: Vec<WorkloadJob>,
-    /// The policy's name, with parameters where it takes some.
+    /// The policy's name, with parameters if it takes some.
     pub policy: String,
-    /// What the policy knows of jobs beside each other, if it asks.
+    /// What the policy may know of the interference between jobs.
     pub knowledge: InterferenceContext,
-    /// Where estimates come from.
+    /// The source of the estimates.
     pub estimator: EstimatorKind,
-    /// What draws errors of estimates; the same for every policy.
+    /// The seed of the errors of estimates; the same for every policy.
     pub seed: u64,
 }
 
-/// Whoever watches an evaluation from outside the simulated world.
+/// The observer of an evaluation, outside the simulated cluster.
 pub trait Observer {
-    /// So many of the jobs have ended.
+    /// Called when a job has ended: this many of the jobs have.
     fn progressed(&mut self, ended: usize, jobs: usize);
 
-    /// A real clock, in microseconds since whenever: to time the policy.
+    /// A real clock in microseconds since any time, to measure the policy.
     fn clock_us(&mut self) -> u64;
 }

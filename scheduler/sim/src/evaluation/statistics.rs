@@ -1,12 +1,12 @@
 //! Means and percentiles.
 
-/// The mean; 0 of nothing.
+/// The mean; 0 without values.
 pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let (sum, count) = values.into_iter().fold((0.0, 0_u64), |(sum, count), it| (sum + it, count + 1));
     if count > 0 { sum / count as f64 } else { 0.0 }
 }
 
-/// The smallest of the sorted values that this part of them does not exceed; 0 of nothing.
+/// The smallest of the sorted values that at least this fraction of them does not exceed; 0 without values.
 pub(super) fn percentile<T: Copy + Default>(sorted: &[T], part: f64) -> T {
     let rank = (sorted.len() as f64 * part).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
@@ -24,7 +24,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_nothing_is_nothing() {
+    fn the_mean_without_values_is_zero() {
         assert_eq!((mean([1.0, 2.0, 6.0]), mean([])), (3.0, 0.0));
     }
 }

@@ -1,17 +1,17 @@
-//! A machine's disk: how long it takes to write, and what becomes of it with the machine.
+//! The disk of a machine: how long a write takes, and what a power cycle does to it.
 
 use cohabit_types::{Span, Time};
 
-/// What became of a machine's disk while it was down.
+/// What happens to the disk of a machine that goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disk {
-    /// All is still there that was flushed.
+    /// Everything that was flushed is still there.
     Kept,
-    /// The machine was set up anew, and is another node now.
+    /// The machine is installed anew and joins as another node.
     Wiped,
 }
 
-/// How long the disk takes for an outcome, and whether there is room on it.
+/// How long the disk takes to write an outcome, and whether it is full.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DiskState {
     slow_until: Time,
@@ -28,12 +28,12 @@ impl DiskState {
         self.full_until = until;
     }
 
-    /// Whether nothing new can be written.
+    /// Whether the disk refuses new files at this time.
     pub(super) fn is_full(self, now: Time) -> bool {
         now < self.full_until
     }
 
-    /// How long it takes for one that is written now.
+    /// How long a write takes that begins now.
     pub(super) fn write_at(self, now: Time) -> Span {
         if now < self.slow_until { self.write } else { Span::ZERO }
     }

@@ -1,46 +1,47 @@
-//! The state of the GPUs of a machine and of their MPS servers, and the choices that faults on them leave open.
+//! The state of the GPUs of a machine and of their MPS servers, and the choices that faults on them leave
+//! open.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::DeviceId;
 
-/// Beside the processes, what is on a machine's GPUs.
+/// State of the GPUs of a machine apart from the processes that run on them.
 #[derive(Debug, Default)]
 pub(super) struct GpuStates {
     pub(super) servers: BTreeMap<DeviceId, MpsServerState>,
-    /// Those that do not answer.
+    /// GPUs that do not respond.
     pub(super) lost: BTreeSet<DeviceId>,
 }
 
-/// The MPS server of a GPU.
+/// The state of the MPS server of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MpsServerState {
     Active,
-    /// In fault; or gone with the machine's power, and the disk tells that it was here.
+    /// In fault. Also the state after a power cut: the server is gone, and its files on the disk remain.
     Broken,
 }
 
-/// How something goes that may go wrong.
+/// Whether an operation that can fail does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultChance {
-    Good,
-    Bad,
+    Succeeds,
+    Fails,
 }
 
-/// Whom the log of an MPS server blames for a fault.
+/// Whom the log of an MPS server names as the cause of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultAttribution {
-    /// One of its clients.
+    /// One of the clients.
     Culprit,
-    /// Nobody.
-    Nobody,
+    /// No client.
+    Unknown,
 }
 
-/// How much memory of a GPU ranks are seen to hold.
+/// How much GPU memory the ranks are observed to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObservedMemory {
-    /// What they asked for.
+    /// As much as they requested.
     AsRequested,
-    /// More than that.
+    /// More than they requested.
     OverRequest,
 }

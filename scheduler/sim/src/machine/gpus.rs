@@ -1,43 +1,45 @@
-//! The GPUs of a machine: their MPS daemons, faults of those, and GPUs that do not answer any more.
+//! The GPUs of a machine: MPS servers, their faults, and GPUs that stop responding.
 //!
-//! Daemons outlive the worker daemon as executors do. After a fault all clients hang until they are stopped,
-//! or see for themselves what has happened, and the server comes back when they are gone.
+//! MPS servers outlive the worker daemon, as executors do. After a fault all clients hang until they are
+//! stopped or notice the fault themselves; the server is restarted when they are gone.
 
 use cohabit_types::{Bytes, DeviceId, DeviceKind, GpuReading, Outcome, RankId, Share, Span, Time};
 use cohabit_worker_core::{GpuAccess, GpuSample, MpsEvent, MpsOrder, WorkerEvent};
 
 use super::gpu_states::{FaultAttribution, FaultChance, MpsServerState, ObservedMemory};
-use super::{Disk, Machine, Outbox, RankSignalKind};
+use super::{Disk, Outbox, RankTimerKind, SimMachine};
 use crate::process::RankProcess;
 use crate::random::Random;
 
-/// How long a client takes to see for itself that it has lost, if it does.
+/// How long a client takes to notice a fault by itself, if it does.
 const CLIENT_NOTICE_DELAY: (Span, Span) = (Span::from_millis(10), Span::from_secs(20));
 
-impl Machine {
-    /// What the actor of a GPU's MPS daemon finds and does when it carries out an order.
+impl SimMachine {
+    /// Carries out an order for the MPS server of a GPU and returns what the server reports.
     ///
     /// # Errors
-    /// If clients are there that must not be.
+    /// If the order needs the GPU without clients and there are some.
     pub(crate) fn carry_out(
         &mut self,
         device: &DeviceId,
         order: MpsOrder,
-        luck: FaultChance,
+        chance: FaultChance,
     ) -> Result<MpsEvent, String> {
         let clients = self.clients(device);
         match order {
             MpsOrder::Start | MpsOrder::Recover | MpsOrder::Stop if !clients.is_empty() => {
-                return Err(format!("{order:?} was ordered on {device} while {clients:?} are clients there"));
+                return Err(format!(
+                    "{order:?} was ordered on {device} while it has the clients {clients:?}"
+                ));
             }
             MpsOrder::Start | MpsOrder::Recover | MpsOrder::Stop | MpsOrder::Adopt => {}
         }
-        Ok(match (order, luck) {
-            (MpsOrder::Start | MpsOrder::Recover, FaultChance::Good) => {
+        Ok(match (order, chance) {
+            (MpsOrder::Start | MpsOrder::Recover, FaultChance::Succeeds) => {
                 self.gpus.servers.insert(device.clone(), MpsServerState::Active);
                 MpsEvent::Up
             }
-            (MpsOrder::Start | MpsOrder::Recover, FaultChance::Bad) => {
+            (MpsOrder::Start | MpsOrder::Recover, FaultChance::Fails) => {
                 self.gpus.servers.remove(device);
                 MpsEvent::Failed("the server exited with status 1".into())
             }
@@ -52,83 +54,85 @@ impl Machine {
         })
     }
 
-    /// Whether an MPS server is active here.
+    /// Whether an MPS server is active on this machine.
     pub(crate) fn serves_clients(&self) -> bool {
         self.gpus.servers.values().any(|server| *server == MpsServerState::Active)
     }
 
-    /// An MPS server breaks, if one is active: one of several, by number. What its actor sees of that.
-    pub(crate) fn break_server(
+    /// Breaks one of the active MPS servers, chosen by number, and returns the event that the daemon
+    /// observes.
+    pub(crate) fn break_mps_server(
         &mut self,
         now: Time,
         number: usize,
-        blame: FaultAttribution,
+        attribution: FaultAttribution,
     ) -> Option<WorkerEvent> {
         let active = self.gpus.servers.iter().filter(|(_, server)| **server == MpsServerState::Active);
         let active: Vec<DeviceId> = active.map(|(device, _)| device.clone()).collect();
         let device = active.get(number.checked_rem(active.len())?)?.clone();
         self.gpus.servers.insert(device.clone(), MpsServerState::Broken);
         let clients = self.clients(&device);
-        let culprit = match blame {
+        let culprit = match attribution {
             FaultAttribution::Culprit => clients.get(number.checked_rem(clients.len()).unwrap_or(0)).copied(),
-            FaultAttribution::Nobody => None,
+            FaultAttribution::Unknown => None,
         };
         self.accounts.victims.extend(clients.iter().filter(|rank| Some(**rank) != culprit));
         clients.into_iter().for_each(|rank| self.hang(now, rank));
         Some(WorkerEvent::Mps(device, MpsEvent::Faulted { culprit, detail: "a fatal GPU error".into() }))
     }
 
-    /// Some of those that hang see for themselves that they have lost, and end.
-    pub(crate) fn give_up(&self, now: Time, random: &mut Random, out: &mut Outbox) {
+    /// Lets some of the hanging clients notice the fault and end by themselves.
+    pub(crate) fn end_hanging_clients(&self, now: Time, random: &mut Random, out: &mut Outbox) {
         for (rank, _) in self.live().filter(|(_, process)| process.hangs) {
             if random.chance(0.3) {
-                out.pulse(
+                out.schedule(
                     now + random.span(CLIENT_NOTICE_DELAY),
                     *rank,
-                    RankSignalKind::End(Outcome::Exited(1)),
+                    RankTimerKind::End(Outcome::Exited(1)),
                 );
             }
         }
     }
 
-    /// A GPU does not answer any more: one of several, by number. Which.
+    /// Makes one GPU, chosen by number, stop responding, and returns its id.
     pub(crate) fn lose_gpu(&mut self, number: usize) -> Option<DeviceId> {
         let device = self.gpu(number)?;
         self.gpus.lost.insert(device.clone());
         Some(device)
     }
 
-    /// A GPU of several, by number.
+    /// Selects a GPU by number, modulo how many there are.
     pub(crate) fn gpu(&self, number: usize) -> Option<DeviceId> {
         let gpus = self.real_gpus();
         gpus.get(number.checked_rem(gpus.len())?).cloned()
     }
 
-    /// What a look at all GPUs shows, while strangers hold this much of each.
-    pub(crate) fn look(&self, strangers: Bytes, appetite: ObservedMemory) -> Vec<GpuSample> {
+    /// Samples all GPUs while processes outside the cluster hold this much memory on each.
+    pub(crate) fn sample_gpus(&self, foreign_memory: Bytes, observed: ObservedMemory) -> Vec<GpuSample> {
         let sample = |device: DeviceId| GpuSample {
             reading: match self.gpus.lost.contains(&device) {
                 true => Err("the GPU is lost".into()),
                 false => Ok(GpuReading { utilisation: Some(0.5), ..GpuReading::default() }),
             },
-            ranks: self.on(&device).map(|(rank, it)| (*rank, seen(it, appetite))).collect(),
-            foreign_memory: strangers,
+            ranks: self.ranks_on(&device).map(|(rank, it)| (*rank, observed_memory(it, observed))).collect(),
+            foreign_memory,
             device,
         };
         self.real_gpus().into_iter().map(sample).collect()
     }
 
-    /// A new worker daemon comes: it stops MPS daemons that serve nobody, and whoever restarted it has looked
-    /// after the GPUs.
+    /// Prepares the GPUs for a new worker daemon: MPS servers without clients stop, and lost GPUs respond
+    /// again, because whoever restarts a daemon repairs its GPUs first.
     pub(crate) fn restart_lost_gpus(&mut self) {
         self.gpus.lost.clear();
-        let idle = |device: &DeviceId| self.clients(device).is_empty();
-        let idle: Vec<DeviceId> = self.gpus.servers.keys().filter(|device| idle(device)).cloned().collect();
-        idle.iter().for_each(|device| _ = self.gpus.servers.remove(device));
+        let unused = |device: &DeviceId| self.clients(device).is_empty();
+        let unused: Vec<DeviceId> =
+            self.gpus.servers.keys().filter(|device| unused(device)).cloned().collect();
+        unused.iter().for_each(|device| _ = self.gpus.servers.remove(device));
     }
 
-    /// No server outlives the machine's power, but the disk keeps that there were some.
-    pub(super) fn gpus_off(&mut self, disk: Disk) {
+    /// Stops the MPS servers with the machine. The disk still shows that they ran, unless it was wiped.
+    pub(super) fn power_off_gpus(&mut self, disk: Disk) {
         self.gpus.lost.clear();
         match disk {
             Disk::Kept => self.gpus.servers.values_mut().for_each(|server| *server = MpsServerState::Broken),
@@ -136,13 +140,13 @@ impl Machine {
         }
     }
 
-    /// The GPUs whose MPS servers this rank is, or was, a client of.
+    /// The GPUs on which this rank is, or was, a client of an MPS server.
     pub(crate) fn served_by(&self, rank: RankId) -> Vec<DeviceId> {
         let client = self.processes.get(&rank).filter(|process| is_client(process));
         client.map(|process| process.start.devices.clone()).unwrap_or_default()
     }
 
-    /// Whether a rank may come to its devices as it is about to.
+    /// Checks that a rank uses its devices in the way that their state allows.
     pub(super) fn check_access(&self, rank: RankId, process: &RankProcess) -> Result<(), String> {
         let start = &process.start;
         let real = self.shape.kind == DeviceKind::Gpu && !start.devices.is_empty();
@@ -158,17 +162,17 @@ impl Machine {
         };
         match fits {
             true => Ok(()),
-            false => Err(format!("{rank} comes to {:?} by {:?}, and must not", start.devices, start.access)),
+            false => Err(format!("{rank} may not use {:?} with {:?}", start.devices, start.access)),
         }
     }
 
-    /// Whether the MPS server that this rank needs is broken.
+    /// Whether the MPS server of this rank is in fault.
     pub(super) fn has_lost_server(&self, process: &RankProcess) -> bool {
         let broken = |device| self.gpus.servers.get(device) == Some(&MpsServerState::Broken);
         is_client(process) && process.start.devices.iter().any(broken)
     }
 
-    /// What hangs does no work, and is in the way of the others as before.
+    /// Makes a rank hang: it does no work and still slows the others on its device.
     fn hang(&mut self, now: Time, rank: RankId) {
         if let Some(process) = self.processes.get_mut(&rank) {
             process.hangs = true;
@@ -177,10 +181,10 @@ impl Machine {
     }
 
     fn clients(&self, device: &DeviceId) -> Vec<RankId> {
-        self.on(device).filter(|(_, process)| is_client(process)).map(|(rank, _)| *rank).collect()
+        self.ranks_on(device).filter(|(_, process)| is_client(process)).map(|(rank, _)| *rank).collect()
     }
 
-    fn on<'m>(&'m self, device: &'m DeviceId) -> impl Iterator<Item = (&'m RankId, &'m RankProcess)> {
+    fn ranks_on<'m>(&'m self, device: &'m DeviceId) -> impl Iterator<Item = (&'m RankId, &'m RankProcess)> {
         self.live().filter(|(_, process)| process.start.devices.contains(device))
     }
 
@@ -194,10 +198,10 @@ const fn is_client(process: &RankProcess) -> bool {
     matches!(process.start.access, GpuAccess::Mps(_))
 }
 
-fn seen(process: &RankProcess, appetite: ObservedMemory) -> Bytes {
-    let asked = process.start.spec.demand.gpu_memory.unwrap_or_default();
-    match appetite {
-        ObservedMemory::AsRequested => asked,
-        ObservedMemory::OverRequest => Bytes(asked.0 + 1),
+fn observed_memory(process: &RankProcess, observed: ObservedMemory) -> Bytes {
+    let requested = process.start.spec.demand.gpu_memory.unwrap_or_default();
+    match observed {
+        ObservedMemory::AsRequested => requested,
+        ObservedMemory::OverRequest => Bytes(requested.0 + 1),
     }
 }

@@ -1,23 +1,23 @@
-//! What is true of the devices of a simulated cluster, whatever policies believe.
+//! The hardware of a simulated cluster as it really behaves, whatever the policies assume.
 
 use std::sync::Arc;
 
-use cohabit_policy::interference::{AnalyticInterference, Interference, MaxMinSharing};
+use cohabit_policy::interference::{self, AnalyticInterference, Interference, MaxMinSharing};
 
-/// How much jobs may slow each other down, unless somebody says otherwise.
-pub const DEFAULT_MAX_SLOWDOWN: f64 = 1.3;
+/// Default bound on the slowdown that co-located jobs may cause each other (1.3 = 30% slower).
+pub const DEFAULT_MAX_SLOWDOWN: f64 = interference::DEFAULT_MAX_SLOWDOWN.0 as f64 / 1_000.0;
 
-/// The made-up devices.
+/// The simulated devices.
 #[derive(Debug, Clone)]
 pub struct Hardware {
-    /// What becomes of processes beside each other on one device.
+    /// The true effect of processes on each other when they share a device.
     pub truth: Arc<dyn Interference>,
-    /// More slowdown than this is counted as too much; nothing else follows from it.
+    /// Run time with a larger slowdown is counted as a violation of the bound. It affects nothing else.
     pub max_slowdown: f64,
 }
 
 impl Default for Hardware {
-    /// By the law of slowdown, from how busy each process keeps a device.
+    /// The max-min sharing law, from the utilisation of each process alone.
     fn default() -> Hardware {
         Hardware {
             truth: Arc::new(AnalyticInterference::<MaxMinSharing>::default()),

@@ -1,8 +1,9 @@
-//! A fake machine: devices, executors with their processes, and the outcomes that its disk keeps.
+//! A simulated machine: devices, executors with their processes, and the outcomes on its disk.
 //!
-//! It answers the effects of a worker core as a real machine would. Executors live on when the worker
-//! daemon dies, and end their ranks themselves when nobody has reached them for too long. Nothing here
-//! knows the head.
+//! It answers the effects of a worker core as a real machine would. Executors outlive the worker daemon and
+//! end their ranks themselves if no daemon contacts them for too long. The machine knows nothing of the head.
+//!
+//! Start reading with [`SimMachine::spawn`] and [`SimMachine::handle_timer`].
 
 mod disk;
 mod gpu_states;
@@ -28,15 +29,15 @@ pub use self::gpu_states::{FaultAttribution, ObservedMemory};
 pub use self::hardware::{DEFAULT_MAX_SLOWDOWN, Hardware};
 use self::process_outcomes::ProcessOutcomes;
 use crate::machine_spec::MachineSpec;
-use crate::process::{InterruptedStart, ProcessState, RankProcess, StartConditions, shown};
+use crate::process::{InterruptedStart, ProcessState, RankProcess, StartConditions, describe};
 use crate::random::Random;
 use crate::wall_clock::{ClockStep, WallClock};
 
 /// A machine and what runs on it.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct SimMachine {
     shape: MachineSpec,
-    /// Of its devices.
+    /// The kind of its devices.
     gpu_kind: GpuKind,
     hardware: Hardware,
     orphan_grace: Span,
@@ -47,47 +48,48 @@ pub(crate) struct Machine {
     clock: WallClock,
 }
 
-/// What a machine brings about: later happenings of its own, and events for the worker daemon.
+/// What a machine produces: timers for itself, and events for its worker daemon.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    pub(crate) pulses: Vec<(Time, RankSignal)>,
+    pub(crate) timers: Vec<(Time, RankTimer)>,
     pub(crate) events: Vec<WorkerEvent>,
-    /// Work that jobs left to do and saved the rest of, on a disk that all machines share.
+    /// Work that jobs had left when they saved a checkpoint, in seconds alone. All machines share the disk
+    /// that holds it.
     pub(crate) saved: Vec<(JobId, f64)>,
 }
 
-/// Something that happens to one rank on its machine.
+/// A timer of one rank on its machine.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RankSignal {
+pub(crate) struct RankTimer {
     rank: RankId,
-    beat: RankSignalKind,
+    kind: RankTimerKind,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum RankSignalKind {
-    /// Its start is over.
+enum RankTimerKind {
+    /// The start has completed or failed.
     Start,
-    /// Its work is done, unless it was timed anew.
+    /// The work is done, unless its rate has changed since.
     Finish { timing: u64 },
-    /// Its first process ends because of a signal.
+    /// The first process ends because of a signal.
     End(Outcome),
-    /// Nothing of it is left, and how it ended is written down.
+    /// No process of the rank is left, and its outcome is written.
     Over,
-    /// It says how far it is.
+    /// The rank reports its progress.
     Progress,
-    /// Its executor waited long enough, unless somebody came.
+    /// The executor has waited for a daemon long enough, unless one has contacted it since.
     OrphanStop { leases: u64 },
 }
 
 impl Outbox {
-    fn pulse(&mut self, at: Time, rank: RankId, beat: RankSignalKind) {
-        self.pulses.push((at, RankSignal { rank, beat }));
+    fn schedule(&mut self, at: Time, rank: RankId, kind: RankTimerKind) {
+        self.timers.push((at, RankTimer { rank, kind }));
     }
 }
 
-impl Machine {
-    pub(crate) fn new(shape: MachineSpec, hardware: Hardware, orphan_grace: Span) -> Machine {
-        Machine {
+impl SimMachine {
+    pub(crate) fn new(shape: MachineSpec, hardware: Hardware, orphan_grace: Span) -> SimMachine {
+        SimMachine {
             gpu_kind: GpuKind::named(&shape.model),
             shape,
             hardware,
@@ -103,7 +105,7 @@ impl Machine {
     /// Starts an executor with this rank.
     ///
     /// # Errors
-    /// If it is there already, or comes to its GPUs as it must not.
+    /// If the rank was started before, or may not use its GPUs in this way.
     pub(crate) fn spawn(
         &mut self,
         now: Time,
@@ -114,41 +116,44 @@ impl Machine {
         let rank = start.rank;
         let process = RankProcess::new(start, conditions);
         self.check_access(rank, &process)?;
-        out.pulse(now + process.program.start.result().0, rank, RankSignalKind::Start);
+        out.schedule(now + process.program.start.result().0, rank, RankTimerKind::Start);
         match self.processes.insert(rank, Box::new(process)) {
-            Some(earlier) => Err(format!("{} is spawned again", shown(rank, &earlier))),
+            Some(earlier) => Err(format!("{} is spawned again", describe(rank, &earlier))),
             None => Ok(()),
         }
     }
 
-    /// The executor keeps how far the stop of its rank is.
-    pub(crate) fn stopping(&mut self, rank: RankId, stopping: Stopping) {
+    /// Records how far the stop sequence of a rank is, as its executor does.
+    pub(crate) fn record_stop(&mut self, rank: RankId, stopping: Stopping) {
         if let Some(process) = self.processes.get_mut(&rank).filter(|process| process.runs()) {
             process.stopping = Some(stopping);
         }
     }
 
-    /// Its outcome on the disk says why it was stopped.
+    /// Adds the reason of a stop to the outcome on the disk.
     pub(crate) fn explain(&mut self, rank: RankId, why: StopReason) {
         if let Some(ProcessState::Ended(ending)) =
-            self.processes.get_mut(&rank).map(|process| &mut process.life)
+            self.processes.get_mut(&rank).map(|process| &mut process.state)
         {
             ending.stopped = Some(why);
         }
     }
 
+    /// Sends a signal to the processes of a running rank.
     pub(crate) fn signal(&mut self, now: Time, rank: RankId, signal: Signal, out: &mut Outbox) {
         let Some(process) = self.processes.get_mut(&rank).filter(|process| process.runs()) else { return };
         let end = match signal {
-            Signal::KILL => Some((process.program.on_kill, Outcome::Signalled(Signal::KILL))),
+            Signal::KILL => Some((process.program.kill_delay, Outcome::Signalled(Signal::KILL))),
             Signal::TERM => process.terminate(now),
             _ => None,
         };
         if let Some((delay, outcome)) = end {
-            out.pulse(now + delay, rank, RankSignalKind::End(outcome));
+            out.schedule(now + delay, rank, RankTimerKind::End(outcome));
         }
     }
 
+    /// Tells the executor of a rank whether a worker daemon holds it. An orphan is stopped after the orphan
+    /// grace.
     pub(crate) fn lease(&mut self, now: Time, rank: RankId, lease: Lease, out: &mut Outbox) {
         let Some(process) = self.processes.get_mut(&rank).filter(|process| process.is_live()) else { return };
         let orphaned = lease == Lease::Orphaned;
@@ -157,37 +162,40 @@ impl Machine {
         }
         process.leases += 1;
         if orphaned {
-            out.pulse(now + self.orphan_grace, rank, RankSignalKind::OrphanStop { leases: process.leases });
+            out.schedule(now + self.orphan_grace, rank, RankTimerKind::OrphanStop { leases: process.leases });
         }
     }
 
+    /// Deletes the outcome of an ended rank, which the head has acknowledged.
     pub(crate) fn forget(&mut self, rank: RankId) {
         if self.processes.get(&rank).is_some_and(|process| !process.is_live()) {
             self.processes.remove(&rank);
         }
     }
 
-    pub(crate) fn pulse(&mut self, now: Time, pulse: RankSignal, out: &mut Outbox) {
-        let rank = pulse.rank;
+    /// Handles a timer, unless the rank has ended or the timer is out of date.
+    pub(crate) fn handle_timer(&mut self, now: Time, timer: RankTimer, out: &mut Outbox) {
+        let rank = timer.rank;
         let Some(process) = self.processes.get(&rank).filter(|process| process.is_live()) else { return };
-        match pulse.beat {
-            RankSignalKind::Start if process.life == ProcessState::Starting => self.start(now, rank, out),
-            RankSignalKind::Finish { timing } if process.work.timing == timing => {
+        match timer.kind {
+            RankTimerKind::Start if process.state == ProcessState::Starting => self.start(now, rank, out),
+            RankTimerKind::Finish { timing } if process.work.timing == timing => {
                 let left = process.work.left_at(now);
                 assert!(left.abs() < 1e-3, "{rank} is done with {left} s of its work left");
                 self.end(now, rank, process.program.outcome(rank.attempt.attempt), out);
             }
-            RankSignalKind::End(outcome) => self.end(now, rank, outcome, out),
-            RankSignalKind::Over => self.over(now, rank, out),
-            RankSignalKind::Progress => self.progress(now, rank, out),
-            RankSignalKind::OrphanStop { leases } if process.leases == leases && process.orphaned() => {
+            RankTimerKind::End(outcome) => self.end(now, rank, outcome, out),
+            RankTimerKind::Over => self.finish(now, rank, out),
+            RankTimerKind::Progress => self.progress(now, rank, out),
+            RankTimerKind::OrphanStop { leases } if process.leases == leases && process.orphaned() => {
                 self.stop_orphan(now, rank, out);
             }
-            RankSignalKind::Start | RankSignalKind::Finish { .. } | RankSignalKind::OrphanStop { .. } => {}
+            RankTimerKind::Start | RankTimerKind::Finish { .. } | RankTimerKind::OrphanStop { .. } => {}
         }
     }
 
-    /// The worker daemon died: executors notice, and starts that were under way end in one of several ways.
+    /// Reacts to the death of the worker daemon: executors notice it, and each interrupted start ends in a
+    /// random way.
     pub(crate) fn daemon_died(&mut self, now: Time, random: &mut Random, out: &mut Outbox) {
         let live = self.processes.iter().filter(|(_, process)| process.is_live());
         for (rank, runs) in live.map(|(rank, process)| (*rank, process.runs())).collect::<Vec<_>>() {
@@ -197,7 +205,7 @@ impl Machine {
                     self.start(now, rank, out);
                     self.lease(now, rank, Lease::Orphaned, out);
                 }
-                (false, InterruptedStart::Remains) => self.lose(now, rank, "it left no outcome", out),
+                (false, InterruptedStart::Remains) => self.lose_rank(now, rank, "it left no outcome", out),
                 (false, InterruptedStart::Vanishes) => {
                     self.processes.remove(&rank);
                     self.accounts.forgotten.insert(rank);
@@ -206,9 +214,10 @@ impl Machine {
         }
     }
 
-    /// What a starting worker daemon finds. Where nobody saw why a client ended badly, its broken server
-    /// tells; that is written down, for the server may be well again before the head has heard.
-    pub(crate) fn found(&mut self) -> Vec<FoundRank> {
+    /// Returns what a starting worker daemon finds. A client that ended badly without an observer is
+    /// explained by its broken MPS server; that is written down, because the server may be repaired before
+    /// the head hears of it.
+    pub(crate) fn find_ranks(&mut self) -> Vec<FoundRank> {
         let unseen = self.processes.values().filter(|process| process.ended_unexplained());
         let victims =
             unseen.filter(|process| self.has_lost_server(process)).map(|process| process.start.rank);
@@ -218,22 +227,22 @@ impl Machine {
         self.processes.values().filter_map(|process| process.found()).collect()
     }
 
-    /// What runs, or is about to.
+    /// The ranks that run or are starting.
     pub(crate) fn live(&self) -> impl Iterator<Item = (&RankId, &RankProcess)> {
         self.all().filter(|(_, process)| process.is_live())
     }
 
-    /// Everything that it knows of.
+    /// Every rank that the machine still has a record of.
     fn all(&self) -> impl Iterator<Item = (&RankId, &RankProcess)> {
         self.processes.iter().map(|(rank, process)| (rank, &**process))
     }
 
-    /// Whether this rank runs, or is about to.
-    pub(crate) fn lives(&self, rank: RankId) -> bool {
+    /// Whether this rank runs or is starting.
+    pub(crate) fn has_live_rank(&self, rank: RankId) -> bool {
         self.processes.get(&rank).is_some_and(|process| process.is_live())
     }
 
-    /// Whether nothing runs and nothing waits to be forgotten.
+    /// Whether nothing runs and every outcome has been acknowledged.
     pub(crate) fn is_clean(&self) -> bool {
         self.processes.is_empty()
     }
@@ -246,39 +255,39 @@ impl Machine {
         &self.accounts
     }
 
-    /// What time it is for its daemon and executors.
+    /// The wall clock of the machine, as its daemon and executors read it.
     pub(crate) fn wall(&self, now: Time) -> Time {
         self.clock.read(now)
     }
 
-    /// Somebody sets its clock, which counts from its next start on.
+    /// Sets the clock. The change takes effect when the machine is next started.
     pub(crate) fn step_clock(&mut self, step: ClockStep) {
         self.clock.step(step);
     }
 
-    /// For a while its disk takes so long for an outcome.
+    /// Makes the disk slow: until this time, writing an outcome takes `write`.
     pub(crate) const fn slow_disk(&mut self, until: Time, write: Span) {
         self.disk.slow(until, write);
     }
 
-    /// For a while nothing new fits on its disk.
+    /// Makes the disk full until this time.
     pub(crate) const fn fill_disk(&mut self, until: Time) {
         self.disk.fill(until);
     }
 
     fn start(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
         let wall = self.clock.read(now);
-        let find_start_failure = self.find_start_failure(now, rank);
+        let start_failure = self.start_failure(now, rank);
         let hangs = self.processes.get(&rank).is_some_and(|process| self.has_lost_server(process));
         let Some(process) = self.processes.get_mut(&rank) else { return };
-        let result = find_start_failure.map_or(process.program.start.result().1, Err);
+        let result = start_failure.map_or(process.program.start.result().1, Err);
         match result {
             Ok(()) => {
-                process.life = ProcessState::Running(now);
-                process.stamped = wall;
+                process.state = ProcessState::Running(now);
+                process.started_at = wall;
                 process.hangs = hangs;
                 if let Some(every) = process.progress_every() {
-                    out.pulse(now + every, rank, RankSignalKind::Progress);
+                    out.schedule(now + every, rank, RankTimerKind::Progress);
                 }
                 out.events.push(WorkerEvent::Spawned(rank));
                 out.events.extend(process.enforcement().map(|known| WorkerEvent::Sharing(rank, known)));
@@ -288,19 +297,19 @@ impl Machine {
             Err(failure) => {
                 let outcome = Outcome::NotStarted(failure.clone());
                 self.accounts.close(now, rank, process, &outcome);
-                process.life = ProcessState::Ended(process.end_at(wall, outcome));
+                process.state = ProcessState::Ended(process.end_at(wall, outcome));
                 out.events.push(WorkerEvent::SpawnFailed(rank, failure));
             }
         }
     }
 
-    /// What of the machine keeps this rank from starting, if anything does.
-    fn find_start_failure(&self, now: Time, rank: RankId) -> Option<StartFailure> {
+    /// Why the machine cannot start this rank, if it cannot.
+    fn start_failure(&self, now: Time, rank: RankId) -> Option<StartFailure> {
         let full = || StartFailure::NodeTrouble("no space is left on its disk".into());
         self.disk.is_full(now).then(full).or_else(|| self.taken_port(rank).map(StartFailure::PortTaken))
     }
 
-    /// The port at which this rank is to listen, if another program does.
+    /// The rendezvous port of this rank, if another program listens on it.
     fn taken_port(&self, rank: RankId) -> Option<u16> {
         let port = self.processes.get(&rank)?.start.rendezvous_port?;
         let listens = |other: &RankProcess| other.runs() && other.start.rendezvous_port == Some(port);
@@ -311,7 +320,7 @@ impl Machine {
         let Some(process) = self.processes.get(&rank) else { return };
         out.events.push(WorkerEvent::Progress(rank, process.progress(now, self.clock)));
         if let Some(every) = process.progress_every() {
-            out.pulse(now + every, rank, RankSignalKind::Progress);
+            out.schedule(now + every, rank, RankTimerKind::Progress);
         }
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{AttemptId, Bytes, Demand, Device, Share};
 
-use super::Machine;
+use super::SimMachine;
 use crate::process::RankProcess;
 
-impl Machine {
-    /// Of what the processes together hold more than there is.
+impl SimMachine {
+    /// Describes the first resource of which the processes together take more than the machine has.
     pub(crate) fn overload(&self) -> Option<String> {
         let over_device = self.shape.devices().iter().find_map(|device| self.overload_of(device));
         let attempts: BTreeMap<AttemptId, Demand> =
@@ -19,7 +19,8 @@ impl Machine {
         over_device.or_else(|| over_host.then(|| format!("{cpus} cores and {memory} of the host are taken")))
     }
 
-    /// Who shares a device with memory of its own leaves a reserve, and is one of not too many.
+    /// Checks shares and memory of one device. A shared device also keeps a reserve of memory and limits the
+    /// number of ranks.
     fn overload_of(&self, device: &Device) -> Option<String> {
         let on_it: Vec<&RankProcess> = self
             .live()

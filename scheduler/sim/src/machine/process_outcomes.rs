@@ -1,4 +1,6 @@
-//! What the processes of a machine hold now and have used so far, from outside the cores' books.
+//! The records of a machine: what its ended processes used and how they really ended.
+//!
+//! The checkers compare these records with what the head has booked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,27 +9,28 @@ use cohabit_types::{AttemptId, Outcome, RankId, Time};
 use crate::process::RankProcess;
 use crate::slowdown_tracker::SharedRunTime;
 
-/// What became of the processes that have ended.
+/// What is recorded of the processes that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessOutcomes {
-    /// Device time used by attempts, in thousandths of a device times microseconds.
+    /// Device time used by each attempt: thousandths of a device, times microseconds.
     pub(crate) device_time: BTreeMap<AttemptId, u64>,
-    /// How ranks really ended.
+    /// How each rank really ended.
     pub(crate) outcomes: BTreeMap<RankId, Outcome>,
-    /// Ranks of whose end no disk tells any more, although it was written down.
+    /// Ranks whose recorded outcome was lost with the disk.
     pub(crate) forgotten: BTreeSet<RankId>,
-    /// Ranks that another one's fault on their GPU brought down.
+    /// Ranks that ended because of another rank's fault on their GPU.
     pub(crate) victims: BTreeSet<RankId>,
-    /// Of those that may have neighbours.
+    /// Run time of the processes that were allowed to share a device.
     pub(crate) shared_run_time: SharedRunTime,
 }
 
 impl ProcessOutcomes {
+    /// Records the end of a process and adds up what it used.
     pub(super) fn close(&mut self, now: Time, rank: RankId, process: &RankProcess, outcome: &Outcome) {
         *self.device_time.entry(rank.attempt).or_default() += process.device_time(now);
         self.outcomes.insert(rank, outcome.clone());
         if process.start.spec.demand.may_have_neighbours() {
-            self.shared_run_time = self.shared_run_time + process.tenancy.until(now);
+            self.shared_run_time = self.shared_run_time + process.slowdown.total_at(now);
         }
     }
 }

@@ -1,14 +1,14 @@
-//! How fast the processes of a machine work: as their gang's place allows, and as is true of the company on
-//! their devices.
+//! How fast the processes of a machine work: by the placement of their gang, and by the true slowdown of
+//! processes that share a device.
 
 use cohabit_policy::interference::{ColocationEstimate, ColocationSet};
 use cohabit_types::{DeviceId, RankId, Time};
 
-use super::{Machine, Outbox, RankSignalKind};
+use super::{Outbox, RankTimerKind, SimMachine};
 use crate::process::RankProcess;
 
-impl Machine {
-    /// Sets the rate of every process that shares a device with this one, which came or went.
+impl SimMachine {
+    /// Recomputes the rate of every process that shares a device with this one, which has started or ended.
     pub(super) fn retime(&mut self, now: Time, changed: RankId, out: &mut Outbox) {
         let Some(devices) = self.processes.get(&changed).map(|process| &process.start.devices) else {
             return;
@@ -19,12 +19,12 @@ impl Machine {
             affected.map(|(rank, it)| (rank, self.slowdown(rank, it))).collect();
         for (rank, slowdown) in slowdowns {
             let Some(process) = self.processes.get_mut(&rank) else { continue };
-            process.tenancy.changes(now, slowdown, self.hardware.max_slowdown);
-            // What hangs, or is being cleared up, does nothing, but is still in the way.
+            process.slowdown.record(now, slowdown, self.hardware.max_slowdown);
+            // A process that hangs or is being cleaned up does no work, and still slows the others.
             let idle = process.hangs || process.ending.is_some();
-            let rate = if idle { 0.0 } else { process.pace / slowdown };
+            let rate = if idle { 0.0 } else { process.speed / slowdown };
             if let Some(done_at) = process.work.retime(now, rate) {
-                out.pulse(done_at.max(now), rank, RankSignalKind::Finish { timing: process.work.timing });
+                out.schedule(done_at.max(now), rank, RankTimerKind::Finish { timing: process.work.timing });
             }
         }
     }
@@ -33,27 +33,30 @@ impl Machine {
         self.all().filter(|(_, process)| process.runs()).map(|(rank, process)| (*rank, process))
     }
 
-    /// Those that run on a device.
-    pub(super) fn at_work<'m>(
+    /// The ranks that run on a device.
+    pub(super) fn running_on<'m>(
         &'m self,
         device: &'m DeviceId,
     ) -> impl Iterator<Item = (RankId, &'m RankProcess)> {
         self.running().filter(|(_, process)| process.start.devices.contains(device))
     }
 
-    /// A process on several devices is as slow as on the most crowded of them; a gang that is slow because of
-    /// its network is no faster on devices of its own.
+    /// The largest slowdown over the devices of a process. A gang that is slow because of its network is no
+    /// faster on devices of its own.
     fn slowdown(&self, rank: RankId, process: &RankProcess) -> f64 {
-        let fates = process.start.devices.iter().flat_map(|device| self.fate(device));
-        fates.filter(|(member, _)| *member == rank).map(|(_, fate)| fate.slowdown).fold(1.0, f64::max)
+        let estimates = process.start.devices.iter().flat_map(|device| self.predict_colocation(device));
+        estimates
+            .filter(|(member, _)| *member == rank)
+            .map(|(_, estimate)| estimate.slowdown)
+            .fold(1.0, f64::max)
     }
 
-    /// What is true of those that run on a device.
-    pub(super) fn fate(&self, device: &DeviceId) -> Vec<(RankId, ColocationEstimate)> {
+    /// The true effect of the ranks that run on a device on each other.
+    pub(super) fn predict_colocation(&self, device: &DeviceId) -> Vec<(RankId, ColocationEstimate)> {
         let (ranks, members): (Vec<RankId>, Vec<_>) =
-            self.at_work(device).map(|(rank, process)| (rank, process.member.clone())).unzip();
+            self.running_on(device).map(|(rank, process)| (rank, process.member.clone())).unzip();
         let set = ColocationSet { gpu: self.gpu_kind.clone(), sharing: None, members };
-        let fates = self.hardware.truth.predict(std::slice::from_ref(&set));
-        ranks.into_iter().zip(fates.into_iter().flatten()).collect()
+        let estimates = self.hardware.truth.predict(std::slice::from_ref(&set));
+        ranks.into_iter().zip(estimates.into_iter().flatten()).collect()
     }
 }

@@ -1,75 +1,77 @@
 //! How ranks end on a machine, and what its disk keeps of that.
 //!
-//! A rank is over when its first process has ended, everything that this left behind is gone, and its
-//! executor has written down how it ended. A disk has that for certain a second later, or at once where
-//! nobody is there who would tell the head.
+//! A rank is finished when its first process has ended, the processes that this one left behind are gone, and
+//! its executor has written the outcome. The outcome is on the disk for certain one second later, or at once
+//! where no daemon runs that could tell the head.
 
 use cohabit_types::{Outcome, RankId, Signal, Span, StopReason, Time};
 use cohabit_worker_core::{StopStep, Stopping, WorkerEvent};
 
-use super::{Disk, Machine, Outbox, RankSignalKind};
+use super::{Disk, Outbox, RankTimerKind, SimMachine};
 use crate::process::ProcessState;
 use crate::random::Random;
 
-/// What the first process of a rank leaves behind has so long to end.
+/// How long processes left behind by the first process of a rank may run.
 const LEFTOVER_GRACE: Span = Span::from_secs(2);
-/// An outcome that is not acknowledged is flushed to the disk after so long.
+/// An unacknowledged outcome is flushed to the disk after this time.
 const FLUSHED_AFTER: Span = Span::from_secs(1);
-/// How often a power cut takes an outcome that was not flushed.
+/// Probability that a power cut loses an outcome that was not flushed.
 const UNFLUSHED_LOSS_PROBABILITY: f64 = 0.7;
-/// How often it takes all traces of a rank that ran.
+/// Probability that a power cut loses every trace of a rank that was running.
 const TRACE_LOSS_PROBABILITY: f64 = 0.2;
 
-impl Machine {
-    /// The first process has ended: its executor sees to the others, and writes down how it ended.
+impl SimMachine {
+    /// Ends the first process of a rank. Its executor then stops the remaining processes and writes the
+    /// outcome.
     pub(super) fn end(&mut self, now: Time, rank: RankId, outcome: Outcome, out: &mut Outbox) {
         let write = self.disk.write_at(now);
         let Some(process) = self.processes.get_mut(&rank).filter(|it| it.ending.is_none()) else { return };
         out.saved.extend(process.saved(&outcome).map(|left| (rank.attempt.job, left)));
         process.ending = Some(outcome);
-        match process.program.leaves.min(LEFTOVER_GRACE) + write {
-            Span::ZERO => self.over(now, rank, out),
+        match process.program.leftover_duration.min(LEFTOVER_GRACE) + write {
+            Span::ZERO => self.finish(now, rank, out),
             later => {
-                out.pulse(now + later, rank, RankSignalKind::Over);
+                out.schedule(now + later, rank, RankTimerKind::Over);
                 self.retime(now, rank, out);
             }
         }
     }
 
-    /// Nothing of it is left, and how it ended is on the disk.
-    pub(super) fn over(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
+    /// Finishes a rank: no process of it is left, and its outcome is on the disk.
+    pub(super) fn finish(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
         let wall = self.clock.read(now);
         let Some(process) = self.processes.get_mut(&rank) else { return };
         let Some(outcome) = process.ending.take() else { return };
         self.accounts.close(now, rank, process, &outcome);
         let ending = process.end_at(wall, outcome);
-        process.life = ProcessState::Ended(ending.clone());
+        process.state = ProcessState::Ended(ending.clone());
         process.flushed_at = if process.orphaned() { now } else { now + FLUSHED_AFTER };
         out.events.push(WorkerEvent::Exited(rank, ending));
         self.retime(now, rank, out);
     }
 
-    /// It is gone, and left no outcome: somebody else writes that down.
-    pub(super) fn lose(&mut self, now: Time, rank: RankId, why: &str, out: &mut Outbox) {
+    /// Ends a rank without an outcome of its own, as when its executor is killed; the daemon writes one.
+    pub(super) fn lose_rank(&mut self, now: Time, rank: RankId, why: &str, out: &mut Outbox) {
         if let Some(process) = self.processes.get_mut(&rank) {
             process.ending = Some(Outcome::Lost(why.to_owned()));
-            // What its executor knew of a stop went with it.
+            // The executor alone knew of the stop, and it is gone.
             process.stopping = None;
         }
-        self.over(now, rank, out);
+        self.finish(now, rank, out);
     }
 
-    /// The executor of one of several that run is killed; the daemon, which is there, clears up what it held.
+    /// Kills the executor of one of the running ranks, chosen by number. The daemon is up and cleans up what
+    /// it held.
     pub(crate) fn kill_executor(&mut self, now: Time, number: usize, out: &mut Outbox) {
         let run: Vec<RankId> = self.live().filter(|(_, it)| it.runs()).map(|(rank, _)| *rank).collect();
         if let Some(rank) = number.checked_rem(run.len()).map(|number| run[number]) {
-            self.lose(now, rank, "its executor was killed", out);
+            self.lose_rank(now, rank, "its executor was killed", out);
         }
     }
 
-    /// Everything that runs is gone at once, and of what was not flushed the disk may know nothing any more.
+    /// Ends everything that runs. Outcomes that were not flushed may be lost.
     pub(crate) fn power_off(&mut self, now: Time, disk: Disk, random: &mut Random) {
-        self.gpus_off(disk);
+        self.power_off_gpus(disk);
         let wall = self.clock.read(now);
         let mut no_trace = Vec::new();
         for (rank, process) in &mut self.processes {
@@ -82,7 +84,7 @@ impl Machine {
             } else {
                 continue;
             }
-            process.life = ProcessState::Ended(process.end_at(wall, outcome));
+            process.state = ProcessState::Ended(process.end_at(wall, outcome));
         }
         self.clock.start();
         match disk {
@@ -94,16 +96,16 @@ impl Machine {
         }
     }
 
-    /// The executor's own stop sequence: SIGTERM, the job's grace, SIGKILL. A stop that had begun before
-    /// keeps its reason.
+    /// Runs the executor's own stop sequence: SIGTERM, the grace period of the job, SIGKILL. A stop that had
+    /// already begun keeps its reason.
     pub(super) fn stop_orphan(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
         let wall = self.clock.read(now);
         let Some(process) = self.processes.get_mut(&rank).filter(|it| it.ending.is_none()) else { return };
         let why = process.stopping.map_or(StopReason::Orphaned, |stopping| stopping.why);
         let grace = process.start.spec.stop.grace;
         process.stopping = Some(Stopping { why, next: StopStep::Kill, due_at: wall + grace });
-        let killed_at = now + grace + process.program.on_kill;
-        out.pulse(killed_at, rank, RankSignalKind::End(Outcome::Signalled(Signal::KILL)));
+        let killed_at = now + grace + process.program.kill_delay;
+        out.schedule(killed_at, rank, RankTimerKind::End(Outcome::Signalled(Signal::KILL)));
         self.signal(now, rank, Signal::TERM, out);
     }
 }

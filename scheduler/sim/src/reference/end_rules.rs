@@ -1,4 +1,4 @@
-//! What has to come of a job when one of its attempts has ended: the rules of retries, in short.
+//! What has to become of a job when one of its attempts has ended: the retry rules in short.
 
 use cohabit_types::{JobState, StopReason};
 
@@ -7,7 +7,7 @@ use super::observed::ObservedAttempt;
 use super::{JobTransition, ReferenceModel};
 
 impl ReferenceModel {
-    /// What became of the job when its attempt ended; and a job that has ended stays so.
+    /// Checks what became of the job when an attempt ended, and that an ended job stays ended.
     pub(super) fn check_end(&self, step: &JobTransition) -> Result<(), String> {
         let (before, after) = (&step.before, &step.after);
         let ended = after.attempts.last().filter(|attempt| {
@@ -15,34 +15,34 @@ impl ReferenceModel {
             attempt.ended_at.is_some() && known.is_none_or(|it| it.ended_at.is_none())
         });
         match ended {
-            Some(attempt) => self.check_verdict(step, attempt),
+            Some(attempt) => self.check_attempt_end(step, attempt),
             None if before.state.is_terminal() && after.state != before.state => {
-                match self.jobs[&step.id].asked.requeued {
+                match self.jobs[&step.id].requests.requeued {
                     true => Ok(()),
                     false => Err(format!("it was {}, and is {}", before.state, after.state)),
                 }
             }
             None if after.state.is_terminal() && !before.state.is_terminal() => {
-                self.may_end_waiting(step.id, after)
+                self.check_end_without_attempt(step.id, after)
             }
             None => Ok(()),
         }
     }
 
-    fn check_verdict(&self, step: &JobTransition, attempt: &ObservedAttempt) -> Result<(), String> {
+    fn check_attempt_end(&self, step: &JobTransition, attempt: &ObservedAttempt) -> Result<(), String> {
         let (job, spec) = (&self.jobs[&step.id], &self.specs[&step.id.number]);
         let fault = FailureCause::of(attempt, job.first_bad.as_ref());
         let well = attempt.succeeded() && attempt.stopped.is_none();
-        // One failure may be laid to memory that was only predicted.
+        // One failure may be attributed to a wrong memory prediction and then costs no retry.
         let spent = job.own_failures.saturating_sub(1)..=job.own_failures;
-        let asked = match attempt.stopped {
-            Some(StopReason::Cancelled) => job.asked.cancelled,
-            Some(StopReason::Requeued) => job.asked.requeued,
-            Some(StopReason::Preempted) => job.asked.preempted,
+        let requests = match attempt.stopped {
+            Some(StopReason::Cancelled) => job.requests.cancelled,
+            Some(StopReason::Requeued) => job.requests.requeued,
+            Some(StopReason::Preempted) => job.requests.preempted,
             Some(StopReason::TimeLimit) => spec.time_limit.is_some(),
             Some(_) | None => true,
         };
-        let fits = asked
+        let fits = requests
             && match (step.after.state, fault) {
                 (JobState::Completed, _) => well,
                 (JobState::Cancelled, None) => attempt.stopped == Some(StopReason::Cancelled),
@@ -50,7 +50,7 @@ impl ReferenceModel {
                 (JobState::Pending, None) => {
                     matches!(attempt.stopped, Some(StopReason::Requeued | StopReason::Preempted))
                 }
-                (JobState::Pending, Some(FailureCause::Room)) => true,
+                (JobState::Pending, Some(FailureCause::NoSpace)) => true,
                 (JobState::Pending, Some(FailureCause::LostOrder)) => {
                     attempt.started_at < self.head_started_at
                 }

@@ -4,21 +4,21 @@ use cohabit_types::{Outcome, StartFailure, StopReason};
 
 use super::observed::ObservedAttempt;
 
-/// Whose fault it is that an attempt did not end well.
+/// The cause of a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FailureCause {
-    /// The job's: costs a retry.
+    /// The job itself: costs a retry.
     Own,
-    /// Not the job's: tries the cluster's patience.
+    /// The cluster: counts towards the limit of node failures.
     Cluster,
-    /// A machine had no room: costs nothing.
-    Room,
-    /// Its order died with a head: costs nothing.
+    /// A machine without disk space: costs nothing.
+    NoSpace,
+    /// The order was lost with a head: costs nothing.
     LostOrder,
 }
 
 impl FailureCause {
-    /// None where it ended well, or somebody wanted it to end.
+    /// The cause; `None` if the attempt succeeded or was stopped on request.
     pub(super) fn of(attempt: &ObservedAttempt, first_bad: Option<&Outcome>) -> Option<FailureCause> {
         match attempt.stopped {
             Some(
@@ -37,7 +37,7 @@ impl FailureCause {
                 | Outcome::NotStarted(
                     StartFailure::PortTaken(_) | StartFailure::DeviceFenced(_) | StartFailure::Unenforced(_),
                 ) => FailureCause::Cluster,
-                Outcome::NotStarted(StartFailure::NodeTrouble(_)) => FailureCause::Room,
+                Outcome::NotStarted(StartFailure::NodeTrouble(_)) => FailureCause::NoSpace,
                 Outcome::NotStarted(StartFailure::OrderLost) => FailureCause::LostOrder,
                 Outcome::Exited(_)
                 | Outcome::Signalled(_)

@@ -1,4 +1,4 @@
-//! What the reference hears: which jobs were accepted, what users asked of them, and which orders went out.
+//! The inputs of the reference model: accepted jobs, changes that users asked for, and orders of the head.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::job::ReferenceJob;
 use super::{HandledEvent, JobEnd, ReferenceModel};
 
 impl ReferenceModel {
-    /// Takes in an event; the jobs that are new, or that users asked something of.
+    /// Applies an event and returns the jobs that are new or that users changed.
     pub(super) fn apply_event(&mut self, it: &HandledEvent<'_>) -> Result<BTreeSet<JobId>, String> {
         self.apply_orders(it.effects)?;
         match it.event {
@@ -43,16 +43,16 @@ impl ReferenceModel {
             if let Action::Preempt { job, .. } = action
                 && let Some(job) = self.jobs.get_mut(job)
             {
-                job.asked.preempted = true;
+                job.requests.preempted = true;
             }
         }
     }
 
-    /// A submission that is repeated must be the job that it was.
+    /// Records an accepted submission. A repeated submission must get the job that it got before.
     fn accept(&mut self, id: JobId, spec: &JobSpec) -> Result<BTreeSet<JobId>, String> {
         match self.specs.insert(id.number, spec.clone()) {
             Some(known) if known == *spec => return Ok(BTreeSet::new()),
-            Some(_) => return Err(format!("another submission became job {id}, too")),
+            Some(_) => return Err(format!("a second submission became job {id}")),
             None => {}
         }
         let jobs = members(id, spec);
@@ -62,26 +62,26 @@ impl ReferenceModel {
         Ok(jobs)
     }
 
-    /// An array as a whole stands for all its members.
+    /// Applies a change to its jobs; a whole array stands for all its members.
     fn change(&mut self, change: JobChange, verdicts: &[(JobId, ChangeResult)]) -> BTreeSet<JobId> {
         let done = verdicts.iter().filter(|(_, verdict)| *verdict == ChangeResult::Done);
-        let asked: BTreeSet<JobId> = done.flat_map(|(id, _)| self.resolve_targets(*id)).collect();
-        for id in &asked {
+        let requests: BTreeSet<JobId> = done.flat_map(|(id, _)| self.resolve_targets(*id)).collect();
+        for id in &requests {
             let Some(job) = self.jobs.get_mut(id) else { continue };
             match change {
-                JobChange::Cancel => job.asked.cancelled |= job.is_live(),
-                JobChange::Hold => job.asked.held |= job.seen.state.phase() == JobPhase::Waiting,
-                JobChange::Release => job.asked.held = false,
+                JobChange::Cancel => job.requests.cancelled |= job.is_live(),
+                JobChange::Hold => job.requests.held |= job.observed.state.phase() == JobPhase::Waiting,
+                JobChange::Release => job.requests.held = false,
                 JobChange::Requeue => {
-                    // What is being stopped for good is not queued again.
-                    job.asked.requeued = true;
+                    // A job that is being stopped for good is not queued again.
+                    job.requests.requeued = true;
                     if !job.is_live() {
-                        job.revive();
+                        job.reset_after_requeue();
                     }
                 }
             }
         }
-        asked
+        requests
     }
 
     fn resolve_targets(&self, id: JobId) -> BTreeSet<JobId> {
@@ -91,12 +91,14 @@ impl ReferenceModel {
         })
     }
 
-    /// No rank is ever ordered to two nodes.
+    /// Checks that no rank is ordered to two nodes.
     fn apply_orders(&mut self, effects: &[Effect]) -> Result<(), String> {
         for (rank, node) in effects.iter().flat_map(ranks_ordered) {
             match self.ordered.insert(rank, node) {
                 Some(earlier) if earlier != node => {
-                    return Err(format!("{rank} is ordered to node {node}, and was to node {earlier}"));
+                    return Err(format!(
+                        "{rank} is ordered to node {node}, but was ordered to node {earlier} before"
+                    ));
                 }
                 Some(_) | None => {}
             }
@@ -104,18 +106,24 @@ impl ReferenceModel {
         Ok(())
     }
 
-    /// Takes note of how jobs ended, and arrays with the last of their members.
-    pub(super) fn note_ends(&mut self, changed: &BTreeSet<JobId>) {
+    /// Records how jobs ended, and arrays with their last member.
+    pub(super) fn record_ends(&mut self, changed: &BTreeSet<JobId>) {
         let arrays: BTreeSet<JobId> =
             changed.iter().filter(|id| id.index.is_some()).map(|id| JobId::new(id.number)).collect();
         for id in changed.iter().chain(&arrays) {
             let states = match self.jobs.get(id) {
-                Some(job) => vec![job.seen.state],
-                None => self.resolve_targets(*id).iter().map(|member| self.jobs[member].seen.state).collect(),
+                Some(job) => vec![job.observed.state],
+                None => {
+                    self.resolve_targets(*id).iter().map(|member| self.jobs[member].observed.state).collect()
+                }
             };
             if states.iter().all(|state| state.is_terminal()) {
                 let well = states.iter().all(|state| *state == JobState::Completed);
-                self.ends.entry(*id).or_default().insert(if well { JobEnd::Well } else { JobEnd::Badly });
+                self.ends.entry(*id).or_default().insert(if well {
+                    JobEnd::Succeeded
+                } else {
+                    JobEnd::Failed
+                });
             }
         }
     }
@@ -128,7 +136,7 @@ fn members(id: JobId, spec: &JobSpec) -> BTreeSet<JobId> {
     }
 }
 
-/// What this client is answered.
+/// The reply to this client.
 fn answer(client: ClientRequestId, effects: &[Effect]) -> Option<&Reply> {
     effects.iter().find_map(|effect| match effect {
         Effect::Answer(to, reply) if *to == client => Some(reply),
@@ -138,7 +146,7 @@ fn answer(client: ClientRequestId, effects: &[Effect]) -> Option<&Reply> {
     })
 }
 
-/// The ranks that a node is told to start.
+/// The ranks that a node is ordered to start.
 fn ranks_ordered(effect: &Effect) -> Vec<(RankId, NodeId)> {
     match effect {
         Effect::Tell(key, Order::Run(order)) => {

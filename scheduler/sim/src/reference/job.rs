@@ -1,4 +1,5 @@
-//! One job, as the reference knows it: what was asked of it, how it was last seen, what its attempts cost.
+//! One job in the reference model: what users requested, how it was last observed, and what its attempts
+//! cost.
 
 use cohabit_types::{JobSpec, Outcome, Span, Time};
 
@@ -8,37 +9,37 @@ use super::observed::{ObservedAttempt, ObservedJob};
 /// A job.
 #[derive(Debug)]
 pub(super) struct ReferenceJob {
-    pub(super) seen: ObservedJob,
-    pub(super) asked: UserRequests,
-    /// The first rank of its live attempt that ended badly, in time.
+    pub(super) observed: ObservedJob,
+    pub(super) requests: UserRequests,
+    /// The first failure of a rank of its live attempt.
     pub(super) first_bad: Option<Outcome>,
-    /// Attempts that failed by their own fault since it was last queued by a user.
+    /// Attempts that failed by the job's own fault since a user last queued it.
     pub(super) own_failures: u32,
-    /// Attempts that ended by no fault of theirs since then.
+    /// Attempts that failed by no fault of the job since then.
     pub(super) node_failures: u32,
 }
 
-/// What users want of it.
+/// What users requested of a job.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct UserRequests {
-    /// Its cancellation was confirmed, and nobody has queued it again since.
+    /// A cancellation was confirmed, and nobody has requeued the job since.
     pub(super) cancelled: bool,
-    /// Somebody ever wanted it to be queued again.
+    /// Somebody has asked to requeue it.
     pub(super) requeued: bool,
-    /// Somebody has ever queued it again after its end.
-    pub(super) revived: bool,
-    /// A plan ever gave its devices to another.
+    /// Somebody has requeued it after its end.
+    pub(super) requeued_after_end: bool,
+    /// A plan has preempted it.
     pub(super) preempted: bool,
-    /// It is not to run, as far as is known.
+    /// It is held.
     pub(super) held: bool,
 }
 
 impl ReferenceJob {
-    /// As it is before anything happened to it.
+    /// A newly accepted job.
     pub(super) fn new(spec: &JobSpec) -> ReferenceJob {
         ReferenceJob {
-            seen: ObservedJob::nothing(),
-            asked: UserRequests { held: spec.held, ..UserRequests::default() },
+            observed: ObservedJob::nothing(),
+            requests: UserRequests { held: spec.held, ..UserRequests::default() },
             first_bad: None,
             own_failures: 0,
             node_failures: 0,
@@ -46,20 +47,21 @@ impl ReferenceJob {
     }
 
     pub(super) fn is_live(&self) -> bool {
-        !self.seen.state.is_terminal()
+        !self.observed.state.is_terminal()
     }
 
     pub(super) fn may_be_forgotten(&self, now: Time, retention: Span) -> bool {
-        self.seen.ended_at.is_some_and(|ended_at| ended_at + retention <= now)
+        self.observed.ended_at.is_some_and(|ended_at| ended_at + retention <= now)
     }
 
-    /// A user queued it again after its end: it counts anew.
-    pub(super) fn revive(&mut self) {
+    /// Resets the counts after a user has requeued the ended job.
+    pub(super) fn reset_after_requeue(&mut self) {
         (self.own_failures, self.node_failures) = (0, 0);
-        self.asked = UserRequests { cancelled: false, revived: true, held: false, ..self.asked };
+        self.requests =
+            UserRequests { cancelled: false, requeued_after_end: true, held: false, ..self.requests };
     }
 
-    /// It changed: which rank ended badly first, and whose fault the end of an attempt was.
+    /// Takes in a change: the first failed rank, and the cause of a failed attempt.
     pub(super) fn note(&mut self, before: &ObservedJob, after: &ObservedJob) {
         if after.attempts.len() > before.attempts.len() {
             self.first_bad = None;
@@ -73,12 +75,12 @@ impl ReferenceJob {
         match FailureCause::of(attempt, self.first_bad.as_ref()).filter(|_| has_ended) {
             Some(FailureCause::Own) => self.own_failures += 1,
             Some(FailureCause::Cluster) => self.node_failures += 1,
-            Some(FailureCause::Room | FailureCause::LostOrder) | None => {}
+            Some(FailureCause::NoSpace | FailureCause::LostOrder) | None => {}
         }
     }
 }
 
-/// Of ranks that ended badly at the same moment the lowest counts.
+/// Of ranks that failed at the same moment, the one with the lowest number.
 fn first_bad(attempt: &ObservedAttempt) -> Option<Outcome> {
     let mut outcomes = attempt.ranks.iter().filter_map(|rank| rank.outcome.clone());
     outcomes.find(|outcome| !outcome.succeeded())

@@ -1,13 +1,13 @@
-//! A reference model beside the head: for each job, what may be true of it, and nothing else.
+//! A reference model beside the head: what may be true of each job.
 //!
-//! It knows no queue, no plan and no state of a node. It goes by what clients were answered, which orders
-//! went out, which reports came in and what machines really ran, and looks at every job that an event
-//! changed. So a mistake that head and journal make together is seen here.
+//! It knows no queue, no plan and no state of a node. It uses the replies to clients, the orders of the head,
+//! the reports of workers and what the machines really ran, and examines every job that an event changed. A
+//! mistake that the head and the journal make together is therefore found here.
 //!
 //! ```text
-//!  event, effects ──> heard (answers, orders) ─┐
-//!  Head::record ─────> seen ───────────────────┼─> rules · verdict · ledger ──> what is wrong
-//!  machines ─────────> truth ──────────────────┘
+//!  event, effects ──> inputs (replies, orders) ─┐
+//!  Head::record ─────> observed ────────────────┼─> rules · end_rules · node_holdings ──> violation
+//!  machines ─────────> true_outcome ────────────┘
 //! ```
 
 mod end_rules;
@@ -28,17 +28,17 @@ use self::job::ReferenceJob;
 use self::observed::ObservedJob;
 use crate::node::SimNode;
 
-/// What the reference knows.
+/// The state of the reference model.
 #[derive(Debug)]
 pub(crate) struct ReferenceModel {
     config: Config,
-    /// What was accepted, by number.
+    /// The accepted submissions, by job number.
     specs: BTreeMap<u64, JobSpec>,
-    /// Plain jobs and members of arrays.
+    /// Single jobs and members of arrays.
     jobs: BTreeMap<JobId, ReferenceJob>,
-    /// Those that have not ended.
+    /// The jobs that have not ended.
     live: BTreeSet<JobId>,
-    /// Every way in which a job, or an array as a whole, ever ended.
+    /// Every way in which a job or a whole array has ever ended.
     ends: BTreeMap<JobId, BTreeSet<JobEnd>>,
     /// The node to which each rank was ordered.
     ordered: BTreeMap<RankId, NodeId>,
@@ -46,14 +46,14 @@ pub(crate) struct ReferenceModel {
     head_started_at: Time,
 }
 
-/// What those that depend on a job have to know of its end.
+/// The end of a job, as far as its dependants care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum JobEnd {
-    Well,
-    Badly,
+    Succeeded,
+    Failed,
 }
 
-/// An event that the head has handled, and the world as it is then.
+/// An event that the head has handled, with the state of the cluster after it.
 #[derive(Clone, Copy)]
 pub(crate) struct HandledEvent<'a> {
     pub(crate) at: Time,
@@ -83,54 +83,54 @@ impl ReferenceModel {
         }
     }
 
-    /// The head has handled an event.
+    /// Checks an event that the head has handled.
     ///
     /// # Errors
-    /// With what may not be.
-    pub(crate) fn handled(&mut self, it: &HandledEvent<'_>) -> Result<(), String> {
+    /// With the first rule that was broken.
+    pub(crate) fn check_event(&mut self, it: &HandledEvent<'_>) -> Result<(), String> {
         let mut changed = self.apply_event(it)?;
         changed.extend(it.effects.iter().filter_map(published));
         changed.retain(|id| self.jobs.contains_key(id));
         if changed.is_empty() {
             return Ok(());
         }
-        let steps = self.look(it, &changed)?;
+        let steps = self.observe_changes(it, &changed)?;
         steps.iter().try_for_each(|step| self.check_step(it, step))?;
         self.check_live(it.head)?;
-        self.check_ledger(it.head)
+        self.check_node_holdings(it.head)
     }
 
-    /// A machine is about to start a rank.
+    /// Checks that a machine may start this rank.
     ///
     /// # Errors
-    /// If the head never told that node to.
-    pub(crate) fn spawns(&self, node: NodeId, rank: RankId) -> Result<(), String> {
+    /// If the head never ordered this node to start it.
+    pub(crate) fn check_spawn(&self, node: NodeId, rank: RankId) -> Result<(), String> {
         match self.ordered.get(&rank) {
             Some(ordered) if *ordered == node => Ok(()),
             Some(ordered) => Err(format!("{rank} starts on node {node}, but was ordered to {ordered}")),
-            None => Err(format!("{rank} starts on node {node}, and nobody ordered it")),
+            None => Err(format!("{rank} starts on node {node}, but was never ordered")),
         }
     }
 
-    /// Every job is as it was last seen, unless it was long over and may be forgotten.
+    /// Checks that every job is as it was last observed, unless it ended long ago and may be forgotten.
     ///
     /// # Errors
     /// If one is not.
     pub(crate) fn check_all(&self, now: Time, head: &Head) -> Result<(), String> {
         for (id, job) in &self.jobs {
             match head.record(now, *id) {
-                Some(record) if ObservedJob::of(&record) == job.seen => {}
-                Some(_) => return Err(format!("job {id} has changed, and nobody was told")),
+                Some(record) if ObservedJob::of(&record) == job.observed => {}
+                Some(_) => return Err(format!("job {id} has changed without a published event")),
                 None if job.may_be_forgotten(now, self.config.retention) => {}
                 None => return Err(format!("job {id} was accepted, and is forgotten")),
             }
         }
         self.check_live(head)?;
-        self.check_ledger(head)
+        self.check_node_holdings(head)
     }
 
-    /// The jobs that changed, before and after; from now on the reference knows how they are.
-    fn look(
+    /// Observes the changed jobs and returns each before and after the event.
+    fn observe_changes(
         &mut self,
         it: &HandledEvent<'_>,
         changed: &BTreeSet<JobId>,
@@ -143,7 +143,7 @@ impl ReferenceModel {
                 None if job.may_be_forgotten(it.at, self.config.retention) => continue,
                 None => return Err(format!("job {id} was accepted, and is forgotten")),
             };
-            let before = std::mem::replace(&mut job.seen, after.clone());
+            let before = std::mem::replace(&mut job.observed, after.clone());
             job.note(&before, &after);
             match after.state.is_terminal() {
                 true => _ = self.live.remove(id),
@@ -151,7 +151,7 @@ impl ReferenceModel {
             }
             steps.push(JobTransition { id: *id, before, after });
         }
-        self.note_ends(changed);
+        self.record_ends(changed);
         Ok(steps)
     }
 
@@ -159,13 +159,13 @@ impl ReferenceModel {
         let known: BTreeSet<JobId> = head.live_jobs().collect();
         match known.symmetric_difference(&self.live).next() {
             None => Ok(()),
-            Some(id) if known.contains(id) => Err(format!("job {id} lives, and should not")),
-            Some(id) => Err(format!("job {id} has not ended, and the head no longer says that it lives")),
+            Some(id) if known.contains(id) => Err(format!("job {id} is live in the head, but has ended")),
+            Some(id) => Err(format!("job {id} has not ended, but is not live in the head")),
         }
     }
 }
 
-/// A job that watchers hear of.
+/// The job of an effect that is published to watchers.
 const fn published(effect: &Effect) -> Option<JobId> {
     match effect {
         Effect::Publish(job, _) => Some(*job),

@@ -1,4 +1,4 @@
-//! What nodes are said to hold, beside what the jobs that run there need.
+//! Compares what nodes are recorded to hold with what their running jobs need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use cohabit_types::{DeviceId, JobId, NodeId, NodeRecord, Share};
 
 use super::ReferenceModel;
 
-/// What jobs hold of a node.
+/// What jobs hold on a node.
 #[derive(Debug, Default)]
 struct Holdings {
     jobs: BTreeSet<JobId>,
@@ -15,12 +15,12 @@ struct Holdings {
 }
 
 impl ReferenceModel {
-    /// No node holds anything for nobody, and nobody goes without.
-    pub(super) fn check_ledger(&self, head: &Head) -> Result<(), String> {
+    /// Checks that every node holds exactly what its jobs need.
+    pub(super) fn check_node_holdings(&self, head: &Head) -> Result<(), String> {
         let mut holdings = self.holdings();
         let wrong = |node: &NodeRecord| {
             let held = holdings.remove(&node.id).unwrap_or_default();
-            self.differs(node, &held)
+            self.find_difference(node, &held)
         };
         head.node_records().iter().find_map(wrong).map_or(Ok(()), Err)
     }
@@ -28,7 +28,7 @@ impl ReferenceModel {
     fn holdings(&self) -> BTreeMap<NodeId, Holdings> {
         let mut holdings: BTreeMap<NodeId, Holdings> = BTreeMap::new();
         for id in &self.live {
-            let Some(attempt) = self.jobs[id].seen.live() else { continue };
+            let Some(attempt) = self.jobs[id].observed.live() else { continue };
             for (number, rank) in (0..).zip(&attempt.ranks) {
                 let Some(node) = self.ordered.get(&id.attempt(attempt.number).rank(number)) else { continue };
                 let here = holdings.entry(*node).or_default();
@@ -41,24 +41,24 @@ impl ReferenceModel {
         holdings
     }
 
-    fn differs(&self, node: &NodeRecord, held: &Holdings) -> Option<String> {
+    fn find_difference(&self, node: &NodeRecord, held: &Holdings) -> Option<String> {
         let cpus: u32 = held.jobs.iter().map(|job| self.specs[&job.number].demand.cpus).sum();
         if !node.jobs.iter().eq(&held.jobs) || node.cpus_used != cpus {
-            let (said, cores) = (&node.jobs, node.cpus_used);
+            let (recorded, cores) = (&node.jobs, node.cpus_used);
             let jobs = &held.jobs;
             return Some(format!(
-                "{} holds {cpus} cores for {jobs:?}, said are {cores} for {said:?}",
+                "{} holds {cpus} cores for {jobs:?}, recorded are {cores} for {recorded:?}",
                 node.name
             ));
         }
         node.devices.iter().find_map(|device| {
-            let nobody = BTreeMap::new();
-            let residents = held.devices.get(&device.device.id).unwrap_or(&nobody);
-            let share: Share = residents.values().copied().sum();
-            let same = device.jobs.iter().eq(residents.keys()) && device.used == share;
-            let (id, used, said) = (&device.device.id, device.used, &device.jobs);
+            let none = BTreeMap::new();
+            let holders = held.devices.get(&device.device.id).unwrap_or(&none);
+            let share: Share = holders.values().copied().sum();
+            let same = device.jobs.iter().eq(holders.keys()) && device.used == share;
+            let (id, used, recorded) = (&device.device.id, device.used, &device.jobs);
             (!same).then(|| {
-                format!("{share} of device {id} is held by {residents:?}, said are {used} by {said:?}")
+                format!("{share} of device {id} is held by {holders:?}, recorded are {used} by {recorded:?}")
             })
         })
     }

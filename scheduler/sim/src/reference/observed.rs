@@ -1,10 +1,10 @@
-//! What of a job's record must make sense from one event to the next.
+//! The part of a job's record that must be consistent from one event to the next.
 
 use cohabit_types::{
     AttemptRecord, DeviceId, JobRecord, JobState, Outcome, RankRecord, ReasonCode, Share, StopReason, Time,
 };
 
-/// A job, as its record tells.
+/// A job, from its record.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ObservedJob {
     pub(super) state: JobState,
@@ -18,11 +18,12 @@ pub(super) struct ObservedAttempt {
     pub(super) number: u32,
     pub(super) started_at: Time,
     pub(super) ended_at: Option<Time>,
-    /// Why it was stopped; known when it has ended.
+    /// Why it was stopped; known once it has ended.
     pub(super) stopped: Option<StopReason>,
     pub(super) ranks: Vec<ObservedRank>,
 }
 
+/// A rank, from its record.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ObservedRank {
     pub(super) node: String,
@@ -32,7 +33,7 @@ pub(super) struct ObservedRank {
 }
 
 impl ObservedJob {
-    /// A job that was just accepted.
+    /// A newly accepted job.
     pub(super) const fn nothing() -> ObservedJob {
         let (state, reason) = (JobState::Pending, ReasonCode::WaitingForTurn);
         ObservedJob { state, reason, ended_at: None, attempts: Vec::new() }
@@ -41,7 +42,7 @@ impl ObservedJob {
     pub(super) fn of(record: &JobRecord) -> ObservedJob {
         ObservedJob {
             state: record.state,
-            // Why it waits is said anew whenever somebody looks.
+            // The reason of a waiting job is computed whenever somebody asks, so it is not compared.
             reason: if record.state.is_terminal() { record.reason_code } else { ReasonCode::WaitingForTurn },
             ended_at: record.ended_at,
             attempts: record.attempts.iter().map(ObservedAttempt::of).collect(),
@@ -64,12 +65,12 @@ impl ObservedAttempt {
         }
     }
 
-    /// Whether each of its ranks ended well.
+    /// Whether each of its ranks succeeded.
     pub(super) fn succeeded(&self) -> bool {
         self.ranks.iter().all(|rank| rank.outcome.as_ref().is_some_and(Outcome::succeeded))
     }
 
-    /// Whether this is the same attempt later on: of what was known nothing has changed.
+    /// Whether this is the same attempt at a later time: nothing that was known has changed.
     pub(super) fn continues(&self, before: &ObservedAttempt) -> bool {
         let same_rank = |(after, before): (&ObservedRank, &ObservedRank)| {
             let same_place =

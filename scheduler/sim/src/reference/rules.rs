@@ -1,4 +1,4 @@
-//! The rules that a job keeps from one event to the next.
+//! The rules that each step of a job has to keep.
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{DependencyKind, JobId, JobState, ReasonCode};
@@ -7,76 +7,80 @@ use super::observed::{ObservedAttempt, ObservedJob};
 use super::{HandledEvent, JobEnd, JobTransition, ReferenceModel};
 
 impl ReferenceModel {
+    /// Checks every rule for one step of a job.
     pub(super) fn check_step(&self, it: &HandledEvent<'_>, step: &JobTransition) -> Result<(), String> {
         let wrong = |what: String| format!("job {}: {what}", step.id);
         check_history_unchanged(step).map_err(wrong)?;
-        self.state_fits(step).map_err(wrong)?;
+        self.check_state(step).map_err(wrong)?;
         if let Some(attempt) = started(step) {
-            self.may_start(it, step, attempt).map_err(wrong)?;
+            self.check_start(it, step, attempt).map_err(wrong)?;
         }
         self.check_outcomes(it, step).map_err(wrong)?;
         self.check_end(step).map_err(wrong)
     }
 
-    /// The state goes with the attempts, and with what users asked.
-    fn state_fits(&self, step: &JobTransition) -> Result<(), String> {
-        let (after, asked) = (&step.after, &self.jobs[&step.id].asked);
+    /// Checks that the state agrees with the attempts and with the requests of users.
+    fn check_state(&self, step: &JobTransition) -> Result<(), String> {
+        let (after, requests) = (&step.after, &self.jobs[&step.id].requests);
         let is_placed = matches!(after.state, JobState::Running | JobState::Completing);
         if is_placed != after.live().is_some() {
             return Err(format!("it is {} and has {} attempts", after.state, after.attempts.len()));
         }
         let is = |state| after.state == state;
         let why_not = match () {
-            () if is(JobState::Held) && !asked.held => "it is held, and nobody asked for that",
-            () if is(JobState::Pending) && asked.held => "it is to be held, and waits for room",
-            () if is(JobState::Pending) && asked.cancelled => "it was cancelled, and waits for room",
+            () if is(JobState::Held) && !requests.held => "it is held, but nobody asked for that",
+            () if is(JobState::Pending) && requests.held => "it is pending, but should be held",
+            () if is(JobState::Pending) && requests.cancelled => "it is pending, but was cancelled",
             () => return Ok(()),
         };
         Err(why_not.into())
     }
 
-    /// A new attempt starts by a plan, of a job that nothing but room kept waiting.
-    fn may_start(
+    /// Checks that a new attempt was started by a plan, for a job that only waited for resources.
+    fn check_start(
         &self,
         it: &HandledEvent<'_>,
         step: &JobTransition,
         attempt: &ObservedAttempt,
     ) -> Result<(), String> {
-        let (spec, asked) = (&self.specs[&step.id.number], &self.jobs[&step.id].asked);
+        let (spec, requests) = (&self.specs[&step.id.number], &self.jobs[&step.id].requests);
         let by_plan = matches!(it.event, Event::Planned(..)) && attempt.started_at == it.at;
         let ordered = (0..attempt.ranks.len() as u32)
             .all(|rank| self.ordered.contains_key(&step.id.attempt(attempt.number).rank(rank)));
         let why_not = match () {
-            () if !by_plan => "no plan placed it",
-            () if step.before.state != JobState::Pending => "it did not wait for room",
-            () if asked.cancelled => "it was cancelled",
-            () if asked.held => "it is held",
-            () if !asked.revived && spec.begin.is_some_and(|begin| begin > it.at) => "it was to begin later",
-            () if !self.may_go_by_others(step.id) => "the jobs that it depends on have not ended so",
+            () if !by_plan => "not by a plan",
+            () if step.before.state != JobState::Pending => "it was not pending",
+            () if requests.cancelled => "it was cancelled",
+            () if requests.held => "it is held",
+            () if !requests.requeued_after_end && spec.begin.is_some_and(|begin| begin > it.at) => {
+                "its begin time has not come"
+            }
+            () if !self.are_dependencies_met(step.id) => "its dependencies are not met",
             () if !ordered => "not all of its ranks were ordered",
-            () if !self.array_has_room(step.id.number) => "as many members of its array run as may",
+            () if !self.array_has_room(step.id.number) => "its array is at its limit",
             () => return Ok(()),
         };
         Err(format!("attempt {} was started, but {why_not}", attempt.number))
     }
 
-    /// Whether the jobs that it depends on ended as they must; who is queued anew waits for nothing.
-    fn may_go_by_others(&self, id: JobId) -> bool {
+    /// Whether the dependencies of a job are met; a requeued job has none.
+    fn are_dependencies_met(&self, id: JobId) -> bool {
         let depends_on = &self.specs[&id.number].depends_on;
-        self.jobs[&id].asked.revived || depends_on.iter().all(|it| self.has_ended(it.job, it.when))
+        self.jobs[&id].requests.requeued_after_end
+            || depends_on.iter().all(|it| self.has_ended(it.job, it.when))
     }
 
     fn has_ended(&self, job: JobId, when: DependencyKind) -> bool {
         let ended = |end: JobEnd| self.ends.get(&job).is_some_and(|ends| ends.contains(&end));
         match when {
-            DependencyKind::AfterAny => ended(JobEnd::Well) || ended(JobEnd::Badly),
-            DependencyKind::AfterOk => ended(JobEnd::Well),
-            DependencyKind::AfterNotOk => ended(JobEnd::Badly),
+            DependencyKind::AfterAny => ended(JobEnd::Succeeded) || ended(JobEnd::Failed),
+            DependencyKind::AfterOk => ended(JobEnd::Succeeded),
+            DependencyKind::AfterNotOk => ended(JobEnd::Failed),
         }
     }
 
-    /// Whether it may be cancelled because a job that it depends on ended otherwise.
-    pub(super) fn may_fail_by_others(&self, id: JobId) -> bool {
+    /// Whether a job may be cancelled because a dependency can no longer be met.
+    pub(super) fn has_failed_dependency(&self, id: JobId) -> bool {
         self.specs[&id.number].depends_on.iter().any(|it| match it.when {
             DependencyKind::AfterAny => false,
             DependencyKind::AfterOk => self.has_ended(it.job, DependencyKind::AfterNotOk),
@@ -87,17 +91,17 @@ impl ReferenceModel {
     fn array_has_room(&self, number: u64) -> bool {
         let limit = self.specs[&number].array.as_ref().and_then(|array| array.at_once);
         let members = JobId::new(number)..=JobId::member(number, u32::MAX);
-        let live = self.jobs.range(members).filter(|(_, job)| job.seen.live().is_some()).count();
+        let live = self.jobs.range(members).filter(|(_, job)| job.observed.live().is_some()).count();
         limit.is_none_or(|limit| live <= limit as usize)
     }
 
-    /// An end that no attempt brought about.
-    pub(super) fn may_end_waiting(&self, id: JobId, after: &ObservedJob) -> Result<(), String> {
-        let cancelled = self.jobs[&id].asked.cancelled;
+    /// Checks the end of a job that had no live attempt.
+    pub(super) fn check_end_without_attempt(&self, id: JobId, after: &ObservedJob) -> Result<(), String> {
+        let cancelled = self.jobs[&id].requests.cancelled;
         match (after.state, after.reason) {
-            (JobState::Cancelled, ReasonCode::DependencyFailed) if self.may_fail_by_others(id) => Ok(()),
+            (JobState::Cancelled, ReasonCode::DependencyFailed) if self.has_failed_dependency(id) => Ok(()),
             (JobState::Cancelled, ReasonCode::CancelledByUser) if cancelled => Ok(()),
-            (state, reason) => Err(format!("it waited, and is {state} ({reason:?}) for no reason")),
+            (state, reason) => Err(format!("it was waiting and is now {state} ({reason:?}) without a cause")),
         }
     }
 }
@@ -107,7 +111,7 @@ pub(super) fn started(step: &JobTransition) -> Option<&ObservedAttempt> {
     step.after.attempts.last().filter(|_| step.after.attempts.len() > step.before.attempts.len())
 }
 
-/// Attempts are numbered without gaps, at most the last one lives, and nothing that was known has changed.
+/// Checks that attempts are numbered without gaps, only the last one is live, and nothing known has changed.
 fn check_history_unchanged(step: &JobTransition) -> Result<(), String> {
     let (before, after) = (&step.before.attempts, &step.after.attempts);
     let numbers: Vec<u32> = after.iter().map(|attempt| attempt.number).collect();

@@ -1,4 +1,4 @@
-//! What the head records of the end of a rank, beside what its machine really saw.
+//! Compares the recorded outcome of a rank with what its machine observed.
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{Outcome, RankId, Report, StartFailure};
@@ -6,21 +6,22 @@ use cohabit_types::{Outcome, RankId, Report, StartFailure};
 use super::{HandledEvent, JobTransition, ReferenceModel};
 use crate::node::SimNode;
 
-/// What is true of a rank.
+/// What really became of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrueOutcome<'a> {
-    /// No machine knows of it.
+    /// No machine knows it.
     NoTrace,
-    /// It ended like this, as far as that was ever known, and no disk tells it any more.
+    /// It ended like this, if that was ever known, and the record on the disk is lost.
     Forgotten(Option<&'a Outcome>),
-    /// It lives.
+    /// It is alive.
     Lives,
     /// It ended like this.
     Ended(&'a Outcome),
 }
 
 impl ReferenceModel {
-    /// Every outcome that is new in this step is the one that its machine saw; and who was given up is gone.
+    /// Checks that every new outcome is the one that the machine observed, and that a rank given up is really
+    /// gone.
     pub(super) fn check_outcomes(&self, it: &HandledEvent<'_>, step: &JobTransition) -> Result<(), String> {
         let Some(attempt) = step.after.attempts.last() else { return Ok(()) };
         let before = step.before.attempts.get(step.after.attempts.len() - 1);
@@ -36,15 +37,15 @@ impl ReferenceModel {
     fn check_outcome(&self, it: &HandledEvent<'_>, rank: RankId, recorded: &Outcome) -> Result<(), String> {
         let truth = TrueOutcome::of(rank, it.nodes);
         let fits = match (it.event, recorded) {
-            (Event::Report(key, Report::Ended { rank: told, outcome, .. }), _) => {
-                let from_there = *told == rank && self.ordered.get(&rank) == Some(&key.node);
+            (Event::Report(key, Report::Ended { rank: reported, outcome, .. }), _) => {
+                let from_there = *reported == rank && self.ordered.get(&rank) == Some(&key.node);
                 from_there && outcome == recorded && truth.may_be_recorded_as(recorded)
             }
             // Its node came back without it.
             (Event::Joined(..), Outcome::Lost(_) | Outcome::NotStarted(StartFailure::OrderLost)) => {
                 truth.is_gone()
             }
-            // Its node was away for too long.
+            // Its node was unreachable for too long.
             (Event::Alarm, Outcome::Lost(_)) => truth != TrueOutcome::Lives,
             _ => false,
         };
@@ -58,7 +59,7 @@ impl ReferenceModel {
 impl<'a> TrueOutcome<'a> {
     fn of(rank: RankId, nodes: &'a [SimNode]) -> TrueOutcome<'a> {
         let mut machines = nodes.iter().map(|node| &node.machine);
-        if machines.clone().any(|machine| machine.lives(rank)) {
+        if machines.clone().any(|machine| machine.has_live_rank(rank)) {
             return TrueOutcome::Lives;
         }
         let is_forgotten = machines.clone().any(|machine| machine.accounts().forgotten.contains(&rank));
@@ -70,13 +71,15 @@ impl<'a> TrueOutcome<'a> {
         }
     }
 
-    /// Whether a worker may say that it ended like this.
+    /// Whether a worker may report this outcome.
     fn may_be_recorded_as(self, outcome: &Outcome) -> bool {
         match self {
             TrueOutcome::NoTrace => matches!(outcome, Outcome::NotStarted(_)),
-            TrueOutcome::Forgotten(seen) => seen == Some(outcome) || matches!(outcome, Outcome::Lost(_)),
+            TrueOutcome::Forgotten(observed) => {
+                observed == Some(outcome) || matches!(outcome, Outcome::Lost(_))
+            }
             TrueOutcome::Lives => false,
-            TrueOutcome::Ended(seen) => seen == outcome,
+            TrueOutcome::Ended(observed) => observed == outcome,
         }
     }
 

@@ -1,17 +1,17 @@
-//! The checkers see what they are there to see.
+//! The checkers find what they are there to find.
 
 use cohabit_types::{
     AttemptId, AttemptRecord, Bytes, Cause, JobEvent, JobEventKind, JobId, Span, StopReason, Time,
 };
 
 use super::kit::*;
-use crate::checks::paid_for_others;
+use crate::checks::attempt_charged_wrongly;
 use crate::failure::FailureKind;
 use crate::scenario::ExternalEvent;
 
 #[test]
-fn a_worker_that_lies_about_its_grace_is_given_up_while_it_runs() {
-    let mut scenario = cluster(2).submit(at(50), work(2_000)).act(at(100), cut(0, 3_000, 0, 0));
+fn a_wrong_orphan_grace_is_found() {
+    let mut scenario = cluster(2).submit(at(50), work(2_000)).inject(at(100), cut(0, 3_000, 0, 0));
     scenario.config.lost_after = secs(60);
     scenario.announced_grace = Some(Span::ZERO);
     let failure = failed(scenario);
@@ -23,7 +23,7 @@ fn a_worker_that_lies_about_its_grace_is_given_up_while_it_runs() {
 #[test]
 fn a_job_that_does_not_end_is_named_with_its_reason() {
     let mut scenario = cluster(1).submit(at(50), work(100_000)).quiet(at(60));
-    scenario.patience = Span::from_secs(1_000);
+    scenario.end_timeout = Span::from_secs(1_000);
     let failure = failed(scenario);
     assert_eq!(failure.kind, FailureKind::NeverEnded);
     assert!(failure.detail.starts_with("job 1 is RUNNING: "), "{}", failure.detail);
@@ -31,14 +31,14 @@ fn a_job_that_does_not_end_is_named_with_its_reason() {
 
 #[test]
 #[should_panic(expected = "there is no policy 'tea leaves'")]
-fn a_policy_that_nobody_knows_is_refused() {
+fn an_unknown_policy_is_refused() {
     let mut scenario = cluster(1);
     scenario.policy = "tea leaves".into();
     failed(scenario);
 }
 
 #[test]
-fn a_machine_counts_what_it_really_holds() {
+fn a_machine_detects_its_overload() {
     let mut machine = super::machine::machine();
     let mut spec = work_on(600, 10);
     spec.demand.gpu_memory = Some(Bytes(10 << 30));
@@ -50,14 +50,14 @@ fn a_machine_counts_what_it_really_holds() {
 }
 
 #[test]
-fn a_change_of_nothing_is_nothing() {
+fn a_change_without_jobs_does_nothing() {
     let cancel = ExternalEvent::Change { change: cohabit_types::JobChange::Cancel, back: 3 };
-    let run = held(cluster(1).act(at(10), cancel));
-    assert_eq!((run.jobs.len(), run.tally.ranks), (0, 0));
+    let run = held(cluster(1).inject(at(10), cancel));
+    assert_eq!((run.jobs.len(), run.counters.ranks), (0, 0));
 }
 
 #[test]
-fn who_paid_for_others_is_told_from_what_is_left_of_a_long_story() {
+fn a_wrongly_charged_attempt_is_found_in_a_truncated_history() {
     let attempt = |attempt| AttemptId { job: JobId::new(8), attempt };
     let ended = |number, stopped| AttemptRecord {
         attempt: number,
@@ -75,11 +75,11 @@ fn who_paid_for_others_is_told_from_what_is_left_of_a_long_story() {
             limit: 3,
             why: None,
         };
-        let chapter = |happening| JobEvent { at: Time::from_micros(0), cause: Cause::Clock, happening };
-        failures.iter().map(requeued).map(chapter).collect()
+        let event = |happening| JobEvent { at: Time::from_micros(0), cause: Cause::Clock, happening };
+        failures.iter().map(requeued).map(event).collect()
     };
-    assert_eq!(paid_for_others(&story(&[(1, 1), (2, 1), (3, 2)]), &attempts), None);
-    assert_eq!(paid_for_others(&story(&[(1, 1), (2, 2)]), &attempts), Some(attempt(2)));
-    // Its first attempt paid, and of that nothing is left.
-    assert_eq!(paid_for_others(&story(&[(2, 1), (3, 2)]), &attempts), None);
+    assert_eq!(attempt_charged_wrongly(&story(&[(1, 1), (2, 1), (3, 2)]), &attempts), None);
+    assert_eq!(attempt_charged_wrongly(&story(&[(1, 1), (2, 2)]), &attempts), Some(attempt(2)));
+    // Its first attempt was charged, and no event is left of that.
+    assert_eq!(attempt_charged_wrongly(&story(&[(2, 1), (3, 2)]), &attempts), None);
 }

@@ -1,5 +1,4 @@
-//! Evaluations: the golden schedule of A-SRPT through the whole cluster, paces of gangs, accounts that add
-//! up.
+//! Evaluations: the golden schedule of A-SRPT on the whole cluster, speeds of gangs, consistent accounts.
 
 use cohabit_policy::POLICY_NAMES;
 use cohabit_policy::interference::InterferenceContext;
@@ -16,7 +15,7 @@ use crate::program::SimProgram;
 use crate::trace::{ReadOptions, read, synthetic};
 use crate::workload::{Pace, WorkloadJob, workload};
 
-/// Its clock stands still, and it counts.
+/// Counts the ended jobs; its clock stands still.
 #[derive(Default)]
 struct Counter {
     ended: usize,
@@ -24,7 +23,7 @@ struct Counter {
 
 impl Observer for Counter {
     fn progressed(&mut self, ended: usize, _: usize) {
-        assert_eq!(ended, self.ended + 1, "every end is told once");
+        assert_eq!(ended, self.ended + 1, "every end is reported once");
         self.ended = ended;
     }
 
@@ -33,7 +32,7 @@ impl Observer for Counter {
     }
 }
 
-/// So many seconds on so many devices, wherever they lie.
+/// A job that takes this many seconds on this many devices anywhere.
 fn job(at_secs: u64, devices: u32, seconds: u64) -> WorkloadJob {
     let demand = Demand { gpus: GpuRequest::Whole(devices), spread: Spread::Free, ..Demand::default() };
     let alone_milli = demand.total_milli();
@@ -99,7 +98,7 @@ fn the_golden_schedule_of_a_srpt_comes_out_of_the_whole_cluster() {
 }
 
 #[test]
-fn the_same_comes_out_again_under_every_policy() {
+fn evaluations_are_deterministic_under_every_policy() {
     for policy in POLICY_NAMES {
         let run = || evaluated(synthetic_on(policy, EstimatorKind::Noisy(0.3), 120));
         let (first, second) = (run(), run());
@@ -109,7 +108,7 @@ fn the_same_comes_out_again_under_every_policy() {
 }
 
 #[test]
-fn no_schedule_beats_the_bound_and_nothing_is_held_that_is_not_there() {
+fn no_schedule_beats_the_lower_bound_or_the_capacity() {
     for policy in ["fifo", "spd", "las", "a-srpt"] {
         let done = evaluated(synthetic_on(policy, EstimatorKind::Oracle, 150));
         let metrics = &done.metrics;
@@ -124,7 +123,7 @@ fn no_schedule_beats_the_bound_and_nothing_is_held_that_is_not_there() {
     }
 }
 
-/// Whole devices belong to one job at a time.
+/// Checks that whole devices belong to one job at a time.
 fn overlap_nowhere(done: &EvaluationResult) {
     for pair in done.spans.windows(2) {
         assert!(pair[0].device != pair[1].device || pair[0].to <= pair[1].from, "{pair:?}");
@@ -132,7 +131,7 @@ fn overlap_nowhere(done: &EvaluationResult) {
 }
 
 #[test]
-fn a_preempted_job_goes_on_where_it_stopped() {
+fn a_preempted_job_continues_from_its_checkpoint() {
     let done = evaluated(evaluation("srtf-oracle", 1, 4, vec![job(0, 4, 1_000), job(300, 4, 100)]));
     let [long, short] = &done.jobs[..] else { panic!("{done:?}") };
     assert_eq!((long.attempts.len(), short.attempts.len(), done.metrics.preemptions), (2, 1, 1));
@@ -157,7 +156,7 @@ fn pair(at_secs: u64, iterations: u64, pace: f64) -> WorkloadJob {
 }
 
 #[test]
-fn a_gang_is_as_fast_as_its_place_allows() {
+fn a_gang_is_as_fast_as_its_placement_allows() {
     // Each replica sends 1e9 bytes: in 0.02 s over 50 GB/s, or in 0.96 s over a third of 25 Gb/s.
     let (together, apart) = (0.1 + 1e9 / 50e9, 0.1 + 1e9 / (25e9 / 8.0 / 3.0));
     let on_one_machine = || {
@@ -177,7 +176,7 @@ fn a_gang_is_as_fast_as_its_place_allows() {
 }
 
 #[test]
-fn estimators_learn_from_what_has_ended_and_the_score_is_kept_apart() {
+fn estimators_learn_from_ended_jobs_and_accuracy_separates_first_seen_ones() {
     let recurring = || {
         let mut jobs: Vec<WorkloadJob> = (0..40).map(|number| job(number * 200, 1, 100)).collect();
         jobs.iter_mut().for_each(|job| job.spec.group = Some("daily".into()));
@@ -197,7 +196,7 @@ fn estimators_learn_from_what_has_ended_and_the_score_is_kept_apart() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_is_refused_in_words() {
+fn invalid_evaluations_are_refused_with_a_reason() {
     let refusal = |evaluation| evaluate(evaluation, &mut Counter::default()).unwrap_err();
     assert_eq!(refusal(evaluation("fifo", 1, 4, vec![])), EvaluationError::NoJobs);
     let unknown = refusal(evaluation("tea leaves", 1, 4, vec![job(0, 1, 1)])).to_string();
@@ -207,8 +206,8 @@ fn what_cannot_be_evaluated_is_refused_in_words() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "whoever runs the tests has to know that this one did nothing")]
-fn two_thousand_jobs_of_philly_are_through_before_anybody_waits() {
+#[expect(clippy::print_stderr, reason = "a skipped test has to say so")]
+fn two_thousand_jobs_of_philly_are_evaluated_quickly() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/philly/philly_pollux_66k.csv.gz");
     let Ok(file) = std::fs::File::open(path) else {
         eprintln!("skipped: there is no trace at {path}");

@@ -1,4 +1,4 @@
-//! Named scenarios of gangs: jobs whose ranks lie on several machines live and die as one.
+//! Scenarios of gangs: jobs whose ranks run on several machines live and die as one.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use super::kit::*;
 use crate::machine::Disk;
 use crate::scenario::{ExternalEvent, Scenario};
 
-/// A job on so many machines, a device on each.
+/// A job with one device on each of this many machines.
 fn gang(nodes: u32, alone: u64) -> JobSpec {
     let mut spec = work(alone);
     spec.demand.nodes = nodes;
     spec
 }
 
-/// A job with a rank for each of so many devices, wherever they lie.
+/// A job with one rank for each of this many devices on any machines.
 fn spread(devices: u32, alone: u64) -> JobSpec {
     let mut spec = work(alone);
     spec.demand.gpus = GpuRequest::Whole(devices);
@@ -30,7 +30,7 @@ fn nodes(attempt: &AttemptRecord) -> BTreeSet<&str> {
     attempt.ranks.iter().map(|rank| rank.node.as_str()).collect()
 }
 
-/// So many machines whose first ports for ranks are used by foreign programs.
+/// A cluster whose first ports for ranks are used by other programs.
 fn with_foreign_ports(machines: u32, ports: u16) -> Scenario {
     let mut scenario = cluster(machines);
     scenario.shapes.iter_mut().for_each(|shape| shape.foreign_ports = ports);
@@ -38,13 +38,13 @@ fn with_foreign_ports(machines: u32, ports: u16) -> Scenario {
 }
 
 #[test]
-fn a_gang_waits_until_all_of_it_has_room() {
+fn a_gang_waits_until_all_of_its_ranks_fit() {
     let mut blocker = work(500);
     blocker.demand.gpus = GpuRequest::Whole(2);
     let run = held(cluster(2).submit(at(50), blocker).submit(at(60), gang(2, 100)));
     let [blocker, gang] = run.jobs.as_slice() else { panic!("{} jobs", run.jobs.len()) };
     assert!(gang.started_at >= blocker.ended_at, "one of its machines was full");
-    assert_eq!((gang.state, gang.attempts.len(), run.tally.ranks), (JobState::Completed, 1, 3));
+    assert_eq!((gang.state, gang.attempts.len(), run.counters.ranks), (JobState::Completed, 1, 3));
 }
 
 #[test]
@@ -52,32 +52,35 @@ fn ranks_spread_over_unlike_parts_of_machines_run_as_one() {
     let run = held(cluster(2).submit(at(50), spread(3, 100)));
     let [attempt] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
     assert_eq!((attempt.ranks.len(), nodes(attempt).len()), (3, 2));
-    assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 3));
+    assert_eq!((only(&run).state, run.counters.ranks), (JobState::Completed, 3));
 }
 
 #[test]
 fn a_gang_whose_worker_daemon_dies_goes_on() {
     let scenario = cluster(2)
         .submit(at(50), gang(2, 500))
-        .act(at(100), ExternalEvent::CrashWorker { node: 1, down_for: secs(60) });
+        .inject(at(100), ExternalEvent::CrashWorker { node: 1, down_for: secs(60) });
     let run = held(scenario);
-    assert_eq!((only(&run).state, only(&run).attempts.len(), run.tally.ranks), (JobState::Completed, 1, 2));
+    assert_eq!(
+        (only(&run).state, only(&run).attempts.len(), run.counters.ranks),
+        (JobState::Completed, 1, 2)
+    );
 }
 
 #[test]
-fn a_gang_that_loses_a_machine_for_good_runs_again_on_those_that_are_left() {
+fn a_gang_that_loses_a_machine_for_good_runs_again_on_the_others() {
     let crash = ExternalEvent::CrashMachine { node: 1, down_for: None, disk: Disk::Kept };
-    let run = held(cluster(3).submit(at(50), gang(2, 500)).act(at(100), crash));
+    let run = held(cluster(3).submit(at(50), gang(2, 500)).inject(at(100), crash));
     let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
     assert_eq!(nodes(first), BTreeSet::from(["node-0", "node-1"]));
     assert_eq!(nodes(second), BTreeSet::from(["node-0", "node-2"]));
-    assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 4));
+    assert_eq!((only(&run).state, run.counters.ranks), (JobState::Completed, 4));
 }
 
 #[test]
 fn a_gang_cut_in_two_is_stopped_on_both_sides_before_it_runs_again() {
     let scenario =
-        cluster(3).submit(at(50), gang(2, 2_000)).act(at(100), cut(1, 3_000, 0, 0)).quiet(at(20_000));
+        cluster(3).submit(at(50), gang(2, 2_000)).inject(at(100), cut(1, 3_000, 0, 0)).quiet(at(20_000));
     let run = held(scenario);
     let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
     assert!(first.ranks.iter().all(|rank| rank.outcome.is_some()));
@@ -90,7 +93,7 @@ fn a_gang_cut_in_two_is_stopped_on_both_sides_before_it_runs_again() {
 fn a_head_that_dies_while_a_gang_starts_starts_it_once() {
     for effects_lost in 0..4 {
         let scenario = cluster(2)
-            .act(at(50), ExternalEvent::CrashHead { effects_lost, down_for: secs(3) })
+            .inject(at(50), ExternalEvent::CrashHead { effects_lost, down_for: secs(3) })
             .submit(at(50), gang(2, 100));
         let run = held(scenario);
         assert_eq!(only(&run).state, JobState::Completed, "{effects_lost} lost");
@@ -99,7 +102,7 @@ fn a_head_that_dies_while_a_gang_starts_starts_it_once() {
 }
 
 #[test]
-fn a_gang_whose_port_is_taken_meets_at_another() {
+fn a_gang_whose_port_is_taken_uses_another() {
     let run = held(with_foreign_ports(2, 4).submit(at(50), gang(2, 100)));
     let attempts = &only(&run).attempts;
     let [failed @ .., last] = attempts.as_slice() else { panic!("it never ran") };
@@ -112,7 +115,7 @@ fn a_gang_whose_port_is_taken_meets_at_another() {
 }
 
 #[test]
-fn gangs_side_by_side_on_the_same_machines_never_meet_each_other() {
+fn gangs_on_the_same_machines_get_different_ports() {
     let scenario = (0..4).fold(cluster(2), |scenario, _| {
         let mut spec = gang(2, 200);
         spec.demand.gpus = GpuRequest::Part(cohabit_types::Share(500));

@@ -1,4 +1,4 @@
-//! Scenario words.
+//! Helpers that build scenarios.
 
 use cohabit_types::{Bytes, DeviceId, GpuRequest, JobId, JobRecord, JobSpec, Role, Share, Span, Time};
 use cohabit_worker_core::{GpuAccess, RankStart};
@@ -18,15 +18,15 @@ pub(super) fn at(secs_since_start: u64) -> Time {
     Time::EPOCH + secs(secs_since_start)
 }
 
-/// So many machines with two devices each, which join in their order; nothing bad happens from the second
-/// hour on.
+/// This many machines with two devices each, which join in their order; the quiet phase begins with the third
+/// hour.
 pub(super) fn cluster(machines: u32) -> Scenario {
     let shapes = (0..machines).map(|number| MachineSpec::new(&format!("node-{number}"), 2)).collect();
     let delay = Span::from_millis(1);
     Scenario { delay: (delay, delay), ..Scenario::calm(shapes) }.quiet(at(7_200))
 }
 
-/// A job that works alone for so long.
+/// A job that runs this many seconds alone.
 pub(super) fn work(alone: u64) -> JobSpec {
     SimProgram::working(secs(alone)).job()
 }
@@ -39,7 +39,7 @@ pub(super) fn work_on(part: u32, alone: u64) -> JobSpec {
     spec
 }
 
-/// A rank that is to be started on these devices.
+/// A rank to be started on these devices.
 pub(super) fn start(number: u64, spec: JobSpec, devices: &[&str]) -> RankStart {
     RankStart {
         rank: JobId::new(number).attempt(1).rank(0),
@@ -56,13 +56,13 @@ pub(super) fn start(number: u64, spec: JobSpec, devices: &[&str]) -> RankStart {
     }
 }
 
-/// Everything that happens to a worker's link: broken at once for both, or for one side only after a while.
+/// A broken link of a worker; each side notices after its own delay.
 pub(super) const fn cut(node: usize, length: u64, head_notices: u64, worker_notices: u64) -> ExternalEvent {
     let (length, head_notices, worker_notices) = (secs(length), secs(head_notices), secs(worker_notices));
     ExternalEvent::Cut { node, length, head_notices, worker_notices }
 }
 
-/// The run, which must have kept every promise.
+/// Runs the scenario, which must not violate anything.
 #[track_caller]
 pub(super) fn held(scenario: Scenario) -> RunResult {
     let run = run(1, scenario, TraceDetail::Last(60));
@@ -70,13 +70,13 @@ pub(super) fn held(scenario: Scenario) -> RunResult {
     run
 }
 
-/// How it failed, as it must.
+/// Runs the scenario, which must fail, and returns the failure.
 #[track_caller]
 pub(super) fn failed(scenario: Scenario) -> SimFailure {
-    run(1, scenario, TraceDetail::Nothing).failure.expect("a promise was to be broken")
+    run(1, scenario, TraceDetail::Nothing).failure.expect("the run should fail")
 }
 
-/// The only job's record.
+/// The record of the only job.
 #[track_caller]
 pub(super) fn only(run: &RunResult) -> &JobRecord {
     let [record] = run.jobs.as_slice() else { panic!("{} jobs instead of one", run.jobs.len()) };

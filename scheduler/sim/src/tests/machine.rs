@@ -1,28 +1,28 @@
-//! The fake machine alone: work is re-timed, signals end it, orphans end themselves.
+//! The simulated machine without a cluster: work is retimed, signals end it, orphans end themselves.
 
 use cohabit_types::{Outcome, RankId, Signal, StopReason, Time};
 use cohabit_worker_core::{Lease, RankExit, RankStart, WorkerEvent};
 
 use super::kit::*;
 use crate::event_queue::EventQueue;
-use crate::machine::{Hardware, Machine, Outbox, RankSignal};
+use crate::machine::{Hardware, Outbox, RankTimer, SimMachine};
 use crate::machine_spec::MachineSpec;
 use crate::process::StartConditions;
 use crate::program::{SigtermBehaviour, SimProgram};
 
-/// A machine with the devices `node-0` and `node-1`, whose executors wait for 120 s.
-pub(super) fn machine() -> Machine {
-    Machine::new(MachineSpec::new("node", 2), Hardware::default(), secs(120))
+/// A machine with the devices `node-0` and `node-1`, whose executors wait 120 s for a daemon.
+pub(super) fn machine() -> SimMachine {
+    SimMachine::new(MachineSpec::new("node", 2), Hardware::default(), secs(120))
 }
 
-pub(super) fn spawn(machine: &mut Machine, start: RankStart) {
+pub(super) fn spawn(machine: &mut SimMachine, start: RankStart) {
     machine.spawn(at(0), start, StartConditions::IDEAL, &mut Outbox::default()).unwrap();
 }
 
-/// A machine with its own time.
+/// A machine with a queue of its own.
 struct Alone {
-    machine: Machine,
-    queue: EventQueue<RankSignal>,
+    machine: SimMachine,
+    queue: EventQueue<RankTimer>,
     ended: Vec<(RankId, u64, RankExit)>,
 }
 
@@ -31,7 +31,7 @@ impl Alone {
         Alone { machine: machine(), queue: EventQueue::new(), ended: Vec::new() }
     }
 
-    fn does(mut self, now: Time, act: impl FnOnce(&mut Machine, Time, &mut Outbox)) -> Alone {
+    fn does(mut self, now: Time, act: impl FnOnce(&mut SimMachine, Time, &mut Outbox)) -> Alone {
         let mut out = Outbox::default();
         act(&mut self.machine, now, &mut out);
         self.take(now, out);
@@ -39,7 +39,7 @@ impl Alone {
     }
 
     fn take(&mut self, now: Time, out: Outbox) {
-        out.pulses.into_iter().for_each(|(at, pulse)| self.queue.put(at, pulse));
+        out.timers.into_iter().for_each(|(at, timer)| self.queue.put(at, timer));
         for event in out.events {
             if let WorkerEvent::Exited(rank, ending) = event {
                 self.ended.push((rank, now.as_micros() / 1_000_000, ending));
@@ -48,13 +48,13 @@ impl Alone {
     }
 
     fn until(mut self, end: Time) -> Alone {
-        while let Some((now, pulse)) = self.queue.next() {
+        while let Some((now, timer)) = self.queue.next() {
             if now > end {
-                self.queue.put(now, pulse);
+                self.queue.put(now, timer);
                 break;
             }
             let mut out = Outbox::default();
-            self.machine.pulse(now, pulse, &mut out);
+            self.machine.handle_timer(now, timer, &mut out);
             self.take(now, out);
         }
         self
@@ -64,7 +64,7 @@ impl Alone {
         self.does(now, |machine, now, out| machine.spawn(now, start, StartConditions::IDEAL, out).unwrap())
     }
 
-    /// Each rank's job, and when it ended.
+    /// The number of each job with the second at which it ended.
     fn ends(&self) -> Vec<(u64, u64)> {
         self.ended.iter().map(|(rank, at, _)| (rank.attempt.job.number, *at)).collect()
     }
@@ -75,15 +75,14 @@ fn rank(number: u64) -> RankId {
 }
 
 #[test]
-fn the_rest_of_the_work_is_timed_anew_when_the_company_changes() {
+fn remaining_work_is_retimed_when_co_located_jobs_change() {
     let alone = Alone::new()
         .spawn(at(0), start(1, work_on(500, 100), &["node-0"]))
         .until(at(50))
         .spawn(at(50), start(2, work_on(500, 20), &["node-0"]))
         .spawn(at(50), start(3, work_on(500, 10), &["node-1"]))
         .until(at(1_000));
-    // Job 2 takes 20 s at a slowdown of 1.895, which costs job 1 17.9 s. Job 3 on the other device is on its
-    // own.
+    // Job 2 takes 20 s at a slowdown of 1.895, which costs job 1 17.9 s. Job 3 is alone on the other device.
     assert_eq!(alone.ends(), [(3, 60), (2, 88), (1, 118)]);
     assert_eq!(
         alone.machine.accounts().device_time[&rank(1).attempt] / 1_000_000_000,
@@ -102,7 +101,7 @@ fn a_process_on_two_devices_is_as_fast_as_on_the_more_crowded_one() {
 }
 
 #[test]
-fn an_orphan_is_terminated_then_killed_unless_somebody_comes() {
+fn an_orphan_is_terminated_then_killed_unless_a_daemon_returns() {
     let stubborn = SimProgram { on_term: SigtermBehaviour::Ignores, ..SimProgram::working(secs(1_000)) };
     let orphaned = |lease_at: u64| {
         Alone::new()
@@ -115,7 +114,7 @@ fn an_orphan_is_terminated_then_killed_unless_somebody_comes() {
     };
     assert_eq!(orphaned(129).ends(), []);
     let late = orphaned(131);
-    assert_eq!(late.ends(), [(1, 160)], "120 s of patience, 30 s of grace");
+    assert_eq!(late.ends(), [(1, 160)], "120 s until it is an orphan, 30 s of grace");
     let ending = &late.ended[0].2;
     assert_eq!(
         (&ending.outcome, ending.stopped),
@@ -124,9 +123,9 @@ fn an_orphan_is_terminated_then_killed_unless_somebody_comes() {
 }
 
 #[test]
-fn outcomes_stay_on_the_disk_until_they_are_forgotten() {
+fn outcomes_stay_on_the_disk_until_they_are_acknowledged() {
     let mut alone = Alone::new().spawn(at(0), start(1, work(10), &["node-0"])).until(at(100));
-    assert_eq!(alone.machine.found().len(), 1);
+    assert_eq!(alone.machine.find_ranks().len(), 1);
     alone.machine.forget(rank(1));
     assert!(alone.machine.is_clean());
 }

@@ -1,4 +1,4 @@
-//! Tests: the simulator's own parts, and the named scenarios.
+//! Tests of the simulator's parts, and named scenarios.
 
 mod checkers;
 #[cfg(feature = "learned")]

@@ -1,4 +1,4 @@
-//! A bug of each class, planted around the production cores, is caught, whatever the seed.
+//! A bug of each class, planted around the production cores, is found with every seed.
 
 use cohabit_types::{JobChange, JobState};
 
@@ -9,8 +9,8 @@ use crate::recorder::TraceDetail;
 use crate::run::run;
 use crate::scenario::{ExternalEvent, Scenario};
 
-/// Jobs on two machines, one of which fails twice, while the head dies and a link breaks for a moment.
-fn some_trouble() -> Scenario {
+/// Jobs on two machines, one of which fails twice, while the head crashes and a link breaks briefly.
+fn scenario_with_faults() -> Scenario {
     let failing =
         crate::program::SimProgram { failing_attempts: 2, ..crate::program::SimProgram::working(secs(60)) };
     let mut again = failing.job();
@@ -18,16 +18,16 @@ fn some_trouble() -> Scenario {
     cluster(2)
         .submit(at(50), work(400))
         .submit(at(50), again)
-        .act(at(150), ExternalEvent::CrashHead { effects_lost: 0, down_for: secs(10) })
-        .act(at(700), cut(0, 0, 0, 0))
+        .inject(at(150), ExternalEvent::CrashHead { effects_lost: 0, down_for: secs(10) })
+        .inject(at(700), cut(0, 0, 0, 0))
         .quiet(at(1_000))
 }
 
-/// How that is caught, by several seeds.
+/// The failures by which the bug is found, with several seeds.
 #[track_caller]
 fn caught(plant: PlantedBug) -> Vec<SimFailure> {
     let failure = |seed| {
-        let scenario = Scenario { plant: Some(plant), patience: secs(20_000), ..some_trouble() };
+        let scenario = Scenario { plant: Some(plant), end_timeout: secs(20_000), ..scenario_with_faults() };
         run(seed, scenario, TraceDetail::Nothing)
             .failure
             .unwrap_or_else(|| panic!("seed {seed} held with {plant:?}"))
@@ -35,7 +35,7 @@ fn caught(plant: PlantedBug) -> Vec<SimFailure> {
     (0..10).map(failure).collect()
 }
 
-/// Each of the failures is an invariant that broke, and its detail has one of these parts.
+/// Checks that each failure is a violated invariant whose detail contains one of these parts.
 #[track_caller]
 fn assert_broken(failures: &[SimFailure], parts: &[&str]) {
     for failure in failures {
@@ -45,14 +45,14 @@ fn assert_broken(failures: &[SimFailure], parts: &[&str]) {
 }
 
 #[test]
-fn without_a_bug_nothing_is_caught() {
-    let run = held(some_trouble());
+fn without_a_bug_no_check_fails() {
+    let run = held(scenario_with_faults());
     assert!(run.jobs.iter().all(|job| job.state == JobState::Completed), "{:?}", run.jobs);
 }
 
 #[test]
 fn a_lost_report_is_caught() {
-    // The head believes that the job runs until its worker comes back without it.
+    // The head believes that the job is running until its worker comes back without it.
     let parts = ["is recorded as Lost(\"the worker came back without it\"), the truth is Ended(Exited("];
     assert_broken(&caught(PlantedBug::LostReport), &parts);
 }
@@ -60,7 +60,7 @@ fn a_lost_report_is_caught() {
 #[test]
 fn a_lost_report_is_caught_without_a_new_link_too() {
     let scenario = Scenario { plant: Some(PlantedBug::LostReport), ..cluster(1).submit(at(50), work(100)) };
-    let failure = failed(Scenario { patience: secs(20_000), ..scenario.quiet(at(1_000)) });
+    let failure = failed(Scenario { end_timeout: secs(20_000), ..scenario.quiet(at(1_000)) });
     assert_eq!(failure.kind, FailureKind::NeverEnded);
     assert!(failure.detail.starts_with("job 1 is RUNNING"), "{failure}");
 }
@@ -72,7 +72,10 @@ fn a_doubled_attempt_is_caught() {
 
 #[test]
 fn a_leaked_slot_is_caught() {
-    assert_broken(&caught(PlantedBug::LeakedSlot), &["0 of device node-1-1 is held by {}, said are 1 by []"]);
+    assert_broken(
+        &caught(PlantedBug::LeakedSlot),
+        &["0 of device node-1-1 is held by {}, recorded are 1 by []"],
+    );
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn an_unfenced_report_is_caught() {
 #[test]
 fn an_unfenced_report_of_a_cancelled_job_is_caught_too() {
     let requeue = ExternalEvent::Change { change: JobChange::Requeue, back: 0 };
-    let scenario = cluster(1).submit(at(50), work(400)).act(at(100), requeue);
+    let scenario = cluster(1).submit(at(50), work(400)).inject(at(100), requeue);
     let failure = failed(Scenario { plant: Some(PlantedBug::UnfencedReport), ..scenario });
     assert!(failure.detail.contains("the truth is Lives"), "{failure}");
 }

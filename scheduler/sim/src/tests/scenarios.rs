@@ -1,4 +1,4 @@
-//! Named scenarios: one kind of trouble each, and exactly what has to come of it.
+//! Named scenarios: one kind of fault each, and its exact consequences.
 
 use cohabit_types::{Array, GpuRequest, JobChange, JobState, Outcome, Signal, Span, StopReason, Time};
 
@@ -10,12 +10,12 @@ use crate::scenario::{ExternalEvent, Scenario};
 #[test]
 fn a_head_killed_right_after_accepting_a_job_knows_it_and_makes_no_second_one() {
     let scenario = cluster(1)
-        .act(at(50), ExternalEvent::CrashHead { effects_lost: 1, down_for: secs(3) })
+        .inject(at(50), ExternalEvent::CrashHead { effects_lost: 1, down_for: secs(3) })
         .submit(at(50), work(100));
     let run = held(scenario);
     let job = only(&run);
     assert_eq!((job.id.number, job.state, job.attempts.len()), (1, JobState::Completed, 1));
-    assert_eq!(run.tally.ranks, 1);
+    assert_eq!(run.counters.ranks, 1);
     assert_eq!(job.submitted_at.since(at(50)).as_micros() / 1_000_000, 0, "the first request made the job");
 }
 
@@ -23,44 +23,48 @@ fn a_head_killed_right_after_accepting_a_job_knows_it_and_makes_no_second_one() 
 fn a_head_that_dies_while_a_job_runs_adopts_it() {
     let scenario = cluster(1)
         .submit(at(50), work(1_000))
-        .act(at(100), ExternalEvent::CrashHead { effects_lost: 0, down_for: secs(60) });
+        .inject(at(100), ExternalEvent::CrashHead { effects_lost: 0, down_for: secs(60) });
     let run = held(scenario);
     assert_eq!((only(&run).state, only(&run).attempts.len()), (JobState::Completed, 1));
-    assert_eq!((run.tally.ranks, seconds(only(&run).started_at, only(&run).ended_at)), (1, 1_000));
+    assert_eq!((run.counters.ranks, seconds(only(&run).started_at, only(&run).ended_at)), (1, 1_000));
 }
 
 #[test]
 fn ranks_outlive_their_worker_daemon() {
     let scenario = cluster(1)
         .submit(at(50), work(1_000))
-        .act(at(100), ExternalEvent::CrashWorker { node: 0, down_for: secs(60) });
+        .inject(at(100), ExternalEvent::CrashWorker { node: 0, down_for: secs(60) });
     let run = held(scenario);
     assert_eq!((only(&run).state, only(&run).attempts.len()), (JobState::Completed, 1));
-    assert_eq!((run.tally.ranks, seconds(only(&run).started_at, only(&run).ended_at)), (1, 1_000));
+    assert_eq!((run.counters.ranks, seconds(only(&run).started_at, only(&run).ended_at)), (1, 1_000));
 }
 
 #[test]
-fn what_ends_while_its_worker_daemon_is_dead_has_ended() {
+fn a_rank_that_ends_without_its_worker_daemon_has_ended() {
     let scenario = cluster(1)
         .submit(at(50), work(100))
-        .act(at(100), ExternalEvent::CrashWorker { node: 0, down_for: secs(100) });
+        .inject(at(100), ExternalEvent::CrashWorker { node: 0, down_for: secs(100) });
     let run = held(scenario);
-    assert_eq!((only(&run).state, only(&run).attempts.len(), run.tally.ranks), (JobState::Completed, 1, 1));
+    assert_eq!(
+        (only(&run).state, only(&run).attempts.len(), run.counters.ranks),
+        (JobState::Completed, 1, 1)
+    );
 }
 
 #[test]
 fn a_long_cut_gives_the_job_to_another_node_exactly_once() {
-    let scenario = cluster(2).submit(at(50), work(2_000)).act(at(100), cut(0, 3_000, 0, 0)).quiet(at(20_000));
+    let scenario =
+        cluster(2).submit(at(50), work(2_000)).inject(at(100), cut(0, 3_000, 0, 0)).quiet(at(20_000));
     let run = held(scenario);
     let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
-    assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 2));
+    assert_eq!((only(&run).state, run.counters.ranks), (JobState::Completed, 2));
     assert_eq!((first.ranks[0].node.as_str(), second.ranks[0].node.as_str()), ("node-0", "node-1"));
-    assert_eq!(seconds(Some(at(100)), first.ended_at), 300, "the head's patience");
+    assert_eq!(seconds(Some(at(100)), first.ended_at), 300, "the limit for an unreachable node");
 }
 
 #[test]
 fn an_orphan_is_stopped_where_it_is_and_runs_again_when_its_node_is_back() {
-    let scenario = cluster(1).submit(at(50), work(500)).act(at(100), cut(0, 250, 0, 0));
+    let scenario = cluster(1).submit(at(50), work(500)).inject(at(100), cut(0, 250, 0, 0));
     let run = held(scenario);
     let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
     assert_eq!((first.stopped, second.stopped), (Some(StopReason::Orphaned), None));
@@ -69,23 +73,26 @@ fn an_orphan_is_stopped_where_it_is_and_runs_again_when_its_node_is_back() {
 
 #[test]
 fn a_worker_that_joins_again_before_its_loss_was_noticed_keeps_its_ranks() {
-    let scenario = cluster(1).submit(at(50), work(1_000)).act(at(100), cut(0, 0, 40, 0));
+    let scenario = cluster(1).submit(at(50), work(1_000)).inject(at(100), cut(0, 0, 40, 0));
     let run = held(scenario);
-    assert_eq!((only(&run).state, only(&run).attempts.len(), run.tally.ranks), (JobState::Completed, 1, 1));
+    assert_eq!(
+        (only(&run).state, only(&run).attempts.len(), run.counters.ranks),
+        (JobState::Completed, 1, 1)
+    );
     assert_eq!(seconds(only(&run).started_at, only(&run).ended_at), 1_000);
 }
 
 #[test]
 fn a_machine_that_goes_down_loses_its_ranks_and_the_job_runs_again() {
     let crash = ExternalEvent::CrashMachine { node: 0, down_for: Some(secs(30)), disk: Disk::Kept };
-    let run = held(cluster(1).submit(at(50), work(500)).act(at(100), crash));
+    let run = held(cluster(1).submit(at(50), work(500)).inject(at(100), crash));
     assert_eq!((only(&run).state, only(&run).attempts.len()), (JobState::Completed, 2));
 }
 
 #[test]
 fn a_machine_set_up_anew_is_another_node() {
     let crash = ExternalEvent::CrashMachine { node: 0, down_for: Some(secs(30)), disk: Disk::Wiped };
-    let run = held(cluster(1).submit(at(50), work(500)).act(at(100), crash));
+    let run = held(cluster(1).submit(at(50), work(500)).inject(at(100), crash));
     let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
     assert_ne!(first.ranks[0].node, second.ranks[0].node);
     assert_eq!(only(&run).state, JobState::Completed);
@@ -93,15 +100,15 @@ fn a_machine_set_up_anew_is_another_node() {
 
 #[test]
 fn a_job_cancelled_during_its_start_is_stopped_as_soon_as_it_runs() {
-    let slow = SimProgram { start: StartBehaviour::Takes(secs(10)), ..SimProgram::working(secs(500)) };
+    let slow = SimProgram { start: StartBehaviour::Succeeds(secs(10)), ..SimProgram::working(secs(500)) };
     let scenario = cluster(1)
         .submit(at(50), slow.job())
-        .act(at(55), ExternalEvent::Change { change: JobChange::Cancel, back: 0 });
+        .inject(at(55), ExternalEvent::Change { change: JobChange::Cancel, back: 0 });
     let run = held(scenario);
     let job = only(&run);
     let outcome = job.attempts[0].ranks[0].outcome.clone();
     assert_eq!((job.state, outcome), (JobState::Cancelled, Some(Outcome::Signalled(Signal::TERM))));
-    assert_eq!((run.tally.ranks, seconds(Some(at(50)), job.ended_at)), (1, 10));
+    assert_eq!((run.counters.ranks, seconds(Some(at(50)), job.ended_at)), (1, 10));
 }
 
 #[test]
@@ -117,7 +124,7 @@ fn a_stubborn_job_is_killed_after_its_grace() {
 }
 
 #[test]
-fn no_more_members_of_an_array_run_than_may() {
+fn the_limit_of_running_array_members_holds() {
     let mut spec = work(100);
     spec.array = Some(Array { at_once: Some(2), ..Array::from(0..=7) });
     let run = held(cluster(2).submit(at(50), spec));
@@ -127,7 +134,7 @@ fn no_more_members_of_an_array_run_than_may() {
 }
 
 #[test]
-fn a_member_stopped_for_another_of_its_array_lets_it_run() {
+fn a_member_preempted_for_another_of_its_array_lets_it_run() {
     let mut spec = work(3_000);
     spec.demand.gpus = GpuRequest::Whole(2);
     spec.array = Some(Array::from(0..=1));
@@ -135,7 +142,7 @@ fn a_member_stopped_for_another_of_its_array_lets_it_run() {
     aside.demand.gpus = GpuRequest::Whole(0);
     let scenario = cluster(1).submit(at(50), spec).submit(at(60), aside.clone()).submit(at(2_000), aside);
     let run = held(Scenario { policy: "las".into(), ..scenario.quiet(at(9_000)) });
-    assert_eq!((run.jobs[0].state, run.tally.ranks), (JobState::Completed, 3 + 2), "one stop in all");
+    assert_eq!((run.jobs[0].state, run.counters.ranks), (JobState::Completed, 3 + 2), "one stop in all");
     let first_had_its_hour_of_a_device = 1_800;
     let in_all = first_had_its_hour_of_a_device + 3_000 + 3_000;
     assert_eq!(seconds(Some(at(50)), run.jobs[0].ended_at), in_all);
@@ -146,7 +153,7 @@ fn two_jobs_on_one_device_slow_each_other_by_the_law() {
     let crowded = cluster(1).submit(at(50), work_on(500, 100)).submit(at(50), work_on(500, 200));
     let run = held(crowded);
     let ran: Vec<u64> = run.jobs.iter().map(|job| seconds(job.started_at, job.ended_at)).collect();
-    // Two that keep 0.9 of a device busy share its capacity of 0.95: each takes 1.895 times as long.
+    // Two jobs that keep 0.9 of a device busy share its capacity of 0.95: each takes 1.895 times as long.
     assert_eq!(ran, [189, 289]);
 }
 
@@ -155,33 +162,33 @@ fn a_gang_on_two_nodes_loses_its_node_as_one() {
     let mut spec = work(500);
     spec.demand.nodes = 2;
     let crash = ExternalEvent::CrashMachine { node: 1, down_for: Some(secs(30)), disk: Disk::Kept };
-    let run = held(cluster(2).submit(at(50), spec).act(at(100), crash));
+    let run = held(cluster(2).submit(at(50), spec).inject(at(100), crash));
     let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
-    assert_eq!((only(&run).state, run.tally.ranks), (JobState::Completed, 4));
+    assert_eq!((only(&run).state, run.counters.ranks), (JobState::Completed, 4));
     assert_eq!(first.stopped, Some(StopReason::GangBroken));
     assert_eq!(seconds(Some(second.started_at), second.ended_at), 500);
     assert!(seconds(Some(at(100)), first.ended_at) < 60, "as soon as the node is back without its rank");
 }
 
 #[test]
-fn what_a_job_saved_is_not_done_again() {
+fn work_in_a_checkpoint_is_not_repeated() {
     let requeue = ExternalEvent::Change { change: JobChange::Requeue, back: 0 };
     let run_with = |on_term| {
         let program = SimProgram { on_term, ..SimProgram::working(secs(1_000)) };
-        held(cluster(1).submit(at(50), program.job()).act(at(450), requeue.clone()))
+        held(cluster(1).submit(at(50), program.job()).inject(at(450), requeue.clone()))
     };
-    let saving = run_with(SigtermBehaviour::Saves(secs(5)));
+    let saving = run_with(SigtermBehaviour::Checkpoints(secs(5)));
     let [first, second] = only(&saving).attempts.as_slice() else { panic!("{:?}", only(&saving).attempts) };
     assert_eq!(first.stopped, Some(StopReason::Requeued));
     assert_eq!(seconds(Some(first.started_at), first.ended_at), 405);
     assert_eq!(seconds(Some(second.started_at), second.ended_at), 600);
-    let dying = run_with(SigtermBehaviour::Dies(secs(5)));
+    let dying = run_with(SigtermBehaviour::Exits(secs(5)));
     assert_eq!(seconds(Some(only(&dying).attempts[1].started_at), only(&dying).ended_at), 1_000);
 }
 
 #[test]
 fn a_late_plan_still_starts_the_job() {
-    let mut scenario = cluster(1).submit(at(50), work(100)).act(at(60), cut(0, 0, 0, 0));
+    let mut scenario = cluster(1).submit(at(50), work(100)).inject(at(60), cut(0, 0, 0, 0));
     (scenario.planning, scenario.planning_limit) = ((secs(60), secs(60)), secs(90));
     let run = held(scenario);
     assert_eq!(only(&run).state, JobState::Completed);

@@ -1,4 +1,5 @@
-//! Sharing policies judged by a table: small cases by hand, and the published pairs where they are there.
+//! Sharing policies under measured interference: small cases by hand, and the published pairs if they are
+//! available.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,10 +14,10 @@ use crate::program::SimProgram;
 use crate::trace::{ReadOptions, Trace, read, synthetic};
 use crate::workload::{Measurements, Pace, Workload, WorkloadJob, read_measurements, workload};
 
-/// Nobody looks, and its clock stands still.
-struct Nobody;
+/// Ignores progress; its clock stands still.
+struct SilentObserver;
 
-impl Observer for Nobody {
+impl Observer for SilentObserver {
     fn progressed(&mut self, _: usize, _: usize) {}
 
     fn clock_us(&mut self) -> u64 {
@@ -24,7 +25,7 @@ impl Observer for Nobody {
     }
 }
 
-/// Beside each other `light` takes 1.25 times as long and `heavy` twice; two of `heavy` do not fit.
+/// Beside each other, `light` takes 1.25 times as long and `heavy` twice; two of `heavy` do not fit.
 const TABLE: &str = "set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible\n\
     1,v100,mps,light,8,10,8,1000000000,,,,true\n1,v100,mps,heavy,8,4,2,1000000000,,,,true\n\
     2,v100,mps,heavy,8,4,,1000000000,,,,false\n2,v100,mps,heavy,8,4,,1000000000,,,,false\n";
@@ -47,7 +48,7 @@ fn trace(rows: &str) -> Trace {
     read(format!("submit_s,duration_s,gpus,model\n{rows}").as_bytes(), &ReadOptions::default()).unwrap()
 }
 
-/// The rows on one V100, judged by the table.
+/// Evaluates the rows on one V100 with the table as the truth.
 fn judged(policy: &str, rows: &str) -> EvaluationResult {
     let shapes = one_v100();
     let measured = measured(&shapes);
@@ -69,7 +70,7 @@ fn evaluated(
     };
     let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);
     let evaluation = Evaluation { shapes, hardware, jobs, policy, knowledge, estimator, seed: 1 };
-    evaluate(evaluation, &mut Nobody).unwrap()
+    evaluate(evaluation, &mut SilentObserver).unwrap()
 }
 
 fn ends(done: &EvaluationResult) -> Vec<f64> {
@@ -82,7 +83,7 @@ fn near(is: f64, should: f64, tolerance: f64) {
 }
 
 #[test]
-fn jobs_on_one_gpu_are_slowed_by_what_was_measured_until_one_of_them_ends() {
+fn jobs_on_one_gpu_are_slowed_as_measured_until_one_ends() {
     let done = judged("fifo", "0,100,1,light\n0,100,1,heavy\n");
     // Light ends after 125 s. Heavy has done 62.5 s of its work by then, and does the rest alone.
     let ends = ends(&done);
@@ -98,7 +99,7 @@ fn jobs_on_one_gpu_are_slowed_by_what_was_measured_until_one_of_them_ends() {
 }
 
 #[test]
-fn the_remaining_work_is_timed_anew_when_somebody_comes_late() {
+fn remaining_work_is_retimed_when_a_job_arrives() {
     let done = judged("fifo", "0,100,1,heavy\n60,100,1,light\n");
     // Heavy does 60 s alone and its last 40 in 80; light does 64 s in these, and the other 36 alone.
     let ends = ends(&done);
@@ -107,7 +108,7 @@ fn the_remaining_work_is_timed_anew_when_somebody_comes_late() {
 }
 
 #[test]
-fn exclusive_jobs_train_the_same_one_after_the_other_where_there_is_one_gpu() {
+fn exclusive_jobs_run_one_after_the_other_on_one_gpu() {
     let shapes = one_v100();
     let measured = measured(&shapes);
     let shared = jobs_of(&trace("0,100,1,light\n0,100,1,heavy\n"), &measured, &shapes).jobs;
@@ -129,9 +130,9 @@ fn exclusive_jobs_train_the_same_one_after_the_other_where_there_is_one_gpu() {
 }
 
 #[test]
-fn who_finds_no_memory_left_is_tried_again_until_there_is_some() {
+fn a_job_without_memory_is_retried_until_there_is_some() {
     let done = judged("fifo", "0,100,1,heavy\n0,100,1,heavy\n");
-    // The second fails after 10 s each time; pauses are 5, 10, 20 and 40 s.
+    // The second job fails after 10 s each time; the pauses are 5, 10, 20 and 40 s.
     let ends = ends(&done);
     near(ends[0], 100.0, 0.1);
     near(ends[1], 115.0 + 100.0, 0.2);
@@ -141,7 +142,7 @@ fn who_finds_no_memory_left_is_tried_again_until_there_is_some() {
 }
 
 #[test]
-fn who_holds_more_than_it_asked_for_may_find_none_left_either() {
+fn a_job_that_allocates_more_than_requested_may_run_out_of_memory() {
     let shapes = one_v100();
     let measured = measured(&shapes);
     let mut jobs = jobs_of(&trace("0,50,1,light\n0,50,1,heavy\n"), &measured, &shapes).jobs;
@@ -176,7 +177,7 @@ fn jobs_on_several_gpus_do_not_share_and_the_load_counts_whole_ones() {
     assert_eq!(made.jobs[0].spec.demand.gpus, GpuRequest::Part(Share(500)));
 }
 
-/// The truth, and how often it was asked.
+/// The true model, with a count of the sets it was asked about.
 #[derive(Debug)]
 struct Counting(Arc<dyn Interference>, AtomicUsize);
 
@@ -188,10 +189,10 @@ impl Interference for Counting {
 }
 
 #[test]
-fn policies_that_ask_get_the_predictor_that_was_chosen() {
+fn policies_use_the_chosen_predictor() {
     let shapes = one_v100();
     let measured = measured(&shapes);
-    let asked = |policy: &str| {
+    let count_queries = |policy: &str| {
         let counting = Arc::new(Counting(measured.table_truth(), AtomicUsize::new(0)));
         let knowledge = InterferenceContext {
             interference: counting.clone(),
@@ -203,15 +204,15 @@ fn policies_that_ask_get_the_predictor_that_was_chosen() {
         let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);
         let evaluation =
             Evaluation { shapes: shapes.clone(), hardware, jobs, policy, knowledge, estimator, seed: 1 };
-        assert_eq!(evaluate(evaluation, &mut Nobody).unwrap().metrics.completed, 2);
+        assert_eq!(evaluate(evaluation, &mut SilentObserver).unwrap().metrics.completed, 2);
         counting.1.load(Ordering::Relaxed)
     };
-    assert!(asked("isacpp") > 0);
-    assert_eq!(asked("fifo"), 0);
+    assert!(count_queries("isacpp") > 0);
+    assert_eq!(count_queries("fifo"), 0);
 }
 
-/// The published pairs, if they are there.
-#[expect(clippy::print_stderr, reason = "whoever runs the tests has to know that these did nothing")]
+/// The published pairs, if they are available.
+#[expect(clippy::print_stderr, reason = "a skipped test has to say so")]
 fn published(shapes: &[MachineSpec]) -> Option<Measurements> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/gavel/pairs_flat.csv");
     let Ok(file) = std::fs::File::open(path) else {
@@ -245,7 +246,7 @@ fn two_runs_of_a_seed_on_the_published_pairs_are_equal() {
 }
 
 #[test]
-fn under_the_law_the_same_jobs_run_and_fare_otherwise() {
+fn under_the_law_the_same_jobs_get_other_results() {
     let shapes = cluster_of("V100");
     let Some(measured) = published(&shapes) else { return };
     let jobs = jobs_of(&synthetic(100, 3), &measured, &shapes).with_load(1.2, 16).jobs;
@@ -255,7 +256,7 @@ fn under_the_law_the_same_jobs_run_and_fare_otherwise() {
             ("fifo".into(), EstimatorKind::Oracle, InterferenceContext::default());
         let (shapes, jobs) = (shapes.clone(), jobs.clone());
         let evaluation = Evaluation { shapes, hardware, jobs, policy, knowledge, estimator, seed: 1 };
-        evaluate(evaluation, &mut Nobody).unwrap().metrics
+        evaluate(evaluation, &mut SilentObserver).unwrap().metrics
     };
     let (law, table) = (run(measured.law_truth()), run(measured.table_truth()));
     assert_eq!((law.completed, table.completed), (jobs.len(), jobs.len()));

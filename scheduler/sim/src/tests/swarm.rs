@@ -1,4 +1,4 @@
-//! Seeds: they repeat themselves, and every promise holds.
+//! Seeds give the same run again, and no invariant is violated.
 
 use crate::draw::Options;
 use crate::failure::{FailureKind, SimFailure};
@@ -8,7 +8,7 @@ use crate::scenario::Scenario;
 use crate::swarm::{SwarmSummary, command, swarm};
 
 #[test]
-fn every_promise_holds_in_the_first_seeds() {
+fn the_first_seeds_violate_nothing() {
     let summary = swarm(0..25, &Options::default());
     assert_eq!(summary.failed, []);
     assert!(summary.crashes > 50 && summary.breaks > 100 && summary.ranks > 200, "{summary:?}");
@@ -16,7 +16,7 @@ fn every_promise_holds_in_the_first_seeds() {
 }
 
 #[test]
-fn a_cluster_may_have_as_many_nodes_and_jobs_as_asked() {
+fn numbers_of_nodes_and_jobs_can_be_fixed() {
     let options = Options { nodes: Some(7), jobs: Some(60) };
     let scenario = Scenario::draw(3, &options);
     assert_eq!((scenario.shapes.len(), scenario.submissions.len()), (7, 60));
@@ -24,13 +24,13 @@ fn a_cluster_may_have_as_many_nodes_and_jobs_as_asked() {
 }
 
 #[test]
-fn another_seed_is_another_story() {
+fn another_seed_gives_another_run() {
     let digest = |seed| run(seed, Scenario::draw(seed, &Options::default()), TraceDetail::Nothing).digest;
     assert_ne!(digest(1), digest(2));
 }
 
 #[test]
-fn what_fails_is_told_with_its_command_and_the_worst_code() {
+fn failures_have_their_command_and_the_worst_exit_code() {
     let options = Options { nodes: Some(2), jobs: None };
     let mut summary = SwarmSummary::default();
     for (seed, kind) in [(8, FailureKind::Differs), (9, FailureKind::NeverEnded)] {

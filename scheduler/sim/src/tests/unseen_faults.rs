@@ -1,11 +1,11 @@
-//! Faults of MPS servers that no worker daemon saw: whoever lost by one is known as a victim nevertheless.
+//! Faults of MPS servers that no worker daemon observed: the clients that they ended are recorded as victims.
 
 use cohabit_types::{Signal, StopReason};
 use cohabit_worker_core::{GpuAccess, MpsEvent, MpsOrder};
 
 use super::gpus::*;
 use super::kit::*;
-use crate::machine::{Disk, FaultAttribution, FaultChance, Machine, Outbox};
+use crate::machine::{Disk, FaultAttribution, FaultChance, Outbox, SimMachine};
 use crate::process::StartConditions;
 use crate::random::Random;
 use crate::recorder::TraceDetail;
@@ -14,37 +14,37 @@ use crate::scenario::{ExternalEvent, Scenario};
 
 const VICTIM: Option<StopReason> = Some(StopReason::MpsFaultVictim);
 
-/// A machine whose MPS server broke and whose only client has ended, while no worker daemon was there.
-fn after_an_unseen_fault() -> Machine {
+/// A machine whose MPS server broke and whose only client has ended while no worker daemon ran.
+fn after_an_unseen_fault() -> SimMachine {
     let mut machine = machine();
-    let (client, mut out) = (coming(1, CLIENT), Outbox::default());
+    let (client, mut out) = (rank_start(1, CLIENT), Outbox::default());
     let rank = client.rank;
-    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Good).unwrap();
+    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Succeeds).unwrap();
     machine.spawn(at(0), client, StartConditions::IDEAL, &mut out).unwrap();
-    go_on(&mut machine, out);
-    machine.break_server(at(50), 0, FaultAttribution::Nobody);
+    fire_timers(&mut machine, out);
+    machine.break_mps_server(at(50), 0, FaultAttribution::Unknown);
     let mut out = Outbox::default();
     machine.signal(at(60), rank, Signal::KILL, &mut out);
-    go_on(&mut machine, out);
+    fire_timers(&mut machine, out);
     assert_eq!(machine.live().count(), 0);
     machine
 }
 
-/// Everything that is due happens once.
-fn go_on(machine: &mut Machine, out: Outbox) {
-    out.pulses.into_iter().for_each(|(at, pulse)| machine.pulse(at, pulse, &mut Outbox::default()));
+/// Fires every pending timer once.
+fn fire_timers(machine: &mut SimMachine, out: Outbox) {
+    out.timers.into_iter().for_each(|(at, timer)| machine.handle_timer(at, timer, &mut Outbox::default()));
 }
 
-/// Why the ranks that a new worker daemon finds were stopped.
-fn stops_found(machine: &mut Machine) -> Vec<Option<StopReason>> {
-    machine.found().into_iter().map(|found| found.ending.expect("it has ended").stopped).collect()
+/// The stop reasons of the ranks that a new worker daemon finds.
+fn stops_found(machine: &mut SimMachine) -> Vec<Option<StopReason>> {
+    machine.find_ranks().into_iter().map(|found| found.ending.expect("it has ended").stopped).collect()
 }
 
 #[test]
-fn who_was_found_to_be_a_victim_is_one_when_the_server_is_well_again() {
+fn a_victim_stays_one_after_the_server_has_recovered() {
     let mut machine = after_an_unseen_fault();
     assert_eq!(stops_found(&mut machine), [VICTIM]);
-    assert_eq!(machine.carry_out(&gpu(), MpsOrder::Recover, FaultChance::Good), Ok(MpsEvent::Up));
+    assert_eq!(machine.carry_out(&gpu(), MpsOrder::Recover, FaultChance::Succeeds), Ok(MpsEvent::Up));
     assert_eq!(stops_found(&mut machine), [VICTIM]);
 }
 
@@ -58,32 +58,32 @@ fn a_fault_is_known_after_a_power_cut_if_the_disk_was_kept() {
 }
 
 #[test]
-fn a_machine_without_power_serves_nobody() {
+fn a_machine_without_power_has_no_mps_clients() {
     let mut machine = machine();
-    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Good).unwrap();
+    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Succeeds).unwrap();
     machine.power_off(at(100), Disk::Kept, &mut Random::stream(1, "power"));
     assert!(!machine.serves_clients());
     machine.restart_lost_gpus();
-    let alone = coming(1, GpuAccess::Exclusive);
+    let alone = rank_start(1, GpuAccess::Exclusive);
     assert_eq!(machine.spawn(at(200), alone, StartConditions::IDEAL, &mut Outbox::default()), Ok(()));
 }
 
-/// Three clients whose server breaks just before a new worker daemon comes to adopt it. Some end by
-/// themselves before that has come about.
+/// Three clients whose server breaks just before a new worker daemon adopts it. Some end by themselves before
+/// the adoption is complete.
 fn broken_before_it_is_adopted() -> Scenario {
     let crash = ExternalEvent::CrashWorker { node: 0, down_for: secs(30) };
     let scenario = (0..3).fold(lab(1), |scenario, _| scenario.submit(at(50), sharer(1_000)));
-    scenario.act(at(100), crash).act(at(129), break_mps(FaultAttribution::Nobody))
+    scenario.inject(at(100), crash).inject(at(129), break_mps(FaultAttribution::Unknown))
 }
 
 #[test]
-fn who_ends_by_a_fault_while_its_server_is_being_adopted_is_a_victim() {
+fn a_client_that_ends_while_its_server_is_adopted_is_a_victim() {
     let mut victims = 0;
     for seed in 0..40 {
         let run = run(seed, broken_before_it_is_adopted(), TraceDetail::Last(60));
         assert_eq!(run.failure, None, "seed {seed}: {}", run.trace.join("\n"));
         victims += run.jobs.iter().filter(|job| job.attempts[0].stopped == VICTIM).count();
     }
-    // In some stories no server could be started.
+    // With some seeds no server could be started.
     assert!(victims > 90, "{victims}");
 }

@@ -1,9 +1,9 @@
-//! Dates with a time of day, as they stand on a clock on the wall: `2017-09-04 10:30:41`.
+//! Parses dates with a time of day as clocks show them: `2017-09-04 10:30:41`.
 //!
-//! Traces do not tell the time zone, so there is none: a change of summer time shifts what comes after it by
-//! an hour.
+//! Traces do not state the time zone, so there is none: a change to summer time shifts what follows by an
+//! hour.
 
-/// Seconds between 1970-01-01 00:00:00 and this date on the same clock.
+/// Seconds from 1970-01-01 00:00:00 to this date on the same clock.
 pub(super) fn seconds(text: &str) -> Option<u64> {
     let (date, time) = text.split_once([' ', 'T'])?;
     let [year, month, day] = numbers(date, '-')?;
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_no_calendar_is_refused() {
+    fn invalid_dates_are_refused() {
         for bad in [
             "",
             "2017-09-04",

@@ -1,4 +1,4 @@
-//! Our own trace files: CSV with `submit_s,duration_s,gpus` and whatever else is known of the jobs.
+//! Reads the trace format of this project: CSV with `submit_s,duration_s,gpus` and optional columns.
 
 use std::io::Read;
 
@@ -23,15 +23,15 @@ const COLUMNS: Columns = Columns {
     ]),
 };
 
-/// Whoever submits jobs of which nothing is told.
+/// The user of jobs without a user and a virtual cluster.
 const DEFAULT_USER: &str = "trace";
 
 pub(super) fn read(text: impl Read, strictness: Strictness) -> Result<Rows, TraceError> {
     with_heading(text, &COLUMNS, strictness, job)
 }
 
-/// Without a user, the virtual cluster stands for one; without a group, jobs of a user with the same model
-/// and as many devices are one.
+/// A missing user is replaced by the virtual cluster; without a group, jobs of a user with the same model and
+/// number of devices form one.
 fn job(row: &Row<'_>) -> Result<TraceJob, String> {
     let devices_milli = devices_milli(row)?;
     let owned = |column| row.text(column).map(str::to_owned);
@@ -52,17 +52,17 @@ fn job(row: &Row<'_>) -> Result<TraceJob, String> {
     })
 }
 
-/// `gpus` in thousandths, or the share of the one.
+/// The column `gpus` in thousandths, or the share of the one GPU.
 fn devices_milli(row: &Row<'_>) -> Result<u64, String> {
     let whole =
         row.devices("gpus").map_err(|why| format!("{why}; a part of one GPU belongs in gpu_share"))?;
     let Some(text) = row.text("gpu_share") else { return Ok(whole) };
-    let share: f64 = text.parse().map_err(|_| format!("gpu_share is '{text}', which is no number"))?;
+    let share: f64 = text.parse().map_err(|_| format!("gpu_share is '{text}': expected a number"))?;
     let milli = (share * f64::from(Share::WHOLE.0)).round();
     match (whole, milli) {
         (_, 1_000.0) => Ok(whole),
         (1_000, 1.0..1_000.0) => Ok(milli as u64),
-        (1_000, _) => Err(format!("gpu_share is {text}: it has to lie between 0.001 and 1")),
-        (_, _) => Err(format!("gpu_share is {text}, but only one GPU can be shared, and gpus is more")),
+        (1_000, _) => Err(format!("gpu_share is {text}: expected a value from 0.001 to 1")),
+        (_, _) => Err(format!("gpu_share is {text}: only one GPU can be shared, but gpus is larger than 1")),
     }
 }

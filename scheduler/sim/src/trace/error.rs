@@ -1,69 +1,69 @@
-//! Why a trace, or a file beside it, cannot be used at all.
+//! Why a trace or a table of throughputs cannot be used.
 
 use std::io;
 
 use super::format::TraceFormat;
 
-/// A row that was left out.
+/// A skipped row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedRow {
-    /// Its line, counted from 1.
+    /// Its line, from 1.
     pub line: u64,
     /// The reason.
     pub why: String,
 }
 
-/// A trace that cannot be used.
+/// Why a trace cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The file broke off, or is no text.
-    #[error("it cannot be read: {0}")]
+    /// The file is truncated or not text.
+    #[error("cannot read the file: {0}")]
     Unreadable(#[from] io::Error),
-    /// Its first line tells nothing.
-    #[error("its first line, '{first_line}', is that of no known format: say which it is with --format ({known})", known = TraceFormat::known())]
+    /// The first line matches no format.
+    #[error("unknown trace format, the first line is '{first_line}': give the format with --format ({known})", known = TraceFormat::known_names())]
     UnknownFormat {
-        /// That line.
+        /// The first line.
         first_line: String,
     },
-    /// It has not the columns of its format.
-    #[error("it lacks the column{plural} {missing}: a {format} file has {known}", plural = if .missing.contains(',') { "s" } else { "" })]
+    /// Required columns are missing.
+    #[error("missing column{plural} {missing}: a {format} file has {known}", plural = if .missing.contains(',') { "s" } else { "" })]
     MissingColumns {
-        /// Whose columns.
+        /// The format.
         format: &'static str,
-        /// Those that it lacks.
+        /// The missing columns.
         missing: String,
-        /// Those that it needs.
+        /// The required columns.
         known: String,
     },
-    /// It has a column that means nothing.
-    #[error("nobody knows the column '{column}': a {format} file may have {known}")]
+    /// A column has no meaning in this format.
+    #[error("unknown column '{column}': a {format} file may have {known}")]
     UnknownColumn {
-        /// Whose columns.
+        /// The format.
         format: &'static str,
-        /// The one.
+        /// The unknown column.
         column: String,
-        /// Those that there are.
+        /// The known columns.
         known: String,
     },
-    /// A row makes no sense, and all have to.
+    /// A row is invalid, and strict reading was requested.
     #[error("line {}: {}", .0.line, .0.why)]
     BadRow(SkippedRow),
-    /// Steps are no time.
+    /// The trace states steps but not how long they take.
     #[error(
-        "it tells steps and not how long they took: give steps in a second with --throughputs FILE, a CSV file with the columns source,gpu,consolidated,model,batch_size,scale_factor,steps_per_s"
+        "the trace gives steps instead of times: add --throughputs FILE, a CSV file with the columns source,gpu,consolidated,model,batch_size,scale_factor,steps_per_s"
     )]
     NoThroughputs,
-    /// Nothing is left of it.
-    #[error("it has no usable job{}", reasons(*.skipped, .first.as_ref()))]
+    /// No valid row is left.
+    #[error("the file has no usable job{}", reasons(*.skipped, .first.as_ref()))]
     NoJobs {
-        /// So many rows were left out.
+        /// The number of skipped rows.
         skipped: usize,
-        /// The first of them.
+        /// The first skipped row.
         first: Option<SkippedRow>,
     },
 }
 
-/// So many letters of a line say what kind of file it is.
+/// How many characters of a line are shown in an error.
 const MAX_SHOWN_CHARS: usize = 60;
 
 impl TraceError {
@@ -74,6 +74,6 @@ impl TraceError {
 
 fn reasons(skipped: usize, first: Option<&SkippedRow>) -> String {
     first.map_or(String::new(), |first| {
-        format!(": {skipped} rows were left out, the first on line {} because {}", first.line, first.why)
+        format!(": {skipped} rows were skipped, the first one on line {}: {}", first.line, first.why)
     })
 }

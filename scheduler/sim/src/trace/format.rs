@@ -1,32 +1,32 @@
-//! The formats of traces, by name and by what their first line looks like.
+//! The trace formats, with their names and how to recognise them.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A format that can be read.
+/// A trace format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TraceFormat {
-    /// Our own: `submit_s,duration_s,gpus` and more columns, as the documentation says.
+    /// The format of this project: `submit_s,duration_s,gpus` and optional columns, see docs/SIMULATION.md.
     Csv,
-    /// Microsoft's Philly as the authors of Pollux cut it: `timestamp,duration,num_gpus,gpu_time,cluster`.
+    /// Microsoft's Philly trace as published with Pollux: `timestamp,duration,num_gpus,gpu_time,cluster`.
     Philly,
-    /// The pods of Alibaba's cluster-trace-gpu-v2023.
+    /// The pod list of Alibaba's cluster-trace-gpu-v2023.
     Openb,
-    /// Tab separated lines without a heading, as the simulator of Gavel reads them.
+    /// Tab-separated lines without a header, as Gavel's simulator reads them.
     Gavel,
 }
 
-/// A name that is that of no format.
+/// An unknown name of a trace format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no format of traces: there are {known}", known = TraceFormat::known())]
+#[error("unknown trace format '{0}': the formats are {known}", known = TraceFormat::known_names())]
 pub struct UnknownFormat(String);
 
 impl TraceFormat {
-    /// All of them.
+    /// Every format.
     pub const ALL: [TraceFormat; 4] =
         [TraceFormat::Csv, TraceFormat::Philly, TraceFormat::Openb, TraceFormat::Gavel];
 
-    /// Its name.
+    /// The name on command lines.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl TraceFormat {
         }
     }
 
-    /// The format of a trace that begins with this line.
+    /// The format of a trace that begins with this line, if it is recognised.
     #[must_use]
     pub fn guess(first_line: &str) -> Option<TraceFormat> {
         let has = |column: &str| first_line.split(',').any(|name| name.trim() == column);
@@ -50,7 +50,7 @@ impl TraceFormat {
         }
     }
 
-    pub(super) fn known() -> String {
+    pub(super) fn known_names() -> String {
         TraceFormat::ALL.map(TraceFormat::name).join(", ")
     }
 }

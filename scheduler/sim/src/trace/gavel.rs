@@ -1,8 +1,7 @@
-//! Traces of Gavel's simulator: tab separated lines with steps, which a table of measured speeds turns into
-//! time.
+//! Reads the traces of Gavel's simulator: tab-separated lines with steps, which a table of measured
+//! throughputs turns into time.
 //!
-//! There are lines with seven fields, of traces drawn from Philly, and with ten, of its runs on real
-//! machines.
+//! Lines have seven fields in traces drawn from Philly and ten in those of its testbed runs.
 
 use std::io::Read;
 
@@ -27,7 +26,7 @@ const TESTBED_COLUMNS: [&str; 10] = [
     "deadline",
     "arrival_s",
 ];
-/// Gavel's traces name nobody.
+/// Gavel's traces have no users.
 const DEFAULT_USER: &str = "gavel";
 
 pub(super) fn read(
@@ -42,12 +41,12 @@ fn names(fields: usize) -> Result<&'static [&'static str], String> {
     match fields {
         7 => Ok(&PHILLY_COLUMNS),
         10 => Ok(&TESTBED_COLUMNS),
-        _ => Err(format!("it has {fields} fields between tabs, and not 7 or 10")),
+        _ => Err(format!("expected 7 or 10 tab-separated fields, found {fields}")),
     }
 }
 
 fn job(row: &Row<'_>, throughputs: &Throughputs) -> Result<TraceJob, String> {
-    let job_type = row.needed("job type")?;
+    let job_type = row.required("job type")?;
     let (model, batch) = model_and_batch(job_type)?;
     let devices_milli = row.devices("scale_factor")?;
     let steps = row.count("total_steps")?;
@@ -66,10 +65,12 @@ fn job(row: &Row<'_>, throughputs: &Throughputs) -> Result<TraceJob, String> {
     })
 }
 
-/// `ResNet-18 (batch size 64)`, or a model alone.
+/// Parses `ResNet-18 (batch size 64)`, or a model without batch size.
 fn model_and_batch(job_type: &str) -> Result<(&str, Option<u64>), String> {
     let Some((model, rest)) = job_type.split_once(" (batch size ") else { return Ok((job_type, None)) };
     let batch = rest.strip_suffix(')').and_then(|number| number.parse().ok());
-    let batch = batch.ok_or_else(|| format!("'{job_type}' names no batch size like (batch size 64)"))?;
+    let batch = batch.ok_or_else(|| {
+        format!("no valid batch size in '{job_type}': expected, for example, (batch size 64)")
+    })?;
     Ok((model, Some(batch)))
 }

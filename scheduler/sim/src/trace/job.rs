@@ -4,31 +4,31 @@ use cohabit_types::{Bytes, Span};
 
 use super::error::SkippedRow;
 
-/// What came to a cluster.
+/// The jobs of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
     /// In the order of submission; the first is submitted at zero.
     pub jobs: Vec<TraceJob>,
-    /// Rows that were left out.
+    /// The rows that were skipped.
     pub skipped: Vec<SkippedRow>,
 }
 
 /// A job of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceJob {
-    /// How long after the first job of the trace it was submitted.
+    /// Time from the first submission of the trace to this one.
     pub submitted: Span,
-    /// How long it ran, on devices of its own, in the place that the trace's cluster gave it; never zero.
+    /// Run time on devices of its own, at the placement that the original cluster gave it; never zero.
     pub duration: Span,
-    /// Thousandths of devices; whole ones where it is above 1,000.
+    /// Devices in thousandths; a multiple of 1,000 above 1,000.
     pub devices_milli: u64,
-    /// Who submitted it, or the closest that the trace tells.
+    /// The user who submitted it, or the closest that the trace has.
     pub user: String,
-    /// Jobs that are probably alike.
+    /// A name shared by jobs that are probably alike.
     pub group: String,
-    /// What was trained.
+    /// The trained model.
     pub model: Option<String>,
-    /// Samples in one step.
+    /// Batch size: samples in one step.
     pub batch: Option<u64>,
     /// Training iterations.
     pub iterations: Option<u64>,
@@ -39,8 +39,8 @@ pub struct TraceJob {
 }
 
 impl Trace {
-    /// A part of it: without so many of the first jobs, and at most so many of the others. Its first job is
-    /// submitted at zero.
+    /// A part of the trace: without the first `skip` jobs, and at most `limit` of the others. Its first job
+    /// is submitted at zero.
     #[must_use]
     pub fn part(mut self, skip: usize, limit: Option<usize>) -> Trace {
         self.jobs.drain(..skip.min(self.jobs.len()));
@@ -52,7 +52,7 @@ impl Trace {
         self
     }
 
-    /// Between its first and its last submission.
+    /// Time from the first to the last submission.
     #[must_use]
     pub fn length(&self) -> Span {
         self.jobs.last().map_or(Span::ZERO, |job| job.submitted)

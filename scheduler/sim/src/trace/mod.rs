@@ -1,8 +1,10 @@
-//! Traces: which jobs came to a real cluster when, how large they were, and how long they ran.
+//! Traces: when jobs came to a real cluster, how large they were, and how long they ran.
 //!
-//! Plain CSV and the public formats are read as they are, packed or not. A row that makes no sense is left
-//! out and told of by its line, never guessed at; the order of jobs is that of their submission. Nothing here
-//! knows of clusters or models: [`crate::workload`] makes jobs of a simulated cluster from what is read.
+//! Reads the CSV format of this project and public formats, gzip-compressed or not. An invalid row is skipped
+//! and reported with its line, never guessed at; jobs are ordered by submission. Nothing here knows clusters
+//! or models: [`crate::workload`] turns a trace into the jobs of a simulated cluster.
+//!
+//! Start reading with [`read`]; each format has a file of its own.
 
 mod civil;
 mod csv_trace;
@@ -30,22 +32,22 @@ pub use throughputs::{ParseThroughputSourceError, ThroughputSource, Throughputs}
 
 use crate::trace::rows::Rows;
 
-/// How a trace is to be read.
+/// How to read a trace.
 #[derive(Debug, Default)]
 pub struct ReadOptions {
-    /// Its format; guessed from its first line where it is not told.
+    /// The format; recognised from the first line if `None`.
     pub format: Option<TraceFormat>,
-    /// What becomes of rows that make no sense.
+    /// What to do with invalid rows.
     pub strictness: Strictness,
-    /// Steps in a second, for traces that tell only steps.
+    /// Steps per second, for traces that give only steps.
     pub throughputs: Option<Throughputs>,
 }
 
-/// Reads a trace, unpacking it first where it is gzip.
+/// Reads a trace, decompressing it first if it is gzip.
 ///
 /// # Errors
-/// If it cannot be read, has no known format, lacks columns, has columns that nobody knows, or has no usable
-/// row; with [`Strictness::Strict`] also for the first row that makes no sense.
+/// If the file cannot be read, its format is unknown, it lacks columns, it has unknown columns, or no row is
+/// valid; with [`Strictness::Strict`] also for the first invalid row.
 pub fn read(source: impl Read, reading: &ReadOptions) -> Result<Trace, TraceError> {
     let (first_line, text) = unpack::unpack(source)?;
     let format = match reading.format {

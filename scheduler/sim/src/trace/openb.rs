@@ -1,7 +1,7 @@
-//! Pods of Alibaba's cluster-trace-gpu-v2023 ("openb"), some of which hold a part of a GPU.
+//! Reads the pods of Alibaba's cluster-trace-gpu-v2023 ("openb"), some of which hold a part of a GPU.
 //!
-//! A pod ran from its schedule to its deletion. It names no users: pods of the same class of service and size
-//! are a group.
+//! A pod ran from its scheduling to its deletion. There are no users: the QoS class stands for one, and pods
+//! of the same class and size form a group.
 
 use std::io::Read;
 
@@ -24,7 +24,7 @@ pub(super) fn read(text: impl Read, strictness: Strictness) -> Result<Rows, Trac
 fn job(row: &Row<'_>) -> Result<TraceJob, String> {
     let devices_milli = devices_milli(row)?;
     let cpus = row.text("cpu_milli").unwrap_or("");
-    let user = row.needed("qos")?.to_owned();
+    let user = row.required("qos")?.to_owned();
     Ok(TraceJob {
         submitted: Span::from_secs_f64(row.seconds("creation_time")?),
         duration: duration(row)?,
@@ -39,13 +39,13 @@ fn job(row: &Row<'_>) -> Result<TraceJob, String> {
     })
 }
 
-/// `gpu_milli` counts for pods with one GPU; others have whole ones.
+/// The field `gpu_milli` counts for pods with one GPU; the others have whole GPUs.
 fn devices_milli(row: &Row<'_>) -> Result<u64, String> {
     let whole = u64::from(Share::WHOLE.0);
     match (row.devices("num_gpu")?, row.count("gpu_milli")?) {
         (1_000, 0) => Err("gpu_milli is 0: it needs no GPU".into()),
         (1_000, milli) if milli <= whole => Ok(milli),
-        (1_000, milli) => Err(format!("gpu_milli is {milli}, more than the one GPU that it has")),
+        (1_000, milli) => Err(format!("gpu_milli is {milli}: at most 1000 for one GPU")),
         (devices, _) => Ok(devices),
     }
 }

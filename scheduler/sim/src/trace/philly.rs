@@ -1,7 +1,7 @@
-//! Microsoft's Philly trace as the authors of Pollux published it:
-//! `timestamp,duration,num_gpus,gpu_time,cluster`.
+//! Reads Microsoft's Philly trace as published with Pollux: `timestamp,duration,num_gpus,gpu_time,cluster`.
 //!
-//! It names no users: the virtual cluster stands for one, and its jobs with as many GPUs for a group.
+//! There are no users: the virtual cluster stands for one, and its jobs with the same number of GPUs form a
+//! group.
 
 use std::io::Read;
 
@@ -23,10 +23,10 @@ pub(super) fn read(text: impl Read, strictness: Strictness) -> Result<Rows, Trac
 }
 
 fn job(row: &Row<'_>) -> Result<TraceJob, String> {
-    let written = row.needed("timestamp")?;
+    let written = row.required("timestamp")?;
     let submitted = civil::seconds(written)
-        .ok_or_else(|| format!("timestamp is '{written}', which is no date like 2017-09-04 10:30:41"))?;
-    let cluster = row.needed("cluster")?.to_owned();
+        .ok_or_else(|| format!("timestamp is '{written}': expected a date like 2017-09-04 10:30:41"))?;
+    let cluster = row.required("cluster")?.to_owned();
     let devices_milli = row.devices("num_gpus")?;
     Ok(TraceJob {
         submitted: Span::from_secs(submitted),

@@ -1,4 +1,4 @@
-//! Rows of a file with columns: each becomes a job, or is left out with its line and the reason.
+//! Rows of a file with columns: each becomes a job, or is skipped with its line and the reason.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -9,17 +9,17 @@ use csv::{Reader, ReaderBuilder, StringRecord};
 use super::error::{SkippedRow, TraceError};
 use super::job::TraceJob;
 
-/// What becomes of rows that make no sense.
+/// What to do with invalid rows.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Strictness {
-    /// They are left out, and told of.
+    /// Skip and report them.
     #[default]
     Lenient,
-    /// The first of them is an error.
+    /// Fail on the first one.
     Strict,
 }
 
-/// What was read.
+/// The jobs and the skipped rows of a file.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) jobs: Vec<TraceJob>,
@@ -33,24 +33,24 @@ pub(super) struct Columns {
     pub(super) others: OptionalColumns,
 }
 
-/// Columns that need not be there.
+/// Columns that may be missing.
 pub(super) enum OptionalColumns {
-    /// These and no more: a slip in a name must not go unnoticed.
+    /// Only these: a misspelt name must not go unnoticed.
     Only(&'static [&'static str]),
-    /// Whatever the publishers added.
+    /// Any others that the publishers added.
     Any,
 }
 
-/// One row and the places of its columns.
+/// One row and the indices of its columns.
 pub(super) struct Row<'a> {
     record: &'a StringRecord,
     places: &'a BTreeMap<String, usize>,
 }
 
-/// Longer than any cluster lives: what is above is a slip of the pen.
+/// Times from here on are taken for mistakes.
 const LONGEST_SECONDS: f64 = 1e10;
 
-/// Reads a file with a heading; `job` gives a row's job or the reason why there is none.
+/// Reads a file with a header; `job` returns the job of a row or the reason why there is none.
 pub(super) fn with_heading(
     text: impl Read,
     columns: &Columns,
@@ -62,7 +62,7 @@ pub(super) fn with_heading(
     Ok(rows)
 }
 
-/// Reads a file with a heading row by row.
+/// Reads a file with a header row by row.
 pub(super) fn each_with_heading(
     text: impl Read,
     columns: &Columns,
@@ -74,13 +74,13 @@ pub(super) fn each_with_heading(
         let width = places.len();
         let row = record.and_then(|record| match record.len() == width {
             true => Ok(Row { record, places: &places }),
-            false => Err(format!("it has {} columns and not {width}", record.len())),
+            false => Err(format!("expected {width} columns, found {}", record.len())),
         });
         keep(line, row.as_ref().map_err(Clone::clone))
     })
 }
 
-/// Reads tab separated lines; `names` gives the columns of a line with so many of them.
+/// Reads tab-separated lines; `names` returns the columns of a line with this many fields.
 pub(super) fn tab_separated(
     text: impl Read,
     names: impl Fn(usize) -> Result<&'static [&'static str], String>,
@@ -100,12 +100,12 @@ pub(super) fn tab_separated(
     Ok(rows)
 }
 
-/// With every line ended, so that each can be counted by its end.
+/// A reader that sees every line end, so that lines can be counted.
 fn reader<R: Read>(builder: &mut ReaderBuilder, text: R) -> Reader<impl Read + use<R>> {
     builder.flexible(true).terminator(csv::Terminator::Any(b'\n')).from_reader(text.chain(b"\n".as_slice()))
 }
 
-/// Hands over every record with its line, or the reason why a line is none.
+/// Passes on every record with its line, or the reason why a line is not a record.
 fn each<R: Read>(
     reader: &mut Reader<R>,
     mut take: impl FnMut(u64, Result<&StringRecord, String>) -> Result<(), TraceError>,
@@ -119,22 +119,22 @@ fn each<R: Read>(
             Ok(true) if record.len() == 1 && record[0].trim().is_empty() => {}
             Ok(true) => take(last_line - lines_within(&record), Ok(&record))?,
             Err(error) if matches!(error.kind(), csv::ErrorKind::Utf8 { .. }) => {
-                take(last_line, Err("it is no UTF-8 text".into()))?;
+                take(last_line, Err("not valid UTF-8".into()))?;
             }
             Err(error) => return Err(unreadable(error)),
         }
     }
 }
 
-/// Quoted fields may go over several lines.
+/// Quoted fields may span several lines.
 fn lines_within(record: &StringRecord) -> u64 {
     record.iter().map(|field| field.matches('\n').count() as u64).sum()
 }
 
 fn unreadable(error: csv::Error) -> TraceError {
-    let told = error.to_string();
+    let message = error.to_string();
     let reason = if let csv::ErrorKind::Io(reason) = error.into_kind() { Some(reason) } else { None };
-    TraceError::Unreadable(reason.unwrap_or_else(|| io::Error::other(told)))
+    TraceError::Unreadable(reason.unwrap_or_else(|| io::Error::other(message)))
 }
 
 fn places<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, usize> {
@@ -180,38 +180,38 @@ impl Columns {
 }
 
 impl Row<'_> {
-    /// What a column says; nothing where there is no such column or the field is empty.
+    /// The text of a column; `None` if there is no such column or the field is empty.
     pub(super) fn text(&self, column: &str) -> Option<&str> {
         let field = self.record.get(*self.places.get(column)?)?.trim();
         (!field.is_empty()).then_some(field)
     }
 
-    /// What a column has to say.
-    pub(super) fn needed(&self, column: &str) -> Result<&str, String> {
+    /// The text of a required column.
+    pub(super) fn required(&self, column: &str) -> Result<&str, String> {
         self.text(column).ok_or_else(|| format!("{column} is empty"))
     }
 
-    /// Seconds, not negative.
+    /// A time in seconds, not negative.
     pub(super) fn seconds(&self, column: &str) -> Result<f64, String> {
-        let text = self.needed(column)?;
-        let seconds: f64 = text.parse().map_err(|_| format!("{column} is '{text}', which is no number"))?;
+        let text = self.required(column)?;
+        let seconds: f64 = text.parse().map_err(|_| format!("{column} is '{text}': expected a number"))?;
         match (0.0..LONGEST_SECONDS).contains(&seconds) {
             true => Ok(seconds),
-            false => Err(format!("{column} is {text}: it has to lie between 0 and {LONGEST_SECONDS:e} s")),
+            false => Err(format!("{column} is {text}: expected a value from 0 to {LONGEST_SECONDS:e} s")),
         }
     }
 
-    /// A length of time that is not nothing.
+    /// A time span above zero.
     pub(super) fn duration(&self, column: &str) -> Result<Span, String> {
         positive(Span::from_secs_f64(self.seconds(column)?), column)
     }
 
     /// A whole number.
     pub(super) fn count(&self, column: &str) -> Result<u64, String> {
-        whole(self.needed(column)?, column)
+        whole(self.required(column)?, column)
     }
 
-    /// A whole number, if the column says anything.
+    /// A whole number, if the column has a value.
     pub(super) fn count_if_any(&self, column: &str) -> Result<Option<u64>, String> {
         self.text(column).map(|text| whole(text, column)).transpose()
     }
@@ -219,22 +219,22 @@ impl Row<'_> {
     /// Whole devices in thousandths; at least one.
     pub(super) fn devices(&self, column: &str) -> Result<u64, String> {
         match self.count(column)? {
-            0 => Err(format!("{column} is 0: it needs no GPU")),
+            0 => Err(format!("{column} is 0: the job needs no GPU")),
             count => u32::try_from(count)
                 .map(|count| u64::from(count) * 1_000)
-                .map_err(|_| format!("{column} is {count}: no cluster has so many GPUs")),
+                .map_err(|_| format!("{column} is {count}: too large for a number of GPUs")),
         }
     }
 }
 
-/// The span, if it is one that a job can have run for.
+/// The span, unless it is zero.
 pub(super) fn positive(span: Span, column: &str) -> Result<Span, String> {
-    if span == Span::ZERO { Err(format!("{column} is 0: it did not run")) } else { Ok(span) }
+    if span == Span::ZERO { Err(format!("{column} is 0: the job did not run")) } else { Ok(span) }
 }
 
-/// Some files write whole numbers as `3.0`.
+/// Parses a whole number; some files write `3.0`.
 fn whole(text: &str, column: &str) -> Result<u64, String> {
     let digits = text.split_once('.').filter(|(_, places)| places.bytes().all(|it| it == b'0'));
     let digits = digits.map_or(text, |(digits, _)| digits);
-    digits.parse().map_err(|_| format!("{column} is '{text}', which is no whole number"))
+    digits.parse().map_err(|_| format!("{column} is '{text}': expected a whole number"))
 }

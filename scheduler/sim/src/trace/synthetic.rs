@@ -1,5 +1,5 @@
-//! A trace drawn from a seed: sizes as in the Philly mix that earlier work scaled down, Poisson arrivals, and
-//! log-normal durations of jobs that recur.
+//! A trace drawn from a seed: job sizes of the Philly mix as scaled down in earlier work, Poisson arrivals,
+//! and log-normal durations of recurring jobs.
 
 use std::f64::consts::TAU;
 
@@ -8,20 +8,20 @@ use cohabit_types::Span;
 use super::job::{Trace, TraceJob};
 use crate::random::Random;
 
-/// Devices, and how many of 160 jobs have so many.
+/// Number of devices, and how many of 160 jobs have it.
 const SIZES: [(u64, u64); 6] = [(1, 80), (2, 14), (4, 26), (8, 30), (16, 8), (32, 2)];
-/// Of each size there are so many groups of jobs that recur; the n-th is 1/n times as frequent as the first.
+/// Each size has this many groups of recurring jobs; group n is 1/n times as frequent as the first.
 const GROUPS: u64 = 12;
 const USERS: u64 = 16;
-/// Half of all groups run for less than this.
+/// Median duration over the groups, in seconds.
 const MEDIAN_SECONDS: f64 = 1_200.0;
-/// The spread of groups, and of the jobs of one, in natural logarithms.
+/// Standard deviations of the logarithm of the duration: over groups, and over the jobs of a group.
 const SPREAD_OF_GROUPS: f64 = 1.0;
 const SPREAD_IN_GROUP: f64 = 0.3;
-/// Between two submissions, on average; a workload is usually stretched to a load anyway.
+/// Mean time between two submissions, in seconds; a workload is usually scaled to a given load anyway.
 const MEAN_GAP_SECONDS: f64 = 60.0;
 
-/// So many jobs.
+/// Draws a trace with this many jobs.
 #[must_use]
 pub fn synthetic(jobs: usize, seed: u64) -> Trace {
     let mut draws = Random::stream(seed, "synthetic trace");
@@ -33,7 +33,7 @@ pub fn synthetic(jobs: usize, seed: u64) -> Trace {
             job
         })
         .collect();
-    // The microseconds of two arrivals may round to one, never to the wrong order.
+    // The times of two arrivals may round to the same microsecond, never to the wrong order.
     jobs.sort_by_key(|job| job.submitted);
     Trace { jobs, skipped: Vec::new() }
 }
@@ -60,7 +60,7 @@ fn job(seed: u64, at: f64, draws: &mut Random) -> TraceJob {
     }
 }
 
-/// One of these, as often as its weight says.
+/// One of the values, with a probability proportional to its weight.
 fn weighted(draws: &mut Random, of: &[(u64, u64)]) -> u64 {
     let mut ticket = draws.between(1, of.iter().map(|(_, weight)| weight).sum());
     for (value, weight) in of {
@@ -69,10 +69,10 @@ fn weighted(draws: &mut Random, of: &[(u64, u64)]) -> u64 {
         }
         ticket -= weight;
     }
-    unreachable!("tickets are no more than all weights together")
+    unreachable!("the ticket is at most the sum of all weights")
 }
 
-/// From the normal distribution with mean 0 and deviation 1, by the transform of Box and Muller.
+/// A standard normal number (Box-Muller).
 fn normal(draws: &mut Random) -> f64 {
     let (radius, angle) = (1.0 - draws.fraction(), draws.fraction());
     (-2.0 * radius.ln()).sqrt() * (TAU * angle).cos()
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_one_trace_and_another_seed_another() {
+    fn a_seed_determines_the_trace() {
         assert_eq!(synthetic(200, 7), synthetic(200, 7));
         assert_ne!(synthetic(200, 7), synthetic(200, 8));
         assert_eq!(synthetic(200, 7).jobs[..50], synthetic(50, 7).jobs);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_gaps_and_durations_are_as_promised() {
+    fn sizes_and_gaps_have_the_documented_distribution() {
         let trace = synthetic(16_000, 1);
         for (devices, weight) in SIZES {
             let found = trace.jobs.iter().filter(|job| job.devices_milli == devices * 1_000).count() as f64;

@@ -1,4 +1,4 @@
-//! Every format on samples of our own, and on the published files where they are at hand.
+//! Every format on samples of this project, and on the published files where they are available.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -41,7 +41,7 @@ submit_s,duration_s,gpus,user,group,model,batch,iterations,gpu_share,gpu_mem_byt
 ";
 
 #[test]
-fn plain_files_say_all_that_there_is_to_say() {
+fn csv_traces_have_every_field() {
     let trace = read_as(None, FULL).unwrap();
     let expected = [
         TraceJob {
@@ -74,7 +74,7 @@ fn plain_files_say_all_that_there_is_to_say() {
 }
 
 #[test]
-fn a_packed_file_reads_like_a_plain_one_also_in_pieces() {
+fn a_gzip_file_reads_like_plain_text_even_in_several_members() {
     let reading = ReadOptions::default();
     let plain = read(FULL.as_bytes(), &reading).unwrap();
     assert_eq!(read(packed(FULL).as_slice(), &reading).unwrap(), plain);
@@ -84,7 +84,7 @@ fn a_packed_file_reads_like_a_plain_one_also_in_pieces() {
 }
 
 #[test]
-fn a_packed_file_that_breaks_off_is_an_error_and_not_a_shorter_trace() {
+fn a_truncated_gzip_file_is_an_error() {
     let whole = packed(FULL);
     let error = read(&whole[..whole.len() - 12], &ReadOptions::default()).unwrap_err();
     let TraceError::Unreadable(error) = error else { panic!("{error}") };
@@ -92,7 +92,7 @@ fn a_packed_file_that_breaks_off_is_an_error_and_not_a_shorter_trace() {
 }
 
 #[test]
-fn bad_rows_are_told_of_by_line_and_the_rest_is_read() {
+fn invalid_rows_are_reported_by_line_and_the_rest_is_read() {
     let text = "submit_s,duration_s,gpus,gpu_share\n\
                 0,5,1,\n\
                 1,0,1,\n\
@@ -114,57 +114,54 @@ fn bad_rows_are_told_of_by_line_and_the_rest_is_read() {
     assert_eq!(
         skipped(&trace),
         [
-            (3, "duration_s is 0: it did not run"),
-            (4, "submit_s is -1: it has to lie between 0 and 1e10 s"),
-            (5, "duration_s is 'five', which is no number"),
-            (6, "gpus is 0: it needs no GPU; a part of one GPU belongs in gpu_share"),
-            (7, "gpus is '2.5', which is no whole number; a part of one GPU belongs in gpu_share"),
-            (8, "gpu_share is 0.5, but only one GPU can be shared, and gpus is more"),
-            (9, "gpu_share is 1.5: it has to lie between 0.001 and 1"),
-            (10, "it has 2 columns and not 4"),
+            (3, "duration_s is 0: the job did not run"),
+            (4, "submit_s is -1: expected a value from 0 to 1e10 s"),
+            (5, "duration_s is 'five': expected a number"),
+            (6, "gpus is 0: the job needs no GPU; a part of one GPU belongs in gpu_share"),
+            (7, "gpus is '2.5': expected a whole number; a part of one GPU belongs in gpu_share"),
+            (8, "gpu_share is 0.5: only one GPU can be shared, but gpus is larger than 1"),
+            (9, "gpu_share is 1.5: expected a value from 0.001 to 1"),
+            (10, "expected 4 columns, found 2"),
             (13, "gpus is empty; a part of one GPU belongs in gpu_share"),
-            (14, "duration_s is 1e99: it has to lie between 0 and 1e10 s"),
+            (14, "duration_s is 1e99: expected a value from 0 to 1e10 s"),
         ]
     );
 }
 
 #[test]
-fn whoever_is_strict_hears_of_the_first_bad_row() {
+fn strict_reading_fails_on_the_first_invalid_row() {
     let error = strictly("submit_s,duration_s,gpus\n0,5,1\n1,x,1\n2,y,1\n").unwrap_err();
-    assert_eq!(error.to_string(), "line 3: duration_s is 'x', which is no number");
+    assert_eq!(error.to_string(), "line 3: duration_s is 'x': expected a number");
 }
 
 #[test]
-fn rows_that_are_no_text_are_left_out() {
+fn rows_that_are_not_utf_8_are_skipped() {
     let bytes = b"submit_s,duration_s,gpus,user\n0,5,1,\xff\n1,5,1,ada\n";
     let trace = read(bytes.as_slice(), &ReadOptions::default()).unwrap();
-    assert_eq!((trace.jobs.len(), skipped(&trace)), (1, vec![(2, "it is no UTF-8 text")]));
+    assert_eq!((trace.jobs.len(), skipped(&trace)), (1, vec![(2, "not valid UTF-8")]));
 }
 
 #[test]
-fn slips_in_the_heading_are_errors_that_name_what_there_is() {
+fn unknown_and_missing_columns_are_errors_that_name_the_known_ones() {
     let unknown = refusal("submit_s,duration_s,gpus,owner\n0,5,1,ada\n");
-    assert!(
-        unknown.contains("nobody knows the column 'owner'") && unknown.contains("user, group"),
-        "{unknown}"
-    );
+    assert!(unknown.contains("unknown column 'owner'") && unknown.contains("user, group"), "{unknown}");
     let missing = refusal("submit_s,gpus\n0,1\n");
-    assert!(missing.starts_with("it lacks the column duration_s: a csv file has submit_s, "), "{missing}");
+    assert!(missing.starts_with("missing column duration_s: a csv file has submit_s, "), "{missing}");
     let missing = read_as(Some(TraceFormat::Philly), "timestamp,cluster\n").unwrap_err().to_string();
-    assert!(missing.starts_with("it lacks the columns duration, num_gpus:"), "{missing}");
+    assert!(missing.starts_with("missing columns duration, num_gpus:"), "{missing}");
 }
 
 #[test]
-fn a_file_of_no_format_and_a_file_without_jobs_are_errors() {
+fn an_unknown_format_and_a_trace_without_jobs_are_errors() {
     assert!(refusal("hello\nworld\n").contains("csv, philly, openb, gavel"));
     assert!(refusal("").contains("''"));
-    assert_eq!(refusal("submit_s,duration_s,gpus\n"), "it has no usable job");
+    assert_eq!(refusal("submit_s,duration_s,gpus\n"), "the file has no usable job");
     let all_bad = refusal("submit_s,duration_s,gpus\n0,0,1\n0,0,2\n");
-    assert!(all_bad.contains("2 rows were left out, the first on line 2"), "{all_bad}");
+    assert!(all_bad.contains("2 rows were skipped, the first one on line 2"), "{all_bad}");
 }
 
 #[test]
-fn jobs_of_one_moment_keep_their_order() {
+fn jobs_submitted_at_the_same_time_keep_their_order() {
     let trace = read_as(None, "submit_s,duration_s,gpus,user\n5,1,1,b\n5,1,1,a\n0,1,1,c\n").unwrap();
     let users: Vec<&str> = trace.jobs.iter().map(|job| job.user.as_str()).collect();
     assert_eq!(users, ["c", "b", "a"]);
@@ -181,13 +178,13 @@ fn a_part_of_a_trace_begins_at_zero() {
 }
 
 #[test]
-fn a_mark_at_the_beginning_is_no_part_of_a_name() {
+fn a_byte_order_mark_is_ignored() {
     let trace = read_as(None, "\u{feff}submit_s,duration_s,gpus\n0,1,1\n").unwrap();
     assert_eq!(trace.jobs.len(), 1);
 }
 
 #[test]
-fn philly_goes_by_the_clock_on_the_wall() {
+fn philly_timestamps_are_local_times() {
     let trace = read_as(
         None,
         "timestamp,duration,num_gpus,gpu_time,cluster\n\
@@ -198,7 +195,7 @@ fn philly_goes_by_the_clock_on_the_wall() {
     .unwrap();
     let jobs: Vec<_> = trace.jobs.iter().map(|it| (it.submitted, it.devices_milli, &*it.group)).collect();
     assert_eq!(jobs, [(Span::ZERO, 1_000, "bb/1"), (Span::from_secs(2), 8_000, "aa/8")]);
-    let why = "timestamp is '2017-09-31 00:00:00', which is no date like 2017-09-04 10:30:41";
+    let why = "timestamp is '2017-09-31 00:00:00': expected a date like 2017-09-04 10:30:41";
     assert_eq!(skipped(&trace), [(4, why)]);
 }
 
@@ -213,7 +210,7 @@ f,4000,9216,1,1000,,LS,Failed,10,15,20
 ";
 
 #[test]
-fn pods_run_from_schedule_to_deletion_and_may_hold_a_part() {
+fn pods_run_from_scheduling_to_deletion_and_may_hold_a_part() {
     let trace = read_as(None, PODS).unwrap();
     let job = |job: &TraceJob| (job.submitted, job.duration, job.devices_milli, job.user.clone());
     assert_eq!(
@@ -227,8 +224,8 @@ fn pods_run_from_schedule_to_deletion_and_may_hold_a_part() {
         skipped(&trace),
         [
             (4, "it was never scheduled"),
-            (5, "num_gpu is 0: it needs no GPU"),
-            (6, "deletion_time - scheduled_time is 0: it did not run"),
+            (5, "num_gpu is 0: the job needs no GPU"),
+            (6, "deletion_time - scheduled_time is 0: the job did not run"),
             (7, "it was deleted at 15 s, before it was scheduled at 20 s"),
         ]
     );
@@ -257,7 +254,7 @@ fn rates(of: &str) -> Result<Throughputs, TraceError> {
 }
 
 #[test]
-fn steps_become_time_by_what_was_measured() {
+fn measured_throughputs_turn_steps_into_time() {
     let throughputs = Some(rates("sim/v100").unwrap());
     let trace = read(STEPS.as_bytes(), &ReadOptions { throughputs, ..ReadOptions::default() }).unwrap();
     let job = |job: &TraceJob| (job.submitted, job.duration, job.devices_milli, job.iterations);
@@ -273,26 +270,26 @@ fn steps_become_time_by_what_was_measured() {
     assert_eq!(
         skipped(&trace),
         [
-            (3, "nobody measured LM with batch size 5 on 1 GPUs as sim/v100"),
-            (4, "'LM (batch size five)' names no batch size like (batch size 64)"),
-            (5, "it has 2 fields between tabs, and not 7 or 10"),
+            (3, "no throughput of LM with batch size 5 on 1 GPUs for sim/v100"),
+            (4, "no valid batch size in 'LM (batch size five)': expected, for example, (batch size 64)"),
+            (5, "expected 7 or 10 tab-separated fields, found 2"),
         ]
     );
 }
 
 #[test]
-fn steps_without_speeds_are_an_error_that_says_what_to_give() {
+fn steps_without_throughputs_are_an_error_with_the_remedy() {
     assert!(refusal(STEPS).contains("--throughputs FILE"));
     let unknown = rates("phys/v100").unwrap_err().to_string();
     assert!(
-        unknown.contains("nothing was measured as phys/v100; there are sim/v100, oracle/v100"),
+        unknown.contains("no measurements for phys/v100; the table has sim/v100, oracle/v100"),
         "{unknown}"
     );
     assert!("v100".parse::<ThroughputSource>().is_err() && "/v100".parse::<ThroughputSource>().is_err());
 }
 
 #[test]
-fn formats_go_by_their_names() {
+fn formats_parse_from_their_names() {
     for format in TraceFormat::ALL {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
@@ -300,14 +297,14 @@ fn formats_go_by_their_names() {
 }
 
 #[test]
-fn a_row_over_several_lines_is_told_of_by_its_first() {
+fn a_row_of_several_lines_is_reported_by_its_first() {
     let text = "submit_s,duration_s,gpus,user\n0,5,1,\"two\nlines\"\n1,x,1,\"three\nmore\nlines\"\n2,y,1,ada";
     let trace = read_as(None, text).unwrap();
     assert_eq!(trace.jobs[0].user, "two\nlines");
     assert_eq!(trace.skipped.iter().map(|skipped| skipped.line).collect::<Vec<_>>(), [4, 7]);
 }
 
-/// The published traces, if somebody put them beside the repository.
+/// The published trace, if it lies in `shared/data` above the repository.
 #[expect(clippy::print_stderr, reason = "a test that is skipped has to say so")]
 fn published(file: &str) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -336,7 +333,7 @@ fn the_published_philly_trace_is_read_in_full() {
 }
 
 #[test]
-fn the_published_pods_are_read_but_for_those_without_a_gpu_or_a_run() {
+fn the_published_pods_are_read_except_those_without_a_gpu_or_a_run() {
     let Some(trace) = read_published("alibaba_gpu_v2023/openb_pod_list_default.csv.gz", None) else { return };
     assert_eq!(trace.jobs.len() + trace.skipped.len(), 8_152);
     let parts = trace.jobs.iter().filter(|job| job.devices_milli < 1_000).count();
@@ -347,7 +344,7 @@ fn the_published_pods_are_read_but_for_those_without_a_gpu_or_a_run() {
 }
 
 #[test]
-fn the_published_gavel_traces_are_read_by_their_own_speeds() {
+fn the_published_gavel_traces_are_read_with_their_throughputs() {
     let Some(table) = published("gavel/singles_flat.csv") else { return };
     let speeds = || Throughputs::read(File::open(&table).unwrap(), ThroughputSource::default()).unwrap();
     for file in ["msr_seed0/6214e9.trace.gz", "physical_cluster/small_test.trace"] {

@@ -1,7 +1,7 @@
-//! How many training steps a second were measured for models on GPUs, alone.
+//! Measured throughputs of models on GPUs, in training steps per second without other jobs.
 //!
-//! A table may hold measurements of several sources, which do not agree: one has to be chosen, and nothing is
-//! taken from another.
+//! A table may hold measurements of several sources, which do not agree: one has to be chosen, and no value
+//! is taken from another.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,37 +18,37 @@ const COLUMNS: Columns = Columns {
     others: OptionalColumns::Any,
 };
 
-/// Steps in a second, of one source and on one GPU.
+/// Steps per second from one source and on one GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Throughputs {
     of: ThroughputSource,
-    /// By model, batch size (0 where it is not given) and devices.
+    /// By model, batch size (0 if it is not given) and number of devices.
     rates: BTreeMap<(String, u64, u64), f64>,
 }
 
-/// Which of a table's measurements are meant, written `sim/v100`.
+/// Which measurements of a table to use, written `sim/v100`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThroughputSource {
-    /// The table's `source`.
+    /// The table's column `source`.
     pub source: String,
-    /// The table's `gpu`.
+    /// The table's column `gpu`.
     pub gpu: String,
 }
 
-/// A text that is no choice of measurements.
+/// A text that is not of the form SOURCE/GPU.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' names no measurements: write the source and the GPU, like sim/v100")]
+#[error("invalid throughput source '{0}': expected SOURCE/GPU, for example sim/v100")]
 pub struct ParseThroughputSourceError(String);
 
 impl Throughputs {
-    /// Reads the table; of devices on several machines, the measurements on one machine count.
+    /// Reads a table. For several devices, only measurements on one machine count.
     ///
     /// # Errors
-    /// If the table cannot be read, or has nothing of that source and GPU.
+    /// If the table cannot be read, or has no measurements of this source and GPU.
     pub fn read(table: impl Read, of: ThroughputSource) -> Result<Throughputs, TraceError> {
         let (_, text) = unpack::unpack(table)?;
         let mut rates = BTreeMap::new();
-        let mut seen: Vec<String> = Vec::new();
+        let mut sources: Vec<String> = Vec::new();
         each_with_heading(text, &COLUMNS, |line, row| {
             let bad = |why| TraceError::BadRow(SkippedRow { line, why });
             let measured = row.and_then(ThroughputRow::of).map_err(bad)?;
@@ -56,19 +56,19 @@ impl Throughputs {
                 rates.insert(measured.key, measured.rate);
             }
             let name = measured.of.to_string();
-            if !seen.contains(&name) {
-                seen.push(name);
+            if !sources.contains(&name) {
+                sources.push(name);
             }
             Ok(())
         })?;
         if rates.is_empty() {
-            let why = format!("nothing was measured as {of}; there are {}", seen.join(", "));
+            let why = format!("no measurements for {of}; the table has {}", sources.join(", "));
             return Err(TraceError::BadRow(SkippedRow { line: 1, why }));
         }
         Ok(Throughputs { of, rates })
     }
 
-    /// Of a model with this batch size on so many devices.
+    /// Steps per second of a model with this batch size on this many devices.
     pub(super) fn steps_per_second(
         &self,
         model: &str,
@@ -79,7 +79,7 @@ impl Throughputs {
         let rate = self.rates.get(&key).copied().filter(|rate| *rate > 0.0);
         rate.ok_or_else(|| {
             let batch = batch.map_or(String::new(), |batch| format!(" with batch size {batch}"));
-            format!("nobody measured {model}{batch} on {devices} GPUs as {}", self.of)
+            format!("no throughput of {model}{batch} on {devices} GPUs for {}", self.of)
         })
     }
 }
@@ -94,14 +94,15 @@ struct ThroughputRow {
 
 impl ThroughputRow {
     fn of(row: &Row<'_>) -> Result<ThroughputRow, String> {
-        let of = ThroughputSource { source: row.needed("source")?.into(), gpu: row.needed("gpu")?.into() };
-        let key = (row.needed("model")?.to_owned(), row.count("batch_size")?, row.count("scale_factor")?);
-        let is_usable = row.needed("consolidated")?.eq_ignore_ascii_case("true");
+        let of =
+            ThroughputSource { source: row.required("source")?.into(), gpu: row.required("gpu")?.into() };
+        let key = (row.required("model")?.to_owned(), row.count("batch_size")?, row.count("scale_factor")?);
+        let is_usable = row.required("consolidated")?.eq_ignore_ascii_case("true");
         Ok(ThroughputRow { of, is_usable, key, rate: row.seconds("steps_per_s")? })
     }
 }
 
-/// What Gavel's own traces were made with.
+/// The source with which Gavel's own traces were made.
 impl Default for ThroughputSource {
     fn default() -> ThroughputSource {
         ThroughputSource { source: "sim".into(), gpu: "v100".into() }

@@ -1,16 +1,16 @@
-//! The text of a file that may be packed: gzip is known by its first bytes, whatever the file is called.
+//! Decompresses a file if it is gzip, which is recognised by its first bytes, whatever its name.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use flate2::read::MultiGzDecoder;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// Nobody writes longer headings; what comes behind is not looked at for a guess.
+/// The longest line that is examined to recognise a format.
 const LONGEST_FIRST_LINE: u64 = 64 * 1024;
-/// Some programs begin a text with this mark, which means nothing.
+/// Some programs begin a text with this mark, which has no meaning.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The first line, and the whole text again with it.
+/// The first line, and a reader of the whole text including it.
 pub(super) fn unpack<'a>(source: impl Read + 'a) -> io::Result<(String, Box<dyn Read + 'a>)> {
     let (magic, packed) = peek(source, |source, magic| source.take(2).read_to_end(magic).map(drop))?;
     let plain: Box<dyn Read + 'a> =
@@ -25,7 +25,7 @@ pub(super) fn unpack<'a>(source: impl Read + 'a) -> io::Result<(String, Box<dyn 
     Ok((shown, Box::new(text)))
 }
 
-/// What somebody reads at the beginning, and everything from the beginning on.
+/// What `reads` takes from the beginning, and a reader of everything from the beginning on.
 fn peek<R: Read>(
     mut source: R,
     reads: impl FnOnce(&mut R, &mut Vec<u8>) -> io::Result<()>,

@@ -4,17 +4,18 @@ use cohabit_types::{ModelDescription, PipelineStage};
 
 use crate::trace::TraceJob;
 
+/// The model that a job trains, with its best iteration time.
 #[derive(Clone)]
 pub(super) struct AssignedModel {
     pub(super) model: ModelDescription,
-    /// Seconds for one iteration at best.
+    /// Time of one iteration at the best placement, in seconds.
     pub(super) pace: f64,
 }
 
 impl AssignedModel {
-    /// Iterations that take as long as the job did. Where the trace tells them, or there would be so few that
-    /// rounding shows, an iteration takes what it took there: the network is scaled in all it computes and
-    /// sends.
+    /// Returns the number of iterations that take as long as the job did. If the trace gives that number, or
+    /// it would be so small that rounding shows, the time of an iteration is adjusted instead, by scaling the
+    /// computation and the transfers of the model.
     pub(super) fn lasting(self, job: &TraceJob) -> (u64, AssignedModel) {
         let seconds = job.duration.as_secs_f64();
         let fitting = ((seconds / self.pace).round() as u64).max(1);
@@ -39,5 +40,5 @@ impl AssignedModel {
     }
 }
 
-/// With at least so many iterations the nearest whole number of them is as good as the right one.
+/// With at least this many iterations, rounding their number is accurate enough.
 const MIN_ITERATIONS: u64 = 20;

@@ -2,25 +2,25 @@
 
 use cohabit_types::{GpuRequest, JobSpec, Span, Time};
 
-/// A job with all that is true of it.
+/// A job with its true behaviour.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkloadJob {
     /// When it is submitted.
     pub at: Time,
-    /// Who submits it.
+    /// The submitting user.
     pub user: String,
-    /// What is submitted. It does not tell how many iterations there will be, nor how long they take.
+    /// What is submitted. It does not contain the number of iterations nor their time.
     pub spec: JobSpec,
-    /// How many there will be.
+    /// The number of iterations.
     pub iterations: u64,
-    /// How long each takes at best on this cluster, in seconds.
+    /// Time of one iteration at the best placement in this cluster, in seconds.
     pub pace: f64,
-    /// Thousandths of devices that it takes where nobody shares them with it.
+    /// Devices in thousandths that it takes if nobody shares them.
     pub alone_milli: u64,
 }
 
 impl WorkloadJob {
-    /// The same job, which shares its device with nobody.
+    /// The same job without sharing its device.
     #[must_use]
     pub fn exclusive(mut self) -> WorkloadJob {
         if let GpuRequest::Part(_) = self.spec.demand.gpus {
@@ -29,13 +29,13 @@ impl WorkloadJob {
         self
     }
 
-    /// How long it runs where it is placed ideally.
+    /// Run time at the best placement.
     #[must_use]
     pub fn ideal(&self) -> Span {
         Span::from_secs_f64(self.iterations as f64 * self.pace)
     }
 
-    /// Seconds of devices that it takes where nobody shares them with it.
+    /// Device-seconds that it takes if nobody shares its devices.
     #[must_use]
     pub fn work(&self) -> f64 {
         self.alone_milli as f64 / 1_000.0 * self.iterations as f64 * self.pace

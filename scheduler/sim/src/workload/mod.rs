@@ -1,14 +1,16 @@
 //! Workloads: the jobs of a trace as jobs of a simulated cluster.
 //!
-//! Traces tell when a job came, how many devices it had and how long it ran, but not what it trained. So all
-//! jobs of one group with as many devices draw a network and a way to spread it, and train for as many
-//! iterations as take the trace's duration at their best pace on this cluster: what the trace says holds
-//! where a job is placed ideally, and a bad place costs what it would cost that network. A job whose trace
-//! names one of our networks gets that one; where the trace tells iterations, they are kept and the network
-//! is scaled.
+//! A trace tells when a job came, how many devices it had and how long it ran, but not what it trained. So
+//! all jobs of a group with the same number of devices draw a network and a way to parallelise it, and train
+//! for as many iterations as take the trace's duration at the best placement in this cluster: the duration of
+//! the trace holds at an ideal placement, and a bad one costs what it would cost this network. A job whose
+//! trace names a known network gets that one; if the trace gives the iterations, they are kept and the
+//! network is scaled.
 //!
-//! Where there are measurements of training jobs beside each other, each job on one device trains one of the
-//! measured configurations instead and may share its device: see [`Measurements`].
+//! With measurements of co-located training jobs, each job on one device trains one of the measured
+//! configurations instead and may share its device: see [`Measurements`].
+//!
+//! Start reading with [`workload`].
 
 mod assigned_model;
 mod job;
@@ -33,26 +35,27 @@ pub use self::pace::Pace;
 use crate::machine_spec::MachineSpec;
 use crate::trace::Trace;
 
-/// What is submitted to a simulated cluster, and when.
+/// The jobs that are submitted to a simulated cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
     /// In the order of submission.
     pub jobs: Vec<WorkloadJob>,
-    /// What the cluster can never run.
+    /// The jobs that the cluster can never run.
     pub left_out: SkippedJobs,
 }
 
 /// Jobs of a trace that a cluster can never run.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct SkippedJobs {
-    /// They need more devices than there are.
+    /// Jobs that need more devices than the cluster has.
     pub too_wide: usize,
-    /// They need more memory than a device has.
+    /// Jobs that need more memory than a device has.
     pub too_large: usize,
 }
 
-/// The jobs of a trace on these machines. `pace` gives the seconds of an iteration at best, for a model on so
-/// many devices (see [`Pace`]). With measurements, jobs on one device draw from these what they train.
+/// Makes the jobs of a trace for these machines. `pace` gives the time of an iteration at the best placement
+/// in seconds, for a model on a number of devices (see [`Pace`]). With measurements, jobs on one device draw
+/// their model from these.
 pub fn workload(
     trace: &Trace,
     machines: &[MachineSpec],
@@ -60,7 +63,7 @@ pub fn workload(
     seed: u64,
     mut pace: impl FnMut(&ModelDescription, u32) -> Option<f64>,
 ) -> Workload {
-    let mut trainings = ModelAssignment::new(machines, measurements, seed);
+    let mut assignment = ModelAssignment::new(machines, measurements, seed);
     let mut workload = Workload { jobs: Vec::new(), left_out: SkippedJobs::default() };
     let capacity: u64 = machines.iter().map(|machine| u64::from(machine.devices)).sum();
     let largest = machines.iter().filter_map(|machine| machine.device_memory).max();
@@ -70,15 +73,15 @@ pub fn workload(
         } else if job.gpu_memory.is_some_and(|needed| largest.is_some_and(|largest| needed > largest)) {
             workload.left_out.too_large += 1;
         } else {
-            workload.jobs.push(trainings.job(number, job, &mut pace));
+            workload.jobs.push(assignment.job(number, job, &mut pace));
         }
     }
     workload
 }
 
 impl Workload {
-    /// Devices, by how many are kept busy on average while jobs arrive, if all are placed ideally; none where
-    /// all arrive at once.
+    /// The offered load: the fraction of the devices that is busy on average while jobs arrive, if all are
+    /// placed ideally; `None` if all arrive at once.
     #[must_use]
     pub fn load(&self, devices: u64) -> Option<f64> {
         let work: f64 = self.jobs.iter().map(WorkloadJob::work).sum();
@@ -86,8 +89,8 @@ impl Workload {
         (length > 0.0 && devices > 0).then(|| work / length / devices as f64)
     }
 
-    /// The same jobs, arriving faster or slower by one factor, so that the load of so many devices is this.
-    /// Jobs that all arrive at once stay as they are.
+    /// The same jobs with arrival times scaled by one factor to give this load on this many devices. Jobs
+    /// that all arrive at once stay as they are.
     #[must_use]
     pub fn with_load(mut self, load: f64, devices: u64) -> Workload {
         let Some(factor) = self.load(devices).map(|now| now / load) else { return self };

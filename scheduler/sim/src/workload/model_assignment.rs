@@ -1,4 +1,4 @@
-//! What the jobs of a trace train: drawn for each group, and made to last as long as the job did.
+//! Assigns models to the jobs of a trace: drawn for each group, and scaled to last as long as the job did.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,19 +15,19 @@ use crate::program::SimProgram;
 use crate::random::Random;
 use crate::trace::TraceJob;
 
-/// What groups of jobs train.
+/// The models that groups of jobs train.
 pub(super) struct ModelAssignment<'m> {
     seed: u64,
-    /// What jobs on one device train, where that was measured.
-    sharers: Option<SharingJobs<'m>>,
+    /// The models of jobs on one device, if there are measurements.
+    sharing_jobs: Option<SharingJobs<'m>>,
     networks: Vec<KnownNetwork>,
-    /// The makes of GPU that there are.
+    /// The GPU models of the cluster.
     makes: Vec<String>,
     known: BTreeMap<AssignmentKey, AssignedModel>,
 }
 
-/// What a group of jobs with as many devices trains is one thing, for a name and batch size that the trace
-/// tells.
+/// Jobs of a group with the same number of devices train one model, for each model name and batch size that
+/// the trace gives.
 type AssignmentKey = (String, u32, Option<(String, Option<u64>)>);
 
 impl<'m> ModelAssignment<'m> {
@@ -38,11 +38,11 @@ impl<'m> ModelAssignment<'m> {
     ) -> ModelAssignment<'m> {
         let makes: BTreeSet<&String> = machines.iter().map(|machine| &machine.model).collect();
         let makes = makes.into_iter().cloned().collect();
-        let sharers = measurements.map(|measurements| SharingJobs::new(measurements, machines, seed));
-        ModelAssignment { seed, sharers, networks: networks(), makes, known: BTreeMap::new() }
+        let sharing_jobs = measurements.map(|measurements| SharingJobs::new(measurements, machines, seed));
+        ModelAssignment { seed, sharing_jobs, networks: networks(), makes, known: BTreeMap::new() }
     }
 
-    /// The job with this number in its trace.
+    /// The workload job for the job with this number in the trace.
     pub(super) fn job(
         &mut self,
         number: usize,
@@ -50,26 +50,26 @@ impl<'m> ModelAssignment<'m> {
         pace: &mut impl FnMut(&ModelDescription, u32) -> Option<f64>,
     ) -> WorkloadJob {
         let demand = demand(job);
-        if let Some(sharers) = self.sharers.as_ref().filter(|_| demand.total_devices() == 1) {
-            return sharers.job(number, job, pace);
+        if let Some(sharing_jobs) = self.sharing_jobs.as_ref().filter(|_| demand.total_devices() == 1) {
+            return sharing_jobs.job(number, job, pace);
         }
-        let training = self.training(job, demand.total_devices(), pace);
-        let (iterations, training) = training.lasting(job);
+        let assigned = self.assigned(job, demand.total_devices(), pace);
+        let (iterations, assigned) = assigned.lasting(job);
         let program = SimProgram { busy: busy(&demand), ..SimProgram::working(job.duration) };
         let spec = JobSpec {
-            name: training.model.name.clone().unwrap_or_default(),
+            name: assigned.model.name.clone().unwrap_or_default(),
             demand,
             launch: if demand.total_devices() > 1 { LaunchMode::PerGpu } else { LaunchMode::PerNode },
             group: Some(job.group.clone()),
-            model: Some(training.model),
+            model: Some(assigned.model),
             ..program.job()
         };
         let at = Time::EPOCH + job.submitted;
         let alone_milli = demand.total_milli();
-        WorkloadJob { at, user: job.user.clone(), spec, iterations, pace: training.pace, alone_milli }
+        WorkloadJob { at, user: job.user.clone(), spec, iterations, pace: assigned.pace, alone_milli }
     }
 
-    fn training(
+    fn assigned(
         &mut self,
         job: &TraceJob,
         devices: u32,
@@ -85,14 +85,15 @@ impl<'m> ModelAssignment<'m> {
         self.known.entry(subject).or_insert(AssignedModel { model, pace }).clone()
     }
 
-    /// By the group and the devices alone, so that neither other jobs nor their order change it.
+    /// Draws a model from the group and the number of devices alone, so that neither other jobs nor their
+    /// order change it.
     fn draw(&self, job: &TraceJob, devices: u32) -> ModelDescription {
         let mut draws = Random::stream(self.seed, &format!("training of {} on {devices}", job.group));
         let drawn = draws.pick(&self.networks);
         let parallelism = *draws.pick(Parallelism::possible(devices));
         let named = job.model.as_ref().and_then(|name| KnownNetwork::by_name(name, &self.networks));
         let network = named.unwrap_or(drawn);
-        // The batch size of some other network would say nothing about this one.
+        // The batch size of an unknown network says nothing about the drawn one.
         let batch = job.batch.filter(|batch| named.is_some() && *batch > 0).unwrap_or(network.batch);
         let model = describe(network, parallelism, devices, batch, &self.makes);
         ModelDescription {
@@ -103,7 +104,7 @@ impl<'m> ModelAssignment<'m> {
     }
 }
 
-/// Whole devices may lie anywhere; a part of one leaves room for others.
+/// Whole devices may be anywhere; a part of a device leaves room for others.
 fn demand(job: &TraceJob) -> Demand {
     let (gpus, spread) = match (job.devices_milli / 1_000, job.devices_milli % 1_000) {
         (0, part) => (GpuRequest::Part(Share(part as u32)), Spread::Even),
@@ -112,7 +113,7 @@ fn demand(job: &TraceJob) -> Demand {
     Demand { gpus, spread, gpu_memory: job.gpu_memory, ..Demand::default() }
 }
 
-/// A job that asks for a part of a device keeps that part of it as busy as others do the whole.
+/// A job that asks for a part of a device keeps this part as busy as other jobs keep a whole one.
 fn busy(demand: &Demand) -> f64 {
     SimProgram::working(Span::ZERO).busy * f64::from(demand.gpus).min(1.0)
 }

@@ -1,11 +1,11 @@
-//! The networks that made-up jobs train: five well-known ones, layer by layer, so that every number follows
-//! from shapes that are published.
+//! The networks that simulated jobs train: five well-known ones, layer by layer, so that every number follows
+//! from published shapes.
 //!
 //! | network | sample | parameters | forward | batch of a replica |
 //! |---|---|---|---|---|
-//! | ResNet-152 | 224 x 224 picture | 60 M | 23 G | 32 |
-//! | VGG-19 | 224 x 224 picture | 144 M | 39 G | 32 |
-//! | ViT-B/16 | 224 x 224 picture | 86 M | 35 G | 64 |
+//! | ResNet-152 | 224 x 224 image | 60 M | 23 G | 32 |
+//! | VGG-19 | 224 x 224 image | 144 M | 39 G | 32 |
+//! | ViT-B/16 | 224 x 224 image | 86 M | 35 G | 64 |
 //! | BERT-large | 512 tokens | 334 M | 367 G | 8 |
 //! | GPT-2 medium | 1,024 tokens | 355 M | 827 G | 4 |
 
@@ -18,12 +18,12 @@ use super::layers::{Layer, convolution, dense, embedding, tied_head, transformer
 pub(super) struct KnownNetwork {
     pub(super) name: &'static str,
     pub(super) family: ModelFamily,
-    /// Samples in one step of one replica.
+    /// Batch size of one replica.
     pub(super) batch: u64,
     pub(super) layers: Vec<Layer>,
 }
 
-/// All of them.
+/// All known networks.
 pub(super) fn networks() -> Vec<KnownNetwork> {
     let network = |name, family, batch, layers| KnownNetwork { name, family, batch, layers };
     vec![
@@ -50,7 +50,8 @@ fn resnet_152() -> Vec<Layer> {
     layers
 }
 
-/// Narrow, look around, widen; the first of a group also brings its input to the new shape.
+/// A bottleneck block of 1 x 1, 3 x 3 and 1 x 1 convolutions; the first of a group also projects its input to
+/// the new shape.
 fn bottleneck(from: u64, middle: u64, entry_side: u64, side: u64) -> Layer {
     let to = 4 * middle;
     let shortcut = if from == to { Layer::default() } else { convolution(from, to, 1, side) };
@@ -73,7 +74,7 @@ fn vgg_19() -> Vec<Layer> {
     layers
 }
 
-/// 196 patches of 16 x 16 and one token for the class.
+/// 196 patches of 16 x 16 and one class token.
 fn vit_b_16() -> Vec<Layer> {
     let mut layers = vec![convolution(3, 768, 16, 14)];
     layers.extend([transformer_block(768, 197); 12]);
@@ -97,12 +98,12 @@ fn language_model(words: u64, tokens: u64, blocks: usize, width: u64) -> Vec<Lay
 }
 
 impl KnownNetwork {
-    /// The one with this name, in whatever case.
+    /// The network with this name, ignoring case.
     pub(super) fn by_name<'a>(name: &str, networks: &'a [KnownNetwork]) -> Option<&'a KnownNetwork> {
         networks.iter().find(|network| network.name.eq_ignore_ascii_case(name))
     }
 
-    /// All its layers together.
+    /// All layers together.
     pub(super) fn whole(&self) -> Layer {
         self.layers.iter().copied().sum()
     }
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn sizes_are_those_of_the_published_networks() {
-        // Parameters in millions and forward operations in billions, as torchvision and the papers give them.
+        // Parameters in millions and forward operations in billions, from torchvision and the papers.
         let published = [
             ("ResNet-152", 60.19, 2.0 * 11.51),
             ("VGG-19", 143.67, 2.0 * 19.63),

@@ -1,6 +1,6 @@
-//! A network on so many devices: its stages with what they compute and send in one iteration.
+//! A network on a number of devices: its stages with what they compute and transfer in one iteration.
 //!
-//! Training in fp32: every number is four bytes. Backward costs twice what forward does.
+//! Training uses fp32, so every number takes four bytes. The backward pass costs twice the forward pass.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use super::layers::Layer;
 use super::networks::KnownNetwork;
 
 const BYTES_OF_A_NUMBER: f64 = 4.0;
-/// Forward once, and twice as much backward.
+/// The forward pass once, and the backward pass at twice its cost.
 const FORWARD_AND_BACKWARD: f64 = 3.0;
 
-/// How training is spread over devices.
+/// How training is parallelised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Parallelism {
     /// Every device holds the whole network.
     Data,
-    /// The network is cut in two.
+    /// The network is cut into two stages.
     TwoStages,
-    /// The network is cut in four.
+    /// The network is cut into four stages.
     FourStages,
 }
 
 impl Parallelism {
-    /// Those that make sense on so many devices.
+    /// The kinds that make sense on this many devices.
     pub(super) const fn possible(devices: u32) -> &'static [Parallelism] {
         match devices {
             0 | 1 => &[Parallelism::Data],
@@ -44,7 +44,7 @@ impl Parallelism {
     }
 }
 
-/// The description of this training, for devices of these makes. `batch` is that of one replica.
+/// The description of this training for devices of these models. `batch` is the batch size of one replica.
 pub(super) fn describe(
     network: &KnownNetwork,
     parallelism: Parallelism,
@@ -68,7 +68,8 @@ pub(super) fn describe(
     }
 }
 
-/// Each replica takes its part of the samples of an iteration; what is handed on is that of all.
+/// One stage. Each replica computes its part of the samples of an iteration; the activations are those of all
+/// samples.
 fn stage(part: &Layer, replicas: u32, samples: f64, makes: &[String]) -> PipelineStage {
     let operations = part.forward * FORWARD_AND_BACKWARD * samples / f64::from(replicas);
     let seconds = |make: GpuModel| operations / make.sustained();
@@ -83,8 +84,8 @@ fn stage(part: &Layer, replicas: u32, samples: f64, makes: &[String]) -> Pipelin
     }
 }
 
-/// The layers in stages: every stage but the first is about as much work as one device can take, the first is
-/// the rest. So what is heavy in parameters (at the end of most networks) need not be replicated.
+/// Cuts the layers into stages. Every stage but the first is about the work of one device, the first is the
+/// rest, so layers with many parameters (at the end of most networks) need not be replicated.
 fn cut(layers: &[Layer], stages: usize, devices: u32) -> Vec<Layer> {
     let portion = layers.iter().map(|layer| layer.forward).sum::<f64>() / f64::from(devices.max(1));
     let mut rest = layers;
@@ -100,7 +101,7 @@ fn cut(layers: &[Layer], stages: usize, devices: u32) -> Vec<Layer> {
     parts
 }
 
-/// So many of the last layers come closest to the portion; at least one.
+/// How many of the last layers come closest to the portion; at least one.
 fn from_the_end(layers: &[Layer], portion: f64) -> usize {
     let mut taken = 0.0;
     let near = layers.iter().rev().take_while(|layer| {
@@ -111,7 +112,8 @@ fn from_the_end(layers: &[Layer], portion: f64) -> usize {
     near.count().max(1)
 }
 
-/// A device for each part, and every other one for the part with the most work for each of its devices.
+/// Distributes the devices: one for each stage, and each other one to the stage with the most work per
+/// device.
 fn balance(parts: &[Layer], devices: u32) -> Vec<u32> {
     let mut replicas = vec![1_u32; parts.len()];
     for _ in parts.len()..devices as usize {
@@ -153,7 +155,8 @@ mod tests {
     fn data_parallel_training_is_the_arithmetic_of_the_network() {
         let model = described("VGG-19", Parallelism::Data, 4);
         let [stage] = &model.stages[..] else { panic!("{model:?}") };
-        // 39.3e9 operations forward, three times that in all, 32 samples, at half of 15.7e12 a second.
+        // 39.3e9 operations forward, three times that in total, 32 samples, at half of 15.7e12 operations per
+        // second.
         assert!((stage.compute_seconds / (3.0 * 39.28e9 * 32.0 / 7.85e12) - 1.0).abs() < 0.01);
         assert!((stage.gradient_bytes / (4.0 * 143.67e6) - 1.0).abs() < 0.01);
         let slower = stage.compute_seconds_on["K80"] / stage.compute_seconds_on["V100"];

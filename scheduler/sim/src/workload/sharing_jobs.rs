@@ -1,7 +1,7 @@
-//! Jobs that may share a GPU: each trains a measured configuration, and says how much memory that takes.
+//! Jobs that may share a GPU: each trains a measured configuration and states how much memory that takes.
 //!
-//! A job asks for such a part of a GPU that as many fit as the machines allow on one; which of them get on
-//! together is for the policy to find out. Where it finds no memory left, it is tried again until it does.
+//! A job asks for such a part of a GPU that as many fit as the machines allow on one; which of them work well
+//! together is for the policy to find out. A job that finds no memory left is retried until it does.
 
 use cohabit_types::{
     Bytes, Demand, GpuRequest, JobSpec, LaunchMode, ModelDescription, RetryPolicy, Share, Time,
@@ -15,13 +15,13 @@ use crate::program::SimProgram;
 use crate::random::Random;
 use crate::trace::TraceJob;
 
-/// What jobs on one device train.
+/// The jobs on one device.
 pub(super) struct SharingJobs<'m> {
     seed: u64,
     measurements: &'m Measurements,
-    /// What a job asks for that may share.
+    /// The request of a job that may share.
     part: GpuRequest,
-    /// The most memory that it may hold for that.
+    /// The most memory that such a job may hold.
     room: Bytes,
 }
 
@@ -42,7 +42,7 @@ impl<'m> SharingJobs<'m> {
         SharingJobs { seed, measurements, part, room }
     }
 
-    /// The job with this number in its trace.
+    /// The workload job for the job with this number in the trace.
     pub(super) fn job(
         &self,
         number: usize,
@@ -51,18 +51,18 @@ impl<'m> SharingJobs<'m> {
     ) -> WorkloadJob {
         let trained = self.trained(number, job);
         let best = pace(&trained.model, 1).expect("one stage makes one device");
-        let (iterations, training) = AssignedModel { model: trained.model.clone(), pace: best }.lasting(job);
+        let (iterations, assigned) = AssignedModel { model: trained.model.clone(), pace: best }.lasting(job);
         let program = SimProgram {
             busy: trained.busy,
             gpu_memory: Some(trained.memory),
             ..SimProgram::working(job.duration)
         };
         let spec = JobSpec {
-            name: training.model.name.clone().unwrap_or_default(),
+            name: assigned.model.name.clone().unwrap_or_default(),
             demand: self.demand(trained),
             launch: LaunchMode::PerNode,
             group: Some(job.group.clone()),
-            model: Some(training.model),
+            model: Some(assigned.model),
             retry: RetryPolicy { limit: u32::MAX, ..RetryPolicy::default() },
             ..program.job()
         };
@@ -71,23 +71,24 @@ impl<'m> SharingJobs<'m> {
             user: job.user.clone(),
             spec,
             iterations,
-            pace: training.pace,
+            pace: assigned.pace,
             alone_milli: u64::from(Share::WHOLE.0),
         }
     }
 
-    /// Who leaves nothing for the reserve has to have a GPU alone.
+    /// A job that leaves no memory for the reserve has to have a GPU alone.
     fn demand(&self, trained: &MeasuredConfiguration) -> Demand {
         let gpus = if trained.memory <= self.room { self.part } else { GpuRequest::Whole(1) };
         Demand { gpus, gpu_memory: Some(trained.memory), ..Demand::default() }
     }
 
-    /// The configuration that the trace names; otherwise one that is drawn by the job's number alone, so that
-    /// no other job changes it.
+    /// The configuration that the trace names; otherwise one drawn by the job's number alone, so that no
+    /// other job changes it.
     fn trained(&self, number: usize, job: &TraceJob) -> &'m MeasuredConfiguration {
         let all = self.measurements.trained();
         let is_named = |it: &&MeasuredConfiguration| {
-            let same = |name: &String| job.model.as_ref().is_some_and(|told| told.eq_ignore_ascii_case(name));
+            let same =
+                |name: &String| job.model.as_ref().is_some_and(|model| model.eq_ignore_ascii_case(name));
             it.model.name.as_ref().is_some_and(same)
                 && job.batch.is_none_or(|batch| it.model.batch_size == Some(batch))
         };

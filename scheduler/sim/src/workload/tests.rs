@@ -1,4 +1,4 @@
-//! Jobs of traces become jobs of a cluster that last as long, and loads are what was asked for.
+//! Workload jobs last as long as the jobs of the trace, and loads are as requested.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn on(spec: &str, trace: &Trace) -> Workload {
     workload(trace, &machines, None, SEED, |model, devices| pace.fastest(model, devices))
 }
 
-/// As long as the longest computation of a stage: a cluster whose links cost nothing.
+/// Iteration time on a cluster whose links cost nothing: the longest computation of a stage.
 fn computation(model: &ModelDescription, _: u32) -> Option<f64> {
     model.stages.iter().map(|stage| stage.compute_seconds).max_by(f64::total_cmp)
 }
@@ -35,7 +35,7 @@ fn stages(job: &WorkloadJob) -> &[PipelineStage] {
 }
 
 #[test]
-fn where_a_job_is_placed_ideally_it_lasts_as_long_as_in_the_trace() {
+fn at_its_best_placement_a_job_lasts_as_long_as_in_the_trace() {
     let trace = synthetic(300, SEED);
     let workload = on("16x8:V100@25g", &trace);
     assert_eq!(workload.jobs.len(), 300);
@@ -56,7 +56,7 @@ fn a_job_of_a_few_iterations_lasts_to_the_microsecond() {
 }
 
 #[test]
-fn jobs_of_a_group_with_as_many_devices_train_the_same_whatever_else_there_is() {
+fn jobs_of_a_group_and_size_train_one_model_whatever_else_there_is() {
     let heading = "submit_s,duration_s,gpus,group\n";
     let alone = on("4x8:V100@25g", &trace(&format!("{heading}0,10000,4,a\n")));
     let among = on("4x8:V100@25g", &trace(&format!("{heading}0,9,4,b\n1,9,8,a\n2,5000,4,a\n3,7000,4,a\n")));
@@ -68,7 +68,7 @@ fn jobs_of_a_group_with_as_many_devices_train_the_same_whatever_else_there_is() 
 }
 
 #[test]
-fn another_seed_draws_other_trainings() {
+fn another_seed_draws_other_models() {
     let (trace, machines) = (synthetic(100, SEED), machines("16x8:V100@25g"));
     let names = |seed| {
         let workload = workload(&trace, &machines, None, seed, computation);
@@ -79,11 +79,12 @@ fn another_seed_draws_other_trainings() {
 }
 
 #[test]
-fn a_network_that_the_trace_names_is_taken() {
+fn a_known_network_that_the_trace_names_is_used() {
     let text = "submit_s,duration_s,gpus,model,batch\n0,100,1,vgg-19,64\n1,100,1,ResNet-18,4096\n";
     let jobs = on("1x8:V100@25g", &trace(text)).jobs;
     let [named, unknown] = &jobs[..] else { panic!("{jobs:?}") };
-    // 39.3e9 operations forward, three times that in all, 64 samples, at half of 15.7e12 a second.
+    // 39.3e9 operations forward, three times that in total, 64 samples, at half of 15.7e12 operations per
+    // second.
     assert!((named.pace / (3.0 * 39.28e9 * 64.0 / 7.85e12) - 1.0).abs() < 0.01, "{}", named.pace);
     let model = unknown.spec.model.as_ref().unwrap();
     assert_eq!((model.name.as_deref(), model.batch_size), (Some("ResNet-18"), Some(4_096)));
@@ -91,7 +92,7 @@ fn a_network_that_the_trace_names_is_taken() {
 }
 
 #[test]
-fn iterations_of_the_trace_are_kept_and_take_what_they_took() {
+fn iterations_of_the_trace_are_kept_with_their_duration() {
     let text = "submit_s,duration_s,gpus,group,iterations\n0,100,4,a,50\n1,100,4,a,\n";
     let jobs = on("4x4:V100@25g", &trace(text)).jobs;
     assert_eq!(jobs[0].iterations, 50);
@@ -104,7 +105,7 @@ fn iterations_of_the_trace_are_kept_and_take_what_they_took() {
 }
 
 #[test]
-fn nothing_that_is_only_true_later_is_submitted() {
+fn no_later_knowledge_is_submitted() {
     let text = "submit_s,duration_s,gpus,iterations\n0,100,4,50\n";
     let spec = &on("4x4:V100@25g", &trace(text)).jobs[0].spec;
     assert_eq!((spec.iterations, spec.model.as_ref().unwrap().total_iterations()), (None, None));
@@ -112,7 +113,7 @@ fn nothing_that_is_only_true_later_is_submitted() {
 }
 
 #[test]
-fn whole_devices_may_lie_anywhere_and_parts_leave_room() {
+fn whole_devices_may_be_anywhere_and_parts_leave_room() {
     let text = "submit_s,duration_s,gpus,gpu_share,gpu_mem_bytes\n0,10,12,,\n1,10,1,0.25,1000\n2,10,1,,\n";
     let jobs = on("2x8:V100@25g", &trace(text)).jobs;
     let demand = |number: usize| jobs[number].spec.demand;
@@ -125,7 +126,7 @@ fn whole_devices_may_lie_anywhere_and_parts_leave_room() {
 }
 
 #[test]
-fn what_the_cluster_can_never_run_is_left_out_and_counted() {
+fn jobs_that_can_never_run_are_skipped_and_counted() {
     let text = "submit_s,duration_s,gpus,gpu_mem_bytes\n0,9,17,\n1,9,16,\n2,9,1,99000000000\n3,9,1,\n";
     let workload = on("2x8:V100@25g", &trace(text));
     assert_eq!(workload.jobs.len(), 2);
@@ -133,7 +134,7 @@ fn what_the_cluster_can_never_run_is_left_out_and_counted() {
 }
 
 #[test]
-fn the_load_becomes_what_was_asked_for_and_the_order_stays() {
+fn the_load_becomes_the_requested_one_and_the_order_stays() {
     let workload = on("4x8:V100@25g", &synthetic(200, SEED));
     for load in [0.5, 1.5] {
         let scaled = workload.clone().with_load(load, 32);
@@ -145,7 +146,7 @@ fn the_load_becomes_what_was_asked_for_and_the_order_stays() {
 }
 
 #[test]
-fn jobs_that_come_at_once_have_no_load() {
+fn jobs_that_arrive_at_once_have_no_load() {
     let workload = on("1x8:V100@25g", &trace("submit_s,duration_s,gpus\n0,9,1\n0,9,1\n"));
     assert_eq!(workload.load(8), None);
     assert_eq!(workload.clone().with_load(0.9, 8), workload);

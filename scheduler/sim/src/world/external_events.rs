@@ -1,7 +1,7 @@
-//! What happens from outside: crashes, cut links, and the end of all trouble.
+//! External events: crashes, broken links, and the beginning of the quiet phase.
 //!
-//! Whoever dies alone has its connections closed by its machine; whoever dies with its machine leaves them
-//! dangling.
+//! A process that dies alone has its connections closed by its machine. One that dies with its machine leaves
+//! them open, and the other side notices later.
 
 use cohabit_types::{Request, Span, Time};
 
@@ -16,13 +16,14 @@ use crate::scenario::ExternalEvent;
 use crate::sim_event::{LinkId, SimEvent};
 
 impl World<'_> {
-    pub(super) fn act(&mut self, act: ExternalEvent) -> Result<(), SimFailure> {
-        self.recorder.note(self.now, || format!("outside     {act:?}"));
-        match act {
+    /// Makes an external event happen.
+    pub(super) fn handle_external_event(&mut self, event: ExternalEvent) -> Result<(), SimFailure> {
+        self.recorder.add(self.now, || format!("outside     {event:?}"));
+        match event {
             ExternalEvent::Submit(index) => self.submit(index),
             ExternalEvent::Change { change, back } => {
-                let asked = self.clients.change(change, back);
-                asked.into_iter().for_each(|asked| self.ask(asked));
+                let request = self.clients.change(change, back);
+                request.into_iter().for_each(|request| self.send_request(request));
             }
             ExternalEvent::Drain(node) => self.administer(Request::Drain(self.nodes[node].id.to_string())),
             ExternalEvent::Resume(node) => self.administer(Request::Resume(self.nodes[node].id.to_string())),
@@ -32,7 +33,7 @@ impl World<'_> {
             ExternalEvent::CrashWorker { node, down_for } => self.crash_worker(node, down_for)?,
             ExternalEvent::CrashMachine { node, down_for, disk } => self.crash_machine(node, down_for, disk),
             ExternalEvent::Cut { node, length, head_notices, worker_notices } => {
-                self.cut(node, length, head_notices, worker_notices);
+                self.cut_link(node, length, head_notices, worker_notices);
             }
             ExternalEvent::Redial { node, times, lag } => self.redial(node, times, lag)?,
             ExternalEvent::SlowJournal { length, commit } => {
@@ -47,10 +48,14 @@ impl World<'_> {
             ExternalEvent::StepHeadClock(step) => self.step_head_clock(step),
             ExternalEvent::StepClock { node, step } => self.nodes[node].machine.step_clock(step),
             ExternalEvent::KillExecutor { node, number } => self.kill_executor(node, number)?,
-            ExternalEvent::BreakMps { node, number, blame } => self.break_mps(node, number, blame)?,
+            ExternalEvent::BreakMps { node, number, attribution } => {
+                self.break_mps(node, number, attribution)?
+            }
             ExternalEvent::LoseGpu { node, number } => self.lose_gpu(node, number)?,
-            ExternalEvent::Xid { node, number, code } => self.xid(node, number, code)?,
-            ExternalEvent::Look { node, strangers, appetite } => self.look(node, strangers, appetite)?,
+            ExternalEvent::Xid { node, number, code } => self.report_xid(node, number, code)?,
+            ExternalEvent::Look { node, foreign_memory, observed } => {
+                self.sample_gpus(node, foreign_memory, observed)?
+            }
         }
         Ok(())
     }
@@ -69,28 +74,30 @@ impl World<'_> {
         }
     }
 
+    /// Crashes the head, alone or with its machine, and schedules its restart.
     pub(super) fn crash_head(&mut self, down_for: Span) -> Result<(), SimFailure> {
-        self.tally.crashes += 1;
-        self.recorder.note(self.now, || "head        crashes".into());
+        self.counters.crashes += 1;
+        self.recorder.add(self.now, || "head        crashes".into());
         self.head.sessions.clear();
         let with_its_machine = self.breaks.chance(0.3);
         for id in (0..self.links.len() as u64).map(LinkId) {
             match with_its_machine {
-                true => self.vanish(id, Side::Head),
-                false => self.hang_up(id, Side::Head),
+                true => self.drop_link(id, Side::Head),
+                false => self.close_link(id, Side::Head),
             }
         }
         self.queue.put(self.now + down_for, SimEvent::HeadBack);
-        let fate = if self.breaks.chance(0.5) { WriteOutcome::Written } else { WriteOutcome::Lost };
-        for (at, event) in self.head.crash(self.head_now(), fate)? {
+        let outcome = if self.breaks.chance(0.5) { WriteOutcome::Written } else { WriteOutcome::Lost };
+        for (at, event) in self.head.crash(self.head_now(), outcome)? {
             let effects = self.head.replay(at, event.clone())?;
             self.check_with_reference(at, &event, &effects)?;
         }
         Ok(())
     }
 
+    /// Restarts the head after checking that it still knows every job.
     pub(super) fn restart_head(&mut self) -> Result<(), SimFailure> {
-        self.recorder.note(self.now, || "head        is back".into());
+        self.recorder.add(self.now, || "head        is back".into());
         self.inject_head_bugs();
         let known = self.reference.check_all(self.head_now(), self.head.head());
         self.invariant(known)?;
@@ -98,39 +105,41 @@ impl World<'_> {
         self.write_journal()
     }
 
+    /// Crashes a worker daemon and schedules its restart; its executors go on.
     pub(super) fn crash_worker(&mut self, node: usize, down_for: Span) -> Result<(), SimFailure> {
         let Some(daemon) = self.nodes[node].daemon.take() else { return Ok(()) };
-        self.tally.crashes += 1;
+        self.counters.crashes += 1;
         if let Some(link) = daemon.link.id() {
-            self.hang_up(link, Side::Worker);
+            self.close_link(link, Side::Worker);
         }
         let mut out = Outbox::default();
         self.nodes[node].machine.daemon_died(self.now, &mut self.breaks, &mut out);
-        let life = self.nodes[node].life;
-        self.queue.put(self.now + down_for, SimEvent::DaemonBack(node, life));
+        let generation = self.nodes[node].generation;
+        self.queue.put(self.now + down_for, SimEvent::DaemonBack(node, generation));
         self.machine_outbox(node, out)
     }
 
-    pub(super) fn restart_daemon(&mut self, node: usize, life: u64) -> Result<(), SimFailure> {
+    /// Restarts a worker daemon, unless its node has changed since the crash.
+    pub(super) fn restart_daemon(&mut self, node: usize, generation: u64) -> Result<(), SimFailure> {
         let there = &self.nodes[node];
-        if there.power == Power::On && there.daemon.is_none() && there.life == life {
+        if there.power == Power::On && there.daemon.is_none() && there.generation == generation {
             return self.start_daemon(node);
         }
         Ok(())
     }
 
-    /// Nobody closes its links: the head notices by and by.
+    /// Switches a machine off. Its links stay open; the head notices later.
     fn crash_machine(&mut self, node: usize, down_for: Option<Span>, disk: Disk) {
         if self.nodes[node].power != Power::On {
             return;
         }
-        self.tally.crashes += 1;
+        self.counters.crashes += 1;
         if let Some(link) = self.nodes[node].daemon.take().and_then(|daemon| daemon.link.id()) {
-            self.vanish(link, Side::Worker);
+            self.drop_link(link, Side::Worker);
         }
         self.nodes[node].machine.power_off(self.now, disk, &mut self.breaks);
         if disk == Disk::Wiped {
-            self.rename(node);
+            self.reinstall(node);
         }
         self.nodes[node].power = match down_for {
             Some(down_for) => {
@@ -149,7 +158,7 @@ impl World<'_> {
         self.start_daemon(node)
     }
 
-    /// Where no daemon runs nobody would clear up what the executor held.
+    /// Kills an executor, unless no daemon runs that would clean up what it held.
     fn kill_executor(&mut self, node: usize, number: usize) -> Result<(), SimFailure> {
         let mut out = Outbox::default();
         if self.nodes[node].daemon.is_some() {
@@ -158,16 +167,16 @@ impl World<'_> {
         self.machine_outbox(node, out)
     }
 
-    fn cut(&mut self, node: usize, length: Span, head_notices: Span, worker_notices: Span) {
+    fn cut_link(&mut self, node: usize, length: Span, head_notices: Span, worker_notices: Span) {
         self.nodes[node].cut_until = self.nodes[node].cut_until.max(self.now + length);
         if let Some(link) = self.nodes[node].daemon.as_ref().and_then(|daemon| daemon.link.id()) {
-            self.tear(link, head_notices, worker_notices);
+            self.break_link(link, head_notices, worker_notices);
         }
     }
 
-    /// From here on nothing bad happens. A machine that nobody brought back is set up anew.
-    pub(super) fn quiet(&mut self) -> Result<(), SimFailure> {
-        self.recorder.note(self.now, || "outside     all is quiet from here on".into());
+    /// Begins the quiet phase: no more faults happen, and machines that were gone are installed anew.
+    pub(super) fn begin_quiet_phase(&mut self) -> Result<(), SimFailure> {
+        self.recorder.add(self.now, || "outside     the quiet phase begins".into());
         if let HeadState::CrashDuringEffects { back, .. } | HeadState::CrashAfterEvents { back, .. } =
             self.head.state
         {
@@ -179,15 +188,15 @@ impl World<'_> {
             self.nodes[node].cut_until = Time::EPOCH;
             if self.nodes[node].power == Power::Gone {
                 self.nodes[node].machine.power_off(self.now, Disk::Wiped, &mut self.breaks);
-                self.rename(node);
+                self.reinstall(node);
                 self.power_on(node)?;
             }
         }
         Ok(())
     }
 
-    fn rename(&mut self, node: usize) {
+    fn reinstall(&mut self, node: usize) {
         let id = self.new_node_id();
-        self.nodes[node].rename(id);
+        self.nodes[node].reinstall(id);
     }
 }

@@ -1,7 +1,7 @@
-//! Whether everything has come to its end, and whether the accounts are right then.
+//! Whether everything has ended, and whether the final state is consistent.
 //!
-//! In the quiet phase somebody with an admin's rights tidies up every ten minutes, and looks after GPUs, so
-//! that nothing waits for a person.
+//! In the quiet phase an administrator releases, cancels and repairs every ten minutes, so that nothing waits
+//! for a person.
 
 use cohabit_types::{JobChange, JobEvent, JobId, JobRecord, Request};
 
@@ -14,10 +14,11 @@ use crate::sim_event::SimEvent;
 use crate::slowdown_tracker::SharedRunTime;
 
 impl World<'_> {
-    /// Looks whether all has ended; if not, releases what is held, cancels what is endless, and looks again.
+    /// Ends the run if everything has ended. If not, releases held jobs, cancels endless ones, repairs GPUs,
+    /// and checks again later.
     pub(super) fn clean_up(&mut self) -> Result<(), SimFailure> {
-        let left = self.left();
-        let reasons = checks::reasons(self.head.head(), self.head_now());
+        let left = self.list_unfinished();
+        let reasons = checks::check_reasons(self.head.head(), self.head_now());
         self.invariant(reasons)?;
         if left.is_empty() {
             self.finished = true;
@@ -36,8 +37,8 @@ impl World<'_> {
         Ok(())
     }
 
-    /// What has not come to its end.
-    fn left(&self) -> Vec<String> {
+    /// Describes everything that has not ended.
+    fn list_unfinished(&self) -> Vec<String> {
         let mut left = Vec::new();
         if !self.head.is_up() {
             left.push("the head is down".to_owned());
@@ -48,7 +49,7 @@ impl World<'_> {
         left.extend(
             self.live_jobs().map(|job| checks::describe_unended(self.head.head(), self.head_now(), job)),
         );
-        left.extend(self.nodes.iter().filter_map(SimNode::unfinished));
+        left.extend(self.nodes.iter().filter_map(SimNode::describe_unfinished));
         left
     }
 
@@ -56,38 +57,41 @@ impl World<'_> {
         self.head.head().live_jobs()
     }
 
-    /// When all has ended: the journal tells the same, the accounts are right, every question has an answer.
-    pub(super) fn verify(&mut self) -> Result<(), SimFailure> {
-        self.head.recovered(self.head_now())?;
+    /// Checks the final state: the journal leads to it, the booked times are right, and every query is
+    /// answered.
+    pub(super) fn verify_final_state(&mut self) -> Result<(), SimFailure> {
+        self.head.recover(self.head_now())?;
         let head = self.head.head();
         let jobs = self.clients.accepted();
         let known = self.reference.check_all(self.head_now(), head);
         let checked = known
             .and_then(|()| checks::check_ends(head, self.head_now(), self.settings.retention, &jobs))
             .and_then(|()| self.check_booked_device_time())
-            .and_then(|()| checks::outcomes(head, self.head_now(), &self.nodes))
-            .and_then(|()| checks::victims(head, self.head_now(), &self.nodes))
+            .and_then(|()| checks::check_outcomes(head, self.head_now(), &self.nodes))
+            .and_then(|()| checks::check_victims(head, self.head_now(), &self.nodes))
             .and_then(|()| checks::check_retries(head, self.head_now(), &jobs))
             .and_then(|()| checks::check_cancellations(head, self.head_now(), self.clients.cancelled()))
             .and_then(|()| checks::check_answers(head, self.head_now(), &jobs));
         self.invariant(checked)
     }
 
-    /// By a clock that missed some of the time, less may be booked than was used.
+    /// Checks the booked device time, unless the head's clock missed time: then less may be booked than was
+    /// used.
     fn check_booked_device_time(&self) -> Result<(), String> {
         match self.head.clock.missed_nothing() {
-            true => checks::device_time(self.head.head(), self.head_now(), &self.nodes),
+            true => checks::check_device_time(self.head.head(), self.head_now(), &self.nodes),
             false => Ok(()),
         }
     }
 
-    /// The first submission that was refused, and why.
+    /// The first submission that was refused, with the reason.
     #[cfg(feature = "learned")]
     pub(crate) fn first_refused(&self) -> Option<(usize, String)> {
         self.clients.first_refused()
     }
 
-    /// Device time that machines measured of each job number, in thousandths of a device times microseconds.
+    /// Device time that the machines measured for each job number: thousandths of a device, times
+    /// microseconds.
     #[cfg(feature = "learned")]
     pub(crate) fn device_time(&self) -> std::collections::BTreeMap<u64, u64> {
         let mut used = std::collections::BTreeMap::new();
@@ -97,31 +101,31 @@ impl World<'_> {
         used
     }
 
-    /// For how long ranks ran that may have neighbours.
+    /// Run time of the ranks that were allowed to share a device.
     #[cfg(feature = "learned")]
     pub(crate) fn shared_run_time(&self) -> SharedRunTime {
         self.nodes.iter().map(|node| node.machine.accounts().shared_run_time).sum()
     }
 
-    /// What is known of everything that was accepted.
+    /// The records of everything that was accepted.
     pub(crate) fn records(&self) -> Vec<JobRecord> {
         let head = self.head.head();
         self.clients.accepted().into_iter().filter_map(|job| head.record(self.head_now(), job)).collect()
     }
 
-    /// The last chapters of the jobs that have not ended, or else of the last ones accepted.
-    pub(crate) fn chapters(&self) -> Vec<String> {
+    /// The last events of the jobs that have not ended, or else of the last accepted jobs.
+    pub(crate) fn last_job_events(&self) -> Vec<String> {
         let head = self.head.head();
         let mut jobs: Vec<JobId> = self.live_jobs().take(5).collect();
         if jobs.is_empty() {
             jobs = self.clients.accepted().into_iter().rev().take(3).collect();
         }
-        let told = |job: JobId| {
+        let last_events = |job: JobId| {
             let story = head.story(job);
             let last = &story[story.len().saturating_sub(12)..];
             let line = |it: &JobEvent| format!("{:>14.6}  job {job}: {it}", it.at.as_secs_f64());
             last.iter().map(line).collect::<Vec<_>>()
         };
-        jobs.into_iter().flat_map(told).collect()
+        jobs.into_iter().flat_map(last_events).collect()
     }
 }

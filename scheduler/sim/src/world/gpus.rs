@@ -1,4 +1,4 @@
-//! GPUs in the simulated cluster: MPS daemons that answer after a while, their faults, and what monitors see.
+//! GPUs in the simulated cluster: MPS actors that answer after a delay, faults, and samples of the monitor.
 
 use cohabit_types::{Bytes, DeviceId, Span};
 use cohabit_worker_core::{MpsOrder, WorkerEvent};
@@ -8,112 +8,114 @@ use crate::failure::SimFailure;
 use crate::machine::{FaultAttribution, FaultChance, ObservedMemory, Outbox};
 use crate::sim_event::{DaemonSimEvent, SimEvent};
 
-/// How long an MPS daemon takes for what it is told.
+/// How long an MPS actor takes for an order.
 const MPS_ANSWER_DELAY: (Span, Span) = (Span::from_millis(5), Span::from_secs(15));
-/// How often it does not work.
+/// Probability that an order to start a server fails.
 const MPS_FAILURE_PROBABILITY: f64 = 0.1;
 /// How long it takes to restart a worker daemon.
 const RESTART: Span = Span::from_secs(1);
 
 impl World<'_> {
-    /// An order to the actor of an MPS daemon; when nothing bad happens any more, everything works.
-    pub(super) fn mps_ordered(&mut self, node: usize, device: DeviceId, order: MpsOrder) {
-        let unlucky = self.gpus.chance(MPS_FAILURE_PROBABILITY) && !self.is_quiet();
-        let luck = if unlucky { FaultChance::Bad } else { FaultChance::Good };
+    /// Schedules the answer of an MPS actor to an order. In the quiet phase every order succeeds.
+    pub(super) fn schedule_mps_answer(&mut self, node: usize, device: DeviceId, order: MpsOrder) {
+        let fails = self.gpus.chance(MPS_FAILURE_PROBABILITY) && !self.is_quiet();
+        let chance = if fails { FaultChance::Fails } else { FaultChance::Succeeds };
         if let Some(daemon) = &mut self.nodes[node].daemon {
             daemon.orders.insert(device.clone(), order);
         }
-        let answer = DaemonSimEvent::Mps(device, order, luck);
+        let answer = DaemonSimEvent::Mps(device, order, chance);
         let at = self.now + self.gpus.span(MPS_ANSWER_DELAY);
-        self.queue.put(at, SimEvent::Daemon(node, self.nodes[node].life, answer));
+        self.queue.put(at, SimEvent::Daemon(node, self.nodes[node].generation, answer));
     }
 
-    /// Each order is answered once.
-    pub(super) fn mps_answers(
+    /// Delivers the answer to an order, unless the daemon no longer waits for it.
+    pub(super) fn deliver_mps_answer(
         &mut self,
         node: usize,
         device: DeviceId,
         order: MpsOrder,
-        luck: FaultChance,
+        chance: FaultChance,
     ) -> Result<(), SimFailure> {
         let there = &mut self.nodes[node];
-        if !there.daemon.as_mut().is_some_and(|daemon| daemon.takes_answer(&device, order)) {
+        if !there.daemon.as_mut().is_some_and(|daemon| daemon.take_pending_order(&device, order)) {
             return Ok(());
         }
-        match there.machine.carry_out(&device, order, luck) {
+        match there.machine.carry_out(&device, order, chance) {
             Ok(word) => self.worker_event(node, WorkerEvent::Mps(device, word)),
             Err(detail) => self.invariant(Err(detail)),
         }
     }
 
-    /// Before a client is told to have ended badly, the actor of its MPS daemon is asked for a fault; it
-    /// first carries out the order that it has, which can only be to adopt while there are clients.
-    pub(super) fn examine_mps(&mut self, node: usize, event: &WorkerEvent) -> Result<(), SimFailure> {
+    /// Checks the MPS server for a fault before a client is reported to have ended badly. The actor first
+    /// carries out its pending order, which can only be to adopt while there are clients.
+    pub(super) fn check_for_mps_fault(&mut self, node: usize, event: &WorkerEvent) -> Result<(), SimFailure> {
         let WorkerEvent::Exited(rank, ending) = event else { return Ok(()) };
         if ending.outcome.succeeded() {
             return Ok(());
         }
         for device in self.nodes[node].machine.served_by(*rank) {
-            self.mps_answers(node, device, MpsOrder::Adopt, FaultChance::Good)?;
+            self.deliver_mps_answer(node, device, MpsOrder::Adopt, FaultChance::Succeeds)?;
         }
         Ok(())
     }
 
-    /// Without a worker daemon there is nobody to see the fault; the next one finds what came of it.
+    /// Breaks an MPS server. Without a worker daemon nobody observes the fault; the next daemon finds its
+    /// consequences.
     pub(super) fn break_mps(
         &mut self,
         node: usize,
         number: usize,
-        blame: FaultAttribution,
+        attribution: FaultAttribution,
     ) -> Result<(), SimFailure> {
         let mut from_there = (node..self.nodes.len()).chain(0..node);
         let serving = from_there.find(|node| self.nodes[*node].machine.serves_clients());
         let Some(node) = serving else { return Ok(()) };
-        let Some(seen) = self.nodes[node].machine.break_server(self.now, number, blame) else {
+        let Some(event) = self.nodes[node].machine.break_mps_server(self.now, number, attribution) else {
             return Ok(());
         };
-        self.tally.gpu_faults += 1;
-        // The actor sees the fault before any of its clients ends.
-        self.worker_event(node, seen)?;
+        self.counters.gpu_faults += 1;
+        // The actor observes the fault before any of its clients ends.
+        self.worker_event(node, event)?;
         let mut out = Outbox::default();
-        self.nodes[node].machine.give_up(self.now, &mut self.gpus, &mut out);
+        self.nodes[node].machine.end_hanging_clients(self.now, &mut self.gpus, &mut out);
         self.machine_outbox(node, out)
     }
 
-    /// While no daemon runs there is nobody to notice; the next one is started by somebody who looks first.
+    /// Makes a GPU stop responding, unless no daemon runs: nobody would notice, and the next daemon starts
+    /// with repaired GPUs.
     pub(super) fn lose_gpu(&mut self, node: usize, number: usize) -> Result<(), SimFailure> {
         if self.nodes[node].daemon.is_none() || self.nodes[node].machine.lose_gpu(number).is_none() {
             return Ok(());
         }
-        self.tally.gpu_faults += 1;
-        self.look(node, Bytes::ZERO, ObservedMemory::AsRequested)
+        self.counters.gpu_faults += 1;
+        self.sample_gpus(node, Bytes::ZERO, ObservedMemory::AsRequested)
     }
 
-    pub(super) fn xid(&mut self, node: usize, number: usize, code: u64) -> Result<(), SimFailure> {
+    pub(super) fn report_xid(&mut self, node: usize, number: usize, code: u64) -> Result<(), SimFailure> {
         match self.nodes[node].machine.gpu(number) {
             Some(device) => self.worker_event(node, WorkerEvent::Xid(device, code)),
             None => Ok(()),
         }
     }
 
-    pub(super) fn look(
+    pub(super) fn sample_gpus(
         &mut self,
         node: usize,
-        strangers: Bytes,
-        appetite: ObservedMemory,
+        foreign_memory: Bytes,
+        observed: ObservedMemory,
     ) -> Result<(), SimFailure> {
-        let samples = self.nodes[node].machine.look(strangers, appetite);
+        let samples = self.nodes[node].machine.sample_gpus(foreign_memory, observed);
         match samples.is_empty() {
             true => Ok(()),
             false => self.worker_event(node, WorkerEvent::Sampled(samples)),
         }
     }
 
-    /// Somebody looks after GPUs that are out of service or without MPS: the worker daemon starts anew.
+    /// Repairs GPUs that are out of service or without MPS, by restarting their worker daemon.
     pub(super) fn restore_gpus(&mut self) -> Result<(), SimFailure> {
         for node in 0..self.nodes.len() {
-            self.look(node, Bytes::ZERO, ObservedMemory::AsRequested)?;
-            if self.nodes[node].needs_care() {
+            self.sample_gpus(node, Bytes::ZERO, ObservedMemory::AsRequested)?;
+            if self.nodes[node].needs_repair() {
                 self.crash_worker(node, RESTART)?;
             }
         }

@@ -1,4 +1,4 @@
-//! The head in the simulated cluster: its events, its effects, its alarm.
+//! The head in the simulated cluster: its events, its effects, its timer.
 //!
 //! Effects are carried out in order. When the head is about to crash, only some of them are, as if it had
 //! died between one and the next.
@@ -16,15 +16,15 @@ use crate::sim_event::{HeadSimEvent, SimEvent, SimMessage};
 use crate::wall_clock::ClockStep;
 
 impl World<'_> {
-    /// Something happens to the head, if it is there: it is handled as soon as it is durable.
+    /// Passes an event to the head if it is up. The head handles it as soon as it is durable.
     pub(super) fn head_event(&mut self, event: Event) -> Result<(), SimFailure> {
-        match self.settings.watch {
+        match self.settings.check_level {
             _ if !self.head.is_up() => Ok(()),
             CheckLevel::Outcomes => {
                 let joined = joined(&event);
-                self.notice(&event);
+                self.record_head_event(&event);
                 let effects = self.head.handle_unchecked(self.head_now(), event)?;
-                self.welcome(joined, &effects);
+                self.accept_hello(joined, &effects);
                 self.head_effects(effects)?;
                 self.finish_evaluation();
                 Ok(())
@@ -36,35 +36,34 @@ impl World<'_> {
         }
     }
 
-    /// Lets a durable event happen; the effects are lost if the head is about to crash.
+    /// Handles a durable event. Its effects are lost if the head is about to crash.
     pub(super) fn head_handles(&mut self, at: Time, event: Event) -> Result<(), SimFailure> {
-        self.notice(&event);
+        self.record_head_event(&event);
         let effects = self.head.handle(at, event.clone())?;
         self.check_with_reference(at, &event, &effects)?;
-        self.welcome(joined(&event), &effects);
+        self.accept_hello(joined(&event), &effects);
         self.head_effects(effects)?;
         if event == Event::Alarm { self.check_alarm(at) } else { Ok(()) }
     }
 
-    /// What time it is for the head.
+    /// The time of the head's clock.
     pub(super) fn head_now(&self) -> Time {
         self.head.clock.read(self.now)
     }
 
-    /// Somebody sets the clock of the head's machine: a head that is there notices a leap with the next
-    /// event.
+    /// Sets the clock of the head's machine. A running head notices a jump with its next event.
     pub(super) fn step_head_clock(&mut self, step: ClockStep) {
-        let leapt = self.head.clock.step(self.now, step).filter(|_| self.head.is_up());
-        leapt.into_iter().for_each(|leapt| self.head.journal.leap(leapt));
+        let jump = self.head.clock.step(self.now, step).filter(|_| self.head.is_up());
+        jump.into_iter().for_each(|jump| self.head.journal.leap(jump));
     }
 
-    fn notice(&mut self, event: &Event) {
-        self.tally.events += 1;
+    fn record_head_event(&mut self, event: &Event) {
+        self.counters.events += 1;
         self.record_event(event);
-        self.recorder.note(self.now, || format!("head     <- {event:?}"));
+        self.recorder.add(self.now, || format!("head     <- {event:?}"));
     }
 
-    /// Shows the reference what the head has made of an event.
+    /// Checks the head's handling of an event against the reference model.
     pub(super) fn check_with_reference(
         &mut self,
         at: Time,
@@ -72,29 +71,30 @@ impl World<'_> {
         effects: &[Effect],
     ) -> Result<(), SimFailure> {
         let handled = HandledEvent { at, event, effects, head: self.head.head(), nodes: &self.nodes };
-        let makes_sense = self.reference.handled(&handled);
-        self.invariant(makes_sense)
+        let result = self.reference.check_event(&handled);
+        self.invariant(result)
     }
 
-    /// A worker whose joining is durable may begin, unless it has opened a newer link meanwhile.
-    fn welcome(&mut self, joined: Option<WorkerKey>, effects: &[Effect]) {
-        let Some(key) = joined.filter(|_| self.head.carries_out()) else { return };
+    /// Accepts the hello of a worker once its joining is durable, unless it has opened a newer link.
+    fn accept_hello(&mut self, joined: Option<WorkerKey>, effects: &[Effect]) {
+        let Some(key) = joined.filter(|_| self.head.carries_out_effects()) else { return };
         let is_stale = effects.iter().any(|it| matches!(it, Effect::Close(closed, _) if *closed == key));
         if let (Some(link), false) = (self.head.sessions.get(&key), is_stale) {
             self.send(*link, SimMessage::HelloAccepted);
         }
     }
 
-    /// An evaluation is over when all jobs have ended.
+    /// Ends an evaluation when all jobs have ended.
     fn finish_evaluation(&mut self) {
         let idle = self.clients.all_answered() && self.head.head().live_jobs().next().is_none();
-        self.finished |= idle && self.settings.watch == CheckLevel::Outcomes;
+        self.finished |= idle && self.settings.check_level == CheckLevel::Outcomes;
     }
 
+    /// Carries out the effects of an event, or some of them if the head is about to crash.
     pub(super) fn head_effects(&mut self, effects: Vec<Effect>) -> Result<(), SimFailure> {
         self.record_event(&effects);
-        for (attempt, pace) in self.gangs.ordered(&effects) {
-            self.shell.placed(attempt, pace);
+        for (attempt, speed) in self.gangs.record_orders(&effects) {
+            self.hooks.gang_placed(attempt, speed);
         }
         match self.head.state {
             HeadState::Up => {
@@ -136,12 +136,13 @@ impl World<'_> {
         let now = self.head_now();
         if let Some((at, setting)) = self.head.alarm.set(now, deadline) {
             let pause = at.since(now);
-            self.queue.put(self.now + pause, SimEvent::Head(self.head.life, HeadSimEvent::Alarm(setting)));
+            self.queue
+                .put(self.now + pause, SimEvent::Head(self.head.generation, HeadSimEvent::Alarm(setting)));
         }
     }
 
     fn head_effect(&mut self, effect: Effect) {
-        self.recorder.note(self.now, || format!("head     -> {effect:?}"));
+        self.recorder.add(self.now, || format!("head     -> {effect:?}"));
         self.inject_worker_bugs(&effect);
         match effect {
             Effect::Tell(key, order) => {
@@ -149,38 +150,39 @@ impl World<'_> {
                     self.send(*link, SimMessage::Order(order));
                 }
             }
-            Effect::Answer(client, reply) => self.after_travel(SimEvent::Reply(client, reply)),
+            Effect::Answer(client, reply) => self.schedule_delivery(SimEvent::Reply(client, reply)),
             Effect::Publish(job, Notice::Ended(record)) => {
                 self.gangs.forget(job);
-                self.shell.ended(&record);
+                self.hooks.job_ended(&record);
             }
             Effect::Publish(_, Notice::Changed(_)) => {}
-            Effect::Plan(ticket) => self.plan(ticket),
+            Effect::Plan(request_id) => self.plan(request_id),
             Effect::Close(key, _) => {
                 if let Some(link) = self.head.sessions.remove(&key) {
-                    self.hang_up(link, Side::Head);
-                    self.after_travel(SimEvent::Head(self.head.life, HeadSimEvent::Closed(key)));
+                    self.close_link(link, Side::Head);
+                    self.schedule_delivery(SimEvent::Head(self.head.generation, HeadSimEvent::Closed(key)));
                 }
             }
         }
     }
 
-    /// The policy sees the cluster as it is now; its answer may come late, or not in time.
-    fn plan(&mut self, ticket: PlanRequestId) {
-        self.shell.asked();
+    /// Asks the policy for a plan of the present cluster. The plan may arrive late, or not in time.
+    fn plan(&mut self, request_id: PlanRequestId) {
+        self.hooks.planning_started();
         let now = self.head_now();
         let plan = self.head.plan(self.now, now);
-        self.shell.answered();
-        let (thinks, limit) = (self.planning.span(self.settings.planning), self.settings.planning_limit);
+        self.hooks.planning_finished();
+        let (planning_time, limit) =
+            (self.planning.span(self.settings.planning), self.settings.planning_limit);
         let (after, answer) = match plan {
-            Some(plan) if thinks <= limit => (thinks, HeadSimEvent::Planned(ticket, plan)),
-            Some(_) | None => (limit, HeadSimEvent::OutOfTime(ticket)),
+            Some(plan) if planning_time <= limit => (planning_time, HeadSimEvent::Planned(request_id, plan)),
+            Some(_) | None => (limit, HeadSimEvent::OutOfTime(request_id)),
         };
-        self.queue.put(self.now + after, SimEvent::Head(self.head.life, answer));
+        self.queue.put(self.now + after, SimEvent::Head(self.head.generation, answer));
     }
 }
 
-/// The worker that says that it joined.
+/// The worker that an event reports as joined.
 const fn joined(event: &Event) -> Option<WorkerKey> {
     match event {
         Event::Joined(key, _) => Some(*key),

@@ -50,7 +50,7 @@ impl World<'_> {
         for event in self.head.journal.refuse() {
             if let Event::Client(client, ..) = event {
                 let refusal = Refusal::new(RefusalCode::Unavailable, "the disk of the journal is full");
-                self.after_travel(SimEvent::Reply(client, Reply::Refused(refusal)));
+                self.schedule_delivery(SimEvent::Reply(client, Reply::Refused(refusal)));
             }
         }
         if self.head.journal.is_writing() {
@@ -59,6 +59,6 @@ impl World<'_> {
     }
 
     fn written_after(&mut self, span: Span) {
-        self.queue.put(self.now + span, SimEvent::Head(self.head.life, HeadSimEvent::Written));
+        self.queue.put(self.now + span, SimEvent::Head(self.head.generation, HeadSimEvent::Written));
     }
 }

@@ -1,7 +1,9 @@
-//! The whole cluster under virtual time: one agenda, one happening after the other.
+//! The whole cluster under virtual time: one queue of events, handled one after the other.
 //!
-//! Each happening is handed to the production core that it concerns, and what the core wants done becomes new
-//! happenings. Cores, policy and machines never see the agenda, and nothing here decides what they decide.
+//! Each event is passed to the production core that it concerns, and the effects of the core become new
+//! events. Cores, policy and machines never see the queue, and no scheduling decision is made here.
+//!
+//! Start reading with [`World::run`]; the other files of this folder handle one kind of event each.
 
 mod external_events;
 mod final_checks;
@@ -26,7 +28,7 @@ use crate::gangs::Gangs;
 use crate::head::HeadHost;
 use crate::head_hooks::HeadHooks;
 use crate::link::Link;
-use crate::machine::Machine;
+use crate::machine::SimMachine;
 use crate::node::SimNode;
 use crate::planted_bug::PlantedBug;
 use crate::random::Random;
@@ -35,22 +37,23 @@ use crate::reference::ReferenceModel;
 use crate::scenario::{CheckLevel, Scenario};
 use crate::sim_event::{DaemonSimEvent, HeadSimEvent, SimEvent};
 
-/// How often somebody looks whether everything has ended.
+/// How often the end of the run is checked in the quiet phase.
 const CLEAN_UP_INTERVAL: Span = Span::from_secs(600);
 
-/// A cluster.
+/// A simulated cluster.
 pub(crate) struct World<'s> {
     now: Time,
     queue: EventQueue<SimEvent>,
     head: HeadHost,
     nodes: Vec<SimNode>,
-    /// By number.
+    /// By link number.
     links: Vec<Link>,
     clients: Clients,
     reference: ReferenceModel,
-    shell: &'s mut dyn HeadHooks,
+    hooks: &'s mut dyn HeadHooks,
     gangs: Gangs,
-    /// Work that jobs left to do and saved the rest of, on a disk that all machines share.
+    /// Work that jobs had left when they saved a checkpoint, in seconds alone. All machines share the disk
+    /// that holds it.
     saved: BTreeMap<JobId, f64>,
     delays: Random,
     planning: Random,
@@ -61,7 +64,7 @@ pub(crate) struct World<'s> {
     plant: Option<PlantedBug>,
     machines_set_up: u128,
     finished: bool,
-    pub(crate) tally: RunCounters,
+    pub(crate) counters: RunCounters,
     pub(crate) digest: Digest,
     pub(crate) recorder: Recorder,
 }
@@ -74,17 +77,17 @@ struct Settings {
     quiet_at: Time,
     deadline_at: Time,
     retention: Span,
-    watch: CheckLevel,
+    check_level: CheckLevel,
 }
 
-/// What was counted.
+/// What is counted during a run.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct RunCounters {
-    /// Events that cores handled.
+    /// Events handled by the production cores.
     pub events: u64,
     /// Ranks that were started.
     pub ranks: u64,
-    /// Head, daemons and machines that crashed.
+    /// Crashes of the head, of daemons and of machines.
     pub crashes: u64,
     /// Links that broke.
     pub breaks: u64,
@@ -99,7 +102,7 @@ impl<'s> World<'s> {
         seed: u64,
         scenario: Scenario,
         keep: TraceDetail,
-        shell: &'s mut dyn HeadHooks,
+        hooks: &'s mut dyn HeadHooks,
     ) -> World<'s> {
         let head = HeadHost::new(&scenario);
         let mut world = World {
@@ -110,7 +113,7 @@ impl<'s> World<'s> {
             links: Vec::new(),
             clients: Clients::new(scenario.submissions),
             reference: ReferenceModel::new(scenario.config.clone()),
-            shell,
+            hooks,
             gangs: Gangs::on(&scenario.shapes),
             saved: BTreeMap::new(),
             delays: Random::stream(seed, "delays"),
@@ -124,29 +127,29 @@ impl<'s> World<'s> {
                 planning_limit: scenario.planning_limit,
                 commit: scenario.commit,
                 quiet_at: scenario.quiet_at,
-                deadline_at: scenario.quiet_at + scenario.patience,
+                deadline_at: scenario.quiet_at + scenario.end_timeout,
                 retention: scenario.config.retention,
-                watch: scenario.watch,
+                check_level: scenario.check_level,
             },
             plant: scenario.plant,
             machines_set_up: 0,
             finished: false,
-            tally: RunCounters::default(),
+            counters: RunCounters::default(),
             digest: Digest::new(),
             recorder: Recorder::new(keep),
         };
         world.queue.put(Time::EPOCH, SimEvent::HeadBack);
         for shape in scenario.shapes {
-            let machine = Machine::new(shape, scenario.hardware.clone(), scenario.orphan_grace);
+            let machine = SimMachine::new(shape, scenario.hardware.clone(), scenario.orphan_grace);
             let id = world.new_node_id();
             let announced = scenario.announced_grace.unwrap_or(scenario.orphan_grace);
             world.nodes.push(SimNode::new(id, machine, scenario.heartbeat, announced));
             world.queue.put(Time::EPOCH, SimEvent::DaemonBack(world.nodes.len() - 1, 0));
         }
-        for (at, act) in scenario.acts {
-            world.queue.put(at, SimEvent::ExternalEvent(act));
+        for (at, event) in scenario.external_events {
+            world.queue.put(at, SimEvent::ExternalEvent(event));
         }
-        match scenario.watch {
+        match scenario.check_level {
             CheckLevel::Everything => {
                 world.queue.put(scenario.quiet_at, SimEvent::Quiet);
                 world.queue.put(scenario.quiet_at, SimEvent::CleanUp);
@@ -158,17 +161,20 @@ impl<'s> World<'s> {
 }
 
 impl World<'_> {
-    /// Lets everything happen until all has ended.
+    /// Handles events until everything has ended.
+    ///
+    /// # Errors
+    /// The first violated invariant, or that the run did not end in time.
     pub(crate) fn run(&mut self) -> Result<(), SimFailure> {
         while !self.finished {
-            let Some((at, what)) = self.queue.next() else {
-                return Err(self.failure(FailureKind::NeverEnded, "nothing happens any more".into()));
+            let Some((at, event)) = self.queue.next() else {
+                return Err(self.failure(FailureKind::NeverEnded, "the event queue is empty".into()));
             };
             self.now = at;
-            guarded(FailureKind::Crash, at, || self.dispatch(what))??;
+            guarded(FailureKind::Crash, at, || self.dispatch(event))??;
         }
-        match self.settings.watch {
-            CheckLevel::Everything => self.verify(),
+        match self.settings.check_level {
+            CheckLevel::Everything => self.verify_final_state(),
             CheckLevel::Outcomes => Ok(()),
         }
     }
@@ -177,60 +183,64 @@ impl World<'_> {
         self.now
     }
 
-    /// What happened, as far as it was kept.
+    /// The lines of the trace that were kept.
     pub(crate) fn into_trace(self) -> Vec<String> {
         self.recorder.into_lines()
     }
 
-    fn dispatch(&mut self, what: SimEvent) -> Result<(), SimFailure> {
-        match what {
-            SimEvent::ExternalEvent(act) => self.act(act),
-            SimEvent::Head(life, at_head) if self.head.is_up() && self.head.life == life => {
+    fn dispatch(&mut self, event: SimEvent) -> Result<(), SimFailure> {
+        match event {
+            SimEvent::ExternalEvent(event) => self.handle_external_event(event),
+            SimEvent::Head(generation, at_head)
+                if self.head.is_up() && self.head.generation == generation =>
+            {
                 self.at_head(at_head)
             }
-            SimEvent::Daemon(node, life, at_daemon) if self.is_alive(node, life) => {
+            SimEvent::Daemon(node, generation, at_daemon) if self.is_alive(node, generation) => {
                 self.at_daemon(node, at_daemon)
             }
             SimEvent::Head(..) | SimEvent::Daemon(..) => Ok(()),
-            SimEvent::Machine(node, pulse) => self.at_machine(node, pulse),
+            SimEvent::Machine(node, timer) => self.at_machine(node, timer),
             SimEvent::PowerOn(node) => self.power_on(node),
             SimEvent::HeadBack => self.restart_head(),
-            SimEvent::DaemonBack(node, life) => self.restart_daemon(node, life),
-            SimEvent::Arrival(link, message) => self.arrival(link, message),
-            SimEvent::Broken(link, side) => self.broken(link, side),
+            SimEvent::DaemonBack(node, generation) => self.restart_daemon(node, generation),
+            SimEvent::Arrival(link, message) => self.handle_arrival(link, message),
+            SimEvent::Broken(link, side) => self.handle_link_break(link, side),
             SimEvent::Request(client, by, request) => self.request(client, by, request),
             SimEvent::Reply(client, reply) => self.reply(client, reply),
             SimEvent::RetrySubmission(index) => {
                 self.submit(index);
                 Ok(())
             }
-            SimEvent::Quiet => self.quiet(),
+            SimEvent::Quiet => self.begin_quiet_phase(),
             SimEvent::CleanUp => self.clean_up(),
         }
     }
 
-    fn at_head(&mut self, what: HeadSimEvent) -> Result<(), SimFailure> {
-        match what {
+    fn at_head(&mut self, event: HeadSimEvent) -> Result<(), SimFailure> {
+        match event {
             HeadSimEvent::Alarm(setting) if self.head.alarm.rings(setting) => self.head_event(Event::Alarm),
             HeadSimEvent::Alarm(_) => Ok(()),
             HeadSimEvent::Written => self.journal_written(),
-            HeadSimEvent::Planned(ticket, plan) => self.head_event(Event::Planned(ticket, plan)),
-            HeadSimEvent::OutOfTime(ticket) => {
-                let plan = self.head.fall_back(self.head_now());
-                self.head_event(Event::Planned(ticket, plan))
+            HeadSimEvent::Planned(request_id, plan) => self.head_event(Event::Planned(request_id, plan)),
+            HeadSimEvent::OutOfTime(request_id) => {
+                let plan = self.head.plan_fifo(self.head_now());
+                self.head_event(Event::Planned(request_id, plan))
             }
             HeadSimEvent::Relabelled(key, report) => self.head_event(Event::Report(key, report)),
             HeadSimEvent::Closed(key) => self.head_event(Event::Lost(key, "the head closed the link".into())),
         }
     }
 
-    fn at_daemon(&mut self, node: usize, what: DaemonSimEvent) -> Result<(), SimFailure> {
-        match what {
+    fn at_daemon(&mut self, node: usize, event: DaemonSimEvent) -> Result<(), SimFailure> {
+        match event {
             DaemonSimEvent::Alarm(setting) => self.daemon_alarm(node, setting),
             DaemonSimEvent::Dial => self.dial(node, Span::ZERO),
-            DaemonSimEvent::GiveUp(link) => self.give_up(node, link),
+            DaemonSimEvent::GiveUp(link) => self.abandon_handshake(node, link),
             DaemonSimEvent::Redial { times, lag } => self.redial(node, times, lag),
-            DaemonSimEvent::Mps(device, order, luck) => self.mps_answers(node, device, order, luck),
+            DaemonSimEvent::Mps(device, order, chance) => {
+                self.deliver_mps_answer(node, device, order, chance)
+            }
             DaemonSimEvent::Forget(rank) => {
                 self.nodes[node].machine.forget(rank);
                 Ok(())
@@ -242,16 +252,16 @@ impl World<'_> {
         self.now >= self.settings.quiet_at
     }
 
-    /// Puts down something that happens when a message has travelled.
-    fn after_travel(&mut self, what: SimEvent) {
+    /// Schedules an event after the delay of a message.
+    fn schedule_delivery(&mut self, event: SimEvent) {
         let delay = self.delays.span(self.settings.delay);
-        self.queue.put(self.now + delay, what);
+        self.queue.put(self.now + delay, event);
     }
 
-    /// Two runs of one seed are compared by what is taken in here.
-    fn record_event(&mut self, what: &impl std::fmt::Debug) {
-        match self.settings.watch {
-            CheckLevel::Everything => self.digest.record_event(self.now, what),
+    /// Adds an event to the digest by which two runs of one seed are compared.
+    fn record_event(&mut self, event: &impl std::fmt::Debug) {
+        match self.settings.check_level {
+            CheckLevel::Everything => self.digest.record_event(self.now, event),
             CheckLevel::Outcomes => {}
         }
     }
@@ -265,9 +275,9 @@ impl World<'_> {
         SimFailure { kind, at: self.now, detail }
     }
 
-    /// Checks that look at much of the cluster; an evaluation has no time for them.
+    /// Runs a check that looks at much of the cluster; evaluations skip these.
     fn check(&self, check: impl FnOnce() -> Result<(), String>) -> Result<(), SimFailure> {
-        match self.settings.watch {
+        match self.settings.check_level {
             CheckLevel::Everything => self.invariant(check()),
             CheckLevel::Outcomes => Ok(()),
         }

@@ -60,7 +60,7 @@ impl World<'_> {
         let Some(outcome) = self.outcome_of(rank(earlier)) else { return };
         let (rank, at) = (rank(order.attempt.attempt), self.now);
         let report = Report::Ended { rank, outcome, stopped: None, progress: None, at };
-        let told = SimEvent::Head(self.head.life, HeadSimEvent::Relabelled(key, report));
+        let told = SimEvent::Head(self.head.generation, HeadSimEvent::Relabelled(key, report));
         self.queue.put(self.now + INJECTION_DELAY, told);
     }
 

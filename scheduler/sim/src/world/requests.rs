@@ -1,6 +1,6 @@
-//! What clients ask of the head, and what they hear.
+//! Requests of clients to the head, and the replies.
 //!
-//! Requests and replies are lost with a head that crashes. Submissions are asked again, changes are not.
+//! A crash of the head loses requests and replies. Submissions are repeated, changes are not.
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{ClientRequestId, Principal, Reply, Request, Span};
@@ -11,29 +11,30 @@ use crate::clients::ClientRequest;
 use crate::failure::SimFailure;
 use crate::sim_event::SimEvent;
 
-/// How long a client waits for a reply before it asks again.
+/// How long a client waits for a reply before it repeats a submission.
 const CLIENT_TIMEOUT: Span = Span::from_secs(30);
 
 impl World<'_> {
-    /// Asks until there is a reply.
+    /// Sends a submission, and schedules its repetition until there is a reply.
     pub(super) fn submit(&mut self, index: usize) {
         if self.clients.is_open(index) {
-            let asked = self.clients.submit(index);
-            asked.into_iter().for_each(|asked| self.ask(asked));
+            let request = self.clients.submit(index);
+            request.into_iter().for_each(|request| self.send_request(request));
             self.queue.put(self.now + CLIENT_TIMEOUT, SimEvent::RetrySubmission(index));
         }
     }
 
+    /// Sends a request of an administrator.
     pub(super) fn administer(&mut self, request: Request) {
-        let asked = self.clients.administer(request);
-        self.ask(asked);
+        let request = self.clients.administer(request);
+        self.send_request(request);
     }
 
-    pub(super) fn ask(&mut self, (client, by, request): ClientRequest) {
-        self.after_travel(SimEvent::Request(client, by, request));
+    pub(super) fn send_request(&mut self, (client, by, request): ClientRequest) {
+        self.schedule_delivery(SimEvent::Request(client, by, request));
     }
 
-    /// A request comes to the head; a new job gets its estimate on the way in.
+    /// Delivers a request to the head; a submission gets its estimate first.
     pub(super) fn request(
         &mut self,
         client: ClientRequestId,
@@ -42,14 +43,15 @@ impl World<'_> {
     ) -> Result<(), SimFailure> {
         let now = self.head_now();
         if let Request::Submit(submit) = &mut request {
-            submit.estimate = self.shell.expect(now, &by.user, &submit.spec);
+            submit.estimate = self.hooks.estimate(now, &by.user, &submit.spec);
         }
         self.head_event(Event::Client(client, by, request))
     }
 
+    /// Delivers a reply to its client, and checks that every job gives a reason.
     pub(super) fn reply(&mut self, client: ClientRequestId, reply: Reply) -> Result<(), SimFailure> {
-        let heard = self.clients.reply(self.head_now(), client, reply);
-        self.invariant(heard)?;
-        self.check(|| checks::reasons(self.head.head(), self.head_now()))
+        let result = self.clients.reply(self.head_now(), client, reply);
+        self.invariant(result)?;
+        self.check(|| checks::check_reasons(self.head.head(), self.head_now()))
     }
 }

@@ -1,7 +1,6 @@
 //! Worker daemons and machines in the simulated cluster.
 //!
-//! A machine's events go to its daemon while there is one; those that come while it is dead are found by the
-//! next.
+//! Events of a machine go to its daemon. What happens while the daemon is down is found by the next one.
 
 use cohabit_types::{AttemptId, Span};
 use cohabit_worker_core::{GpuAccess, WorkerEffect, WorkerEvent};
@@ -10,27 +9,27 @@ use super::World;
 use crate::alarm::AlarmToken;
 use crate::checks;
 use crate::failure::{FailureKind, SimFailure};
-use crate::machine::{Outbox, RankSignal};
+use crate::machine::{Outbox, RankTimer};
 use crate::node::Daemon;
 use crate::process::StartConditions;
 use crate::sim_event::{DaemonSimEvent, SimEvent, SimMessage};
 
 impl World<'_> {
-    pub(super) fn is_alive(&self, node: usize, life: u64) -> bool {
-        self.nodes[node].life == life && self.nodes[node].daemon.is_some()
+    pub(super) fn is_alive(&self, node: usize, generation: u64) -> bool {
+        self.nodes[node].generation == generation && self.nodes[node].daemon.is_some()
     }
 
-    /// Something happens to a worker daemon, if it is there.
+    /// Passes an event to a worker daemon if it runs.
     pub(super) fn worker_event(&mut self, node: usize, event: WorkerEvent) -> Result<(), SimFailure> {
         if self.nodes[node].daemon.is_none() {
             return Ok(());
         }
-        self.tally.events += 1;
+        self.counters.events += 1;
         self.record_event(&event);
-        self.recorder.note(self.now, || format!("worker {node} <- {event:?}"));
+        self.recorder.add(self.now, || format!("worker {node} <- {event:?}"));
         let wall = self.nodes[node].machine.wall(self.now);
         let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
-        let effects = daemon.handle(wall, event, self.settings.watch)?;
+        let effects = daemon.handle(wall, event, self.settings.check_level)?;
         self.record_event(&effects);
         for effect in effects {
             self.worker_effect(node, effect)?;
@@ -39,13 +38,14 @@ impl World<'_> {
         Ok(())
     }
 
+    /// Handles the timer of a worker daemon, and checks that the daemon moved its deadline.
     pub(super) fn daemon_alarm(&mut self, node: usize, setting: AlarmToken) -> Result<(), SimFailure> {
         let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
         if !daemon.alarm.rings(setting) {
             return Ok(());
         }
         self.worker_event(node, WorkerEvent::Alarm)?;
-        // Steps of a stop sequence without grace follow one another at the same time.
+        // Steps of a stop sequence without a grace period follow each other at the same time.
         let overdue = |daemon: &Daemon| daemon.worker.deadline().filter(|at| *at < daemon.now);
         match self.nodes[node].daemon.as_ref().and_then(overdue) {
             Some(at) => {
@@ -57,17 +57,18 @@ impl World<'_> {
     }
 
     fn set_daemon_alarm(&mut self, node: usize) {
-        let (life, wall) = (self.nodes[node].life, self.nodes[node].machine.wall(self.now));
+        let (generation, wall) = (self.nodes[node].generation, self.nodes[node].machine.wall(self.now));
         let Some(daemon) = &mut self.nodes[node].daemon else { return };
         let deadline = daemon.worker.deadline();
         if let Some((at, setting)) = daemon.alarm.set(wall, deadline) {
             let pause = at.since(wall);
-            self.queue.put(self.now + pause, SimEvent::Daemon(node, life, DaemonSimEvent::Alarm(setting)));
+            self.queue
+                .put(self.now + pause, SimEvent::Daemon(node, generation, DaemonSimEvent::Alarm(setting)));
         }
     }
 
     fn worker_effect(&mut self, node: usize, effect: WorkerEffect) -> Result<(), SimFailure> {
-        self.recorder.note(self.now, || format!("worker {node} -> {effect:?}"));
+        self.recorder.add(self.now, || format!("worker {node} -> {effect:?}"));
         let mut out = Outbox::default();
         match effect {
             WorkerEffect::Report(report) => {
@@ -77,15 +78,15 @@ impl World<'_> {
                 }
             }
             WorkerEffect::Spawn(start) => {
-                self.tally.ranks += 1;
-                self.tally.clients += u64::from(matches!(start.access, GpuAccess::Mps(_)));
-                self.check(|| self.reference.spawns(self.nodes[node].id, start.rank))?;
-                let conditions = self.conditions(start.rank.attempt);
+                self.counters.ranks += 1;
+                self.counters.clients += u64::from(matches!(start.access, GpuAccess::Mps(_)));
+                self.check(|| self.reference.check_spawn(self.nodes[node].id, start.rank))?;
+                let conditions = self.start_conditions(start.rank.attempt);
                 let spawned = self.nodes[node].machine.spawn(self.now, *start, conditions, &mut out);
                 self.invariant(spawned)?;
                 self.check(|| checks::check_running(&self.nodes))?;
             }
-            WorkerEffect::Stopping(rank, stopping) => self.nodes[node].machine.stopping(rank, stopping),
+            WorkerEffect::Stopping(rank, stopping) => self.nodes[node].machine.record_stop(rank, stopping),
             WorkerEffect::Signal(rank, signal, _) => {
                 self.nodes[node].machine.signal(self.now, rank, signal, &mut out)
             }
@@ -93,42 +94,45 @@ impl World<'_> {
                 self.nodes[node].machine.lease(self.now, rank, lease, &mut out)
             }
             WorkerEffect::Explain(rank, why) => self.nodes[node].machine.explain(rank, why),
-            WorkerEffect::Mps(device, order) => self.mps_ordered(node, device, order),
+            WorkerEffect::Mps(device, order) => self.schedule_mps_answer(node, device, order),
             WorkerEffect::Forget(rank) => {
-                let life = self.nodes[node].life;
-                self.after_travel(SimEvent::Daemon(node, life, DaemonSimEvent::Forget(rank)));
+                let generation = self.nodes[node].generation;
+                self.schedule_delivery(SimEvent::Daemon(node, generation, DaemonSimEvent::Forget(rank)));
             }
         }
         self.machine_outbox(node, out)
     }
 
-    /// What a process of this attempt finds: its gang's place, and what an earlier attempt has saved.
-    fn conditions(&self, attempt: AttemptId) -> StartConditions {
-        StartConditions { pace: self.gangs.pace(attempt), left: self.saved.get(&attempt.job).copied() }
+    /// What a process of this attempt finds: the speed at its placement, and the checkpoint of an earlier
+    /// attempt.
+    fn start_conditions(&self, attempt: AttemptId) -> StartConditions {
+        StartConditions { speed: self.gangs.speed(attempt), left: self.saved.get(&attempt.job).copied() }
     }
 
-    pub(super) fn at_machine(&mut self, node: usize, pulse: RankSignal) -> Result<(), SimFailure> {
+    /// Handles a timer of a machine.
+    pub(super) fn at_machine(&mut self, node: usize, timer: RankTimer) -> Result<(), SimFailure> {
         let mut out = Outbox::default();
-        self.nodes[node].machine.pulse(self.now, pulse, &mut out);
+        self.nodes[node].machine.handle_timer(self.now, timer, &mut out);
         self.machine_outbox(node, out)
     }
 
-    /// What happens while no daemon is there is found by the next one.
+    /// Schedules the timers of a machine and passes its events to the daemon; without a daemon, the next one
+    /// finds them.
     pub(super) fn machine_outbox(&mut self, node: usize, out: Outbox) -> Result<(), SimFailure> {
         self.saved.extend(out.saved);
-        for (at, pulse) in out.pulses {
-            self.queue.put(at, SimEvent::Machine(node, pulse));
+        for (at, timer) in out.timers {
+            self.queue.put(at, SimEvent::Machine(node, timer));
         }
         for event in out.events {
-            self.examine_mps(node, &event)?;
+            self.check_for_mps_fault(node, &event)?;
             self.worker_event(node, event)?;
         }
         Ok(())
     }
 
-    /// A new daemon finds what is left of earlier ones, then calls the head.
+    /// Starts a daemon, which first finds the ranks of earlier daemons and then dials the head.
     pub(super) fn start_daemon(&mut self, node: usize) -> Result<(), SimFailure> {
-        let left = self.nodes[node].machine.found();
+        let left = self.nodes[node].machine.find_ranks();
         self.nodes[node].start_daemon();
         for found in left {
             self.worker_event(node, WorkerEvent::Found(Box::new(found)))?;

@@ -1,4 +1,4 @@
-//! A model that is corrected by what was observed since it was trained.
+//! Corrects a model by what was observed since it was trained.
 
 use cohabit_policy::interference::{ColocationEstimate, ColocationSet, Interference, MeasuredSet};
 
@@ -6,23 +6,22 @@ use super::prior::ERRORS;
 use super::process::{GaussianProcess, Observations};
 use crate::interference::log_slowdown::{Censoring, ran};
 
-/// A model of whatever kind, corrected by what was observed since it was trained: its errors are learned by a
-/// process of their own.
+/// A model of any kind, corrected by observations since its training: a Gaussian process learns its errors.
 #[derive(Debug)]
 pub(crate) struct CorrectedModel {
     base: Box<dyn Interference>,
-    /// What is expected of its errors: logarithms of what was measured, less what it said.
+    /// The process of its errors: logarithms of measured slowdowns, minus the predicted ones.
     errors: Option<GaussianProcess>,
 }
 
 impl CorrectedModel {
-    /// This model after these observations.
+    /// Corrects a model by these observations.
     pub(crate) fn of(base: Box<dyn Interference>, observed: &[MeasuredSet]) -> CorrectedModel {
         let sets: Vec<ColocationSet> = observed.iter().map(|it| it.set.clone()).collect();
         let mut errors = Observations::default();
-        for (said, measured) in base.predict(&sets).iter().zip(observed) {
+        for (predicted, measured) in base.predict(&sets).iter().zip(observed) {
             for (set, member, observed) in ran(std::slice::from_ref(measured)) {
-                let error = observed.slowdown.max(1.0).ln() - said[member].slowdown.ln();
+                let error = observed.slowdown.max(1.0).ln() - predicted[member].slowdown.ln();
                 errors.add(set, member, error, Censoring::Exact);
             }
         }
@@ -33,11 +32,11 @@ impl CorrectedModel {
 
 impl Interference for CorrectedModel {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        let mut said = self.base.predict(sets);
-        let Some(errors) = &self.errors else { return said };
-        for (set, members) in sets.iter().zip(&mut said).filter(|(set, _)| set.members.len() > 1) {
+        let mut predicted = self.base.predict(sets);
+        let Some(errors) = &self.errors else { return predicted };
+        for (set, members) in sets.iter().zip(&mut predicted).filter(|(set, _)| set.members.len() > 1) {
             for (place, member) in members.iter_mut().enumerate() {
-                let error = errors.expected(set, place);
+                let error = errors.predict(set, place);
                 let slowdown = (member.slowdown.ln() + error.mean).exp();
                 let uncertainty = member.uncertainty.min(error.variance.sqrt());
                 let corrected = ColocationEstimate::slowed(&set.members[place], slowdown, uncertainty);
@@ -46,6 +45,6 @@ impl Interference for CorrectedModel {
                     ColocationEstimate { utilisation, memory: member.memory, fits: member.fits, ..corrected };
             }
         }
-        said
+        predicted
     }
 }

@@ -1,4 +1,4 @@
-//! The jobs that a process has seen, and how alike two jobs are.
+//! The jobs that a process has seen, and the similarity of two jobs.
 
 use std::collections::BTreeMap;
 
@@ -11,30 +11,30 @@ use serde::{Deserialize, Serialize};
 pub(super) struct JobCovariates {
     configuration: Configuration,
     family: Option<ModelFamily>,
-    /// Measured or told numbers by name, each on a scale on which a step of one is much.
+    /// Measured and stated numbers by name, scaled so that a difference of 1 is large.
     numbers: BTreeMap<String, f64>,
 }
 
-/// Jobs that were seen, each known by its place here.
+/// The jobs that were seen, each known by its index.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct KnownJobs {
     jobs: Vec<JobCovariates>,
 }
 
-/// How much each kind of likeness of two jobs counts.
+/// The weights of the kinds of similarity of two jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct SimilarityWeights {
     /// The same configuration.
     pub(super) configuration: f64,
-    /// The same model; less the further apart the batches are.
+    /// The same model; less for batch sizes that are further apart.
     pub(super) model: f64,
     /// The same family.
     pub(super) family: f64,
-    /// The same measured and told numbers; less the further apart they are.
+    /// Similar measured and stated numbers; less for numbers that are further apart.
     pub(super) numbers: f64,
 }
 
-/// Batches that differ by a factor of 2 to this are as far apart as one standard deviation.
+/// The scale of batch sizes, in doublings.
 const BATCH_SCALE: f64 = 2.0;
 
 impl JobCovariates {
@@ -47,7 +47,7 @@ impl JobCovariates {
             ("activation_bytes", features.activation_bytes.map(|it| logarithm(it, 3.0))),
             ("solo_util", member.solo.utilisation.map(|it| it / PART)),
         ];
-        // What the performance monitor measures are parts of the time or of the units.
+        // The metrics of the performance monitor are fractions of time or of the units.
         let measured = member.solo.others.iter().map(|(name, value)| (format!("solo_{name}"), value / PART));
         let told = told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         JobCovariates {
@@ -57,7 +57,7 @@ impl JobCovariates {
         }
     }
 
-    /// How alike two jobs are. Numbers are compared where both have the same ones.
+    /// The similarity of two jobs. Numbers are compared if both have the same ones.
     pub(super) fn similarity(&self, other: &JobCovariates, weights: &SimilarityWeights) -> f64 {
         let (one, two) = (&self.configuration, &other.configuration);
         let mut like = 0.0;
@@ -84,7 +84,7 @@ impl JobCovariates {
     }
 }
 
-/// A step of so much in a part of the time is a step of one.
+/// The scale of fractions: this difference counts as 1.
 const PART: f64 = 0.25;
 
 fn doublings(configuration: &Configuration) -> f64 {
@@ -96,11 +96,11 @@ fn near(distance: f64, scale: f64) -> f64 {
 }
 
 impl KnownJobs {
-    /// The place of a job, which is added if need be.
-    pub(super) fn place(&mut self, traits: JobCovariates) -> usize {
-        let known = self.jobs.iter().position(|job| *job == traits);
+    /// The index of a job, which is added if it is new.
+    pub(super) fn index_of(&mut self, job: JobCovariates) -> usize {
+        let known = self.jobs.iter().position(|known| *known == job);
         known.unwrap_or_else(|| {
-            self.jobs.push(traits);
+            self.jobs.push(job);
             self.jobs.len() - 1
         })
     }

@@ -1,9 +1,9 @@
-//! The additive model, and the one that adds what certain jobs do to certain partners to it.
+//! The additive model, and the model that adds an interaction of particular jobs with particular partners.
 //!
-//! The logarithm of a slowdown is how much a job suffers, plus how much its partner makes suffer, plus what
-//! is special of the two together. All three are drawn from one Gaussian process: jobs of one configuration,
-//! model or family, and those whose numbers are close, are alike, on one GPU more than on two. That is ridge
-//! regression whose shrinkage says how far the unseen may differ, and it is solved in closed form.
+//! The logarithm of a slowdown is the sensitivity of the job, plus the pressure of its partner, plus an
+//! interaction of the two. All three are drawn from one Gaussian process, in which jobs of one configuration,
+//! model or family, and jobs with similar numbers, are similar, on one GPU more than on two. This is ridge
+//! regression whose shrinkage says how far unseen jobs may differ, solved in closed form.
 
 mod corrected;
 mod known_jobs;
@@ -20,16 +20,16 @@ use super::model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingDa
 
 pub(super) use self::corrected::CorrectedModel;
 
-/// A Gaussian process of a certain prior.
+/// Gaussian processes with a certain prior.
 #[derive(Debug)]
 pub(super) struct GaussianKind {
     name: &'static str,
     prior: Prior,
 }
 
-/// Own sensitivity and partners' pressure.
+/// Sensitivity and pressure.
 pub(super) const ADDITIVE_KIND: GaussianKind = GaussianKind { name: "additive", prior: ADDITIVE };
-/// And what is special of two jobs together.
+/// Sensitivity, pressure and interactions of pairs.
 pub(super) const GAUSSIAN_KIND: GaussianKind = GaussianKind { name: "gaussian", prior: WITH_PAIRS };
 
 impl ModelKind for GaussianKind {
@@ -37,15 +37,15 @@ impl ModelKind for GaussianKind {
         self.name
     }
 
-    /// Solved at once: what is held back only tells how sure the model may be, and is learned from as well.
+    /// Solves in closed form: held-back data only calibrates the uncertainty, and is learned from as well.
     fn train(
         &self,
-        lesson: &TrainingData<'_>,
+        data: &TrainingData<'_>,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError> {
         let learn = |measured: &[_], calibration| Gaussian::learn(measured, self.prior, calibration);
-        let model = Calibration::train_calibrated(lesson, learn)?;
-        watch(&Epoch { epoch: 1, of: 1, loss: model.loss(&lesson.all()), held_back_loss: None });
+        let model = Calibration::train_calibrated(data, learn)?;
+        watch(&Epoch { epoch: 1, of: 1, loss: model.loss(&data.all()), held_back_loss: None });
         Ok(Box::new(model))
     }
 

@@ -1,4 +1,4 @@
-//! The model of slowdowns of whole sets: pairs by one process, what larger sets add by another.
+//! The model for sets of any size: one Gaussian process for pairs, another for the residuals of larger sets.
 
 use std::collections::BTreeMap;
 
@@ -16,30 +16,32 @@ use crate::interference::memory_fit::MemoryFitModel;
 use crate::interference::model::{Model, RestoreError, TrainError, Weights};
 use crate::interference::usage_model::UsageModel;
 
-/// What was learned of sets.
+/// The trained model.
 #[derive(Debug, Clone)]
 pub(super) struct Gaussian {
     prior: Prior,
     pairs: GaussianProcess,
-    /// By how much the logarithm of the slowdown in a set of three or more exceeds what its pairs tell.
+    /// Residuals of the logarithm of the slowdown in sets of three or more, relative to their pairs.
     larger: Option<GaussianProcess>,
-    room: MemoryFitModel,
+    memory_fit: MemoryFitModel,
     usage: UsageModel,
     calibration: Calibration,
 }
 
-/// Everything that is no weight.
+/// The part of the model that is not tensors.
 #[derive(Debug, Serialize, Deserialize)]
 struct ModelMetadata {
     prior: Prior,
     pairs: GpMetadata,
     larger: Option<GpMetadata>,
-    room: MemoryFitModel,
+    #[serde(rename = "room")]
+    memory_fit: MemoryFitModel,
     usage: UsageModel,
     calibration: Calibration,
 }
 
 impl Gaussian {
+    /// Fits both processes, and the models of memory and utilisation.
     pub(super) fn learn(
         measured: &[MeasuredSet],
         prior: Prior,
@@ -48,13 +50,14 @@ impl Gaussian {
         Ok(Gaussian { calibration, ..Gaussian::learn_more(measured, prior, None)? })
     }
 
-    /// Learns from measurements, besides what a model has learned before.
+    /// Learns from measurements in addition to what a model has learned before.
     fn learn_more(
         measured: &[MeasuredSet],
         prior: Prior,
         before: Option<&Gaussian>,
     ) -> Result<Gaussian, TrainError> {
-        let mut pairs = before.map_or_else(Observations::default, |before| before.pairs.lessons().clone());
+        let mut pairs =
+            before.map_or_else(Observations::default, |before| before.pairs.observations().clone());
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() == 2) {
             pairs.add(set, member, observed.slowdown.max(1.0).ln(), Censoring::of(observed));
         }
@@ -65,65 +68,65 @@ impl Gaussian {
             prior,
             pairs: pairs.learn(prior),
             larger: None,
-            room: before.map_or_else(MemoryFitModel::default, |before| before.room.clone()),
+            memory_fit: before.map_or_else(MemoryFitModel::default, |before| before.memory_fit.clone()),
             usage: before.map_or_else(UsageModel::default, |before| before.usage),
             calibration: before.map_or_else(Calibration::default, |before| before.calibration),
         };
         let seen = before.and_then(|before| before.larger.as_ref());
-        let mut larger = seen.map_or_else(Observations::default, |larger| larger.lessons().clone());
+        let mut larger = seen.map_or_else(Observations::default, |larger| larger.observations().clone());
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() > 2) {
-            let target = observed.slowdown.max(1.0).ln() - model.of_pairs(set, member).mean;
+            let target = observed.slowdown.max(1.0).ln() - model.combine_pairs(set, member).mean;
             larger.add(set, member, target, Censoring::of(observed));
         }
         model.larger = (!larger.is_empty()).then(|| larger.learn(prior));
         if before.is_none() {
-            model.room = MemoryFitModel::learn(measured);
+            model.memory_fit = MemoryFitModel::learn(measured);
             model.usage = UsageModel::learn(measured);
         }
         Ok(model)
     }
 
-    /// The mean absolute error of the logarithm of the slowdowns of these measurements.
+    /// Mean absolute error of the logarithm of the slowdowns.
     pub(super) fn loss(&self, measured: &[MeasuredSet]) -> f64 {
         let error = |(set, member, observed): (&ColocationSet, usize, &MeasuredMember)| {
-            (self.expected(set, member).mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
+            (self.predict_member(set, member).mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
         };
         let errors: Vec<f64> = ran(measured).map(error).collect();
         errors.iter().sum::<f64>() / errors.len().max(1) as f64
     }
 
-    fn of_set(&self, set: &ColocationSet) -> Vec<ColocationEstimate> {
+    fn predict_set(&self, set: &ColocationSet) -> Vec<ColocationEstimate> {
         if let [member] = &set.members[..] {
             return vec![ColocationEstimate::alone(member)];
         }
-        let fits = self.room.fits(set);
+        let fits = self.memory_fit.fits(set);
         let member = |(place, member): (usize, &SetMember)| {
-            let expected = self.expected(set, place).with_caution();
+            let expected = self.predict_member(set, place).with_caution();
             let slowed = self.calibration.rescale(expected).answer(member);
             ColocationEstimate { fits, ..self.usage.complete(set, place, slowed) }
         };
         set.members.iter().enumerate().map(member).collect()
     }
 
-    fn expected(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
+    fn predict_member(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
         if set.members.len() == 2 {
-            return self.pairs.expected(set, member);
+            return self.pairs.predict(set, member);
         }
-        let of_pairs = self.of_pairs(set, member);
+        let of_pairs = self.combine_pairs(set, member);
         match &self.larger {
             Some(larger) => {
-                let more = larger.expected(set, member);
+                let more = larger.predict(set, member);
                 LogSlowdown { mean: of_pairs.mean + more.mean, variance: more.variance }
             }
             None => of_pairs,
         }
     }
 
-    /// What its pairs tell of a member of a larger set.
-    fn of_pairs(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
+    /// The prediction for a member of a larger set from its pairs.
+    fn combine_pairs(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
         let pair = |other: &SetMember| {
             let members = vec![set.members[member].clone(), other.clone()];
-            self.pairs.expected(&ColocationSet { members, ..set.clone() }, 0)
+            self.pairs.predict(&ColocationSet { members, ..set.clone() }, 0)
         };
         LogSlowdown::of_pairs(others(&set.members, member).map(pair))
     }
@@ -131,7 +134,7 @@ impl Gaussian {
 
 impl Interference for Gaussian {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        sets.iter().map(|set| self.of_set(set)).collect()
+        sets.iter().map(|set| self.predict_set(set)).collect()
     }
 }
 
@@ -139,7 +142,7 @@ impl Model for Gaussian {
     fn weights(&self) -> Weights {
         let mut tensors = BTreeMap::new();
         let mut stored = |name: &str, process: &GaussianProcess| {
-            let (description, factors, targets) = process.stored();
+            let (description, factors, targets) = process.to_stored();
             for (kind, values) in [("factors", factors), ("targets", targets)] {
                 tensors.extend(tensor(values).map(|tensor| (format!("{name}.{kind}"), tensor)));
             }
@@ -147,9 +150,9 @@ impl Model for Gaussian {
         };
         let pairs = stored("pairs", &self.pairs);
         let larger = self.larger.as_ref().map(|larger| stored("larger", larger));
-        let Gaussian { prior, room, usage, calibration, .. } = self.clone();
-        let words = ModelMetadata { prior, pairs, larger, room, usage, calibration };
-        Weights { tensors, words: serde_json::to_value(words).unwrap_or_default() }
+        let Gaussian { prior, memory_fit, usage, calibration, .. } = self.clone();
+        let metadata = ModelMetadata { prior, pairs, larger, memory_fit, usage, calibration };
+        Weights { tensors, metadata: serde_json::to_value(metadata).unwrap_or_default() }
     }
 
     fn features(&self) -> Vec<String> {
@@ -157,7 +160,7 @@ impl Model for Gaussian {
         usual.into_iter().map(str::to_owned).chain(self.pairs.numbers()).collect()
     }
 
-    /// Solved anew with everything: what was learned before is kept.
+    /// Solves the equations again with all data; what was learned before is kept.
     fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference> {
         let learned = Gaussian::learn_more(observed, self.prior, Some(self));
         Box::new(learned.unwrap_or_else(|_| self.clone()))
@@ -166,7 +169,7 @@ impl Model for Gaussian {
 
 impl Gaussian {
     pub(super) fn restored(weights: &Weights) -> Result<Gaussian, RestoreError> {
-        let words: ModelMetadata = serde_json::from_value(weights.words.clone())?;
+        let metadata: ModelMetadata = serde_json::from_value(weights.metadata.clone())?;
         let process = |name: &str, description: GpMetadata| {
             let values = |kind: &str| {
                 let name = format!("{name}.{kind}");
@@ -175,16 +178,16 @@ impl Gaussian {
                 Ok::<_, RestoreError>(tensor.to_dtype(DType::F64)?.to_vec1::<f64>()?)
             };
             let (factors, targets) = (values("factors")?, values("targets")?);
-            let lacking = || RestoreError::MissingTensor(format!("{name}.factors"));
-            GaussianProcess::restored(description, factors, targets).ok_or_else(lacking)
+            let missing = || RestoreError::MissingTensor(format!("{name}.factors"));
+            GaussianProcess::restored(description, factors, targets).ok_or_else(missing)
         };
         Ok(Gaussian {
-            prior: words.prior,
-            pairs: process("pairs", words.pairs)?,
-            larger: words.larger.map(|larger| process("larger", larger)).transpose()?,
-            room: words.room,
-            usage: words.usage,
-            calibration: words.calibration,
+            prior: metadata.prior,
+            pairs: process("pairs", metadata.pairs)?,
+            larger: metadata.larger.map(|larger| process("larger", larger)).transpose()?,
+            memory_fit: metadata.memory_fit,
+            usage: metadata.usage,
+            calibration: metadata.calibration,
         })
     }
 }

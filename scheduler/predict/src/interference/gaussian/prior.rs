@@ -1,36 +1,36 @@
-//! What a process believes before it has seen anything, in squares of logarithms of slowdowns.
+//! The prior of a Gaussian process, in squares of logarithms of slowdowns.
 
 use serde::{Deserialize, Serialize};
 
 use super::known_jobs::SimilarityWeights;
 
-/// How far slowdowns lie apart, and what makes them alike.
+/// The variances of slowdowns, and what makes jobs similar.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Prior {
-    /// All jobs on a GPU together.
+    /// Variance common to all jobs on a GPU.
     pub(super) common: f64,
-    /// How much a job suffers from whatever partner.
+    /// Variance of the sensitivity of a job to any partner.
     pub(super) sensitivity: SimilarityWeights,
-    /// How much a job makes whatever partner suffer.
+    /// Variance of the pressure of a job on any partner.
     pub(super) pressure: SimilarityWeights,
-    /// How alike jobs are when it comes to certain partners; of no more weight than 1 together.
+    /// Similarity of jobs in their interaction with particular partners; the weights add up to at most 1.
     pub(super) partners: SimilarityWeights,
-    /// What certain jobs do to certain partners on one make of GPU.
+    /// Variance of the interaction of particular jobs on one GPU model.
     pub(super) pair_on_gpu: f64,
-    /// The same on whatever GPU.
+    /// Variance of their interaction on any GPU.
     pub(super) pair: f64,
-    /// Measurements of the same.
+    /// Variance of repeated measurements.
     pub(super) noise: f64,
-    /// Part of all this that other GPUs tell.
+    /// Correlation between different GPU models.
     pub(super) other_gpu: f64,
-    /// Part that sets that share the GPU otherwise tell.
+    /// Correlation between different ways of sharing.
     pub(super) other_sharing: f64,
 }
 
 const ALONE: SimilarityWeights =
     SimilarityWeights { configuration: 0.01, model: 0.05, family: 0.03, numbers: 0.05 };
 
-/// How much one job suffers, plus how much the other makes suffer.
+/// Sensitivity of one job plus pressure of the other.
 pub(super) const ADDITIVE: Prior = Prior {
     common: 0.05,
     sensitivity: ALONE,
@@ -43,8 +43,8 @@ pub(super) const ADDITIVE: Prior = Prior {
     other_sharing: 0.4,
 };
 
-/// And what certain jobs do to certain partners.
+/// The same with interactions of pairs.
 pub(super) const WITH_PAIRS: Prior = Prior { pair_on_gpu: 0.02, pair: 0.01, noise: 0.003, ..ADDITIVE };
 
-/// What a model got wrong of jobs that it had not seen.
+/// The prior of a model's errors for jobs that it has not seen.
 pub(super) const ERRORS: Prior = Prior { common: 0.005, ..WITH_PAIRS };

@@ -1,6 +1,6 @@
-//! A Gaussian process over members of sets: what it has seen of some says what it expects of others.
+//! A Gaussian process over members of sets: measurements of some predict others.
 //!
-//! A member beside partners is the mean over its partners of what each would do to it.
+//! The covariance of a member with partners is the mean over its partners.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::prior::Prior;
 use crate::interference::cholesky::Cholesky;
 use crate::interference::log_slowdown::{Censoring, LogSlowdown, others};
 
-/// Where members share, and how.
+/// Where a set shares a GPU, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SharingContext {
     gpu: GpuKind,
@@ -21,10 +21,11 @@ pub(super) struct SharingContext {
     members: usize,
 }
 
-/// A member beside its partners, by places in the cast.
+/// A member with its partners, as indices of known jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct MemberRow {
-    place: usize,
+    #[serde(rename = "place")]
+    context: usize,
     own: usize,
     partners: Vec<usize>,
 }
@@ -32,39 +33,44 @@ struct MemberRow {
 /// Measurements to learn from.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Observations {
-    cast: KnownJobs,
-    places: Vec<SharingContext>,
-    seats: Vec<MemberRow>,
-    readings: Vec<Censoring>,
-    /// Kept apart, as weights.
+    #[serde(rename = "cast")]
+    known_jobs: KnownJobs,
+    #[serde(rename = "places")]
+    contexts: Vec<SharingContext>,
+    #[serde(rename = "seats")]
+    member_rows: Vec<MemberRow>,
+    #[serde(rename = "readings")]
+    censoring: Vec<Censoring>,
+    /// Stored apart, as tensors.
     #[serde(skip)]
     targets: Vec<f64>,
 }
 
-/// A process that has seen measurements.
+/// A Gaussian process with its observations.
 #[derive(Debug, Clone)]
 pub(super) struct GaussianProcess {
     prior: Prior,
-    lessons: Observations,
-    /// The mean of what was seen.
+    observations: Observations,
+    /// Mean of the targets.
     mean: f64,
-    /// What each measurement adds to what is expected.
+    /// The weight of each observation in a prediction.
     factors: Vec<f64>,
 }
 
-/// What a process is stored as, besides its numbers.
+/// The part of a process that is not tensors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct GpMetadata {
     prior: Prior,
     mean: f64,
-    lessons: Observations,
+    #[serde(rename = "lessons")]
+    observations: Observations,
 }
 
-/// More rows take too long; the newest are kept.
+/// More rows take too long to solve; the newest are kept.
 const MAX_ROWS: usize = 3_000;
-/// Rounds in which values that are only bounded are guessed anew.
+/// Rounds in which censored targets are estimated again.
 const ROUNDS: usize = 6;
-/// How alike sets are that have more members or fewer.
+/// Similarity of sets with different numbers of members.
 const OTHER_SIZE: f64 = 0.7;
 
 impl SharingContext {
@@ -81,62 +87,62 @@ impl SharingContext {
 }
 
 impl Observations {
-    /// One more measurement: this member of this set.
-    pub(super) fn add(&mut self, set: &ColocationSet, member: usize, target: f64, reading: Censoring) {
-        let place = SharingContext::of(set);
-        let known = self.places.iter().position(|it| *it == place);
-        let place = known.unwrap_or_else(|| {
-            self.places.push(place);
-            self.places.len() - 1
+    /// Adds a measurement of this member of this set.
+    pub(super) fn add(&mut self, set: &ColocationSet, member: usize, target: f64, censoring: Censoring) {
+        let context = SharingContext::of(set);
+        let known = self.contexts.iter().position(|it| *it == context);
+        let context = known.unwrap_or_else(|| {
+            self.contexts.push(context);
+            self.contexts.len() - 1
         });
-        let mut job = |member: &SetMember| self.cast.place(JobCovariates::of(member));
+        let mut job = |member: &SetMember| self.known_jobs.index_of(JobCovariates::of(member));
         let own = job(&set.members[member]);
         let partners = others(&set.members, member).map(&mut job).collect();
-        self.seats.push(MemberRow { place, own, partners });
-        self.readings.push(reading);
+        self.member_rows.push(MemberRow { context, own, partners });
+        self.censoring.push(censoring);
         self.targets.push(target);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.seats.is_empty()
+        self.member_rows.is_empty()
     }
 
-    /// A process that has seen all of this, or as much of the end of it as can be learned.
+    /// Fits a process to the observations, or to as many of the newest as can be solved.
     pub(super) fn learn(mut self, prior: Prior) -> GaussianProcess {
-        self.forget(self.seats.len().saturating_sub(MAX_ROWS));
+        self.forget(self.member_rows.len().saturating_sub(MAX_ROWS));
         let mean = self.targets.iter().sum::<f64>() / self.targets.len().max(1) as f64;
-        let mut process = GaussianProcess { prior, lessons: self, mean, factors: Vec::new() };
+        let mut process = GaussianProcess { prior, observations: self, mean, factors: Vec::new() };
         process.factors = process.solve();
         process
     }
 
-    /// Leaves out so many of the oldest measurements, and the jobs that only they were of.
+    /// Removes the oldest `surplus` observations, and the jobs that only they mention.
     fn forget(&mut self, surplus: usize) {
         if surplus == 0 {
             return;
         }
-        self.seats.drain(..surplus);
-        self.readings.drain(..surplus);
+        self.member_rows.drain(..surplus);
+        self.censoring.drain(..surplus);
         self.targets.drain(..surplus);
-        let all = std::mem::take(&mut self.cast);
-        for seat in &mut self.seats {
-            for job in std::iter::once(&mut seat.own).chain(&mut seat.partners) {
-                *job = self.cast.place(all.jobs()[*job].clone());
+        let all = std::mem::take(&mut self.known_jobs);
+        for member_row in &mut self.member_rows {
+            for job in std::iter::once(&mut member_row.own).chain(&mut member_row.partners) {
+                *job = self.known_jobs.index_of(all.jobs()[*job].clone());
             }
         }
     }
 }
 
 impl GaussianProcess {
-    /// The factors. A value that is only bounded is taken for what all others say of it.
+    /// Solves for the weights. A censored target is replaced by its prediction from all other observations.
     fn solve(&self) -> Vec<f64> {
-        let Observations { seats, readings, targets: bounds, .. } = &self.lessons;
-        let likenesses = SimilarityMatrices::of_known_jobs(self);
+        let Observations { member_rows, censoring, targets: bounds, .. } = &self.observations;
+        let similarities = SimilarityMatrices::of_known_jobs(self);
         let covariance = |one: usize, other: usize| {
             let noise = if one == other { self.prior.noise } else { 0.0 };
-            noise + likenesses.covariance(self, &seats[one], &seats[other])
+            noise + similarities.covariance(self, &member_rows[one], &member_rows[other])
         };
-        let matrix = Cholesky::of(seats.len(), covariance);
+        let matrix = Cholesky::of(member_rows.len(), covariance);
         let mut targets = bounds.clone();
         let solved = |targets: &[f64]| {
             let distances: Vec<f64> = targets.iter().map(|target| target - self.mean).collect();
@@ -145,31 +151,31 @@ impl GaussianProcess {
         for _ in 1..ROUNDS {
             let factors = solved(&targets);
             for (row, factor) in factors.iter().enumerate() {
-                let said = targets[row] - self.prior.noise * factor;
-                targets[row] = readings[row].learned(bounds[row], said);
+                let predicted = targets[row] - self.prior.noise * factor;
+                targets[row] = censoring[row].learned(bounds[row], predicted);
             }
         }
         solved(&targets)
     }
 
-    /// What is expected of a member. Its variance is at most what the closest measurement leaves open.
-    pub(super) fn expected(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
-        let asked = GpQuery::of(self, set, member);
+    /// The prediction for a member. Its variance is an upper bound, from the closest observation alone.
+    pub(super) fn predict(&self, set: &ColocationSet, member: usize) -> LogSlowdown {
+        let query = GpQuery::of(self, set, member);
         let mut mean = self.mean;
         let (mut own, mut partner, mut both): (f64, f64, f64) = (0.0, 0.0, 0.0);
-        for (seat, factor) in self.lessons.seats.iter().zip(&self.factors) {
-            let place = asked.places[seat.place];
-            let like = asked.partner_similarity(seat);
-            mean += factor * asked.covariance(self, seat, &like);
-            own = own.max(place * asked.sensitivity[seat.own]);
-            partner = partner.max(place * like.pressure);
-            both = both.max(place * asked.as_own[seat.own] * like.partners);
+        for (member_row, factor) in self.observations.member_rows.iter().zip(&self.factors) {
+            let context = query.contexts[member_row.context];
+            let like = query.partner_similarity(member_row);
+            mean += factor * query.covariance(self, member_row, &like);
+            own = own.max(context * query.sensitivity[member_row.own]);
+            partner = partner.max(context * like.pressure);
+            both = both.max(context * query.as_own[member_row.own] * like.partners);
         }
         let open =
             |seen: f64, most: f64| if most > 0.0 { (1.0 - (seen / most).min(1.0)).max(0.0) } else { 0.0 };
-        let most = asked.most(self);
+        let most = query.self_similarity(self);
         let prior = &self.prior;
-        let closest = asked.places.iter().copied().fold(0.0, f64::max);
+        let closest = query.contexts.iter().copied().fold(0.0, f64::max);
         let variance = prior.noise
             + prior.common * open(closest, 1.0)
             + most.sensitivity * open(own, most.sensitivity)
@@ -178,68 +184,68 @@ impl GaussianProcess {
         LogSlowdown { mean, variance }
     }
 
-    /// What it has seen, so that more can be added.
-    pub(super) fn lessons(&self) -> &Observations {
-        &self.lessons
+    /// The observations, so that more can be added.
+    pub(super) fn observations(&self) -> &Observations {
+        &self.observations
     }
 
-    /// Its words, its factors and what was seen.
-    pub(super) fn stored(&self) -> (GpMetadata, &[f64], &[f64]) {
-        let GaussianProcess { prior, mean, lessons, factors } = self;
-        let description = GpMetadata { prior: *prior, mean: *mean, lessons: lessons.clone() };
-        (description, factors, &lessons.targets)
+    /// The metadata, the weights and the targets.
+    pub(super) fn to_stored(&self) -> (GpMetadata, &[f64], &[f64]) {
+        let GaussianProcess { prior, mean, observations, factors } = self;
+        let metadata = GpMetadata { prior: *prior, mean: *mean, observations: observations.clone() };
+        (metadata, factors, &observations.targets)
     }
 
-    /// What was stored; none where it does not go together.
+    /// Restores a process; `None` if the parts do not fit together.
     pub(super) fn restored(
-        stored: GpMetadata,
+        metadata: GpMetadata,
         factors: Vec<f64>,
         targets: Vec<f64>,
     ) -> Option<GaussianProcess> {
-        let GpMetadata { prior, mean, lessons } = stored;
-        let rows = lessons.seats.len();
-        let jobs = lessons.cast.jobs().len();
-        let known = |seat: &MemberRow| {
-            let place = seat.place < lessons.places.len();
-            place && seat.own < jobs && seat.partners.iter().all(|it| *it < jobs)
+        let GpMetadata { prior, mean, observations } = metadata;
+        let rows = observations.member_rows.len();
+        let jobs = observations.known_jobs.jobs().len();
+        let known = |member_row: &MemberRow| {
+            let context = member_row.context < observations.contexts.len();
+            context && member_row.own < jobs && member_row.partners.iter().all(|it| *it < jobs)
         };
-        let whole = [lessons.readings.len(), factors.len(), targets.len()] == [rows; 3];
-        let whole = whole && lessons.seats.iter().all(known);
+        let whole = [observations.censoring.len(), factors.len(), targets.len()] == [rows; 3];
+        let whole = whole && observations.member_rows.iter().all(known);
         whole.then_some(GaussianProcess {
             prior,
             mean,
-            lessons: Observations { targets, ..lessons },
+            observations: Observations { targets, ..observations },
             factors,
         })
     }
 
     /// The names of all numbers that jobs are compared by.
     pub(super) fn numbers(&self) -> BTreeSet<String> {
-        self.lessons.cast.jobs().iter().flat_map(JobCovariates::numbers).cloned().collect()
+        self.observations.known_jobs.jobs().iter().flat_map(JobCovariates::numbers).cloned().collect()
     }
 }
 
-/// A member that is asked about, compared with all that was seen.
+/// A member to predict, compared with all observations.
 struct GpQuery {
-    /// By place.
-    places: Vec<f64>,
-    /// By job of the cast.
+    /// Similarity to each known context.
+    contexts: Vec<f64>,
+    /// Similarity to each known job.
     sensitivity: Vec<f64>,
     as_own: Vec<f64>,
-    /// Means over the partners, by job of the cast.
+    /// Means over the partners, for each known job.
     pressure: Vec<f64>,
     as_partners: Vec<f64>,
     member: JobCovariates,
     partners: Vec<JobCovariates>,
 }
 
-/// How alike the partners of two members are.
+/// The similarity of the partners of two members.
 struct PartnerSimilarity {
     pressure: f64,
     partners: f64,
 }
 
-/// How alike a member is to itself.
+/// The similarity of a member to itself.
 struct SelfSimilarity {
     sensitivity: f64,
     pressure: f64,
@@ -249,10 +255,10 @@ struct SelfSimilarity {
 impl GpQuery {
     fn of(process: &GaussianProcess, set: &ColocationSet, member: usize) -> GpQuery {
         let Prior { sensitivity, pressure, partners, .. } = &process.prior;
-        let place = SharingContext::of(set);
+        let context = SharingContext::of(set);
         let own = JobCovariates::of(&set.members[member]);
         let beside: Vec<JobCovariates> = others(&set.members, member).map(JobCovariates::of).collect();
-        let jobs = process.lessons.cast.jobs();
+        let jobs = process.observations.known_jobs.jobs();
         let of_own =
             |weights: &SimilarityWeights| jobs.iter().map(|job| own.similarity(job, weights)).collect();
         let of_partners = |weights: &SimilarityWeights| {
@@ -262,7 +268,12 @@ impl GpQuery {
             jobs.iter().map(mean).collect()
         };
         GpQuery {
-            places: process.lessons.places.iter().map(|it| it.similarity(&place, &process.prior)).collect(),
+            contexts: process
+                .observations
+                .contexts
+                .iter()
+                .map(|it| it.similarity(&context, &process.prior))
+                .collect(),
             sensitivity: of_own(sensitivity),
             as_own: of_own(partners),
             pressure: of_partners(pressure),
@@ -272,18 +283,22 @@ impl GpQuery {
         }
     }
 
-    fn partner_similarity(&self, seat: &MemberRow) -> PartnerSimilarity {
-        let count = seat.partners.len().max(1) as f64;
-        let mean = |of: &[f64]| seat.partners.iter().map(|partner| of[*partner]).sum::<f64>() / count;
+    fn partner_similarity(&self, member_row: &MemberRow) -> PartnerSimilarity {
+        let count = member_row.partners.len().max(1) as f64;
+        let mean = |of: &[f64]| member_row.partners.iter().map(|partner| of[*partner]).sum::<f64>() / count;
         PartnerSimilarity { pressure: mean(&self.pressure), partners: mean(&self.as_partners) }
     }
 
-    fn covariance(&self, process: &GaussianProcess, seat: &MemberRow, like: &PartnerSimilarity) -> f64 {
-        let both = self.as_own[seat.own] * like.partners;
-        process.prior.covariance(self.places[seat.place], self.sensitivity[seat.own] + like.pressure, both)
+    fn covariance(&self, process: &GaussianProcess, member_row: &MemberRow, like: &PartnerSimilarity) -> f64 {
+        let both = self.as_own[member_row.own] * like.partners;
+        process.prior.covariance(
+            self.contexts[member_row.context],
+            self.sensitivity[member_row.own] + like.pressure,
+            both,
+        )
     }
 
-    fn most(&self, process: &GaussianProcess) -> SelfSimilarity {
+    fn self_similarity(&self, process: &GaussianProcess) -> SelfSimilarity {
         let Prior { sensitivity, pressure, partners, .. } = &process.prior;
         let count = self.partners.len().max(1) as f64;
         let among = |weights: &SimilarityWeights| {
@@ -300,16 +315,16 @@ impl GpQuery {
 }
 
 impl Prior {
-    fn covariance(&self, place: f64, alone: f64, both: f64) -> f64 {
-        place * (self.common + alone + self.pair_on_gpu * both) + self.pair * both
+    fn covariance(&self, context: f64, alone: f64, both: f64) -> f64 {
+        context * (self.common + alone + self.pair_on_gpu * both) + self.pair * both
     }
 }
 
-/// All likenesses of a cast and its places, row by row.
+/// All similarities between the known jobs and contexts, row by row.
 struct SimilarityMatrices {
     jobs: usize,
-    places: usize,
-    between_places: Vec<f64>,
+    contexts: usize,
+    between_contexts: Vec<f64>,
     sensitivity: Vec<f64>,
     pressure: Vec<f64>,
     partners: Vec<f64>,
@@ -317,17 +332,17 @@ struct SimilarityMatrices {
 
 impl SimilarityMatrices {
     fn of_known_jobs(process: &GaussianProcess) -> SimilarityMatrices {
-        let (jobs, places) = (process.lessons.cast.jobs(), &process.lessons.places);
+        let (jobs, contexts) = (process.observations.known_jobs.jobs(), &process.observations.contexts);
         let table = |weights: &SimilarityWeights| {
             jobs.iter().flat_map(|one| jobs.iter().map(|other| one.similarity(other, weights))).collect()
         };
         let prior = &process.prior;
         let similarity =
-            |one: &SharingContext| places.iter().map(|it| it.similarity(one, prior)).collect::<Vec<f64>>();
+            |one: &SharingContext| contexts.iter().map(|it| it.similarity(one, prior)).collect::<Vec<f64>>();
         SimilarityMatrices {
             jobs: jobs.len(),
-            places: places.len(),
-            between_places: places.iter().flat_map(similarity).collect(),
+            contexts: contexts.len(),
+            between_contexts: contexts.iter().flat_map(similarity).collect(),
             sensitivity: table(&prior.sensitivity),
             pressure: table(&prior.pressure),
             partners: table(&prior.partners),
@@ -341,9 +356,9 @@ impl SimilarityMatrices {
             let pairs = one.partners.iter().flat_map(|row| other.partners.iter().map(move |it| (*row, *it)));
             pairs.map(|(row, column)| at(table, row, column)).sum::<f64>() / count
         };
-        let place = self.between_places[one.place * self.places + other.place];
+        let context = self.between_contexts[one.context * self.contexts + other.context];
         let alone = at(&self.sensitivity, one.own, other.own) + mean(&self.pressure);
         let both = at(&self.partners, one.own, other.own) * mean(&self.partners);
-        process.prior.covariance(place, alone, both)
+        process.prior.covariance(context, alone, both)
     }
 }

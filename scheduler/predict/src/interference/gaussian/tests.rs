@@ -1,4 +1,4 @@
-//! What the processes learn of sets whose slowdowns follow the law.
+//! What Gaussian processes learn of sets whose slowdowns follow the law.
 
 use cohabit_policy::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, GpuKind, Interference, MaxMinSharing,
@@ -10,7 +10,7 @@ use crate::interference::{EvaluationAccumulator, ModelTrainer, StoredModel, held
 
 const MODELS: usize = 16;
 
-/// A job of one of a few models; the higher the number, the busier it keeps the GPU.
+/// A job of one of several models; the higher the number, the higher its utilisation.
 fn member(number: usize) -> SetMember {
     let busy = 0.15 + 0.8 * number as f64 / MODELS as f64;
     SetMember {
@@ -26,19 +26,20 @@ fn set(numbers: &[usize]) -> ColocationSet {
     ColocationSet { gpu: GpuKind::named("v100"), sharing: None, members }
 }
 
-/// What the law makes of a set.
+/// A set with the slowdowns of the law.
 fn measured(numbers: &[usize]) -> MeasuredSet {
     let set = set(numbers);
-    let said = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
-    let observed = |said: &ColocationEstimate| MeasuredMember {
-        slowdown: said.slowdown,
-        memory: said.memory,
-        utilisation: said.utilisation,
+    let predicted =
+        AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
+    let observed = |predicted: &ColocationEstimate| MeasuredMember {
+        slowdown: predicted.slowdown,
+        memory: predicted.memory,
+        utilisation: predicted.utilisation,
     };
-    MeasuredSet { set, outcome: SetOutcome::Ran(said.iter().map(observed).collect()) }
+    MeasuredSet { set, outcome: SetOutcome::Ran(predicted.iter().map(observed).collect()) }
 }
 
-/// All pairs of so many models, and every third triple and an eighth as many quadruples.
+/// All pairs of this many models, every third triple, and an eighth as many quadruples.
 fn sets(models: usize) -> Vec<MeasuredSet> {
     let mut sets = Vec::new();
     let mut triples = 0;
@@ -64,9 +65,9 @@ fn trained(kind: &'static dyn ModelKind, measured: &[MeasuredSet]) -> Box<dyn Mo
 }
 
 fn error(model: &dyn Interference, measured: &[MeasuredSet]) -> f64 {
-    let mut tally = EvaluationAccumulator::default();
-    tally.ask(model, measured);
-    tally.figures().mape_slowdown.unwrap()
+    let mut accumulator = EvaluationAccumulator::default();
+    accumulator.add(model, measured);
+    accumulator.figures().mape_slowdown.unwrap()
 }
 
 fn one(model: &dyn Interference, set: ColocationSet) -> Vec<ColocationEstimate> {
@@ -88,44 +89,47 @@ fn pairs_triples_and_quadruples_of_the_law_are_learned() {
 }
 
 #[test]
-fn alone_nothing_is_slowed_and_the_order_of_partners_means_nothing() {
+fn a_job_alone_is_not_slowed_and_the_order_of_partners_is_irrelevant() {
     for kind in [&ADDITIVE_KIND, &GAUSSIAN_KIND] {
         let model = trained(kind, &sets(8));
         assert_eq!(one(&*model, set(&[7]))[0], ColocationEstimate::alone(&member(7)));
         assert!(one(&*model, set(&[])).is_empty());
-        let told = one(&*model, set(&[1, 5, 7]));
-        let turned = one(&*model, set(&[5, 7, 1]));
+        let ordered = one(&*model, set(&[1, 5, 7]));
+        let rotated = one(&*model, set(&[5, 7, 1]));
         for (at, elsewhere) in [(0, 2), (1, 0), (2, 1)] {
-            assert!((told[at].slowdown - turned[elsewhere].slowdown).abs() < 1e-9, "{told:?} {turned:?}");
+            assert!(
+                (ordered[at].slowdown - rotated[elsewhere].slowdown).abs() < 1e-9,
+                "{ordered:?} {rotated:?}"
+            );
         }
     }
 }
 
 #[test]
-fn what_was_never_seen_is_answered_with_less_certainty() {
+fn unseen_jobs_get_a_larger_uncertainty() {
     let model = trained(&GAUSSIAN_KIND, &sets(8));
     let known = one(&*model, set(&[3, 6]))[0];
-    let stranger = SetMember { model: "stranger".to_owned(), ..SetMember::default() };
-    let mut asked = set(&[3, 6]);
-    asked.members[0] = stranger;
-    let unknown = one(&*model, asked.clone())[0];
-    asked.gpu = GpuKind::named("unheard of");
-    let elsewhere = one(&*model, asked)[0];
+    let unseen = SetMember { model: "stranger".to_owned(), ..SetMember::default() };
+    let mut query = set(&[3, 6]);
+    query.members[0] = unseen;
+    let unknown = one(&*model, query.clone())[0];
+    query.gpu = GpuKind::named("unheard of");
+    let elsewhere = one(&*model, query)[0];
     assert!(known.uncertainty < unknown.uncertainty, "{known:?} {unknown:?}");
     assert!(unknown.uncertainty <= elsewhere.uncertainty, "{unknown:?} {elsewhere:?}");
     assert!(elsewhere.slowdown >= 1.0 && elsewhere.memory.is_none());
 }
 
 #[test]
-fn a_stored_model_says_the_same_to_the_last_bit() {
+fn a_stored_model_predicts_the_same_to_the_last_bit() {
     let folder = std::env::temp_dir().join(format!("cohabit-gaussian-{}", std::process::id()));
     let model = trained(&GAUSSIAN_KIND, &sets(8));
-    let asked: Vec<ColocationSet> = [&[1, 2][..], &[3, 4, 5], &[0, 7]].map(set).into();
-    let said = model.predict(&asked);
+    let query: Vec<ColocationSet> = [&[1, 2][..], &[3, 4, 5], &[0, 7]].map(set).into();
+    let predicted = model.predict(&query);
     let card = crate::interference::ModelCard { model: "gaussian".to_owned(), ..Default::default() };
     StoredModel { card, model }.save(&folder).unwrap();
     let restored = StoredModel::load(&folder).unwrap();
-    assert_eq!(restored.model.predict(&asked), said);
+    assert_eq!(restored.model.predict(&query), predicted);
     let damaged = folder.join("weights.safetensors");
     std::fs::write(&damaged, b"not whole").unwrap();
     let refusal = StoredModel::load(&folder).unwrap_err().to_string();
@@ -134,7 +138,7 @@ fn a_stored_model_says_the_same_to_the_last_bit() {
 }
 
 #[test]
-fn observed_sets_tell_of_a_newcomer() {
+fn observed_sets_improve_predictions_for_a_newcomer() {
     let has = |it: &MeasuredSet| it.set.members.iter().any(|member| member.model == "model 12");
     let strip = |it: &MeasuredSet| {
         let mut stripped = it.clone();
@@ -144,13 +148,13 @@ fn observed_sets_tell_of_a_newcomer() {
     let all: Vec<MeasuredSet> = sets(MODELS).iter().map(strip).collect();
     let (with, without): (Vec<_>, Vec<_>) = all.into_iter().partition(has);
     let pairs: Vec<MeasuredSet> = with.into_iter().filter(|it| it.set.members.len() == 2).collect();
-    let (observed, asked): (Vec<_>, Vec<_>) =
+    let (observed, query): (Vec<_>, Vec<_>) =
         pairs.chunks(4).map(|four| (four[0].clone(), &four[1..])).unzip();
-    let asked = &asked.concat();
+    let query = &query.concat();
     let model = trained(&GAUSSIAN_KIND, &without);
-    let (before, after) = (error(&*model, asked), error(&*model.adapted(&observed), asked));
+    let (before, after) = (error(&*model, query), error(&*model.adapted(&observed), query));
     assert!(after < 0.6 * before, "{before} {after}");
-    let corrected = error(&CorrectedModel::of(trained(&GAUSSIAN_KIND, &without), &observed), asked);
+    let corrected = error(&CorrectedModel::of(trained(&GAUSSIAN_KIND, &without), &observed), query);
     assert!(corrected < 0.7 * before, "{before} {corrected}");
 }
 
@@ -162,19 +166,35 @@ fn nothing_can_be_learned_where_no_pair_ran() {
 }
 
 #[test]
-fn of_very_many_measurements_the_newest_are_learned() {
+fn only_the_newest_of_very_many_measurements_are_learned() {
     let nine = MeasuredMember { slowdown: 9.0, ..MeasuredMember::default() };
     let old = MeasuredSet { outcome: SetOutcome::Ran(vec![nine; 2]), ..measured(&[0, 1]) };
     let mut many = vec![old; 10];
     many.extend((0..1_500).map(|number| measured(&[2 + number % 5, 7 + number % 3])));
     let model = trained(&ADDITIVE_KIND, &many);
     let rows = model.weights().tensors["pairs.targets"].elem_count();
-    let said = one(&*model, set(&[2, 7]));
+    let predicted = one(&*model, set(&[2, 7]));
     assert_eq!(rows, 3_000);
-    assert!((said[0].slowdown / slowdown(&measured(&[2, 7])) - 1.0).abs() < 0.1, "{said:?}");
+    assert!((predicted[0].slowdown / slowdown(&measured(&[2, 7])) - 1.0).abs() < 0.1, "{predicted:?}");
 }
 
 fn slowdown(measured: &MeasuredSet) -> f64 {
     let SetOutcome::Ran(observed) = &measured.outcome else { panic!("{measured:?}") };
     observed[0].slowdown
+}
+
+#[test]
+fn names_in_stored_metadata_do_not_change() {
+    let metadata = trained(&GAUSSIAN_KIND, &sets(4)).weights().metadata;
+    let keys = |value: &serde_json::Value| {
+        value.as_object().unwrap().keys().cloned().collect::<std::collections::BTreeSet<_>>()
+    };
+    let expected = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(keys(&metadata), expected(&["prior", "pairs", "larger", "room", "usage", "calibration"]));
+    assert_eq!(keys(&metadata["pairs"]), expected(&["prior", "mean", "lessons"]));
+    let lessons = &metadata["pairs"]["lessons"];
+    assert_eq!(keys(lessons), expected(&["cast", "places", "seats", "readings"]));
+    assert_eq!(keys(&lessons["seats"][0]), expected(&["place", "own", "partners"]));
+    assert_eq!(keys(&metadata["usage"]), expected(&["memory", "utilisation"]));
+    assert_eq!(keys(&metadata["usage"]["utilisation"]), expected(&["OfMember"]));
 }

@@ -1,27 +1,27 @@
-//! Effects of traits on slowdowns.
+//! The effects of covariates on slowdowns.
 
 use super::covariates::EncodedJob;
 
-/// Products of factors.
+/// The number of products of factors.
 pub(super) const RANK: usize = 3;
 
-/// Effects, each a number for each trait.
+/// The effects, one number for each covariate.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Effects {
-    /// Of all pairs.
+    /// The mean over all pairs.
     pub(super) mean: f64,
-    /// How much a job suffers.
+    /// The sensitivity of a job.
     pub(super) sensitivity: Vec<f64>,
-    /// How much a job makes suffer.
+    /// The pressure of a job.
     pub(super) pressure: Vec<f64>,
-    /// The factors of those who suffer, one for each product.
+    /// The factors of the affected job, one vector for each product.
     pub(super) own: Vec<Vec<f64>>,
-    /// The factors of those who make suffer.
+    /// The factors of the partner.
     pub(super) partners: Vec<Vec<f64>>,
 }
 
 impl Effects {
-    /// Of so many traits, of which none has any.
+    /// No effects for this many covariates.
     pub(super) fn none(count: usize) -> Effects {
         let none = || vec![0.0; count];
         Effects {
@@ -33,13 +33,13 @@ impl Effects {
         }
     }
 
-    /// The logarithm of a job's slowdown beside a partner.
-    pub(super) fn of(&self, own: &EncodedJob, partner: &EncodedJob) -> f64 {
+    /// The logarithm of the slowdown of a job beside a partner.
+    pub(super) fn ln_slowdown(&self, own: &EncodedJob, partner: &EncodedJob) -> f64 {
         let additive = Effects::sum(&self.sensitivity, own) + Effects::sum(&self.pressure, partner);
         self.mean + additive + self.products(own, partner)
     }
 
-    /// What is special of the two.
+    /// The interaction of the two jobs.
     pub(super) fn products(&self, own: &EncodedJob, partner: &EncodedJob) -> f64 {
         (0..self.own.len()).map(|product| self.product(product, own, partner)).sum()
     }
@@ -48,7 +48,7 @@ impl Effects {
         Effects::sum(&self.own[product], own) * Effects::sum(&self.partners[product], partner)
     }
 
-    /// The effect of a job.
+    /// The effect for a job.
     pub(super) fn sum(effects: &[f64], job: &EncodedJob) -> f64 {
         job.known.iter().map(|(place, amount)| effects[*place] * amount).sum()
     }

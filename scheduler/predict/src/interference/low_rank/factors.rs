@@ -1,4 +1,4 @@
-//! The effects of a low-rank model, found by alternating ridge regressions.
+//! Fits the effects of a low-rank model by alternating ridge regressions.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -16,23 +16,23 @@ pub(super) struct PairObservation {
     pub(super) partner: EncodedJob,
     /// The logarithm of its slowdown.
     pub(super) value: f64,
-    pub(super) reading: Censoring,
+    pub(super) censoring: Censoring,
 }
 
-/// What all products together add is expected to lie this far from 0.
+/// Prior variance of the sum of all products.
 const OF_PRODUCTS: f64 = 0.03;
-/// Rounds in which all effects are found anew, one after the other, and so are values that are only bounded.
+/// Rounds in which all effects, and the censored values, are estimated again.
 const ROUNDS: usize = 20;
 
-/// The effects that agree best with these rows, `variances` being what is expected of each trait's effect.
+/// The effects that fit these rows best; `variances` are the prior variances of the covariates' effects.
 pub(super) fn fit(rows: &[PairObservation], variances: &[f64], seed: u64) -> Effects {
     let count = variances.len();
     let mut values: Vec<f64> = rows.iter().map(|row| row.value).collect();
     let mut effects = Effects::none(count);
     effects.mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-    // Factors are stretched so that all products together come to what is expected of them.
+    // The prior variances of the factors are scaled so that the products add up to theirs.
     let usual: f64 =
-        rows.iter().map(|row| spread(&row.own, variances)).sum::<f64>() / rows.len().max(1) as f64;
+        rows.iter().map(|row| prior_variance(&row.own, variances)).sum::<f64>() / rows.len().max(1) as f64;
     let stretch = (OF_PRODUCTS / RANK as f64).sqrt() / usual.max(f64::MIN_POSITIVE);
     let of_factors: Vec<f64> = variances.iter().map(|variance| variance * stretch).collect();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -45,18 +45,18 @@ pub(super) fn fit(rows: &[PairObservation], variances: &[f64], seed: u64) -> Eff
             factor(&mut effects, rows, &values, &of_factors, product);
         }
         for (value, row) in values.iter_mut().zip(rows) {
-            *value = row.reading.learned(row.value, effects.of(&row.own, &row.partner));
+            *value = row.censoring.learned(row.value, effects.ln_slowdown(&row.own, &row.partner));
         }
     }
     effects
 }
 
-/// How far the effects of a job are expected to lie from 0.
-fn spread(job: &EncodedJob, variances: &[f64]) -> f64 {
+/// Prior variance of the effect for a job.
+fn prior_variance(job: &EncodedJob, variances: &[f64]) -> f64 {
     job.known.iter().map(|(place, amount)| variances[*place] * amount * amount).sum()
 }
 
-/// Own sensitivity and the partner's pressure, at once.
+/// Fits sensitivity and pressure at once.
 fn additive(effects: &mut Effects, rows: &[PairObservation], values: &[f64], variances: &[f64]) {
     let count = variances.len();
     let rest = rows.iter().zip(values).map(|(row, value)| {
@@ -70,7 +70,7 @@ fn additive(effects: &mut Effects, rows: &[PairObservation], values: &[f64], var
     effects.pressure.copy_from_slice(&found[count..]);
 }
 
-/// One product: the factor of the job, then that of the partner.
+/// Fits one product: the factor of the job, then that of the partner.
 fn factor(
     effects: &mut Effects,
     rows: &[PairObservation],
@@ -82,7 +82,8 @@ fn factor(
         .iter()
         .zip(values)
         .map(|(row, value)| {
-            value - effects.of(&row.own, &row.partner) + effects.product(product, &row.own, &row.partner)
+            value - effects.ln_slowdown(&row.own, &row.partner)
+                + effects.product(product, &row.own, &row.partner)
         })
         .collect();
     let solved = |side: fn(&PairObservation) -> (&EncodedJob, &EncodedJob), other: &[f64]| {

@@ -1,9 +1,9 @@
-//! The additive model with factors of low rank for what is special of two jobs together.
+//! The additive model with a low-rank interaction of two jobs.
 //!
-//! The logarithm of a slowdown is how much the job suffers, plus how much its partner makes suffer, plus a
-//! few products of a factor of the job and a factor of its partner. All of them are sums of effects of what a
-//! job is: its configuration, model and family, on this make of GPU and on any. Effects are found by ridge
-//! regression, those of factors in turn. A model holds these effects and no measurement.
+//! The logarithm of a slowdown is the sensitivity of the job, plus the pressure of its partner, plus a few
+//! products of a factor of the job and a factor of its partner. Each of these is a sum of effects of the
+//! job's covariates: its configuration, model and family, on this GPU model and on any. Ridge regression
+//! finds the effects, those of the factors in alternation. A model contains these effects and no measurement.
 
 mod covariates;
 mod effects;
@@ -16,7 +16,7 @@ use self::model::LowRank;
 use super::calibration::Calibration;
 use super::model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData, Weights};
 
-/// Models of this kind.
+/// The low-rank models.
 #[derive(Debug)]
 pub(super) struct LowRankKind;
 
@@ -25,15 +25,15 @@ impl ModelKind for LowRankKind {
         "low-rank"
     }
 
-    /// What is held back only tells how sure the model may be, and is learned from as well.
+    /// Held-back data only calibrates the uncertainty, and is learned from as well.
     fn train(
         &self,
-        lesson: &TrainingData<'_>,
+        data: &TrainingData<'_>,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError> {
-        let learn = |measured: &[_], calibration| LowRank::learn(measured, lesson.seed, calibration);
-        let model = Calibration::train_calibrated(lesson, learn)?;
-        watch(&Epoch { epoch: 1, of: 1, loss: model.loss(&lesson.all()), held_back_loss: None });
+        let learn = |measured: &[_], calibration| LowRank::learn(measured, data.seed, calibration);
+        let model = Calibration::train_calibrated(data, learn)?;
+        watch(&Epoch { epoch: 1, of: 1, loss: model.loss(&data.all()), held_back_loss: None });
         Ok(Box::new(model))
     }
 

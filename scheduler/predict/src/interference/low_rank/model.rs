@@ -1,4 +1,4 @@
-//! The model of slowdowns of whole sets: pairs by effects, larger sets by their pairs.
+//! The model for sets of any size: pairs by effects, larger sets by their pairs.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use cohabit_policy::interference::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::covariates::{self, CovariateIndex, EncodedJob, NOISE};
+use super::covariates::{CovariateIndex, EncodedJob, NOISE, covariates_of};
 use super::effects::Effects;
 use super::factors::{PairObservation, fit};
 use crate::interference::calibration::Calibration;
@@ -19,35 +19,38 @@ use crate::interference::memory_fit::MemoryFitModel;
 use crate::interference::model::{Model, RestoreError, TrainError, Weights};
 use crate::interference::usage_model::UsageModel;
 
-/// What was learned of sets.
+/// The trained model.
 #[derive(Debug, Clone)]
 pub(super) struct LowRank {
     effects: Effects,
-    words: ModelMetadata,
+    metadata: ModelMetadata,
 }
 
-/// Everything that is no weight.
+/// The part of the model that is not tensors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ModelMetadata {
-    traits: CovariateIndex,
+    #[serde(rename = "traits")]
+    covariates: CovariateIndex,
     mean: f64,
-    room: MemoryFitModel,
+    #[serde(rename = "room")]
+    memory_fit: MemoryFitModel,
     usage: UsageModel,
     calibration: Calibration,
-    /// By the number of members, of sets of three and more.
-    #[serde(default)]
-    larger: BTreeMap<usize, LargerSetError>,
+    /// By the number of members, for sets of three and more.
+    #[serde(rename = "larger", default)]
+    larger_sets: BTreeMap<usize, LargerSetError>,
 }
 
-/// What the pairs of a larger set do not tell.
+/// The error of the combination of pairs for a larger set.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct LargerSetError {
-    /// By how much the logarithm of a slowdown exceeds what they tell.
+    /// Mean error of the logarithm of the slowdown.
     mean: f64,
     variance: f64,
 }
 
-/// Where no larger set was measured: what pairs tell of those of the law is off by 10% for three members.
+/// The error for set sizes that were not measured: combined pairs deviate from the law by 10% for three
+/// members.
 const UNSEEN_LARGER_SET: LargerSetError = LargerSetError { mean: 0.0, variance: 0.02 };
 
 impl LargerSetError {
@@ -62,6 +65,7 @@ impl LargerSetError {
 }
 
 impl LowRank {
+    /// Fits the effects, and the models of memory and utilisation.
     pub(super) fn learn(
         measured: &[MeasuredSet],
         seed: u64,
@@ -71,73 +75,74 @@ impl LowRank {
         if pairs.is_empty() {
             return Err(TrainError::NoPairs);
         }
-        let mut traits = CovariateIndex::default();
-        let job = |set: &ColocationSet, member: usize| covariates::of(&set.members[member], &set.gpu);
-        pairs.iter().for_each(|(set, member, _)| traits.note(&job(set, *member)));
+        let mut covariates = CovariateIndex::default();
+        let job = |set: &ColocationSet, member: usize| covariates_of(&set.members[member], &set.gpu);
+        pairs.iter().for_each(|(set, member, _)| covariates.note(&job(set, *member)));
         let row = |(set, member, observed): &(&ColocationSet, usize, &MeasuredMember)| PairObservation {
-            own: traits.job(&job(set, *member)),
-            partner: traits.job(&job(set, 1 - *member)),
+            own: covariates.job(&job(set, *member)),
+            partner: covariates.job(&job(set, 1 - *member)),
             value: observed.slowdown.max(1.0).ln(),
-            reading: Censoring::of(observed),
+            censoring: Censoring::of(observed),
         };
         let rows: Vec<PairObservation> = pairs.iter().map(row).collect();
-        let effects = fit(&rows, &traits.variances, seed);
-        let (room, usage) = (MemoryFitModel::learn(measured), UsageModel::learn(measured));
-        let larger = BTreeMap::new();
-        let words = ModelMetadata { traits, mean: effects.mean, room, usage, calibration, larger };
-        let mut model = LowRank { effects, words };
-        model.words.larger = model.larger(measured);
+        let effects = fit(&rows, &covariates.variances, seed);
+        let (memory_fit, usage) = (MemoryFitModel::learn(measured), UsageModel::learn(measured));
+        let larger_sets = BTreeMap::new();
+        let metadata =
+            ModelMetadata { covariates, mean: effects.mean, memory_fit, usage, calibration, larger_sets };
+        let mut model = LowRank { effects, metadata };
+        model.metadata.larger_sets = model.larger_set_errors(measured);
         Ok(model)
     }
 
-    fn larger(&self, measured: &[MeasuredSet]) -> BTreeMap<usize, LargerSetError> {
+    fn larger_set_errors(&self, measured: &[MeasuredSet]) -> BTreeMap<usize, LargerSetError> {
         let mut errors: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for (set, member, observed) in ran(measured).filter(|(set, ..)| set.members.len() > 2) {
-            let error = observed.slowdown.max(1.0).ln() - self.of_pairs(set)[member].mean;
+            let error = observed.slowdown.max(1.0).ln() - self.combine_pairs(set)[member].mean;
             errors.entry(set.members.len()).or_default().push(error);
         }
         errors.into_iter().map(|(members, errors)| (members, LargerSetError::of(&errors))).collect()
     }
 
-    /// The mean absolute error of the logarithm of the slowdowns of these measurements.
+    /// Mean absolute error of the logarithm of the slowdowns.
     pub(super) fn loss(&self, measured: &[MeasuredSet]) -> f64 {
         let error = |(set, member, observed): (&ColocationSet, usize, &MeasuredMember)| {
-            (self.expected(set)[member].mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
+            (self.predict_members(set)[member].mean.max(0.0) - observed.slowdown.max(1.0).ln()).abs()
         };
         let errors: Vec<f64> = ran(measured).map(error).collect();
         errors.iter().sum::<f64>() / errors.len().max(1) as f64
     }
 
-    fn of_set(&self, set: &ColocationSet) -> Vec<ColocationEstimate> {
+    fn predict_set(&self, set: &ColocationSet) -> Vec<ColocationEstimate> {
         if let [member] = &set.members[..] {
             return vec![ColocationEstimate::alone(member)];
         }
-        let fits = self.words.room.fits(set);
-        let law = law_prior::told(set);
+        let fits = self.metadata.memory_fit.fits(set);
+        let law = law_prior::predict_by_law(set);
         let member = |(place, expected): (usize, LogSlowdown)| {
-            let learned = self.words.calibration.rescale(expected.with_caution());
-            let believed = law.as_ref().map_or(learned, |law| learned.and(law[place]));
-            let slowed = believed.answer(&set.members[place]);
-            ColocationEstimate { fits, ..self.words.usage.complete(set, place, slowed) }
+            let learned = self.metadata.calibration.rescale(expected.with_caution());
+            let combined = law.as_ref().map_or(learned, |law| learned.combine(law[place]));
+            let slowed = combined.answer(&set.members[place]);
+            ColocationEstimate { fits, ..self.metadata.usage.complete(set, place, slowed) }
         };
-        self.expected(set).into_iter().enumerate().map(member).collect()
+        self.predict_members(set).into_iter().enumerate().map(member).collect()
     }
 
-    /// What is expected of each member.
-    fn expected(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
-        let of_pairs = self.of_pairs(set);
+    /// The prediction for each member.
+    fn predict_members(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
+        let of_pairs = self.combine_pairs(set);
         if set.members.len() < 3 {
             return of_pairs;
         }
         let LargerSetError { mean, variance } =
-            self.words.larger.get(&set.members.len()).copied().unwrap_or(UNSEEN_LARGER_SET);
+            self.metadata.larger_sets.get(&set.members.len()).copied().unwrap_or(UNSEEN_LARGER_SET);
         let more = |it: LogSlowdown| LogSlowdown { mean: it.mean + mean, variance: it.variance + variance };
         of_pairs.into_iter().map(more).collect()
     }
 
-    /// What its pairs tell of each member.
-    fn of_pairs(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
-        let job = |member: &SetMember| self.words.traits.job(&covariates::of(member, &set.gpu));
+    /// The prediction for each member from its pairs.
+    fn combine_pairs(&self, set: &ColocationSet) -> Vec<LogSlowdown> {
+        let job = |member: &SetMember| self.metadata.covariates.job(&covariates_of(member, &set.gpu));
         let jobs: Vec<EncodedJob> = set.members.iter().map(job).collect();
         let member = |place: usize| {
             let partners = others(&jobs, place);
@@ -148,13 +153,13 @@ impl LowRank {
 
     fn pair(&self, own: &EncodedJob, partner: &EncodedJob) -> LogSlowdown {
         let variance = NOISE + own.open + partner.open;
-        LogSlowdown { mean: self.effects.of(own, partner), variance }
+        LogSlowdown { mean: self.effects.ln_slowdown(own, partner), variance }
     }
 }
 
 impl Interference for LowRank {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        sets.iter().map(|set| self.of_set(set)).collect()
+        sets.iter().map(|set| self.predict_set(set)).collect()
     }
 }
 
@@ -170,14 +175,14 @@ impl Model for LowRank {
             Some((name.to_owned(), Tensor::from_vec(all, (count, width), &Device::Cpu).ok()?))
         };
         let tensors = named.into_iter().chain(factors).filter_map(rows).collect();
-        Weights { tensors, words: serde_json::to_value(&self.words).unwrap_or_default() }
+        Weights { tensors, metadata: serde_json::to_value(&self.metadata).unwrap_or_default() }
     }
 
     fn features(&self) -> Vec<String> {
         ["model", "batch", "precision", "family", "gpu", "own_utilisation"].map(str::to_owned).into()
     }
 
-    /// Its errors are learned.
+    /// A Gaussian process learns the errors of this model.
     fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference> {
         Box::new(CorrectedModel::of(Box::new(self.clone()), observed))
     }
@@ -190,25 +195,27 @@ const PARTNERS: &str = "factors_of_partners";
 
 impl LowRank {
     pub(super) fn restored(weights: &Weights) -> Result<LowRank, RestoreError> {
-        let words: ModelMetadata = serde_json::from_value(weights.words.clone())?;
+        let metadata: ModelMetadata = serde_json::from_value(weights.metadata.clone())?;
         let rows = |name: &str| -> Result<Vec<Vec<f64>>, RestoreError> {
             let lacking = || RestoreError::MissingTensor(name.to_owned());
             let rows = weights.tensors.get(name).ok_or_else(lacking)?.to_dtype(DType::F64)?.to_vec2()?;
-            let whole = rows.iter().all(|row: &Vec<f64>| row.len() == words.traits.count());
+            let whole = rows.iter().all(|row: &Vec<f64>| row.len() == metadata.covariates.count());
             if whole { Ok(rows) } else { Err(lacking()) }
         };
         let only = |name: &str| -> Result<Vec<f64>, RestoreError> {
             rows(name)?.into_iter().next().ok_or_else(|| RestoreError::MissingTensor(name.to_owned()))
         };
         let effects = Effects {
-            mean: words.mean,
+            mean: metadata.mean,
             sensitivity: only(SENSITIVITY)?,
             pressure: only(PRESSURE)?,
             own: rows(OWN)?,
             partners: rows(PARTNERS)?,
         };
-        let traits =
-            words.traits.with_places().ok_or_else(|| RestoreError::MissingTensor("seen".to_owned()))?;
-        Ok(LowRank { effects, words: ModelMetadata { traits, ..words } })
+        let covariates = metadata
+            .covariates
+            .with_places()
+            .ok_or_else(|| RestoreError::MissingTensor("seen".to_owned()))?;
+        Ok(LowRank { effects, metadata: ModelMetadata { covariates, ..metadata } })
     }
 }

@@ -25,7 +25,7 @@ fn set(gpu: &str, numbers: &[usize]) -> ColocationSet {
     ColocationSet { gpu: GpuKind::named(gpu), sharing: None, members }
 }
 
-/// Own sensitivity, the partner's pressure, and one product of both.
+/// The sensitivity of one, the pressure of the other, and one product of both.
 fn measured(gpu: &str, one: usize, other: usize) -> MeasuredSet {
     let part = |number: usize| number as f64 / MODELS as f64;
     let on = if gpu == "k80" { 0.2 } else { 0.0 };
@@ -53,57 +53,57 @@ fn one(model: &dyn Interference, set: ColocationSet) -> Vec<ColocationEstimate> 
 }
 
 #[test]
-fn what_is_special_of_two_jobs_is_learned() {
+fn interactions_of_two_jobs_are_learned() {
     let (train, test) = held_back(&pairs(), 5, 3);
     let error = evaluate(&*trained(&train), &test).mape_slowdown.unwrap();
     assert!(error < 0.015, "{error}");
 }
 
 #[test]
-fn it_holds_fewer_numbers_than_it_has_seen() {
+fn the_model_holds_only_effects() {
     let model = trained(&pairs());
     let numbers: usize = model.weights().tensors.values().map(candle_core::Tensor::elem_count).sum();
-    let traits = model.weights().tensors["sensitivity"].elem_count();
-    assert_eq!(numbers, traits * (2 + 2 * effects::RANK));
+    let covariates = model.weights().tensors["sensitivity"].elem_count();
+    assert_eq!(numbers, covariates * (2 + 2 * effects::RANK));
 }
 
 #[test]
-fn alone_nothing_is_slowed_and_the_order_of_partners_means_nothing() {
+fn a_job_alone_is_not_slowed_and_the_order_of_partners_is_irrelevant() {
     let model = trained(&pairs());
     assert_eq!(one(&*model, set("v100", &[7]))[0], ColocationEstimate::alone(&member(7)));
     assert!(one(&*model, set("v100", &[])).is_empty());
-    let told = one(&*model, set("v100", &[1, 5, 7]));
-    let turned = one(&*model, set("v100", &[5, 7, 1]));
+    let ordered = one(&*model, set("v100", &[1, 5, 7]));
+    let rotated = one(&*model, set("v100", &[5, 7, 1]));
     for (at, elsewhere) in [(0, 2), (1, 0), (2, 1)] {
-        assert!((told[at].slowdown - turned[elsewhere].slowdown).abs() < 1e-9, "{told:?} {turned:?}");
+        assert!((ordered[at].slowdown - rotated[elsewhere].slowdown).abs() < 1e-9, "{ordered:?} {rotated:?}");
     }
-    assert!(told[1].slowdown > one(&*model, set("v100", &[5, 7]))[0].slowdown, "a crowd costs more");
+    assert!(ordered[1].slowdown > one(&*model, set("v100", &[5, 7]))[0].slowdown, "a crowd costs more");
 }
 
 #[test]
-fn the_less_is_known_the_less_sure_it_is() {
+fn uncertainty_grows_with_what_is_unknown() {
     let model = trained(&pairs());
     let known = one(&*model, set("v100", &[3, 6]))[0].uncertainty;
-    let mut asked = set("v100", &[3, 6]);
-    asked.members[0].batch = Some(4_096);
-    let in_other_steps = one(&*model, asked.clone())[0].uncertainty;
-    asked.members[0].model = "stranger".to_owned();
-    let stranger = one(&*model, asked.clone())[0].uncertainty;
-    asked.gpu = GpuKind::named("unheard of");
-    let elsewhere = one(&*model, asked)[0].uncertainty;
-    let all = [known, in_other_steps, stranger, elsewhere];
+    let mut query = set("v100", &[3, 6]);
+    query.members[0].batch = Some(4_096);
+    let in_other_steps = one(&*model, query.clone())[0].uncertainty;
+    query.members[0].model = "stranger".to_owned();
+    let unseen = one(&*model, query.clone())[0].uncertainty;
+    query.gpu = GpuKind::named("unheard of");
+    let elsewhere = one(&*model, query)[0].uncertainty;
+    let all = [known, in_other_steps, unseen, elsewhere];
     assert!(all.is_sorted() && all[3] <= UNKNOWN_UNCERTAINTY && all[0] < 0.5 * all[2], "{all:?}");
 }
 
 #[test]
-fn where_a_job_is_known_to_be_idle_the_law_is_listened_to() {
+fn the_law_is_used_if_the_utilisation_is_known() {
     let model = trained(&pairs());
-    let mut asked = set("unheard of", &[0, 8]);
-    asked.members.iter_mut().for_each(|member| "stranger".clone_into(&mut member.model));
-    let before = one(&*model, asked.clone());
+    let mut query = set("unheard of", &[0, 8]);
+    query.members.iter_mut().for_each(|member| "stranger".clone_into(&mut member.model));
+    let before = one(&*model, query.clone());
     let idle = SoloMetrics { utilisation: Some(0.05), ..SoloMetrics::default() };
-    asked.members.iter_mut().for_each(|member| member.solo = idle.clone());
-    let after = one(&*model, asked);
+    query.members.iter_mut().for_each(|member| member.solo = idle.clone());
+    let after = one(&*model, query);
     for (before, after) in before.iter().zip(&after) {
         assert!(
             after.slowdown < before.slowdown && after.uncertainty < before.uncertainty,
@@ -113,18 +113,20 @@ fn where_a_job_is_known_to_be_idle_the_law_is_listened_to() {
 }
 
 #[test]
-fn a_stored_model_says_the_same_and_a_damaged_one_is_refused() {
+fn a_stored_model_predicts_the_same_and_a_damaged_one_is_refused() {
     let folder = std::env::temp_dir().join(format!("cohabit-low-rank-{}", std::process::id()));
     let model = trained(&pairs());
-    let asked = [set("v100", &[1, 2]), set("k80", &[3, 4, 5]), set("h200", &[0, 7])];
-    let said = model.predict(&asked);
+    let query = [set("v100", &[1, 2]), set("k80", &[3, 4, 5]), set("h200", &[0, 7])];
+    let predicted = model.predict(&query);
     let card = ModelCard { model: "low-rank".to_owned(), ..ModelCard::default() };
     StoredModel { card, model }.save(&folder).unwrap();
     let restored = StoredModel::load(&folder).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
-    for (said, restored) in said.iter().flatten().zip(restored.model.predict(&asked).iter().flatten()) {
-        // Weights are kept in single precision.
-        assert!((said.slowdown - restored.slowdown).abs() < 1e-5, "{said:?} {restored:?}");
+    for (predicted, restored) in
+        predicted.iter().flatten().zip(restored.model.predict(&query).iter().flatten())
+    {
+        // Weights are stored in single precision.
+        assert!((predicted.slowdown - restored.slowdown).abs() < 1e-5, "{predicted:?} {restored:?}");
     }
     let mut lacking = restored.model.weights();
     lacking.tensors.remove("factors");
@@ -133,22 +135,22 @@ fn a_stored_model_says_the_same_and_a_damaged_one_is_refused() {
 }
 
 #[test]
-fn observed_sets_tell_of_a_newcomer() {
+fn observed_sets_improve_predictions_for_a_newcomer() {
     let (with, without): (Vec<_>, Vec<_>) =
         pairs().into_iter().partition(|it| it.set.members.iter().any(|member| member.model == "model 7"));
-    let (observed, asked): (Vec<_>, Vec<_>) =
+    let (observed, query): (Vec<_>, Vec<_>) =
         with.chunks(3).map(|three| (three[0].clone(), &three[1..])).unzip();
-    let asked = asked.concat();
+    let query = query.concat();
     let model = trained(&without);
-    let error = |model: &dyn Interference| evaluate(model, &asked).mape_slowdown.unwrap();
+    let error = |model: &dyn Interference| evaluate(model, &query).mape_slowdown.unwrap();
     let (before, after) = (error(&*model), error(&*model.adapted(&observed)));
     assert!(after < 0.6 * before, "{before} {after}");
 }
 
 #[test]
-fn the_same_lesson_gives_the_same_answers_and_nothing_can_be_learned_from_no_pair() {
-    let asked = [set("v100", &[1, 2]), set("k80", &[8, 4])];
-    assert_eq!(trained(&pairs()).predict(&asked), trained(&pairs()).predict(&asked));
+fn training_is_deterministic_and_needs_a_pair() {
+    let query = [set("v100", &[1, 2]), set("k80", &[8, 4])];
+    assert_eq!(trained(&pairs()).predict(&query), trained(&pairs()).predict(&query));
     let alone = [MeasuredSet { outcome: SetOutcome::DidNotFit, ..measured("v100", 1, 2) }];
     let refused = ModelTrainer { kind: &LowRankKind, seed: 1, epochs: None }.train(&alone, &mut |_| {});
     assert!(matches!(refused, Err(TrainError::NoPairs)));

@@ -1,4 +1,4 @@
-//! The co-location table: a row for each member of a set.
+//! Reads the co-location table: a row for each member of a set.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -6,27 +6,12 @@ use std::io::Read;
 use cohabit_policy::interference::{
     ColocationSet, GpuKind, MeasuredMember, MeasuredSet, ModelFeatures, SetMember, SetOutcome, SoloMetrics,
 };
-use cohabit_types::{CO_LOCATION_COLUMNS, ModelFamily, SharingStrategy};
+use cohabit_types::{CO_LOCATION_COLUMNS, SharingStrategy};
 
 use super::csv_rows::{CsvRow, CsvRows};
 use super::error::ReadError;
 use super::format::MeasurementFormat;
-
-const SHARING: [(&str, Option<SharingStrategy>); 4] = [
-    ("", None),
-    (SharingStrategy::Exclusive.word(), Some(SharingStrategy::Exclusive)),
-    (SharingStrategy::Mps.word(), Some(SharingStrategy::Mps)),
-    (SharingStrategy::TimeSliced.word(), Some(SharingStrategy::TimeSliced)),
-];
-
-const FAMILIES: [(&str, Option<ModelFamily>); 6] = [
-    ("", None),
-    ("cnn", Some(ModelFamily::Cnn)),
-    ("rnn", Some(ModelFamily::Rnn)),
-    ("transformer", Some(ModelFamily::Transformer)),
-    ("embedding", Some(ModelFamily::Embedding)),
-    ("other", Some(ModelFamily::Other)),
-];
+use crate::interference::model_family::FAMILY_NAMES;
 
 const FEASIBLE: [(&str, Feasible); 4] =
     [("true", Feasible::Yes), ("1", Feasible::Yes), ("false", Feasible::No), ("0", Feasible::No)];
@@ -37,7 +22,7 @@ enum Feasible {
     No,
 }
 
-/// A set while its rows come in.
+/// A set whose rows are being read.
 struct PartialSet {
     set: ColocationSet,
     feasible: Feasible,
@@ -72,11 +57,15 @@ impl PartialSet {
             Feasible::Yes => vec![observed(cells, &member)?],
             Feasible::No => Vec::new(),
         };
-        let set = ColocationSet { gpu, sharing: cells.word("sharing", &SHARING)?, members: vec![member] };
+        let set = ColocationSet {
+            gpu,
+            sharing: cells.word("sharing", &optional(SharingStrategy::ALL.map(|it| (it.word(), it))))?,
+            members: vec![member],
+        };
         Ok(PartialSet { set, feasible, observed })
     }
 
-    /// One more row of the set.
+    /// Adds another row of the set.
     fn join(&mut self, more: PartialSet, cells: &CsvRow<'_>) -> Result<(), ReadError> {
         let differs = [
             ("gpu", self.set.gpu != more.set.gpu),
@@ -86,7 +75,7 @@ impl PartialSet {
         if let Some((column, _)) = differs.into_iter().find(|(_, differs)| *differs) {
             let set = cells.text("set");
             let why = format!(
-                "set {set} has another {column} here than in its first row: a set is one measurement"
+                "set {set} has another {column} here than in its first row; all rows of a set describe one measurement"
             );
             return Err(ReadError::Set { line: cells.line(), why });
         }
@@ -104,6 +93,12 @@ impl PartialSet {
     }
 }
 
+/// The words with their meanings, and an empty text without one.
+fn optional<T, const N: usize>(words: [(&'static str, T); N]) -> Vec<(&'static str, Option<T>)> {
+    let words = words.into_iter().map(|(word, meaning)| (word, Some(meaning)));
+    std::iter::once(("", None)).chain(words).collect()
+}
+
 fn member(cells: &CsvRow<'_>) -> Result<SetMember, ReadError> {
     let prefixed = |prefix: &'static str| -> Result<BTreeMap<String, f64>, ReadError> {
         let of_prefix = cells.all().filter_map(|(heading, _)| Some((heading, heading.strip_prefix(prefix)?)));
@@ -119,7 +114,7 @@ fn member(cells: &CsvRow<'_>) -> Result<SetMember, ReadError> {
     };
     Ok(SetMember {
         model: cells.name("model")?.to_owned(),
-        family: cells.word("family", &FAMILIES)?,
+        family: cells.word("family", &optional(FAMILY_NAMES))?,
         batch: cells.count("batch")?,
         precision: cells.text("precision").to_owned(),
         features: ModelFeatures {

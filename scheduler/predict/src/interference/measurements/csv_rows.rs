@@ -1,4 +1,4 @@
-//! Rows of a CSV by the names of their columns, with the place of whatever makes no sense.
+//! Rows of a CSV file with access by column name and errors that name the place.
 
 use std::io::Read;
 
@@ -54,36 +54,36 @@ impl CsvRow<'_> {
         self.headings.iter().zip(&self.record)
     }
 
-    /// The text of a cell; empty where there is no such column.
+    /// The text of a cell; empty if there is no such column.
     pub(super) fn text(&self, column: &str) -> &str {
         self.all().find(|(heading, _)| *heading == column).map_or("", |(_, text)| text)
     }
 
-    /// A text that must not be empty.
+    /// The text of a cell that must not be empty.
     pub(super) fn name(&self, column: &str) -> Result<&str, ReadError> {
         let name = self.text(column);
-        if name.is_empty() { Err(self.wrong(column, "it is empty")) } else { Ok(name) }
+        if name.is_empty() { Err(self.wrong(column, "the cell is empty")) } else { Ok(name) }
     }
 
-    /// A finite number of at least `least`; none of an empty cell.
+    /// A finite number of at least `least`; `None` for an empty cell.
     pub(super) fn number(&self, column: &str, least: f64) -> Result<Option<f64>, ReadError> {
         let text = self.text(column);
         if text.is_empty() {
             return Ok(None);
         }
         let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= least);
-        let expected = || self.wrong(column, &format!("'{text}' is no number of at least {least}"));
+        let expected = || self.wrong(column, &format!("'{text}': expected a number of at least {least}"));
         number.ok_or_else(expected).map(Some)
     }
 
-    /// A whole number; none of an empty cell.
+    /// A whole number; `None` for an empty cell.
     pub(super) fn count(&self, column: &str) -> Result<Option<u64>, ReadError> {
         let text = self.text(column);
-        let refused = |_| self.wrong(column, &format!("'{text}' is no whole number"));
+        let refused = |_| self.wrong(column, &format!("'{text}': expected a whole number"));
         if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(refused) }
     }
 
-    /// One of a few words.
+    /// One of several words.
     pub(super) fn word<T>(&self, column: &str, words: &[(&str, T)]) -> Result<T, ReadError>
     where
         T: Copy,
@@ -92,7 +92,7 @@ impl CsvRow<'_> {
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant);
         found.ok_or_else(|| {
             let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            self.wrong(column, &format!("'{text}' is none of {}", words.join(", ")))
+            self.wrong(column, &format!("'{text}': expected one of {}", words.join(", ")))
         })
     }
 

@@ -2,41 +2,41 @@
 
 use super::format::MeasurementFormat;
 
-/// A file that cannot be used.
+/// Why a file of measurements cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It is no CSV.
+    /// The file is not valid CSV.
     #[error("{0}")]
     Csv(#[from] csv::Error),
-    /// It is another kind of table.
-    #[error("line 1: there is no column '{column}': {format} has the columns {columns}")]
+    /// A column of the format is missing.
+    #[error("line 1: missing column '{column}': {format} has the columns {columns}")]
     NoColumn {
-        /// What is lacking.
+        /// The missing column.
         column: &'static str,
-        /// Which format was expected.
+        /// The expected format.
         format: MeasurementFormat,
-        /// All that it must have.
+        /// All columns of the format.
         columns: String,
     },
-    /// A cell makes no sense.
+    /// A cell is invalid.
     #[error("line {line}, column '{column}': {why}")]
     Cell {
-        /// From 1.
+        /// The line, from 1.
         line: u64,
-        /// Its heading.
+        /// The column.
         column: String,
         /// What is wrong, and what was expected.
         why: String,
     },
-    /// The rows of a set do not go together.
+    /// The rows of a set contradict each other.
     #[error("line {line}: {why}")]
     Set {
-        /// From 1.
+        /// The line, from 1.
         line: u64,
         /// What is wrong.
         why: String,
     },
-    /// There are headings and no more.
-    #[error("there is no measurement in it")]
+    /// The file has a header only.
+    #[error("the file has no measurements")]
     Empty,
 }

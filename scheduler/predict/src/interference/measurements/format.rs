@@ -6,10 +6,10 @@ use std::str::FromStr;
 /// A format of measurements.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum MeasurementFormat {
-    /// A row for each member of a set: what `cohabit profile` writes.
+    /// A row for each member of a set, as `cohabit profile` writes it.
     #[default]
     ColocationSet,
-    /// Gavel's pairs, flattened: a row for each pair.
+    /// Gavel's measured pairs, flattened to a row for each pair.
     GavelPairs,
 }
 
@@ -37,7 +37,7 @@ impl FromStr for MeasurementFormat {
     fn from_str(word: &str) -> Result<MeasurementFormat, String> {
         MeasurementFormat::ALL.into_iter().find(|format| format.word() == word).ok_or_else(|| {
             format!(
-                "'{word}' is no format of measurements: there are {}",
+                "unknown format of measurements '{word}': the formats are {}",
                 MeasurementFormat::ALL.map(MeasurementFormat::word).join(", ")
             )
         })

@@ -1,7 +1,7 @@
-//! Gavel's measured pairs, flattened to a row for each pair.
+//! Reads Gavel's measured pairs, flattened to a row for each pair.
 //!
-//! Only what was measured together counts: rows of the source `oracle`. Those of `sim` have rates alone that
-//! its makers' machine held down.
+//! Only rows of the source `oracle` are used, which were measured together. The single rates of the source
+//! `sim` were limited by the machine of its authors.
 
 use std::io::Read;
 
@@ -19,7 +19,7 @@ const COLUMNS: [&str; 11] =
 
 const FEASIBLE: [(&str, bool); 2] = [("1", true), ("0", false)];
 
-/// The source whose pairs and single jobs go together.
+/// The source whose pairs and single jobs were measured together.
 const SOURCE: &str = "oracle";
 
 pub(super) fn read(text: impl Read) -> Result<Vec<MeasuredSet>, ReadError> {
@@ -45,7 +45,7 @@ fn pair(cells: &CsvRow<'_>) -> Result<MeasuredSet, ReadError> {
     Ok(MeasuredSet { set: ColocationSet { gpu, sharing: None, members }, outcome })
 }
 
-/// A batch size of 0 means that none is told.
+/// A batch size of 0 means that there is none.
 fn member(cells: &CsvRow<'_>, [model, batch, rate]: [&str; 3]) -> Result<SetMember, ReadError> {
     let model = cells.name(model)?.to_owned();
     let solo = SoloMetrics { rate: cells.number(rate, 0.0)?, ..SoloMetrics::default() };
@@ -61,7 +61,7 @@ fn slowdown(cells: &CsvRow<'_>, alone: &str, together: &str) -> Result<MeasuredM
     Ok(MeasuredMember { slowdown: rate(alone)? / rate(together)?, ..MeasuredMember::default() })
 }
 
-/// The broad kinds of Gavel's models.
+/// The families of Gavel's models.
 fn family(model: &str) -> Option<ModelFamily> {
     match model {
         "ResNet-18" | "ResNet-50" | "CycleGAN" => Some(ModelFamily::Cnn),

@@ -1,4 +1,4 @@
-//! Measurements of co-located jobs from the files that hold them.
+//! Measurements of co-located jobs, read from files.
 
 mod co_location;
 mod csv_rows;
@@ -13,10 +13,11 @@ use cohabit_policy::interference::MeasuredSet;
 pub use self::error::ReadError;
 pub use self::format::MeasurementFormat;
 
-/// The sets of a file, in its order.
+/// Reads the sets of a file, in its order.
 ///
 /// # Errors
-/// The first place that makes no sense.
+///
+/// The first invalid place.
 pub fn read(text: impl std::io::Read, format: MeasurementFormat) -> Result<Vec<MeasuredSet>, ReadError> {
     let sets = match format {
         MeasurementFormat::ColocationSet => co_location::read(text)?,

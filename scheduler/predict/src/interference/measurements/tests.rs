@@ -1,11 +1,11 @@
-//! Tables that are read, and what is said of those that cannot be.
+//! Tables that can be read, and the errors of those that cannot.
 
 use cohabit_policy::interference::{MeasuredSet, SetOutcome};
 use cohabit_types::{ModelFamily, SharingStrategy};
 
 use super::*;
 
-/// As the profiler writes it: one workload alone, a pair, and a pair that did not fit.
+/// A table as the profiler writes it: one workload alone, a pair, and a pair that did not fit.
 const TABLE: &str = "\
 set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible,\
 workload,precision,solo_spread,rate_spread,family,op_Conv,parameters,solo_sm_active
@@ -44,7 +44,7 @@ fn rows_of_a_set_become_one_measurement() {
 }
 
 #[test]
-fn what_is_known_of_a_member_is_kept() {
+fn descriptions_of_members_are_kept() {
     let member = &sets(TABLE, MeasurementFormat::ColocationSet)[1].set.members[0];
     assert_eq!(member.configuration().to_string(), "resnet50 (64) bf16");
     assert_eq!((member.family, member.features.parameters), (Some(ModelFamily::Cnn), Some(25_557_032.0)));
@@ -55,7 +55,7 @@ fn what_is_known_of_a_member_is_kept() {
 }
 
 #[test]
-fn gavels_pairs_are_those_that_were_measured_together() {
+fn only_gavels_pairs_of_the_oracle_are_read() {
     let sets = sets(PAIRS, MeasurementFormat::GavelPairs);
     let [pair, misfit] = &sets[..] else { panic!("{sets:?}") };
     let SetOutcome::Ran(observed) = &pair.outcome else { panic!("{pair:?}") };
@@ -67,16 +67,19 @@ fn gavels_pairs_are_those_that_were_measured_together() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_line_and_column() {
+fn errors_name_line_and_column() {
     let changed =
         |from: &str, to: &str| refusal(&TABLE.replacen(from, to, 1), MeasurementFormat::ColocationSet);
     assert_eq!(
         changed(",64,10,8,", ",64,10,fast,"),
-        "line 3, column 'rate': 'fast' is no number of at least 0"
+        "line 3, column 'rate': 'fast': expected a number of at least 0"
     );
     assert!(changed(",64,10,8,", ",64,10,0,").starts_with("line 3, column 'rate': it must be above 0"));
     assert!(changed(",64,10,8,", ",64,,8,").starts_with("line 3, column 'solo_rate': it must be above 0"));
-    assert_eq!(changed(",64,10,8,", ",many,10,8,"), "line 3, column 'batch': 'many' is no whole number");
+    assert_eq!(
+        changed(",64,10,8,", ",many,10,8,"),
+        "line 3, column 'batch': 'many': expected a whole number"
+    );
     assert!(
         changed("2,NVIDIA H200,mps,gpt2", "2,NVIDIA H200,spread,gpt2")
             .starts_with("line 4, column 'sharing'")
@@ -84,23 +87,26 @@ fn what_is_wrong_is_told_with_line_and_column() {
     assert!(
         changed("2,NVIDIA H200,mps,gpt2", "2,A100,mps,gpt2").starts_with("line 4: set 2 has another gpu")
     );
-    assert_eq!(changed("2,NVIDIA H200,mps,gpt2", "2,,mps,gpt2"), "line 4, column 'gpu': it is empty");
-    assert!(changed(",0.7\n2", ",NaN\n2").starts_with("line 2, column 'solo_sm_active': 'NaN' is no number"));
-    assert!(changed("solo_rate,", "alone,").starts_with("line 1: there is no column 'solo_rate'"));
+    assert_eq!(changed("2,NVIDIA H200,mps,gpt2", "2,,mps,gpt2"), "line 4, column 'gpu': the cell is empty");
+    assert!(
+        changed(",0.7\n2", ",NaN\n2")
+            .starts_with("line 2, column 'solo_sm_active': 'NaN': expected a number")
+    );
+    assert!(changed("solo_rate,", "alone,").starts_with("line 1: missing column 'solo_rate'"));
     assert!(
         refusal(&PAIRS.replace("8.0,2.0,0.6", "x,2.0,0.6"), MeasurementFormat::GavelPairs)
             .contains("line 2, column 'iso1'")
     );
-    assert!(refusal(TABLE, MeasurementFormat::GavelPairs).starts_with("line 1: there is no column 'source'"));
+    assert!(refusal(TABLE, MeasurementFormat::GavelPairs).starts_with("line 1: missing column 'source'"));
     assert!(refusal(&(TABLE.to_owned() + "4,x\n"), MeasurementFormat::ColocationSet).contains("line: 7"));
     assert_eq!(
         refusal(TABLE.lines().next().unwrap(), MeasurementFormat::ColocationSet),
-        "there is no measurement in it"
+        "the file has no measurements"
     );
 }
 
 #[test]
-fn formats_are_written_as_they_are_read() {
+fn formats_parse_from_their_names() {
     for format in MeasurementFormat::ALL {
         assert_eq!(format.to_string().parse(), Ok(format));
     }

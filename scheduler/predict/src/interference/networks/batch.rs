@@ -1,4 +1,4 @@
-//! Sets as tensors: padded to the size of the largest, with masks that say who is there.
+//! Sets as tensors, padded to the size of the largest, with masks of the present members.
 
 use candle_core::{DType, Device, Result, Tensor};
 use cohabit_policy::interference::{ColocationEstimate, ColocationSet, MeasuredSet, SetOutcome};
@@ -8,104 +8,105 @@ use super::feature_encoder::{EmbeddingIndices, FeatureEncoder};
 use super::iasp::Metrics;
 use crate::interference::random::RandomExt;
 
-/// Sets of two or more. Rows of members follow each other set by set, `count` for each.
+/// A batch of sets of two or more. Members are rows, set by set, `count` rows for each set.
 #[derive(Debug)]
 pub(super) struct SetBatch {
     pub(super) sets: usize,
-    /// Members of a set, with those that only fill up.
+    /// Members of a set, padding included.
     pub(super) count: usize,
     /// `[sets * count, numbers]`.
     pub(super) numbers: Tensor,
-    /// Of jobs alone.
+    /// The metrics of jobs alone.
     pub(super) metrics: Metrics,
-    /// Of every row; 0 where it only fills up.
+    /// For each row; 0 for padding.
     pub(super) identities: Vec<EmbeddingIndices>,
-    /// 1 where there is a member, `[sets * count, 1]`.
+    /// 1 for a member, 0 for padding, `[sets * count, 1]`.
     pub(super) present: Tensor,
-    /// 1 where both are there and are not the same, `[sets, count, count]`.
-    pub(super) beside: Tensor,
-    /// How many times as long the first takes beside the second by the table of pairs; 1 where nothing is
-    /// known.
+    /// 1 for two different members of a set, `[sets, count, count]`.
+    pub(super) partner_mask: Tensor,
+    /// The slowdown of the first member beside the second by the pair table; 1 if unknown,
+    /// `[sets, count, count]`.
     pub(super) edges: Tensor,
-    /// Whether the edge was measured.
+    /// 1 if the edge was measured, `[sets, count, count]`.
     pub(super) edges_known: Tensor,
-    /// Steps a second alone, 0 where unknown, `[sets * count, 1]`.
+    /// Steps per second alone, 0 if unknown, `[sets * count, 1]`.
     pub(super) rates: Tensor,
-    /// Logarithm of the slowdown by the process that the networks start from, `[sets * count, 1]`.
+    /// Logarithm of the slowdown predicted by the base model, `[sets * count, 1]`.
     pub(super) base: Tensor,
-    /// How unsure the process is.
+    /// Uncertainty of the base model, `[sets * count, 1]`.
     pub(super) base_uncertainty: Tensor,
 }
 
-/// What is asked about a set.
+/// The input for one set.
 #[derive(Debug, Clone)]
 pub(super) struct NetworkInput<'a> {
     pub(super) set: &'a ColocationSet,
-    /// What the process says of each member.
+    /// The predictions of the base model for the members.
     pub(super) base: Vec<ColocationEstimate>,
 }
 
-/// What was measured of the rows of a batch.
+/// The measured values of the rows of a batch.
 #[derive(Debug)]
 pub(super) struct Targets {
     /// Logarithm of the slowdown, `[sets * count, 1]`.
     pub(super) ln_slowdown: Tensor,
-    /// How much each counts; the sum is 1.
+    /// The weight of each row; the sum is 1, `[sets * count, 1]`.
     pub(super) weights: Tensor,
 }
 
-/// What edges a network is shown.
+/// Which edges a network gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edges {
-    /// As in the published release: the table, or the same models in other batch sizes, for pairs too.
+    /// As in the published release: the pair table, or the same models with other batch sizes, for pairs too.
     AsReleased,
-    /// Of sets of three and more, as far as their pairs were measured: the edge of a pair is its own answer.
+    /// Only in sets of three and more, if the pair was measured: the edge of a pair would be its own answer.
     OfLargerSets,
 }
 
-/// How often the identity of a job is hidden while learning, so that unseen ones are answered as well.
+/// Probabilities of hiding the identity of a job during training, so that the network can handle unseen jobs.
 const HIDDEN_CONFIGURATION: f64 = 0.2;
 const HIDDEN_MODEL: f64 = 0.1;
 
 impl SetBatch {
+    /// Encodes sets; networks of the given kind get these edges.
     pub(super) fn of(
-        look: &FeatureEncoder,
-        questions: &[NetworkInput<'_>],
+        encoder: &FeatureEncoder,
+        inputs_of_sets: &[NetworkInput<'_>],
         edges_shown: Edges,
         precision: DType,
     ) -> Result<SetBatch> {
-        let count = questions.iter().map(|it| it.set.members.len()).max().unwrap_or(0).max(1);
-        let width = look.width();
-        let rows = questions.len() * count;
+        let count = inputs_of_sets.iter().map(|it| it.set.members.len()).max().unwrap_or(0).max(1);
+        let width = encoder.width();
+        let rows = inputs_of_sets.len() * count;
         let mut numbers = vec![0.0; rows * width];
         let (mut present, mut rates) = (vec![0.0; rows], vec![0.0; rows]);
         let mut identities = vec![EmbeddingIndices::default(); rows];
-        let mut beside = vec![0.0; rows * count];
+        let mut partner_mask = vec![0.0; rows * count];
         let (mut edges, mut edges_known) = (vec![1.0; rows * count], vec![0.0; rows * count]);
-        let metrics = look.metrics();
+        let metrics = encoder.metrics();
         let (mut values, mut observed) = (vec![0.0; rows * metrics], vec![0.0; rows * metrics]);
         let (mut base, mut base_uncertainty) = (vec![0.0; rows], vec![0.0; rows]);
-        for (at, NetworkInput { set, base: said }) in questions.iter().enumerate() {
-            let members = look.numbers(set).into_iter().zip(look.identities(set)).zip(&set.members);
-            let seen = look.observed(set);
-            for (place, ((told, identity), member)) in members.enumerate() {
+        for (at, NetworkInput { set, base: predicted }) in inputs_of_sets.iter().enumerate() {
+            let members = encoder.numbers(set).into_iter().zip(encoder.identities(set)).zip(&set.members);
+            let observed_metrics = encoder.observed(set);
+            for (place, ((inputs, identity), member)) in members.enumerate() {
                 let row = at * count + place;
-                numbers[row * width..(row + 1) * width].copy_from_slice(&told);
+                numbers[row * width..(row + 1) * width].copy_from_slice(&inputs);
                 identities[row] = identity;
-                for (column, value) in seen[place].iter().enumerate() {
+                for (column, value) in observed_metrics[place].iter().enumerate() {
                     if let Some(value) = value {
                         values[row * metrics + column] = value.clamp(0.0, 1.0);
                         observed[row * metrics + column] = 1.0;
                     }
                 }
-                if let Some(said) = said.get(place) {
-                    (base[row], base_uncertainty[row]) = (said.slowdown.ln(), said.uncertainty);
+                if let Some(predicted) = predicted.get(place) {
+                    (base[row], base_uncertainty[row]) = (predicted.slowdown.ln(), predicted.uncertainty);
                 }
                 present[row] = 1.0;
                 rates[row] = member.solo.rate.unwrap_or(0.0);
                 for other in (0..set.members.len()).filter(|other| *other != place) {
-                    beside[row * count + other] = 1.0;
-                    if let Some(slowdown) = edge(look, set, place, other, edges_shown) {
+                    partner_mask[row * count + other] = 1.0;
+                    if let Some(slowdown) = edge(encoder, set, place, other, edges_shown) {
                         edges[row * count + other] = slowdown;
                         edges_known[row * count + other] = 1.0;
                     }
@@ -115,9 +116,9 @@ impl SetBatch {
         let tensor = |values: Vec<f64>, shape: &[usize]| {
             Tensor::from_vec(values, shape, &Device::Cpu)?.to_dtype(precision)
         };
-        let square = [questions.len(), count, count];
+        let square = [inputs_of_sets.len(), count, count];
         Ok(SetBatch {
-            sets: questions.len(),
+            sets: inputs_of_sets.len(),
             count,
             numbers: tensor(numbers, &[rows, width])?,
             metrics: Metrics {
@@ -126,7 +127,7 @@ impl SetBatch {
             },
             identities,
             present: tensor(present, &[rows, 1])?,
-            beside: tensor(beside, &square)?,
+            partner_mask: tensor(partner_mask, &square)?,
             edges: tensor(edges, &square)?,
             edges_known: tensor(edges_known, &square)?,
             rates: tensor(rates, &[rows, 1])?,
@@ -135,7 +136,7 @@ impl SetBatch {
         })
     }
 
-    /// The identities of all rows, as places in tables; some are hidden as they are drawn.
+    /// The identities of all rows as indices of embeddings; during training, some are hidden at random.
     pub(super) fn shown(&self, random: Option<&mut ChaCha8Rng>) -> Result<[Tensor; 3]> {
         let mut shown = self.identities.clone();
         if let Some(random) = random {
@@ -156,18 +157,24 @@ impl SetBatch {
     }
 }
 
-fn edge(look: &FeatureEncoder, set: &ColocationSet, own: usize, other: usize, shown: Edges) -> Option<f64> {
+fn edge(
+    encoder: &FeatureEncoder,
+    set: &ColocationSet,
+    own: usize,
+    other: usize,
+    shown: Edges,
+) -> Option<f64> {
     let (one, two) = (set.members[own].configuration(), set.members[other].configuration());
     match shown {
-        Edges::AsReleased => look.pairs.of_models(&set.gpu, &one, &two),
-        Edges::OfLargerSets if set.members.len() > 2 => look.pairs.measured(&set.gpu, &one, &two),
+        Edges::AsReleased => encoder.pairs.measured_or_similar(&set.gpu, &one, &two),
+        Edges::OfLargerSets if set.members.len() > 2 => encoder.pairs.measured(&set.gpu, &one, &two),
         Edges::OfLargerSets => None,
     }
 }
 
 impl Targets {
-    /// Of sets that ran. Each member counts by the inverse of its slowdown: relative errors matter, and who
-    /// errs upwards errs by more.
+    /// Targets of sets that ran. Each member is weighted by the inverse of its slowdown, because relative
+    /// errors matter and overestimates have larger ones.
     pub(super) fn of(measured: &[&MeasuredSet], count: usize, precision: DType) -> Result<Targets> {
         let rows = measured.len() * count;
         let (mut ln_slowdown, mut weights) = (vec![0.0; rows], vec![0.0; rows]);

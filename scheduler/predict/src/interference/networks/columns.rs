@@ -1,12 +1,16 @@
-//! What is told of a member as named numbers, each on the scale on which it matters.
+//! The inputs for a member as named numbers, each on a suitable scale.
+//!
+//! The names are stored with the weights of trained models, so they must not change.
 
 use cohabit_policy::interference::{ColocationSet, SetMember};
 use cohabit_types::{ModelFamily, SharingStrategy};
 
-/// A named number; none where nobody says.
+use crate::interference::model_family::FAMILY_NAMES;
+
+/// A named number; `None` if it is unknown.
 pub(super) type Column = (String, Option<f64>);
 
-/// Numbers of the job, whatever it is beside: sizes by their logarithms, parts as they are.
+/// Numbers of the job itself: sizes as logarithms, fractions as they are.
 pub(super) fn job_columns(set: &ColocationSet, member: &SetMember) -> Vec<Column> {
     let ln = |value: Option<f64>| value.filter(|it| *it > 0.0).map(f64::ln);
     let SetMember { features, solo, .. } = member;
@@ -24,32 +28,25 @@ pub(super) fn job_columns(set: &ColocationSet, member: &SetMember) -> Vec<Column
         ("solo_samples", ln(samples)),
         ("solo_part_of_peak", ln(reached)),
     ];
-    let told = sizes.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let named = sizes.into_iter().map(|(name, value)| (name.to_owned(), value));
     let operators = features.operators.iter();
     let operators = operators.map(|(name, count)| (format!("op_{name}"), Some(count.max(0.0).ln_1p())));
-    told.chain(families(member.family)).chain(operators).collect()
+    named.chain(family_columns(member.family)).chain(operators).collect()
 }
 
-fn families(family: Option<ModelFamily>) -> impl Iterator<Item = Column> {
-    let names = [
-        ("cnn", ModelFamily::Cnn),
-        ("rnn", ModelFamily::Rnn),
-        ("transformer", ModelFamily::Transformer),
-        ("embedding", ModelFamily::Embedding),
-        ("other", ModelFamily::Other),
-    ];
-    let told = move |(name, one): (&str, ModelFamily)| {
+fn family_columns(family: Option<ModelFamily>) -> impl Iterator<Item = Column> {
+    let column = move |(name, one): (&str, ModelFamily)| {
         let is = if family == Some(one) { 1.0 } else { 0.0 };
         (format!("family {name}"), family.map(|_| is))
     };
-    names.into_iter().map(told)
+    FAMILY_NAMES.into_iter().map(column)
 }
 
-/// What was measured of the job alone: parts of the GPU, and what the performance monitor says.
+/// What was measured of the job alone: fractions of the GPU, and metrics of the performance monitor.
 pub(super) fn measured(set: &ColocationSet, member: &SetMember) -> Vec<Column> {
     let capacity = set.gpu.memory().map(|memory| memory.0 as f64);
     let memory = member.solo.memory.zip(capacity).map(|(memory, capacity)| memory / capacity);
-    // Every profile has these two; their names come before those of the others.
+    // Every profile has these two, so their names have to sort before those of the others.
     let own = [("own_memory_part", memory), ("own_utilisation", member.solo.utilisation)];
     let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
     let others = member.solo.others.iter().map(|(name, value)| (format!("solo_{name}"), Some(*value)));
@@ -59,22 +56,22 @@ pub(super) fn measured(set: &ColocationSet, member: &SetMember) -> Vec<Column> {
 /// The GPU and how it is shared.
 pub(super) fn gpu_columns(set: &ColocationSet) -> Vec<Column> {
     let model = set.gpu.model();
-    let told = |value: fn(&cohabit_policy::interference::GpuModel) -> f64| model.as_ref().map(value);
+    let gpu_value = |value: fn(&cohabit_policy::interference::GpuModel) -> f64| model.as_ref().map(value);
     let shared = |how| Some(if set.sharing == Some(how) { 1.0 } else { 0.0 });
     let place = [
-        ("gpu_peak", told(|gpu| gpu.peak.ln())),
-        ("gpu_bandwidth", told(|gpu| gpu.bandwidth.ln())),
-        ("gpu_multiprocessors", told(|gpu| f64::from(gpu.multiprocessors).ln())),
-        ("gpu_cuda_cores", told(|gpu| f64::from(gpu.cuda_cores).ln())),
-        ("gpu_memory_clock", told(|gpu| f64::from(gpu.memory_clock).ln())),
-        ("gpu_tensor_cores", told(|gpu| f64::from(gpu.tensor_cores).ln_1p())),
+        ("gpu_peak", gpu_value(|gpu| gpu.peak.ln())),
+        ("gpu_bandwidth", gpu_value(|gpu| gpu.bandwidth.ln())),
+        ("gpu_multiprocessors", gpu_value(|gpu| f64::from(gpu.multiprocessors).ln())),
+        ("gpu_cuda_cores", gpu_value(|gpu| f64::from(gpu.cuda_cores).ln())),
+        ("gpu_memory_clock", gpu_value(|gpu| f64::from(gpu.memory_clock).ln())),
+        ("gpu_tensor_cores", gpu_value(|gpu| f64::from(gpu.tensor_cores).ln_1p())),
         ("shared by mps", shared(SharingStrategy::Mps)),
         ("shared by time-slicing", shared(SharingStrategy::TimeSliced)),
     ];
     place.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The company of a member: how many there are, and how much they want together.
+/// The other members of the set: their number, and how much they use together.
 pub(super) fn colocation_columns(set: &ColocationSet, place: usize) -> Vec<Column> {
     let wanted = |members: &mut dyn Iterator<Item = &SetMember>| -> Option<f64> {
         members.map(|member| member.solo.utilisation).sum()
@@ -82,12 +79,12 @@ pub(super) fn colocation_columns(set: &ColocationSet, place: usize) -> Vec<Colum
     let others = set.members.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, member)| member);
     let others: Vec<&SetMember> = others.collect();
     let most = others.iter().filter_map(|member| member.solo.utilisation).reduce(f64::max);
-    let company = [
+    let columns = [
         ("members", Some(set.members.len() as f64)),
         ("memory_filled", set.memory_filled()),
         ("wanted by all", wanted(&mut set.members.iter())),
         ("wanted by others", wanted(&mut others.iter().copied())),
         ("most wanted by another", most),
     ];
-    company.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    columns.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

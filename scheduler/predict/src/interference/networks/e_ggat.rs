@@ -1,9 +1,9 @@
 //! E-GGAT as its authors released it: attention over the co-location graph, edges as gains, a shared gate.
 //!
-//! The graph has a node for each job on the GPU and an edge between each two. The answer is the time of a
-//! step, squashed into the range of all measured times; what that means for the slowdown follows from the
-//! rate alone. Known weaknesses are kept: a pair's edge has no effect, no node hears itself, and short steps
-//! count little.
+//! The graph has a node for each job on the GPU and an edge between each two. The output is the time of a
+//! step, scaled to the range of all measured times; the slowdown follows from the rate alone. Known
+//! weaknesses of the release are kept: the edge of a pair has no effect, no node attends to itself, and short
+//! steps have little weight.
 
 use candle_core::{Result, Tensor};
 use candle_nn::ops::{leaky_relu, sigmoid};
@@ -22,24 +22,24 @@ pub(super) struct EGgat {
     gated: Vec<Block>,
     gate: Gate,
     answer: Affine,
-    /// Of all measured times of steps.
-    steps: StepTimes,
+    /// The range of all measured step times.
+    step_times: StepTimes,
 }
 
-/// Several heads and one that puts together what they say.
+/// Several heads, and one that combines them.
 #[derive(Debug)]
 struct Block {
     heads: Vec<AttentionHead>,
     together: AttentionHead,
 }
 
-/// Heads of all blocks but the last.
+/// The number of heads of all blocks but the last.
 const HEADS: usize = 3;
-/// Gated blocks with several heads, after the first and before the last.
+/// The number of gated blocks with several heads, after the first and before the last block.
 const MIDDLE_BLOCKS: usize = 2;
-/// Where the loss becomes linear.
+/// The error from which the loss is linear.
 const LINEAR_FROM: f64 = 1.0;
-/// What is divided by or of which the logarithm is taken is at least this.
+/// Lower bound of divisors and of arguments of logarithms.
 const LEAST: f64 = 1e-9;
 
 impl Network for EGgat {
@@ -59,11 +59,11 @@ impl Network for EGgat {
     const BASE_MODEL: BaseModel = BaseModel::Nothing;
     const EDGES: Edges = Edges::AsReleased;
 
-    fn new(parameters: &mut Parameters, look: &FeatureEncoder, width: usize) -> Result<EGgat> {
+    fn new(parameters: &mut Parameters, encoder: &FeatureEncoder, width: usize) -> Result<EGgat> {
         let block = |parameters: &mut Parameters, at: usize, from, heads| {
             Block::new(parameters, &format!("block{at}"), from, width, heads)
         };
-        let first = block(parameters, 1, look.width(), HEADS)?;
+        let first = block(parameters, 1, encoder.width(), HEADS)?;
         let middle = (2..2 + MIDDLE_BLOCKS).map(|at| block(parameters, at, width, HEADS));
         let mut gated: Vec<Block> = middle.collect::<Result<_>>()?;
         gated.push(block(parameters, 2 + MIDDLE_BLOCKS, width, 0)?);
@@ -72,21 +72,21 @@ impl Network for EGgat {
             gated,
             gate: Gate::new(parameters, "gate", width)?,
             answer: Affine::new(parameters, "answer", width, 1)?,
-            steps: look.steps,
+            step_times: encoder.step_times,
         })
     }
 
     fn forward(&self, batch: &SetBatch, _: &mut Mode<'_>) -> Result<Tensor> {
-        let seconds = self.part_of_range(batch)?.affine(self.steps.range, self.steps.shortest)?;
+        let seconds = self.part_of_range(batch)?.affine(self.step_times.range, self.step_times.shortest)?;
         let slowdown = (seconds * &batch.rates)?.maximum(LEAST)?;
-        // Where the rate alone is unknown, nothing follows from a time.
+        // Without the rate alone, no slowdown follows from a time.
         batch.rates.gt(0.0)?.where_cond(&slowdown.log()?, &batch.rates.zeros_like()?)
     }
 
-    /// SmoothL1 of the squashed times.
+    /// Smooth L1 loss of the scaled times.
     fn loss(&self, batch: &SetBatch, targets: &Targets, _: &mut Mode<'_>) -> Result<Tensor> {
         let seconds = (targets.ln_slowdown.exp()? / batch.rates.maximum(LEAST)?)?;
-        let measured = ((seconds - self.steps.shortest)? / self.steps.range)?;
+        let measured = ((seconds - self.step_times.shortest)? / self.step_times.range)?;
         let error = huber(&(self.part_of_range(batch)? - measured)?, LINEAR_FROM)?;
         let counts = (targets.weights.gt(0.0)?.mul(&batch.rates.gt(0.0)?)?).to_dtype(error.dtype())?;
         let all = counts.sum_all()?.maximum(1.0)?;
@@ -95,7 +95,7 @@ impl Network for EGgat {
 }
 
 impl EGgat {
-    /// The time of a step as a part of the range of all, `[rows, 1]`.
+    /// The time of a step as a fraction of the range of all, `[rows, 1]`.
     fn part_of_range(&self, batch: &SetBatch) -> Result<Tensor> {
         let mut members = self.first.forward(&batch.numbers, batch)?;
         for block in &self.gated {
@@ -107,7 +107,7 @@ impl EGgat {
 }
 
 impl Block {
-    /// With no head but the one that puts together, that one hears the members themselves.
+    /// A block; without heads, the combining head attends to the members themselves.
     fn new(
         parameters: &mut Parameters,
         name: &str,
@@ -117,18 +117,22 @@ impl Block {
     ) -> Result<Block> {
         let head = |at: usize| AttentionHead::new(parameters, &format!("{name}.head{at}"), from, width);
         let heads: Vec<AttentionHead> = (1..=heads).map(head).collect::<Result<_>>()?;
-        let heard = if heads.is_empty() { from } else { heads.len() * width };
-        let together = AttentionHead::new(parameters, &format!("{name}.together"), heard, width)?;
+        let attended_members = if heads.is_empty() { from } else { heads.len() * width };
+        let together = AttentionHead::new(parameters, &format!("{name}.together"), attended_members, width)?;
         Ok(Block { heads, together })
     }
 
     fn forward(&self, members: &Tensor, batch: &SetBatch) -> Result<Tensor> {
-        let SetBatch { edges, beside, .. } = batch;
-        let heard = |head: &AttentionHead| head.forward(members, edges, beside)?.heard();
-        let heard: Vec<Tensor> = self.heads.iter().map(heard).collect::<Result<_>>()?;
-        let heard =
-            if heard.is_empty() { members.clone() } else { leaky_relu(&Tensor::cat(&heard, 1)?, SLOPE)? };
-        let together = self.together.forward(&heard, edges, beside)?.heard()?;
+        let SetBatch { edges, partner_mask, .. } = batch;
+        let attended_members =
+            |head: &AttentionHead| head.forward(members, edges, partner_mask)?.attended_mean();
+        let attended_members: Vec<Tensor> = self.heads.iter().map(attended_members).collect::<Result<_>>()?;
+        let attended_members = if attended_members.is_empty() {
+            members.clone()
+        } else {
+            leaky_relu(&Tensor::cat(&attended_members, 1)?, SLOPE)?
+        };
+        let together = self.together.forward(&attended_members, edges, partner_mask)?.attended_mean()?;
         leaky_relu(&together, SLOPE)
     }
 }

@@ -1,10 +1,11 @@
-//! E-GGAT repaired: each member hears itself, edges speak, and what is learned is the slowdown itself.
+//! E-GGAT with its weaknesses repaired: members attend to themselves, edges matter, and the slowdown itself
+//! is learned.
 //!
-//! What differs from the release: the answer is by how much the logarithm of the slowdown differs from what
-//! the Gaussian process says; a member attends to itself as well; an edge is told besides what a head hears;
-//! beside the attended mean stands the sum, for a crowd weighs more than its mean; known configurations,
-//! models and GPUs have numbers of their own, hidden now and then while learning so that unseen ones are
-//! answered too; an additive part (own sensitivity, the partners' pressure) runs past all attention.
+//! Differences from the release: the output is the error of the Gaussian process in the logarithm of the
+//! slowdown; a member also attends to itself; edges are an input besides being gains of the heads; the sum
+//! over the partners is an input besides the attended mean, because more partners cost more than their mean;
+//! known configurations, models and GPUs have embeddings, which are hidden at random during training so that
+//! unseen ones can be handled; and an additive part (sensitivity and pressure) bypasses the attention.
 
 use candle_core::{Result, Tensor};
 use candle_nn::ops::leaky_relu;
@@ -29,7 +30,7 @@ pub(super) struct EGgatPlus {
     answer: Affine,
 }
 
-/// Numbers of their own of known configurations, models and GPUs.
+/// The embeddings of known configurations, models and GPUs.
 #[derive(Debug)]
 struct EmbeddingTables {
     configurations: Tensor,
@@ -37,27 +38,27 @@ struct EmbeddingTables {
     gpus: Tensor,
 }
 
-/// Heads that hear members with their edges, and what becomes of it.
+/// A block of attention heads.
 #[derive(Debug)]
 struct Block {
     heads: Vec<AttentionHead>,
-    /// What an edge adds to the message.
+    /// The contribution of an edge to the message.
     edge: Affine,
     together: Affine,
 }
 
-/// Numbers that each known configuration, model and GPU has.
+/// Widths of the embeddings of configurations and models, and of GPUs.
 const EMBEDDING_WIDTH: usize = 12;
 const GPU_EMBEDDING_WIDTH: usize = 4;
-/// How far they lie apart at first.
+/// Initial standard deviation of the embeddings.
 const INITIAL_DEVIATION: f64 = 0.3;
 const HEADS: usize = 3;
 const BLOCKS: usize = 2;
-/// What an edge is told by: the logarithm of the slowdown, and whether it is known.
+/// Inputs of an edge: the logarithm of the slowdown, and whether it is known.
 const EDGE: usize = 2;
-/// Numbers of what the process says.
+/// Inputs from the base model.
 const OF_BASE: usize = 2;
-/// How much they are stretched to lie as far apart as others.
+/// Scales the inputs from the base model to the spread of the others.
 const STRETCH: f64 = 4.0;
 
 impl Network for EGgatPlus {
@@ -77,9 +78,9 @@ impl Network for EGgatPlus {
     const BASE_MODEL: BaseModel = BaseModel::Process;
     const EDGES: Edges = Edges::OfLargerSets;
 
-    fn new(parameters: &mut Parameters, look: &FeatureEncoder, width: usize) -> Result<EGgatPlus> {
-        let identities = EmbeddingTables::new(parameters, look)?;
-        let from = look.width() + 2 * EMBEDDING_WIDTH + GPU_EMBEDDING_WIDTH + OF_BASE;
+    fn new(parameters: &mut Parameters, encoder: &FeatureEncoder, width: usize) -> Result<EGgatPlus> {
+        let identities = EmbeddingTables::new(parameters, encoder)?;
+        let from = encoder.width() + 2 * EMBEDDING_WIDTH + GPU_EMBEDDING_WIDTH + OF_BASE;
         let block = |at: usize| Block::new(parameters, &format!("block{at}"), width);
         let blocks = (1..=BLOCKS).map(block).collect::<Result<_>>()?;
         Ok(EGgatPlus {
@@ -96,8 +97,8 @@ impl Network for EGgatPlus {
 
     fn forward(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor> {
         let base = (Tensor::cat(&[&batch.base, &batch.base_uncertainty], 1)? * STRETCH)?;
-        let told = Tensor::cat(&[&batch.numbers, &self.identities.of(batch, mode)?, &base], 1)?;
-        let own = self.entry.forward(&told)?.gelu()?;
+        let inputs = Tensor::cat(&[&batch.numbers, &self.identities.embed(batch, mode)?, &base], 1)?;
+        let own = self.entry.forward(&inputs)?.gelu()?;
         let mut members = own.clone();
         for block in &self.blocks {
             let output = block.forward(&members, batch)?;
@@ -105,15 +106,15 @@ impl Network for EGgatPlus {
         }
         let deep = self.hidden.forward(&Tensor::cat(&[&members, &own], 1)?)?.gelu()?;
         let pressure = self.pressure.forward(&own)?.reshape((batch.sets, batch.count, 1))?;
-        let pressure = batch.beside.matmul(&pressure)?.flatten(0, 1)?;
+        let pressure = batch.partner_mask.matmul(&pressure)?.flatten(0, 1)?;
         let error = ((self.answer.forward(&deep)? + self.sensitivity.forward(&own)?)? + pressure)?;
         error + &batch.base
     }
 }
 
 impl EmbeddingTables {
-    fn new(parameters: &mut Parameters, look: &FeatureEncoder) -> Result<EmbeddingTables> {
-        let [configurations, models, gpus] = look.sizes();
+    fn new(parameters: &mut Parameters, encoder: &FeatureEncoder) -> Result<EmbeddingTables> {
+        let [configurations, models, gpus] = encoder.sizes();
         let mut table = |name: &str, rows, width| parameters.normal(name, (rows, width), INITIAL_DEVIATION);
         Ok(EmbeddingTables {
             configurations: table("configurations", configurations, EMBEDDING_WIDTH)?,
@@ -122,8 +123,8 @@ impl EmbeddingTables {
         })
     }
 
-    /// `[rows, numbers]`.
-    fn of(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor> {
+    /// The embeddings of all rows, `[rows, numbers]`.
+    fn embed(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor> {
         let [configurations, models, gpus] = batch.shown(mode.random())?;
         let configurations = rows(&self.configurations, &configurations)?;
         Tensor::cat(&[configurations, rows(&self.models, &models)?, rows(&self.gpus, &gpus)?], 1)
@@ -135,27 +136,28 @@ impl Block {
         let head = |at: usize| AttentionHead::new(parameters, &format!("{name}.head{at}"), width, width);
         let heads = (1..=HEADS).map(head).collect::<Result<_>>()?;
         let edge = Affine::without_bias(parameters, &format!("{name}.edge"), EDGE, width)?;
-        let heard = (HEADS + 2) * width;
+        let attended_members = (HEADS + 2) * width;
         Ok(Block {
             heads,
             edge,
-            together: Affine::new(parameters, &format!("{name}.together"), heard, width)?,
+            together: Affine::new(parameters, &format!("{name}.together"), attended_members, width)?,
         })
     }
 
     fn forward(&self, members: &Tensor, batch: &SetBatch) -> Result<Tensor> {
-        let SetBatch { sets, count, beside, .. } = batch;
-        let to_self = Tensor::eye(*count, beside.dtype(), beside.device())?;
-        let reached = beside.broadcast_add(&to_self)?;
+        let SetBatch { sets, count, partner_mask, .. } = batch;
+        let to_self = Tensor::eye(*count, partner_mask.dtype(), partner_mask.device())?;
+        let reached = partner_mask.broadcast_add(&to_self)?;
         let edges = Tensor::stack(&[batch.edges.log()?, batch.edges_known.clone()], 3)?;
-        // An edge is told once, with the sum over all partners; a head weighs members.
-        let told = edges.broadcast_mul(&beside.unsqueeze(3)?)?.sum(2)?.reshape((sets * count, EDGE))?;
-        let mut heard = vec![members.clone()];
+        // Edges enter once, summed over all partners; the heads weigh members.
+        let inputs =
+            edges.broadcast_mul(&partner_mask.unsqueeze(3)?)?.sum(2)?.reshape((sets * count, EDGE))?;
+        let mut attended_members = vec![members.clone()];
         for head in &self.heads {
-            heard.push(head.forward(members, &batch.edges, &reached)?.heard()?);
+            attended_members.push(head.forward(members, &batch.edges, &reached)?.attended_mean()?);
         }
         let crowd = members.reshape((*sets, *count, ()))?;
-        heard.push((beside.matmul(&crowd)?.flatten(0, 1)? + self.edge.forward(&told)?)?);
-        leaky_relu(&self.together.forward(&Tensor::cat(&heard, 1)?)?, SLOPE)
+        attended_members.push((partner_mask.matmul(&crowd)?.flatten(0, 1)? + self.edge.forward(&inputs)?)?);
+        leaky_relu(&self.together.forward(&Tensor::cat(&attended_members, 1)?)?, SLOPE)
     }
 }

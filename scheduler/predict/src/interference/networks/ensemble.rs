@@ -1,7 +1,7 @@
-//! Networks that answer together, and the Gaussian process that they start from.
+//! An ensemble of networks, and the Gaussian process that is their base model.
 //!
-//! Every network holds back another part of the measurements and stops by it. The process answers for what
-//! networks do not: memory, utilisation, and whether a set fits.
+//! Every network holds back another fold of the measurements for early stopping. The process provides what
+//! the networks do not: memory, utilisation, and whether a set fits.
 
 use std::sync::Arc;
 
@@ -19,79 +19,81 @@ use super::training::{PRECISION, TrainedNetwork};
 use crate::interference::log_slowdown::{others, ran};
 use crate::interference::model::Weights;
 
-/// Trained networks of one kind, and what they start from.
+/// Trained networks of one kind with their base model.
 #[derive(Debug)]
 pub(super) struct Ensemble<N> {
     pub(super) networks: Arc<Vec<TrainedNetwork<N>>>,
-    pub(super) look: FeatureEncoder,
-    /// Of the layers.
+    pub(super) encoder: FeatureEncoder,
+    /// Width of the layers.
     pub(super) width: usize,
-    pub(super) honesty: HeldOutError,
-    /// Of each metric that its networks complete.
-    pub(super) worth: Vec<f64>,
+    pub(super) held_out_error: HeldOutError,
+    /// Importance of each metric that the networks complete.
+    pub(super) metric_importance: Vec<f64>,
     pub(super) base: Arc<dyn Interference>,
-    /// Of the base as it was trained.
+    /// The weights of the base model as it was trained.
     pub(super) base_weights: Weights,
 }
 
-/// How wrong the logarithms of slowdowns are of sets that were held back: roots of mean squares.
+/// Root mean square errors of the logarithm of the slowdown on held-back sets.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) struct HeldOutError {
     pub(super) error: f64,
-    /// As a part of the uncertainty of the base.
-    pub(super) by_base: f64,
+    /// The error in multiples of the uncertainty of the base model.
+    #[serde(rename = "by_base")]
+    pub(super) relative_to_base: f64,
 }
 
-/// Sets that are asked about at once.
+/// The largest number of sets in a batch.
 const MAX_BATCH: usize = 512;
 
-/// What the networks say of a member.
+/// The prediction of the ensemble for a member.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EnsembleOutput {
     pub(super) ln_slowdown: f64,
-    /// How far they lie apart.
+    /// Variance between the networks.
     pub(super) variance: f64,
 }
 
-/// What networks say of each member of each question.
+/// The predictions for each member of each set.
 pub(super) fn answers<N: Network>(
     networks: &[TrainedNetwork<N>],
-    look: &FeatureEncoder,
+    encoder: &FeatureEncoder,
     questions: &[NetworkInput<'_>],
 ) -> Result<Vec<Vec<EnsembleOutput>>> {
-    let mut said = Vec::with_capacity(questions.len());
+    let mut predicted = Vec::with_capacity(questions.len());
     for part in questions.chunks(MAX_BATCH) {
-        let batch = SetBatch::of(look, part, N::EDGES, PRECISION)?;
-        let all = networks.iter().map(|network| network.ask(&batch));
+        let batch = SetBatch::of(encoder, part, N::EDGES, PRECISION)?;
+        let all = networks.iter().map(|network| network.predict(&batch));
         let all: Vec<Vec<f64>> = all.collect::<Result<_>>()?;
         let count = all.len().max(1) as f64;
         let of_row = |row: usize| {
-            let mean = all.iter().map(|said| said[row]).sum::<f64>() / count;
-            let variance = all.iter().map(|said| (said[row] - mean).powi(2)).sum::<f64>() / count;
+            let mean = all.iter().map(|predicted| predicted[row]).sum::<f64>() / count;
+            let variance = all.iter().map(|predicted| (predicted[row] - mean).powi(2)).sum::<f64>() / count;
             EnsembleOutput { ln_slowdown: mean, variance }
         };
-        said.extend(part.iter().enumerate().map(|(at, question)| {
+        predicted.extend(part.iter().enumerate().map(|(at, question)| {
             (0..question.set.members.len()).map(|place| of_row(at * batch.count + place)).collect()
         }));
     }
-    Ok(said)
+    Ok(predicted)
 }
 
 impl<N: Network> Ensemble<N> {
-    /// The answer of the base with the slowdown of the networks.
+    /// The estimate of the base model with the slowdown of the networks.
     fn refined(
         &self,
         set: &ColocationSet,
         place: usize,
         base: ColocationEstimate,
-        said: EnsembleOutput,
+        predicted: EnsembleOutput,
     ) -> ColocationEstimate {
         let usual = match N::BASE_MODEL {
-            BaseModel::Nothing => self.honesty.error,
-            BaseModel::Process => base.uncertainty * self.honesty.by_base,
+            BaseModel::Nothing => self.held_out_error.error,
+            BaseModel::Process => base.uncertainty * self.held_out_error.relative_to_base,
         };
-        let uncertainty = usual.max(said.variance.sqrt()).min(UNKNOWN_UNCERTAINTY);
-        let slowed = ColocationEstimate::slowed(&set.members[place], said.ln_slowdown.exp(), uncertainty);
+        let uncertainty = usual.max(predicted.variance.sqrt()).min(UNKNOWN_UNCERTAINTY);
+        let slowed =
+            ColocationEstimate::slowed(&set.members[place], predicted.ln_slowdown.exp(), uncertainty);
         let utilisation = base.utilisation.map(|busy| (busy * base.slowdown / slowed.slowdown).min(1.0));
         ColocationEstimate { memory: base.memory, utilisation, fits: base.fits, ..slowed }
     }
@@ -103,45 +105,49 @@ impl<N: Network> Interference for Ensemble<N> {
         let together = sets.iter().zip(&base).filter(|(set, _)| set.members.len() > 1);
         let question = |(set, base): (_, &Vec<ColocationEstimate>)| NetworkInput { set, base: base.clone() };
         let questions: Vec<NetworkInput<'_>> = together.map(question).collect();
-        // Layers that fitted together in training do so here; nobody who asks could act on an error.
-        let ask = || answers(&self.networks, &self.look, &questions);
+        // Layers that fitted together in training do so here, and no caller could act on an error.
+        let ask = || answers(&self.networks, &self.encoder, &questions);
         let Ok(answers) = predict_single_threaded(ask) else { return base };
         let mut answers = answers.into_iter();
         let of_set = |(set, base): (&ColocationSet, Vec<ColocationEstimate>)| {
             if set.members.len() < 2 {
                 return base;
             }
-            let said = base.into_iter().zip(answers.next().unwrap_or_default()).enumerate();
-            said.map(|(place, (base, said))| self.refined(set, place, base, said)).collect()
+            let predicted = base.into_iter().zip(answers.next().unwrap_or_default()).enumerate();
+            predicted.map(|(place, (base, predicted))| self.refined(set, place, base, predicted)).collect()
         };
         sets.iter().zip(base).map(of_set).collect()
     }
 
-    /// The means over the networks, weighted so that the load of two jobs adds up as slowdowns do.
+    /// The means over the networks, weighted so that the load of two jobs adds up as their slowdowns do.
     fn contention(&self, sets: &[ColocationSet]) -> Option<Vec<Vec<ContentionMetrics>>> {
-        let mut completed = completed(&self.networks, &self.look, sets)?;
+        let mut completed = completed(&self.networks, &self.encoder, sets)?;
         for ContentionMetrics(metrics) in completed.iter_mut().flatten() {
-            metrics.iter_mut().zip(&self.worth).for_each(|(metric, worth)| *metric *= worth.sqrt());
+            metrics
+                .iter_mut()
+                .zip(&self.metric_importance)
+                .for_each(|(metric, weight)| *metric *= weight.sqrt());
         }
         Some(completed)
     }
 }
 
-/// The metrics of all members, completed: means over the networks. None of networks that do not look at them.
+/// The completed metrics of all members: means over the networks. `None` for networks that do not use
+/// metrics.
 fn completed<N: Network>(
     networks: &[TrainedNetwork<N>],
-    look: &FeatureEncoder,
+    encoder: &FeatureEncoder,
     sets: &[ColocationSet],
 ) -> Option<Vec<Vec<ContentionMetrics>>> {
     let question = |set| NetworkInput { set, base: Vec::new() };
     let questions: Vec<NetworkInput<'_>> = sets.iter().map(question).collect();
-    let batch = SetBatch::of(look, &questions, N::EDGES, PRECISION).ok()?;
+    let batch = SetBatch::of(encoder, &questions, N::EDGES, PRECISION).ok()?;
     let mut sum: Option<Tensor> = None;
     for trained in networks {
-        let told = trained.network.contention(&batch).ok()??.detach();
+        let contention = trained.network.contention(&batch).ok()??.detach();
         sum = Some(match sum {
-            Some(sum) => (sum + told).ok()?,
-            None => told,
+            Some(sum) => (sum + contention).ok()?,
+            None => contention,
         });
     }
     let mean = (sum? / networks.len() as f64).ok()?.to_dtype(DType::F64).ok()?.to_vec2().ok()?;
@@ -151,14 +157,14 @@ fn completed<N: Network>(
     Some(sets.iter().zip(mean.chunks(batch.count)).map(of_set).collect())
 }
 
-/// What contention for each metric was worth in these measurements; none of networks that do not look at it.
+/// The importance of each metric in these measurements; empty for networks that do not use metrics.
 pub(super) fn metric_importance<N: Network>(
     networks: &[TrainedNetwork<N>],
-    look: &FeatureEncoder,
+    encoder: &FeatureEncoder,
     measured: &[MeasuredSet],
 ) -> Vec<f64> {
     let sets: Vec<ColocationSet> = measured.iter().map(|it| it.set.clone()).collect();
-    let Some(completed) = completed(networks, look, &sets) else { return Vec::new() };
+    let Some(completed) = completed(networks, encoder, &sets) else { return Vec::new() };
     let mut rows = Vec::new();
     for (members, measured) in completed.iter().zip(measured) {
         for (_, place, observed) in ran(std::slice::from_ref(measured)) {
@@ -166,21 +172,21 @@ pub(super) fn metric_importance<N: Network>(
                 let partners: f64 = others(members, place).map(|partner| partner.0[metric]).sum();
                 members[place].0[metric] * partners
             };
-            rows.push(((0..look.metrics()).map(contended).collect(), observed.slowdown.max(1.0).ln()));
+            rows.push(((0..encoder.metrics()).map(contended).collect(), observed.slowdown.max(1.0).ln()));
         }
     }
-    fit_importance(&rows, look.metrics())
+    fit_importance(&rows, encoder.metrics())
 }
 
-/// Networks are shared.
+/// Clones share the networks.
 impl<N> Clone for Ensemble<N> {
     fn clone(&self) -> Ensemble<N> {
         Ensemble {
             networks: Arc::clone(&self.networks),
-            look: self.look.clone(),
+            encoder: self.encoder.clone(),
             width: self.width,
-            honesty: self.honesty,
-            worth: self.worth.clone(),
+            held_out_error: self.held_out_error,
+            metric_importance: self.metric_importance.clone(),
             base: Arc::clone(&self.base),
             base_weights: self.base_weights.clone(),
         }

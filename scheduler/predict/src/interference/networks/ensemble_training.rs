@@ -1,7 +1,7 @@
-//! How an ensemble is trained: what each of its networks learns from, starts from and is stopped by.
+//! Trains an ensemble: the data, the base model and the early stopping of each network.
 //!
-//! What networks start from must be as good while they learn as it will be later, no better: for every set
-//! they are told what a process says that never saw it.
+//! During training the base model must be as accurate as it will be later, and no better: for every set the
+//! networks get the prediction of a Gaussian process that was not trained on this set.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::interference::cross_validation::parts;
 use crate::interference::gaussian::GAUSSIAN_KIND;
 use crate::interference::model::{Epoch, Model, ModelKind, TrainError, TrainingData};
 
-/// Parts of the measurements. A network of an ensemble holds back one of them.
+/// The number of folds. Each network of an ensemble holds back one of them.
 const FOLDS: usize = 5;
 
-/// An example of a part.
+/// An example with its fold.
 struct FoldExample<'a> {
     part: usize,
     example: Example<'a>,
@@ -27,87 +27,87 @@ struct FoldExample<'a> {
 
 /// Trains an ensemble.
 pub(super) fn train<N: Network>(
-    lesson: &TrainingData<'_>,
+    data: &TrainingData<'_>,
     training_options: TrainingOptions,
     watch: &mut dyn FnMut(&Epoch),
 ) -> Result<Ensemble<N>, TrainError> {
-    let all = lesson.all();
-    let base = process(&all, lesson.seed)?;
-    let look = FeatureEncoder::learn(&all, N::SCALING);
-    let examples = examples::<N>(lesson)?;
+    let all = data.all();
+    let base = train_base_model(&all, data.seed)?;
+    let encoder = FeatureEncoder::learn(&all, N::SCALING);
+    let examples = examples::<N>(data)?;
     let TrainingOptions { ensemble, epochs, .. } = training_options;
-    let (mut networks, mut honest) = (Vec::new(), HeldOutErrorSum::default());
+    let (mut networks, mut held_out_errors) = (Vec::new(), HeldOutErrorSum::default());
     for part in 0..ensemble {
         let (stop, learn): (Vec<&FoldExample<'_>>, Vec<&FoldExample<'_>>) =
             examples.iter().partition(|it| it.part == part || it.part == FOLDS);
-        let course = NetworkTrainer {
+        let trainer = NetworkTrainer {
             train: learn.iter().map(|it| &it.example).collect(),
             held_back: stop.iter().map(|it| &it.example).collect(),
-            seed: lesson.seed.wrapping_mul(1_000).wrapping_add(part as u64),
+            seed: data.seed.wrapping_mul(1_000).wrapping_add(part as u64),
             training_options,
         };
         let mut told = |epoch: &Epoch| {
             watch(&Epoch { epoch: part * epochs + epoch.epoch, of: ensemble * epochs, ..*epoch });
         };
-        let trained: [TrainedNetwork<N>; 1] = [course.train(&look, &mut told)?];
-        honest.ask(&trained, &look, &course.held_back)?;
+        let trained: [TrainedNetwork<N>; 1] = [trainer.train(&encoder, &mut told)?];
+        held_out_errors.add(&trained, &encoder, &trainer.held_back)?;
         networks.extend(trained);
     }
     let base_weights = base.weights();
     let base: Box<dyn Interference> = base;
     Ok(Ensemble {
-        worth: metric_importance(&networks, &look, &all),
+        metric_importance: metric_importance(&networks, &encoder, &all),
         networks: Arc::new(networks),
-        look,
+        encoder,
         width: training_options.width,
-        honesty: honest.found(),
+        held_out_error: held_out_errors.root_mean_squares(),
         base: Arc::from(base),
         base_weights,
     })
 }
 
-/// The process that networks start from.
-fn process(measured: &[MeasuredSet], seed: u64) -> Result<Box<dyn Model>, TrainError> {
-    let lesson = TrainingData { train: measured, held_back: &[], seed, epochs: None };
-    GAUSSIAN_KIND.train(&lesson, &mut |_| ())
+/// Trains the Gaussian process that is the base model.
+fn train_base_model(measured: &[MeasuredSet], seed: u64) -> Result<Box<dyn Model>, TrainError> {
+    let data = TrainingData { train: measured, held_back: &[], seed, epochs: None };
+    GAUSSIAN_KIND.train(&data, &mut |_| ())
 }
 
-/// Every set that ran, with its part and what a process says of it that never saw it.
-fn examples<'a, N: Network>(lesson: &TrainingData<'a>) -> Result<Vec<FoldExample<'a>>, TrainError> {
+/// Every set that ran, with its fold and the prediction of a process that was not trained on this fold.
+fn examples<'a, N: Network>(data: &TrainingData<'a>) -> Result<Vec<FoldExample<'a>>, TrainError> {
     let ran = |measured: &'a [MeasuredSet]| {
         let ran = |it: &&MeasuredSet| it.set.members.len() > 1 && matches!(it.outcome, SetOutcome::Ran(_));
         measured.iter().filter(ran).collect::<Vec<&MeasuredSet>>()
     };
-    let (train, held_back) = (ran(lesson.train), ran(lesson.held_back));
+    let (train, held_back) = (ran(data.train), ran(data.held_back));
     let mut sets = train.clone();
     sets.extend(&held_back);
-    let mut part_of = parts(&train, FOLDS, lesson.seed);
+    let mut part_of = parts(&train, FOLDS, data.seed);
     part_of.resize(sets.len(), FOLDS);
     let mut examples = Vec::new();
     for part in 0..=FOLDS {
         let (asked, others): (Vec<usize>, Vec<usize>) = (0..sets.len()).partition(|at| part_of[*at] == part);
         let asked: Vec<&MeasuredSet> = asked.into_iter().map(|at| sets[at]).collect();
         let others: Vec<MeasuredSet> = others.into_iter().map(|at| sets[at].clone()).collect();
-        examples.extend(told::<N>(&asked, &others, lesson.seed, part)?);
+        examples.extend(with_base_predictions::<N>(&asked, &others, data.seed, part)?);
     }
     Ok(examples)
 }
 
-/// What a process says of some that learned from others.
-fn told<'a, N: Network>(
+/// The predictions for `asked` by a process trained on `others`.
+fn with_base_predictions<'a, N: Network>(
     asked: &[&'a MeasuredSet],
     others: &[MeasuredSet],
     seed: u64,
     part: usize,
 ) -> Result<Vec<FoldExample<'a>>, TrainError> {
     let sets: Vec<ColocationSet> = asked.iter().map(|it| it.set.clone()).collect();
-    let of_process = || match process(others, seed) {
+    let of_process = || match train_base_model(others, seed) {
         Ok(process) => Ok(process.predict(&sets)),
-        // There is too little to learn from: the networks start from nothing here.
+        // There is too little data: the networks have no base prediction here.
         Err(TrainError::NoPairs) => Ok(vec![Vec::new(); sets.len()]),
         Err(error @ TrainError::Tensors(_)) => Err(error),
     };
-    let said = match N::BASE_MODEL {
+    let predicted = match N::BASE_MODEL {
         BaseModel::Process if !sets.is_empty() => of_process()?,
         BaseModel::Process | BaseModel::Nothing => vec![Vec::new(); sets.len()],
     };
@@ -115,42 +115,42 @@ fn told<'a, N: Network>(
         let question = NetworkInput { set: &measured.set, base };
         FoldExample { part, example: Example { question, measured } }
     };
-    Ok(asked.iter().zip(said).map(example).collect())
+    Ok(asked.iter().zip(predicted).map(example).collect())
 }
 
-/// Adds up errors of sets that were held back.
+/// Accumulates errors on held-back sets.
 #[derive(Debug, Default)]
 struct HeldOutErrorSum {
     error: f64,
-    by_base: f64,
+    relative_to_base: f64,
     members: usize,
 }
 
 impl HeldOutErrorSum {
-    fn ask<N: Network>(
+    fn add<N: Network>(
         &mut self,
         networks: &[TrainedNetwork<N>],
-        look: &FeatureEncoder,
+        encoder: &FeatureEncoder,
         held_back: &[&Example<'_>],
     ) -> candle_core::Result<()> {
         let questions: Vec<NetworkInput<'_>> = held_back.iter().map(|it| it.question.clone()).collect();
-        for (said, example) in answers(networks, look, &questions)?.iter().zip(held_back) {
+        for (predicted, example) in answers(networks, encoder, &questions)?.iter().zip(held_back) {
             let SetOutcome::Ran(observed) = &example.measured.outcome else { continue };
             let base = example.question.base.iter().map(Some).chain(std::iter::repeat(None));
-            for ((said, observed), base) in said.iter().zip(observed).zip(base) {
-                let error = said.ln_slowdown - observed.slowdown.max(1.0).ln();
-                // Where there was too little for a base, it counts as honest.
+            for ((predicted, observed), base) in predicted.iter().zip(observed).zip(base) {
+                let error = predicted.ln_slowdown - observed.slowdown.max(1.0).ln();
+                // Without a base prediction, the error counts as being as large as stated.
                 let unsure = base.map_or(error.abs(), |base| base.uncertainty).max(f64::MIN_POSITIVE);
                 self.error += error.powi(2);
-                self.by_base += (error / unsure).powi(2);
+                self.relative_to_base += (error / unsure).powi(2);
                 self.members += 1;
             }
         }
         Ok(())
     }
 
-    fn found(&self) -> HeldOutError {
+    fn root_mean_squares(&self) -> HeldOutError {
         let root = |sum: f64| (sum / self.members.max(1) as f64).sqrt();
-        HeldOutError { error: root(self.error), by_base: root(self.by_base) }
+        HeldOutError { error: root(self.error), relative_to_base: root(self.relative_to_base) }
     }
 }

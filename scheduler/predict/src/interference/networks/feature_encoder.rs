@@ -1,4 +1,4 @@
-//! What a network looks at: the numbers of members, which known job each is, and measured pairs.
+//! The inputs of a network: the numbers of members, their identities, and measured pairs.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,20 @@ use super::columns::{self, Column};
 use super::pair_table::PairTable;
 use super::scales::{Scales, Scaling};
 
-/// What a network looks at.
+/// Encodes sets for a network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct FeatureEncoder {
     scales: Scales,
-    /// Of what was measured of jobs alone, in the range from 0 to 1.
+    /// The metrics of jobs alone, scaled to the range from 0 to 1.
     metrics: Scales,
-    known: Vocabulary,
+    #[serde(rename = "known")]
+    vocabulary: Vocabulary,
     pub(super) pairs: PairTable,
-    pub(super) steps: StepTimes,
+    #[serde(rename = "steps")]
+    pub(super) step_times: StepTimes,
 }
 
-/// How long steps of jobs beside others take, in seconds.
+/// The range of step times of co-located jobs, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct StepTimes {
     pub(super) shortest: f64,
@@ -30,7 +32,7 @@ pub(super) struct StepTimes {
     pub(super) range: f64,
 }
 
-/// Jobs and GPUs that have numbers of their own; 0 stands for all others.
+/// Jobs and GPUs with embeddings; index 0 stands for all others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Vocabulary {
     configurations: Vec<Configuration>,
@@ -38,7 +40,7 @@ struct Vocabulary {
     gpus: Vec<GpuKind>,
 }
 
-/// Which job a member is, by places from 1; 0 is unknown.
+/// The identity of a member as indices from 1; 0 is unknown.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EmbeddingIndices {
     pub(super) configuration: u32,
@@ -47,14 +49,14 @@ pub(super) struct EmbeddingIndices {
 }
 
 impl FeatureEncoder {
-    /// Learns from these sets what there is to look at.
+    /// Learns the encoding from these sets.
     pub(super) fn learn(measured: &[MeasuredSet], scaling: Scaling) -> FeatureEncoder {
         let rows: Vec<Vec<Column>> = measured.iter().flat_map(|it| rows(&it.set)).collect();
         let members = || measured.iter().flat_map(|it| &it.set.members);
         let configurations: BTreeSet<Configuration> = members().map(SetMember::configuration).collect();
         let models: BTreeSet<String> = members().map(|member| member.model.clone()).collect();
         let gpus: BTreeSet<GpuKind> = measured.iter().map(|it| it.set.gpu.clone()).collect();
-        let known = Vocabulary {
+        let vocabulary = Vocabulary {
             configurations: configurations.into_iter().collect(),
             models: models.into_iter().filter(|model| !model.is_empty()).collect(),
             gpus: gpus.into_iter().collect(),
@@ -64,47 +66,46 @@ impl FeatureEncoder {
         let scales = Scales::learn(rows.iter().map(Vec::as_slice), scaling);
         let metrics: Vec<Vec<Column>> = measured.iter().flat_map(|it| metrics(&it.set)).collect();
         let metrics = Scales::learn(metrics.iter().map(Vec::as_slice), Scaling::Range);
-        FeatureEncoder { scales, metrics, known, pairs, steps: StepTimes::of(measured) }
+        FeatureEncoder { scales, metrics, vocabulary, pairs, step_times: StepTimes::of(measured) }
     }
 
-    /// How many numbers a member has.
+    /// The number of inputs of a member.
     pub(super) fn width(&self) -> usize {
         self.scales.width()
     }
 
-    /// How many metrics a job has.
+    /// The number of metrics of a job.
     pub(super) fn metrics(&self) -> usize {
         self.metrics.names().count()
     }
 
-    /// The metrics of each member, as far as they were observed; in the order of their names, and those that
-    /// every profile has first.
+    /// The observed metrics of each member, ordered by name; those that every profile has come first.
     pub(super) fn observed(&self, set: &ColocationSet) -> Vec<Vec<Option<f64>>> {
-        metrics(set).iter().map(|row| self.metrics.told(row)).collect()
+        metrics(set).iter().map(|row| self.metrics.scale(row)).collect()
     }
 
-    /// How many configurations, models and GPUs are told apart, the unknown one included.
+    /// The numbers of configurations, models and GPUs, including the unknown one.
     pub(super) fn sizes(&self) -> [usize; 3] {
-        let Vocabulary { configurations, models, gpus } = &self.known;
+        let Vocabulary { configurations, models, gpus } = &self.vocabulary;
         [configurations.len() + 1, models.len() + 1, gpus.len() + 1]
     }
 
-    /// The names of the numbers.
+    /// The names of the inputs.
     pub(super) fn names(&self) -> Vec<String> {
         self.scales.names().map(str::to_owned).collect()
     }
 
-    /// The numbers of each member.
+    /// The inputs of each member.
     pub(super) fn numbers(&self, set: &ColocationSet) -> Vec<Vec<f64>> {
         rows(set).iter().map(|row| self.scales.row(row)).collect()
     }
 
-    /// Which job each member is.
+    /// The identity of each member.
     pub(super) fn identities(&self, set: &ColocationSet) -> Vec<EmbeddingIndices> {
-        let gpu = place(&self.known.gpus, &set.gpu);
+        let gpu = index_of(&self.vocabulary.gpus, &set.gpu);
         let identity = |member: &SetMember| EmbeddingIndices {
-            configuration: place(&self.known.configurations, &member.configuration()),
-            model: place(&self.known.models, &member.model),
+            configuration: index_of(&self.vocabulary.configurations, &member.configuration()),
+            model: index_of(&self.vocabulary.models, &member.model),
             gpu,
         };
         set.members.iter().map(identity).collect()
@@ -131,8 +132,8 @@ impl StepTimes {
     }
 }
 
-/// From 1, in an ordered list; 0 where it is not in it.
-fn place<T: Ord>(known: &[T], one: &T) -> u32 {
+/// The index from 1 in an ordered list; 0 if it is not in the list.
+fn index_of<T: Ord>(known: &[T], one: &T) -> u32 {
     known.binary_search(one).map_or(0, |at| u32::try_from(at + 1).unwrap_or(0))
 }
 

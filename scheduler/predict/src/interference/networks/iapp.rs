@@ -1,6 +1,6 @@
-//! IAPP: dense layers that say how much a job suffers, from its numbers and those of its partners.
+//! IAPP: dense layers that predict the slowdown of a job from its numbers and those of its partners.
 //!
-//! Metrics that were not measured are completed by IASP, which learns beside it.
+//! IASP, which is trained with it, completes metrics that were not measured.
 
 use candle_core::{D, Result, Tensor};
 
@@ -15,17 +15,17 @@ use super::scales::Scaling;
 /// The network.
 #[derive(Debug)]
 pub(super) struct Iapp {
-    /// None where no job was ever measured alone.
+    /// `None` if no job was ever measured alone.
     iasp: Option<Iasp>,
     layers: Vec<Affine>,
     answer: Affine,
 }
 
-/// Widths of the layers as parts of the first.
+/// The layers' widths: the first one divided by these.
 const NARROWING: [usize; 3] = [1, 2, 4];
-/// Part that is left out while learning.
+/// The dropout rate.
 const DROPOUT: f64 = 0.1;
-/// Padding is lower than every number of a member when the largest is sought.
+/// Padding is lower by this than any number of a member when the maximum is computed.
 const LOWEST: f64 = 1e4;
 
 impl Network for Iapp {
@@ -45,10 +45,10 @@ impl Network for Iapp {
     const BASE_MODEL: BaseModel = BaseModel::Nothing;
     const EDGES: Edges = Edges::OfLargerSets;
 
-    fn new(parameters: &mut Parameters, look: &FeatureEncoder, width: usize) -> Result<Iapp> {
-        let metrics = look.metrics();
-        let iasp = (metrics > 0).then(|| Iasp::new(parameters, metrics, look.width())).transpose()?;
-        let mut from = 3 * (look.width() + metrics);
+    fn new(parameters: &mut Parameters, encoder: &FeatureEncoder, width: usize) -> Result<Iapp> {
+        let metrics = encoder.metrics();
+        let iasp = (metrics > 0).then(|| Iasp::new(parameters, metrics, encoder.width())).transpose()?;
+        let mut from = 3 * (encoder.width() + metrics);
         let mut layers = Vec::new();
         for (at, narrower) in NARROWING.into_iter().enumerate() {
             let to = width / narrower;
@@ -64,16 +64,16 @@ impl Network for Iapp {
             None => batch.numbers.clone(),
         };
         let by_set = own.reshape((batch.sets, batch.count, ()))?;
-        let mut told = Tensor::cat(&[own, sum(batch, &by_set)?, largest(batch, &by_set)?], 1)?;
+        let mut inputs = Tensor::cat(&[own, sum(batch, &by_set)?, largest(batch, &by_set)?], 1)?;
         for layer in &self.layers {
-            told = mode.dropout(&layer.forward(&told)?.relu()?, DROPOUT)?;
+            inputs = mode.dropout(&layer.forward(&inputs)?.relu()?, DROPOUT)?;
         }
-        // Softplus: no job gets faster beside others.
-        let answer = self.answer.forward(&told)?;
+        // Softplus: co-location makes no job faster.
+        let answer = self.answer.forward(&inputs)?;
         answer.relu()? + (answer.abs()?.neg()?.exp()? + 1.0)?.log()?
     }
 
-    /// While learning, that of IASP comes with it.
+    /// Adds the loss of IASP during training.
     fn loss(&self, batch: &SetBatch, targets: &Targets, mode: &mut Mode<'_>) -> Result<Tensor> {
         let loss = relative_error(&self.forward(batch, mode)?, targets)?;
         match (&self.iasp, mode.random()) {
@@ -83,20 +83,20 @@ impl Network for Iapp {
     }
 
     fn contention(&self, batch: &SetBatch) -> Result<Option<Tensor>> {
-        let completed = |iasp: &Iasp| iasp.completed(&batch.metrics, &batch.numbers);
+        let completed = |iasp: &Iasp| iasp.complete(&batch.metrics, &batch.numbers);
         self.iasp.as_ref().map(completed).transpose()
     }
 }
 
-/// Sums of the numbers of the others, `[rows, numbers]`.
+/// Sums of the partners' numbers, `[rows, numbers]`.
 fn sum(batch: &SetBatch, by_set: &Tensor) -> Result<Tensor> {
-    batch.beside.matmul(by_set)?.flatten(0, 1)
+    batch.partner_mask.matmul(by_set)?.flatten(0, 1)
 }
 
-/// The largest of each number among the others.
+/// Maxima of the partners' numbers, `[rows, numbers]`.
 fn largest(batch: &SetBatch, by_set: &Tensor) -> Result<Tensor> {
-    let nobody = batch.beside.affine(LOWEST, -LOWEST)?.unsqueeze(D::Minus1)?;
-    let masked = by_set.unsqueeze(1)?.broadcast_add(&nobody)?;
+    let mask = batch.partner_mask.affine(LOWEST, -LOWEST)?.unsqueeze(D::Minus1)?;
+    let masked = by_set.unsqueeze(1)?.broadcast_add(&mask)?;
     let there = batch.present.reshape((batch.sets, batch.count, 1))?;
     masked.max(2)?.broadcast_mul(&there)?.flatten(0, 1)
 }

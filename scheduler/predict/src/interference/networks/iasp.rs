@@ -1,8 +1,8 @@
-//! IASP: the contention metrics of a job that was profiled for a moment, completed from those of others.
+//! IASP: completes the contention metrics of a briefly profiled job from those of other jobs.
 //!
-//! Neural collaborative filtering: jobs are rows and metrics are columns. A job has no numbers of its own
-//! but what was observed of it and what is told of it, so that new jobs have a row at once; a metric has two
-//! rows of a table, one for the product of both and one for dense layers.
+//! Neural collaborative filtering with jobs as rows and metrics as columns. A job has no embedding of its
+//! own: its row is computed from its observed metrics and its description, so that new jobs have one at once.
+//! A metric has two embeddings, one for the product of both and one for dense layers.
 
 use candle_core::{Result, Tensor};
 use candle_nn::ops::sigmoid;
@@ -24,12 +24,12 @@ pub(super) struct Iasp {
     answer: Affine,
 }
 
-/// Metrics of jobs, all `[rows, metrics]`.
+/// The metrics of jobs, all `[rows, metrics]`.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
-    /// From 0 to 1; 0 where not observed.
+    /// From 0 to 1; 0 if not observed.
     pub(super) values: Tensor,
-    /// 1 where observed.
+    /// 1 if observed.
     pub(super) observed: Tensor,
 }
 
@@ -37,17 +37,17 @@ const JOB: [usize; 2] = [64, 32];
 const PRODUCT: usize = 8;
 const DENSE: usize = 16;
 const NARROWING: [usize; 3] = [32, 16, 8];
-/// Metrics that every profile has come first: half of the time only they are shown while learning.
+/// The number of leading metrics that every profile has: half of the time only these are shown in training.
 const CHEAP_METRICS: usize = 2;
-/// The other half of the time each is shown this often.
+/// The other half of the time each metric is shown with this probability.
 const SHOWN_PART: f64 = 0.5;
-/// How far metrics lie apart at first.
+/// Initial standard deviation of the embeddings.
 const INITIAL_DEVIATION: f64 = 0.3;
 
 impl Iasp {
-    pub(super) fn new(parameters: &mut Parameters, metrics: usize, told: usize) -> Result<Iasp> {
+    pub(super) fn new(parameters: &mut Parameters, metrics: usize, inputs: usize) -> Result<Iasp> {
         let mut affine = |name: &str, from, to| Affine::new(parameters, &format!("iasp.{name}"), from, to);
-        let job = [affine("job1", 2 * metrics + told, JOB[0])?, affine("job2", JOB[0], JOB[1])?];
+        let job = [affine("job1", 2 * metrics + inputs, JOB[0])?, affine("job2", JOB[0], JOB[1])?];
         let (job_product, job_dense) =
             (affine("job_product", JOB[1], PRODUCT)?, affine("job_dense", JOB[1], DENSE)?);
         let dense = [
@@ -62,25 +62,25 @@ impl Iasp {
         Ok(Iasp { job, job_product, job_dense, metric_product, metric_dense, dense, answer })
     }
 
-    /// All metrics as far as they were observed, and what is expected of the others. `told` is what is known
-    /// of the jobs besides, `[rows, numbers]`.
-    pub(super) fn completed(&self, metrics: &Metrics, told: &Tensor) -> Result<Tensor> {
+    /// The observed metrics, and predictions of the others. `inputs` are the other inputs of the jobs,
+    /// `[rows, numbers]`.
+    pub(super) fn complete(&self, metrics: &Metrics, inputs: &Tensor) -> Result<Tensor> {
         let Metrics { values, observed } = metrics;
-        values + (self.expected(metrics, told)? * observed.affine(-1.0, 1.0)?)?
+        values + (self.predict(metrics, inputs)? * observed.affine(-1.0, 1.0)?)?
     }
 
-    /// The mean square error of observed metrics that were hidden from the network.
-    pub(super) fn loss(&self, metrics: &Metrics, told: &Tensor, random: &mut ChaCha8Rng) -> Result<Tensor> {
-        let shown = metrics.shown(random)?;
-        let error = ((self.expected(&shown, told)? - &metrics.values)?.sqr()?
+    /// Mean square error of observed metrics that were hidden from the network.
+    pub(super) fn loss(&self, metrics: &Metrics, inputs: &Tensor, random: &mut ChaCha8Rng) -> Result<Tensor> {
+        let shown = metrics.draw_subset(random)?;
+        let error = ((self.predict(&shown, inputs)? - &metrics.values)?.sqr()?
             * (&metrics.observed - &shown.observed)?)?;
         let hidden = (&metrics.observed - &shown.observed)?.sum_all()?.maximum(1.0)?;
         error.sum_all()? / hidden
     }
 
-    fn expected(&self, metrics: &Metrics, told: &Tensor) -> Result<Tensor> {
+    fn predict(&self, metrics: &Metrics, inputs: &Tensor) -> Result<Tensor> {
         let (rows, columns) = metrics.values.dims2()?;
-        let mut job = Tensor::cat(&[&metrics.values, &metrics.observed, told], 1)?;
+        let mut job = Tensor::cat(&[&metrics.values, &metrics.observed, inputs], 1)?;
         for layer in &self.job {
             job = layer.forward(&job)?.relu()?;
         }
@@ -99,8 +99,8 @@ impl Iasp {
 }
 
 impl Metrics {
-    /// Some of the observed ones, as they are drawn for each job.
-    fn shown(&self, random: &mut ChaCha8Rng) -> Result<Metrics> {
+    /// A random subset of the observed metrics of each job.
+    fn draw_subset(&self, random: &mut ChaCha8Rng) -> Result<Metrics> {
         let (rows, columns) = self.values.dims2()?;
         let mut mask = Vec::with_capacity(rows * columns);
         for _ in 0..rows {

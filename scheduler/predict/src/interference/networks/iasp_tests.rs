@@ -1,7 +1,9 @@
-//! IASP beside the completion by singular vectors that it replaces, on a made-up corpus of full profiles.
+//! IASP compared with the completion by singular vectors that it replaces, on a synthetic corpus of full
+//! profiles.
 //!
-//! Public tables of co-located jobs have no such profiles. The corpus has what real ones have: a few causes
-//! behind all metrics, metrics that saturate, noise, and descriptions that tell something of the causes.
+//! Public tables of co-located jobs have no such profiles. The corpus has the properties of real ones: a few
+//! causes behind all metrics, saturating metrics, noise, and descriptions that carry some information about
+//! the causes.
 
 use candle_core::{DType, Device, Tensor};
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};
@@ -14,7 +16,7 @@ use crate::interference::ridge::ridge;
 
 const METRICS: usize = 12;
 const DESCRIPTION: usize = 10;
-/// So many metrics are known of a new job.
+/// The number of observed metrics of a new job.
 const OBSERVED: usize = 4;
 const JOBS: usize = 60;
 const NEW: usize = 40;
@@ -26,7 +28,7 @@ struct Profile {
     description: [f64; DESCRIPTION],
 }
 
-/// What the metrics of a job follow from: how much it computes, moves, reads and holds.
+/// The causes of a job's metrics: how much it computes, moves, reads and holds.
 fn profile(random: &mut ChaCha8Rng) -> Profile {
     let family = (random.part() * 5.0) as usize;
     let cause = |at: usize, random: &mut ChaCha8Rng| {
@@ -51,8 +53,11 @@ fn profile(random: &mut ChaCha8Rng) -> Profile {
     ];
     let metrics = metrics.map(|metric| (metric + NOISE * random.normal()).clamp(0.0, 1.0));
     let mut description = [0.0; DESCRIPTION];
-    let told = [compute, moved, read, held, compute * held];
-    description.iter_mut().zip(told).for_each(|(it, cause)| *it = 2.0 * cause - 1.0 + 0.2 * random.normal());
+    let inputs = [compute, moved, read, held, compute * held];
+    description
+        .iter_mut()
+        .zip(inputs)
+        .for_each(|(it, cause)| *it = 2.0 * cause - 1.0 + 0.2 * random.normal());
     description[5 + family] = 1.0;
     Profile { metrics, description }
 }
@@ -67,7 +72,7 @@ fn tensor<const N: usize>(profiles: &[Profile], of: fn(&Profile) -> [f64; N]) ->
     Tensor::from_vec(all, (profiles.len(), N), &Device::Cpu).unwrap().to_dtype(DType::F32).unwrap()
 }
 
-/// What IASP expects of the hidden metrics of new jobs.
+/// The hidden metrics of new jobs, completed by IASP.
 fn by_iasp(train: &[Profile], new: &[Profile]) -> Vec<Vec<f64>> {
     let mut parameters = Parameters::drawn(1, DType::F32);
     let iasp = Iasp::new(&mut parameters, METRICS, DESCRIPTION).unwrap();
@@ -76,10 +81,10 @@ fn by_iasp(train: &[Profile], new: &[Profile]) -> Vec<Vec<f64>> {
     let mut optimizer = AdamW::new(variables, how).unwrap();
     let values = tensor(train, |it| it.metrics);
     let full = Metrics { observed: values.ones_like().unwrap(), values };
-    let told = tensor(train, |it| it.description);
+    let inputs = tensor(train, |it| it.description);
     let mut random = ChaCha8Rng::seed_from_u64(2);
     for _ in 0..300 {
-        let gradients = iasp.loss(&full, &told, &mut random).unwrap().backward().unwrap();
+        let gradients = iasp.loss(&full, &inputs, &mut random).unwrap().backward().unwrap();
         optimizer.step(&gradients).unwrap();
     }
     let shown = |it: &Profile| {
@@ -87,13 +92,12 @@ fn by_iasp(train: &[Profile], new: &[Profile]) -> Vec<Vec<f64>> {
     };
     let observed =
         |_: &Profile| std::array::from_fn::<f64, METRICS, _>(|at| f64::from(u8::from(at < OBSERVED)));
-    let asked = Metrics { values: tensor(new, shown), observed: tensor(new, observed) };
-    let completed = iasp.completed(&asked, &tensor(new, |it| it.description)).unwrap().detach();
+    let query = Metrics { values: tensor(new, shown), observed: tensor(new, observed) };
+    let completed = iasp.complete(&query, &tensor(new, |it| it.description)).unwrap().detach();
     completed.to_dtype(DType::F64).unwrap().to_vec2().unwrap()
 }
 
-/// The completion by factors of low rank, found by alternating least squares; the best of all ranks that the
-/// observed metrics of a new job can tell.
+/// The hidden metrics of new jobs, completed by low-rank factors from alternating least squares.
 fn by_factors(train: &[Profile], new: &[Profile], rank: usize) -> Vec<Vec<f64>> {
     let mean = |metric: usize| train.iter().map(|it| it.metrics[metric]).sum::<f64>() / train.len() as f64;
     let means: Vec<f64> = (0..METRICS).map(mean).collect();
@@ -128,12 +132,12 @@ fn by_factors(train: &[Profile], new: &[Profile], rank: usize) -> Vec<Vec<f64>> 
     new.iter().map(completed).collect()
 }
 
-/// The root of the mean square error of hidden metrics.
-fn error(said: &[Vec<f64>], new: &[Profile]) -> f64 {
-    let of_job = |(said, job): (&Vec<f64>, &Profile)| -> f64 {
-        (OBSERVED..METRICS).map(|at| (said[at] - job.metrics[at]).powi(2)).sum()
+/// Root mean square error of the hidden metrics.
+fn error(predicted: &[Vec<f64>], new: &[Profile]) -> f64 {
+    let of_job = |(predicted, job): (&Vec<f64>, &Profile)| -> f64 {
+        (OBSERVED..METRICS).map(|at| (predicted[at] - job.metrics[at]).powi(2)).sum()
     };
-    let square: f64 = said.iter().zip(new).map(of_job).sum();
+    let square: f64 = predicted.iter().zip(new).map(of_job).sum();
     (square / (new.len() * (METRICS - OBSERVED)) as f64).sqrt()
 }
 

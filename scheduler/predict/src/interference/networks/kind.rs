@@ -8,7 +8,7 @@ use super::single_thread::run_single_threaded;
 use super::{ensemble_training, ensemble_weights};
 use crate::interference::model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData, Weights};
 
-/// Networks of this kind.
+/// The networks of this kind.
 pub(super) struct NetworkKind<N>(PhantomData<fn() -> N>);
 
 impl<N> NetworkKind<N> {
@@ -30,14 +30,13 @@ impl<N: Network> ModelKind for NetworkKind<N> {
 
     fn train(
         &self,
-        lesson: &TrainingData<'_>,
+        data: &TrainingData<'_>,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<Box<dyn Model>, TrainError> {
-        let epochs = lesson.epochs.unwrap_or(N::TRAINING_OPTIONS.epochs);
+        let epochs = data.epochs.unwrap_or(N::TRAINING_OPTIONS.epochs);
         let training_options = TrainingOptions { epochs, ..N::TRAINING_OPTIONS };
-        let ensemble = run_single_threaded(watch, |watch| {
-            ensemble_training::train::<N>(lesson, training_options, watch)
-        })?;
+        let ensemble =
+            run_single_threaded(watch, |watch| ensemble_training::train::<N>(data, training_options, watch))?;
         Ok(Box::new(ensemble))
     }
 

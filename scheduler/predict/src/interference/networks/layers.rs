@@ -1,6 +1,6 @@
-//! The layers that networks are made of.
+//! The layers of the networks.
 //!
-//! The library's fused layers give no gradient in silence; these are made of operations that do.
+//! The fused layers of the library silently give no gradient; these consist of operations that do.
 
 use candle_core::{DType, Result, Tensor};
 use candle_nn::ops::{leaky_relu, sigmoid, softmax};
@@ -9,28 +9,27 @@ use rand_chacha::ChaCha8Rng;
 use super::parameters::Parameters;
 use crate::interference::random::RandomExt;
 
-/// The slope of the rectifier below 0.
+/// The slope of the leaky rectifier below 0.
 pub(super) const SLOPE: f64 = 0.01;
-/// What the logarithm of a weight falls by where there is nobody to attend to; an infinity would give no
-/// number where there is nobody at all.
+/// Subtracted from the score of a masked member. An infinity would give NaN for a member with no partners.
 const MASKED_SCORE: f64 = 1e9;
 
 /// An affine map.
 #[derive(Debug)]
 pub(super) struct Affine {
-    /// Transposed: a row for each input.
+    /// Transposed: `[from, to]`.
     weight: Tensor,
     bias: Option<Tensor>,
 }
 
 impl Affine {
-    /// With weights that keep the size of what passes through rectifiers.
+    /// An affine map with Xavier initialisation for rectifiers and a zero bias.
     pub(super) fn new(parameters: &mut Parameters, name: &str, from: usize, to: usize) -> Result<Affine> {
         let bias = parameters.constant(&format!("{name}.bias"), to, 0.0)?;
         Ok(Affine { bias: Some(bias), ..Affine::without_bias(parameters, name, from, to)? })
     }
 
-    /// That says 0 before it has learned.
+    /// An affine map whose output is 0 before training.
     pub(super) fn at_zero(parameters: &mut Parameters, name: &str, from: usize, to: usize) -> Result<Affine> {
         let weight = parameters.constant(&format!("{name}.weight"), (from, to), 0.0)?;
         let bias = parameters.constant(&format!("{name}.bias"), to, 0.0)?;
@@ -47,7 +46,7 @@ impl Affine {
         Ok(Affine { weight, bias: None })
     }
 
-    /// Of `[rows, from]`.
+    /// Maps `[rows, from]` to `[rows, to]`.
     pub(super) fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let product = input.matmul(&self.weight)?;
         self.bias.as_ref().map_or(Ok(product.clone()), |bias| product.broadcast_add(bias))
@@ -59,17 +58,17 @@ pub(super) fn xavier(from: usize, to: usize) -> f64 {
     2.0_f64.sqrt() * (2.0 / (from + to) as f64).sqrt()
 }
 
-/// A network is asked, or learns with what it draws.
+/// Whether a network is used or trained.
 #[derive(Debug)]
 pub(super) enum Mode<'a> {
-    /// Nothing is drawn.
+    /// Nothing is random.
     Inference,
-    /// Parts are left out as they are drawn.
+    /// Dropout and hidden identities are drawn.
     Training(&'a mut ChaCha8Rng),
 }
 
 impl Mode<'_> {
-    /// What is drawn from while learning.
+    /// The random generator during training.
     pub(super) fn random(&mut self) -> Option<&mut ChaCha8Rng> {
         match self {
             Mode::Inference => None,
@@ -77,7 +76,7 @@ impl Mode<'_> {
         }
     }
 
-    /// While learning, this part of the numbers is set to 0, and the others make up for it.
+    /// Dropout: during training this fraction of the numbers is set to 0, and the others are scaled up.
     pub(super) fn dropout(&mut self, input: &Tensor, part: f64) -> Result<Tensor> {
         let Mode::Training(random) = self else { return Ok(input.clone()) };
         let mut kept = || if random.part() < part { 0.0 } else { 1.0 / (1.0 - part) };
@@ -86,7 +85,7 @@ impl Mode<'_> {
     }
 }
 
-/// Attention of each member to those beside it, with a gain for each edge: a head of E-GGAT.
+/// Attention of each member to its partners, with a gain for each edge: a head of E-GGAT.
 #[derive(Debug)]
 pub(super) struct AttentionHead {
     weight: Affine,
@@ -96,12 +95,12 @@ pub(super) struct AttentionHead {
     sharpness: Tensor,
 }
 
-/// What a head has seen.
+/// The output of an attention head.
 #[derive(Debug)]
 pub(super) struct AttentionOutput {
-    /// Members as the head sees them, `[sets, members, width]`.
-    pub(super) seen: Tensor,
-    /// How much the first attends to the second, `[sets, members, members]`.
+    /// The projected members, `[sets, members, width]`.
+    pub(super) projected: Tensor,
+    /// The attention of the first member to the second, `[sets, members, members]`.
     pub(super) attention: Tensor,
 }
 
@@ -123,35 +122,36 @@ impl AttentionHead {
         Ok(AttentionHead { weight, source, destination, edge_gain, sharpness })
     }
 
-    /// Of members `[sets * members, from]`, edges and who is beside whom, both `[sets, members, members]`.
+    /// Takes members `[sets * members, from]`, and edges and the mask of partners, both
+    /// `[sets, members, members]`.
     pub(super) fn forward(
         &self,
         members: &Tensor,
         edges: &Tensor,
-        beside: &Tensor,
+        partner_mask: &Tensor,
     ) -> Result<AttentionOutput> {
         let (sets, count, _) = edges.dims3()?;
-        let seen = leaky_relu(&self.weight.forward(members)?, SLOPE)?;
-        let destination = seen.matmul(&self.destination)?.reshape((sets, count, 1))?;
-        let source = seen.matmul(&self.source)?.reshape((sets, 1, count))?;
+        let projected = leaky_relu(&self.weight.forward(members)?, SLOPE)?;
+        let destination = projected.matmul(&self.destination)?.reshape((sets, count, 1))?;
+        let source = projected.matmul(&self.source)?.reshape((sets, 1, count))?;
         let edges = edges.broadcast_mul(&self.edge_gain.reshape((1, 1, 1))?)?;
         let score = leaky_relu(&(destination.broadcast_add(&source)? * edges)?, SLOPE)?;
         let score = score.broadcast_mul(&self.sharpness.reshape((1, 1, 1))?)?;
-        let score = (score + beside.affine(MASKED_SCORE, -MASKED_SCORE)?)?;
-        let attention = (softmax(&score, 2)? * beside)?;
-        let seen = seen.reshape((sets, count, ()))?;
-        Ok(AttentionOutput { seen, attention })
+        let score = (score + partner_mask.affine(MASKED_SCORE, -MASKED_SCORE)?)?;
+        let attention = (softmax(&score, 2)? * partner_mask)?;
+        let projected = projected.reshape((sets, count, ()))?;
+        Ok(AttentionOutput { projected, attention })
     }
 }
 
 impl AttentionOutput {
-    /// What each member hears of those that it attends to, `[sets * members, width]`.
-    pub(super) fn heard(&self) -> Result<Tensor> {
-        self.attention.matmul(&self.seen)?.flatten(0, 1)
+    /// The attended mean of the partners of each member, `[sets * members, width]`.
+    pub(super) fn attended_mean(&self) -> Result<Tensor> {
+        self.attention.matmul(&self.projected)?.flatten(0, 1)
     }
 }
 
-/// The gate between what a block gives and what went into it, as in a gated recurrent unit.
+/// The gate between the output and the input of a block, as in a gated recurrent unit.
 #[derive(Debug)]
 pub(super) struct Gate {
     reset: Affine,
@@ -165,7 +165,7 @@ impl Gate {
         Ok(Gate { reset: part("reset")?, update: part("update")?, candidate: part("candidate")? })
     }
 
-    /// Of the output and the input of a block, both `[rows, width]`.
+    /// Combines the output and the input of a block, both `[rows, width]`.
     pub(super) fn forward(&self, output: &Tensor, input: &Tensor) -> Result<Tensor> {
         let both = Tensor::cat(&[output, input], 1)?;
         let reset = sigmoid(&self.reset.forward(&both)?)?;
@@ -176,7 +176,7 @@ impl Gate {
     }
 }
 
-/// The row of a table for each of these places; gradients flow into the rows.
+/// The rows of a table with these indices; gradients flow into the rows.
 pub(super) fn rows(table: &Tensor, places: &Tensor) -> Result<Tensor> {
     debug_assert_eq!(places.dtype(), DType::U32);
     table.index_select(places, 0)

@@ -1,4 +1,4 @@
-//! Layers against worked examples, and their gradients against central differences.
+//! Layers compared with worked examples, and their gradients with central differences.
 
 use candle_core::{DType, Device, Tensor};
 
@@ -18,8 +18,8 @@ fn members() -> Tensor {
 
 fn graph() -> (Tensor, Tensor) {
     let edges = tensor(&[&[0.0, 1.2, 1.6], &[1.1, 0.0, 1.3], &[1.9, 1.4, 0.0]]);
-    let beside = tensor(&[&[0.0, 1.0, 1.0], &[1.0, 0.0, 1.0], &[1.0, 1.0, 0.0]]);
-    (edges.unsqueeze(0).unwrap(), beside.unsqueeze(0).unwrap())
+    let partner_mask = tensor(&[&[0.0, 1.0, 1.0], &[1.0, 0.0, 1.0], &[1.0, 1.0, 0.0]]);
+    (edges.unsqueeze(0).unwrap(), partner_mask.unsqueeze(0).unwrap())
 }
 
 /// The head of the worked example.
@@ -53,15 +53,15 @@ fn same(is: &Tensor, should: &[f64]) {
     assert!(close && is.len() == should.len(), "{is:?} instead of {should:?}");
 }
 
-/// Of the head, with the rectifier that follows it.
+/// The output of the head, after the rectifier that follows it.
 const HEARD: [f64; 6] = [0.381293, 0.217414, 0.69236, 0.757135, 0.521202, 1.525943];
 
 #[test]
 fn a_head_attends_as_in_the_worked_example() {
-    let (edges, beside) = graph();
-    let attended = head().forward(&members(), &edges, &beside).unwrap();
+    let (edges, partner_mask) = graph();
+    let attended = head().forward(&members(), &edges, &partner_mask).unwrap();
     same(&attended.attention, &[0.0, 0.232759, 0.767241, 0.38472, 0.0, 0.61528, 0.525943, 0.474057, 0.0]);
-    same(&attended.heard().unwrap(), &HEARD);
+    same(&attended.attended_mean().unwrap(), &HEARD);
 }
 
 #[test]
@@ -72,14 +72,14 @@ fn the_gate_mixes_as_in_the_worked_example() {
 }
 
 #[test]
-fn who_is_alone_hears_nothing() {
-    let (edges, nobody) = (Tensor::ones((1, 2, 2), PRECISION, &Device::Cpu).unwrap(), [0.0; 4]);
-    let nobody = Tensor::new(&nobody, &Device::Cpu).unwrap().reshape((1, 2, 2)).unwrap();
-    let attended = head().forward(&members().narrow(0, 0, 2).unwrap(), &edges, &nobody).unwrap();
-    same(&attended.heard().unwrap(), &[0.0; 4]);
+fn a_member_without_partners_gets_nothing() {
+    let (edges, no_partners) = (Tensor::ones((1, 2, 2), PRECISION, &Device::Cpu).unwrap(), [0.0; 4]);
+    let no_partners = Tensor::new(&no_partners, &Device::Cpu).unwrap().reshape((1, 2, 2)).unwrap();
+    let attended = head().forward(&members().narrow(0, 0, 2).unwrap(), &edges, &no_partners).unwrap();
+    same(&attended.attended_mean().unwrap(), &[0.0; 4]);
 }
 
-/// Compares the gradient of every parameter with central differences, at a few places of each.
+/// Compares the gradient of every parameter with central differences at a few positions.
 #[track_caller]
 pub(in crate::interference::networks) fn gradients_agree(
     parameters: &Parameters,
@@ -92,7 +92,7 @@ pub(in crate::interference::networks) fn gradients_agree(
         let gradient = gradients.get(variable).unwrap_or_else(|| panic!("{name} got no gradient"));
         let gradient: Vec<f64> = gradient.flatten_all().unwrap().to_vec1().unwrap();
         let before: Vec<f64> = variable.flatten_all().unwrap().to_vec1().unwrap();
-        for (at, told) in gradient.iter().enumerate().step_by(gradient.len().div_ceil(PLACES)) {
+        for (at, computed) in gradient.iter().enumerate().step_by(gradient.len().div_ceil(PLACES)) {
             let moved = |by: f64| {
                 let mut values = before.clone();
                 values[at] += by;
@@ -101,8 +101,8 @@ pub(in crate::interference::networks) fn gradients_agree(
             };
             let difference = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
             moved(0.0);
-            let close = (told - difference).abs() <= 1e-7 + 1e-5 * difference.abs();
-            assert!(close, "{name}[{at}]: {told} instead of {difference}");
+            let close = (computed - difference).abs() <= 1e-7 + 1e-5 * difference.abs();
+            assert!(close, "{name}[{at}]: {computed} instead of {difference}");
         }
     }
 }
@@ -111,9 +111,10 @@ pub(in crate::interference::networks) fn gradients_agree(
 fn the_gradients_of_a_head_are_those_of_central_differences() {
     let mut parameters = Parameters::drawn(3, PRECISION);
     let head = AttentionHead::new(&mut parameters, "head", 2, 4).unwrap();
-    let (edges, beside) = graph();
-    let heard = || head.forward(&members(), &edges, &beside).unwrap().heard().unwrap();
-    gradients_agree(&parameters, || heard().sqr().unwrap().sum_all().unwrap());
+    let (edges, partner_mask) = graph();
+    let attended_members =
+        || head.forward(&members(), &edges, &partner_mask).unwrap().attended_mean().unwrap();
+    gradients_agree(&parameters, || attended_members().sqr().unwrap().sum_all().unwrap());
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn the_gradients_of_a_gate_are_those_of_central_differences() {
 }
 
 #[test]
-fn what_is_left_out_while_learning_is_made_up_for() {
+fn dropout_keeps_the_mean() {
     use rand_chacha::rand_core::SeedableRng;
 
     let ones = Tensor::ones((100, 100), PRECISION, &Device::Cpu).unwrap();

@@ -1,7 +1,8 @@
-//! Networks that learn interference: graph attention and dense ones.
+//! Neural networks that learn interference: graph attention and dense ones.
 //!
-//! A set becomes numbers by `look` and tensors by `batch`; a [`network::Network`] answers; `training` teaches
-//! one, `school` several that answer together as an `ensemble`; `kept` stores them.
+//! `feature_encoder` encodes a set as numbers and `batch` as tensors; a [`network::Network`] predicts;
+//! `training` trains one network, `ensemble_training` several that predict together as an `ensemble`;
+//! `ensemble_weights` stores them.
 
 mod batch;
 mod columns;

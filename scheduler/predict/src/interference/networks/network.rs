@@ -1,4 +1,4 @@
-//! What every network gives: an answer for each member of a batch, and a loss to learn by.
+//! What every network provides: an output for each member of a batch, and a loss.
 
 use candle_core::{Result, Tensor};
 
@@ -10,75 +10,76 @@ use super::scales::Scaling;
 
 /// A network.
 pub(super) trait Network: std::fmt::Debug + Send + Sync + Sized + 'static {
-    /// As command lines call it.
+    /// The name on command lines.
     const NAME: &'static str;
-    /// How it is trained.
+    /// The settings of its training.
     const TRAINING_OPTIONS: TrainingOptions;
-    /// How its numbers are scaled.
+    /// The scaling of its inputs.
     const SCALING: Scaling;
-    /// What its answer starts from.
+    /// The base of its prediction.
     const BASE_MODEL: BaseModel;
-    /// What edges it is shown.
+    /// The edges that it gets.
     const EDGES: Edges;
 
-    /// Its layers.
+    /// Builds the layers.
     ///
     /// # Errors
-    /// Where parameters are stored and one of them is lacking or of another shape.
-    fn new(parameters: &mut Parameters, look: &FeatureEncoder, width: usize) -> Result<Self>;
+    ///
+    /// If parameters are restored and one is missing or has another shape.
+    fn new(parameters: &mut Parameters, encoder: &FeatureEncoder, width: usize) -> Result<Self>;
 
-    /// The logarithm of the slowdown of every row, `[rows, 1]`; it may lie below 0.
+    /// The logarithm of the slowdown of every row, `[rows, 1]`; it may be below 0.
     fn forward(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor>;
 
-    /// How much every row contends for what, from 0 to 1, `[rows, metrics]`; none of networks that do not
-    /// look at it.
+    /// The contention metrics of every row, from 0 to 1, `[rows, metrics]`; `None` for networks that do not
+    /// use them.
     fn contention(&self, _: &SetBatch) -> Result<Option<Tensor>> {
         Ok(None)
     }
 
-    /// What is to become small.
+    /// The loss.
     fn loss(&self, batch: &SetBatch, targets: &Targets, mode: &mut Mode<'_>) -> Result<Tensor> {
         relative_error(&self.forward(batch, mode)?, targets)
     }
 }
 
-/// What the answer of a network starts from.
+/// The base of a network's prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BaseModel {
-    /// The network answers on its own.
+    /// The network predicts the slowdown itself.
     Nothing,
-    /// The network says by how much the answer of the Gaussian process is wrong.
+    /// The network predicts the error of the Gaussian process.
     Process,
 }
 
-/// How a kind of network is trained.
+/// The settings of a training.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TrainingOptions {
-    /// Networks that answer together.
+    /// The number of networks in an ensemble.
     pub(super) ensemble: usize,
-    /// Width of its layers.
+    /// The width of the layers.
     pub(super) width: usize,
-    /// At most.
+    /// The largest number of epochs.
     pub(super) epochs: usize,
-    /// Epochs without a better loss on what is held back, after which it ends.
+    /// Training stops after this many epochs without a lower loss on held-back data.
     pub(super) patience: usize,
-    /// Sets in a step.
+    /// The number of sets in a step.
     pub(super) batch: usize,
-    /// Of the first step.
+    /// The learning rate of the first step.
     pub(super) learning_rate: f64,
-    /// The rate falls to this part of it, along half a cosine.
+    /// The final learning rate as a fraction of the first; it falls along half a cosine.
     pub(super) final_rate_part: f64,
-    /// Of AdamW.
+    /// The weight decay of AdamW.
     pub(super) weight_decay: f64,
-    /// Norm of the gradient at most.
+    /// The largest norm of the gradient.
     pub(super) max_gradient_norm: f64,
 }
 
-/// The logarithm of a slowdown errs linearly from here on, which is what Huber's loss is for.
+/// The error of the logarithm of the slowdown from which Huber's loss is linear.
 const LINEAR_FROM: f64 = 0.05;
 
-/// Huber's loss on the logarithm of the slowdown. That a job is not slowed at all says no more than that its
-/// logarithm lies at or below 0.
+/// Huber's loss of the logarithm of the slowdown. A measured slowdown of 1 is censored: it only says that the
+/// logarithm is at most 0.
 pub(super) fn relative_error(ln_slowdown: &Tensor, targets: &Targets) -> Result<Tensor> {
     let censored = targets.ln_slowdown.le(0.0)?;
     let read = censored.where_cond(&ln_slowdown.relu()?, ln_slowdown)?;
@@ -86,7 +87,7 @@ pub(super) fn relative_error(ln_slowdown: &Tensor, targets: &Targets) -> Result<
     (error * &targets.weights)?.sum_all()
 }
 
-/// Huber's loss of each error, divided by the place where it becomes linear.
+/// Huber's loss of each error, divided by the error from which it is linear.
 pub(super) fn huber(error: &Tensor, linear_from: f64) -> Result<Tensor> {
     let size = error.abs()?;
     let quadratic = size.le(linear_from)?;

@@ -1,7 +1,7 @@
-//! The numbers of a network by name: drawn by a seed, or those that were stored.
+//! The parameters of a network by name, drawn from a seed or restored.
 //!
-//! Names are in order, and numbers are drawn in the order in which layers ask for them: the same seed gives
-//! the same network on every machine.
+//! Parameters are drawn in the order in which the layers ask for them: the same seed gives the same network
+//! on every machine.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use candle_core::{DType, Device, Result, Shape, Tensor, Var, bail};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-/// The numbers of a network.
+/// The parameters of a network.
 #[derive(Debug)]
 pub(super) struct Parameters {
     by_name: BTreeMap<String, Var>,
@@ -25,21 +25,22 @@ enum Source {
 }
 
 impl Parameters {
-    /// Drawn by a seed.
+    /// Parameters drawn from a seed.
     pub(super) fn drawn(seed: u64, precision: DType) -> Parameters {
         let source = Source::Drawn(Box::new(ChaCha8Rng::seed_from_u64(seed)));
         Parameters { by_name: BTreeMap::new(), source, precision }
     }
 
-    /// Those that were stored.
+    /// Restored parameters.
     pub(super) fn stored(tensors: BTreeMap<String, Tensor>, precision: DType) -> Parameters {
         Parameters { by_name: BTreeMap::new(), source: Source::Stored(tensors), precision }
     }
 
-    /// Normally distributed with this standard deviation.
+    /// A parameter that is drawn from a normal distribution with this standard deviation.
     ///
     /// # Errors
-    /// Where they are stored and this one is lacking or of another shape.
+    ///
+    /// If the parameters are restored and this one is missing or has another shape.
     pub(super) fn normal(&mut self, name: &str, shape: impl Into<Shape>, deviation: f64) -> Result<Tensor> {
         let (shape, precision) = (shape.into(), self.precision);
         self.parameter(name, &shape, |random, shape| {
@@ -48,9 +49,10 @@ impl Parameters {
         })
     }
 
-    /// All the same at first.
+    /// A parameter with a constant initial value.
     ///
     /// # Errors
+    ///
     /// As [`Parameters::normal`].
     pub(super) fn constant(&mut self, name: &str, shape: impl Into<Shape>, value: f64) -> Result<Tensor> {
         let (shape, precision) = (shape.into(), self.precision);
@@ -77,23 +79,25 @@ impl Parameters {
         Ok(tensor)
     }
 
-    /// All of them, by name.
+    /// All parameters by name.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Var)> {
         self.by_name.iter().map(|(name, variable)| (name.as_str(), variable))
     }
 
-    /// What they are now.
+    /// Copies of the present values.
     ///
     /// # Errors
-    /// Where the library of tensors refuses.
+    ///
+    /// If the tensor library reports one.
     pub(super) fn values(&self) -> Result<BTreeMap<String, Tensor>> {
         self.iter().map(|(name, variable)| Ok((name.to_owned(), variable.copy()?.detach()))).collect()
     }
 
-    /// Puts back what they were.
+    /// Sets the parameters to these values.
     ///
     /// # Errors
-    /// Where the library of tensors refuses.
+    ///
+    /// If the tensor library reports one.
     pub(super) fn set(&self, values: &BTreeMap<String, Tensor>) -> Result<()> {
         let mut known =
             self.by_name.iter().filter_map(|(name, variable)| Some((variable, values.get(name)?)));

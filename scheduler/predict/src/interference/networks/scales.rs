@@ -1,4 +1,4 @@
-//! Named numbers brought onto one scale, in an order that is kept with the weights.
+//! Scales named numbers, in an order that is stored with the weights.
 
 use std::collections::BTreeMap;
 
@@ -15,69 +15,70 @@ pub(super) enum Scaling {
     Range,
 }
 
-/// The numbers that are looked at, with their scales.
+/// The input numbers of a network with their scales.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Scales {
     scales: Vec<Scale>,
 }
 
-/// One of them.
+/// The scale of one number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Scale {
     name: String,
     from: f64,
     width: f64,
-    lacking: Missingness,
+    #[serde(rename = "lacking")]
+    missing: Missingness,
 }
 
-/// Whether some members lacked it when it was learned.
+/// Whether some members had no value during training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Missingness {
     Never,
-    /// Then whether it is there is a number of its own.
+    /// Some had none: a second number then says whether there is a value.
     Sometimes,
 }
 
-/// No number lies further than so many widths from its mean: what is far from all that was learned from is
-/// only known to be far.
+/// Scaled numbers are clipped to this absolute value: a value far from all training data is only known to be
+/// far.
 const MAX_SCALED: f64 = 4.0;
-/// What varies less than this does not vary.
+/// A number with a smaller width counts as constant.
 const LEAST_WIDTH: f64 = 1e-9;
 
 impl Scales {
-    /// Learns which numbers there are and how far they spread.
+    /// Learns the names and the scales of the numbers.
     pub(super) fn learn<'a>(rows: impl IntoIterator<Item = &'a [Column]>, scaling: Scaling) -> Scales {
-        let mut told: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        let mut known_values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         let mut count = 0;
         for row in rows {
             count += 1;
             let known = row.iter().filter_map(|(name, value)| Some((name.as_str(), (*value)?)));
             known.filter(|(_, value)| value.is_finite()).for_each(|(name, value)| {
-                told.entry(name).or_default().push(value);
+                known_values.entry(name).or_default().push(value);
             });
         }
         let scale = |(name, values): (&str, Vec<f64>)| {
-            let (from, width) = scaling.of(&values);
-            let lacking = if values.len() < count { Missingness::Sometimes } else { Missingness::Never };
-            let varies = width > LEAST_WIDTH || lacking == Missingness::Sometimes;
+            let (from, width) = scaling.fit(&values);
+            let missing = if values.len() < count { Missingness::Sometimes } else { Missingness::Never };
+            let varies = width > LEAST_WIDTH || missing == Missingness::Sometimes;
             let width = width.max(LEAST_WIDTH);
-            varies.then(|| Scale { name: name.to_owned(), from, width, lacking })
+            varies.then(|| Scale { name: name.to_owned(), from, width, missing })
         };
-        Scales { scales: told.into_iter().filter_map(scale).collect() }
+        Scales { scales: known_values.into_iter().filter_map(scale).collect() }
     }
 
-    /// How many numbers a row has.
+    /// The number of inputs of a member.
     pub(super) fn width(&self) -> usize {
-        self.scales.iter().map(|scale| if scale.lacking == Missingness::Sometimes { 2 } else { 1 }).sum()
+        self.scales.iter().map(|scale| if scale.missing == Missingness::Sometimes { 2 } else { 1 }).sum()
     }
 
-    /// The names of what is looked at.
+    /// The names of the numbers.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.scales.iter().map(|scale| scale.name.as_str())
     }
 
-    /// Each number on its scale, where it is told.
-    pub(super) fn told(&self, columns: &[Column]) -> Vec<Option<f64>> {
+    /// Each scaled number, if it has a value.
+    pub(super) fn scale(&self, columns: &[Column]) -> Vec<Option<f64>> {
         let scaled = |scale: &Scale| {
             let (_, value) = columns.iter().find(|(name, _)| *name == scale.name)?;
             let value = value.filter(|value| value.is_finite())?;
@@ -86,13 +87,13 @@ impl Scales {
         self.scales.iter().map(scaled).collect()
     }
 
-    /// A row on these scales; what is lacking lies in the middle.
+    /// The inputs of a member; a missing value becomes 0, the middle of the scale.
     pub(super) fn row(&self, columns: &[Column]) -> Vec<f64> {
         let mut row = Vec::with_capacity(self.width());
-        for (scale, told) in self.scales.iter().zip(self.told(columns)) {
-            row.push(told.unwrap_or(0.0));
-            if scale.lacking == Missingness::Sometimes {
-                row.push(if told.is_some() { 1.0 } else { 0.0 });
+        for (scale, known_values) in self.scales.iter().zip(self.scale(columns)) {
+            row.push(known_values.unwrap_or(0.0));
+            if scale.missing == Missingness::Sometimes {
+                row.push(if known_values.is_some() { 1.0 } else { 0.0 });
             }
         }
         row
@@ -100,7 +101,7 @@ impl Scales {
 }
 
 impl Scaling {
-    fn of(self, values: &[f64]) -> (f64, f64) {
+    fn fit(self, values: &[f64]) -> (f64, f64) {
         let count = values.len().max(1) as f64;
         match self {
             Scaling::Standard => {
@@ -121,15 +122,15 @@ impl Scaling {
 mod tests {
     use super::*;
 
-    fn told(values: &[(&str, Option<f64>)]) -> Vec<Column> {
+    fn columns(values: &[(&str, Option<f64>)]) -> Vec<Column> {
         values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
     }
 
     #[test]
-    fn numbers_are_scaled_and_what_does_not_vary_or_is_lacking_is_told_apart() {
+    fn numbers_are_scaled_and_constant_or_missing_ones_handled() {
         let rows = [
-            told(&[("batch", Some(1.0)), ("same", Some(7.0)), ("memory", Some(2.0))]),
-            told(&[("batch", Some(3.0)), ("same", Some(7.0)), ("memory", None)]),
+            columns(&[("batch", Some(1.0)), ("same", Some(7.0)), ("memory", Some(2.0))]),
+            columns(&[("batch", Some(3.0)), ("same", Some(7.0)), ("memory", None)]),
         ];
         let rows: Vec<&[Column]> = rows.iter().map(Vec::as_slice).collect();
         let standard = Scales::learn(rows.iter().copied(), Scaling::Standard);
@@ -143,10 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn a_number_far_from_all_that_was_seen_is_only_known_to_be_far() {
-        let rows = [told(&[("batch", Some(0.0))]), told(&[("batch", Some(2.0))])];
+    fn values_far_from_the_training_data_are_clipped() {
+        let rows = [columns(&[("batch", Some(0.0))]), columns(&[("batch", Some(2.0))])];
         let scales = Scales::learn(rows.iter().map(Vec::as_slice), Scaling::Standard);
-        assert_eq!(scales.row(&told(&[("batch", Some(1e9))])), [MAX_SCALED]);
-        assert_eq!(scales.row(&told(&[("batch", Some(f64::NAN))])), [0.0]);
+        assert_eq!(scales.row(&columns(&[("batch", Some(1e9))])), [MAX_SCALED]);
+        assert_eq!(scales.row(&columns(&[("batch", Some(f64::NAN))])), [0.0]);
     }
 }

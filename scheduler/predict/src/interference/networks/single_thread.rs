@@ -1,13 +1,15 @@
-//! Work on a thread of its own, whose tensors keep to it.
+//! Runs tensor work on a single thread.
 //!
-//! Networks are so small that a second thread only costs. The library of tensors takes all cores otherwise.
+//! The networks are so small that a second thread only adds overhead, and the tensor library uses all cores
+//! otherwise.
 
 use std::sync::{LazyLock, mpsc};
 use std::thread;
 
 use crate::interference::model::Epoch;
 
-/// Does the work there; whoever watches is told here.
+/// Runs `work` on a thread with a pool of its own; `watch` is called on the calling thread. Blocks until it
+/// is done.
 pub(super) fn run_single_threaded<T: Send>(
     watch: &mut dyn FnMut(&Epoch),
     work: impl FnOnce(&mut dyn FnMut(&Epoch)) -> T + Send,
@@ -15,9 +17,9 @@ pub(super) fn run_single_threaded<T: Send>(
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
         let worker = scope.spawn(move || {
-            // Where a pool cannot be made, the work is as good on the common one.
+            // Without a pool of its own, the work runs on the common one.
             let _pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
-            // Nobody listens any more only when the watcher panicked.
+            // Sending fails only if the receiving thread has panicked.
             work(&mut |epoch| sender.send(*epoch).unwrap_or_default())
         });
         receiver.iter().for_each(|epoch| watch(&epoch));
@@ -25,7 +27,7 @@ pub(super) fn run_single_threaded<T: Send>(
     })
 }
 
-/// Answers there, on a thread that all who ask share; where none can be made, on the common ones.
+/// Runs a prediction on one thread that all callers share, or on the common pool if it could not be made.
 pub(super) fn predict_single_threaded<T: Send>(answer: impl FnOnce() -> T + Send) -> T {
     static ONE: LazyLock<Option<rayon::ThreadPool>> =
         LazyLock::new(|| rayon::ThreadPoolBuilder::new().num_threads(1).build().ok());

@@ -1,4 +1,4 @@
-//! Measurements that the law of shared GPUs made up, for tests.
+//! Synthetic measurements that follow the law of slowdown, for tests.
 
 use crate::interference::random::RandomExt;
 use cohabit_policy::interference::{
@@ -9,7 +9,7 @@ use cohabit_types::ModelFamily;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-/// A job that keeps the GPU busy for so many of a hundred parts of the time.
+/// A job with this utilisation, in percent.
 pub(super) fn job(busy: u32) -> SetMember {
     let utilisation = f64::from(busy) / 100.0;
     let others = [("sm", utilisation * 0.9), ("memory", 0.2 + utilisation * 0.5)];
@@ -32,17 +32,18 @@ pub(super) fn set(busy: &[u32]) -> ColocationSet {
     ColocationSet { gpu: GpuKind::named("a100"), sharing: None, members }
 }
 
-/// What the law says of a set.
+/// A set with the slowdowns of the law.
 pub(super) fn measured(set: ColocationSet) -> MeasuredSet {
-    let said = AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
-    let observed = |said: &cohabit_policy::interference::ColocationEstimate| MeasuredMember {
-        slowdown: said.slowdown,
+    let predicted =
+        AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
+    let observed = |predicted: &cohabit_policy::interference::ColocationEstimate| MeasuredMember {
+        slowdown: predicted.slowdown,
         ..MeasuredMember::default()
     };
-    MeasuredSet { outcome: SetOutcome::Ran(said.iter().map(observed).collect()), set }
+    MeasuredSet { outcome: SetOutcome::Ran(predicted.iter().map(observed).collect()), set }
 }
 
-/// So many sets of so many of these jobs, drawn by the seed.
+/// Random sets of these jobs: `count` sets of `members` jobs each.
 pub(super) fn drawn(jobs: &[u32], members: usize, count: usize, seed: u64) -> Vec<MeasuredSet> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut one = || jobs[(random.part() * jobs.len() as f64) as usize];

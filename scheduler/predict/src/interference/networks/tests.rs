@@ -1,4 +1,4 @@
-//! What networks keep: gradients, seeds, order, newcomers, weights that are stored.
+//! Properties of all networks: gradients, seeds, order of members, newcomers, stored weights.
 
 use candle_core::{DType, Device, Tensor};
 use cohabit_policy::interference::{
@@ -27,11 +27,11 @@ fn pairs_and_triples() -> Vec<MeasuredSet> {
 }
 
 fn train(kind: &dyn ModelKind, measured: &[MeasuredSet], epochs: usize) -> Box<dyn Model> {
-    let lesson = TrainingData { train: measured, held_back: &[], seed: 7, epochs: Some(epochs) };
-    kind.train(&lesson, &mut |_| ()).unwrap()
+    let data = TrainingData { train: measured, held_back: &[], seed: 7, epochs: Some(epochs) };
+    kind.train(&data, &mut |_| ()).unwrap()
 }
 
-/// Sets of two to four, some of them with jobs and on GPUs that nobody ever saw.
+/// Sets of two to four, some with jobs and GPUs that are in no measurement.
 fn questions() -> Vec<ColocationSet> {
     let stranger = SetMember { model: "stranger".to_owned(), ..SetMember::default() };
     let mut with_stranger = set(&[46, 24]);
@@ -40,16 +40,16 @@ fn questions() -> Vec<ColocationSet> {
     vec![set(&[13, 90]), set(&[90, 90]), set(&[24, 57, 79]), set(&[13, 35, 68, 90]), with_stranger, elsewhere]
 }
 
-fn slowdowns(said: &[Vec<ColocationEstimate>]) -> Vec<f64> {
-    said.iter().flatten().map(|said| said.slowdown).collect()
+fn slowdowns(predicted: &[Vec<ColocationEstimate>]) -> Vec<f64> {
+    predicted.iter().flatten().map(|predicted| predicted.slowdown).collect()
 }
 
-/// The gradient of the loss of a whole network whose numbers were drawn.
+/// Checks the gradient of the loss of a whole network with random parameters.
 fn check_gradients<N: Network>() {
     let measured = [drawn(&JOBS[..4], 2, 2, 1), drawn(&JOBS[..4], 3, 2, 2)].concat();
-    let look = FeatureEncoder::learn(&measured, N::SCALING);
+    let encoder = FeatureEncoder::learn(&measured, N::SCALING);
     let mut parameters = Parameters::drawn(1, DType::F64);
-    let network = N::new(&mut parameters, &look, 4).unwrap();
+    let network = N::new(&mut parameters, &encoder, 4).unwrap();
     let mut random = ChaCha8Rng::seed_from_u64(2);
     for (_, variable) in parameters.iter() {
         let numbers: Vec<f64> = (0..variable.elem_count()).map(|_| 0.4 * random.normal()).collect();
@@ -57,7 +57,7 @@ fn check_gradients<N: Network>() {
     }
     let questions: Vec<NetworkInput<'_>> =
         measured.iter().map(|it| NetworkInput { set: &it.set, base: Vec::new() }).collect();
-    let batch = SetBatch::of(&look, &questions, N::EDGES, DType::F64).unwrap();
+    let batch = SetBatch::of(&encoder, &questions, N::EDGES, DType::F64).unwrap();
     let targets = Targets::of(&measured.iter().collect::<Vec<_>>(), batch.count, DType::F64).unwrap();
     gradients_agree(&parameters, || {
         let mut random = ChaCha8Rng::seed_from_u64(3);
@@ -81,7 +81,7 @@ fn the_gradients_of_iapp_and_iasp_are_those_of_central_differences() {
 }
 
 #[test]
-fn the_same_lesson_gives_the_same_weights_to_the_last_bit() {
+fn the_same_data_gives_the_same_weights_to_the_last_bit() {
     let bits = |model: &dyn Model| -> Vec<(String, Vec<u64>)> {
         let values = |tensor: Tensor| tensor.to_dtype(DType::F64).unwrap().flatten_all().unwrap();
         let weights = model.weights().tensors.into_iter();
@@ -99,42 +99,45 @@ fn the_same_lesson_gives_the_same_weights_to_the_last_bit() {
 }
 
 #[test]
-fn the_order_of_members_means_nothing() {
+fn the_order_of_members_is_irrelevant() {
     for kind in KINDS {
         let model = train(kind, &pairs_and_triples(), 2);
         for question in questions() {
             let mut turned = question.clone();
             turned.members.rotate_left(1);
-            let said = model.predict(std::slice::from_ref(&question)).remove(0);
+            let predicted = model.predict(std::slice::from_ref(&question)).remove(0);
             let mut turned = model.predict(&[turned]).remove(0);
             turned.rotate_right(1);
-            for (said, turned) in said.iter().zip(&turned) {
-                assert!((said.slowdown - turned.slowdown).abs() < 1e-4, "{kind:?}: {question:?}");
+            for (predicted, turned) in predicted.iter().zip(&turned) {
+                assert!((predicted.slowdown - turned.slowdown).abs() < 1e-4, "{kind:?}: {question:?}");
             }
         }
     }
 }
 
 #[test]
-fn answers_are_sound_and_the_unknown_is_unsure() {
+fn predictions_are_finite_and_bounded() {
     for kind in KINDS {
         let model = train(kind, &pairs_and_triples(), 2);
         assert_eq!(model.predict(&[]), Vec::<Vec<ColocationEstimate>>::new());
         assert_eq!(model.predict(&[set(&[57])]), [[ColocationEstimate::alone(&job(57))]]);
-        let said = model.predict(&questions());
-        for (said, question) in said.iter().zip(questions()) {
-            assert_eq!(said.len(), question.members.len(), "{kind:?}");
+        let predicted = model.predict(&questions());
+        for (predicted, question) in predicted.iter().zip(questions()) {
+            assert_eq!(predicted.len(), question.members.len(), "{kind:?}");
             let sound = |it: &ColocationEstimate| {
                 it.slowdown >= 1.0 && it.uncertainty.is_finite() && it.uncertainty > 0.0
             };
-            assert!(said.iter().all(sound), "{kind:?}: {said:?}");
-            assert!(said.iter().all(|it| it.uncertainty <= UNKNOWN_UNCERTAINTY), "{kind:?}: {said:?}");
+            assert!(predicted.iter().all(sound), "{kind:?}: {predicted:?}");
+            assert!(
+                predicted.iter().all(|it| it.uncertainty <= UNKNOWN_UNCERTAINTY),
+                "{kind:?}: {predicted:?}"
+            );
         }
     }
 }
 
 #[test]
-fn stored_weights_say_the_same() {
+fn stored_weights_predict_the_same() {
     for kind in KINDS {
         let model = train(kind, &pairs_and_triples(), 2);
         let restored = kind.restore(&model.weights()).unwrap();
@@ -151,46 +154,46 @@ fn stored_weights_say_the_same() {
 #[test]
 fn e_ggat_plus_learns_the_law_of_triples_and_quadruples() {
     let train_on = [drawn(&JOBS, 2, 120, 1), drawn(&JOBS, 3, 100, 2), drawn(&JOBS, 4, 60, 3)].concat();
-    let asked = [drawn(&JOBS, 3, 60, 4), drawn(&JOBS, 4, 60, 5)].concat();
+    let test_sets = [drawn(&JOBS, 3, 60, 4), drawn(&JOBS, 4, 60, 5)].concat();
     let model = train(E_GGAT_PLUS_KIND, &train_on, 24);
-    let error = evaluate(&*model, &asked).mape_slowdown.unwrap();
+    let error = evaluate(&*model, &test_sets).mape_slowdown.unwrap();
     assert!(error < 0.03, "{error}");
 }
 
 #[test]
-fn after_a_few_observed_sets_a_newcomer_is_known_better() {
-    // It behaves like a busy job, and nothing that is told of it says so.
-    let newcomer = |beside: u32| {
-        let mut measured = measured(set(&[90, beside]));
+fn a_few_observed_sets_improve_predictions_for_a_newcomer() {
+    // The newcomer behaves like a job with high utilisation, and nothing in its description says so.
+    let newcomer = |partner: u32| {
+        let mut measured = measured(set(&[90, partner]));
         let member = &mut measured.set.members[0];
         *member = SetMember { model: "newcomer".to_owned(), batch: Some(16), ..SetMember::default() };
         member.solo.rate = Some(2.0);
         measured
     };
     let observed: Vec<MeasuredSet> = [24, 57, 79].map(newcomer).into();
-    let asked: Vec<MeasuredSet> = [13, 35, 46, 68].map(newcomer).into();
+    let test_sets: Vec<MeasuredSet> = [13, 35, 46, 68].map(newcomer).into();
     for kind in KINDS {
         let model = train(kind, &pairs_and_triples(), 10);
-        let error = |model: &dyn Interference| evaluate(model, &asked).mape_slowdown.unwrap();
+        let error = |model: &dyn Interference| evaluate(model, &test_sets).mape_slowdown.unwrap();
         let (before, after) = (error(&*model), error(&*model.adapted(&observed)));
         assert!(after < 0.6 * before, "{kind:?}: {before} before and {after} after");
     }
 }
 
 #[test]
-fn a_training_tells_of_every_epoch() {
-    let lesson = TrainingData { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: Some(3) };
-    let mut told: Vec<Epoch> = Vec::new();
-    E_GGAT_PLUS_KIND.train(&lesson, &mut |epoch| told.push(*epoch)).unwrap();
-    let places: Vec<_> = told.iter().map(|it| (it.epoch, it.of)).collect();
+fn a_training_reports_every_epoch() {
+    let data = TrainingData { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: Some(3) };
+    let mut reported: Vec<Epoch> = Vec::new();
+    E_GGAT_PLUS_KIND.train(&data, &mut |epoch| reported.push(*epoch)).unwrap();
+    let places: Vec<_> = reported.iter().map(|it| (it.epoch, it.of)).collect();
     assert_eq!(places, (1..=9).map(|epoch| (epoch, 9)).collect::<Vec<_>>());
-    assert!(told.iter().all(|it| it.loss.is_finite() && it.held_back_loss.is_some()));
-    assert!(told[2].loss < told[0].loss);
+    assert!(reported.iter().all(|it| it.loss.is_finite() && it.held_back_loss.is_some()));
+    assert!(reported[2].loss < reported[0].loss);
 }
 
 #[test]
-fn a_training_ends_when_nothing_is_gained() {
-    let lesson = TrainingData { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: None };
+fn a_training_stops_without_improvement() {
+    let data = TrainingData { train: &pairs_and_triples(), held_back: &[], seed: 1, epochs: None };
     let training_options = TrainingOptions {
         learning_rate: 0.0,
         patience: 3,
@@ -198,13 +201,14 @@ fn a_training_ends_when_nothing_is_gained() {
         ensemble: 2,
         ..Iapp::TRAINING_OPTIONS
     };
-    let mut told = Vec::new();
-    ensemble_training::train::<Iapp>(&lesson, training_options, &mut |epoch| told.push(epoch.epoch)).unwrap();
-    assert_eq!(told, [1, 2, 3, 4, 51, 52, 53, 54]);
+    let mut reported = Vec::new();
+    ensemble_training::train::<Iapp>(&data, training_options, &mut |epoch| reported.push(epoch.epoch))
+        .unwrap();
+    assert_eq!(reported, [1, 2, 3, 4, 51, 52, 53, 54]);
 }
 
 #[test]
-fn metrics_that_were_not_measured_are_completed_from_those_that_were() {
+fn missing_metrics_are_completed_from_measured_ones() {
     let model = train(IAPP_KIND, &drawn(&JOBS, 2, 60, 1), 50);
     let full = ColocationSet { members: vec![job(24), job(79)], ..set(&[]) };
     let mut partial = full.clone();
@@ -214,7 +218,7 @@ fn metrics_that_were_not_measured_are_completed_from_those_that_were() {
     assert_eq!(full[0].0.len(), 4);
     for (full, partial) in full.iter().zip(&partial) {
         assert_eq!(full.0[..2], partial.0[..2], "what was measured stays");
-        let near = full.0.iter().zip(&partial.0).all(|(is, said)| (is - said).abs() < 0.15);
+        let near = full.0.iter().zip(&partial.0).all(|(is, predicted)| (is - predicted).abs() < 0.15);
         assert!(near, "{full:?}: {partial:?}");
     }
     assert!(full[1].load(&full[1]) > full[0].load(&full[0]));
@@ -222,22 +226,36 @@ fn metrics_that_were_not_measured_are_completed_from_those_that_were() {
 }
 
 #[test]
-fn one_pair_is_enough_to_begin_with_and_none_is_an_error() {
+fn one_pair_is_enough_and_none_is_an_error() {
     for kind in KINDS {
         let model = train(kind, &drawn(&JOBS, 2, 1, 1), 2);
         assert_eq!(model.predict(&questions()).len(), questions().len(), "{kind:?}");
         let alone = [measured(set(&[57]))];
-        let lesson = TrainingData { train: &alone, held_back: &[], seed: 1, epochs: None };
-        assert!(matches!(kind.train(&lesson, &mut |_| ()), Err(TrainError::NoPairs)), "{kind:?}");
+        let data = TrainingData { train: &alone, held_back: &[], seed: 1, epochs: None };
+        assert!(matches!(kind.train(&data, &mut |_| ()), Err(TrainError::NoPairs)), "{kind:?}");
     }
 }
 
 #[test]
-fn seeds_tell_networks_apart() {
-    let told = |seed| {
+fn another_seed_gives_another_network() {
+    let reported = |seed| {
         let measured = pairs_and_triples();
-        let lesson = TrainingData { train: &measured, held_back: &[], seed, epochs: Some(2) };
-        slowdowns(&IAPP_KIND.train(&lesson, &mut |_| ()).unwrap().predict(&questions()))
+        let data = TrainingData { train: &measured, held_back: &[], seed, epochs: Some(2) };
+        slowdowns(&IAPP_KIND.train(&data, &mut |_| ()).unwrap().predict(&questions()))
     };
-    assert_ne!(told(1), told(2));
+    assert_ne!(reported(1), reported(2));
+}
+
+#[test]
+fn names_in_stored_metadata_do_not_change() {
+    let metadata = train(IAPP_KIND, &drawn(&JOBS, 2, 1, 1), 1).weights().metadata;
+    let keys = |value: &serde_json::Value| {
+        value.as_object().unwrap().keys().cloned().collect::<std::collections::BTreeSet<_>>()
+    };
+    let expected = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(keys(&metadata), expected(&["networks", "width", "look", "honesty", "worth", "base"]));
+    assert_eq!(keys(&metadata["look"]), expected(&["scales", "metrics", "known", "pairs", "steps"]));
+    let scale = &metadata["look"]["scales"]["scales"][0];
+    assert_eq!(keys(scale), expected(&["name", "from", "width", "lacking"]));
+    assert_eq!(keys(&metadata["honesty"]), expected(&["error", "by_base"]));
 }

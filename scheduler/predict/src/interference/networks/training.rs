@@ -1,5 +1,4 @@
-//! The training of one network: steps of AdamW along clipped gradients, until what is held back gains no
-//! more.
+//! Trains one network: AdamW with clipped gradients, until the loss on held-back data no longer improves.
 
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Result, Tensor, bail};
@@ -16,72 +15,72 @@ use super::parameters::Parameters;
 use crate::interference::model::Epoch;
 use crate::interference::random::RandomExt;
 
-/// A network with its numbers.
+/// A network with its parameters.
 #[derive(Debug)]
 pub(super) struct TrainedNetwork<N> {
     pub(super) network: N,
     pub(super) parameters: Parameters,
 }
 
-/// A question with what was measured.
+/// An input with its measurement.
 #[derive(Debug, Clone)]
 pub(super) struct Example<'a> {
     pub(super) question: NetworkInput<'a>,
     pub(super) measured: &'a MeasuredSet,
 }
 
-/// What one network learns from.
+/// The data and the settings for one network.
 #[derive(Debug)]
 pub(super) struct NetworkTrainer<'a> {
     pub(super) train: Vec<&'a Example<'a>>,
-    /// Tells when to stop, and which epoch was the best; may be empty.
+    /// Decides when to stop and which epoch was the best; may be empty.
     pub(super) held_back: Vec<&'a Example<'a>>,
     pub(super) seed: u64,
     pub(super) training_options: TrainingOptions,
 }
 
-/// Networks are small; single precision is enough.
+/// The networks are small; single precision is enough.
 pub(super) const PRECISION: DType = DType::F32;
 
-/// Sets with what was measured of them, as tensors.
+/// Sets with their measurements as tensors.
 struct EncodedExamples {
     batch: SetBatch,
     targets: Targets,
 }
 
 impl EncodedExamples {
-    fn of<N: Network>(look: &FeatureEncoder, examples: &[&Example<'_>]) -> Result<EncodedExamples> {
+    fn of<N: Network>(encoder: &FeatureEncoder, examples: &[&Example<'_>]) -> Result<EncodedExamples> {
         let questions: Vec<NetworkInput<'_>> = examples.iter().map(|it| it.question.clone()).collect();
         let measured: Vec<&MeasuredSet> = examples.iter().map(|it| it.measured).collect();
-        let batch = SetBatch::of(look, &questions, N::EDGES, PRECISION)?;
+        let batch = SetBatch::of(encoder, &questions, N::EDGES, PRECISION)?;
         let targets = Targets::of(&measured, batch.count, PRECISION)?;
         Ok(EncodedExamples { batch, targets })
     }
 }
 
 impl NetworkTrainer<'_> {
-    /// Trains. The numbers are those of the best epoch.
+    /// Trains a network. Its parameters are those of the best epoch.
     pub(super) fn train<N: Network>(
         &self,
-        look: &FeatureEncoder,
+        encoder: &FeatureEncoder,
         watch: &mut dyn FnMut(&Epoch),
     ) -> Result<TrainedNetwork<N>> {
         let TrainingOptions { epochs, patience, width, .. } = self.training_options;
         let mut parameters = Parameters::drawn(self.seed, PRECISION);
-        let network = N::new(&mut parameters, look, width)?;
+        let network = N::new(&mut parameters, encoder, width)?;
         let mut optimizer = self.optimizer(&parameters)?;
         let mut random = ChaCha8Rng::seed_from_u64(self.seed.wrapping_add(1));
         let held_back = match &self.held_back[..] {
             [] => None,
-            held_back => Some(EncodedExamples::of::<N>(look, held_back)?),
+            held_back => Some(EncodedExamples::of::<N>(encoder, held_back)?),
         };
         let (mut best, mut best_epoch) = (f64::INFINITY, 0);
         let mut best_values = parameters.values()?;
         for epoch in 1..=epochs {
             optimizer.set_learning_rate(self.rate(epoch));
-            let loss = self.epoch(&network, look, &parameters, &mut optimizer, &mut random)?;
-            let asked = |it: &EncodedExamples| network.loss(&it.batch, &it.targets, &mut Mode::Inference);
-            let held_back_loss = held_back.as_ref().map(|it| number(&asked(it)?)).transpose()?;
+            let loss = self.epoch(&network, encoder, &parameters, &mut optimizer, &mut random)?;
+            let loss_of = |it: &EncodedExamples| network.loss(&it.batch, &it.targets, &mut Mode::Inference);
+            let held_back_loss = held_back.as_ref().map(|it| number(&loss_of(it)?)).transpose()?;
             watch(&Epoch { epoch, of: epochs, loss, held_back_loss });
             if held_back_loss.unwrap_or(loss) < best {
                 (best, best_epoch) = (held_back_loss.unwrap_or(loss), epoch);
@@ -101,7 +100,7 @@ impl NetworkTrainer<'_> {
         AdamW::new(variables, ParamsAdamW { lr, weight_decay, ..ParamsAdamW::default() })
     }
 
-    /// Falls along half a cosine.
+    /// The learning rate, which falls along half a cosine.
     fn rate(&self, epoch: usize) -> f64 {
         let TrainingOptions { learning_rate, final_rate_part, epochs, .. } = self.training_options;
         let passed = (epoch - 1) as f64 / epochs.saturating_sub(1).max(1) as f64;
@@ -109,11 +108,11 @@ impl NetworkTrainer<'_> {
         learning_rate * (final_rate_part + (1.0 - final_rate_part) * part)
     }
 
-    /// All sets once, in an order that is drawn. Gives the mean loss.
+    /// Trains on all sets once in random order, and returns the mean loss.
     fn epoch<N: Network>(
         &self,
         network: &N,
-        look: &FeatureEncoder,
+        encoder: &FeatureEncoder,
         parameters: &Parameters,
         optimizer: &mut AdamW,
         random: &mut ChaCha8Rng,
@@ -122,7 +121,7 @@ impl NetworkTrainer<'_> {
         random.shuffle(&mut order);
         let (mut sum, mut steps) = (0.0, 0);
         for part in order.chunks(self.training_options.batch) {
-            let EncodedExamples { batch, targets } = EncodedExamples::of::<N>(look, part)?;
+            let EncodedExamples { batch, targets } = EncodedExamples::of::<N>(encoder, part)?;
             let loss = network.loss(&batch, &targets, &mut Mode::Training(random))?;
             let mut gradients = loss.backward()?;
             clip(&mut gradients, parameters, self.training_options.max_gradient_norm)?;
@@ -134,8 +133,8 @@ impl NetworkTrainer<'_> {
     }
 }
 
-/// Shortens the gradient to this norm where it is longer. A parameter without a gradient is an error: some of
-/// the library's operations give none and stay silent.
+/// Clips the gradient to this norm. A parameter without a gradient is an error: some operations of the
+/// library silently give none.
 fn clip(gradients: &mut GradStore, parameters: &Parameters, max_gradient_norm: f64) -> Result<()> {
     let mut square = 0.0;
     for (name, variable) in parameters.iter() {
@@ -155,7 +154,7 @@ fn clip(gradients: &mut GradStore, parameters: &Parameters, max_gradient_norm: f
 
 impl<N: Network> TrainedNetwork<N> {
     /// The logarithm of the slowdown of each row of a batch, at least 0.
-    pub(super) fn ask(&self, batch: &SetBatch) -> Result<Vec<f64>> {
+    pub(super) fn predict(&self, batch: &SetBatch) -> Result<Vec<f64>> {
         let ln_slowdown = self.network.forward(batch, &mut Mode::Inference)?.detach();
         ln_slowdown.relu()?.to_dtype(DType::F64)?.flatten_all()?.to_vec1()
     }

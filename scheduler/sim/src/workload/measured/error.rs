@@ -1,28 +1,28 @@
-//! Why measurements cannot be the truth of a cluster.
+//! Why measurements cannot be used as the truth of a cluster.
 
-/// Why measurements cannot be the truth of a cluster.
+/// Why measurements cannot be used as the truth of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MeasurementsError {
-    /// There is nothing to measure on.
-    #[error("there are no machines")]
+    /// The cluster is empty.
+    #[error("the cluster has no machines")]
     NoMachines,
-    /// The table is about other GPUs.
-    #[error("nothing was measured on {make}: the table has {known}; take a cluster of these")]
+    /// The table has no measurements of a GPU model.
+    #[error("the table has no measurements on {make}, only on {known}: simulate a cluster with these GPUs")]
     NoSuchGpu {
-        /// As the cluster calls it.
+        /// The GPU model, as the cluster calls it.
         make: String,
-        /// What the table calls those that it has.
+        /// The GPU models of the table.
         known: String,
     },
-    /// Every row is about one job alone.
-    #[error("no two jobs were measured beside each other on {make}: that says nothing about sharing")]
+    /// The table has no set of two or more on a GPU model.
+    #[error("the table has no co-located jobs on {make}, so it says nothing about sharing")]
     NoPairs {
-        /// As the cluster calls it.
+        /// The GPU model, as the cluster calls it.
         make: String,
     },
     /// No configuration is left.
     #[error(
-        "no configuration of the table was measured alone on every GPU of the cluster and fits into its memory"
+        "no configuration of the table was measured alone on every GPU model of the cluster and fits into its memory"
     )]
     NothingFits,
 }

@@ -1,7 +1,6 @@
-//! A predictor that is asked about GPUs which share as those did that were measured.
+//! A predictor that is asked as if GPUs were shared in the way of the measurements.
 //!
-//! Made-up GPUs share in no particular way, and a model that learned of one way would have to guess about
-//! another.
+//! Simulated GPUs are shared in no particular way, and a model trained on one way would have to extrapolate.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,26 +10,26 @@ use cohabit_policy::interference::{
 };
 use cohabit_types::SharingStrategy;
 
-/// What a predictor says of them.
+/// Wraps a predictor.
 #[derive(Debug)]
 pub(super) struct MeasuredSharing {
-    /// How each kind of GPU was shared, where the table tells.
+    /// How the devices of each kind of GPU were shared, if the table tells.
     pub(super) sharing: BTreeMap<GpuKind, Option<SharingStrategy>>,
     pub(super) predictor: Arc<dyn Interference>,
 }
 
 impl Interference for MeasuredSharing {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        self.predictor.predict(&self.asked(sets))
+        self.predictor.predict(&self.with_measured_sharing(sets))
     }
 
     fn contention(&self, sets: &[ColocationSet]) -> Option<Vec<Vec<ContentionMetrics>>> {
-        self.predictor.contention(&self.asked(sets))
+        self.predictor.contention(&self.with_measured_sharing(sets))
     }
 }
 
 impl MeasuredSharing {
-    fn asked(&self, sets: &[ColocationSet]) -> Vec<ColocationSet> {
+    fn with_measured_sharing(&self, sets: &[ColocationSet]) -> Vec<ColocationSet> {
         let as_measured = |set: &ColocationSet| {
             let sharing = self.sharing.get(&set.gpu).copied().unwrap_or(set.sharing);
             ColocationSet { sharing, ..set.clone() }

@@ -1,15 +1,14 @@
-//! What was measured of jobs beside each other: the truth of a simulated cluster, and what its jobs train.
+//! Measured co-locations as the ground truth of a simulated cluster, and as the models that its jobs train.
 //!
-//! A table knows configurations (a model with a batch size), how fast each is alone, and how much members of
-//! some sets slowed each other down. Jobs draw configurations from it; what the table leaves open is filled
-//! in once, before anything is simulated, so that there is one truth for the machines and for whoever is to
-//! predict them:
+//! A table has configurations (a model with a batch size), the speed of each alone, and how much the members
+//! of some sets slowed each other down. Jobs draw configurations from it. Gaps are filled once, before the
+//! simulation, so that the machines and the predictors share one truth:
 //!
-//! - a pair that was not measured is slowed by what each of the two usually suffers and usually does to
-//!   others (`missing_pairs`), and larger sets by the sum of what each partner costs
+//! - a pair that was not measured is slowed by the usual sensitivity and pressure of its members
+//!   (`missing_pairs`), and a larger set by the sum of what each partner costs
 //!   ([`MeasuredTable`](cohabit_policy::interference::MeasuredTable));
-//! - memory that was not measured comes from `memory`, and how busy a job keeps a GPU from what two of it do
-//!   to each other.
+//! - memory that was not measured comes from `memory`, and the utilisation of a job from the mutual slowdown
+//!   of two copies of it.
 
 mod error;
 mod ground_truth;
@@ -39,39 +38,39 @@ pub use self::read::read_measurements;
 use self::table::Table;
 use crate::machine_spec::MachineSpec;
 
-/// What was measured on the makes of GPU that a cluster has.
+/// What was measured on the GPU models of a cluster.
 #[derive(Debug, Clone)]
 pub struct Measurements {
     trained: Vec<MeasuredConfiguration>,
-    /// Each of them alone.
+    /// The values of each configuration alone.
     solos: Arc<SoloMetricsTable>,
-    /// Of the machines' devices; the smallest, where there are several of a make.
+    /// Device memory of the machines; the smallest if machines with the same GPU model differ.
     capacities: BTreeMap<GpuKind, Bytes>,
-    /// How those shared a device that were measured together, where the table tells.
+    /// How the devices of measured sets were shared, if the table tells.
     sharing: BTreeMap<GpuKind, Option<SharingStrategy>>,
-    /// Every pair of configurations, and larger sets as far as they were measured.
+    /// Every pair of configurations, and the larger sets that were measured.
     sets: Vec<MeasuredSet>,
 }
 
 /// A configuration that a job may train.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct MeasuredConfiguration {
-    /// What tables and predictors know it by.
+    /// Its identity in tables and predictors.
     configuration: Configuration,
     /// One stage on one device.
     pub(super) model: ModelDescription,
-    /// What it holds on its device.
+    /// Memory on its device.
     pub(super) memory: Bytes,
-    /// The part of the time in which it keeps its device busy alone: the mean over the makes.
+    /// The fraction of time for which it keeps a device busy alone: the mean over the GPU models.
     pub(super) busy: f64,
 }
 
 impl Measurements {
-    /// Of the devices of these machines. Only configurations that were measured alone on all of their makes,
-    /// and fit there, are kept.
+    /// Measurements for the devices of these machines. Only configurations that were measured alone on all
+    /// their GPU models, and fit there, are kept.
     ///
     /// # Errors
-    /// If nothing was measured on one of the makes, or nothing is left that could run.
+    /// If nothing was measured on one of the models, or no configuration is left.
     pub fn of(measured: &[MeasuredSet], machines: &[MachineSpec]) -> Result<Measurements, MeasurementsError> {
         let mut makes: BTreeMap<&str, Bytes> = BTreeMap::new();
         for machine in machines {
@@ -84,15 +83,16 @@ impl Measurements {
         let first = tables.first().ok_or(MeasurementsError::NoMachines)?;
         let everywhere = first.members().filter_map(|member| MeasuredConfiguration::on_all(member, &tables));
         let mut trained: Vec<MeasuredConfiguration> = everywhere.collect();
-        // A job does not tell its precision: of those that differ in nothing else there is only the first.
-        let told = |it: &MeasuredConfiguration| (it.configuration.model.clone(), it.configuration.batch);
-        trained.dedup_by_key(|it| told(it));
+        // A job does not state its precision: of configurations that differ in nothing else, only the first
+        // is kept.
+        let identity = |it: &MeasuredConfiguration| (it.configuration.model.clone(), it.configuration.batch);
+        trained.dedup_by_key(|it| identity(it));
         if trained.is_empty() {
             return Err(MeasurementsError::NothingFits);
         }
         let known: Vec<Configuration> = trained.iter().map(|it| it.configuration.clone()).collect();
         Ok(Measurements {
-            solos: Arc::new(book(&trained, &tables)),
+            solos: Arc::new(solo_table(&trained, &tables)),
             trained,
             capacities: makes.iter().map(|(make, memory)| (GpuKind::named(make), *memory)).collect(),
             sharing: tables.iter().map(|table| (table.kind(), table.sharing)).collect(),
@@ -100,45 +100,45 @@ impl Measurements {
         })
     }
 
-    /// The measured table as the truth; what it does not know at all is slowed by the law.
+    /// The measured table as the truth; sets that it does not know at all follow the law.
     #[must_use]
     pub fn table_truth(&self) -> Arc<dyn Interference> {
-        self.by(Arc::new(MeasuredTable::of(&self.sets)))
+        self.truth_from(Arc::new(MeasuredTable::of(&self.sets)))
     }
 
-    /// The law of slowdown as the truth, from how busy each configuration keeps a GPU.
+    /// The max-min sharing law as the truth, from the utilisation of each configuration.
     #[must_use]
     pub fn law_truth(&self) -> Arc<dyn Interference> {
-        self.by(Arc::new(AnalyticInterference::<MaxMinSharing>::default()))
+        self.truth_from(Arc::new(AnalyticInterference::<MaxMinSharing>::default()))
     }
 
-    /// What this says as the truth, from what each configuration is alone.
+    /// This model as the truth, from the measured values of each configuration alone.
     #[must_use]
-    pub fn by(&self, interference: Arc<dyn Interference>) -> Arc<dyn Interference> {
+    pub fn truth_from(&self, interference: Arc<dyn Interference>) -> Arc<dyn Interference> {
         let (solos, capacities) = (self.solos.clone(), self.capacities.clone());
         Arc::new(GroundTruth { solos, capacities, by: interference })
     }
 
-    /// A predictor that is asked as if the devices shared as those that were measured.
+    /// A predictor that is asked as if the devices were shared in the way of the measurements.
     #[must_use]
     pub fn with_measured_sharing(&self, predictor: Arc<dyn Interference>) -> Arc<dyn Interference> {
         Arc::new(MeasuredSharing { sharing: self.sharing.clone(), predictor })
     }
 
-    /// Each configuration alone on each make: what a policy may know of it.
+    /// The values of each configuration alone on each GPU model: what a policy may know.
     #[must_use]
     pub fn solos(&self) -> Arc<SoloMetricsTable> {
         self.solos.clone()
     }
 
-    /// What jobs may train.
+    /// The configurations that jobs may train.
     pub(super) fn trained(&self) -> &[MeasuredConfiguration] {
         &self.trained
     }
 }
 
 impl MeasuredConfiguration {
-    /// A member of one table, if it was measured alone in all of them and fits.
+    /// A member of one table, if it was measured alone in all tables and fits.
     fn on_all(member: &SetMember, tables: &[Table]) -> Option<MeasuredConfiguration> {
         let configuration = member.configuration();
         let of_makes: Option<Vec<(&Table, SoloMetrics)>> =
@@ -160,24 +160,24 @@ impl MeasuredConfiguration {
     }
 }
 
-fn book(trained: &[MeasuredConfiguration], tables: &[Table]) -> SoloMetricsTable {
-    let mut book = SoloMetricsTable::default();
+fn solo_table(trained: &[MeasuredConfiguration], tables: &[Table]) -> SoloMetricsTable {
+    let mut solo_table = SoloMetricsTable::default();
     for it in trained {
         for table in tables {
             if let Some(solo) = table.solo(&it.configuration) {
                 let solo = SoloMetrics { memory: Some(it.memory.0 as f64), ..solo };
-                book.insert(table.kind(), it.configuration.clone(), solo);
+                solo_table.insert(table.kind(), it.configuration.clone(), solo);
             }
         }
     }
-    book
+    solo_table
 }
 
 fn greater(one: Option<f64>, other: f64) -> Option<f64> {
     Some(one.map_or(other, |one| one.max(other)))
 }
 
-/// What a user would say of it.
+/// The description that a user would give.
 fn description(member: &SetMember, seconds_on: BTreeMap<String, f64>) -> ModelDescription {
     let features = &member.features;
     let usual = seconds_on.values().sum::<f64>() / seconds_on.len().max(1) as f64;

@@ -1,4 +1,4 @@
-//! Measurements from the files that hold them.
+//! Reads measurements from files.
 
 use std::io::{BufRead, BufReader, Cursor, Read};
 
@@ -8,10 +8,10 @@ use cohabit_predict::interference::{MeasurementFormat, ReadError, read};
 /// A column that only a table of pairs has.
 const OF_PAIRS: &str = "model1";
 
-/// Reads a co-location table, or Gavel's measured pairs: the first line tells which of the two it is.
+/// Reads a co-location table or Gavel's measured pairs; the first line tells which it is.
 ///
 /// # Errors
-/// The first place that makes no sense.
+/// The first invalid place of the file.
 pub fn read_measurements(source: impl Read) -> Result<Vec<MeasuredSet>, ReadError> {
     let mut text = BufReader::new(source);
     let mut heading = String::new();

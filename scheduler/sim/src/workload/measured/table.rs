@@ -1,4 +1,4 @@
-//! What a table says of one make of GPU, with the gaps of its pairs filled in.
+//! The measurements on one GPU model, with missing pairs filled in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,26 +10,26 @@ use cohabit_types::{Bytes, SharingStrategy};
 use super::error::MeasurementsError;
 use super::missing_pairs::{AdditiveEffects, PairSlowdown};
 
-/// Sets of two and more are taken from the first of these that there is: they are not to be mixed.
+/// Sets of two and more are taken from the first of these ways of sharing that occurs; ways are not mixed.
 const SHARING: [Option<SharingStrategy>; 4] =
     [Some(SharingStrategy::Mps), None, Some(SharingStrategy::TimeSliced), Some(SharingStrategy::Exclusive)];
-/// Two jobs that each keep a GPU busy for so large a part of the time do not yet slow each other down, by the
-/// law of slowdown; beyond that the slowdown is how many times as busy they are.
+/// Two jobs that each keep a GPU busy for this fraction of the time do not yet slow each other, by the law of
+/// slowdown. Beyond it the slowdown grows in proportion.
 const BUSY_OF_HARMLESS: f64 = 0.475;
 
-/// The table of one make.
+/// The table of one GPU model.
 pub(super) struct Table {
-    /// As the cluster calls it.
+    /// The GPU model, as the cluster calls it.
     pub(super) make: String,
-    /// The least that such a device of the cluster has.
+    /// The least memory of such a device in the cluster.
     pub(super) memory: Bytes,
-    /// By configuration, with what was measured alone.
+    /// The members by configuration, with the values measured alone.
     members: BTreeMap<Configuration, SetMember>,
-    /// How those share of the sets of two and more.
+    /// How the devices of the sets of two and more were shared.
     pub(super) sharing: Option<SharingStrategy>,
     /// Sets of two and more.
     sets: Vec<MeasuredSet>,
-    usual: AdditiveEffects,
+    effects: AdditiveEffects,
 }
 
 impl Table {
@@ -39,8 +39,8 @@ impl Table {
         memory: Bytes,
     ) -> Result<Table, MeasurementsError> {
         let own = measured.iter().filter(|it| is_make(&it.set.gpu, make));
-        // Where devices have more memory than the measured one, nobody knows what would have fitted.
-        let own = own.filter(|it| it.outcome != SetOutcome::DidNotFit || tells_room(&it.set.gpu, memory));
+        // A set that did not fit says nothing about devices with more memory than the measured one.
+        let own = own.filter(|it| it.outcome != SetOutcome::DidNotFit || bounds_fit(&it.set.gpu, memory));
         let own: Vec<MeasuredSet> = own.map(|it| renamed(it, make)).collect();
         if own.is_empty() {
             let known: BTreeSet<&str> = measured.iter().map(|it| it.set.gpu.name()).collect();
@@ -48,7 +48,7 @@ impl Table {
             return Err(MeasurementsError::NoSuchGpu { make: make.to_owned(), known });
         }
         let mut members = BTreeMap::new();
-        own.iter().flat_map(|it| &it.set.members).for_each(|member| remember(&mut members, member));
+        own.iter().flat_map(|it| &it.set.members).for_each(|member| add_member(&mut members, member));
         let together = |it: &&MeasuredSet| it.set.members.len() > 1;
         let sharing = SHARING
             .into_iter()
@@ -56,40 +56,40 @@ impl Table {
         let sharing = sharing.ok_or_else(|| MeasurementsError::NoPairs { make: make.to_owned() })?;
         let sets = own.into_iter().filter(|it| together(&it) && it.set.sharing == sharing);
         let sets: Vec<MeasuredSet> = sets.map(without_sharing).collect();
-        let usual = usual(&sets);
-        Ok(Table { make: make.to_owned(), memory, members, sharing, sets, usual })
+        let effects = effects(&sets);
+        Ok(Table { make: make.to_owned(), memory, members, sharing, sets, effects })
     }
 
     pub(super) fn kind(&self) -> GpuKind {
         GpuKind::named(&self.make)
     }
 
-    /// Everything that occurs in it.
+    /// Every member that occurs in the table.
     pub(super) fn members(&self) -> impl Iterator<Item = &SetMember> {
         self.members.values()
     }
 
-    /// A configuration alone, if its rate was measured. How busy it keeps the GPU follows from what two of it
-    /// do to each other, where that was not measured.
+    /// The values of a configuration alone, if its rate was measured. A missing utilisation follows from the
+    /// mutual slowdown of two copies.
     pub(super) fn solo(&self, configuration: &Configuration) -> Option<SoloMetrics> {
         let solo = &self.members.get(configuration)?.solo;
         solo.rate.filter(|rate| *rate > 0.0)?;
-        let usual = || (BUSY_OF_HARMLESS * self.twice(configuration)).min(1.0);
-        Some(SoloMetrics { utilisation: Some(solo.utilisation.unwrap_or_else(usual)), ..solo.clone() })
+        let effects = || (BUSY_OF_HARMLESS * self.self_slowdown(configuration)).min(1.0);
+        Some(SoloMetrics { utilisation: Some(solo.utilisation.unwrap_or_else(effects)), ..solo.clone() })
     }
 
-    /// The slowdown of a configuration beside another job of the same.
-    fn twice(&self, configuration: &Configuration) -> f64 {
+    /// The slowdown of a configuration beside a copy of itself.
+    fn self_slowdown(&self, configuration: &Configuration) -> f64 {
         let pair = |it: &&MeasuredSet| it.set.members.len() == 2;
         let both = |it: &&MeasuredSet| it.set.members.iter().all(|it| it.configuration() == *configuration);
         let observed = self.sets.iter().filter(pair).filter(both).find_map(|it| match &it.outcome {
             SetOutcome::Ran(observed) => Some(observed.iter().map(|it| it.slowdown).sum::<f64>() / 2.0),
             SetOutcome::DidNotFit => None,
         });
-        observed.unwrap_or_else(|| self.usual.slowdown(configuration, configuration))
+        observed.unwrap_or_else(|| self.effects.slowdown(configuration, configuration))
     }
 
-    /// What was measured, and every pair of these configurations that was not.
+    /// The measured sets, and every pair of these configurations that was not measured.
     pub(super) fn completed(self, known: &[Configuration]) -> Vec<MeasuredSet> {
         let measured: BTreeSet<Vec<Configuration>> = self.sets.iter().map(key).collect();
         let mut added = Vec::new();
@@ -97,8 +97,8 @@ impl Table {
             for other in &known[place..] {
                 let pair = [one, other].map(|it| self.members.get(it).cloned());
                 if let [Some(first), Some(second)] = pair {
-                    let slowdown = |who, beside| MeasuredMember {
-                        slowdown: self.usual.slowdown(who, beside),
+                    let slowdown = |job, partner| MeasuredMember {
+                        slowdown: self.effects.slowdown(job, partner),
                         ..MeasuredMember::default()
                     };
                     let outcome = SetOutcome::Ran(vec![slowdown(one, other), slowdown(other, one)]);
@@ -113,19 +113,19 @@ impl Table {
     }
 }
 
-/// By the same name, or as a driver calls what people call so.
+/// Whether both names mean the same GPU model.
 fn is_make(gpu: &GpuKind, make: &str) -> bool {
     let kind = GpuKind::named(make);
     let name = |kind: &GpuKind| kind.model().map(|model| model.name);
     *gpu == kind || name(gpu).is_some_and(|it| name(&kind) == Some(it))
 }
 
-/// Whether what did not fit there does not fit into so much memory either.
-fn tells_room(gpu: &GpuKind, memory: Bytes) -> bool {
+/// Whether a set that did not fit there does not fit into this much memory either.
+fn bounds_fit(gpu: &GpuKind, memory: Bytes) -> bool {
     gpu.memory().is_none_or(|measured_on| memory <= measured_on)
 }
 
-/// With the cluster's name for the GPU.
+/// The set with the cluster's name for the GPU.
 fn renamed(measured: &MeasuredSet, make: &str) -> MeasuredSet {
     let set = ColocationSet { gpu: GpuKind::named(make), ..measured.set.clone() };
     MeasuredSet { set, outcome: measured.outcome.clone() }
@@ -136,30 +136,30 @@ fn without_sharing(mut measured: MeasuredSet) -> MeasuredSet {
     measured
 }
 
-/// The first that is told of it counts, but the most memory.
-fn remember(members: &mut BTreeMap<Configuration, SetMember>, member: &SetMember) {
+/// Adds a member: the first known value counts, but the largest memory.
+fn add_member(members: &mut BTreeMap<Configuration, SetMember>, member: &SetMember) {
     let known = members.entry(member.configuration()).or_insert_with(|| member.clone());
-    let (solo, told) = (&mut known.solo, &member.solo);
-    solo.rate = solo.rate.or(told.rate);
-    solo.utilisation = solo.utilisation.or(told.utilisation);
-    solo.memory = [solo.memory, told.memory].into_iter().flatten().reduce(f64::max);
+    let (solo, new) = (&mut known.solo, &member.solo);
+    solo.rate = solo.rate.or(new.rate);
+    solo.utilisation = solo.utilisation.or(new.utilisation);
+    solo.memory = [solo.memory, new.memory].into_iter().flatten().reduce(f64::max);
 }
 
-fn usual(sets: &[MeasuredSet]) -> AdditiveEffects {
+fn effects(sets: &[MeasuredSet]) -> AdditiveEffects {
     let configurations: Vec<Vec<Configuration>> =
         sets.iter().map(|it| it.set.members.iter().map(SetMember::configuration).collect()).collect();
-    let mut suffered = Vec::new();
+    let mut slowdowns = Vec::new();
     for (it, members) in sets.iter().zip(&configurations) {
         if let ([one, other], SetOutcome::Ran(observed)) = (&members[..], &it.outcome) {
             let both = [(one, other), (other, one)].into_iter().zip(observed);
-            suffered.extend(both.map(|((who, beside), it)| PairSlowdown {
-                who,
-                beside,
+            slowdowns.extend(both.map(|((job, partner), it)| PairSlowdown {
+                job,
+                partner,
                 slowdown: it.slowdown,
             }));
         }
     }
-    AdditiveEffects::of(&suffered)
+    AdditiveEffects::of(&slowdowns)
 }
 
 fn key(measured: &MeasuredSet) -> Vec<Configuration> {
