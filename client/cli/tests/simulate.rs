@@ -1,4 +1,4 @@
-//! `cohabit simulate` by itself: a small trace goes in, and what was promised comes out, twice the same.
+//! `cohabit simulate`: a small trace, repeatable results.
 #![cfg(feature = "simulate")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
@@ -32,7 +32,7 @@ fn document(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Without what a real clock says.
+/// Removes values measured with a real clock.
 fn without_times(mut document: Value) -> Value {
     for run in document["runs"].as_array_mut().unwrap() {
         for key in ["plan_us_p50", "plan_us_p99", "wall_s"] {
@@ -59,7 +59,7 @@ fn every_policy_runs_every_job_and_a_seed_repeats_itself() {
     assert_eq!(without_times(told), without_times(document(&simulate(folder.path(), &arguments))));
 }
 
-/// `light` and `heavy` are slowed by a quarter and to half of their speed beside each other.
+/// Running together, `light` is slowed down by a quarter and `heavy` to half its speed.
 #[cfg(feature = "predict")]
 const PAIRS: &str = "\
 set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible
@@ -73,7 +73,7 @@ set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible
 
 #[test]
 #[cfg(feature = "predict")]
-fn a_trained_model_is_asked_by_policies_or_is_the_truth_itself() {
+fn a_trained_model_predicts_for_policies_or_is_the_truth() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("pairs.csv"), PAIRS).unwrap();
     let mut train = Command::new(env!("CARGO_BIN_EXE_cohabit"));
@@ -99,18 +99,18 @@ fn a_trained_model_is_asked_by_policies_or_is_the_truth_itself() {
 }
 
 #[test]
-fn the_report_is_written_and_the_command_in_it() {
+fn the_report_contains_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let output = simulate(folder.path(), &["--policy", "fifo", "--report", "report.html"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("POLICY"));
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
     assert!(page.contains("cohabit simulate --trace jobs.csv --cluster 2x8:V100@25g --policy fifo"));
-    assert!(page.contains("<svg") && page.contains("How good the estimates were"));
+    assert!(page.contains("<svg") && page.contains("Accuracy of estimates"));
 }
 
 #[test]
-fn trouble_is_told_in_words_and_codes() {
+fn errors_have_messages_and_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, code, words) in [
         (&["--strict"][..], 65, "jobs.csv: line 4: duration_s is 'x'"),

@@ -1,8 +1,8 @@
-//! `--array`: which members a job has, and how many of them may run at once.
+//! `--array`: the indices of an array and how many members may run at once.
 
 use cohabit_client::proto::{Array, IndexRange};
 
-/// Reads `1-100%4`, `0-9:3,12`, `7`.
+/// Parses `1-100%4`, `0-9:3,12`, `7`.
 pub(crate) fn array(text: &str) -> Result<Array, String> {
     let (list, limit) = match text.split_once('%') {
         Some((list, limit)) => (list, Some(number(limit).ok_or_else(|| refusal(text))?)),
@@ -22,18 +22,20 @@ fn range(part: &str, whole: &str) -> Result<IndexRange, String> {
         return Err(refusal(whole));
     };
     if step == 0 {
-        return Err(format!("'{part}' has a step of 0: give at least 1"));
+        return Err(format!("'{part}' has a step of 0: the step must be at least 1"));
     }
     if last < first {
         return Err(format!(
-            "'{part}' has no members, for {last} is less than {first}: write {last}-{first}"
+            "'{part}' has no members, because {last} is less than {first}: write {last}-{first}"
         ));
     }
     Ok(IndexRange { first, last, step })
 }
 
 fn refusal(text: &str) -> String {
-    format!("'{text}' is no list of indices: write it like 1-100, 0-9:3,12 or 1-100%4 (at most 4 at once)")
+    format!(
+        "'{text}' is not a list of indices: write for example 1-100, 0-9:3,12 or 1-100%4 (at most 4 at once)"
+    )
 }
 
 fn number(text: &str) -> Option<u32> {
@@ -54,9 +56,9 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_member_is_refused() {
+    fn a_list_without_members_is_an_error() {
         for bad in ["", ",", "1-", "-3", "a", "1-2-3", "1%", "1%x", "4294967296", "1,,2"] {
-            assert!(array(bad).unwrap_err().contains("no list of indices"), "{bad}");
+            assert!(array(bad).unwrap_err().contains("not a list of indices"), "{bad}");
         }
         assert!(array("5-1").unwrap_err().contains("write 1-5"));
         assert!(array("0-9:0").unwrap_err().contains("step of 0"));

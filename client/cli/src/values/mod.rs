@@ -1,7 +1,7 @@
-//! What people write after flags and in files, read into the words of the protocol.
+//! Parsers of values in flags and files.
 //!
-//! Every reader takes the text and gives the value or a sentence for the person who wrote it: what is wrong
-//! and how to write it. None of them looks at a clock, at files or at the environment.
+//! Each parser returns the value, or a sentence that says what is wrong and how to write the value. No parser
+//! reads the clock, files or the environment.
 
 mod array;
 mod begin;
