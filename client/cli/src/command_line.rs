@@ -1,7 +1,7 @@
 //! Parses the command line.
 //!
-//! If the command of `submit` or `run` is a script with directives, the line is parsed again with the flags of the
-//! script before those that were typed: the last occurrence of a flag wins.
+//! If the command of `submit` or `run` is a script with directives, the line is parsed again with the flags
+//! of the script before those that were typed: the last occurrence of a flag wins.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -14,8 +14,8 @@ use crate::config::{RawSettings, SettingKey, Settings};
 
 /// The file in the state directory of a head that holds its address.
 const ADDRESS: &str = "address";
-/// The file in the state directory of a head that holds the token of its first admin. It remains when the head
-/// stops.
+/// The file in the state directory of a head that holds the token of its first admin. It remains when the
+/// head stops.
 const ADMIN_TOKEN: &str = "admin.token";
 
 /// Connects to the head that the flags or settings name.

@@ -1,7 +1,7 @@
 //! Builds a job specification from flags and a command.
 //!
-//! The directory, environment and time of the submission come in as a [`SubmitContext`]. Dependencies are resolved
-//! later, because only the head knows which jobs they name.
+//! The directory, environment and time of the submission come in as a [`SubmitContext`]. Dependencies are
+//! resolved later, because only the head knows which jobs they name.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -20,8 +20,8 @@ use crate::arguments::JobArguments;
 use crate::script::Script;
 use crate::values::{EnvArgument, NodeCount, on_each_node};
 
-/// Environment variables that a job inherits from its submitter, so that it finds the same programs and uses the
-/// same locale.
+/// Environment variables that a job inherits from its submitter, so that it finds the same programs and uses
+/// the same locale.
 const INHERITED_VARIABLES: [&str; 8] = [
     "PATH",
     "VIRTUAL_ENV",
@@ -112,8 +112,8 @@ pub(crate) fn specify(
     })
 }
 
-/// `--nodes any` needs a rank per GPU: a launcher of the user's own has to know the number of GPUs per node in
-/// advance.
+/// `--nodes any` needs a rank per GPU: a launcher of the user's own has to know the number of GPUs per node
+/// in advance.
 fn launch(job: &JobArguments) -> Result<LaunchMode, CommandError> {
     match (job.nodes, job.launch.map(Into::into)) {
         (Some(NodeCount::Any), Some(LaunchMode::PerNode)) => Err(CommandError::invalid(

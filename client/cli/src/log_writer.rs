@@ -1,7 +1,7 @@
 //! Prints the output of jobs on a thread of its own.
 //!
-//! A reader of stdout may pause for as long as it likes, for example a pager. If the output were written on the
-//! thread of the event loop, Ctrl-C and the link to the head would wait for that reader.
+//! A reader of stdout may pause for as long as it likes, for example a pager. If the output were written on
+//! the thread of the event loop, Ctrl-C and the link to the head would wait for that reader.
 
 use std::thread;
 

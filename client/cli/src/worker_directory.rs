@@ -21,8 +21,8 @@ pub(crate) fn worker_directory(settings: &Settings) -> Result<PathBuf, CommandEr
     }
 }
 
-/// Creates the state directory and returns the worker's directory within it. Where jobs run under the accounts of
-/// their users, these accounts need to traverse the state directory.
+/// Creates the state directory and returns the worker's directory within it. Where jobs run under the
+/// accounts of their users, these accounts need to traverse the state directory.
 pub(crate) fn create_within(state: &Path) -> Result<PathBuf, CommandError> {
     let created = DirBuilder::new().recursive(true).mode(0o700).create(state);
     let prepared = created.and_then(|()| match geteuid().is_root() {

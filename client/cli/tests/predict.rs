@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// All pairs of six jobs. The slowdown of a job depends on its number and that of its partner. The largest two do not
-/// fit together, nor does the largest with itself.
+/// All pairs of six jobs. The slowdown of a job depends on its number and that of its partner. The largest
+/// two do not fit together, nor does the largest with itself.
 fn table() -> String {
     let mut text =
         "set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible\n".to_owned();

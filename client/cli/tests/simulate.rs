@@ -55,7 +55,7 @@ fn every_policy_runs_every_job_and_a_seed_repeats_itself() {
     assert!(runs.iter().all(|run| run["jobs"] == 5 && run["completed"] == 5), "{told}");
     assert_eq!(told["left_out"]["too_wide"], 1);
     let remarks = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(remarks, "line 4 is left out: duration_s is 'x', which is no number\n");
+    assert_eq!(remarks, "line 4 is skipped: duration_s is 'x', which is no number\n");
     assert_eq!(without_times(told), without_times(document(&simulate(folder.path(), &arguments))));
 }
 
@@ -114,7 +114,7 @@ fn errors_have_messages_and_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, code, words) in [
         (&["--strict"][..], 65, "jobs.csv: line 4: duration_s is 'x'"),
-        (&["--skip", "9"], 65, "no job is left"),
+        (&["--skip", "9"], 65, "no jobs are left"),
         (&["--format", "philly"], 65, "lacks the columns timestamp"),
         (&["--throughputs", "nowhere.csv"], 66, "cannot open nowhere.csv"),
         (&["--policy", "fifo", "--report", "no/such/folder.html"], 74, "cannot write the report"),

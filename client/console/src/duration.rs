@@ -18,7 +18,8 @@ pub fn span(text: &str) -> Result<Span, String> {
     }
 }
 
-/// `HH:MM:SS`, `D-HH`, `D-HH:MM` and `D-HH:MM:SS` in seconds. `MM:SS` is not supported: it looks like `HH:MM`.
+/// `HH:MM:SS`, `D-HH`, `D-HH:MM` and `D-HH:MM:SS` in seconds. `MM:SS` is not supported: it looks like
+/// `HH:MM`.
 fn clock_seconds(text: &str) -> Option<u64> {
     let (days, clock) = match text.split_once('-') {
         Some((days, clock)) => (Some(number(days)?), clock),

@@ -1,7 +1,7 @@
 //! Output: data on stdout, messages on stderr.
 //!
-//! No other module writes to either. Colours are used on terminals only and honour `NO_COLOR`. If the reader of
-//! stdout closes it, the command ends with [`CommandErrorKind::ClosedPipe`] and prints nothing about it.
+//! No other module writes to either. Colours are used on terminals only and honour `NO_COLOR`. If the reader
+//! of stdout closes it, the command ends with [`CommandErrorKind::ClosedPipe`] and prints nothing about it.
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};

@@ -1,7 +1,7 @@
 //! `profile`: measures the slowdown of workloads that share a real GPU and writes a table.
 //!
-//! The profiler of the worker measures. This command reads the workloads, asks before it uses the GPU, shows the
-//! progress and prints the results. Start reading at [`run`].
+//! The profiler of the worker measures. This command reads the workloads, asks before it uses the GPU, shows
+//! the progress and prints the results. Start reading at [`run`].
 
 mod arguments;
 mod document;
@@ -57,8 +57,8 @@ pub fn run(
     exit_code_of(&report, arguments)
 }
 
-/// The options of the profiler. The workloads are read first: `state` creates a directory, and only a good file
-/// of workloads is a reason to.
+/// The options of the profiler. The workloads are read first: `state` creates a directory, and only a good
+/// file of workloads is a reason to.
 fn options(
     arguments: &ProfileArguments,
     nvml_library: Option<PathBuf>,

@@ -1,8 +1,8 @@
 //! `simulate`: replays a trace on a simulated cluster and compares scheduling policies.
 //!
-//! The simulator runs the jobs through the production state machine of the head and the production policies. For a
-//! given seed, every policy gets the same jobs, training configurations and estimation errors. This command reads
-//! the input, shows the progress and prints the results. Start reading at [`run`].
+//! The simulator runs the jobs through the production state machine of the head and the production policies.
+//! For a given seed, every policy gets the same jobs, training configurations and estimation errors. This
+//! command reads the input, shows the progress and prints the results. Start reading at [`run`].
 
 mod arguments;
 mod document;

@@ -64,10 +64,10 @@ pub(crate) struct HeadStartArguments {
     /// Source of predicted slowdowns until the head has learned its own model: law (fair shares), pretrained,
     /// table:FILE (from `cohabit profile`) or model:DIR (from `cohabit predict train`) [default: pretrained]
     /// [env: COHABIT_INTERFERENCE]
-    #[arg(long, value_name = "BASIS")]
+    #[arg(long, value_name = "SOURCE")]
     pub(crate) interference: Option<String>,
-    /// Largest slowdown that jobs sharing a GPU may cause each other, as a factor (1.3 = 30% slower), for jobs
-    /// without a --max-slowdown of their own [default: 1.3] [env: COHABIT_MAX_SLOWDOWN]
+    /// Largest slowdown that jobs sharing a GPU may cause each other, as a factor (1.3 = 30% slower), for
+    /// jobs without a --max-slowdown of their own [default: 1.3] [env: COHABIT_MAX_SLOWDOWN]
     #[arg(long, value_name = "FACTOR")]
     pub(crate) max_slowdown: Option<String>,
     /// Time after which the jobs of an unreachable node are given up [default: 5m] [env: COHABIT_LOST_AFTER]
@@ -143,7 +143,7 @@ pub(crate) struct DeviceArguments {
     pub(crate) gpu_reserve: Option<String>,
     /// Whether to enforce GPU shares with NVIDIA MPS: auto (where MPS works) or off [default: auto] [env:
     /// COHABIT_MPS]
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "MODE")]
     pub(crate) mps: Option<String>,
     /// Path of NVIDIA's management library (NVML), if not in the standard place [env: COHABIT_NVML_LIBRARY]
     #[arg(long, value_name = "FILE")]

@@ -91,8 +91,8 @@ pub(crate) struct JobArguments {
     /// Time between SIGTERM and SIGKILL when the job is stopped [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = values::span)]
     pub(crate) grace: Option<Span>,
-    /// Number of ranks to start: one per node, or one per GPU
-    #[arg(long, value_name = "WAY", value_enum)]
+    /// Start one rank per node or one per GPU
+    #[arg(long, value_name = "MODE", value_enum)]
     pub(crate) launch: Option<LaunchArgument>,
     /// Hold the job until `cohabit release`
     #[arg(long, short = 'H')]

@@ -144,7 +144,8 @@ pub(crate) struct ExplainArguments {
 // One or more jobs.
 #[derive(Debug, Args)]
 pub(crate) struct JobReferences {
-    /// Jobs: numbers (12), array members (12.5), ranges (3-7), names, `last`, or @~1 (the one before the last)
+    /// Jobs: numbers (12), array members (12.5), ranges (3-7), names, `last`, or @~1 (the one before the
+    /// last)
     #[arg(value_name = "ID", required = true)]
     pub(crate) references: Vec<JobRef>,
 }

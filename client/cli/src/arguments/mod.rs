@@ -67,8 +67,8 @@ pub(crate) struct CommandLine {
     pub(crate) verb: Verb,
 }
 
-/// The subcommands. Only the flags of the subcommand that is used are built: building all of them would take a
-/// large part of the run time of a command.
+/// The subcommands. Only the flags of the subcommand that is used are built: building all of them would take
+/// a large part of the run time of a command.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Verb {

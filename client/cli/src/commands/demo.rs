@@ -1,7 +1,7 @@
 //! `demo`: runs real training jobs on a small cluster in this process and shows what sharing gains.
 //!
-//! Each job asks for half a host slot, so two share one. All files are in a temporary directory. However the demo
-//! ends, Ctrl-C included, no process and no file remains.
+//! Each job asks for half a host slot, so two share one. All files are in a temporary directory. However the
+//! demo ends, Ctrl-C included, no process and no file remains.
 
 mod cluster;
 mod display;

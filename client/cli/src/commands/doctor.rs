@@ -1,7 +1,7 @@
 //! `doctor`: checks this machine and says what to change.
 //!
-//! It changes nothing itself, and stops everything that a probe starts. Each file below holds the checks of one
-//! subject. A check that cannot be made is a finding, never a silent pass. Start reading at [`doctor`].
+//! It changes nothing itself, and stops everything that a probe starts. Each file below holds the checks of
+//! one subject. A check that cannot be made is a finding, never a silent pass. Start reading at [`doctor`].
 
 #[cfg(feature = "worker")]
 mod device_files;

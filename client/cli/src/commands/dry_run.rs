@@ -1,5 +1,5 @@
-//! `--dry-run`: checks a job and shows where it would run, beside which jobs, and how much they would slow each
-//! other down. Nothing is submitted.
+//! `--dry-run`: checks a job and shows where it would run, beside which jobs, and how much they would slow
+//! each other down. Nothing is submitted.
 
 mod document;
 mod fitting_nodes;

@@ -1,7 +1,7 @@
 //! The subcommands: one file for each, and the dispatch.
 //!
-//! A command returns an exit code or an error, and prints through `cohabit_console::output` only. Start reading at
-//! [`dispatch`].
+//! A command returns an exit code or an error, and prints through `cohabit_console::output` only. Start
+//! reading at [`dispatch`].
 
 mod change;
 mod completions;

@@ -1,7 +1,8 @@
 //! Settings from flags, `COHABIT_*` environment variables and configuration files, in this order.
 //!
-//! Values are kept as text with their source and checked once, when a command needs them. The error of a wrong
-//! value names its flag, variable or file. An unknown key in a file is an error that suggests the closest key.
+//! Values are kept as text with their source and checked once, when a command needs them. The error of a
+//! wrong value names its flag, variable or file. An unknown key in a file is an error that suggests the
+//! closest key.
 
 mod file;
 mod key;

@@ -1,7 +1,8 @@
-//! Job scripts: their text is copied into the job, and lines such as `#COHABIT --gpus 0.5` at the top are flags.
+//! Job scripts: their text is copied into the job, and lines such as `#COHABIT --gpus 0.5` at the top are
+//! flags.
 //!
-//! Directives precede the first command, as in Slurm. Each line is checked separately, so that an error can name
-//! it. An unknown directive is an error. Flags on the command line override directives.
+//! Directives precede the first command, as in Slurm. Each line is checked separately, so that an error can
+//! name it. An unknown directive is an error. Flags on the command line override directives.
 
 mod slurm;
 

@@ -53,7 +53,7 @@ fn the_error_of_an_unknown_flag_names_file_line_and_closest_flag() {
 fn the_error_of_a_wrong_value_names_its_line() {
     insta::assert_snapshot!(
         refusal("#COHABIT --gpus 1.5"),
-        @"train.sh:3: invalid value '1.5' for '--gpus <COUNT>': 1.5 GPUs cannot be had: a job takes whole GPUs or a part of one; ask for 0.5, 1 or 2"
+        @"train.sh:3: invalid value '1.5' for '--gpus <COUNT>': 1.5 GPUs are not possible: a job gets whole GPUs or a share of one; ask for 0.5, 1 or 2"
     );
     assert!(refusal("#COHABIT train.py").starts_with("train.sh:3: unexpected argument 'train.py'"));
     assert!(refusal("#COHABIT --name 'x").contains("quotation mark"));
@@ -92,15 +92,15 @@ fn unsupported_options_of_slurm_are_errors_with_advice() {
         ("--exclusive", "#COHABIT --exclusive"),
         ("--gres=gpu:v100:2", "without a type"),
         ("--ntasks=4", "per-gpu"),
-        ("--nodes=1-4", "no plain number"),
+        ("--nodes=1-4", "not a number"),
         ("--mem=0", "whole node"),
         ("--job-nam=x", "did you mean --job-name"),
         ("-t", "needs a value"),
-        ("--time=soon", "no time as Slurm writes it"),
+        ("--time=soon", "not a time of Slurm"),
         ("-d singleton", "afterok:ID"),
-        ("--signal=B:USR1@9", "leave out 'B:'"),
-        ("train.py", "no option of sbatch"),
-        ("-", "no option of sbatch"),
+        ("--signal=B:USR1@9", "remove 'B:'"),
+        ("train.py", "not an option of sbatch"),
+        ("-", "not an option of sbatch"),
     ] {
         let message = refusal(&format!("#SBATCH {option}"));
         assert!(message.starts_with("train.sh:3: ") && message.contains(advice), "{option}: {message}");

@@ -8,8 +8,8 @@ use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::prelude::*;
 
-/// Placeholder for the text colour of the page. It is replaced with `currentColor`, which is legible on light and
-/// dark pages.
+/// Placeholder for the text colour of the page. It is replaced with `currentColor`, which is legible on light
+/// and dark pages.
 pub(crate) const FOREGROUND: RGBColor = RGBColor(1, 2, 3);
 const FOREGROUND_HEX: &str = "#010203";
 pub(crate) const WIDTH: u32 = 920;

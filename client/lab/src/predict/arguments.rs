@@ -42,8 +42,8 @@ pub(crate) struct HoldOutArguments {
     /// parts are sets, configurations, models or gpus; separate several with commas
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) hold_out: Vec<HoldOut>,
-    /// Let each of these models observe this many sets with each held-out configuration, on each GPU, before it
-    /// predicts the others
+    /// Let each of these models observe this many sets with each held-out configuration, on each GPU, before
+    /// it predicts the others
     #[arg(long, value_name = "SETS", default_value_t = 0, requires = "hold_out")]
     pub(crate) observed: usize,
 }

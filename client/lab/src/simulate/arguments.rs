@@ -38,12 +38,13 @@ pub struct SimulateArguments {
     /// Largest number of jobs to use
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
-    /// Scale the arrival times so that ideally placed jobs would keep this fraction of all devices busy [default:
-    /// 0.9 for synthetic jobs, otherwise as in the trace]
+    /// Scale the arrival times so that ideally placed jobs would keep this fraction of all devices busy
+    /// [default: 0.9 for synthetic jobs, otherwise as in the trace]
     #[arg(long, value_parser = positive)]
     pub(crate) load: Option<f64>,
-    /// Cluster to simulate, such as 16x8:V100@25g: machines x devices, GPU and network bandwidth. The bandwidth
-    /// between the devices of a machine follows a slash; join groups with +: 8x8:A100@100g/300GB+4x4:K80@10g
+    /// Cluster to simulate, such as 16x8:V100@25g: machines x devices, GPU and network bandwidth. The
+    /// bandwidth between the devices of a machine follows a slash; join groups with +:
+    /// 8x8:A100@100g/300GB+4x4:K80@10g
     #[arg(long, value_name = "SPEC")]
     pub(crate) cluster: ClusterArgument,
     // The help text lists the policies of the scheduler.
@@ -58,27 +59,29 @@ pub struct SimulateArguments {
     /// Policies to run on the same jobs without sharing of GPUs, for comparison
     #[arg(long, value_name = "POLICY,…", action = ArgAction::Append)]
     pub(crate) exclusive: Vec<Policies>,
-    /// Seeds of training configurations, synthetic jobs and estimation errors; several give means and deviations
+    /// Seeds of training configurations, synthetic jobs and estimation errors; several give means and
+    /// deviations
     #[arg(long, value_name = "SEED,…", value_delimiter = ',', default_value = "1", action = ArgAction::Append)]
     pub(crate) seed: Vec<u64>,
-    /// Estimator of run times: oracle, forest, recent-median, group-mean, constant, or noisy:SIGMA (the actual run
-    /// time with a log-normal error)
+    /// Estimator of run times: oracle, forest, recent-median, group-mean, constant, or noisy:SIGMA (the
+    /// actual run time with a log-normal error)
     #[arg(long, value_name = "ESTIMATOR", default_value = "forest")]
     pub(crate) estimator: EstimatorArgument,
-    /// Source of the true slowdowns of jobs that share a GPU: law (from the utilisation of each job), a table of
-    /// measurements (from `cohabit profile`, or Gavel's pairs), or a trained model (from `cohabit predict train`)
+    /// Source of the true slowdowns of jobs that share a GPU: law (from the utilisation of each job), a table
+    /// of measurements (from `cohabit profile`, or Gavel's pairs), or a trained model (from `cohabit predict
+    /// train`)
     #[arg(long, value_name = "law|table:FILE|model:DIR", default_value = "law")]
     pub(crate) interference: Truth,
-    /// Table of measurements from which the training configurations of jobs are drawn; such jobs share GPUs. With
-    /// --interference table:FILE, they are drawn from FILE
+    /// Table of measurements from which the training configurations of jobs are drawn; such jobs share GPUs.
+    /// With --interference table:FILE, they are drawn from FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) configurations: Option<PathBuf>,
-    /// Source of the slowdowns that policies predict: law (from measurements of jobs running alone), truth, the
-    /// pretrained model that comes with this program, or a model in a directory
+    /// Source of the slowdowns that policies predict: law (from measurements of jobs running alone), truth,
+    /// the pretrained model that comes with this program, or a model in a directory
     #[arg(long, value_name = "law|truth|pretrained|model:DIR", default_value = "law")]
     pub(crate) predictor: Predictor,
-    /// Largest slowdown that sharing may cause, as a factor (1.3 = 30% slower): policies with a bound keep to it,
-    /// and the time above it is reported
+    /// Largest slowdown that sharing may cause, as a factor (1.3 = 30% slower): policies with a bound keep to
+    /// it, and the time above it is reported
     #[arg(long, value_name = "FACTOR", default_value_t = DEFAULT_MAX_SLOWDOWN, value_parser = slowdown)]
     pub(crate) max_slowdown: f64,
     /// Largest number of jobs that share a GPU
@@ -189,8 +192,8 @@ impl fmt::Display for PolicyVariant<'_> {
     }
 }
 
-/// Commas separate policies as well as the parameters of a policy: a part with a value and without a colon belongs
-/// to the policy before it.
+/// Commas separate policies as well as the parameters of a policy: a part with a value and without a colon
+/// belongs to the policy before it.
 impl FromStr for Policies {
     type Err = String;
     fn from_str(text: &str) -> Result<Policies, String> {

@@ -76,8 +76,8 @@ fn run(policy: &str, seed: u64, mean_jct_s: f64) -> SimulationResult {
     }
 }
 
-/// Two policies with two seeds each. The second policy is twice as fast with the first seed and four times as fast
-/// with the other.
+/// Two policies with two seeds each. The second policy is twice as fast with the first seed and four times as
+/// fast with the other.
 pub(super) fn outcomes() -> SimulationResults {
     let second = "a-srpt:<b>&theta=1";
     SimulationResults {

@@ -1,6 +1,7 @@
 //! Ranks on this machine, and whether a worker supervises them.
 //!
-//! An executor outlives its worker for `orphan-grace`, so one without a worker is a warning and not yet an error.
+//! An executor outlives its worker for `orphan-grace`, so one without a worker is a warning and not yet an
+//! error.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,7 +1,7 @@
 //! The Gantt chart: one row per device, one bar per job that held it.
 //!
-//! Only the first devices of a cluster are recorded. With very many jobs, only the time around the longest queue is
-//! shown.
+//! Only the first devices of a cluster are recorded. With very many jobs, only the time around the longest
+//! queue is shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
