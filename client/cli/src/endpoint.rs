@@ -20,11 +20,11 @@ const ADMIN_TOKEN: &str = "admin.token";
 
 /// Connects to the head that the flags or settings name.
 pub(crate) async fn connect(flags: &ConnectionArguments) -> Result<Client, CommandError> {
-    Ok(Client::connect(resolve_endpoint(&settings(flags)?)?).await?)
+    Ok(Client::connect(resolve_endpoint(&read_settings(flags)?)?).await?)
 }
 
 /// The settings, with these flags first.
-pub(crate) fn settings(flags: &ConnectionArguments) -> Result<Settings, CommandError> {
+pub(crate) fn read_settings(flags: &ConnectionArguments) -> Result<Settings, CommandError> {
     let mut written = RawSettings::new();
     written.extend(flags.address.head.clone().map(|head| (SettingKey::Head, head)));
     written.extend(path_flag(SettingKey::TokenFile, flags.address.token_file.as_deref())?);
@@ -50,21 +50,21 @@ pub(crate) fn path_flag(
 
 /// The address of the head and the token.
 pub(crate) fn resolve_endpoint(settings: &Settings) -> Result<ConnectOptions, CommandError> {
-    Ok(ConnectOptions { head: head(settings)?, token: token(settings)? })
+    Ok(ConnectOptions { head: find_head(settings)?, token: find_token(settings)? })
 }
 
-fn head(settings: &Settings) -> Result<String, CommandError> {
+fn find_head(settings: &Settings) -> Result<String, CommandError> {
     match settings.first_of(&[SettingKey::Head, SettingKey::State]) {
         Some(head) if head.key == SettingKey::Head => Ok(head.text.to_owned()),
-        Some(state) => address_in(&state.path()),
-        None => address_in(&default_state_folder()?),
+        Some(state) => read_address(&state.path()),
+        None => read_address(&default_state_directory()?),
     }
 }
 
-fn address_in(folder: &Path) -> Result<String, CommandError> {
+fn read_address(folder: &Path) -> Result<String, CommandError> {
     match fs::read_to_string(folder.join(ADDRESS)) {
         Ok(address) => Ok(address.trim().to_owned()),
-        Err(_) if folder.join(ADMIN_TOKEN).exists() => Err(head_not_running(folder)),
+        Err(_) if folder.join(ADMIN_TOKEN).exists() => Err(head_not_running_error(folder)),
         Err(error) => Err(CommandError::configuration(format!(
             "no head is configured: cannot read {} ({error}). Give --head HOST:PORT, set COHABIT_HEAD, or start \
              a head on this machine with `cohabit up`",
@@ -74,7 +74,7 @@ fn address_in(folder: &Path) -> Result<String, CommandError> {
 }
 
 /// The error for a head that exists but is not running.
-fn head_not_running(folder: &Path) -> CommandError {
+fn head_not_running_error(folder: &Path) -> CommandError {
     let folder = folder.display();
     let advice = format!("start it with `cohabit head start --state {folder}`");
     CommandError::new(
@@ -84,11 +84,11 @@ fn head_not_running(folder: &Path) -> CommandError {
 }
 
 /// The token of this client.
-fn token(settings: &Settings) -> Result<Token, CommandError> {
+fn find_token(settings: &Settings) -> Result<Token, CommandError> {
     let file = match settings.first_of(&[SettingKey::TokenFile, SettingKey::State]) {
         Some(file) if file.key == SettingKey::TokenFile => file.path(),
         Some(state) => state.path().join(ADMIN_TOKEN),
-        None => default_state_folder()?.join(ADMIN_TOKEN),
+        None => default_state_directory()?.join(ADMIN_TOKEN),
     };
     read_token(&file)
 }
@@ -105,11 +105,11 @@ pub(crate) fn read_token(file: &Path) -> Result<Token, CommandError> {
 }
 
 /// The state directory, as set or by default.
-pub(crate) fn state_folder(settings: &Settings) -> Result<PathBuf, CommandError> {
-    settings.path(SettingKey::State).map_or_else(default_state_folder, Ok)
+pub(crate) fn state_directory(settings: &Settings) -> Result<PathBuf, CommandError> {
+    settings.path(SettingKey::State).map_or_else(default_state_directory, Ok)
 }
 
-fn default_state_folder() -> Result<PathBuf, CommandError> {
+fn default_state_directory() -> Result<PathBuf, CommandError> {
     Ok(ConnectOptions::default_state_dir()?)
 }
 
@@ -121,7 +121,7 @@ mod tests {
     fn a_head_that_was_never_started_is_an_error_with_advice() {
         let folder = tempfile::tempdir().unwrap();
         let flags = ConnectionArguments { state: Some(folder.path().join("none")), ..Default::default() };
-        let failure = head(&settings(&flags).unwrap()).unwrap_err();
+        let failure = find_head(&read_settings(&flags).unwrap()).unwrap_err();
         assert_eq!(failure.kind, CommandErrorKind::Configuration);
         assert!(
             failure.message.contains("cannot read") && failure.message.contains("none/address"),
@@ -135,7 +135,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("admin.token"), "").unwrap();
         let flags = ConnectionArguments { state: Some(folder.path().into()), ..Default::default() };
-        let failure = head(&settings(&flags).unwrap()).unwrap_err();
+        let failure = find_head(&read_settings(&flags).unwrap()).unwrap_err();
         assert_eq!(failure.kind, CommandErrorKind::Unreachable);
         assert!(failure.message.contains("is not running"), "{failure}");
     }
@@ -145,9 +145,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("address"), "127.0.0.1:4242\n").unwrap();
         let mut flags = ConnectionArguments { state: Some(folder.path().into()), ..Default::default() };
-        assert_eq!(head(&settings(&flags).unwrap()).unwrap(), "127.0.0.1:4242");
+        assert_eq!(find_head(&read_settings(&flags).unwrap()).unwrap(), "127.0.0.1:4242");
         flags.address.head = Some("elsewhere:7070".into());
-        assert_eq!(head(&settings(&flags).unwrap()).unwrap(), "elsewhere:7070");
+        assert_eq!(find_head(&read_settings(&flags).unwrap()).unwrap(), "elsewhere:7070");
     }
 
     #[test]

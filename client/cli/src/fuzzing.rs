@@ -66,14 +66,14 @@ pub fn values(bytes: &[u8]) {
     let Some((choice, text)) = bytes.split_first() else { return };
     let Ok(text) = str::from_utf8(text) else { return };
     match choice % 17 {
-        0 => check_message(values::array(text)),
-        1 => check_message(values::begin(text)),
-        2 => check_message(values::dependency(text)),
-        3 => check_message(values::gpus(text)),
-        4 => check_message(values::nodes(text)),
-        5 => check_message(values::span(text)),
-        6 => check_message(values::stop_signal(text)),
-        7 => check_message(values::variable(text)),
+        0 => check_message(values::parse_array(text)),
+        1 => check_message(values::parse_begin(text)),
+        2 => check_message(values::parse_dependency(text)),
+        3 => check_message(values::parse_gpus(text)),
+        4 => check_message(values::parse_nodes(text)),
+        5 => check_message(values::parse_duration(text)),
+        6 => check_message(values::parse_stop_signal(text)),
+        7 => check_message(values::parse_variable(text)),
         8 => check_round_trip::<JobId>(text),
         9 => check_round_trip::<AttemptId>(text),
         10 => check_round_trip::<RankId>(text),

@@ -18,7 +18,7 @@ use jiff::Zoned;
 
 use crate::arguments::JobArguments;
 use crate::script::Script;
-use crate::values::{EnvArgument, NodeCount, on_each_node};
+use crate::values::{EnvArgument, NodeCount, divide_among_nodes};
 
 /// Environment variables that a job inherits from its submitter, so that it finds the same programs and uses
 /// the same locale.
@@ -129,7 +129,7 @@ fn demand(job: &JobArguments) -> Result<Demand, CommandError> {
     let nodes = wanted.count();
     let gpus = match (job.gpus, job.gpus_per_node) {
         (None, Some(count)) => GpuRequest::Whole(count),
-        (total, _) => on_each_node(total, nodes).map_err(CommandError::invalid)?,
+        (total, _) => divide_among_nodes(total, nodes).map_err(CommandError::invalid)?,
     };
     Ok(Demand {
         nodes,

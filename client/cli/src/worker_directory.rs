@@ -8,7 +8,7 @@ use cohabit_console::{CommandError, CommandErrorKind};
 use nix::unistd::geteuid;
 
 use crate::config::{SettingKey, SettingSource, Settings};
-use crate::endpoint::state_folder;
+use crate::endpoint::state_directory;
 
 /// The worker's directory within a state directory that is not its own.
 pub(crate) const WORKER_FOLDER: &str = "worker";
@@ -17,7 +17,7 @@ pub(crate) const WORKER_FOLDER: &str = "worker";
 pub(crate) fn worker_directory(settings: &Settings) -> Result<PathBuf, CommandError> {
     match settings.find(SettingKey::State) {
         Some(flag) if *flag.origin == SettingSource::Flag => Ok(flag.path()),
-        Some(_) | None => create_within(&state_folder(settings)?),
+        Some(_) | None => create_within(&state_directory(settings)?),
     }
 }
 

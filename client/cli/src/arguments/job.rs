@@ -15,7 +15,7 @@ pub(crate) struct JobArguments {
     #[arg(long, short = 'J')]
     pub(crate) name: Option<String>,
     /// Total number of GPUs on all nodes: 0.5, 1, 4, or 0 for none [default: one per node]
-    #[arg(long, value_name = "COUNT", value_parser = values::gpus)]
+    #[arg(long, value_name = "COUNT", value_parser = values::parse_gpus)]
     pub(crate) gpus: Option<GpuRequest>,
     /// GPUs per node, as in `#SBATCH --gres=gpu:N`
     #[arg(long, value_name = "COUNT", hide = true)]
@@ -41,7 +41,7 @@ pub(crate) struct JobArguments {
     pub(crate) max_slowdown: Option<Slowdown>,
     /// Number of nodes, or 'any' to place whole GPUs on whichever nodes need the least network traffic
     /// [default: 1]
-    #[arg(long, short = 'N', value_name = "COUNT", value_parser = values::nodes)]
+    #[arg(long, short = 'N', value_name = "COUNT", value_parser = values::parse_nodes)]
     pub(crate) nodes: Option<NodeCount>,
     /// CPU cores per node
     #[arg(long, short = 'c', value_name = "COUNT")]
@@ -50,19 +50,19 @@ pub(crate) struct JobArguments {
     #[arg(long, value_name = "SIZE")]
     pub(crate) mem: Option<Bytes>,
     /// Time limit of an attempt: 2h, 90s, 02:00:00, 1-12:00:00
-    #[arg(long, short = 't', value_name = "TIME", value_parser = values::span)]
+    #[arg(long, short = 't', value_name = "TIME", value_parser = values::parse_duration)]
     pub(crate) time: Option<Span>,
     /// Priority; jobs with a larger number start earlier [default: 0]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(crate) priority: Option<i32>,
     /// Run one member for each index: 1-100%4 (at most 4 at once), 0-9:3,12
-    #[arg(long, short = 'a', value_name = "INDICES", value_parser = values::array)]
+    #[arg(long, short = 'a', value_name = "INDICES", value_parser = values::parse_array)]
     pub(crate) array: Option<Array>,
     /// Start after these jobs: ID (succeeded), afterany:ID (ended), afternotok:ID (failed)
-    #[arg(long, short = 'd', value_name = "ID", value_delimiter = ',', value_parser = values::dependency)]
+    #[arg(long, short = 'd', value_name = "ID", value_delimiter = ',', value_parser = values::parse_dependency)]
     pub(crate) depends_on: Vec<DependencyArgument>,
     /// Earliest start time: now+1h, 08:00, 2026-11-22T08:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = values::begin)]
+    #[arg(long, value_name = "TIME", value_parser = values::parse_begin)]
     pub(crate) begin: Option<BeginTime>,
     /// Number of further attempts after a failure
     #[arg(long, value_name = "COUNT")]
@@ -71,7 +71,7 @@ pub(crate) struct JobArguments {
     #[arg(long, short = 'D', value_name = "DIR")]
     pub(crate) workdir: Option<PathBuf>,
     /// Set an environment variable: K=V, or K to copy the value from this shell
-    #[arg(long, value_name = "K[=V]", value_parser = values::variable)]
+    #[arg(long, value_name = "K[=V]", value_parser = values::parse_variable)]
     pub(crate) env: Vec<EnvArgument>,
     /// Group of recurring jobs; predictions learn from earlier jobs of the same group
     #[arg(long, value_name = "NAME")]
@@ -86,10 +86,10 @@ pub(crate) struct JobArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoint: Option<PathBuf>,
     /// Signal to send before SIGTERM when the job is stopped: SIGUSR1@60s (60 s before)
-    #[arg(long, value_name = "SIGNAL[@TIME]", value_parser = values::stop_signal)]
+    #[arg(long, value_name = "SIGNAL[@TIME]", value_parser = values::parse_stop_signal)]
     pub(crate) stop_signal: Option<WarningSignal>,
     /// Time between SIGTERM and SIGKILL when the job is stopped [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = values::span)]
+    #[arg(long, value_name = "TIME", value_parser = values::parse_duration)]
     pub(crate) grace: Option<Span>,
     /// Start one rank per node or one per GPU
     #[arg(long, value_name = "MODE", value_enum)]

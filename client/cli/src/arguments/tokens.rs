@@ -49,7 +49,7 @@ pub(crate) struct TokenCreateArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) account: Option<String>,
     /// Validity, such as 30d [default: unlimited]
-    #[arg(long, value_name = "TIME", value_parser = values::span)]
+    #[arg(long, value_name = "TIME", value_parser = values::parse_duration)]
     pub(crate) expires: Option<Span>,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,

@@ -29,15 +29,15 @@ use cohabit_console::{CommandError, Screen, output, with_schema};
 
 use self::findings::{Diagnosis, Finding, Findings};
 use crate::arguments::{DoctorArguments, OutputFormat};
-use crate::endpoint::{settings, state_folder};
+use crate::endpoint::{read_settings, state_directory as configured_state_directory};
 use crate::process::block_on;
 
 /// At least one check found an error.
 const EXIT_ERROR: u8 = 78;
 
 pub(super) fn doctor(arguments: DoctorArguments) -> Result<ExitCode, CommandError> {
-    let settings = settings(&arguments.connection)?;
-    let state = state_folder(&settings)?;
+    let settings = read_settings(&arguments.connection)?;
+    let state = configured_state_directory(&settings)?;
     let mut findings = state_directory::check(&state);
     findings.extend(block_on(async { Ok(head::check(&settings).await) })?);
     #[cfg(feature = "worker")]

@@ -68,7 +68,7 @@ fn bad_toml_and_compound_values_are_errors_with_their_line() {
 fn the_error_of_a_wrong_value_names_its_source() {
     let settings =
         settings(&[], &[("COHABIT_LOST_AFTER", "300")], &[("c.toml", "orphan-grace = 5")]).unwrap();
-    let of = |key| settings.checked(key, crate::values::span).unwrap_err().message;
+    let of = |key| settings.checked(key, crate::values::parse_duration).unwrap_err().message;
     assert!(of(SettingKey::LostAfter).starts_with("COHABIT_LOST_AFTER: '300' has no unit"));
     assert!(of(SettingKey::OrphanGrace).starts_with("orphan-grace in "));
 }

@@ -4,7 +4,7 @@
 //! instead.
 
 use crate::closest_name::closest_name;
-use crate::values::in_seconds;
+use crate::values::total_seconds;
 
 /// An option of `sbatch` that can be translated.
 struct SlurmOption {
@@ -114,11 +114,11 @@ fn seconds(value: &str) -> Option<u64> {
     let numbers = clock.split(':').map(|part| part.parse().ok()).collect::<Option<Vec<u64>>>()?;
     let days = days.map(str::parse::<u64>).transpose().ok()?;
     match (days, numbers.as_slice()) {
-        (None, &[minutes]) => in_seconds(0, 0, minutes, 0),
-        (None, &[minutes, seconds]) => in_seconds(0, 0, minutes, seconds),
-        (Some(days), &[hours]) => in_seconds(days, hours, 0, 0),
-        (Some(days), &[hours, minutes]) => in_seconds(days, hours, minutes, 0),
-        (days, &[hours, minutes, seconds]) => in_seconds(days.unwrap_or(0), hours, minutes, seconds),
+        (None, &[minutes]) => total_seconds(0, 0, minutes, 0),
+        (None, &[minutes, seconds]) => total_seconds(0, 0, minutes, seconds),
+        (Some(days), &[hours]) => total_seconds(days, hours, 0, 0),
+        (Some(days), &[hours, minutes]) => total_seconds(days, hours, minutes, 0),
+        (days, &[hours, minutes, seconds]) => total_seconds(days.unwrap_or(0), hours, minutes, seconds),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use cohabit_client::proto::{Array, IndexRange};
 
 /// Parses `1-100%4`, `0-9:3,12`, `7`.
-pub(crate) fn array(text: &str) -> Result<Array, String> {
+pub(crate) fn parse_array(text: &str) -> Result<Array, String> {
     let (list, limit) = match text.split_once('%') {
         Some((list, limit)) => (list, Some(number(limit).ok_or_else(|| refusal(text))?)),
         None => (text, None),
@@ -48,19 +48,19 @@ mod tests {
 
     #[test]
     fn ranges_steps_and_limits_are_read() {
-        let indices = |text: &str| array(text).unwrap().indices().collect::<Vec<_>>();
+        let indices = |text: &str| parse_array(text).unwrap().indices().collect::<Vec<_>>();
         assert_eq!(indices("0-9:3,12"), [0, 3, 6, 9, 12]);
         assert_eq!(indices("7"), [7]);
-        let limited = array("1-100%4").unwrap();
+        let limited = parse_array("1-100%4").unwrap();
         assert_eq!((limited.len(), limited.at_once), (100, Some(4)));
     }
 
     #[test]
     fn a_list_without_members_is_an_error() {
         for bad in ["", ",", "1-", "-3", "a", "1-2-3", "1%", "1%x", "4294967296", "1,,2"] {
-            assert!(array(bad).unwrap_err().contains("not a list of indices"), "{bad}");
+            assert!(parse_array(bad).unwrap_err().contains("not a list of indices"), "{bad}");
         }
-        assert!(array("5-1").unwrap_err().contains("write 1-5"));
-        assert!(array("0-9:0").unwrap_err().contains("step of 0"));
+        assert!(parse_array("5-1").unwrap_err().contains("write 1-5"));
+        assert!(parse_array("0-9:0").unwrap_err().contains("step of 0"));
     }
 }

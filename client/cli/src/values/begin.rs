@@ -3,7 +3,7 @@
 //! The value is resolved to a point in time once, when the job is submitted.
 
 use cohabit_client::proto::{Span, Time};
-use cohabit_console::duration::span;
+use cohabit_console::duration::parse_duration;
 use jiff::civil::{self, DateTime};
 use jiff::{Timestamp, ToSpan as _, Zoned};
 
@@ -21,10 +21,10 @@ pub(crate) enum BeginTime {
 }
 
 /// Parses a begin time.
-pub(crate) fn begin(text: &str) -> Result<BeginTime, String> {
+pub(crate) fn parse_begin(text: &str) -> Result<BeginTime, String> {
     if let Some(later) = text.strip_prefix("now") {
         return match later.strip_prefix('+') {
-            Some(length) => span(length).map(BeginTime::After),
+            Some(length) => parse_duration(length).map(BeginTime::After),
             None if later.is_empty() => Ok(BeginTime::After(Span::ZERO)),
             None => Err(refusal(text)),
         };
@@ -73,7 +73,7 @@ mod tests {
     }
 
     fn resolved(text: &str) -> String {
-        let time = begin(text).unwrap().resolve(&noon()).unwrap();
+        let time = parse_begin(text).unwrap().resolve(&noon()).unwrap();
         Timestamp::from_microsecond(time.as_micros() as i64).unwrap().to_string()
     }
 
@@ -95,8 +95,8 @@ mod tests {
     #[test]
     fn other_texts_are_errors() {
         for bad in ["", "tomorrow", "25:00", "now-1h", "now1h", "2026-13-01T00:00", "12"] {
-            assert!(begin(bad).is_err(), "{bad}");
+            assert!(parse_begin(bad).is_err(), "{bad}");
         }
-        assert!(begin("now+90").unwrap_err().contains("has no unit"));
+        assert!(parse_begin("now+90").unwrap_err().contains("has no unit"));
     }
 }

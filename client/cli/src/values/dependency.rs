@@ -14,7 +14,7 @@ pub(crate) struct DependencyArgument {
 }
 
 /// Parses `12`, `afterok:12`, `afterany:last`, `afternotok:12.5`.
-pub(crate) fn dependency(text: &str) -> Result<DependencyArgument, String> {
+pub(crate) fn parse_dependency(text: &str) -> Result<DependencyArgument, String> {
     let (when, job) = match text.split_once(':') {
         None => (DependencyKind::AfterOk, text),
         Some(("afterok", job)) => (DependencyKind::AfterOk, job),
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn a_dependency_requires_success_by_default() {
-        let read = |text: &str| dependency(text).map(|read| (read.job, read.when));
+        let read = |text: &str| parse_dependency(text).map(|read| (read.job, read.when));
         assert_eq!(read("12"), Ok((JobRef::Id(JobId::new(12)), DependencyKind::AfterOk)));
         assert_eq!(read("afterany:last"), Ok((JobRef::Last(0), DependencyKind::AfterAny)));
         assert_eq!(
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn other_conditions_and_references_are_errors() {
-        assert!(dependency("after:12").unwrap_err().contains("afterok, afterany or afternotok"));
-        assert!(dependency("afterok:").unwrap_err().contains("names no job"));
+        assert!(parse_dependency("after:12").unwrap_err().contains("afterok, afterany or afternotok"));
+        assert!(parse_dependency("afterok:").unwrap_err().contains("names no job"));
     }
 }

@@ -3,7 +3,7 @@
 use cohabit_client::proto::{GpuRequest, Share};
 
 /// Parses `0`, `4`, `0.5`: whole devices, or a share of one in thousandths.
-pub(crate) fn gpus(text: &str) -> Result<GpuRequest, String> {
+pub(crate) fn parse_gpus(text: &str) -> Result<GpuRequest, String> {
     let thousandths = thousandths(text).ok_or_else(|| {
         format!("'{text}' is not a number of GPUs: write whole GPUs (1, 4), a share of one (0.5) or none (0)")
     })?;
@@ -18,7 +18,7 @@ pub(crate) fn gpus(text: &str) -> Result<GpuRequest, String> {
 }
 
 /// Divides `total` evenly among `nodes`; without a total, each node gets one device.
-pub(crate) fn on_each_node(total: Option<GpuRequest>, nodes: u32) -> Result<GpuRequest, String> {
+pub(crate) fn divide_among_nodes(total: Option<GpuRequest>, nodes: u32) -> Result<GpuRequest, String> {
     match total {
         None => Ok(GpuRequest::Whole(1)),
         Some(GpuRequest::Part(share)) if nodes > 1 => Err(format!(
@@ -51,26 +51,31 @@ mod tests {
 
     #[test]
     fn whole_gpus_and_shares_are_parsed() {
-        assert_eq!(gpus("4"), Ok(GpuRequest::Whole(4)));
-        assert_eq!(gpus("0"), Ok(GpuRequest::Whole(0)));
-        assert_eq!(gpus("1.0"), Ok(GpuRequest::Whole(1)));
-        assert_eq!(gpus("0.5"), Ok(GpuRequest::Part(Share(500))));
-        assert_eq!(gpus(".125"), Ok(GpuRequest::Part(Share(125))));
+        assert_eq!(parse_gpus("4"), Ok(GpuRequest::Whole(4)));
+        assert_eq!(parse_gpus("0"), Ok(GpuRequest::Whole(0)));
+        assert_eq!(parse_gpus("1.0"), Ok(GpuRequest::Whole(1)));
+        assert_eq!(parse_gpus("0.5"), Ok(GpuRequest::Part(Share(500))));
+        assert_eq!(parse_gpus(".125"), Ok(GpuRequest::Part(Share(125))));
         for bad in ["", "1.", "-1", "+1", "half", "0.0005", "1e3", "9999999999"] {
-            assert!(gpus(bad).unwrap_err().contains("not a number of GPUs"), "{bad}");
+            assert!(parse_gpus(bad).unwrap_err().contains("not a number of GPUs"), "{bad}");
         }
-        assert!(gpus("1.5").unwrap_err().contains("ask for 0.5, 1 or 2"));
+        assert!(parse_gpus("1.5").unwrap_err().contains("ask for 0.5, 1 or 2"));
     }
 
     #[test]
     fn a_total_that_cannot_be_divided_evenly_is_an_error() {
-        assert_eq!(on_each_node(None, 3), Ok(GpuRequest::Whole(1)));
-        assert_eq!(on_each_node(Some(GpuRequest::Whole(8)), 2), Ok(GpuRequest::Whole(4)));
-        assert_eq!(on_each_node(Some(GpuRequest::Whole(0)), 2), Ok(GpuRequest::Whole(0)));
-        assert_eq!(on_each_node(Some(GpuRequest::Part(Share(500))), 1), Ok(GpuRequest::Part(Share(500))));
-        assert!(on_each_node(Some(GpuRequest::Whole(3)), 2).unwrap_err().contains("multiple of 2"));
+        assert_eq!(divide_among_nodes(None, 3), Ok(GpuRequest::Whole(1)));
+        assert_eq!(divide_among_nodes(Some(GpuRequest::Whole(8)), 2), Ok(GpuRequest::Whole(4)));
+        assert_eq!(divide_among_nodes(Some(GpuRequest::Whole(0)), 2), Ok(GpuRequest::Whole(0)));
+        assert_eq!(
+            divide_among_nodes(Some(GpuRequest::Part(Share(500))), 1),
+            Ok(GpuRequest::Part(Share(500)))
+        );
+        assert!(divide_among_nodes(Some(GpuRequest::Whole(3)), 2).unwrap_err().contains("multiple of 2"));
         assert!(
-            on_each_node(Some(GpuRequest::Part(Share(500))), 2).unwrap_err().contains("share of one GPU")
+            divide_among_nodes(Some(GpuRequest::Part(Share(500))), 2)
+                .unwrap_err()
+                .contains("share of one GPU")
         );
     }
 }

@@ -30,7 +30,7 @@ impl NodeCount {
 }
 
 /// Parses `2` and `any`.
-pub(crate) fn nodes(text: &str) -> Result<NodeCount, String> {
+pub(crate) fn parse_nodes(text: &str) -> Result<NodeCount, String> {
     if text == "any" {
         return Ok(NodeCount::Any);
     }
@@ -46,10 +46,10 @@ mod tests {
 
     #[test]
     fn a_count_or_any_is_parsed() {
-        assert_eq!(nodes("2"), Ok(NodeCount::Exactly(2)));
-        assert_eq!(nodes("any"), Ok(NodeCount::Any));
+        assert_eq!(parse_nodes("2"), Ok(NodeCount::Exactly(2)));
+        assert_eq!(parse_nodes("any"), Ok(NodeCount::Any));
         for bad in ["", "0", "-1", "1-4", "all", "99999999999"] {
-            assert!(nodes(bad).unwrap_err().contains("not a number of nodes"), "{bad}");
+            assert!(parse_nodes(bad).unwrap_err().contains("not a number of nodes"), "{bad}");
         }
     }
 }

@@ -10,7 +10,7 @@ pub(crate) enum EnvArgument {
 }
 
 /// Parses `NAME=VALUE` or `NAME`.
-pub(crate) fn variable(text: &str) -> Result<EnvArgument, String> {
+pub(crate) fn parse_variable(text: &str) -> Result<EnvArgument, String> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (text, None),
@@ -30,9 +30,9 @@ mod tests {
 
     #[test]
     fn a_value_may_contain_any_characters() {
-        assert_eq!(variable("A=b=c "), Ok(EnvArgument::Set("A".into(), "b=c ".into())));
-        assert_eq!(variable("A="), Ok(EnvArgument::Set("A".into(), String::new())));
-        assert_eq!(variable("A"), Ok(EnvArgument::Inherit("A".into())));
-        assert!(variable("=x").is_err());
+        assert_eq!(parse_variable("A=b=c "), Ok(EnvArgument::Set("A".into(), "b=c ".into())));
+        assert_eq!(parse_variable("A="), Ok(EnvArgument::Set("A".into(), String::new())));
+        assert_eq!(parse_variable("A"), Ok(EnvArgument::Inherit("A".into())));
+        assert!(parse_variable("=x").is_err());
     }
 }

@@ -50,7 +50,7 @@ pub struct ProfileArguments {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_time)]
     pub(crate) steady: Duration,
     /// Time after the first step during which steps are not counted
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::span)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse_duration)]
     pub(crate) warm_up: Span,
     /// Stop after this time; run the same command again to continue
     #[arg(long, value_name = "TIME", value_parser = positive_time)]
@@ -81,7 +81,7 @@ fn at_most_10_000() -> clap::builder::RangedU64ValueParser {
 
 /// Parses a duration other than zero.
 fn positive_time(text: &str) -> Result<Duration, String> {
-    match duration::span(text)? {
+    match duration::parse_duration(text)? {
         Span::ZERO => Err("the time must be longer than zero: write for example 10s or 8m".to_owned()),
         span => Ok(span.into()),
     }

@@ -8,7 +8,7 @@ use cohabit_head::{Config, HeadOptions, InterferenceSource};
 use crate::arguments::HeadStartArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
 use crate::daemon;
-use crate::endpoint::{path_flag, state_folder};
+use crate::endpoint::{path_flag, state_directory};
 use crate::values;
 
 /// The flags as settings.
@@ -28,7 +28,7 @@ pub(crate) fn flags(arguments: &HeadStartArguments) -> Result<RawSettings, Comma
 
 /// The options of the head.
 pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> {
-    let usual = HeadOptions::new(state_folder(settings)?);
+    let usual = HeadOptions::new(state_directory(settings)?);
     Ok(HeadOptions {
         listen: settings.checked(SettingKey::Listen, address)?.unwrap_or(usual.listen),
         policy: settings.find(SettingKey::Policy).map_or(usual.policy, |setting| setting.text.to_owned()),
@@ -36,7 +36,7 @@ pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> 
         max_slowdown: settings.checked(SettingKey::MaxSlowdown, str::parse)?.unwrap_or(usual.max_slowdown),
         config: config(settings, usual.config)?,
         history_retention: settings
-            .checked(SettingKey::HistoryRetention, values::span)?
+            .checked(SettingKey::HistoryRetention, values::parse_duration)?
             .unwrap_or(usual.history_retention),
         ..usual
     })
@@ -51,8 +51,12 @@ fn interference(settings: &Settings) -> Result<Option<InterferenceSource>, Comma
 
 fn config(settings: &Settings, usual: Config) -> Result<Config, CommandError> {
     Ok(Config {
-        lost_after: settings.checked(SettingKey::LostAfter, values::span)?.unwrap_or(usual.lost_after),
-        retention: settings.checked(SettingKey::Retention, values::span)?.unwrap_or(usual.retention),
+        lost_after: settings
+            .checked(SettingKey::LostAfter, values::parse_duration)?
+            .unwrap_or(usual.lost_after),
+        retention: settings
+            .checked(SettingKey::Retention, values::parse_duration)?
+            .unwrap_or(usual.retention),
         node_failures: settings.checked(SettingKey::NodeFailures, str::parse)?.unwrap_or(usual.node_failures),
     })
 }

@@ -116,10 +116,12 @@ pub(crate) fn options(
             Some(true) => RootJobs::Never,
             Some(false) | None => usual.root_jobs,
         },
-        orphan_grace: settings.checked(SettingKey::OrphanGrace, values::span)?.unwrap_or(usual.orphan_grace),
+        orphan_grace: settings
+            .checked(SettingKey::OrphanGrace, values::parse_duration)?
+            .unwrap_or(usual.orphan_grace),
         log: log_cap.map_or(usual.log, |cap| LogLimits { cap, segment: usual.log.segment.min(cap) }),
         log_retention: settings
-            .checked(SettingKey::LogRetention, values::span)?
+            .checked(SettingKey::LogRetention, values::parse_duration)?
             .unwrap_or(usual.log_retention),
         ..usual
     })
