@@ -76,6 +76,16 @@ pub(crate) fn run(daemon: impl Future<Output = Result<(), CommandError>>) -> Res
     runtime.block_on(daemon).map(|()| ExitCode::SUCCESS)
 }
 
+/// Runs file operations on a blocking thread, so that they do not hold up the event loop.
+#[cfg(all(feature = "head", feature = "worker"))]
+pub(crate) async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, CommandError> + Send + 'static,
+) -> Result<T, CommandError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        Err(CommandError::new(CommandErrorKind::Internal, format!("a file operation failed: {error}")))
+    })
+}
+
 /// SIGTERM and SIGINT, caught from the creation of this value on.
 pub(crate) struct ShutdownSignals {
     terminate: Signal,

@@ -39,7 +39,7 @@ impl TokenVerb {
 // Arguments of `token create`.
 #[derive(Debug, Args)]
 pub(crate) struct TokenCreateArguments {
-    /// What the token permits
+    /// Role of the token, which determines what it permits
     #[arg(long, value_enum)]
     pub(crate) role: RoleArgument,
     /// Name of the token, which is the user name of its jobs [default: the role and a number]

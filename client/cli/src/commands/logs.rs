@@ -23,9 +23,10 @@ pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandEr
         at_end: if arguments.follow { FollowMode::Wait } else { FollowMode::Return },
     };
     let mut parts = client.log_parts(job, options);
-    let mut writer = LogWriter::start(match arguments.display.output {
-        OutputFormat::Json => print_lines,
-        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => print,
+    let format = arguments.display.output;
+    let mut writer = LogWriter::start(move |part: &LogPart| match format {
+        OutputFormat::Json => print_lines(part),
+        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => print(part),
     });
     let ended = loop {
         match parts.try_next().await {

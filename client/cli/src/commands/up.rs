@@ -27,8 +27,9 @@ async fn serve(options: HeadOptions, settings: Settings) -> Result<(), CommandEr
     let mut signals = ShutdownSignals::watch()?;
     let state = options.state_dir.clone();
     let mut head = HeadDaemon::start(options).await.map_err(head::failure)?;
-    let token = read_token(&head.worker_token_file())?;
-    let state = create_within(&state)?;
+    let token_file = head.worker_token_file();
+    let (token, state) =
+        daemon::run_blocking(move || Ok((read_token(&token_file)?, create_within(&state)?))).await?;
     let options = worker::options(&settings, local_address(&head).to_string(), token, state)?;
     let mut worker = start_and_join_worker(options).await?;
     output::print_text(&format!(

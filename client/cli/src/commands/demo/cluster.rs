@@ -13,6 +13,7 @@ use crate::commands::head;
 use crate::commands::up::start_and_join_worker;
 use crate::commands::worker::start as worker;
 use crate::config::{RawSettings, SettingKey, Settings};
+use crate::daemon::run_blocking;
 use crate::endpoint::read_token;
 use crate::worker_directory::WORKER_FOLDER;
 
@@ -30,14 +31,17 @@ pub(super) struct DemoCluster {
 impl DemoCluster {
     /// Starts a head on a free port and a worker with `slots` host slots.
     pub(super) async fn start(slots: u32) -> Result<DemoCluster, CommandError> {
-        let folder = TempDir::with_prefix("cohabit-demo-").map_err(folder_error)?;
+        let folder = run_blocking(|| TempDir::with_prefix("cohabit-demo-").map_err(folder_error)).await?;
         let settings = settings(slots, folder.path())?;
         let head = HeadDaemon::start(head::options(&settings)?).await.map_err(head::failure)?;
-        let token = read_token(&head.worker_token_file())?;
+        let token_file = head.worker_token_file();
+        let token = run_blocking(move || read_token(&token_file)).await?;
         let state = folder.path().join(WORKER_FOLDER);
         let options = worker::options(&settings, head.address().to_string(), token, state)?;
         let worker = start_and_join_worker(WorkerOptions { heartbeat: HEARTBEAT, ..options }).await?;
-        let client = Client::connect(ConnectOptions::local(folder.path())?).await?;
+        let path = folder.path().to_owned();
+        let endpoint = run_blocking(move || Ok(ConnectOptions::local(&path)?)).await?;
+        let client = Client::connect(endpoint).await?;
         Ok(DemoCluster { client, worker, head, folder })
     }
 
@@ -50,7 +54,8 @@ impl DemoCluster {
     pub(super) async fn stop(self) -> Result<(), CommandError> {
         let worker = self.worker.stop().await.map_err(worker::failure);
         let head = self.head.stop().await.map_err(head::failure);
-        let folder = self.folder.close().map_err(folder_error);
+        let folder = self.folder;
+        let folder = run_blocking(move || folder.close().map_err(folder_error)).await;
         worker.and(head).and(folder)
     }
 }

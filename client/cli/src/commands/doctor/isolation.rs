@@ -33,7 +33,7 @@ fn limits(check_delegation: Result<(), String>) -> Finding {
         ),
         Err(why) => Finding::warning(
             LIMITS,
-            format!("are counted, but not enforced ({why})"),
+            format!("counted, but not enforced ({why})"),
             "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1)",
         ),
     }
