@@ -1,13 +1,13 @@
-//! Submits a command, prints what it prints and how far it is, and ends with its exit code.
+//! Submits a command, prints its output and progress, and exits with its exit code.
 //!
-//! With a head and a worker running, and on the head's machine:
+//! Run a head and a worker; then, on the machine of the head:
 //!
 //! ```sh
 //! cargo build --release -p cohabit-examples --bins
 //! cargo run --release -p cohabit-examples --example submit_and_follow -- target/release/digits --epochs 20
 //! ```
 //!
-//! Elsewhere `COHABIT_HEAD=HOST:PORT` and `COHABIT_TOKEN_FILE=FILE` name the head and who asks.
+//! On other machines, set `COHABIT_HEAD=HOST:PORT` and `COHABIT_TOKEN_FILE=FILE`.
 
 use std::io::{self, Write};
 use std::process::exit;
@@ -19,7 +19,7 @@ use futures::{TryStreamExt, try_join};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let command: Vec<String> = std::env::args().skip(1).collect();
-    ensure!(!command.is_empty(), "which command? Write it after --");
+    ensure!(!command.is_empty(), "no command: write it after --");
 
     let client = Client::connect(ConnectOptions::from_environment()?).await?;
     let job = JobBuilder::command(command).submit(&client).await?;
@@ -33,7 +33,7 @@ async fn main() -> Result<()> {
 async fn print_output(job: &JobHandle) -> Result<(), Error> {
     let mut output = job.logs(LogOptions::follow());
     while let Some(record) = output.try_next().await? {
-        // Whoever reads the output may go away; the job goes on.
+        // If the reader closes the output, the job continues.
         let _ = io::stdout().write_all(&record.bytes).and_then(|()| io::stdout().flush());
     }
     Ok(())
@@ -42,7 +42,7 @@ async fn print_output(job: &JobHandle) -> Result<(), Error> {
 async fn print_progress(job: &JobHandle) -> Result<(), Error> {
     let mut progress = job.progress();
     while let Some(now) = progress.try_next().await? {
-        let left = now.remaining().map_or("some time".to_owned(), |left| left.to_string());
+        let left = now.remaining().map_or("unknown time".to_owned(), |left| left.to_string());
         let _ = writeln!(io::stderr(), "step {} {:?}, {left} left", now.step, now.metrics);
     }
     Ok(())

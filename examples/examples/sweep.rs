@@ -1,15 +1,14 @@
-//! Tries four learning rates as one array of jobs, and picks the one whose training ended with the lowest
-//! loss.
+//! Tries four learning rates as one array of jobs and prints the one with the lowest final loss.
 //!
-//! With a head and a worker running, and on the head's machine:
+//! Run a head and a worker; then, on the machine of the head:
 //!
 //! ```sh
 //! cargo build --release -p cohabit-examples --bins
 //! cargo run --release -p cohabit-examples --example sweep -- target/release/digits --epochs 20
 //! ```
 //!
-//! The program has to take `--learning-rate` and to report a `loss`. Elsewhere `COHABIT_HEAD=HOST:PORT` and
-//! `COHABIT_TOKEN_FILE=FILE` name the head and who asks.
+//! The program must accept `--learning-rate` and report a `loss`. On other machines, set
+//! `COHABIT_HEAD=HOST:PORT` and `COHABIT_TOKEN_FILE=FILE`.
 
 use std::io::{self, Write};
 
@@ -24,8 +23,9 @@ const TRY_ONE_RATE: &str = r#"exec "$0" --learning-rate "1e-$COHABIT_ARRAY_INDEX
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let program = std::path::absolute(arguments.next().context("which program? Write it after --")?)?;
-    let program = program.into_os_string().into_string().ok().context("the program's path is not text")?;
+    let program = std::path::absolute(arguments.next().context("no program: write it after --")?)?;
+    let program =
+        program.into_os_string().into_string().ok().context("the path of the program is not valid UTF-8")?;
 
     let client = Client::connect(ConnectOptions::from_environment()?).await?;
     let sweep = JobBuilder::command(["sh", "-c", TRY_ONE_RATE])
@@ -44,7 +44,7 @@ async fn main() -> Result<()> {
     let completed = members.iter().filter(|member| member.state == JobState::Completed);
     let losses = completed.filter_map(|member| Some((loss(member)?, exponent(member))));
     let (loss, exponent) =
-        losses.min_by(|one, two| one.0.total_cmp(&two.0)).context("no training ended well")?;
+        losses.min_by(|one, two| one.0.total_cmp(&two.0)).context("no training completed")?;
     writeln!(io::stdout(), "the best learning rate is 1e-{exponent}, with a loss of {loss}")?;
     Ok(())
 }

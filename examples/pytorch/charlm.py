@@ -1,8 +1,7 @@
-"""Trains a character-level language model with PyTorch, on the GPU where there is one.
+"""Trains a character-level language model with PyTorch, on the GPU if there is one.
 
-The text, the options and the manners are those of the `charlm` program beside it, written in Rust. The
-network is PyTorch's own GRU with an embedding before it, and the random numbers are PyTorch's too, so the
-figures differ a little.
+The text, the options and the behaviour are those of the Rust program `charlm`. The network is PyTorch's GRU with an
+embedding, and the random numbers are PyTorch's, so the results differ slightly.
 """
 
 import argparse
@@ -10,20 +9,20 @@ import collections
 import math
 import pathlib
 
-import job_protocol  # Before PyTorch, whose import takes a while: see there.
+import job_protocol  # Before PyTorch, whose import is slow: see job_protocol.py.
 
 import torch
 from torch import nn
 
 TEXT = pathlib.Path(__file__).resolve().parents[2] / "client" / "training" / "data" / "alice.txt"
-TEST_PART = 10  # The last tenth of the text is kept for the test.
+TEST_PART = 10  # The last tenth of the text is the test part.
 PASSAGE_LENGTH = 48
 STEPS_PER_LINE = 20
 FOR_SAMPLE, FOR_FIRST_STEP = 0, 1
 
 
 class Network(nn.Module):
-    """One layer of gated recurrent units; each character goes in as a row of a table."""
+    """An embedding, one layer of gated recurrent units, and an output layer."""
 
     def __init__(self, alphabet_size, hidden):
         super().__init__()
@@ -73,18 +72,23 @@ def main():
 
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=job_protocol.count, default=300, help="may be raised when resuming")
+    parser.add_argument(
+        "--steps", type=job_protocol.count, default=300,
+        help="number of steps; may be increased when resuming",
+    )
     parser.add_argument("--learning-rate", type=job_protocol.positive_number, default=0.005)
     parser.add_argument("--hidden", type=job_protocol.count, default=128, help="width of the recurrent layer")
-    parser.add_argument("--batch-size", type=job_protocol.count, default=32, help="passages in a step")
-    parser.add_argument("--sample-length", type=job_protocol.count, default=300, help="characters to write")
-    parser.add_argument("--temperature", type=job_protocol.positive_number, default=0.7, help="boldness")
+    parser.add_argument("--batch-size", type=job_protocol.count, default=32, help="passages per step")
+    parser.add_argument("--sample-length", type=job_protocol.count, default=300, help="characters to sample")
+    parser.add_argument(
+        "--temperature", type=job_protocol.positive_number, default=0.7, help="temperature of the sampling"
+    )
     job_protocol.add_run_options(parser)
     return parser.parse_args()
 
 
 def options_by_flag(options):
-    """What a checkpoint must agree with; the number of steps and the writing at the end are free."""
+    """The options that must equal those of a checkpoint. The number of steps and the sampling may differ."""
     return {
         "--batch-size": options.batch_size,
         "--hidden": options.hidden,
@@ -102,7 +106,7 @@ def describe(training, model, device):
 
 
 def passage_loss(model, text, starts):
-    """The mean loss over passages that all start at a state of zeros, in nats per character."""
+    """The mean loss over passages that start with a zero state, in nats per character."""
     passages = text[starts[:, None] + torch.arange(PASSAGE_LENGTH + 1, device=text.device)]
     scores, _ = model(passages[:, :-1])
     return nn.functional.cross_entropy(scores.flatten(0, 1), passages[:, 1:].flatten())

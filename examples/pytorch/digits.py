@@ -1,21 +1,21 @@
-"""Trains a small network on handwritten digits with PyTorch, on the GPU where there is one.
+"""Trains a small network on handwritten digits with PyTorch, on the GPU if there is one.
 
-The network, the data, the options and the manners are those of the `digits` program beside it, written in
-Rust; the random numbers are PyTorch's own, so the figures differ a little.
+The network, the data, the options and the behaviour are those of the Rust program `digits`. The random numbers are
+PyTorch's, so the results differ slightly.
 """
 
 import argparse
 import math
 import pathlib
 
-import job_protocol  # Before PyTorch, whose import takes a while: see there.
+import job_protocol  # Before PyTorch, whose import is slow: see job_protocol.py.
 
 import torch
 from torch import nn
 
 DIGITS = pathlib.Path(__file__).resolve().parents[2] / "client" / "training" / "data" / "digits.bin"
 PIXELS, CLASSES, BRIGHTEST = 64, 10, 16
-TEST_PART = 5  # One image in five is kept for the test.
+TEST_PART = 5  # One image in five is in the test set.
 FOR_SPLIT, FOR_FIRST_EPOCH = 0, 1
 
 
@@ -61,16 +61,19 @@ def main():
 
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=job_protocol.count, default=100, help="may be raised when resuming")
+    parser.add_argument(
+        "--epochs", type=job_protocol.count, default=100,
+        help="number of epochs; may be increased when resuming",
+    )
     parser.add_argument("--learning-rate", type=job_protocol.positive_number, default=0.001)
     parser.add_argument("--hidden", type=job_protocol.count, default=256, help="width of both hidden layers")
-    parser.add_argument("--batch-size", type=job_protocol.count, default=32, help="images in a step")
+    parser.add_argument("--batch-size", type=job_protocol.count, default=32, help="images per step")
     job_protocol.add_run_options(parser)
     return parser.parse_args()
 
 
 def options_by_flag(options):
-    """What a checkpoint must agree with; the number of epochs is free."""
+    """The options that must equal those of a checkpoint. The number of epochs may differ."""
     return {
         "--batch-size": options.batch_size,
         "--hidden": options.hidden,
@@ -80,7 +83,7 @@ def options_by_flag(options):
 
 
 def split_images(seed, device):
-    """Pixels and labels of the images to learn, and of those to be tested on."""
+    """Pixels and labels of the training set and of the test set."""
     records = torch.frombuffer(bytearray(DIGITS.read_bytes()), dtype=torch.uint8).view(-1, PIXELS + 1)
     order = torch.randperm(len(records), generator=job_protocol.random_generator(seed, FOR_SPLIT))
     records = records[order].to(device)

@@ -1,14 +1,15 @@
-"""Trains the network of `digits.py` on several ranks at once, with PyTorch's DistributedDataParallel over gloo.
+"""Trains the network of `digits.py` on several ranks, with PyTorch's DistributedDataParallel over gloo.
 
-The ranks meet as torchrun and Cohabit tell them: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Each takes its part
-of every step's images. The first rank alone prints, reports and saves; where it goes on from, all go on from.
+The ranks find each other through the variables that torchrun and Cohabit set: RANK, WORLD_SIZE, MASTER_ADDR and
+MASTER_PORT. Each rank processes its part of the images of every step. Only the first rank prints, reports and saves;
+all ranks resume from its checkpoint.
 """
 
 import math
 import sys
 import time
 
-import job_protocol  # Before PyTorch, whose import takes a while: see there.
+import job_protocol  # Before PyTorch, whose import is slow: see job_protocol.py.
 
 import digits
 import torch
@@ -49,7 +50,7 @@ def train(options, rank, ranks):
         checkpoints.save(state)
 
     while step < total_steps:
-        end, warned = agreed(signals.terminated, signals.take_warning())
+        end, warned = agree(signals.terminated, signals.take_warning())
         if end or warned or time.monotonic() >= save_at:
             save()
             save_at = time.monotonic() + options.checkpoint_seconds
@@ -86,13 +87,13 @@ def part_of_loss(model, pixels, labels, options, step, steps_per_epoch, rank, ra
     numbers = order[batch * options.batch_size :][: options.batch_size]
     own = numbers[len(numbers) * rank // ranks : len(numbers) * (rank + 1) // ranks]
     weight = ranks * len(own) / len(numbers)
-    # A rank without images looks at one that does not count: all must take part in the exchange.
+    # A rank without images uses one with weight 0, because all ranks must take part in the exchange.
     own = own if len(own) else numbers[:1]
     return weight * nn.functional.cross_entropy(model(pixels[own]), labels[own])
 
 
 def resume(model, optimizer, checkpoints, device, first):
-    """Loads the first rank's checkpoint, if it has one, on all ranks; the step to go on from."""
+    """Loads the checkpoint of the first rank, if there is one, on all ranks; returns the step to resume at."""
     state = [checkpoints.load(device) if first else None]
     dist.broadcast_object_list(state)
     if state[0] is None:
@@ -104,9 +105,9 @@ def resume(model, optimizer, checkpoints, device, first):
     return state[0]["step"]
 
 
-def agreed(*wishes):
-    """What any rank wishes, all do, after the same step."""
-    votes = torch.tensor([float(wish) for wish in wishes])
+def agree(*requests):
+    """Combines the requests of all ranks: what one rank requests, all ranks do after the same step."""
+    votes = torch.tensor([float(request) for request in requests])
     dist.all_reduce(votes, dist.ReduceOp.MAX)
     return [vote > 0 for vote in votes.tolist()]
 

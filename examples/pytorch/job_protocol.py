@@ -1,13 +1,13 @@
-"""What a training program and the cluster tell each other; copy this file into a project of your own.
+"""The interface between a training program and the cluster. Copy this file into your own project.
 
-The cluster gives two paths in the environment and sends two signals:
+The cluster sets two environment variables and sends two signals:
 
 COHABIT_PROGRESS        a file or FIFO for JSON lines such as {"step": 120, "total": 1000, "loss": 0.41}
-COHABIT_CHECKPOINT_DIR  a folder that stays the same when the job is started again
-SIGUSR1                 the end may come soon: save a checkpoint and go on
-SIGTERM                 the end has come: save a checkpoint and exit with 143
+COHABIT_CHECKPOINT_DIR  a directory that stays the same when the job starts again
+SIGUSR1                 the job may be stopped soon: save a checkpoint and continue
+SIGTERM                 the job is being stopped: save a checkpoint and exit with 143
 
-Without the variables nothing is reported or saved, so a program that uses this runs anywhere. Import this
+Without these variables, nothing is reported or saved, so a program that uses this module runs anywhere. Import this
 module before PyTorch.
 """
 
@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 
-# PyTorch takes seconds to import, and a warning in the meantime must not end the program.
+# PyTorch takes seconds to import. A warning in the meantime must not end the program.
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 import torch  # noqa: E402
@@ -29,14 +29,14 @@ SHORTEST_REPORT_INTERVAL_SECONDS = 0.1
 
 
 class Progress:
-    """Writes at most ten lines a second, and always the last; never waits for whoever reads them."""
+    """Writes at most ten lines per second, and always the last one; never waits for a reader."""
 
     def __init__(self):
         self._file = None
         self._written_at = -SHORTEST_REPORT_INTERVAL_SECONDS
         path = os.environ.get("COHABIT_PROGRESS")
         if path:
-            # Linux opens a FIFO for reading and writing at once, whether or not anybody reads it yet.
+            # Linux opens a FIFO for reading and writing immediately, even if it has no reader yet.
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
             try:
                 self._file = os.open(path, flags, 0o644)
@@ -52,12 +52,12 @@ class Progress:
         try:
             os.write(self._file, line.encode())
         except BlockingIOError:
-            pass  # The pipe is full: this line is lost, the training goes on.
+            pass  # The pipe is full: the line is dropped and the training continues.
         self._written_at = now
 
 
 class StopSignals:
-    """Remembers signals; the training looks at them between two steps."""
+    """Records signals; the training checks them between steps."""
 
     def __init__(self):
         self.terminated = False
@@ -66,7 +66,7 @@ class StopSignals:
         signal.signal(signal.SIGUSR1, self._warn)
 
     def take_warning(self):
-        """Whether a warning has come since the last call."""
+        """Whether a warning has been received since the last call."""
         warned, self._warned = self._warned, False
         return warned
 
@@ -78,7 +78,7 @@ class StopSignals:
 
 
 class Checkpoints:
-    """One file with everything needed to go on, replaced as a whole."""
+    """One file with everything that is needed to resume, replaced atomically."""
 
     def __init__(self, folder, program, options):
         self.path = folder and os.path.join(folder, f"{program}.pt")
@@ -88,7 +88,7 @@ class Checkpoints:
             os.makedirs(folder, exist_ok=True)
 
     def load(self, device):
-        """The state saved last, or None; a checkpoint of a training with other options ends the program."""
+        """The last saved state, or None. A checkpoint with other options ends the program."""
         if not self.path or not os.path.exists(self.path):
             return None
         try:
@@ -96,7 +96,7 @@ class Checkpoints:
             missing = {"step", "model", "optimizer", "options"} - set(state)
             if missing:
                 raise KeyError(", ".join(sorted(missing)))
-        except Exception as error:  # Damage shows in many ways: a bad archive, a bad pickle, a missing key.
+        except Exception as error:  # Damage has many symptoms: a bad archive, a bad pickle, a missing key.
             warn(f"ignoring the damaged checkpoint {self.path} ({type(error).__name__}): starting at step 0")
             return None
         self._refuse_differences(state["options"])
@@ -125,7 +125,7 @@ class Checkpoints:
         if differences:
             print(
                 f"error: the checkpoint {self.path} is of a training with other options "
-                f"({', '.join(differences)}): give the old options, another --checkpoint folder, "
+                f"({', '.join(differences)}): give the old options or another --checkpoint directory, "
                 "or remove the file",
                 file=sys.stderr,
             )
@@ -135,10 +135,10 @@ class Checkpoints:
 def train(
     model, optimizer, loss_of_step, total_steps, checkpoints, device, save_interval_seconds, line_after
 ):
-    """Resumes, trains to the end, reports and saves; exits with 143 on SIGTERM.
+    """Resumes, trains until the end, reports and saves; exits with 143 on SIGTERM.
 
-    `loss_of_step(step)` must depend on nothing but the step and the model, so that a training that was
-    interrupted sees the examples that it would have seen.
+    `loss_of_step(step)` must depend only on the step and the model, so that a resumed training sees the same
+    examples as an uninterrupted one.
     """
     signals, progress = StopSignals(), Progress()
     step = _resume(model, optimizer, checkpoints, device)
@@ -182,20 +182,20 @@ def _resume(model, optimizer, checkpoints, device):
 
 
 def _what_is_saved(checkpoints, step):
-    return f"checkpoint of step {step}" if checkpoints.path else "no --checkpoint folder, nothing saved"
+    return f"checkpoint of step {step}" if checkpoints.path else "no --checkpoint directory, nothing saved"
 
 
 def add_run_options(parser):
-    """The options that every program has."""
-    parser.add_argument("--seed", type=int, default=1, help="decides first weights and order of the data")
-    parser.add_argument("--threads", type=count, default=1, help="processor threads to use")
+    """Adds the options that all programs have."""
+    parser.add_argument("--seed", type=int, default=1, help="seed of the initial weights and the order of the data")
+    parser.add_argument("--threads", type=count, default=1, help="CPU threads to use")
     parser.add_argument(
         "--checkpoint",
         metavar="DIR",
         default=os.environ.get("COHABIT_CHECKPOINT_DIR"),
-        help="folder to save in and to resume from (default: $COHABIT_CHECKPOINT_DIR)",
+        help="directory to save in and to resume from (default: $COHABIT_CHECKPOINT_DIR)",
     )
-    parser.add_argument("--checkpoint-seconds", type=count, default=30, help="time between checkpoints")
+    parser.add_argument("--checkpoint-seconds", type=count, default=30, help="seconds between checkpoints")
 
 
 def count(text):
@@ -213,7 +213,7 @@ def positive_number(text):
 
 
 def random_generator(seed, number):
-    """Random numbers that depend on the seed and on what they are for, and on nothing drawn before."""
+    """A generator that depends only on the seed and the number of its purpose."""
     return torch.Generator().manual_seed(seed * 1_000_003 + number)
 
 

@@ -1,6 +1,6 @@
-//! Two processes that train one network together: what they print and save, and how they end together.
+//! Two processes that train one network together: output, checkpoints and stopping.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a failed test step ends the test")]
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -22,7 +22,7 @@ fn command(folder: &Path, epochs: &str) -> Command {
     command
 }
 
-/// Two ranks, each with a folder of its own.
+/// Starts two ranks, each with its own checkpoint directory.
 fn pair(folder: &Path, epochs: &str) -> [Child; 2] {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     [0, 1].map(|rank: u32| {
@@ -45,10 +45,10 @@ fn signal(child: &Child, signal: Signal) {
     kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
 }
 
-/// Reads what the rank prints until a line with these words.
+/// Reads the output of a rank up to a line with these words.
 fn until_printed(child: &mut Child, words: &str) {
     let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains(words)), "it never said {words:?}");
+    assert!(lines.any(|line| line.unwrap().contains(words)), "it never printed {words:?}");
 }
 
 fn saved(folder: &Path) -> HashMap<String, Tensor> {
@@ -72,12 +72,12 @@ fn furthest_apart(left: &HashMap<String, Tensor>, right: &HashMap<String, Tensor
 }
 
 #[test]
-fn two_processes_end_with_nearly_the_weights_of_one() {
+fn two_processes_end_with_nearly_the_weights_of_a_single_one() {
     let folder = tempfile::tempdir().unwrap();
     let [first, second] = both_end(pair(folder.path(), "5"));
     assert!(first.status.success() && second.status.success(), "{first:?} {second:?}");
-    assert!(stdout(&first).contains("accuracy") && second.stdout.is_empty(), "only the first one speaks");
-    assert!(!folder.path().join("1").exists(), "only the first one saves");
+    assert!(stdout(&first).contains("accuracy") && second.stdout.is_empty(), "only the first rank prints");
+    assert!(!folder.path().join("1").exists(), "only the first rank saves");
     let alone = folder.path().join("alone");
     assert!(command(&alone, "5").status().unwrap().success());
     let apart = furthest_apart(&saved(&folder.path().join("0")), &saved(&alone));
@@ -85,15 +85,15 @@ fn two_processes_end_with_nearly_the_weights_of_one() {
 }
 
 #[test]
-fn sigterm_to_one_rank_ends_both_after_the_same_step_and_a_pair_goes_on_from_there() {
+fn sigterm_to_one_rank_stops_both_after_the_same_step_and_both_resume_there() {
     let folder = tempfile::tempdir().unwrap();
     let [mut first, second] = pair(folder.path(), "1000000");
     until_printed(&mut first, "epoch   2/");
     signal(&second, Signal::SIGTERM);
     let [first, second] = both_end([first, second]);
     assert_eq!((first.status.code(), second.status.code()), (Some(143), Some(143)));
-    let said = stdout(&first);
-    let (_, step) = said.rsplit_once("checkpoint of step ").expect("the first rank saves");
+    let output = stdout(&first);
+    let (_, step) = output.rsplit_once("checkpoint of step ").expect("the first rank saves");
     let [first, second] = both_end(pair(folder.path(), "1"));
     assert!(first.status.success() && second.status.success(), "{first:?} {second:?}");
     assert!(stdout(&first).contains(&format!("resumed at step {step}")), "{first:?}");
@@ -105,16 +105,16 @@ fn when_one_rank_is_killed_the_other_saves_and_fails() {
     let [mut first, second] = pair(folder.path(), "1000000");
     until_printed(&mut first, "epoch   1/");
     signal(&second, Signal::SIGKILL);
-    let mut trouble = String::new();
-    first.stderr.take().unwrap().read_to_string(&mut trouble).unwrap();
+    let mut errors = String::new();
+    first.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
     let [first, _] = both_end([first, second]);
     assert_eq!(first.status.code(), Some(1));
-    assert!(trouble.contains("is gone"), "{trouble}");
-    assert!(folder.path().join("0/digits.safetensors").exists(), "what was done is not lost");
+    assert!(errors.contains("is gone"), "{errors}");
+    assert!(folder.path().join("0/digits.safetensors").exists(), "the finished steps are saved");
 }
 
 #[test]
-fn without_a_team_to_join_it_says_what_is_missing() {
+fn the_error_of_a_missing_group_names_the_variable() {
     let output =
         command(&std::env::temp_dir(), "1").arg("--data-parallel").env_remove("RANK").output().unwrap();
     assert_eq!(output.status.code(), Some(1));

@@ -1,9 +1,8 @@
-//! The programs as processes: what they print and report, how they answer signals, how they end and go on.
+//! The programs as processes: output, progress, signals, exit codes and checkpoints.
 //!
-//! Nothing here waits for a time to pass: a test reads what the program prints until it has seen what it
-//! needs.
+//! No test waits for a fixed time: it reads the output of the program until the expected line appears.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a failed test step ends the test")]
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -16,11 +15,11 @@ use nix::unistd::Pid;
 
 const DIGITS: &str = env!("CARGO_BIN_EXE_digits");
 const CHARLM: &str = env!("CARGO_BIN_EXE_charlm");
-/// What makes a step short, where a test does not choose for itself.
+/// Options for short steps, unless a test gives its own.
 const SMALL: [&str; 4] = ["--hidden", "32", "--batch-size", "64"];
 const STEPS_PER_EPOCH: u64 = 23;
 
-/// A folder for checkpoints and progress, and programs run in it.
+/// A directory for checkpoints and progress, and programs that run in it.
 struct TestFolder(tempfile::TempDir);
 
 impl TestFolder {
@@ -59,7 +58,7 @@ impl TestFolder {
     }
 }
 
-/// A program at work.
+/// A running program.
 struct Training {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -80,7 +79,7 @@ impl Training {
     }
 }
 
-/// A test that fails half-way leaves no program behind.
+/// Kills the program if the test fails.
 impl Drop for Training {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -113,8 +112,7 @@ fn assert_same_bits(left: &HashMap<String, Tensor>, right: &HashMap<String, Tens
     }
 }
 
-/// Interrupts a training after `first_line`, resumes it for `more_steps` and compares with an uninterrupted
-/// one.
+/// Interrupts a training after `first_line`, resumes it, and compares the result with an uninterrupted one.
 fn interrupted_and_resumed(program: &str, name: &str, flag: &str, steps_per_unit: u64, first_line: &str) {
     let (interrupted, uninterrupted) = (TestFolder::new(), TestFolder::new());
     let mut training = interrupted.start(program, &[flag, "1000000"]);
@@ -140,7 +138,7 @@ fn charlm_interrupted_by_sigterm_and_resumed_ends_with_the_same_bits() {
 }
 
 #[test]
-fn a_warning_makes_a_checkpoint_and_the_training_goes_on() {
+fn a_warning_saves_a_checkpoint_and_the_training_continues() {
     let place = TestFolder::new();
     let mut training = place.start(DIGITS, &["--epochs", "1000000"]);
     training.line_with("epoch   1/");
@@ -154,7 +152,7 @@ fn a_warning_makes_a_checkpoint_and_the_training_goes_on() {
 }
 
 #[test]
-fn without_a_folder_sigterm_ends_the_training_and_says_that_nothing_was_saved() {
+fn without_a_directory_sigterm_stops_the_training_without_saving() {
     let place = TestFolder::new();
     let mut command = place.command(DIGITS, &["--epochs", "1000000"]);
     let mut child = command.env_remove("COHABIT_CHECKPOINT_DIR").stdout(Stdio::piped()).spawn().unwrap();
@@ -167,7 +165,7 @@ fn without_a_folder_sigterm_ends_the_training_and_says_that_nothing_was_saved() 
 }
 
 #[test]
-fn charlm_learns_more_than_how_frequent_letters_are() {
+fn charlm_learns_more_than_character_frequencies() {
     let place = TestFolder::new();
     let output = place.run(CHARLM, &["--hidden", "64", "--batch-size", "16", "--steps", "200"]);
     let text = stdout(&output);
@@ -213,7 +211,7 @@ fn a_damaged_checkpoint_is_reported_ignored_and_replaced() {
 }
 
 #[test]
-fn a_checkpoint_of_other_options_is_refused_and_left_alone() {
+fn a_checkpoint_with_other_options_is_an_error_and_kept() {
     let place = TestFolder::new();
     assert!(place.run(DIGITS, &["--epochs", "1"]).status.success());
     let before = std::fs::read(place.checkpoint("digits")).unwrap();
@@ -224,7 +222,7 @@ fn a_checkpoint_of_other_options_is_refused_and_left_alone() {
 }
 
 #[test]
-fn wrong_options_end_with_exit_code_2_and_name_the_option() {
+fn a_wrong_option_exits_with_2_and_is_named() {
     for wrong in [["--epochs", "0"], ["--learning-rate", "-1"], ["--threads", "many"], ["--speed", "11"]] {
         let output = TestFolder::new().run(DIGITS, &wrong);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
@@ -233,7 +231,7 @@ fn wrong_options_end_with_exit_code_2_and_name_the_option() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_an_error_with_its_name() {
+fn the_error_of_a_bad_directory_names_it() {
     let output = TestFolder::new().run(DIGITS, &["--checkpoint", "/dev/null/checkpoints"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("/dev/null/checkpoints"), "{output:?}");

@@ -1,12 +1,12 @@
-//! The PyTorch programs, as far as this machine can run them: without PyTorch a line says what was skipped.
+//! Tests of the PyTorch programs. On a machine without PyTorch they are skipped, with a message.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a failed test step ends the test")]
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Python, as `PYTHON` says or as it is usually called.
+/// The Python interpreter: `$PYTHON`, or `python3`.
 fn python() -> Command {
     let mut command = Command::new(std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into()));
     command.env("PYTHONDONTWRITEBYTECODE", "1");
@@ -17,8 +17,8 @@ fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("pytorch")
 }
 
-/// Whether Python can import it; says so where it cannot.
-#[expect(clippy::print_stderr, reason = "whoever reads the tests has to know what was not tested")]
+/// Whether Python can import the module; prints a message if not.
+#[expect(clippy::print_stderr, reason = "skipped tests must be visible in the output")]
 fn has(module: &str) -> bool {
     let imported = python().args(["-c", &format!("import {module}")]).stderr(Stdio::null()).status();
     let has = imported.is_ok_and(|status| status.success());
@@ -28,7 +28,7 @@ fn has(module: &str) -> bool {
     has
 }
 
-/// A rank of `digits_ddp.py`, started as a job would start it.
+/// Starts a rank of `digits_ddp.py` as a job would.
 fn rank(rank: u32, port: u16, folder: &Path, epochs: &str) -> Child {
     let mut command = python();
     command.arg(programs().join("digits_ddp.py")).args(["--epochs", epochs, "--hidden", "32"]);
@@ -38,7 +38,7 @@ fn rank(rank: u32, port: u16, folder: &Path, epochs: &str) -> Child {
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// What the two ranks print.
+/// The output of the two ranks.
 fn trained(folder: &Path, epochs: &str) -> [String; 2] {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let ranks = [0, 1].map(|number| rank(number, port, folder, epochs));
@@ -50,7 +50,7 @@ fn trained(folder: &Path, epochs: &str) -> [String; 2] {
 }
 
 #[test]
-fn every_program_is_sound_python() {
+fn every_program_is_valid_python() {
     if !has("ast") {
         return;
     }
@@ -62,7 +62,7 @@ assert len(read) > 30, len(read)";
 }
 
 #[test]
-fn two_ranks_of_pytorch_train_together_and_go_on_from_the_first_ones_checkpoint() {
+fn two_ranks_train_together_and_resume_from_the_checkpoint_of_the_first() {
     if !has("torch") {
         return;
     }

@@ -1,6 +1,6 @@
-//! What somebody probably meant who wrote a name that is none.
+//! Suggestions for misspelled names.
 
-/// The known name that is most like the written one, if any is much like it.
+/// The known name that is most similar to `written`, if one is similar enough.
 pub(crate) fn closest_name<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_recognised_and_anything_else_is_not() {
+    fn a_misspelling_is_recognised_and_other_words_are_not() {
         let known = ["token-file", "orphan-grace", "lost-after"];
         assert_eq!(closest_name("tokenfile", known), Some("token-file"));
         assert_eq!(closest_name("orphan_grace", known), Some("orphan-grace"));

@@ -1,5 +1,7 @@
-//! Reads the command line, and for `submit` and `run` once more with the flags of the script put before those
-//! typed: of two that say different things, the later wins.
+//! Parses the command line.
+//!
+//! If the command of `submit` or `run` is a script with directives, the line is parsed again with the flags
+//! of the script before those that were typed: the last occurrence of a flag wins.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,15 +14,15 @@ use crate::arguments::{CommandLine, OutputFormat, SubmissionArguments, Verb};
 use crate::script::Script;
 use crate::usage_message::usage_message;
 
-/// The program's name and the verb: what stands before the flags.
+/// The words before the flags: the name of the program and the subcommand.
 const BEFORE_FLAGS: usize = 2;
 
-/// Why there is nothing to do.
+/// Why there is no command to run.
 #[derive(Debug)]
 pub(crate) enum CommandLineError {
-    /// It cannot be understood, or only help was asked for.
+    /// clap rejected it, or it asks for help.
     Clap(clap::Error, OutputFormat),
-    /// The script that it names cannot be read.
+    /// The script that it names is unreadable or has a bad directive.
     Script(CommandError, OutputFormat),
 }
 
@@ -63,7 +65,7 @@ fn with_flags(words: &[OsString], flags: Vec<String>) -> Vec<OsString> {
     before.iter().cloned().chain(flags.into_iter().map(Into::into)).chain(typed.iter().cloned()).collect()
 }
 
-/// The format that was asked for, when the rest could not be understood.
+/// The output format, for a command line that was rejected.
 fn format_of(words: &[OsString]) -> OutputFormat {
     let ours = words.iter().take_while(|word| *word != "--");
     let pairs = ours.clone().zip(ours.clone().skip(1));
@@ -73,7 +75,7 @@ fn format_of(words: &[OsString]) -> OutputFormat {
 }
 
 impl CommandLineError {
-    /// Says so, and gives the exit code: 0 for help that was asked for.
+    /// Prints the error, or the help, and returns the exit code: 0 for help.
     pub(crate) fn report(self) -> ExitCode {
         let (failure, format) = match self {
             CommandLineError::Script(failure, format) => (failure, format),
@@ -81,7 +83,7 @@ impl CommandLineError {
                 (CommandError::new(CommandErrorKind::Usage, usage_message(&error)), OutputFormat::Json)
             }
             CommandLineError::Clap(error, _) => {
-                // A reader that went away needs no help.
+                // Nobody reads the output any more.
                 let _ = error.print();
                 return u8::try_from(error.exit_code()).unwrap_or(2).into();
             }
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_the_script_hold_unless_the_command_line_says_otherwise() {
+    fn the_command_line_overrides_flags_of_the_script() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("train.sh");
         fs::write(&path, "#!/bin/sh\n#COHABIT --gpus 0.5 --time 1h --env A=1\n").unwrap();
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_behind_the_command_belongs_to_it() {
+    fn everything_after_the_command_belongs_to_it() {
         let (read, _) =
             submission(&["cohabit", "submit", "--gpus", "1", "python", "train.py", "--gpus", "4", "--help"]);
         assert_eq!(read.command, ["python", "train.py", "--gpus", "4", "--help"]);
@@ -136,18 +138,18 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_of_the_script_is_an_error_of_its_own() {
+    fn the_error_of_a_bad_directive_names_its_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("train.sh");
         fs::write(&path, "#!/bin/sh\n#SBATCH --partition=gpu\n").unwrap();
         let unread = read_words(&["cohabit", "run", "--output", "json", path.to_str().unwrap()]).unwrap_err();
         let CommandLineError::Script(failure, format) = unread else { panic!("{unread:?}") };
         assert_eq!(format, OutputFormat::Json);
-        assert!(failure.message.contains("train.sh:2: #SBATCH --partition is not understood"), "{failure}");
+        assert!(failure.message.contains("train.sh:2: #SBATCH --partition is not supported"), "{failure}");
     }
 
     #[test]
-    fn json_is_recognised_in_words_that_make_no_sense() {
+    fn the_output_format_is_recognised_in_a_rejected_command_line() {
         let format = |words: &[&str]| {
             let unread = read_words(words).unwrap_err();
             let CommandLineError::Clap(_, format) = unread else { panic!("{unread:?}") };

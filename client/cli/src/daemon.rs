@@ -1,5 +1,4 @@
-//! What the daemons have in common: the log, the signals that end them, and the one line that says they are
-//! ready.
+//! What the daemons have in common: logging, shutdown signals and the runtime.
 
 use std::io;
 use std::process::ExitCode;
@@ -13,18 +12,18 @@ use tracing_subscriber::EnvFilter;
 use crate::arguments::LoggingArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
 
-/// tarpc opens a span for each call, which costs a third of the throughput.
+/// tarpc opens a span for each call, which costs a third of the throughput unless it is filtered out.
 const QUIET_LIBRARIES: &str = "tarpc=warn";
 const DEFAULT_LOG_LEVEL: &str = "info";
 
-/// The flags of logging, as settings.
+/// The logging flags as settings.
 pub(crate) fn logging_flags(arguments: &LoggingArguments) -> RawSettings {
     let flags =
         [(SettingKey::LogLevel, &arguments.log_level), (SettingKey::LogFormat, &arguments.log_format)];
     flags.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))).collect()
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LogFormat {
     Text,
@@ -37,12 +36,12 @@ impl FromStr for LogFormat {
         match text {
             "text" => Ok(LogFormat::Text),
             "json" => Ok(LogFormat::Json),
-            other => Err(format!("'{other}' is no format of logs: use text or json")),
+            other => Err(format!("'{other}' is not a log format: use text or json")),
         }
     }
 }
 
-/// Sends what the libraries log to stderr.
+/// Writes log lines to stderr from now on.
 pub(crate) fn start_logging(settings: &Settings) -> Result<(), CommandError> {
     let filter = match settings.checked(SettingKey::LogLevel, filter)? {
         Some(filter) => filter,
@@ -61,23 +60,33 @@ pub(crate) fn start_logging(settings: &Settings) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// A bare level keeps chatty libraries quiet; a whole filter means what it says.
+/// Parses a log filter. A bare level also limits verbose libraries; a full filter is taken as it is.
 fn filter(text: &str) -> Result<EnvFilter, String> {
     let is_level = !text.contains(['=', ',']);
     let whole = if is_level { format!("{text},{QUIET_LIBRARIES}") } else { text.to_owned() };
     EnvFilter::try_new(whole)
-        .map_err(|error| format!("'{text}' is no log filter ({error}): use info, debug or warn"))
+        .map_err(|error| format!("'{text}' is not a log filter ({error}): use warn, info or debug"))
 }
 
-/// Drives a daemon to its end, on all cores.
+/// Runs a daemon until it ends, on all cores.
 pub(crate) fn run(daemon: impl Future<Output = Result<(), CommandError>>) -> Result<ExitCode, CommandError> {
     let runtime = Builder::new_multi_thread().enable_all().build().map_err(|error| {
-        CommandError::new(CommandErrorKind::InputOutput, format!("the system gives no threads: {error}"))
+        CommandError::new(CommandErrorKind::InputOutput, format!("cannot start threads: {error}"))
     })?;
     runtime.block_on(daemon).map(|()| ExitCode::SUCCESS)
 }
 
-/// SIGTERM and SIGINT, watched for from the moment this exists.
+/// Runs file operations on a blocking thread, so that they do not hold up the event loop.
+#[cfg(all(feature = "head", feature = "worker"))]
+pub(crate) async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, CommandError> + Send + 'static,
+) -> Result<T, CommandError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        Err(CommandError::new(CommandErrorKind::Internal, format!("a file operation failed: {error}")))
+    })
+}
+
+/// SIGTERM and SIGINT, caught from the creation of this value on.
 pub(crate) struct ShutdownSignals {
     terminate: Signal,
     interrupt: Signal,
@@ -87,10 +96,7 @@ impl ShutdownSignals {
     pub(crate) fn watch() -> Result<ShutdownSignals, CommandError> {
         let watch = |kind| {
             signal(kind).map_err(|error| {
-                CommandError::new(
-                    CommandErrorKind::InputOutput,
-                    format!("signals cannot be watched for: {error}"),
-                )
+                CommandError::new(CommandErrorKind::InputOutput, format!("cannot handle signals: {error}"))
             })
         };
         Ok(ShutdownSignals {
@@ -99,7 +105,7 @@ impl ShutdownSignals {
         })
     }
 
-    /// Until one of them comes.
+    /// Waits for one of them.
     pub(crate) async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -113,10 +119,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bare_level_keeps_libraries_quiet_and_a_filter_is_taken_as_it_is() {
+    fn a_bare_level_limits_libraries_and_a_filter_is_taken_as_it_is() {
         assert_eq!(filter("info").unwrap().to_string(), "tarpc=warn,info");
         assert_eq!(filter("cohabit=debug").unwrap().to_string(), "cohabit=debug");
-        assert!(filter("loud=very").unwrap_err().contains("no log filter"));
+        assert!(filter("loud=very").unwrap_err().contains("not a log filter"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Finds the head and a token for it, and connects.
+//! Finds the address of the head and a token for it, and connects.
 //!
-//! Both are looked for flag by flag, then variable by variable, then file by file; in each place an address
-//! goes before a state folder. So `--state DIR` wins over a `COHABIT_HEAD` that happens to be set.
+//! Both come from flags, then from environment variables, then from configuration files. Within a source, an
+//! address wins over a state directory. So `--state DIR` wins over `COHABIT_HEAD`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,19 @@ use cohabit_console::{CommandError, CommandErrorKind};
 use crate::arguments::ConnectionArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
 
-/// The file in a head's state folder that says where it listens.
+/// The file in the state directory of a head that holds its address.
 const ADDRESS: &str = "address";
-/// The file in a head's state folder with the token of its first admin; it stays when the head ends.
+/// The file in the state directory of a head that holds the token of its first admin. It remains when the
+/// head stops.
 const ADMIN_TOKEN: &str = "admin.token";
 
-/// A client of the head that these flags, or else the settings, name.
+/// Connects to the head that the flags or settings name.
 pub(crate) async fn connect(flags: &ConnectionArguments) -> Result<Client, CommandError> {
-    Ok(Client::connect(resolve_endpoint(&settings(flags)?)?).await?)
+    Ok(Client::connect(resolve_endpoint(&read_settings(flags)?)?).await?)
 }
 
-/// The settings with these flags before them.
-pub(crate) fn settings(flags: &ConnectionArguments) -> Result<Settings, CommandError> {
+/// The settings, with these flags first.
+pub(crate) fn read_settings(flags: &ConnectionArguments) -> Result<Settings, CommandError> {
     let mut written = RawSettings::new();
     written.extend(flags.address.head.clone().map(|head| (SettingKey::Head, head)));
     written.extend(path_flag(SettingKey::TokenFile, flags.address.token_file.as_deref())?);
@@ -31,79 +32,84 @@ pub(crate) fn settings(flags: &ConnectionArguments) -> Result<Settings, CommandE
     Settings::with_flags(written)
 }
 
-/// A flag that is a path, as a setting.
+/// A path flag as a setting.
 pub(crate) fn path_flag(
     key: SettingKey,
     path: Option<&Path>,
 ) -> Result<Option<(SettingKey, String)>, CommandError> {
     path.map(|path| match path.to_str() {
         Some(text) => Ok((key, text.to_owned())),
-        None => {
-            Err(CommandError::invalid(format!("--{} {} is not text: rename it", key.name(), path.display())))
-        }
+        None => Err(CommandError::invalid(format!(
+            "--{} {} is not valid UTF-8: use a path that is",
+            key.name(),
+            path.display()
+        ))),
     })
     .transpose()
 }
 
-/// Where the head is, and the token.
+/// The address of the head and the token.
 pub(crate) fn resolve_endpoint(settings: &Settings) -> Result<ConnectOptions, CommandError> {
-    Ok(ConnectOptions { head: head(settings)?, token: token(settings)? })
+    Ok(ConnectOptions { head: find_head(settings)?, token: find_token(settings)? })
 }
 
-fn head(settings: &Settings) -> Result<String, CommandError> {
+fn find_head(settings: &Settings) -> Result<String, CommandError> {
     match settings.first_of(&[SettingKey::Head, SettingKey::State]) {
         Some(head) if head.key == SettingKey::Head => Ok(head.text.to_owned()),
-        Some(state) => address_in(&state.path()),
-        None => address_in(&default_state_folder()?),
+        Some(state) => read_address(&state.path()),
+        None => read_address(&default_state_directory()?),
     }
 }
 
-fn address_in(folder: &Path) -> Result<String, CommandError> {
+fn read_address(folder: &Path) -> Result<String, CommandError> {
     match fs::read_to_string(folder.join(ADDRESS)) {
         Ok(address) => Ok(address.trim().to_owned()),
-        Err(_) if folder.join(ADMIN_TOKEN).exists() => Err(head_not_running(folder)),
+        Err(_) if folder.join(ADMIN_TOKEN).exists() => Err(head_not_running_error(folder)),
         Err(error) => Err(CommandError::configuration(format!(
-            "no head is known: {} cannot be read ({error}). Name one by --head HOST:PORT or COHABIT_HEAD, or \
-             start one here with `cohabit up`",
+            "no head is configured: cannot read {} ({error}). Give --head HOST:PORT, set COHABIT_HEAD, or start \
+             a head on this machine with `cohabit up`",
             folder.join(ADDRESS).display()
         ))),
     }
 }
 
-/// There is a head, but it does not run.
-fn head_not_running(folder: &Path) -> CommandError {
+/// The error for a head that exists but is not running.
+fn head_not_running_error(folder: &Path) -> CommandError {
     let folder = folder.display();
     let advice = format!("start it with `cohabit head start --state {folder}`");
-    CommandError::new(CommandErrorKind::Unreachable, format!("the head of {folder} does not run: {advice}"))
+    CommandError::new(
+        CommandErrorKind::Unreachable,
+        format!("the head with state directory {folder} is not running: {advice}"),
+    )
 }
 
-/// The token of a client.
-fn token(settings: &Settings) -> Result<Token, CommandError> {
+/// The token of this client.
+fn find_token(settings: &Settings) -> Result<Token, CommandError> {
     let file = match settings.first_of(&[SettingKey::TokenFile, SettingKey::State]) {
         Some(file) if file.key == SettingKey::TokenFile => file.path(),
         Some(state) => state.path().join(ADMIN_TOKEN),
-        None => default_state_folder()?.join(ADMIN_TOKEN),
+        None => default_state_directory()?.join(ADMIN_TOKEN),
     };
     read_token(&file)
 }
 
-/// The token in this file.
+/// Reads the token in a file.
 pub(crate) fn read_token(file: &Path) -> Result<Token, CommandError> {
     Token::read_file(file).map_err(|error| {
         CommandError::configuration(format!(
-            "no usable token in {}: {error}. --token-file or COHABIT_TOKEN_FILE names another file; an admin of the \
-             cluster makes tokens with `cohabit token create`",
+            "no usable token in {}: {error}. Give --token-file FILE or set COHABIT_TOKEN_FILE; an admin of the \
+             cluster creates tokens with `cohabit token create`",
             file.display()
         ))
     })
 }
 
-/// The state folder, as set or by default.
-pub(crate) fn state_folder(settings: &Settings) -> Result<PathBuf, CommandError> {
-    settings.path(SettingKey::State).map_or_else(default_state_folder, Ok)
+/// The state directory, as set or by default.
+pub(crate) fn state_directory(settings: &Settings) -> Result<PathBuf, CommandError> {
+    settings.path(SettingKey::State).map_or_else(default_state_directory, Ok)
 }
 
-fn default_state_folder() -> Result<PathBuf, CommandError> {
+fn default_state_directory() -> Result<PathBuf, CommandError> {
     Ok(ConnectOptions::default_state_dir()?)
 }
 
@@ -112,37 +118,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_that_was_never_started_is_named_with_what_to_do() {
+    fn a_head_that_was_never_started_is_an_error_with_advice() {
         let folder = tempfile::tempdir().unwrap();
         let flags = ConnectionArguments { state: Some(folder.path().join("none")), ..Default::default() };
-        let failure = head(&settings(&flags).unwrap()).unwrap_err();
+        let failure = find_head(&read_settings(&flags).unwrap()).unwrap_err();
         assert_eq!(failure.kind, CommandErrorKind::Configuration);
-        assert!(failure.message.contains("none/address cannot be read"), "{failure}");
+        assert!(
+            failure.message.contains("cannot read") && failure.message.contains("none/address"),
+            "{failure}"
+        );
         assert!(failure.message.contains("--head HOST:PORT"), "{failure}");
     }
 
     #[test]
-    fn a_head_that_was_stopped_is_told_from_one_that_never_was() {
+    fn a_stopped_head_has_an_error_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("admin.token"), "").unwrap();
         let flags = ConnectionArguments { state: Some(folder.path().into()), ..Default::default() };
-        let failure = head(&settings(&flags).unwrap()).unwrap_err();
+        let failure = find_head(&read_settings(&flags).unwrap()).unwrap_err();
         assert_eq!(failure.kind, CommandErrorKind::Unreachable);
-        assert!(failure.message.contains("does not run"), "{failure}");
+        assert!(failure.message.contains("is not running"), "{failure}");
     }
 
     #[test]
-    fn the_address_is_found_in_the_state_folder_and_a_flag_goes_before_it() {
+    fn the_address_comes_from_the_state_directory_unless_a_flag_gives_it() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("address"), "127.0.0.1:4242\n").unwrap();
         let mut flags = ConnectionArguments { state: Some(folder.path().into()), ..Default::default() };
-        assert_eq!(head(&settings(&flags).unwrap()).unwrap(), "127.0.0.1:4242");
+        assert_eq!(find_head(&read_settings(&flags).unwrap()).unwrap(), "127.0.0.1:4242");
         flags.address.head = Some("elsewhere:7070".into());
-        assert_eq!(head(&settings(&flags).unwrap()).unwrap(), "elsewhere:7070");
+        assert_eq!(find_head(&read_settings(&flags).unwrap()).unwrap(), "elsewhere:7070");
     }
 
     #[test]
-    fn a_missing_token_is_refused_with_its_path() {
+    fn the_error_of_a_missing_token_names_its_path() {
         let failure = read_token(Path::new("/nonexistent/token")).err().unwrap();
         assert_eq!(failure.kind, CommandErrorKind::Configuration);
         assert!(failure.message.starts_with("no usable token in /nonexistent/token"), "{failure}");

@@ -1,6 +1,6 @@
-//! What must hold of files and flags that people write, for `integration/fuzz`.
+//! Properties of the parsers of files and flags, for `integration/fuzz`.
 //!
-//! Every function takes any bytes and panics where a promise is broken.
+//! Each function takes arbitrary bytes and panics if a property does not hold.
 
 use std::fmt::{Debug, Display};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::arguments::JobArguments;
 use crate::script::Script;
 use crate::{config, values};
 
-/// The file that a mistake must be told to stand in.
+/// The file that an error must name.
 const FILE: &str = "there.toml";
 
 /// A configuration file.
@@ -31,19 +31,19 @@ pub fn config(bytes: &[u8]) {
     }
 }
 
-/// The description of a model, and a file of workloads. The first byte chooses which.
+/// The description of a model or a file of workloads. The first byte chooses which.
 pub fn descriptions(bytes: &[u8]) {
     let Some((choice, text)) = bytes.split_first() else { return };
     let Ok(text) = str::from_utf8(text) else { return };
     if choice % 2 == 0 {
         check_places(text, parse_model_description(Path::new(FILE), text));
     } else if !text.contains("descr") && !text.contains("workdir") {
-        // Those name files that no test should look for.
+        // These keys name files, which a fuzz target must not open.
         check_places(text, parse_workloads(Path::new(FILE), text));
     }
 }
 
-/// A script's directives are flags of a job, or the line of the first that is none is told.
+/// The directives of a script are flags of a job, or the error names the line of the first bad one.
 pub fn scripts(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     let script = Script::of(Path::new(FILE), text);
@@ -52,7 +52,7 @@ pub fn scripts(bytes: &[u8]) {
     check_places(text, script.flags());
 }
 
-/// Every line of a refusal says where in the file it is meant.
+/// An error names the file and a line that exists.
 fn check_places<T>(text: &str, understood: Result<T, CommandError>) {
     let Err(failure) = understood else { return };
     let place = failure.message.strip_prefix(FILE).and_then(|rest| rest.strip_prefix(':'));
@@ -61,19 +61,19 @@ fn check_places<T>(text: &str, understood: Result<T, CommandError>) {
     assert!(line.is_some_and(|line| (1..=lines).contains(&line)), "{}", failure.message);
 }
 
-/// What stands behind flags. The first byte chooses what it should be.
+/// Values of flags. The first byte chooses the type.
 pub fn values(bytes: &[u8]) {
     let Some((choice, text)) = bytes.split_first() else { return };
     let Ok(text) = str::from_utf8(text) else { return };
     match choice % 17 {
-        0 => check_message(values::array(text)),
-        1 => check_message(values::begin(text)),
-        2 => check_message(values::dependency(text)),
-        3 => check_message(values::gpus(text)),
-        4 => check_message(values::nodes(text)),
-        5 => check_message(values::span(text)),
-        6 => check_message(values::stop_signal(text)),
-        7 => check_message(values::variable(text)),
+        0 => check_message(values::parse_array(text)),
+        1 => check_message(values::parse_begin(text)),
+        2 => check_message(values::parse_dependency(text)),
+        3 => check_message(values::parse_gpus(text)),
+        4 => check_message(values::parse_nodes(text)),
+        5 => check_message(values::parse_duration(text)),
+        6 => check_message(values::parse_stop_signal(text)),
+        7 => check_message(values::parse_variable(text)),
         8 => check_round_trip::<JobId>(text),
         9 => check_round_trip::<AttemptId>(text),
         10 => check_round_trip::<RankId>(text),
@@ -86,23 +86,23 @@ pub fn values(bytes: &[u8]) {
     }
 }
 
-/// Whatever is refused is refused in words.
+/// An error has a message.
 fn check_message<T, E: Display>(read: Result<T, E>) {
     if let Err(error) = read {
         assert!(!error.to_string().is_empty());
     }
 }
 
-/// What is shown can be read, and is the same.
+/// A value that is printed parses to the same value.
 fn check_round_trip<T: FromStr + Display + PartialEq + Debug>(text: &str)
 where
     T::Err: Debug,
 {
     let Ok(value) = text.parse::<T>() else { return };
-    assert_eq!(value.to_string().parse::<T>().expect("what is shown can be read"), value);
+    assert_eq!(value.to_string().parse::<T>().expect("a printed value parses"), value);
 }
 
-/// Words, one on each line, as flags of a job.
+/// Flags of a job, one word on each line.
 fn flags(text: &str) {
     let reader = JobArguments::augment_args(Command::new("job").no_binary_name(true).disable_help_flag(true));
     if let Err(error) = reader.try_get_matches_from(text.lines()) {

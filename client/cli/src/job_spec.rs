@@ -1,7 +1,7 @@
-//! From flags and a command to a job specification.
+//! Builds a job specification from flags and a command.
 //!
-//! What depends on where and when it is submitted (folder, variables, clock) comes in as [`SubmitContext`];
-//! dependencies stay as written, because only the head knows which jobs they mean.
+//! The directory, environment and time of the submission come in as a [`SubmitContext`]. Dependencies are
+//! resolved later, because only the head knows which jobs they name.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,10 +18,10 @@ use jiff::Zoned;
 
 use crate::arguments::JobArguments;
 use crate::script::Script;
-use crate::values::{EnvArgument, NodeCount, on_each_node};
+use crate::values::{EnvArgument, NodeCount, divide_among_nodes};
 
-/// Variables that a job takes over from its submitter: what finds the same programs and speaks the same
-/// language.
+/// Environment variables that a job inherits from its submitter, so that it finds the same programs and uses
+/// the same locale.
 const INHERITED_VARIABLES: [&str; 8] = [
     "PATH",
     "VIRTUAL_ENV",
@@ -33,7 +33,7 @@ const INHERITED_VARIABLES: [&str; 8] = [
     "LC_ALL",
 ];
 
-/// Where and when a job is submitted.
+/// The directory, environment and time of a submission.
 pub(crate) struct SubmitContext {
     folder: PathBuf,
     variables: BTreeMap<OsString, OsString>,
@@ -41,17 +41,17 @@ pub(crate) struct SubmitContext {
 }
 
 impl SubmitContext {
-    /// Those of this process.
+    /// The context of this process.
     pub(crate) fn current() -> Result<SubmitContext, CommandError> {
         let folder = env::current_dir().map_err(|error| {
             CommandError::invalid(format!(
-                "the present folder is gone ({error}): change to another one or give --workdir"
+                "the current directory is not available ({error}): change to another one or give --workdir"
             ))
         })?;
         Ok(SubmitContext { folder, variables: env::vars_os().collect(), now: Zoned::now() })
     }
 
-    /// The folder in which the job starts.
+    /// The working directory of the job.
     fn workdir(&self, job: &JobArguments) -> Result<String, CommandError> {
         self.absolute(job.workdir.as_deref().unwrap_or(Path::new(".")), "--workdir")
     }
@@ -59,36 +59,39 @@ impl SubmitContext {
     fn absolute(&self, path: &Path, flag: &str) -> Result<String, CommandError> {
         let path: PathBuf = self.folder.join(path).components().collect();
         path.into_os_string().into_string().map_err(|path| {
-            CommandError::invalid(format!("{flag} {} is not text: rename it", path.display()))
+            CommandError::invalid(format!("{flag} {} is not valid UTF-8: use a path that is", path.display()))
         })
     }
 
     fn variable(&self, name: &str) -> Result<Option<String>, CommandError> {
         let value = self.variables.get(OsString::from(name).as_os_str());
         value.map(|value| value.clone().into_string()).transpose().map_err(|value| {
-            CommandError::invalid(format!("the variable {name} is not text: {}", value.display()))
+            CommandError::invalid(format!(
+                "the environment variable {name} is not valid UTF-8: {}",
+                value.display()
+            ))
         })
     }
 }
 
-/// The job that was described.
+/// Builds the specification.
 pub(crate) fn specify(
     job: &JobArguments,
     command: Vec<String>,
     script: Option<Script>,
-    surroundings: &SubmitContext,
+    context: &SubmitContext,
 ) -> Result<JobSpec, CommandError> {
-    let plain = JobSpec::command(command.clone(), surroundings.workdir(job)?);
-    let checkpoint = job.checkpoint.as_deref().map(|folder| surroundings.absolute(folder, "--checkpoint"));
+    let plain = JobSpec::command(command.clone(), context.workdir(job)?);
+    let checkpoint = job.checkpoint.as_deref().map(|folder| context.absolute(folder, "--checkpoint"));
     let begin =
-        job.begin.map(|begin| begin.resolve(&surroundings.now)).transpose().map_err(CommandError::invalid)?;
+        job.begin.map(|begin| begin.resolve(&context.now)).transpose().map_err(CommandError::invalid)?;
     Ok(JobSpec {
         name: job.name.clone().unwrap_or(plain.name),
         work: Entrypoint::Command(Command { argv: command, script: script.map(Script::into_text) }),
         demand: demand(job)?,
         launch: launch(job)?,
         workdir: plain.workdir,
-        environment: environment(job, surroundings)?,
+        environment: environment(job, context)?,
         array: job.array.clone(),
         depends_on: Vec::new(),
         begin,
@@ -100,7 +103,7 @@ pub(crate) fn specify(
         model: job
             .model
             .as_deref()
-            .map(|file| read_model_description(&surroundings.folder.join(file)))
+            .map(|file| read_model_description(&context.folder.join(file)))
             .transpose()?,
         iterations: job.iterations,
         checkpoint: checkpoint.transpose()?,
@@ -109,12 +112,12 @@ pub(crate) fn specify(
     })
 }
 
-/// Devices on whatever nodes only make sense to ranks of their own: another launcher would want to know in
-/// advance how many there are on each node.
+/// `--nodes any` needs a rank per GPU: a launcher of the user's own has to know the number of GPUs per node
+/// in advance.
 fn launch(job: &JobArguments) -> Result<LaunchMode, CommandError> {
     match (job.nodes, job.launch.map(Into::into)) {
         (Some(NodeCount::Any), Some(LaunchMode::PerNode)) => Err(CommandError::invalid(
-            "--nodes any needs a rank for each GPU: leave out --launch per-node, or ask for a number of nodes",
+            "--nodes any starts one rank per GPU: remove --launch per-node, or give a number of nodes",
         )),
         (Some(NodeCount::Any), Some(LaunchMode::PerGpu) | None) => Ok(LaunchMode::PerGpu),
         (Some(NodeCount::Exactly(_)) | None, launch) => Ok(launch.unwrap_or_default()),
@@ -126,7 +129,7 @@ fn demand(job: &JobArguments) -> Result<Demand, CommandError> {
     let nodes = wanted.count();
     let gpus = match (job.gpus, job.gpus_per_node) {
         (None, Some(count)) => GpuRequest::Whole(count),
-        (total, _) => on_each_node(total, nodes).map_err(CommandError::invalid)?,
+        (total, _) => divide_among_nodes(total, nodes).map_err(CommandError::invalid)?,
     };
     Ok(Demand {
         nodes,
@@ -149,28 +152,28 @@ fn demand(job: &JobArguments) -> Result<Demand, CommandError> {
 
 fn environment(
     job: &JobArguments,
-    surroundings: &SubmitContext,
+    context: &SubmitContext,
 ) -> Result<BTreeMap<String, String>, CommandError> {
     let mut environment = BTreeMap::new();
     for name in INHERITED_VARIABLES {
-        if let Some(value) = surroundings.variable(name)? {
+        if let Some(value) = context.variable(name)? {
             environment.insert(name.to_owned(), value);
         }
     }
     for variable in &job.env {
         let (name, value) = match variable {
             EnvArgument::Set(name, value) => (name, value.clone()),
-            EnvArgument::Inherit(name) => (name, inherited_value(name, surroundings)?),
+            EnvArgument::Inherit(name) => (name, inherited_value(name, context)?),
         };
         environment.insert(name.clone(), value);
     }
     Ok(environment)
 }
 
-fn inherited_value(name: &str, surroundings: &SubmitContext) -> Result<String, CommandError> {
-    surroundings.variable(name)?.ok_or_else(|| {
+fn inherited_value(name: &str, context: &SubmitContext) -> Result<String, CommandError> {
+    context.variable(name)?.ok_or_else(|| {
         CommandError::invalid(format!(
-            "--env {name} takes over a variable that is not set here: write --env {name}=VALUE"
+            "--env {name} copies a variable that is not set in this environment: write --env {name}=VALUE"
         ))
     })
 }

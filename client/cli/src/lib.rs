@@ -1,7 +1,9 @@
-//! The one binary of Cohabit: the head, the worker, and everything that people do with them.
+//! The `cohabit` program: the daemons and the commands of users.
 //!
-//! This crate puts the others together and decides nothing about jobs. `arguments` says what may be written,
-//! `commands` does it, `render` and `output` show it, and `failure` says how it ended.
+//! This crate connects the others and decides nothing about jobs. `arguments` defines the command line,
+//! `commands` has one module for each subcommand, `config` reads settings and `render` turns records into
+//! tables and documents. Output, errors and exit codes are in `cohabit-console`; `simulate`, `predict` and
+//! `profile` are in `cohabit-lab`. Start reading at `commands/mod.rs`.
 
 mod arguments;
 mod clock;
@@ -32,7 +34,7 @@ use cohabit_console::output;
 
 use self::command_line::ParsedCommandLine;
 
-/// Does what the command line says.
+/// Runs the command line of this process.
 pub fn main() -> ExitCode {
     let ParsedCommandLine { verb, script } = match command_line::read(env::args_os().collect()) {
         Ok(parsed) => parsed,

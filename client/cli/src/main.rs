@@ -1,4 +1,4 @@
-//! The program `cohabit`; all of it is in the library beside it, so that tests can reach its parts.
+//! The program `cohabit`. Its code is in the library of this crate, so that tests can reach it.
 
 use std::process::ExitCode;
 

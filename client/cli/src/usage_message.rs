@@ -1,10 +1,10 @@
-//! What the reader of the command line says about words that make no sense, in one line.
+//! Errors of clap in one line.
 
-/// The complaint and its tips, without the heading, the usage and the pointer to help.
+/// The error and its tips, without the heading, the usage and the pointer to --help.
 pub(crate) fn usage_message(error: &clap::Error) -> String {
     let text = error.to_string();
-    let told = text.strip_prefix("error: ").unwrap_or(&text);
-    let lines = told.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    let worth = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
-    worth.collect::<Vec<_>>().join("; ")
+    let body = text.strip_prefix("error: ").unwrap_or(&text);
+    let lines = body.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let kept = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
+    kept.collect::<Vec<_>>().join("; ")
 }

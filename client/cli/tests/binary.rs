@@ -1,5 +1,4 @@
-//! The binary by itself, without a cluster: what a first look at it shows. Tests with a cluster are in
-//! `integration`.
+//! The binary without a cluster. Tests with a cluster are in `integration`.
 
 use std::process::{Command, Output};
 
@@ -10,21 +9,21 @@ fn cohabit(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn it_says_its_version() {
+fn it_prints_its_version() {
     let output = cohabit(&["--version"]);
     assert!(output.status.success());
     assert_eq!(output.stdout, format!("cohabit {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
 }
 
 #[test]
-fn an_unknown_verb_is_wrong_usage_and_the_nearest_is_named() {
+fn an_unknown_command_is_a_usage_error_with_a_suggestion() {
     let output = cohabit(&["lits"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("list"));
 }
 
 #[test]
-fn completions_name_every_verb() {
+fn completions_contain_every_command() {
     let output = cohabit(&["completions", "bash"]);
     let script = String::from_utf8_lossy(&output.stdout);
     for verb in ["submit", "run", "list", "explain", "doctor"] {

@@ -1,4 +1,4 @@
-//! `cohabit predict` by itself: measurements go in, and a model comes out that answers as was promised.
+//! `cohabit predict`: trains and evaluates a model on a small table.
 #![cfg(feature = "predict")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// All pairs of six jobs, each of which suffers by its own number and by that of its partner; the largest two
-/// do not fit beside each other, nor the largest twice.
+/// All pairs of six jobs. The slowdown of a job depends on its number and that of its partner. The largest
+/// two do not fit together, nor does the largest with itself.
 fn table() -> String {
     let mut text =
         "set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible\n".to_owned();
@@ -48,7 +48,7 @@ fn trained(folder: &Path, more: &[&str]) -> Output {
 }
 
 #[test]
-fn a_trained_model_answers_with_the_promised_figures() {
+fn a_trained_model_is_as_accurate_as_required() {
     let folder = tempfile::tempdir().unwrap();
     let card =
         document(&trained(folder.path(), &["--hold-out", "models", "--observed", "2", "--output", "json"]));
@@ -88,7 +88,7 @@ fn a_trained_model_answers_with_the_promised_figures() {
 }
 
 #[test]
-fn the_same_command_makes_the_same_model() {
+fn the_same_command_trains_the_same_model() {
     let folder = tempfile::tempdir().unwrap();
     let weights = || {
         assert!(trained(folder.path(), &[]).status.success());
@@ -106,7 +106,7 @@ fn the_card_and_the_report_say_how_it_was_made() {
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("the model: epoch 1 of 1, loss "));
     let command = "cohabit predict train --model gaussian --data pairs.csv --out model";
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
-    assert!(page.contains(command) && page.contains("How good it is") && page.ends_with("</html>\n"));
+    assert!(page.contains(command) && page.contains("<h2>Errors</h2>") && page.ends_with("</html>\n"));
     let shown = String::from_utf8(predict(folder.path(), &["show", "model"]).stdout).unwrap();
     assert!(
         shown.contains("pairs.csv (co-location): 21 sets, 38 rows") && shown.contains(command),
@@ -115,7 +115,7 @@ fn the_card_and_the_report_say_how_it_was_made() {
 }
 
 #[test]
-fn trouble_is_told_in_words_and_codes() {
+fn errors_have_messages_and_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("bad.csv"), table().replacen(",8,10,", ",8,ten,", 1)).unwrap();
     fs::write(folder.path().join("alone.csv"), table().lines().take(2).collect::<Vec<_>>().join("\n"))

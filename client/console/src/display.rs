@@ -1,25 +1,25 @@
-//! How results are shown.
+//! The flag --output.
 
 use clap::{Args, ValueEnum};
 
-// The flag of every command that shows something.
+// The flag of every command that prints a result.
 #[derive(Debug, Default, Clone, Copy, Args)]
 pub struct DisplayArguments {
-    /// How to show the result; with json, errors are JSON too, on stderr
+    /// Output format; with json, errors on stderr are JSON as well
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t, help_heading = "Display")]
     pub output: OutputFormat,
 }
 
-/// How results are shown.
+/// An output format.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
-    /// For people
+    /// A table
     #[default]
     Table,
-    /// For people with wide screens
+    /// A table with more columns
     Wide,
     /// One JSON document
     Json,
-    /// Ids only, a line each
+    /// Ids only, one per line
     Quiet,
 }

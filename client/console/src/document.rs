@@ -1,8 +1,8 @@
-//! The envelope of every JSON document.
+//! The version of JSON documents.
 
 use serde::Serialize;
 
-/// Any document: its fields, and which version of them.
+/// A document with the version of its fields.
 #[derive(Debug, Serialize)]
 pub struct VersionedDocument<T> {
     schema: u32,
@@ -10,7 +10,7 @@ pub struct VersionedDocument<T> {
     content: T,
 }
 
-/// The first version of this document.
+/// Marks a document as version 1.
 pub const fn with_schema<T>(content: T) -> VersionedDocument<T> {
     VersionedDocument { schema: 1, content }
 }

@@ -1,6 +1,6 @@
-//! Why a command failed: an exit code that scripts can tell apart, a code for JSON, and words for people.
+//! Errors of commands: an exit code, a code for JSON and a message.
 //!
-//! The codes from 64 are those of BSD's `sysexits`; those that a job ended with never come through here.
+//! The exit codes from 64 on are those of BSD's `sysexits`. Exit codes of jobs are not errors of a command.
 
 #[cfg(feature = "client")]
 mod client;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::document::{VersionedDocument, with_schema};
 
-/// A command that failed, with the sentence that its user reads.
+/// The error of a command, with a message for its user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CommandError {
@@ -32,37 +32,37 @@ struct ErrorBody<'a> {
     message: &'a str,
 }
 
-/// What kind of kind it is.
+/// The kind of an error, which determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandErrorKind {
-    /// The command line makes no sense.
+    /// The command line is wrong.
     Usage,
-    /// What was asked for cannot be had, or its description is wrong.
+    /// The request cannot be satisfied, or its input is wrong. The value is the code for JSON.
     Impossible(&'static str),
-    /// There is no such job, node, token or file.
+    /// A job, node, token or file does not exist.
     NotFound,
     /// The head does not answer.
     Unreachable,
-    /// A bug of ours.
+    /// A bug in Cohabit.
     Internal,
-    /// A file, a folder or the network refused.
+    /// A file, a directory or the network failed.
     InputOutput,
-    /// Not now, perhaps later.
+    /// Not possible now, but perhaps later.
     TryLater,
-    /// The two sides do not understand each other.
+    /// The client and the head do not understand each other.
     Protocol,
-    /// The token does not allow it.
+    /// The token does not permit the request.
     NotAllowed,
-    /// Settings, tokens or state are not usable.
+    /// Settings, token or state are unusable.
     Configuration,
-    /// Whoever read our output went away.
+    /// The reader of the output closed it.
     ClosedPipe,
-    /// The user interrupted it.
+    /// The user interrupted the command.
     Interrupted,
 }
 
 impl CommandErrorKind {
-    /// The code with which the program ends.
+    /// The exit code.
     const fn exit_code(self) -> u8 {
         match self {
             CommandErrorKind::Usage => 2,
@@ -76,12 +76,12 @@ impl CommandErrorKind {
             CommandErrorKind::NotAllowed => 77,
             CommandErrorKind::Configuration => 78,
             CommandErrorKind::Interrupted => 130,
-            // As if SIGPIPE had ended us.
+            // As if SIGPIPE had killed the program.
             CommandErrorKind::ClosedPipe => 141,
         }
     }
 
-    /// The word for it in JSON.
+    /// The code for JSON.
     const fn word(self) -> &'static str {
         match self {
             CommandErrorKind::Usage => "usage",
@@ -105,22 +105,22 @@ impl CommandError {
         CommandError { kind, message: message.into() }
     }
 
-    /// What was asked for is wrong in itself.
+    /// A usage error.
     pub fn invalid(message: impl Into<String>) -> CommandError {
         CommandError::new(CommandErrorKind::Usage, message)
     }
 
-    /// A setting or file of the installation is wrong.
+    /// An error in settings, tokens or state.
     pub fn configuration(message: impl Into<String>) -> CommandError {
         CommandError::new(CommandErrorKind::Configuration, message)
     }
 
-    /// With an error and all its causes as the words.
+    /// An error whose message is `error` and all its causes.
     pub fn from_error(kind: CommandErrorKind, error: &dyn Error) -> CommandError {
         CommandError::new(kind, with_causes(error))
     }
 
-    /// The code with which the program ends.
+    /// The exit code.
     pub fn exit_code(&self) -> ExitCode {
         self.kind.exit_code().into()
     }
@@ -131,7 +131,7 @@ impl CommandError {
     }
 }
 
-/// An error and its causes in one line; a cause that an error already repeats is left out.
+/// An error and its causes in one line. A cause that the message already contains is left out.
 fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -162,7 +162,7 @@ mod tests {
     struct Repeating(#[source] Inner);
 
     #[test]
-    fn causes_are_told_once() {
+    fn each_cause_is_named_once() {
         assert_eq!(with_causes(&Outer(Inner)), "cannot listen: the port is taken");
         assert_eq!(with_causes(&Repeating(Inner)), "cannot listen: the port is taken");
     }

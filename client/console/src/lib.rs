@@ -1,8 +1,8 @@
 //! What every command needs to talk to its user: errors with exit codes, output, tables, and `--output`.
 //!
-//! Commands print through [`output`] alone and fail with a [`CommandError`]. This crate reads no settings and no
-//! arguments other than `--output`, and knows no command. Start at `error.rs` for exit codes and at `output.rs`
-//! for what goes to stdout and stderr.
+//! Commands print through [`output`] alone and fail with a [`CommandError`]. This crate reads no settings and
+//! no arguments other than `--output`, and knows no command. Start at `error.rs` for exit codes and at
+//! `output.rs` for what goes to stdout and stderr.
 
 mod display;
 mod document;

@@ -8,15 +8,23 @@ use cohabit_types::ModelDescription;
 use crate::error::CommandError;
 use crate::source_line::line_of;
 
-/// Reads a description of what is trained; an error names the line.
+/// Reads the description of a model.
+///
+/// # Errors
+///
+/// An unreadable file, or a wrong entry with its line.
 pub fn read_model_description(file: &Path) -> Result<ModelDescription, CommandError> {
     let text = fs::read_to_string(file).map_err(|error| {
-        CommandError::invalid(format!("the description {} cannot be read: {error}", file.display()))
+        CommandError::invalid(format!("cannot read the model description {}: {error}", file.display()))
     })?;
     parse_model_description(file, &text)
 }
 
-/// What this text, which lies in the file, says of a model.
+/// Parses the text of `file`.
+///
+/// # Errors
+///
+/// A wrong entry, with its line.
 pub fn parse_model_description(file: &Path, text: &str) -> Result<ModelDescription, CommandError> {
     toml::from_str(text).map_err(|error| {
         let line = line_of(text, error.span().map_or(0, |span| span.start));

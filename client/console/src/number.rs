@@ -1,6 +1,6 @@
-//! Numbers for people.
+//! Numbers for tables and sheets.
 
-/// Three significant figures or so, without an exponent where it can be helped.
+/// About three significant figures; an exponent only for very small and very large numbers.
 pub fn format_number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_a_few_figures() {
+    fn numbers_have_about_three_figures() {
         assert_eq!(
             [0.0, 1e-9, 0.5, 12.345, 12345.6, 1e12].map(format_number).join(" "),
             "0 1.00e-9 0.5000 12.35 12346 1.00e12"

@@ -1,7 +1,7 @@
-//! Everything that the program prints: data on stdout, messages on stderr.
+//! Output: data on stdout, messages on stderr.
 //!
-//! The only module that writes to either. Colours go to terminals alone and honour `NO_COLOR`; whoever reads
-//! us may go away at any time, which ends the program quietly.
+//! No other module writes to either. Colours are used on terminals only and honour `NO_COLOR`. If the reader
+//! of stdout closes it, the command ends with [`CommandErrorKind::ClosedPipe`] and prints nothing about it.
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
@@ -13,16 +13,16 @@ use serde::Serialize;
 use crate::display::OutputFormat;
 use crate::error::{CommandError, CommandErrorKind};
 
-/// What the screen can do.
+/// The properties of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Screen {
-    /// Its width; none where lines may be as long as they like.
+    /// Width in columns; none if lines may have any length.
     pub width: Option<u16>,
-    /// Whether it shows colours.
+    /// Whether colours are shown.
     pub colour: Colour,
 }
 
-/// Whether there are colours.
+/// Whether colours are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     Shown,
@@ -30,7 +30,7 @@ pub enum Colour {
 }
 
 impl Screen {
-    /// What stdout is connected to.
+    /// The screen that stdout is connected to.
     pub fn of_stdout() -> Screen {
         let colour = match anstream::AutoStream::choice(&io::stdout()) {
             anstream::ColorChoice::Never => Colour::None,
@@ -42,25 +42,25 @@ impl Screen {
     }
 }
 
-/// Prints what people read; names and words of other users in it disturb no terminal.
+/// Prints text on stdout, without control sequences that names chosen by other users may contain.
 pub fn print_text(text: &str) -> Result<(), CommandError> {
     let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     print_bytes(LogStream::Stdout, format!("{}{newline}", sanitized(text)).as_bytes())
 }
 
-/// Prints a document.
+/// Prints a document as indented JSON.
 pub fn print_document(document: &impl Serialize) -> Result<(), CommandError> {
     let text = serde_json::to_string_pretty(document).map_err(serialization_error)?;
     print_bytes(LogStream::Stdout, format!("{text}\n").as_bytes())
 }
 
-/// Prints a document as one line.
+/// Prints a document as one line of JSON.
 pub fn print_line(document: &impl Serialize) -> Result<(), CommandError> {
     let text = serde_json::to_string(document).map_err(serialization_error)?;
     print_bytes(LogStream::Stdout, format!("{text}\n").as_bytes())
 }
 
-/// The text without what would do more to a terminal than show letters and colours.
+/// Removes control characters and escape sequences other than colours.
 fn sanitized(text: &str) -> Cow<'_, str> {
     let harms = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
     if !text.contains(harms) {
@@ -79,34 +79,34 @@ fn sanitized(text: &str) -> Cow<'_, str> {
 }
 
 fn serialization_error(error: serde_json::Error) -> CommandError {
-    CommandError::new(CommandErrorKind::Internal, format!("a document cannot be written: {error}"))
+    CommandError::new(CommandErrorKind::Internal, format!("cannot serialise the document: {error}"))
 }
 
-/// Prints what a job printed, as it is.
+/// Prints output of a job unchanged.
 pub fn print_bytes(stream: LogStream, bytes: &[u8]) -> Result<(), CommandError> {
     let written = match stream {
-        LogStream::Stdout => written(&mut io::stdout().lock(), bytes),
-        LogStream::Stderr => written(&mut io::stderr().lock(), bytes),
+        LogStream::Stdout => write_all(&mut io::stdout().lock(), bytes),
+        LogStream::Stderr => write_all(&mut io::stderr().lock(), bytes),
     };
     written.map_err(|error| {
         if error.kind() == ErrorKind::BrokenPipe {
-            return CommandError::new(CommandErrorKind::ClosedPipe, "nobody reads the output any more");
+            return CommandError::new(CommandErrorKind::ClosedPipe, "the reader closed the output");
         }
-        CommandError::new(CommandErrorKind::InputOutput, format!("the output cannot be written: {error}"))
+        CommandError::new(CommandErrorKind::InputOutput, format!("cannot write the output: {error}"))
     })
 }
 
-fn written(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+fn write_all(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     to.write_all(bytes)?;
     to.flush()
 }
 
-/// Tells something on stderr; if nobody listens, it is lost.
+/// Prints a message on stderr; if stderr is closed, the message is lost.
 pub fn print_message(text: &str) {
     let _ = writeln!(anstream::stderr(), "{}", sanitized(text));
 }
 
-/// Tells of a failure, in the form that was asked for.
+/// Prints an error on stderr in the given format.
 pub fn print_error(error: &CommandError, format: OutputFormat) {
     match format {
         _ if error.kind == CommandErrorKind::ClosedPipe => {}
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_moves_no_cursor_and_sets_no_title() {
+    fn text_moves_no_cursor_and_sets_no_title() {
         assert_eq!(sanitized("plain\ttext ä ━\n"), "plain\ttext ä ━\n");
         assert_eq!(sanitized("\x1b[1;31mred\x1b[0m"), "\x1b[1;31mred\x1b[0m");
         assert_eq!(sanitized("job\x1b[2J\x1b]0;title\x07\r\u{9b}5A\x7f\0"), "job[2J]0;title5A");

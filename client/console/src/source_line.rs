@@ -1,6 +1,6 @@
-//! Places in files, for messages.
+//! Line numbers for errors.
 
-/// The line of an offset, from 1.
+/// The number of the line that contains a byte offset, from 1.
 pub fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }

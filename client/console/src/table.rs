@@ -4,7 +4,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::output::{Colour, Screen};
 
-/// An empty table with these headings.
+/// Creates an empty table with these headings.
 pub fn table(headings: &[&str], screen: Screen) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(headings).force_no_tty();
@@ -20,7 +20,7 @@ pub fn table(headings: &[&str], screen: Screen) -> Table {
     table
 }
 
-/// The table's text, without spaces at the ends of lines.
+/// The text of a table, without trailing spaces.
 pub fn text(table: &Table) -> String {
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }

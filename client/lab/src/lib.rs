@@ -1,9 +1,9 @@
-//! Commands of the laboratory: `simulate`, `predict` and `profile`, with their arguments, tables, documents and
-//! charts.
+//! Commands of the laboratory: `simulate`, `predict` and `profile`, with their arguments, tables, documents
+//! and charts.
 //!
 //! Each command is a feature of this crate and one module with a `run` function: start at `simulate.rs`,
-//! `predict.rs` or `profile.rs`. None of them talks to a head or reads settings: the `cohabit` program parses the
-//! command line and hands over what comes from settings.
+//! `predict.rs` or `profile.rs`. None of them talks to a head or reads settings: the `cohabit` program parses
+//! the command line and hands over what comes from settings.
 
 #[cfg(feature = "predict")]
 mod model_directory;

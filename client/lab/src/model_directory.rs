@@ -5,16 +5,16 @@ use std::path::Path;
 use cohabit_console::{CommandError, CommandErrorKind};
 use cohabit_predict::interference::{FileAction, StoreError, StoredModel, pretrained};
 
-/// The folder that stands for the model that comes with the program.
+/// The name of the model that comes with the program.
 const PRETRAINED: &str = "pretrained";
 
-/// The model in this folder, or the one that comes with the program.
+/// Loads the model in a directory, or the one that comes with the program.
 pub(crate) fn load_model(folder: &Path) -> Result<StoredModel, CommandError> {
     let stored = if folder == Path::new(PRETRAINED) { pretrained() } else { StoredModel::load(folder) };
     stored.map_err(|error| unusable(&error))
 }
 
-/// A folder that is no usable model.
+/// The error of a directory that holds no usable model.
 pub(crate) fn unusable(error: &StoreError) -> CommandError {
     let kind = match error {
         StoreError::File { action: FileAction::Read, .. } => CommandErrorKind::NotFound,

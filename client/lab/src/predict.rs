@@ -1,4 +1,4 @@
-//! `predict`: models of interference, trained on measurements, asked about them, and shown.
+//! `predict`: trains, evaluates and shows models that predict the slowdown of jobs sharing a GPU.
 
 mod arguments;
 mod document;

@@ -1,7 +1,7 @@
-//! `profile`: measures workloads alone and together on a real GPU, and fills a table with what sharing costs.
+//! `profile`: measures the slowdown of workloads that share a real GPU and writes a table.
 //!
-//! The measuring is the worker's; this command reads what is to be compared, asks before it takes the GPU,
-//! shows how far it is, and tells what came out.
+//! The profiler of the worker measures. This command reads the workloads, asks before it uses the GPU, shows
+//! the progress and prints the results. Start reading at [`run`].
 
 mod arguments;
 mod document;
@@ -43,20 +43,22 @@ pub fn run(
     if profiler.left() > 0 {
         let estimate = Span::from(profiler.estimate());
         let table = arguments.out.display();
-        let plan =
-            format!("{} sets to measure on {gpu}, about {estimate}; rows go to {table}", profiler.left());
+        let plan = format!(
+            "{} sets to measure on {gpu}, which takes about {estimate}. Results are written to {table}",
+            profiler.left()
+        );
         ask_consent(&plan, arguments)?;
     }
     let stop = stop_flag()?;
-    let mut bar = ProfileProgress::new();
-    let ending = profiler.run(&mut bar, &stop).map_err(failure)?;
-    bar.end();
-    tell(&ending, &gpu, arguments)?;
-    exit_code_of(&ending, arguments)
+    let mut progress = ProfileProgress::new();
+    let report = profiler.run(&mut progress, &stop).map_err(failure)?;
+    progress.end();
+    print_result(&report, &gpu, arguments)?;
+    exit_code_of(&report, arguments)
 }
 
-/// The options of the profiler. The workloads are read first: `state` creates a directory, and only a good file
-/// of workloads is a reason to.
+/// The options of the profiler. The workloads are read first: `state` creates a directory, and only a good
+/// file of workloads is a reason to.
 fn options(
     arguments: &ProfileArguments,
     nvml_library: Option<PathBuf>,
@@ -83,7 +85,7 @@ fn options(
     })
 }
 
-/// Says what is about to happen to the GPU, and asks unless it was said that all is well.
+/// Prints the plan and asks whether to start, unless --yes is given.
 fn ask_consent(plan: &str, arguments: &ProfileArguments) -> Result<(), CommandError> {
     output::print_message(plan);
     if arguments.yes {
@@ -91,16 +93,16 @@ fn ask_consent(plan: &str, arguments: &ProfileArguments) -> Result<(), CommandEr
     }
     if !io::stdin().is_terminal() {
         return Err(CommandError::invalid(
-            "nobody is there to be asked: start without a question with --yes",
+            "stdin is not a terminal: give --yes to start without confirmation",
         ));
     }
-    output::print_message("The GPU should have nothing else to do meanwhile. Start? [y/N]");
+    output::print_message("Other programs should not use the GPU meanwhile. Start? [y/N]");
     let mut answer = String::new();
     let read = io::stdin().read_line(&mut answer);
     if read.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
         return Ok(());
     }
-    Err(CommandError::new(CommandErrorKind::Interrupted, "nothing was started"))
+    Err(CommandError::new(CommandErrorKind::Interrupted, "not confirmed: nothing was started"))
 }
 
 /// A flag that SIGINT and SIGTERM set from now on.
@@ -114,33 +116,33 @@ fn stop_flag() -> Result<Arc<AtomicBool>, CommandError> {
     Ok(stop)
 }
 
-fn tell(ending: &ProfileReport, gpu: &str, arguments: &ProfileArguments) -> Result<(), CommandError> {
+fn print_result(report: &ProfileReport, gpu: &str, arguments: &ProfileArguments) -> Result<(), CommandError> {
     match arguments.display.output {
-        OutputFormat::Table => output::print_text(&summary::by_sharing(ending, Screen::of_stdout())),
-        OutputFormat::Wide => output::print_text(&summary::by_member(ending, Screen::of_stdout())),
-        OutputFormat::Json => output::print_document(&document::document(ending, gpu, &arguments.out)),
+        OutputFormat::Table => output::print_text(&summary::by_sharing(report, Screen::of_stdout())),
+        OutputFormat::Wide => output::print_text(&summary::by_member(report, Screen::of_stdout())),
+        OutputFormat::Json => output::print_document(&document::document(report, gpu, &arguments.out)),
         OutputFormat::Quiet => output::print_text(&arguments.out.display().to_string()),
     }
 }
 
-/// How the command ends: sets that say nothing are a failure, time that is over is none.
-fn exit_code_of(ending: &ProfileReport, arguments: &ProfileArguments) -> Result<ExitCode, CommandError> {
-    let on = || format!("{} sets are left: the same command goes on with them", ending.left);
-    match ending.stopped {
+/// The exit code. Sets that could not be measured are an error; reaching --max-time is not.
+fn exit_code_of(report: &ProfileReport, arguments: &ProfileArguments) -> Result<ExitCode, CommandError> {
+    let on = || format!("{} sets are left: run the same command again to continue", report.left);
+    match report.stopped {
         Some(EarlyStop::Asked) => {
             return Err(CommandError::new(CommandErrorKind::Interrupted, format!("interrupted; {}", on())));
         }
-        Some(EarlyStop::TimeOver) => output::print_message(&format!("the time is over; {}", on())),
+        Some(EarlyStop::TimeOver) => output::print_message(&format!("--max-time is reached; {}", on())),
         None => {}
     }
-    if ending.unmeasured.is_empty() {
+    if report.unmeasured.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
     Err(CommandError::new(
         CommandErrorKind::Impossible("not_measured"),
         format!(
-            "{} sets could not be measured, for the reasons above and in {}.json; the same command tries them again",
-            ending.unmeasured.len(),
+            "{} sets could not be measured, for the reasons above and in {}.json: run the same command again to retry them",
+            report.unmeasured.len(),
             arguments.out.display()
         ),
     ))

@@ -1,7 +1,8 @@
-//! `simulate`: a trace on a made-up cluster, under one policy after the other, on identical arrivals.
+//! `simulate`: replays a trace on a simulated cluster and compares scheduling policies.
 //!
-//! The jobs run through the production head and policies in the simulator; this command reads what it needs,
-//! watches, and tells. For a seed, every policy gets the same jobs, trainings and errors of estimates.
+//! The simulator runs the jobs through the production state machine of the head and the production policies.
+//! For a given seed, every policy gets the same jobs, training configurations and estimation errors. This
+//! command reads the input, shows the progress and prints the results. Start reading at [`run`].
 
 mod arguments;
 mod document;
@@ -40,8 +41,8 @@ pub fn run(arguments: &SimulateArguments) -> Result<ExitCode, CommandError> {
     let input = Input::read(arguments)?;
     input.remarks().iter().for_each(|remark| output::print_message(remark));
     let outcomes = run_all(arguments, &input)?;
-    // What took minutes must not be lost with a page that cannot be written.
-    tell(&outcomes, arguments.display.output)?;
+    // Print first: results that took minutes must not be lost if the page cannot be written.
+    print_result(&outcomes, arguments.display.output)?;
     if let Some(path) = &arguments.report {
         let page = report::page(&outcomes)?;
         std::fs::write(path, page).map_err(|error| {
@@ -54,20 +55,20 @@ pub fn run(arguments: &SimulateArguments) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every policy with every seed, one after the other: their times would disturb each other.
+/// Runs every policy with every seed, one after the other, so that planning times are not disturbed.
 fn run_all(arguments: &SimulateArguments, input: &Input) -> Result<SimulationResults, CommandError> {
     let (policy_variants, seeds) = (arguments.policy_variants(), arguments.seeds());
-    let mut bar = SimulationProgress::new(policy_variants.len() * seeds.len());
+    let mut progress = SimulationProgress::new(policy_variants.len() * seeds.len());
     let mut outcomes = SimulationResults::of(arguments);
     for seed in seeds {
         let jobs = input.jobs(seed)?;
         outcomes.record_left_out(&jobs);
         for variant in &policy_variants {
             let evaluation = evaluation(*variant, seed, arguments, input, &jobs);
-            outcomes.runs.push(simulate(*variant, evaluation, jobs.load, &mut bar)?);
+            outcomes.runs.push(simulate(*variant, evaluation, jobs.load, &mut progress)?);
         }
     }
-    bar.end();
+    progress.end();
     Ok(outcomes)
 }
 
@@ -100,17 +101,17 @@ fn simulate(
     variant: PolicyVariant<'_>,
     evaluation: Evaluation,
     load: Option<f64>,
-    bar: &mut SimulationProgress,
+    progress: &mut SimulationProgress,
 ) -> Result<SimulationResult, CommandError> {
     let seed = evaluation.seed;
-    bar.begin(&variant.to_string(), seed, evaluation.jobs.len());
-    let mut evaluated = evaluate(evaluation, bar)
+    progress.begin(&variant.to_string(), seed, evaluation.jobs.len());
+    let mut evaluated = evaluate(evaluation, progress)
         .map_err(|error| CommandError::from_error(CommandErrorKind::Internal, &error))?;
     evaluated.metrics.policy = variant.to_string();
     Ok(SimulationResult { seed, load, evaluated })
 }
 
-fn tell(outcomes: &SimulationResults, format: OutputFormat) -> Result<(), CommandError> {
+fn print_result(outcomes: &SimulationResults, format: OutputFormat) -> Result<(), CommandError> {
     match format {
         OutputFormat::Table => output::print_text(&summary::by_policy(outcomes, Screen::of_stdout())),
         OutputFormat::Wide => output::print_text(&summary::by_run(outcomes, Screen::of_stdout())),

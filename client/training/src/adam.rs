@@ -1,16 +1,15 @@
 //! The Adam optimizer (Kingma and Ba 2015, algorithm 1) with moments that can be saved.
 //!
-//! Candle's own AdamW keeps its moments to itself, so a training resumed with it forgets them and ends with
-//! other weights. Here they are plain tensors by parameter name, and the number of steps is the training's
-//! own.
+//! Candle's AdamW does not expose its moments, so a training that is resumed with it loses them and ends with
+//! other weights. Here they are tensors by parameter name, and the caller counts the steps.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use candle_core::Tensor;
 
-use super::gradients::Gradients;
-use super::parameters::Parameters;
+use crate::gradients::Gradients;
+use crate::parameters::Parameters;
 
 const FIRST_DECAY: f64 = 0.9;
 const SECOND_DECAY: f64 = 0.999;
@@ -52,7 +51,7 @@ impl Adam {
         Ok(())
     }
 
-    /// The moments under names of their own, for a checkpoint.
+    /// The moments with their names in a checkpoint.
     pub(crate) fn tensors(&self) -> impl Iterator<Item = (String, Tensor)> {
         let first = self.first.iter().map(|(name, moment)| (format!("{FIRST_PREFIX}{name}"), moment.clone()));
         let second =
@@ -60,7 +59,7 @@ impl Adam {
         first.chain(second)
     }
 
-    /// Takes the moments back from a checkpoint; on an error nothing has changed.
+    /// Restores the moments from a checkpoint. On an error, nothing has changed.
     pub(crate) fn restore(
         &mut self,
         parameters: &Parameters,
@@ -89,7 +88,7 @@ fn decayed<'a>(
 mod tests {
     use super::*;
 
-    /// With an empty history Adam's first step is the learning rate against the sign of the gradient.
+    /// Without history, the first step is the learning rate times the negative sign of the gradient.
     #[test]
     fn the_first_step_has_the_length_of_the_learning_rate() {
         let mut parameters = Parameters::new(1);
@@ -102,9 +101,9 @@ mod tests {
         assert!((moved[0] + 0.1).abs() < 1e-6 && (moved[1] - 0.1).abs() < 1e-6, "{moved:?}");
     }
 
-    /// A moment that led back to its gradient would keep every step's tensors alive.
+    /// A moment that is linked to its gradient in the graph would keep the tensors of every step alive.
     #[test]
-    fn moments_do_not_remember_where_they_come_from() {
+    fn moments_are_detached_from_the_graph() {
         let mut parameters = Parameters::new(1);
         let (left, right) =
             (parameters.uniform("left", (2, 3), 1.0), parameters.uniform("right", (3, 2), 1.0));

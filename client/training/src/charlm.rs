@@ -1,7 +1,7 @@
-//! `charlm`: a small recurrent network that learns to write English, letter by letter.
+//! `charlm`: trains a small recurrent network to write English, character by character.
 //!
-//! It sees a few pages of a novel, is tested on a page that it never saw, and writes a few lines at the end.
-//! Which passages a step sees is a function of seed and step.
+//! It trains on a few pages of a novel, is tested on an unseen page, and writes a few lines at the end. The
+//! passages of a step are a function of the seed and the step.
 
 mod network;
 mod text;
@@ -17,25 +17,25 @@ use rand::RngExt as _;
 
 use self::network::Network;
 use self::text::Text;
-use super::job_context::JobContext;
-use super::options::{RunOptions, positive_number};
-use super::parameters::Parameters;
-use super::process_group::Shard;
-use super::random::{RandomStream, generator};
-use super::training_loop::{self, TrainingConfig, TrainingEnd, TrainingTask};
+use crate::job_context::JobContext;
+use crate::options::{RunOptions, positive_number};
+use crate::parameters::Parameters;
+use crate::process_group::Shard;
+use crate::random::{RandomStream, generator};
+use crate::training_loop::{self, TrainingConfig, TrainingEnd, TrainingTask};
 
-/// Characters in a passage that a step learns from.
+/// Characters in a training passage.
 const PASSAGE_LENGTH: usize = 48;
 const STEPS_PER_LINE: u64 = 20;
 
 /// Options of `charlm`.
 #[derive(Clone, Debug, Args)]
 pub struct CharlmOptions {
-    /// How many steps to train; may be raised when resuming
+    /// Number of steps; may be increased when resuming
     #[arg(long, default_value_t = 300, value_parser = value_parser!(u64).range(1..))]
     pub steps: u64,
 
-    /// Length of a step of the Adam optimizer
+    /// Learning rate of the Adam optimizer
     #[arg(long, default_value_t = 0.005, allow_negative_numbers = true, value_parser = positive_number)]
     pub learning_rate: f64,
 
@@ -43,7 +43,7 @@ pub struct CharlmOptions {
     #[arg(long, default_value_t = 128, value_parser = value_parser!(u32).range(1..=8192))]
     pub hidden: u32,
 
-    /// Passages in a step of all ranks together
+    /// Passages per step, in total over all ranks
     #[arg(long, default_value_t = 32, value_parser = value_parser!(u32).range(1..=4096))]
     pub batch_size: u32,
 
@@ -51,7 +51,7 @@ pub struct CharlmOptions {
     #[arg(long, default_value_t = 300)]
     pub sample_length: u32,
 
-    /// How bold the writing is: below one it keeps to what is likely
+    /// Temperature of the sampling: below one, likely characters are preferred
     #[arg(long, default_value_t = 0.7, allow_negative_numbers = true, value_parser = positive_number)]
     pub temperature: f64,
 
@@ -60,7 +60,7 @@ pub struct CharlmOptions {
 }
 
 impl CharlmOptions {
-    /// What a checkpoint must agree with; the number of steps and the writing at the end are free.
+    /// The options that must equal those of a checkpoint. The number of steps and the sampling may differ.
     fn by_flag(&self) -> BTreeMap<String, String> {
         BTreeMap::from([
             ("--batch-size".to_owned(), self.batch_size.to_string()),
@@ -71,26 +71,28 @@ impl CharlmOptions {
     }
 }
 
-/// Trains, then prints the loss on the test page and a few lines of the network's own.
+/// Trains, and prints the loss on the test page and a few lines written by the network.
 pub(super) fn train(options: &CharlmOptions, job: &mut JobContext) -> Result<TrainingEnd> {
     let charlm = Charlm::new(options)?;
-    let team = options.run.team(job)?;
+    let group = options.run.process_group(job)?;
     let (characters, parameters) = (charlm.text.training().len(), charlm.parameters.element_count());
     let entropy = charlm.text.unigram_entropy();
-    job.say(&format!("{characters} characters, {parameters} parameters"));
-    job.say(&format!("guessing by letter frequency alone has a loss of {entropy:.3} nats per character"));
+    job.print_line(&format!("{characters} characters, {parameters} parameters"));
+    job.print_line(&format!(
+        "guessing by letter frequency alone has a loss of {entropy:.3} nats per character"
+    ));
     let plan = TrainingConfig {
         learning_rate: options.learning_rate,
         options: options.by_flag(),
         run: &options.run,
     };
-    let ending = training_loop::train(&charlm, plan, team, job)?;
+    let ending = training_loop::train(&charlm, plan, group, job)?;
     if ending == TrainingEnd::Finished {
-        job.say(&format!(
+        job.print_line(&format!(
             "loss {:.3} nats per character on text never seen in training",
             charlm.test_loss()?
         ));
-        job.say(&format!("---\n{}\n---", charlm.sample(options.sample_length, options.temperature)?));
+        job.print_line(&format!("---\n{}\n---", charlm.sample(options.sample_length, options.temperature)?));
     }
     Ok(ending)
 }
@@ -113,7 +115,7 @@ impl Charlm {
         Ok(Self { text, parameters, network, seed, batch_size, total_steps })
     }
 
-    /// The mean loss over passages that all start at a state of zeros, in nats per character.
+    /// The mean loss over passages that start with a zero state, in nats per character.
     fn passage_loss(&self, text: &[u32], starts: &[usize]) -> Result<Tensor> {
         let characters =
             |offset: usize| -> Vec<u32> { starts.iter().map(|start| text[start + offset]).collect() };
@@ -128,14 +130,14 @@ impl Charlm {
         Ok(cross_entropy(&scores, &Tensor::new(targets, &Device::Cpu)?)?)
     }
 
-    /// The loss on the test page, cut into passages.
+    /// The loss on the test page, divided into passages.
     fn test_loss(&self) -> Result<f32> {
         let text = self.text.test();
         let starts: Vec<usize> = (0..text.len() - PASSAGE_LENGTH).step_by(PASSAGE_LENGTH).collect();
         Ok(self.passage_loss(text, &starts)?.to_scalar()?)
     }
 
-    /// Lets the network write `length` characters.
+    /// Samples `length` characters from the network.
     fn sample(&self, length: u32, temperature: f64) -> Result<String> {
         let mut generator = generator(self.seed, RandomStream::Sample);
         let (mut state, mut number) = (self.network.first_state(1)?, self.text.number_of('\n')?);
@@ -144,15 +146,15 @@ impl Charlm {
             state = self.network.next_state(&state, &Tensor::new(&[number], &Device::Cpu)?)?.detach();
             let odds =
                 softmax(&(self.network.scores(&state)? / temperature)?, 1)?.flatten_all()?.to_vec1()?;
-            number = drawn(&odds, generator.random_range(0.0..1.0));
+            number = sample_index(&odds, generator.random_range(0.0..1.0));
             sample.push(self.text.letter(number)?);
         }
         Ok(sample)
     }
 }
 
-/// The number in whose share of the odds `point` falls.
-fn drawn(odds: &[f32], point: f32) -> u32 {
+/// Samples an index from the probabilities, given a uniform `point` from 0 to 1.
+fn sample_index(odds: &[f32], point: f32) -> u32 {
     let mut left = point;
     let position = odds.iter().position(|share| {
         left -= share;

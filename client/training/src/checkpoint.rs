@@ -1,8 +1,9 @@
-//! Checkpoints: one safetensors file with the weights, the optimizer's moments, the step and the options.
+//! Checkpoints: one safetensors file with the weights, the moments of the optimizer, the step and the
+//! options.
 //!
-//! A file is written beside the old one, synced and renamed, so that whatever happens there is a whole one. A
-//! checksum over everything finds damage; a damaged file counts as none. A file made with other options is
-//! refused, because going on from it would be neither the old training nor the new one.
+//! The file is written beside the old one, synced and renamed, so that a complete file always exists. A
+//! checksum over the whole content detects damage; a damaged file is ignored. A file made with other options
+//! is an error, because resuming from it would continue neither the old training nor the new one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -17,33 +18,33 @@ const STEP_KEY: &str = "step";
 const OPTIONS_KEY: &str = "options";
 const CHECKSUM_KEY: &str = "checksum";
 
-/// Everything that a training needs to go on.
+/// Everything that is needed to resume a training.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoint {
-    /// Steps done.
+    /// Number of steps done.
     pub(crate) step: u64,
-    /// The options that decide what is computed, by flag.
+    /// The options that determine the result, by flag.
     pub(crate) options: BTreeMap<String, String>,
     /// Weights and moments, by name.
     pub(crate) tensors: BTreeMap<String, Tensor>,
 }
 
-/// What a folder holds for a training that is about to start.
+/// The result of looking for a checkpoint.
 #[derive(Debug)]
 pub(crate) enum CheckpointLookup {
     /// No checkpoint.
     Nothing,
-    /// A file that is no whole checkpoint, and what is wrong with it.
+    /// A damaged file, and what is wrong with it.
     Damaged(String),
     /// A checkpoint of a training with the same options.
     Checkpoint(Checkpoint),
 }
 
-/// The folder holds a checkpoint of a training with other options.
+/// The directory has a checkpoint of a training with other options.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the checkpoint {} is of a training with other options ({}): \
-     give the old options, another --checkpoint folder, or remove the file",
+     give the old options or another --checkpoint directory, or remove the file",
     path.display(), differences.join(", ")
 )]
 pub(crate) struct CheckpointRefused {
@@ -51,7 +52,7 @@ pub(crate) struct CheckpointRefused {
     differences: Vec<String>,
 }
 
-/// Where the checkpoints of one program lie.
+/// The checkpoint file of one program.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckpointStore {
     folder: PathBuf,
@@ -59,19 +60,19 @@ pub(crate) struct CheckpointStore {
 }
 
 impl CheckpointStore {
-    /// Makes the folder if need be; the file in it will be called after the program.
+    /// Creates the directory if necessary. The file is named after the program.
     pub(crate) fn open(folder: &Path, program: &str) -> Result<Self> {
         fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make the checkpoint folder {}", folder.display()))?;
+            .with_context(|| format!("cannot create the checkpoint directory {}", folder.display()))?;
         Ok(Self { folder: folder.to_owned(), path: folder.join(format!("{program}.safetensors")) })
     }
 
-    /// Where the checkpoint is, or will be.
+    /// The path of the checkpoint.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Looks for a checkpoint of a training with these options; one with others is a [`CheckpointRefused`].
+    /// Looks for a checkpoint with these options. One with other options is a [`CheckpointRefused`] error.
     pub(crate) fn find(&self, options: &BTreeMap<String, String>) -> Result<CheckpointLookup> {
         let bytes = match fs::read(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CheckpointLookup::Nothing),
@@ -86,7 +87,7 @@ impl CheckpointStore {
         Ok(CheckpointLookup::Checkpoint(checkpoint))
     }
 
-    /// Replaces the checkpoint by this one, and returns when it is safe on the disk.
+    /// Replaces the checkpoint and returns when it is durable.
     pub(crate) fn save(&self, checkpoint: &Checkpoint) -> Result<()> {
         let write = || -> Result<()> {
             let unfinished = self.path.with_extension("safetensors.unfinished");
@@ -101,7 +102,7 @@ impl CheckpointStore {
 }
 
 impl Checkpoint {
-    /// The file's content.
+    /// Serialises the checkpoint.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
         let options = serde_json::to_string(&self.options)?;
         let metadata = HashMap::from([
@@ -112,14 +113,14 @@ impl Checkpoint {
         Ok(safetensors::serialize(&self.tensors, Some(metadata))?)
     }
 
-    /// What a whole file's content says; an error of any kind is damage.
+    /// Parses a file; every error means that the file is damaged.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let (_, header) = SafeTensors::read_metadata(bytes)?;
         let entry = |key: &str| header.metadata().as_ref()?.get(key);
         let options = entry(OPTIONS_KEY).context("no options")?;
         let checkpoint = Self {
-            step: entry(STEP_KEY).context("no step")?.parse().context("the step is no number")?,
-            options: serde_json::from_str(options).context("the options cannot be read")?,
+            step: entry(STEP_KEY).context("no step")?.parse().context("the step is not a number")?,
+            options: serde_json::from_str(options).context("the options are invalid")?,
             tensors: candle_core::safetensors::load_buffer(bytes, &Device::Cpu)?.into_iter().collect(),
         };
         ensure!(entry(CHECKSUM_KEY) == Some(&checksum(&checkpoint, options)), "the checksum is wrong");
@@ -127,8 +128,7 @@ impl Checkpoint {
     }
 }
 
-/// FNV-1a (Fowler, Noll and Vo) over step, options, names and values: enough against damage, none against
-/// malice.
+/// FNV-1a (Fowler, Noll and Vo) over step, options, names and values. It detects damage, not manipulation.
 fn checksum(checkpoint: &Checkpoint, options: &str) -> String {
     let start = fnv(fnv(0xcbf2_9ce4_8422_2325, &checkpoint.step.to_le_bytes()), options.as_bytes());
     let sum = checkpoint
@@ -142,7 +142,7 @@ fn fnv(start: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(start, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// Says for each option in which `saved` and `present` disagree what it was and what it is.
+/// Describes each option that differs between `saved` and `present`.
 fn differences(saved: &BTreeMap<String, String>, present: &BTreeMap<String, String>) -> Vec<String> {
     let value =
         |options: &BTreeMap<String, String>, flag| options.get(flag).map_or("unset", |v| v).to_owned();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_is_found_and_nothing_else_lies_about() {
+    fn a_saved_checkpoint_is_found_and_no_other_file_remains() {
         let (_folder, store) = saved();
         let CheckpointLookup::Checkpoint(found) = store.find(&options("8")).unwrap() else {
             panic!("not found")
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn every_single_damaged_byte_and_every_cut_is_noticed() {
+    fn every_damaged_byte_and_every_truncation_is_detected() {
         let (_folder, store) = saved();
         let whole = fs::read(store.path()).unwrap();
         for position in 0..whole.len() {
@@ -205,7 +205,8 @@ mod tests {
         }
     }
 
-    /// A flipped bit in the header's padding or key order may be harmless; then the content must be the same.
+    /// A flipped bit in the padding or the key order of the header may be harmless; then the content is the
+    /// same.
     fn is_unusable(bytes: &[u8]) -> bool {
         let Ok(found) = Checkpoint::from_bytes(bytes) else { return true };
         let values: Vec<f32> = found.tensors["weights"].to_vec1().unwrap();
@@ -213,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_counts_as_none() {
+    fn a_damaged_file_is_ignored() {
         let (_folder, store) = saved();
         fs::write(store.path(), "not a checkpoint").unwrap();
         assert!(matches!(store.find(&options("8")).unwrap(), CheckpointLookup::Damaged(_)));
     }
 
     #[test]
-    fn other_options_are_refused_by_name() {
+    fn the_error_of_other_options_names_them() {
         let (_folder, store) = saved();
         let error = store.find(&options("16")).unwrap_err();
         assert!(error.is::<CheckpointRefused>());

@@ -1,7 +1,7 @@
-//! `digits`: a perceptron with two hidden layers that learns to read handwritten digits.
+//! `digits`: trains a perceptron with two hidden layers to recognise handwritten digits.
 //!
-//! Small enough for one core and a few seconds, and a real training all the same: it is tested on images that
-//! it never saw. The order of the images is a function of seed and epoch.
+//! It takes a few seconds on one core and is tested on unseen images. The order of the images is a function
+//! of the seed and the epoch.
 
 mod images;
 
@@ -14,21 +14,21 @@ use clap::{Args, value_parser};
 use rand::seq::SliceRandom as _;
 
 use self::images::{CLASSES, Images, PIXELS};
-use super::job_context::JobContext;
-use super::options::{RunOptions, positive_number};
-use super::parameters::Parameters;
-use super::process_group::Shard;
-use super::random::{RandomStream, generator};
-use super::training_loop::{self, TrainingConfig, TrainingEnd, TrainingTask};
+use crate::job_context::JobContext;
+use crate::options::{RunOptions, positive_number};
+use crate::parameters::Parameters;
+use crate::process_group::Shard;
+use crate::random::{RandomStream, generator};
+use crate::training_loop::{self, TrainingConfig, TrainingEnd, TrainingTask};
 
 /// Options of `digits`.
 #[derive(Clone, Debug, Args)]
 pub struct DigitsOptions {
-    /// How often to go through the images; may be raised when resuming
+    /// Number of epochs; may be increased when resuming
     #[arg(long, default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
     pub epochs: u32,
 
-    /// Length of a step of the Adam optimizer
+    /// Learning rate of the Adam optimizer
     #[arg(long, default_value_t = 0.001, allow_negative_numbers = true, value_parser = positive_number)]
     pub learning_rate: f64,
 
@@ -36,7 +36,7 @@ pub struct DigitsOptions {
     #[arg(long, default_value_t = 256, value_parser = value_parser!(u32).range(1..=8192))]
     pub hidden: u32,
 
-    /// Images in a step of all ranks together
+    /// Images per step, in total over all ranks
     #[arg(long, default_value_t = 32, value_parser = value_parser!(u32).range(1..))]
     pub batch_size: u32,
 
@@ -45,7 +45,7 @@ pub struct DigitsOptions {
 }
 
 impl DigitsOptions {
-    /// What a checkpoint must agree with; the number of epochs is free.
+    /// The options that must equal those of a checkpoint. The number of epochs may differ.
     fn by_flag(&self) -> BTreeMap<String, String> {
         BTreeMap::from([
             ("--batch-size".to_owned(), self.batch_size.to_string()),
@@ -59,17 +59,21 @@ impl DigitsOptions {
 /// Trains and prints the accuracy on the test images.
 pub(super) fn train(options: &DigitsOptions, job: &mut JobContext) -> Result<TrainingEnd> {
     let digits = Digits::new(options)?;
-    let team = options.run.team(job)?;
-    job.say(&format!("{} images, {} parameters", digits.training.count(), digits.parameters.element_count()));
+    let group = options.run.process_group(job)?;
+    job.print_line(&format!(
+        "{} images, {} parameters",
+        digits.training.count(),
+        digits.parameters.element_count()
+    ));
     let plan = TrainingConfig {
         learning_rate: options.learning_rate,
         options: options.by_flag(),
         run: &options.run,
     };
-    let ending = training_loop::train(&digits, plan, team, job)?;
+    let ending = training_loop::train(&digits, plan, group, job)?;
     if ending == TrainingEnd::Finished {
         let (accuracy, images) = (100.0 * digits.accuracy()?, digits.test.count());
-        job.say(&format!("accuracy {accuracy:.1}% on {images} images never seen in training"));
+        job.print_line(&format!("accuracy {accuracy:.1}% on {images} images never seen in training"));
     }
     Ok(ending)
 }
@@ -98,8 +102,7 @@ impl Digits {
         self.training.count().div_ceil(self.batch_size) as u64
     }
 
-    /// The numbers of the images of a step, counted from 0. Each epoch goes through all of them in
-    /// an order of its own.
+    /// The indices of the images of a step, counted from 0. Each epoch visits all images in a new order.
     fn batch(&self, step: u64) -> Vec<u32> {
         let (epoch, batch) = (step / self.steps_per_epoch(), (step % self.steps_per_epoch()) as usize);
         let mut numbers: Vec<u32> = (0..self.training.count() as u32).collect();
@@ -108,7 +111,7 @@ impl Digits {
         numbers[batch * self.batch_size..end].to_vec()
     }
 
-    /// Which part of the test images is read right.
+    /// The fraction of test images that are recognised.
     fn accuracy(&self) -> Result<f32> {
         let read = self.network.forward(&self.test.pixels)?.argmax(D::Minus1)?;
         Ok(read.eq(&self.test.labels)?.to_dtype(DType::F32)?.mean_all()?.to_scalar()?)
@@ -145,7 +148,7 @@ impl TrainingTask for Digits {
     }
 }
 
-/// Two hidden layers with ReLU, and a score for each digit.
+/// A perceptron with two hidden ReLU layers and a score for each digit.
 struct Network {
     layers: Vec<(Tensor, Tensor)>,
 }
@@ -162,7 +165,7 @@ impl Network {
         Ok(Self { layers: layers.into_iter().collect::<Result<_>>()? })
     }
 
-    /// From `[images, PIXELS]` to scores `[images, CLASSES]`.
+    /// Computes scores `[images, CLASSES]` from pixels `[images, PIXELS]`.
     fn forward(&self, pixels: &Tensor) -> Result<Tensor> {
         let mut values = pixels.clone();
         for (number, (weight, bias)) in self.layers.iter().enumerate() {

@@ -1,34 +1,31 @@
-//! The gradients of a step: a tensor for each parameter, by its name, and their sums over the ranks of a
-//! team.
+//! The gradients of a step, by parameter name, and their sums over the ranks of a group.
 //!
-//! The loss of a step travels with them, so that one exchange is enough.
+//! The loss of the step is summed together with them, so that one exchange is enough.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use candle_core::Tensor;
 
-use super::parameters::Parameters;
-use super::process_group::ProcessGroup;
+use crate::parameters::Parameters;
+use crate::process_group::ProcessGroup;
 
-/// The loss of a step, and which way each parameter would raise it.
+/// The loss of a step and its gradients.
 pub(crate) struct Gradients {
     pub(crate) loss: f32,
     by_name: BTreeMap<String, Tensor>,
 }
 
 impl Gradients {
-    /// Those of a loss that leads back to the parameters.
+    /// Computes the gradients of a loss.
     ///
-    /// A parameter without a gradient is an error: some of candle's fused operations give none and stay
-    /// silent.
+    /// A parameter without a gradient is an error: some fused operations of candle silently compute none.
     pub(crate) fn of_loss(loss: &Tensor, parameters: &Parameters) -> Result<Self> {
         let found = loss.backward()?;
         let gradient = |(name, variable): (&str, &candle_core::Var)| {
             let gradient =
                 found.get(variable).with_context(|| format!("parameter {name} got no gradient"))?;
-            // A gradient still knows what it was made from; a moment that kept it would hold every step in
-            // memory.
+            // Detached from the graph: a moment that kept the link would hold every step in memory.
             Ok((name.to_owned(), gradient.detach()))
         };
         let by_name = parameters.iter().map(gradient).collect::<Result<_>>()?;
@@ -39,13 +36,13 @@ impl Gradients {
         self.by_name.get(name).with_context(|| format!("no gradient of parameter {name}"))
     }
 
-    /// The sums over all ranks, in one exchange.
-    pub(crate) fn summed(self, team: &mut ProcessGroup) -> Result<Self> {
+    /// Sums over all ranks in one exchange.
+    pub(crate) fn summed(self, group: &mut ProcessGroup) -> Result<Self> {
         let mut values = vec![self.loss];
         for gradient in self.by_name.values() {
             values.extend(gradient.flatten_all()?.to_vec1::<f32>()?);
         }
-        team.sum(&mut values)?;
+        group.sum(&mut values)?;
         let mut rest = &values[1..];
         let mut taken = |(name, gradient): (String, Tensor)| {
             let (own, others) = rest.split_at(gradient.elem_count());
@@ -71,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_a_sum_is_what_it_was() {
+    fn the_sum_over_a_single_rank_changes_nothing() {
         let mut parameters = Parameters::new(1);
         let (left, right) = (parameters.uniform("left", (2, 3), 1.0), parameters.uniform("right", 2, 1.0));
         let loss =

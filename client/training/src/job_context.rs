@@ -1,17 +1,16 @@
-//! A training's ties to the world around it: where progress goes, which signals came, where lines are
-//! printed.
+//! The environment of a training: progress reports, signals and output.
 //!
-//! This is the only place that prints. Whoever reads the output may go away at any time; that is no reason to
-//! stop training, so failed writes are dropped.
+//! Nothing else prints. Failed writes are ignored, because a reader that closes the output must not stop the
+//! training.
 
 use std::io::{self, Write};
 
 use anyhow::{Context as _, Result};
 
-use super::progress::ProgressReporter;
-use super::stop_signals::StopSignals;
+use crate::progress::ProgressReporter;
+use crate::stop_signals::StopSignals;
 
-/// Everything that a training shares with its surroundings but its checkpoints.
+/// The environment of a training, other than its checkpoints.
 pub(crate) struct JobContext {
     pub(crate) progress: ProgressReporter,
     pub(crate) stop_signals: StopSignals,
@@ -19,9 +18,9 @@ pub(crate) struct JobContext {
 }
 
 impl JobContext {
-    /// Listens to this process's signals, reports to `$COHABIT_PROGRESS`, prints on stdout.
+    /// Handles the signals of this process, reports to `$COHABIT_PROGRESS` and prints on stdout.
     pub(crate) fn from_environment() -> Result<Self> {
-        let stop_signals = StopSignals::listen().context("cannot listen to signals")?;
+        let stop_signals = StopSignals::listen().context("cannot handle signals")?;
         let progress = ProgressReporter::from_environment().unwrap_or_else(|error| {
             warn(&format!("warning: progress is not reported: {error}"));
             ProgressReporter::default()
@@ -29,18 +28,18 @@ impl JobContext {
         Ok(Self { progress, stop_signals, output: Box::new(io::stdout()) })
     }
 
-    /// Speaks no more: another rank speaks for this one.
+    /// Stops printing and reporting, because another rank does.
     pub(crate) fn mute(&mut self) {
         self.progress = ProgressReporter::default();
         self.output = Box::new(io::sink());
     }
 
-    /// Prints a line for people.
-    pub(crate) fn say(&mut self, line: &str) {
+    /// Prints a line on stdout.
+    pub(crate) fn print_line(&mut self, line: &str) {
         let _ = writeln!(self.output, "{line}");
     }
 
-    /// A job that nobody watches.
+    /// A context that prints and reports nothing.
     #[cfg(test)]
     pub(crate) fn detached() -> Self {
         let (progress, stop_signals) = (ProgressReporter::default(), StopSignals::default());
@@ -48,7 +47,7 @@ impl JobContext {
     }
 }
 
-/// Prints a line about trouble on stderr.
+/// Prints a line on stderr.
 pub(crate) fn warn(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

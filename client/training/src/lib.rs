@@ -1,10 +1,14 @@
-//! Training programs that behave well in a cluster, as functions that another program can embed.
+//! Small training programs for trying Cohabit, which need no GPU and no download.
 //!
-//! [`TrainingProgram`] is a clap subcommand for each program and [`run`] is the one door. Every program reports its
-//! progress to `$COHABIT_PROGRESS`, saves checkpoints to `$COHABIT_CHECKPOINT_DIR`, answers SIGUSR1 and
-//! SIGTERM, and goes on from its last checkpoint to the same weights, bit for bit, as if it had never been
-//! interrupted. [`progress`], [`checkpoint`] and [`stop_signals`] are what to copy into a program of one's
-//! own.
+//! [`TrainingProgram`] has a clap subcommand for each program, and [`run`] runs one. The hidden command
+//! `cohabit train` and the binaries of `examples` call it. A program reports its progress to
+//! `$COHABIT_PROGRESS`, saves checkpoints to `$COHABIT_CHECKPOINT_DIR`, and reacts to SIGUSR1 and SIGTERM. A
+//! training that is resumed from a checkpoint ends with the same weights, bit for bit, as an uninterrupted
+//! one. Nothing here talks to a cluster: a program learns everything from environment variables and signals,
+//! like any program of a user.
+//!
+//! Start reading at `training_loop.rs`. To see how a program can report progress, save checkpoints and handle
+//! signals, read `progress.rs`, `checkpoint.rs` and `stop_signals.rs`.
 
 mod adam;
 mod charlm;
@@ -38,15 +42,15 @@ use self::training_loop::TrainingEnd;
 
 const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
-/// What a shell reports for a program ended by SIGTERM: 128 + 15.
+/// The exit code that shells report for a program killed by SIGTERM: 128 + 15.
 const EXIT_TERMINATED: u8 = 143;
 
-/// The training programs, as subcommands with their options.
+/// The training programs as subcommands.
 #[derive(Clone, Debug, Subcommand)]
 pub enum TrainingProgram {
     /// Train a small network on 1,797 handwritten digits
     Digits(DigitsOptions),
-    /// Train a small language model on a few pages of English, letter by letter
+    /// Train a small language model on a few pages of English text, character by character
     Charlm(CharlmOptions),
 }
 
@@ -59,10 +63,10 @@ impl TrainingProgram {
     }
 }
 
-/// Trains to the end or to SIGTERM, printing on stdout, and returns the exit code that the process should
-/// have: 0 trained, 1 failed, 2 wrong options (another checkpoint's among them), 143 ended by SIGTERM.
+/// Trains until the end or until SIGTERM, prints on stdout, and returns the exit code for the process: 0
+/// trained, 1 failed, 2 options that differ from those of the checkpoint, 143 stopped by SIGTERM.
 ///
-/// Call it before anything else was started: the process may start itself again with the same arguments.
+/// Call it before starting anything else: the process may execute itself again with the same arguments.
 pub fn run(program: &TrainingProgram) -> ExitCode {
     match train(program) {
         Ok(TrainingEnd::Finished) => ExitCode::SUCCESS,
@@ -77,7 +81,7 @@ pub fn run(program: &TrainingProgram) -> ExitCode {
 fn train(program: &TrainingProgram) -> Result<TrainingEnd> {
     if let Err(error) = use_threads(program.run_options().threads) {
         job_context::warn(&format!(
-            "warning: using every core, since this program cannot start again: {error}"
+            "warning: using every core, because this program cannot restart itself: {error}"
         ));
     }
     let mut job = JobContext::from_environment()?;
@@ -87,10 +91,11 @@ fn train(program: &TrainingProgram) -> Result<TrainingEnd> {
     }
 }
 
-/// Sees to it that candle uses this many threads, by starting this very process again if need be.
+/// Makes candle use this many threads, by executing this process again if necessary. The process keeps its
+/// id.
 ///
-/// Candle takes the number from the environment alone, which no running process can change safely; left to
-/// itself it takes every core, and its threads spin where they find none free. The process keeps its id.
+/// Candle takes the number only from the environment, which a running process cannot change safely. By
+/// default it uses every core, and its threads spin if no core is free.
 fn use_threads(threads: u16) -> io::Result<()> {
     let threads = threads.to_string();
     if env::var(options::THREADS_VARIABLE).is_ok_and(|present| present == threads) {
@@ -107,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_programs_are_sound_as_subcommands_of_another() {
+    fn the_programs_are_valid_subcommands() {
         TrainingProgram::augment_subcommands(clap::Command::new("train")).debug_assert();
     }
 }

@@ -1,59 +1,60 @@
-//! The options that every training program has, and the checks that they share.
+//! Options that all training programs have.
 //!
-//! Clap does the checking, so a wrong value ends the program with exit code 2 before anything has started.
+//! Clap checks them, so a wrong value ends the program with exit code 2 before anything has started.
 
 use std::path::PathBuf;
 
 use clap::{Args, value_parser};
 
-use super::job_context::JobContext;
-use super::process_group::ProcessGroup;
+use crate::job_context::JobContext;
+use crate::process_group::ProcessGroup;
 
-/// Where candle looks for the number of threads.
+/// The environment variable from which candle takes the number of threads.
 pub(crate) const THREADS_VARIABLE: &str = "RAYON_NUM_THREADS";
 
-/// A year; far beyond it the clock could not be added to.
+/// A year: much larger values would overflow the clock.
 const MAX_CHECKPOINT_SECONDS: u64 = 365 * 24 * 3600;
 
-/// How a program runs, whatever it trains.
+/// Options of a run that do not depend on the program.
 #[derive(Clone, Debug, Args)]
 pub struct RunOptions {
-    /// Decides the first weights and the order of the data: the same seed gives the same training
+    /// Seed of the initial weights and the order of the data; the same seed gives the same result
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// Train together with the other ranks of a gang, each on its part of every step; see RANK, WORLD_SIZE,
-    /// MASTER_ADDR and MASTER_PORT
+    /// Train together with the other ranks that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe, each
+    /// on its part of every step
     #[arg(long)]
     pub data_parallel: bool,
 
-    /// Processor threads to use; for networks this small one is as fast as many
+    /// CPU threads to use; more than one does not speed up such small networks
     #[arg(long, env = THREADS_VARIABLE, default_value_t = 1)]
     #[arg(value_parser = value_parser!(u16).range(1..=256))]
     pub threads: u16,
 
-    /// Folder to save checkpoints in and to resume from; without it nothing is saved
+    /// Directory to save checkpoints in and to resume from [default: no checkpoints]
     #[arg(long = "checkpoint", value_name = "DIR", env = "COHABIT_CHECKPOINT_DIR")]
     pub checkpoint_folder: Option<PathBuf>,
 
-    /// Save a checkpoint each time that this many seconds have gone by
+    /// Seconds between checkpoints
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     #[arg(value_parser = value_parser!(u64).range(1..=MAX_CHECKPOINT_SECONDS))]
     pub checkpoint_seconds: u64,
 }
 
 impl RunOptions {
-    /// The ranks to train with; all but the first leave speaking to the first.
-    pub(crate) fn team(&self, job: &mut JobContext) -> anyhow::Result<ProcessGroup> {
-        let team = if self.data_parallel { ProcessGroup::from_environment()? } else { ProcessGroup::alone() };
-        if !team.is_first() {
+    /// The ranks to train with. Only the first prints and reports.
+    pub(crate) fn process_group(&self, job: &mut JobContext) -> anyhow::Result<ProcessGroup> {
+        let group =
+            if self.data_parallel { ProcessGroup::from_environment()? } else { ProcessGroup::alone() };
+        if !group.is_first() {
             job.mute();
         }
-        Ok(team)
+        Ok(group)
     }
 }
 
-/// Reads a number above zero, for learning rates and temperatures.
+/// Parses a number above zero, for learning rates and temperatures.
 pub(crate) fn positive_number(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
@@ -66,10 +67,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_finite_numbers_above_zero_are_taken() {
+    fn only_finite_numbers_above_zero_are_accepted() {
         assert_eq!(positive_number("1e-3"), Ok(0.001));
         for wrong in ["0", "-1", "nan", "inf", "", "fast"] {
-            assert!(positive_number(wrong).is_err(), "{wrong} was taken");
+            assert!(positive_number(wrong).is_err(), "{wrong} was accepted");
         }
     }
 }

@@ -1,8 +1,7 @@
 //! The trainable variables of a network, by name.
 //!
-//! Candle cannot seed its own generator on the CPU, so the first values are drawn here; and its own `VarMap`
-//! gives no fixed order, so names are kept sorted. A name is what ties a variable to its tensor in a
-//! checkpoint.
+//! Candle cannot seed its generator on the CPU, so initial values are drawn here. Its `VarMap` has no fixed
+//! order, so names are kept sorted. The name connects a variable with its tensor in a checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -11,28 +10,28 @@ use candle_core::{Device, Shape, Tensor, Var};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::random::{RandomStream, generator};
+use crate::random::{RandomStream, generator};
 
-/// All that training changes, sorted by name.
+/// All trainable variables, sorted by name.
 pub(crate) struct Parameters {
     generator: ChaCha8Rng,
     variables: BTreeMap<String, Var>,
 }
 
 impl Parameters {
-    /// No parameters yet; those added are drawn from `seed`, in the order in which they are added.
+    /// An empty set. Initial values are drawn from `seed` in the order in which parameters are added.
     pub(crate) fn new(seed: u64) -> Self {
         Self { generator: generator(seed, RandomStream::FirstWeights), variables: BTreeMap::new() }
     }
 
-    /// Adds a parameter with values uniform in `-bound..bound`; the tensor returned follows the training.
+    /// Adds a parameter with values uniform in `-bound..bound` and returns its tensor.
     pub(crate) fn uniform(&mut self, name: &str, shape: impl Into<Shape>, bound: f32) -> Result<Tensor> {
         let shape = shape.into();
         let values = (0..shape.elem_count()).map(|_| self.generator.random_range(-bound..bound)).collect();
         self.add(name, Tensor::from_vec(values, shape, &Device::Cpu)?)
     }
 
-    /// Adds a parameter of zeros; the tensor returned follows the training.
+    /// Adds a parameter of zeros and returns its tensor.
     pub(crate) fn zeros(&mut self, name: &str, shape: impl Into<Shape>) -> Result<Tensor> {
         self.add(name, Tensor::zeros(shape, candle_core::DType::F32, &Device::Cpu)?)
     }
@@ -49,19 +48,19 @@ impl Parameters {
         self.variables.iter().map(|(name, variable)| (name.as_str(), variable))
     }
 
-    /// How many numbers are trained.
+    /// The number of trainable values.
     pub(crate) fn element_count(&self) -> usize {
         self.variables.values().map(|variable| variable.elem_count()).sum()
     }
 
-    /// Copies of the present values under `prefix` + name, for a checkpoint.
+    /// Copies of the current values under `prefix` + name, for a checkpoint.
     pub(crate) fn tensors(&self, prefix: &str) -> Result<BTreeMap<String, Tensor>> {
         self.iter()
             .map(|(name, variable)| Ok((format!("{prefix}{name}"), variable.copy()?.detach())))
             .collect()
     }
 
-    /// Takes from `saved` the tensors under `prefix` + name, each of the shape of its variable.
+    /// The tensors of `saved` under `prefix` + name, checked to have the shapes of the variables.
     pub(crate) fn matching(
         &self,
         saved: &BTreeMap<String, Tensor>,

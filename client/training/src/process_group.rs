@@ -1,8 +1,8 @@
-//! The ranks that train one network together, each on its own part of every step's examples.
+//! The ranks that train one network together, each on its part of the examples of every step.
 //!
-//! A team of one exchanges nothing; a larger one meets by the environment that `torchrun`, or Cohabit, gives
-//! to each rank, and then forms a [`Ring`]. All ranks hear the same sums, so all take the same steps and end
-//! at the same one. What is printed, reported and saved is the first rank's business alone.
+//! A group of one exchanges nothing. The ranks of a larger group find each other through the environment
+//! variables that `torchrun` or Cohabit sets, and form a [`Ring`]. All ranks receive the same sums, so all
+//! take the same steps and stop after the same one. Only the first rank prints, reports and saves.
 
 mod rendezvous;
 mod ring;
@@ -15,44 +15,43 @@ use anyhow::{Context as _, Result, ensure};
 use self::rendezvous::RankRendezvous;
 use self::ring::Ring;
 
-/// The ranks of a training; this process is one of them.
+/// The group of ranks that this process belongs to.
 pub(crate) struct ProcessGroup {
     shard: Shard,
-    /// To the other ranks, if there are any.
+    /// The connections to other ranks, if there are any.
     ring: Option<Ring>,
 }
 
-/// Which part of each step's examples is this rank's.
+/// The part of the examples of each step that a rank processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shard {
     pub(crate) rank: u32,
     pub(crate) ranks: u32,
 }
 
-/// What the signals of any rank ask of all.
+/// Requests that signals to any rank make to all ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SignalRequests {
-    /// To end after this step.
+    /// Stop after this step.
     pub(crate) end: bool,
-    /// To save a checkpoint.
+    /// Save a checkpoint.
     pub(crate) checkpoint: bool,
 }
 
 impl ProcessGroup {
-    /// This process and no other.
+    /// A group of this process only.
     pub(crate) fn alone() -> Self {
         Self { shard: Shard::ALL, ring: None }
     }
 
-    /// The team that the environment tells of: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Waits for its
-    /// other ranks.
+    /// The group that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe. Waits for the other ranks.
     pub(crate) fn from_environment() -> Result<Self> {
         let shard = Shard { rank: number("RANK")?, ranks: number("WORLD_SIZE")? };
         ensure!(shard.rank < shard.ranks, "RANK is {} of WORLD_SIZE {}", shard.rank, shard.ranks);
         if shard.ranks == 1 {
             return Ok(Self::alone());
         }
-        let meeting = RankRendezvous {
+        let rendezvous = RankRendezvous {
             name: ["COHABIT_JOB_ID", "COHABIT_ATTEMPT"]
                 .map(|name| env::var(name).unwrap_or_default())
                 .join("/"),
@@ -61,12 +60,12 @@ impl ProcessGroup {
             host: variable("MASTER_ADDR")?,
             port: number("MASTER_PORT")?,
         };
-        Self::meet(&meeting)
+        Self::join(&rendezvous)
     }
 
-    fn meet(meeting: &RankRendezvous) -> Result<Self> {
-        let shard = Shard { rank: meeting.rank, ranks: meeting.ranks };
-        Ok(Self { shard, ring: Some(meeting.form_ring()?) })
+    fn join(rendezvous: &RankRendezvous) -> Result<Self> {
+        let shard = Shard { rank: rendezvous.rank, ranks: rendezvous.ranks };
+        Ok(Self { shard, ring: Some(rendezvous.form_ring()?) })
     }
 
     pub(crate) fn shard(&self) -> Shard {
@@ -77,39 +76,39 @@ impl ProcessGroup {
         self.shard.rank == 0
     }
 
-    /// Replaces the values by their sums over all ranks, the same bits everywhere.
+    /// Replaces the values with their sums over all ranks; every rank gets the same bits.
     pub(crate) fn sum(&mut self, values: &mut [f32]) -> Result<()> {
         self.ring.as_mut().map_or(Ok(()), |ring| ring.sum(values))
     }
 
-    /// What any rank wishes, all do.
+    /// Combines the requests of all ranks: what one rank requests, all ranks do.
     pub(crate) fn agree(&mut self, requests: SignalRequests) -> Result<SignalRequests> {
-        let mut votes = [requests.end, requests.checkpoint].map(|wished| f32::from(u8::from(wished)));
+        let mut votes = [requests.end, requests.checkpoint].map(|requested| f32::from(u8::from(requested)));
         self.sum(&mut votes)?;
         let [end, checkpoint] = votes.map(|votes| votes > 0.0);
         Ok(SignalRequests { end, checkpoint })
     }
 
-    /// What the first rank says to the others; to itself it says nothing.
+    /// Sends bytes of the first rank to all others; returns none on the first rank.
     pub(crate) fn broadcast_from_first(
         &mut self,
-        say: impl FnOnce() -> Result<Vec<u8>>,
+        message: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<Option<Vec<u8>>> {
         let Some(ring) = &mut self.ring else { return Ok(None) };
         if self.shard.rank == 0 {
-            return ring.broadcast(say()?).map(|_| None);
+            return ring.broadcast(message()?).map(|_| None);
         }
         ring.broadcast(Vec::new()).map(Some)
     }
 }
 
 impl Shard {
-    /// That of a rank that is alone.
+    /// The shard of a single rank.
     pub(crate) const ALL: Shard = Shard { rank: 0, ranks: 1 };
 
-    /// This rank's part of the examples of a step, and the weight of its mean among the means of all ranks.
+    /// This rank's part of the examples of a step, and the weight of its mean among those of all ranks.
     ///
-    /// Where there are fewer examples than ranks, some look at one that does not count.
+    /// If there are fewer examples than ranks, some ranks get an example with weight 0.
     pub(crate) fn part<'a, T>(&self, examples: &'a [T]) -> (&'a [T], f64) {
         let edge = |rank: u32| examples.len() * rank as usize / self.ranks as usize;
         let part = &examples[edge(self.rank)..edge(self.rank + 1)];
@@ -123,15 +122,15 @@ impl Shard {
 fn variable(name: &str) -> Result<String> {
     env::var(name).ok().filter(|value| !value.is_empty()).with_context(|| {
         format!(
-            "--data-parallel needs {name} in the environment: submit it with \
-             `--launch per-gpu`, or start it by torchrun"
+            "--data-parallel needs the environment variable {name}: submit the job with `--launch per-gpu`, or start \
+             it with torchrun"
         )
     })
 }
 
 fn number<N: FromStr>(name: &str) -> Result<N> {
     let text = variable(name)?;
-    text.parse().ok().with_context(|| format!("{name} is '{text}', which is no number for it"))
+    text.parse().ok().with_context(|| format!("{name} is '{text}', which is not a valid number"))
 }
 
 #[cfg(test)]

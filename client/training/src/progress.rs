@@ -1,7 +1,7 @@
-//! Progress for the cluster: a JSON line for a step, at most ten a second and always the last.
+//! Progress reports: one JSON line per step, at most ten per second, and always the last one.
 //!
-//! The path comes from `$COHABIT_PROGRESS` and may be a file or a FIFO. Reporting never holds up the training
-//! and never ends it: the path is opened without blocking, and a line that finds a full pipe is dropped.
+//! The path in `$COHABIT_PROGRESS` may be a file or a FIFO. Reporting never delays or stops the training: the
+//! path is opened without blocking, and a line that does not fit into a full pipe is dropped.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,18 +15,18 @@ use serde::Serialize;
 const VARIABLE: &str = "COHABIT_PROGRESS";
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
-/// One line: `{"step":120,"total":1000,"loss":0.41}`. Further keys would be metrics.
+/// One line: `{"step":120,"total":1000,"loss":0.41}`. Additional keys would be metrics.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct ProgressLine {
-    /// Steps done so far.
+    /// Number of steps done.
     pub(crate) step: u64,
-    /// Steps in the whole training.
+    /// Total number of steps.
     pub(crate) total: u64,
     /// The loss of the step.
     pub(crate) loss: f32,
 }
 
-/// Writes progress lines to one file or FIFO; the default one writes nowhere.
+/// Writes progress lines to a file or FIFO; the default writes nothing.
 #[derive(Debug, Default)]
 pub(crate) struct ProgressReporter {
     file: Option<File>,
@@ -34,7 +34,7 @@ pub(crate) struct ProgressReporter {
 }
 
 impl ProgressReporter {
-    /// Opens the path in `$COHABIT_PROGRESS`; where there is none, nothing will be reported.
+    /// Opens the path in `$COHABIT_PROGRESS`; without one, nothing is reported.
     pub(crate) fn from_environment() -> io::Result<Self> {
         match std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
             Some(path) => Self::open(path.as_ref()),
@@ -42,8 +42,8 @@ impl ProgressReporter {
         }
     }
 
-    /// Opens a file or FIFO to append to. Reading is asked for too, because Linux then opens a FIFO at once,
-    /// whether or not anybody reads it yet.
+    /// Opens a file or FIFO for appending. It is opened for reading as well, because Linux then opens a FIFO
+    /// immediately, even if it has no reader yet.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -55,7 +55,7 @@ impl ProgressReporter {
         Ok(Self { file: Some(file), written_at: None })
     }
 
-    /// Writes the line with a single write, unless the one before it was written a moment ago.
+    /// Writes the line with a single write, unless the previous one was written less than 0.1 s ago.
     pub(crate) fn report(&mut self, line: ProgressLine) {
         let too_soon = self.written_at.is_some_and(|written_at| written_at.elapsed() < SHORTEST_INTERVAL);
         if too_soon && line.step < line.total {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_appended_throttled_and_the_last_is_there() {
+    fn lines_are_appended_and_throttled_except_for_the_last() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("progress");
         std::fs::write(&path, "before\n").unwrap();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifo_that_nobody_reads_yet_holds_up_nothing() {
+    fn a_fifo_without_a_reader_does_not_block() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fifo");
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_cannot_be_opened_is_named() {
+    fn the_error_of_a_bad_path_names_it() {
         let error = ProgressReporter::open(Path::new("/no/such/folder/progress")).unwrap_err();
         assert!(error.to_string().contains("/no/such/folder/progress"), "{error}");
     }

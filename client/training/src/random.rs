@@ -1,19 +1,19 @@
-//! Random numbers that are a pure function of the seed and of what they are for.
+//! Random numbers that are a pure function of the seed and their purpose.
 //!
-//! No generator lives on between steps: whoever resumes at step 500 draws exactly what an uninterrupted run
-//! drew there, and a checkpoint need not hold the state of any generator.
+//! No generator is kept between steps. A training that is resumed at step 500 draws exactly the numbers of an
+//! uninterrupted one, and a checkpoint does not need the state of a generator.
 
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
-/// What random numbers are for; each purpose has a stream of its own.
+/// The purpose of random numbers. Each purpose has a separate stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RandomStream {
-    /// The first values of the parameters.
+    /// The initial values of the parameters.
     FirstWeights,
-    /// Which examples are kept for the test.
+    /// The split into training and test set.
     Split,
-    /// The letters of the sample at the end.
+    /// The sampled text at the end.
     Sample,
     /// The order of the examples in an epoch.
     Epoch(u64),
@@ -21,7 +21,7 @@ pub(crate) enum RandomStream {
     Step(u64),
 }
 
-/// The generator for `purpose` in the training with `seed`.
+/// The generator for a purpose and a seed.
 pub(crate) fn generator(seed: u64, purpose: RandomStream) -> ChaCha8Rng {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     generator.set_stream(match purpose {

@@ -1,7 +1,7 @@
-//! What the cluster says by signals: SIGUSR1 warns that the end may come soon, SIGTERM says that it has come.
+//! Signals of the cluster: SIGUSR1 warns that the job may be stopped soon, SIGTERM stops it.
 //!
-//! A signal only sets a flag; the training looks at the flags between two steps. Nothing is saved or printed
-//! from inside a signal handler.
+//! A signal only sets a flag, which the training checks between steps. The signal handler itself saves and
+//! prints nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGTERM, SIGUSR1};
 use signal_hook::flag;
 
-/// The signals that have arrived so far.
+/// The signals received so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StopSignals {
     warned: Arc<AtomicBool>,
@@ -18,7 +18,7 @@ pub(crate) struct StopSignals {
 }
 
 impl StopSignals {
-    /// Starts to listen; from here on neither signal ends the process by itself.
+    /// Handles the signals. From now on, neither of them ends the process.
     pub(crate) fn listen() -> io::Result<Self> {
         let signals = Self::default();
         flag::register(SIGUSR1, Arc::clone(&signals.warned))?;
@@ -26,12 +26,12 @@ impl StopSignals {
         Ok(signals)
     }
 
-    /// Whether a warning has come since the last call.
+    /// Whether a warning has been received since the last call.
     pub(crate) fn take_warning(&self) -> bool {
         self.warned.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether the training has to end.
+    /// Whether the training has to stop.
     pub(crate) fn is_terminated(&self) -> bool {
         self.terminated.load(Ordering::Relaxed)
     }

@@ -1,9 +1,9 @@
-//! The loop that all programs share: resume, step, report, save, and end when asked to.
+//! The loop of all programs: resume, step, report, save, and stop on request.
 //!
-//! A step is a pure function of the parameters, the moments and the number of the step; that is why a
-//! training that was interrupted and resumed ends with the same bits. The loop never looks at the clock but
-//! to decide when to save. Ranks that train together start from the first one's state and take the same
-//! steps; only the first one saves.
+//! A step is a pure function of the parameters, the moments and the number of the step. Therefore a training
+//! that was interrupted and resumed ends with the same bits. The loop reads the clock only to decide when to
+//! save. Ranks that train together start from the state of the first rank and take the same steps; only the
+//! first rank saves. Start reading at [`train`].
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,65 +11,65 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use candle_core::Tensor;
 
-use super::adam::Adam;
-use super::checkpoint::{Checkpoint, CheckpointLookup, CheckpointStore};
-use super::gradients::Gradients;
-use super::job_context::{JobContext, warn};
-use super::options::RunOptions;
-use super::parameters::Parameters;
-use super::process_group::{ProcessGroup, Shard, SignalRequests};
-use super::progress::ProgressLine;
+use crate::adam::Adam;
+use crate::checkpoint::{Checkpoint, CheckpointLookup, CheckpointStore};
+use crate::gradients::Gradients;
+use crate::job_context::{JobContext, warn};
+use crate::options::RunOptions;
+use crate::parameters::Parameters;
+use crate::process_group::{ProcessGroup, Shard, SignalRequests};
+use crate::progress::ProgressLine;
 
 const WEIGHT_PREFIX: &str = "weight.";
 
-/// What the loop asks of a network with its examples.
+/// A network and its examples.
 pub(crate) trait TrainingTask {
-    /// The program's name, which its checkpoint carries too.
+    /// The name of the program and of its checkpoint.
     const NAME: &str;
 
-    /// What is trained.
+    /// The parameters to train.
     fn parameters(&self) -> &Parameters;
 
-    /// Steps in the whole training.
+    /// Total number of steps.
     fn total_steps(&self) -> u64;
 
-    /// A shard's part of the loss on the examples of a step, counted from 0: a scalar that leads back to the
-    /// parameters. The parts of all shards add up to the mean over all examples.
+    /// The loss of a shard on the examples of a step, counted from 0: a scalar that depends on the
+    /// parameters. The losses of all shards add up to the mean over all examples.
     fn loss(&self, step: u64, shard: Shard) -> Result<Tensor>;
 
-    /// What to print once `steps` are done, if anything.
+    /// The line to print after this number of steps, if any.
     fn line_after(&self, steps: u64, loss: f32) -> Result<Option<String>>;
 }
 
-/// How a training came to its end.
+/// How a training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TrainingEnd {
     /// All steps are done.
     Finished,
-    /// SIGTERM came first.
+    /// SIGTERM was received.
     Terminated,
 }
 
-/// How a task is trained.
+/// The configuration of a training.
 pub(crate) struct TrainingConfig<'a> {
     pub(crate) learning_rate: f64,
-    /// The options that decide what is computed, by flag.
+    /// The options that determine the result, by flag.
     pub(crate) options: BTreeMap<String, String>,
     pub(crate) run: &'a RunOptions,
 }
 
-/// Trains `task` to its end, together with a team.
+/// Trains a task together with the other ranks of a group.
 pub(crate) fn train<T: TrainingTask>(
     task: &T,
     plan: TrainingConfig<'_>,
-    team: ProcessGroup,
+    group: ProcessGroup,
     job: &mut JobContext,
 ) -> Result<TrainingEnd> {
-    let folder = plan.run.checkpoint_folder.as_deref().filter(|_| team.is_first());
+    let folder = plan.run.checkpoint_folder.as_deref().filter(|_| group.is_first());
     let store = folder.map(|folder| CheckpointStore::open(folder, T::NAME)).transpose()?;
     let optimizer = Adam::new(task.parameters(), plan.learning_rate)?;
     let options = plan.options;
-    let mut trainer = TrainingLoop { task, team, optimizer, store, options, steps: 0, saved_steps: 0 };
+    let mut trainer = TrainingLoop { task, group, optimizer, store, options, steps: 0, saved_steps: 0 };
     trainer.resume(job)?;
     trainer.synchronize_with_first()?;
     trainer.run(Duration::from_secs(plan.run.checkpoint_seconds), job)
@@ -77,14 +77,14 @@ pub(crate) fn train<T: TrainingTask>(
 
 struct TrainingLoop<'a, T> {
     task: &'a T,
-    team: ProcessGroup,
+    group: ProcessGroup,
     optimizer: Adam,
-    /// The first rank's, if it saves at all.
+    /// Only on the first rank, and only if it saves checkpoints.
     store: Option<CheckpointStore>,
     options: BTreeMap<String, String>,
-    /// Steps done.
+    /// Number of steps done.
     steps: u64,
-    /// Steps done in the newest checkpoint.
+    /// Number of steps in the latest checkpoint.
     saved_steps: u64,
 }
 
@@ -97,7 +97,7 @@ impl<T: TrainingTask> TrainingLoop<'_, T> {
             CheckpointLookup::Checkpoint(checkpoint) => self.restore(&checkpoint),
         };
         match restored {
-            Ok(()) => job.say(&format!("resumed at step {}", self.steps)),
+            Ok(()) => job.print_line(&format!("resumed at step {}", self.steps)),
             Err(damage) => warn(&format!(
                 "warning: ignoring the damaged checkpoint {} ({damage:#}): starting at step 0",
                 store.path().display()
@@ -106,14 +106,14 @@ impl<T: TrainingTask> TrainingLoop<'_, T> {
         Ok(())
     }
 
-    /// The ranks of a team begin where the first one does, whether or not they could read its checkpoint.
+    /// All ranks start from the state of the first one, whether or not they could read its checkpoint.
     fn synchronize_with_first(&mut self) -> Result<()> {
         let own = self.checkpoint()?;
-        let Some(said) = self.team.broadcast_from_first(|| own.to_bytes())? else { return Ok(()) };
-        self.restore(&Checkpoint::from_bytes(&said).context("what the first rank says makes no sense")?)
+        let Some(bytes) = self.group.broadcast_from_first(|| own.to_bytes())? else { return Ok(()) };
+        self.restore(&Checkpoint::from_bytes(&bytes).context("the first rank sent an invalid state")?)
     }
 
-    /// Takes everything from the checkpoint or, on an error, nothing.
+    /// Restores the state. On an error, nothing has changed.
     fn restore(&mut self, checkpoint: &Checkpoint) -> Result<()> {
         let parameters = self.task.parameters();
         let weights = parameters.matching(&checkpoint.tensors, WEIGHT_PREFIX)?;
@@ -130,7 +130,7 @@ impl<T: TrainingTask> TrainingLoop<'_, T> {
                 end: job.stop_signals.is_terminated(),
                 checkpoint: job.stop_signals.take_warning(),
             };
-            let requests = self.team.agree(asked).inspect_err(|_| self.save_if_possible())?;
+            let requests = self.group.agree(asked).inspect_err(|_| self.save_if_possible())?;
             if requests.end {
                 self.save_for_the_end(job)?;
                 return Ok(TrainingEnd::Terminated);
@@ -149,7 +149,7 @@ impl<T: TrainingTask> TrainingLoop<'_, T> {
     }
 
     fn step(&mut self, job: &mut JobContext) -> Result<()> {
-        let loss = self.task.loss(self.steps, self.team.shard())?;
+        let loss = self.task.loss(self.steps, self.group.shard())?;
         let own = Gradients::of_loss(&loss, self.task.parameters())?;
         let gradients = self.summed(own)?;
         let loss = gradients.loss;
@@ -162,35 +162,35 @@ impl<T: TrainingTask> TrainingLoop<'_, T> {
         self.steps += 1;
         job.progress.report(ProgressLine { step: self.steps, total: self.task.total_steps(), loss });
         if let Some(line) = self.task.line_after(self.steps, loss)? {
-            job.say(&line);
+            job.print_line(&line);
         }
         Ok(())
     }
 
-    /// What is done is not lost with another rank.
+    /// Sums gradients over all ranks; if another rank is lost, saves a checkpoint first.
     fn summed(&mut self, own: Gradients) -> Result<Gradients> {
-        own.summed(&mut self.team).inspect_err(|_| self.save_if_possible())
+        own.summed(&mut self.group).inspect_err(|_| self.save_if_possible())
     }
 
     fn save_for_the_end(&mut self, job: &mut JobContext) -> Result<()> {
         self.save()?;
-        job.say(&format!("asked to end after step {}: {}", self.steps, self.what_is_saved()));
+        job.print_line(&format!("asked to end after step {}: {}", self.steps, self.what_is_saved()));
         Ok(())
     }
 
     fn save_for_a_warning(&mut self, job: &mut JobContext) {
         self.save_if_possible();
-        job.say(&format!("warned after step {}: {}, going on", self.steps, self.what_is_saved()));
+        job.print_line(&format!("warned after step {}: {}, going on", self.steps, self.what_is_saved()));
     }
 
     fn what_is_saved(&self) -> String {
         match &self.store {
             Some(_) => format!("checkpoint of step {}", self.saved_steps),
-            None => "no --checkpoint folder, nothing saved".to_owned(),
+            None => "no --checkpoint directory, nothing saved".to_owned(),
         }
     }
 
-    /// A full disk is no reason to throw away a training that could still finish.
+    /// Saves a checkpoint. A failure, such as a full disk, is only a warning: the training may still finish.
     fn save_if_possible(&mut self) {
         if let Err(error) = self.save() {
             warn(&format!("warning: {error:#}"));
@@ -207,7 +207,7 @@ impl<T: TrainingTask> TrainingLoop<'_, T> {
         Ok(())
     }
 
-    /// The present state.
+    /// The current state.
     fn checkpoint(&self) -> Result<Checkpoint> {
         let mut tensors = self.task.parameters().tensors(WEIGHT_PREFIX)?;
         tensors.extend(self.optimizer.tensors());

@@ -1,1 +1,1 @@
-"""A zoo of training workloads: models of many kinds on made-up tensors, to see how they share a GPU."""
+"""Training workloads for experiments with sharing a GPU: models of various kinds, trained on random tensors."""

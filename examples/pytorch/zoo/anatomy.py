@@ -1,15 +1,13 @@
-"""Reads off a model what a training step computes and keeps, without computing it.
+"""Determines the cost of a training step of a model without computing it.
 
-The forward pass is run on tensors that have a shape but no contents, so this takes moments and no GPU at any
-size.
+The forward pass runs on tensors that have a shape but no data, so it takes little time and no GPU at any size.
 
-FLOPs           of matrix products, convolutions and attention, a multiplication and an addition counting as
-                two: three times those of the forward pass, since the backward pass does about twice as many.
-                Element-wise work is left out, as is usual.
-activations     what the forward pass keeps for the backward pass, each storage once; neither parameters nor
-                the batch itself.
-operators       calls of the forward pass under their ONNX names; what only looks at a tensor otherwise, such
-                as a reshape, is no operator.
+FLOPs           of matrix products, convolutions and attention, where a multiplication and an addition count as
+                two: three times those of the forward pass, because the backward pass takes about twice as many.
+                Element-wise operations are not counted, as is usual.
+activations     tensors that the forward pass keeps for the backward pass, each storage once, without parameters
+                and the batch.
+operators       calls of the forward pass, with their ONNX names. Views, such as a reshape, are not counted.
 """
 
 import collections
@@ -68,7 +66,7 @@ TRAINING_FLOPS_PER_FORWARD_FLOP = 3
 
 @dataclasses.dataclass(frozen=True)
 class Anatomy:
-    """What was read off; FLOPs and activations are those of a whole step."""
+    """The cost of a model; FLOPs and activations are those of a whole step."""
 
     parameters: int
     flops: int
@@ -78,7 +76,7 @@ class Anatomy:
 
 
 class OperatorCounter(TorchFunctionMode):
-    """Counts calls of PyTorch's functions, not those that they make themselves."""
+    """Counts calls of PyTorch functions, without the calls that these functions make."""
 
     def __init__(self):
         super().__init__()
@@ -92,10 +90,10 @@ class OperatorCounter(TorchFunctionMode):
 
 
 def anatomy(build, batch_size, precision):
-    """What a step of the task that `build()` makes computes and keeps."""
+    """The cost of a step of the task that `build()` creates."""
     with FakeTensorMode(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # oneDNN's recurrent cells are one call of unknown FLOPs; without it they are matrix products.
+        # With oneDNN, a recurrent cell is one call of unknown FLOPs; without it, it consists of matrix products.
         with torch.backends.mkldnn.flags(enabled=False):
             task = build()
             batch = task.batch(batch_size, torch.Generator())
@@ -128,6 +126,6 @@ def _step(task, batch, precision):
 
 
 def attention_flops(query, key, value, *_arguments, out_shape=None, **_options):
-    """Of both products; older versions of PyTorch leave this operator out."""
+    """The FLOPs of both products; older versions of PyTorch do not count this operator."""
     samples, heads, length, width = query
     return 2 * samples * heads * length * key[2] * (width + value[3])

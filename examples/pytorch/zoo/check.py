@@ -1,4 +1,4 @@
-"""Checks the zoo: every model trains, is counted as published, and goes on where it was stopped.
+"""Checks that every model trains, has the published size, and resumes where it was stopped.
 
 python -m zoo.check --device cpu --model pointnet
 """
@@ -16,7 +16,7 @@ from .anatomy import anatomy
 from .train import Training
 
 BATCH = 2
-# Parameters as published, and multiply-additions of the forward pass in millions where papers tell.
+# Published parameters, and multiply-additions of the forward pass in millions where the papers report them.
 PUBLISHED = {
     "resnet-18": (11_689_512, 1_814),
     "resnet-50": (25_557_032, 4_089),
@@ -31,8 +31,12 @@ TOLERANCE = 0.02
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m zoo.check", description=__doc__.splitlines()[0])
-    parser.add_argument("--device", type=torch.device, default=job_protocol.device(), help="cuda or cpu")
-    parser.add_argument("--model", action="append", choices=registry.MODELS, help="only this one; repeatable")
+    parser.add_argument(
+        "--device", type=torch.device, default=job_protocol.device(), help="device: cuda or cpu"
+    )
+    parser.add_argument(
+        "--model", action="append", choices=registry.MODELS, help="check only this model; may be repeated"
+    )
     options = parser.parse_args()
     failed = 0
     for name in options.model or registry.MODELS:
@@ -71,7 +75,7 @@ def trains_in_both_precisions(name, device):
 
 
 def goes_on_where_it_stopped(name, device):
-    """On the processor to the last bit; a GPU adds in an order of its own."""
+    """Exact on the CPU; a GPU may add in another order."""
     through, batches = start(name, device, "fp32")
     with tempfile.TemporaryDirectory() as folder:
         checkpoints = job_protocol.Checkpoints(folder, name, {})

@@ -1,6 +1,6 @@
-"""Two networks against each other: one makes images, the other tells them from real ones.
+"""Generative adversarial networks: a generator and a discriminator of images.
 
-DCGAN (Radford et al. 2016, arXiv 1511.06434). A step updates both, one after the other.
+DCGAN (Radford et al. 2016, arXiv 1511.06434). A step updates both networks, one after the other.
 """
 
 import torch
@@ -36,7 +36,7 @@ def judge():
 
 
 class Adversaries(Task):
-    """The judge learns from real and made images, then the maker from what the judge says of its own."""
+    """Trains the discriminator on real and generated images, then the generator on the discriminator's output."""
 
     def __init__(self):
         super().__init__()

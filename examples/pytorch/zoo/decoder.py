@@ -1,4 +1,4 @@
-"""Transformer decoders that guess the next token, in the manner of GPT-2 (Radford et al. 2019)."""
+"""Transformer decoders that predict the next token, like GPT-2 (Radford et al. 2019)."""
 
 from torch import nn
 
@@ -7,7 +7,7 @@ from .transformer import Block, TokenEmbedding
 
 
 class NextToken(Task):
-    """Sees each token of a sequence and those before it, and is scored on the token behind."""
+    """Predicts each next token of a sequence from the tokens before it."""
 
     def __init__(self, vocabulary, length, longest, layers, width, heads):
         super().__init__()

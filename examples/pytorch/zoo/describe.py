@@ -2,7 +2,7 @@
 
     python -m zoo.describe --model resnet-50 --batch 64 --precision bf16 > resnet-50.toml
 
-The description is read off the model itself: see `anatomy.py` for what is counted, and how.
+The description is derived from the model itself: `anatomy.py` documents what is counted, and how.
 """
 
 import argparse
@@ -21,7 +21,7 @@ def main():
 
 
 def description(name, batch, precision, found):
-    """The description as TOML; `found` is the anatomy of this model with this batch size and precision."""
+    """The description as TOML; `found` is the cost of this model with this batch size and precision."""
     operators = ", ".join(f"{operator} = {count}" for operator, count in found.operators.items())
     return f"""\
 # FLOPs: forward pass times three, multiplication and addition count as two.

@@ -1,6 +1,6 @@
-"""Denoising for diffusion (Ho et al. 2020, arXiv 2006.11239): finds the noise that was added to an image.
+"""A diffusion model (Ho et al. 2020, arXiv 2006.11239): predicts the noise that was added to an image.
 
-A small U-shaped network of residual blocks; each learns from the time step how strong the noise is.
+A small U-shaped network of residual blocks. Each block gets the time step, which determines the noise level.
 """
 
 import itertools
@@ -20,7 +20,7 @@ def convolve(inputs, outputs):
 
 
 class TimedBlock(nn.Module):
-    """Two convolutions with the time step added between them, around a shortcut."""
+    """A residual block of two convolutions, with the time step added between them."""
 
     def __init__(self, inputs, outputs):
         super().__init__()
@@ -35,7 +35,7 @@ class TimedBlock(nn.Module):
 
 
 class Denoising(Task):
-    """Adds noise of a random step to images, and is scored on how well it finds the noise again."""
+    """Adds noise of a random time step to images and predicts the noise."""
 
     def __init__(self):
         super().__init__()
@@ -75,7 +75,7 @@ class Denoising(Task):
 
 
 def waves(steps):
-    """Each step as sines and cosines of many frequencies."""
+    """Encodes each time step as sines and cosines of many frequencies."""
     half = WIDTHS[0] // 2
     frequencies = torch.exp(torch.arange(half, device=steps.device) * (-math.log(10_000) / half))
     angles = steps[:, None].float() * frequencies

@@ -1,4 +1,4 @@
-"""Transformer encoders that guess masked tokens, like BERT (Devlin et al. 2019, arXiv 1810.04805)."""
+"""Transformer encoders that predict masked tokens, like BERT (Devlin et al. 2019, arXiv 1810.04805)."""
 
 from torch import nn
 
@@ -11,7 +11,7 @@ MASKED = 19  # Positions hidden in each sequence: 15 % of it.
 
 
 class MaskedLanguage(Task):
-    """Sees sequences in which some tokens are hidden, and is scored on those."""
+    """Predicts the masked tokens of sequences."""
 
     learning_rate = 1e-4
 

@@ -1,4 +1,4 @@
-"""The task of image networks: which of a thousand classes an image of 224 by 224 pixels belongs to."""
+"""Image classification: images of 224 by 224 pixels and a thousand classes."""
 
 import torch
 from torch import nn
@@ -9,7 +9,7 @@ CLASSES, PIXELS = 1000, 224
 
 
 class ImageClasses(Task):
-    """Trains a network that turns images into a score for each class."""
+    """Trains a network that computes a score for each class of an image."""
 
     learning_rate = 0.01
 
@@ -28,6 +28,6 @@ class ImageClasses(Task):
 
 
 def convolution(inputs, outputs, kernel, stride=1, groups=1):
-    """A convolution that keeps the size of the image but for its stride, and the normalisation behind it."""
+    """A convolution, padded to keep the image size except for its stride, followed by a normalisation."""
     layer = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False)
     return nn.Sequential(layer, nn.BatchNorm2d(outputs))

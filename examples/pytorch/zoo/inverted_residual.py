@@ -1,7 +1,7 @@
-"""Networks of thin layers with wide depthwise convolutions between them.
+"""Networks of inverted residual blocks: narrow layers with wide depthwise convolutions between them.
 
-MobileNet v2 (Sandler et al. 2018, arXiv 1801.04381), and EfficientNet B0 (Tan and Le 2019, arXiv 1905.11946),
-which weighs the channels of each block anew and has smoother activations. Little arithmetic for much memory
+MobileNet v2 (Sandler et al. 2018, arXiv 1801.04381) and EfficientNet B0 (Tan and Le 2019, arXiv 1905.11946), which
+adds squeeze-and-excitation to each block and has smoother activations. They need little arithmetic and much memory
 traffic.
 """
 
@@ -31,7 +31,7 @@ EFFICIENTNET_B0 = (
 
 
 class Excitation(nn.Module):
-    """Weighs each channel by what all of them show on average."""
+    """Squeeze-and-excitation: weights each channel according to the mean of all channels."""
 
     def __init__(self, channels, hidden):
         super().__init__()
@@ -48,7 +48,7 @@ class Excitation(nn.Module):
 
 
 class InvertedResidual(nn.Module):
-    """Widens, convolves each channel by itself, narrows; adds the input where the shapes agree."""
+    """Expansion, depthwise convolution and projection; the input is added if the shapes agree."""
 
     def __init__(self, inputs, outputs, expansion, stride, kernel, activation, excited):
         super().__init__()

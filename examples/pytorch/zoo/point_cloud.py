@@ -1,6 +1,6 @@
-"""Names shapes from clouds of points, by the same dense layers for each point.
+"""Classification of point clouds with the same dense layers for each point.
 
-PointNet without its alignment (Qi et al. 2017, arXiv 1612.00593).
+PointNet without the alignment networks (Qi et al. 2017, arXiv 1612.00593).
 """
 
 import torch
@@ -16,7 +16,7 @@ def layer(inputs, outputs):
 
 
 class ShapeClasses(Task):
-    """Takes the strongest answer of any point for the whole cloud."""
+    """Takes the maximum over all points as the feature of the cloud."""
 
     def __init__(self):
         super().__init__()

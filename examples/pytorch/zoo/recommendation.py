@@ -1,7 +1,7 @@
-"""Recommenders: large tables of vectors, of which each sample touches a few rows.
+"""Recommender models: large embedding tables, of which each sample uses a few rows.
 
 DLRM (Naumov et al. 2019, arXiv 1906.00091) and neural collaborative filtering (He et al. 2017,
-arXiv 1708.05031). Bound by memory rather than by arithmetic.
+arXiv 1708.05031). They are limited by memory rather than by arithmetic.
 """
 
 import itertools
@@ -20,14 +20,14 @@ def dense(widths):
 
 
 def sparse_table(rows, width):
-    """Its gradient holds the rows that were touched and no others."""
+    """An embedding table with sparse gradients, which contain only the rows that were used."""
     table = nn.EmbeddingBag(rows, width, mode="sum", sparse=True)
     nn.init.uniform_(table.weight, -(rows**-0.5), rows**-0.5)
     return table
 
 
 class ClickRate(Task):
-    """Whether somebody clicks: from a few numbers, and from categories with a table each."""
+    """Predicts clicks from numeric features and from categories with a table each."""
 
     learning_rate = 0.1
     NUMBERS, TABLES, ROWS, WIDTH = 13, 26, 100_000, 64
@@ -60,7 +60,7 @@ class ClickRate(Task):
 
 
 class Preference(Task):
-    """Whether a user likes an item: a product of their vectors beside a dense network."""
+    """Predicts whether a user likes an item, with a product of their vectors and a dense network."""
 
     USERS, ITEMS, FACTORS, WIDTH = 138_493, 26_744, 64, 128
 

@@ -7,7 +7,7 @@ from .task import Task, classes_of
 
 
 class WordLanguage(Task):
-    """Guesses the next word, like the medium model of Zaremba et al. 2014 (arXiv 1409.2329)."""
+    """Predicts the next word, like the medium model of Zaremba et al. 2014 (arXiv 1409.2329)."""
 
     WORDS, LENGTH, WIDTH, LAYERS = 10_000, 35, 650, 2
 
@@ -28,7 +28,7 @@ class WordLanguage(Task):
 
 
 class SpeechSounds(Task):
-    """Names the sound in each frame of a spectrogram, like a small Deep Speech 2 (arXiv 1512.02595)."""
+    """Classifies the sound in each frame of a spectrogram, like a small Deep Speech 2 (arXiv 1512.02595)."""
 
     BANDS, FRAMES, SOUNDS, WIDTH, LAYERS = 80, 200, 64, 512, 3
 

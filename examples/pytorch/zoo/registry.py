@@ -1,4 +1,4 @@
-"""The models by name, and the batch sizes at which they are worth measuring."""
+"""The models by name, with batch sizes for measurements."""
 
 import dataclasses
 import typing
@@ -20,7 +20,7 @@ from .vision_transformer import vit_small
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """What can be trained, its broad kind as model descriptions know it, and batch sizes for measuring."""
+    """A model, its family as in model descriptions, and batch sizes for measurements."""
 
     family: str
     build: typing.Callable[[], Task]

@@ -1,4 +1,4 @@
-"""Residual networks (He et al. 2016, arXiv 1512.03385): 18 layers of basic blocks, 50 of bottlenecks."""
+"""Residual networks (He et al. 2016, arXiv 1512.03385): 18 layers with basic blocks, 50 with bottleneck blocks."""
 
 from torch import nn
 
@@ -8,7 +8,7 @@ STAGE_WIDTHS = (64, 128, 256, 512)
 
 
 class Residual(nn.Module):
-    """Adds what its branch makes of the input to the input, or to a projection of it."""
+    """Adds the output of its branch to the input, or to a projection of the input."""
 
     def __init__(self, branch, inputs, outputs, stride):
         super().__init__()

@@ -1,32 +1,32 @@
-"""What every model of the zoo offers: made-up batches, and the losses of one training step."""
+"""The interface of all models: random batches, and the losses of a training step."""
 
 import torch
 from torch import nn
 
 
 class Task(nn.Module):
-    """A model together with what it is trained to do.
+    """A model and its training task.
 
-    A step goes through `parts()` and `losses()` side by side: each loss is asked for when the part before
-    has been updated, then updates its own part. Most models have one of each.
+    A step iterates over `parts()` and `losses()` in parallel: each loss is computed after the previous part has been
+    updated, and then updates its own part. Most models have a single part and a single loss.
     """
 
     learning_rate = 3e-4
 
     def batch(self, size, generator):
-        """Made-up samples as a tuple of tensors on the processor; the first dimension counts samples."""
+        """Random samples as a tuple of CPU tensors; the first dimension is the number of samples."""
         raise NotImplementedError
 
     def loss(self, *batch):
-        """The loss of the only part."""
+        """The loss of a model with a single part."""
         raise NotImplementedError
 
     def losses(self, *batch):
-        """One loss for each part, in turn."""
+        """Yields one loss for each part."""
         yield self.loss(*batch)
 
     def parts(self):
-        """The networks that have an optimizer each."""
+        """The networks, each of which has its own optimizer."""
         return [self]
 
     def optimizer(self, part):
@@ -34,9 +34,9 @@ class Task(nn.Module):
 
 
 def train_step(task, optimizers, batch, precision):
-    """Forward, backward and update of every part; the losses, detached, still on the device.
+    """Runs the forward pass, the backward pass and the update of every part; returns the detached losses on the device.
 
-    `precision` is entered anew for each loss: the casts that it remembers hold until an update.
+    `precision` is entered again for each loss, because the casts that it caches are valid only until an update.
     """
     losses, values = task.losses(*batch), []
     for optimizer in optimizers:

@@ -1,9 +1,9 @@
-"""Trains one model of the zoo on made-up tensors, as a job of the cluster or by hand.
+"""Trains one model on random tensors, in a job of the cluster or by hand.
 
     python -m zoo.train --model gpt-small --batch 16 --precision bf16 --steps 1000
 
-Nothing waits for the GPU between two reports, a fifth of a second apart: so reporting costs next to nothing,
-and each reported step has really been computed.
+The program waits for the GPU only before each report, every 0.2 s. So reporting costs almost nothing, and each reported
+step has really been computed.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main():
     task = registry.MODELS[options.model].build().to(device)
     training = Training(task, device, options.precision)
     checkpoints = job_protocol.Checkpoints(options.checkpoint, options.model, options_by_flag(options))
-    batches = made_up_batches(task, options, device)
+    batches = random_batches(task, options, device)
     parameters = sum(parameter.numel() for parameter in task.parameters())
     how = f"batches of {options.batch}, {options.precision}, on {device}"
     job_protocol.say(f"{options.model}, {parameters} parameters, {how}")
@@ -45,7 +45,7 @@ def main():
 
 
 class Training:
-    """A model in training: what a step changes, and what a checkpoint holds."""
+    """The state of a training, which a step changes and a checkpoint contains."""
 
     def __init__(self, task, device, precision):
         self.task, self.device, self.step = task, device, 0
@@ -53,14 +53,14 @@ class Training:
         self.precision = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
 
     def advance(self, batch):
-        """One step; the losses are still being computed when this returns."""
+        """Starts one step; the losses may still be being computed when this returns."""
         on_device = [tensor.to(self.device, non_blocking=True) for tensor in batch]
         losses = train_step(self.task, self.optimizers, on_device, self.precision)
         self.step += 1
         return losses
 
     def wait(self):
-        """Until the device has done all that was asked of it."""
+        """Waits until the device has finished all work."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
@@ -89,7 +89,7 @@ class Training:
 
 
 def run(training, batches, total_steps, checkpoints, reports):
-    """Trains to the end; saves when warned of a stop, saves and exits with 143 when stopped."""
+    """Trains until the end; saves on SIGUSR1; saves and exits with 143 on SIGTERM."""
     signals = job_protocol.StopSignals()
     while training.step < total_steps:
         if signals.terminated:
@@ -102,12 +102,12 @@ def run(training, batches, total_steps, checkpoints, reports):
         losses = training.advance(batches[training.step % len(batches)])
         if reports.are_due() or training.step == total_steps:
             training.wait()
-            reports.give(training.step, total_steps, sum(loss.item() for loss in losses))
+            reports.report(training.step, total_steps, sum(loss.item() for loss in losses))
     training.wait()
 
 
 class Reports:
-    """Tells of the training: the cluster by progress lines, measurements by a timeline, people by lines."""
+    """Reports to the cluster with progress lines, to a timeline file, and to the user with printed lines."""
 
     def __init__(self, options):
         self._progress = job_protocol.Progress()
@@ -118,8 +118,8 @@ class Reports:
     def are_due(self):
         return time.monotonic() - self._given_at >= REPORT_INTERVAL_SECONDS
 
-    def give(self, step, total, loss):
-        """Tells that all steps up to this one have been computed."""
+    def report(self, step, total, loss):
+        """Reports that all steps up to this one have been computed."""
         if not math.isfinite(loss):
             sys.exit(f"error: the loss at step {step} is {loss}: try a larger --batch, or --precision fp32")
         now = self._given_at = time.monotonic()
@@ -127,9 +127,9 @@ class Reports:
         if self._timeline:
             self._timeline.write(json.dumps({"at": time.time(), "step": step, "loss": loss}) + "\n")
         if self._line_at is None or now - self._line_at >= LINE_INTERVAL_SECONDS or step == total:
-            self._tell_people(now, step, total, loss)
+            self._print_line(now, step, total, loss)
 
-    def _tell_people(self, now, step, total, loss):
+    def _print_line(self, now, step, total, loss):
         rate = ""
         if self._line_at is not None:
             rate = f"  {(step - self._line_step) / (now - self._line_at):.2f} steps/s"
@@ -137,8 +137,8 @@ class Reports:
         self._line_at, self._line_step = now, step
 
 
-def made_up_batches(task, options, device):
-    """The same for the same seed; in memory that the GPU can copy from while it computes."""
+def random_batches(task, options, device):
+    """Random batches that depend only on the seed, in pinned memory that the GPU can copy from while it computes."""
     generator = job_protocol.random_generator(options.seed, 0)
     batches = [task.batch(options.batch, generator) for _ in range(BATCHES_KEPT)]
     if device.type == "cuda":
@@ -158,32 +158,39 @@ def where(checkpoints):
 def parse_options():
     parser = argparse.ArgumentParser(prog="python -m zoo.train", description=__doc__.splitlines()[0])
     add_workload_options(parser)
-    parser.add_argument("--steps", type=job_protocol.count, default=1000, help="may be raised when resuming")
-    parser.add_argument("--device", type=torch.device, default=job_protocol.device(), help="cuda or cpu")
-    parser.add_argument("--seed", type=int, default=1, help="decides first weights and the made-up batches")
-    parser.add_argument("--threads", type=job_protocol.count, default=1, help="processor threads to use")
+    parser.add_argument(
+        "--steps", type=job_protocol.count, default=1000,
+        help="number of steps; may be increased when resuming",
+    )
+    parser.add_argument(
+        "--device", type=torch.device, default=job_protocol.device(), help="device: cuda or cpu"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of the initial weights and the batches")
+    parser.add_argument("--threads", type=job_protocol.count, default=1, help="CPU threads to use")
     parser.add_argument(
         "--checkpoint",
         metavar="DIR",
         default=os.environ.get("COHABIT_CHECKPOINT_DIR"),
-        help="folder to save in and to resume from (default: $COHABIT_CHECKPOINT_DIR)",
+        help="directory to save in and to resume from (default: $COHABIT_CHECKPOINT_DIR)",
     )
     parser.add_argument(
-        "--timeline", metavar="FILE", help="append a JSON line with the time of day to it at each report"
+        "--timeline", metavar="FILE", help="file to which each report appends a JSON line with the time of day"
     )
     return parser.parse_args()
 
 
 def add_workload_options(parser):
-    """What is trained, and how: the same for training and for describing."""
+    """Adds the options that select a model, for training and for describing."""
     parser.add_argument("--model", required=True, choices=registry.MODELS, metavar="NAME", help="see --help")
-    parser.add_argument("--batch", type=job_protocol.count, required=True, help="samples in a step")
-    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="bf16: autocast")
+    parser.add_argument("--batch", type=job_protocol.count, required=True, help="samples per step")
+    parser.add_argument(
+        "--precision", choices=["fp32", "bf16"], default="fp32", help="precision; bf16 uses autocast"
+    )
     parser.epilog = f"Models: {', '.join(registry.MODELS)}."
 
 
 def options_by_flag(options):
-    """What a checkpoint must agree with."""
+    """The options that must equal those of a checkpoint."""
     return {
         "--model": options.model,
         "--batch": options.batch,

@@ -1,11 +1,11 @@
-"""Attention blocks, as the encoder, the decoder and the vision transformer use them."""
+"""Attention blocks of the encoder, the decoder and the vision transformer."""
 
 import torch
 from torch import nn
 
 
 class Attention(nn.Module):
-    """Attention of several heads to all positions, or only to earlier ones."""
+    """Multi-head attention to all positions, or only to earlier ones."""
 
     def __init__(self, width, heads, causal):
         super().__init__()
@@ -22,7 +22,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and two dense layers, each normalised before and added to what came in."""
+    """Attention and two dense layers, each with pre-normalisation and a residual connection."""
 
     def __init__(self, width, heads, causal=False, dropout=0.1):
         super().__init__()
@@ -43,7 +43,7 @@ class Block(nn.Module):
 
 
 class TokenEmbedding(nn.Module):
-    """A vector for each token, and one for each position."""
+    """Embeddings of tokens and positions."""
 
     def __init__(self, vocabulary, length, width):
         super().__init__()

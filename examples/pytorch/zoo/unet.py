@@ -1,4 +1,4 @@
-"""Segmentation: a class for each pixel, by a U-shaped network (Ronneberger et al. 2015, arXiv 1505.04597)."""
+"""Segmentation: a class for each pixel, with a U-shaped network (Ronneberger et al. 2015, arXiv 1505.04597)."""
 
 import itertools
 
@@ -22,7 +22,7 @@ def twice(inputs, outputs):
 
 
 class Segmentation(Task):
-    """Goes down to a coarse image and up again; each level up sees the level down beside it."""
+    """Reduces the image and enlarges it again, with a skip connection at each level."""
 
     def __init__(self):
         super().__init__()

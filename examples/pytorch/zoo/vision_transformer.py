@@ -1,4 +1,4 @@
-"""A transformer that reads an image as patches of 16 by 16 pixels.
+"""A transformer on image patches of 16 by 16 pixels.
 
 ViT, small (Dosovitskiy et al. 2021, arXiv 2010.11929; Touvron et al. 2021, arXiv 2012.12877).
 """
@@ -13,7 +13,7 @@ PATCH = 16
 
 
 class VisionTransformer(nn.Module):
-    """Scores an image by what a token of its own gathers from the patches."""
+    """Classifies an image with a class token that attends to the patches."""
 
     def __init__(self, layers, width, heads):
         super().__init__()

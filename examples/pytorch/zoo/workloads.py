@@ -1,8 +1,8 @@
-"""Writes the workload file for `cohabit profile`, with a description of each workload beside it.
+"""Writes the workload file for `cohabit profile` and a description file for each workload.
 
     python -m zoo.workloads --out zoo-workloads
 
-Each model is measured with small batches in fp32 and with large ones in bf16: far apart, at little cost.
+Each model is measured with small batches in fp32 and with large batches in bf16: two very different configurations.
 """
 
 import argparse
@@ -16,11 +16,11 @@ from . import registry
 from .anatomy import anatomy
 from .describe import description
 
-# What a process holds beyond its tensors: the CUDA context, libraries, and room for the allocator.
+# Memory of a process beyond its tensors: the CUDA context, libraries, and slack of the allocator.
 CONTEXT_BYTES = 3 << 30
-# Weights, gradients, and at most two moments of the optimizer, in fp32.
+# Weights, gradients, and up to two moments of the optimizer, in fp32.
 BYTES_PER_PARAMETER = 16
-# The backward pass holds gradients of activations beside these; kernels want room to work in.
+# The backward pass also holds gradients of activations, and kernels need workspace.
 ACTIVATIONS_HELD = 2
 ENDLESS = 1_000_000_000
 
@@ -40,8 +40,13 @@ class Workload:
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m zoo.workloads", description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR", help="made if need be")
-    parser.add_argument("--model", action="append", choices=registry.MODELS, help="only this one; repeatable")
+    parser.add_argument(
+        "--out", type=pathlib.Path, required=True, metavar="DIR",
+        help="directory to write to; created if it does not exist",
+    )
+    parser.add_argument(
+        "--model", action="append", choices=registry.MODELS, help="write only this model; may be repeated"
+    )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     chosen = [it for it in workloads() if not options.model or it.model in options.model]
@@ -56,14 +61,14 @@ def main():
 
 
 def workloads():
-    """The smallest batch in fp32 and the largest in bf16, of every model."""
+    """The smallest batch in fp32 and the largest in bf16 of every model."""
     for name, model in registry.MODELS.items():
         yield Workload(name, min(model.batches), "fp32")
         yield Workload(name, max(model.batches), "bf16")
 
 
 def entry(workload, found):
-    """The workload in the words of the workload file."""
+    """The entry of the workload file."""
     folder = pathlib.Path(__file__).resolve().parent.parent
     arguments = ["--model", workload.model, "--batch", str(workload.batch), "--precision", workload.precision]
     command = [sys.executable, "-m", "zoo.train", *arguments, "--steps", str(ENDLESS)]
@@ -82,7 +87,7 @@ env = {{ PYTHONPATH = "{os.fspath(folder)}" }}
 
 
 def memory_gib(found):
-    """A limit that a workload of this anatomy stays below, by a rough count of what it holds."""
+    """A memory limit for a workload with this cost, by a rough estimate."""
     tensors = BYTES_PER_PARAMETER * found.parameters + ACTIVATIONS_HELD * found.activation_bytes
     return math.ceil((CONTEXT_BYTES + tensors) / (1 << 30))
 

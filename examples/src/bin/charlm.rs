@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use cohabit_training::{self as training, CharlmOptions, TrainingProgram};
 
-/// Train a small language model on a few pages of English, letter by letter, and let it write.
+/// Train a small language model on a few pages of English text and print a sample of its writing.
 #[derive(Parser)]
 #[command(name = "charlm", version)]
 struct Arguments {

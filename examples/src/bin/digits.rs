@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use cohabit_training::{self as training, DigitsOptions, TrainingProgram};
 
-/// Train a small network on 1,797 handwritten digits and print how many it reads right.
+/// Train a small network on 1,797 handwritten digits and print its accuracy.
 #[derive(Parser)]
 #[command(name = "digits", version)]
 struct Arguments {

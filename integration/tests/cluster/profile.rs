@@ -195,7 +195,7 @@ fn an_interrupt_ends_everything_and_the_same_command_goes_on() {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let ran = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 130, "{}", ran.stderr);
-    assert!(ran.stderr.contains("the same command goes on"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("run the same command again"), "{}", ran.stderr);
     bench.nothing_is_left();
     let before = fs::read_to_string(bench.table()).unwrap();
     let ran = bench.run(&flags);
@@ -213,7 +213,7 @@ fn a_command_ends_in_its_time_and_tells_what_is_left() {
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((&document["stopped"], &document["added"]), (&"time_over".into(), &0.into()));
     assert!(document["left"].as_u64().unwrap() > 0);
-    assert!(ran.stderr.contains("the same command goes on"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("run the same command again"), "{}", ran.stderr);
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn who_insists_on_limits_is_refused_with_what_keeps_them_from_being_enforced() {
 fn every_screen_says_that_a_gpu_is_simulated() {
     let cluster = cluster(&[]);
     for flags in [&["nodes"][..], &["nodes", "--output", "wide"]] {
-        assert!(cluster.ok(flags).contains("H200 (made up)"), "{}", cluster.ok(flags));
+        assert!(cluster.ok(flags).contains("H200 (simulated)"), "{}", cluster.ok(flags));
     }
     let device = &cluster.json(&["nodes"])["nodes"][0]["devices"][0];
     assert_eq!((&device["kind"], &device["health"]), (&json!("fake"), &json!("well")), "{device}");

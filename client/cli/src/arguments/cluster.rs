@@ -1,4 +1,4 @@
-//! Commands that look at nodes and at this machine.
+//! Arguments of commands on nodes and on this machine.
 
 #[cfg(feature = "worker")]
 use std::path::PathBuf;
@@ -27,11 +27,11 @@ pub(crate) struct TopArguments {
 // Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Try NVIDIA's MPS on each idle GPU: start its daemon and stop it again
+    /// Test NVIDIA MPS on each idle GPU: start its daemon and stop it again
     #[cfg(feature = "worker")]
     #[arg(long)]
     pub(crate) probe: bool,
-    /// NVIDIA's management library, where it is not found by its name [env: COHABIT_NVML_LIBRARY]
+    /// Path of NVIDIA's management library (NVML), if not in the standard place [env: COHABIT_NVML_LIBRARY]
     #[cfg(feature = "worker")]
     #[arg(long, value_name = "FILE")]
     pub(crate) nvml_library: Option<PathBuf>,

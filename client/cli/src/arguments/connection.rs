@@ -1,4 +1,4 @@
-//! Where the head is, and by which token it knows us.
+//! Flags that name the head and the token to use with it.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use clap::Args;
 pub(crate) struct ConnectionArguments {
     #[command(flatten)]
     pub(crate) address: AddressArguments,
-    /// State folder of a head on this machine, in place of the two above [env: COHABIT_STATE]
+    /// State directory of a head on this machine; replaces --head and --token-file [env: COHABIT_STATE]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 }
@@ -19,16 +19,16 @@ pub(crate) struct ConnectionArguments {
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Connecting")]
 pub(crate) struct AddressArguments {
-    /// The head [env: COHABIT_HEAD]
+    /// Address of the head [env: COHABIT_HEAD]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) head: Option<String>,
-    /// File with a token [env: COHABIT_TOKEN_FILE]
+    /// File that holds the token to use [env: COHABIT_TOKEN_FILE]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 }
 
 impl AddressArguments {
-    /// The same, with a state folder.
+    /// The same address with a state directory.
     pub(crate) fn with_state(&self, state: Option<PathBuf>) -> ConnectionArguments {
         ConnectionArguments { address: self.clone(), state }
     }

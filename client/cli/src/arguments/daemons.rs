@@ -1,7 +1,7 @@
-//! The daemons: head, worker, both at once, and the demo.
+//! Arguments of the daemons: `head`, `worker`, `up` and `demo`.
 //!
-//! Values that may also stand in a configuration file are kept as written; `config` checks them, whichever
-//! way they came.
+//! Values that a configuration file may also set are kept as text. `config` checks them, wherever they came
+//! from.
 
 #[cfg(feature = "daemon")]
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::connection::ConnectionArguments;
 #[cfg(feature = "demo")]
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Host slots to share between the jobs, two on each; one for every two cores without it
+    /// Host slots that the jobs share, two jobs on each [default: one per two cores, at most 3]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) slots: Option<u32>,
     #[command(flatten)]
@@ -40,11 +40,11 @@ pub(crate) struct HeadArguments {
     pub(crate) verb: HeadVerb,
 }
 
-// What to do with the head.
+// Commands on the head.
 #[cfg(feature = "head")]
 #[derive(Debug, Subcommand)]
 pub(crate) enum HeadVerb {
-    /// Run the head in the foreground; prints one line once it is ready
+    /// Run the head in the foreground and print one line when it is ready
     Start(HeadStartArguments),
 }
 
@@ -52,26 +52,25 @@ pub(crate) enum HeadVerb {
 #[cfg(feature = "head")]
 #[derive(Debug, Args)]
 pub(crate) struct HeadStartArguments {
-    /// Where to listen; port 0 picks a free one [default: 0.0.0.0:7070] [env: COHABIT_LISTEN]
+    /// Address to listen on; port 0 picks a free port [default: 0.0.0.0:7070] [env: COHABIT_LISTEN]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
-    /// State folder [env: COHABIT_STATE]
+    /// State directory [env: COHABIT_STATE]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
     /// Scheduling policy [default: hybrid] [env: COHABIT_POLICY]
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
-    /// What tells how much jobs on one GPU slow each other down, until the head has learned better: law,
-    /// pretrained, table:FILE (from `cohabit profile`) or model:FOLDER (from `cohabit predict train`)
-    /// [default: pretrained] [env: COHABIT_INTERFERENCE]
-    #[arg(long, value_name = "BASIS")]
+    /// Source of predicted slowdowns until the head has learned its own model: law (fair shares), pretrained,
+    /// table:FILE (from `cohabit profile`) or model:DIR (from `cohabit predict train`) [default: pretrained]
+    /// [env: COHABIT_INTERFERENCE]
+    #[arg(long, value_name = "SOURCE")]
     pub(crate) interference: Option<String>,
-    /// How many times as long as alone a step of a job may take beside others, where the job does not say
-    /// [default: 1.3] [env: COHABIT_MAX_SLOWDOWN]
+    /// Largest slowdown that jobs sharing a GPU may cause each other, as a factor (1.3 = 30% slower), for
+    /// jobs without a --max-slowdown of their own [default: 1.3] [env: COHABIT_MAX_SLOWDOWN]
     #[arg(long, value_name = "FACTOR")]
     pub(crate) max_slowdown: Option<String>,
-    /// How long a node may be unreachable before its jobs are given up [default: 5m] [env:
-    /// COHABIT_LOST_AFTER]
+    /// Time after which the jobs of an unreachable node are given up [default: 5m] [env: COHABIT_LOST_AFTER]
     #[arg(long, value_name = "TIME")]
     pub(crate) lost_after: Option<String>,
     #[command(flatten)]
@@ -85,20 +84,20 @@ pub(crate) struct WorkerArguments {
     pub(crate) verb: WorkerVerb,
 }
 
-// What to do with a worker.
+// Commands on a worker.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkerVerb {
-    /// Run a worker in the foreground; prints one line once it has joined
+    /// Run a worker in the foreground and print one line when it has joined the head
     #[cfg(feature = "worker")]
     Start(Box<WorkerStartArguments>),
-    /// Give a node no new jobs; those that run go on
+    /// Start no new jobs on a node; running jobs continue
     Drain(NodeArguments),
-    /// Give a drained node jobs again
+    /// Allow new jobs on a drained node again
     Resume(NodeArguments),
 }
 
 impl WorkerVerb {
-    /// How the result is shown, if there is one.
+    /// The display flags of commands that print a result.
     pub(crate) fn display(&self) -> Option<&DisplayArguments> {
         match self {
             #[cfg(feature = "worker")]
@@ -112,13 +111,13 @@ impl WorkerVerb {
 #[cfg(feature = "worker")]
 #[derive(Debug, Args)]
 pub(crate) struct WorkerStartArguments {
-    /// The head [env: COHABIT_JOIN]
+    /// Address of the head to join [env: COHABIT_JOIN]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) join: Option<String>,
-    /// File with a worker's token [env: COHABIT_TOKEN_FILE]
+    /// File that holds a token with the role worker [env: COHABIT_TOKEN_FILE]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// State folder of this worker; `worker` in the usual state folder, or in COHABIT_STATE, without it
+    /// State directory of this worker [default: `worker` in the usual state directory or in COHABIT_STATE]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
     #[command(flatten)]
@@ -127,42 +126,42 @@ pub(crate) struct WorkerStartArguments {
     pub(crate) logging: LoggingArguments,
 }
 
-// What a worker offers.
+// The resources that a worker offers.
 #[cfg(feature = "worker")]
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Worker")]
 pub(crate) struct DeviceArguments {
-    /// Devices: auto, host:4 (four host slots), sim:2xH200-141G (made-up GPUs) [default: auto] [env:
-    /// COHABIT_DEVICES]
+    /// Devices to offer: auto, host:4 (four host slots) or sim:2xH200-141G (simulated GPUs) [default: auto]
+    /// [env: COHABIT_DEVICES]
     #[arg(long, value_name = "SPEC")]
     pub(crate) devices: Option<String>,
-    /// How many ranks may share a GPU [default: 3] [env: COHABIT_MAX_SHARING]
+    /// Largest number of ranks that share a GPU [default: 3] [env: COHABIT_MAX_SHARING]
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_sharing: Option<String>,
-    /// Memory that ranks which share a GPU leave free together [default: 1G] [env: COHABIT_GPU_RESERVE]
+    /// GPU memory to keep free on a shared GPU [default: 1G] [env: COHABIT_GPU_RESERVE]
     #[arg(long, value_name = "SIZE")]
     pub(crate) gpu_reserve: Option<String>,
-    /// Whether shares are enforced under NVIDIA's MPS: auto (where it can be) or off [default: auto] [env:
+    /// Whether to enforce GPU shares with NVIDIA MPS: auto (where MPS works) or off [default: auto] [env:
     /// COHABIT_MPS]
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "MODE")]
     pub(crate) mps: Option<String>,
-    /// NVIDIA's management library, where it is not found by its name [env: COHABIT_NVML_LIBRARY]
+    /// Path of NVIDIA's management library (NVML), if not in the standard place [env: COHABIT_NVML_LIBRARY]
     #[arg(long, value_name = "FILE")]
     pub(crate) nvml_library: Option<PathBuf>,
-    /// Speed of the network, as 25g or 3GB/s; that of its interface without it [env: COHABIT_NETWORK]
+    /// Network bandwidth, such as 25g or 3GB/s [default: that of the interface] [env: COHABIT_NETWORK]
     #[arg(long, value_name = "SPEED")]
     pub(crate) network: Option<String>,
-    /// Speed between the devices of the node, as 300GB/s [env: COHABIT_INTERCONNECT]
+    /// Bandwidth between the devices of this node, such as 300GB/s [env: COHABIT_INTERCONNECT]
     #[arg(long, value_name = "SPEED")]
     pub(crate) interconnect: Option<String>,
-    /// Name of the node; the host's name without it [env: COHABIT_NAME]
+    /// Name of the node [default: the host name] [env: COHABIT_NAME]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// A worker that is root runs each job as the account of its user; with this, none as root, not even an
-    /// admin's [env: COHABIT_NO_ROOT_JOBS]
+    /// Never run jobs as root, not even those of an admin. A worker that runs as root starts each job under
+    /// the account of its user [env: COHABIT_NO_ROOT_JOBS]
     #[arg(long)]
     pub(crate) no_root_jobs: bool,
-    /// How long ranks go on when the head cannot be reached [default: 2m] [env: COHABIT_ORPHAN_GRACE]
+    /// How long ranks keep running while the head is unreachable [default: 2m] [env: COHABIT_ORPHAN_GRACE]
     #[arg(long, value_name = "TIME")]
     pub(crate) orphan_grace: Option<String>,
 }
@@ -170,7 +169,7 @@ pub(crate) struct DeviceArguments {
 // Arguments of `worker drain` and `worker resume`.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
-    /// The node's name, as `cohabit nodes` shows it
+    /// Name of the node, as shown by `cohabit nodes`
     pub(crate) node: String,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
@@ -178,15 +177,15 @@ pub(crate) struct NodeArguments {
     pub(crate) display: DisplayArguments,
 }
 
-// How a daemon writes its log, which goes to stderr.
+// The log of a daemon, which goes to stderr.
 #[cfg(feature = "daemon")]
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Logging")]
 pub(crate) struct LoggingArguments {
-    /// Level, or filter as of tracing-subscriber [default: info,tarpc=warn] [env: COHABIT_LOG]
+    /// Log level, or a filter of tracing-subscriber [default: info,tarpc=warn] [env: COHABIT_LOG]
     #[arg(long, value_name = "FILTER")]
     pub(crate) log_level: Option<String>,
-    /// text or json [default: text] [env: COHABIT_LOG_FORMAT]
+    /// Log format: text or json [default: text] [env: COHABIT_LOG_FORMAT]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) log_format: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What a job is and needs: the flags that a script may carry as well, in `#COHABIT` lines.
+//! Flags that describe a job. A script may set the same flags in `#COHABIT` lines.
 
 use std::path::PathBuf;
 
@@ -11,102 +11,103 @@ use crate::values::{self, BeginTime, DependencyArgument, EnvArgument, NodeCount}
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Job")]
 pub(crate) struct JobArguments {
-    /// Name, for people; the command's name without it
+    /// Name of the job [default: the name of the command]
     #[arg(long, short = 'J')]
     pub(crate) name: Option<String>,
-    /// GPUs on all nodes together: 0.5, 1, 4, or 0 for none; one on each node without it
-    #[arg(long, value_name = "COUNT", value_parser = values::gpus)]
+    /// Total number of GPUs on all nodes: 0.5, 1, 4, or 0 for none [default: one per node]
+    #[arg(long, value_name = "COUNT", value_parser = values::parse_gpus)]
     pub(crate) gpus: Option<GpuRequest>,
-    /// GPUs on each node: what `#SBATCH --gres=gpu:N` means
+    /// GPUs per node, as in `#SBATCH --gres=gpu:N`
     #[arg(long, value_name = "COUNT", hide = true)]
     pub(crate) gpus_per_node: Option<u32>,
-    /// Memory on each GPU: 20G
+    /// Memory needed on each GPU, such as 20G
     #[arg(long, value_name = "SIZE")]
     pub(crate) gpu_mem: Option<Bytes>,
-    /// Let nobody else join the job's GPUs
+    /// Do not share the job's GPUs with other jobs
     #[arg(long)]
     pub(crate) exclusive: bool,
-    /// Share a GPU only where the limits of the share are enforced
+    /// Share a GPU only on nodes that enforce the limits of each share
     #[arg(long)]
     pub(crate) enforced: bool,
-    /// Compute on no more of the GPU than the share; without it, also on what neighbours leave idle
+    /// Limit computation to the share of the GPU, even while other jobs leave the rest idle
     #[arg(long)]
     pub(crate) cap_compute: bool,
-    /// Processes of a rank that use its GPU; each may take an equal part of --gpu-mem; 1 without it
+    /// Processes per rank that use its GPU; --gpu-mem is divided equally among them [default: 1]
     #[arg(long, value_name = "COUNT")]
     pub(crate) gpu_processes: Option<u32>,
-    /// How many times as long as alone its neighbours on the GPU may make a step take, like 1.2; what the
-    /// cluster allows without it
+    /// Largest slowdown that jobs sharing its GPU may cause, as a factor (1.3 = 30% slower) [default: the
+    /// limit of the cluster]
     #[arg(long, value_name = "FACTOR")]
     pub(crate) max_slowdown: Option<Slowdown>,
-    /// Nodes, all at once, or 'any' to let whole GPUs lie wherever little crosses the network; 1 without it
-    #[arg(long, short = 'N', value_name = "COUNT", value_parser = values::nodes)]
+    /// Number of nodes, or 'any' to place whole GPUs on whichever nodes need the least network traffic
+    /// [default: 1]
+    #[arg(long, short = 'N', value_name = "COUNT", value_parser = values::parse_nodes)]
     pub(crate) nodes: Option<NodeCount>,
-    /// Processor cores on each node
+    /// CPU cores per node
     #[arg(long, short = 'c', value_name = "COUNT")]
     pub(crate) cpus: Option<u32>,
-    /// Host memory on each node: 64G
+    /// Host memory per node, such as 64G
     #[arg(long, value_name = "SIZE")]
     pub(crate) mem: Option<Bytes>,
-    /// How long an attempt may run: 2h, 90s, 02:00:00, 1-12:00:00
-    #[arg(long, short = 't', value_name = "TIME", value_parser = values::span)]
+    /// Time limit of an attempt: 2h, 90s, 02:00:00, 1-12:00:00
+    #[arg(long, short = 't', value_name = "TIME", value_parser = values::parse_duration)]
     pub(crate) time: Option<Span>,
-    /// The larger, the earlier; 0 without it
+    /// Priority; jobs with a larger number start earlier [default: 0]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(crate) priority: Option<i32>,
-    /// One member for each index: 1-100%4 (at most 4 at once), 0-9:3,12
-    #[arg(long, short = 'a', value_name = "INDICES", value_parser = values::array)]
+    /// Run one member for each index: 1-100%4 (at most 4 at once), 0-9:3,12
+    #[arg(long, short = 'a', value_name = "INDICES", value_parser = values::parse_array)]
     pub(crate) array: Option<Array>,
-    /// Wait for these jobs: ID succeeded, afterany:ID ended, afternotok:ID failed
-    #[arg(long, short = 'd', value_name = "ID", value_delimiter = ',', value_parser = values::dependency)]
+    /// Start after these jobs: ID (succeeded), afterany:ID (ended), afternotok:ID (failed)
+    #[arg(long, short = 'd', value_name = "ID", value_delimiter = ',', value_parser = values::parse_dependency)]
     pub(crate) depends_on: Vec<DependencyArgument>,
-    /// Not before: now+1h, 08:00, 2026-11-22T08:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = values::begin)]
+    /// Earliest start time: now+1h, 08:00, 2026-11-22T08:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = values::parse_begin)]
     pub(crate) begin: Option<BeginTime>,
-    /// Attempts after a failed one
+    /// Number of further attempts after a failure
     #[arg(long, value_name = "COUNT")]
     pub(crate) retries: Option<u32>,
-    /// Folder to start in; the present one without it
+    /// Working directory of the job [default: the current directory]
     #[arg(long, short = 'D', value_name = "DIR")]
     pub(crate) workdir: Option<PathBuf>,
-    /// Set a variable, or take it over from here: K=V, K
-    #[arg(long, value_name = "K[=V]", value_parser = values::variable)]
+    /// Set an environment variable: K=V, or K to copy the value from this shell
+    #[arg(long, value_name = "K[=V]", value_parser = values::parse_variable)]
     pub(crate) env: Vec<EnvArgument>,
-    /// Jobs that recur carry the same group; predictions learn from earlier ones
+    /// Group of recurring jobs; predictions learn from earlier jobs of the same group
     #[arg(long, value_name = "NAME")]
     pub(crate) group: Option<String>,
-    /// Description of what is trained
+    /// Description of the model to train
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) model: Option<PathBuf>,
-    /// Training iterations, where they are known
+    /// Number of training iterations, if known
     #[arg(long, value_name = "COUNT")]
     pub(crate) iterations: Option<u64>,
-    /// Folder for checkpoints; without it each job has one of its own on the worker
+    /// Checkpoint directory [default: a directory of the job on its worker]
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// Announce a stop by a signal ahead of SIGTERM: SIGUSR1@60s
-    #[arg(long, value_name = "SIGNAL[@TIME]", value_parser = values::stop_signal)]
+    /// Signal to send before SIGTERM when the job is stopped: SIGUSR1@60s (60 s before)
+    #[arg(long, value_name = "SIGNAL[@TIME]", value_parser = values::parse_stop_signal)]
     pub(crate) stop_signal: Option<WarningSignal>,
-    /// How long the job may take to end after SIGTERM, before it is killed; 30s without it
-    #[arg(long, value_name = "TIME", value_parser = values::span)]
+    /// Time between SIGTERM and SIGKILL when the job is stopped [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = values::parse_duration)]
     pub(crate) grace: Option<Span>,
-    /// How ranks are started: one on each node, or one for each GPU
-    #[arg(long, value_name = "WAY", value_enum)]
+    /// Start one rank per node or one per GPU
+    #[arg(long, value_name = "MODE", value_enum)]
     pub(crate) launch: Option<LaunchArgument>,
-    /// Do not start it before it is released
+    /// Hold the job until `cohabit release`
     #[arg(long, short = 'H')]
     pub(crate) hold: bool,
-    /// Give the job SLURM_* variables as well
+    /// Also set SLURM_* environment variables
     #[arg(long)]
     pub(crate) slurm_env: bool,
 }
 
-/// How ranks are started.
+/// Which ranks are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LaunchArgument {
-    /// One rank on each node; the command starts its own processes
+    /// One rank per node; the command starts its own processes
     PerNode,
-    /// One rank for each GPU
+    /// One rank per GPU
     PerGpu,
 }
 

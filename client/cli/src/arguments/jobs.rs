@@ -1,4 +1,4 @@
-//! Commands on jobs and nodes that exist.
+//! Arguments of commands on existing jobs.
 
 use std::path::PathBuf;
 
@@ -11,19 +11,20 @@ use super::connection::{AddressArguments, ConnectionArguments};
 // Arguments of `list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Jobs that ended more than a day ago as well
+    /// Also list jobs that ended more than a day ago
     #[arg(long)]
     pub(crate) all: bool,
-    /// Only in these states: PENDING, RUNNING, FAILED, …; a path (./state) names the state folder instead
+    /// List jobs in these states: PENDING, RUNNING, FAILED, …; a path such as ./state is taken as the state
+    /// directory of the head
     #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state_or_folder)]
     pub(crate) state: Vec<StateOrFolder>,
-    /// Only of this user
+    /// List jobs of this user
     #[arg(long)]
     pub(crate) user: Option<String>,
-    /// Only with this name
+    /// List jobs with this name
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Only the members of this array
+    /// List the members of this array
     #[arg(long, value_name = "ID")]
     pub(crate) members_of: Option<u64>,
     #[command(flatten)]
@@ -32,16 +33,16 @@ pub(crate) struct ListArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// What `list --state` names: a state of jobs, or, as for every other command, the state folder of a head.
+/// A value of `list --state`: a state of jobs or, as in other commands, the state directory of a head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StateOrFolder {
-    /// Jobs in this state.
+    /// A state of jobs.
     State(JobState),
-    /// The head with this folder.
+    /// The state directory of a head.
     Folder(PathBuf),
 }
 
-/// States are single words, so whatever has a slash is a path.
+/// States are single words, so a value with a slash is a path.
 fn state_or_folder(text: &str) -> Result<StateOrFolder, String> {
     if text.contains('/') {
         return Ok(StateOrFolder::Folder(text.into()));
@@ -50,7 +51,7 @@ fn state_or_folder(text: &str) -> Result<StateOrFolder, String> {
 }
 
 impl ListArguments {
-    /// The states to list; none for all.
+    /// The states to list; empty for all.
     pub(crate) fn states(&self) -> Vec<JobState> {
         self.state
             .iter()
@@ -61,7 +62,7 @@ impl ListArguments {
             .collect()
     }
 
-    /// Where the head is.
+    /// The head to ask.
     pub(crate) fn connection(&self) -> ConnectionArguments {
         let folder = self.state.iter().find_map(|either| match either {
             StateOrFolder::State(_) => None,
@@ -85,19 +86,19 @@ pub(crate) struct ShowArguments {
 // Arguments of `logs`.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
-    /// The job: a number (12), a member (12.5), last, @~1 or a name
+    /// Job: a number (12), an array member (12.5), a name, `last`, or @~1 (the one before the last)
     #[arg(value_name = "ID")]
     pub(crate) job: JobRef,
-    /// Go on until the job has ended
+    /// Keep printing new output until the job has ended
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Begin this many lines before the end
+    /// Start this many lines before the end
     #[arg(long, value_name = "COUNT")]
     pub(crate) tail: Option<u64>,
-    /// Of this rank
+    /// Rank whose output to print
     #[arg(long, default_value_t = 0)]
     pub(crate) rank: u32,
-    /// Of this attempt; the latest without it
+    /// Attempt whose output to print [default: the latest]
     #[arg(long)]
     pub(crate) attempt: Option<u32>,
     #[command(flatten)]
@@ -131,7 +132,7 @@ pub(crate) struct ChangeArguments {
 // Arguments of `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
-    /// The job: a number (12), a member (12.5), last, @~1 or a name
+    /// Job: a number (12), an array member (12.5), a name, `last`, or @~1 (the one before the last)
     #[arg(value_name = "ID")]
     pub(crate) job: JobRef,
     #[command(flatten)]
@@ -143,7 +144,8 @@ pub(crate) struct ExplainArguments {
 // One or more jobs.
 #[derive(Debug, Args)]
 pub(crate) struct JobReferences {
-    /// Jobs: numbers (12), members (12.5), ranges (3-7), last, @~1 or names
+    /// Jobs: numbers (12), array members (12.5), ranges (3-7), names, `last`, or @~1 (the one before the
+    /// last)
     #[arg(value_name = "ID", required = true)]
     pub(crate) references: Vec<JobRef>,
 }

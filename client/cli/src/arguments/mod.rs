@@ -1,9 +1,10 @@
-//! What may be written on the command line.
+//! The command line: subcommands, flags and their help texts.
 //!
-//! One file for each group of flags; `clap` reads them, completes them and names the nearest when one is
-//! unknown. Nothing here acts: `commands` does.
+//! One file for each group of flags. `clap` parses and completes them, and suggests the closest name for an
+//! unknown one. Nothing here acts; `commands` does.
 //!
-//! What is said of a group of flags or verbs is no doc comment: clap would say it of the verb that has them.
+//! Comments on structs of flags are plain comments: clap would print a doc comment as the help of the command
+//! that uses them.
 
 mod cluster;
 mod connection;
@@ -33,98 +34,104 @@ pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArgum
 pub(crate) use self::tokens::{
     TokenArguments, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
 };
+use crate::config::SettingKey;
 pub(crate) use cohabit_console::OutputFormat;
 
-/// Shown below the list of commands.
-const AFTER_HELP: &str = "\
-Settings come from flags, then COHABIT_* variables, then ./cohabit.toml, ~/.config/cohabit/config.toml and \
-/etc/cohabit/config.toml. The keys of a file are head, token-file, state, listen, policy, interference, max-slowdown, lost-after, retention, \
-history-retention, node-failures, join, name, devices, max-sharing, gpu-reserve, mps, nvml-library, network, \
-interconnect, no-root-jobs, orphan-grace, log-limit, log-retention, log-level and log-format; a variable is the key in capitals \
-with underscores (COHABIT_TOKEN_FILE), and COHABIT_LOG for log-level.
+/// The text below the list of commands.
+fn after_help() -> String {
+    let keys = SettingKey::ALL.iter().map(|key| key.name()).collect::<Vec<_>>().join(", ");
+    format!(
+        "\
+Settings are taken from flags, then from COHABIT_* environment variables, then from ./cohabit.toml, \
+~/.config/cohabit/config.toml and /etc/cohabit/config.toml. The keys of a file are {keys}. The environment \
+variable of a key is COHABIT_ and its name in capitals with underscores, such as COHABIT_TOKEN_FILE; that of \
+log-level is COHABIT_LOG.
 
-With --output json, stdout carries one JSON document (`logs`: one on each line; `run`: what the job prints), and \
+With --output json, stdout carries one JSON document (`logs`: one per line; `run`: the output of the job), and \
 errors are JSON on stderr.
 
-Exit codes: `run` and `wait` pass on the job's own; 128+n ended by signal n; 124 time limit; 125 could not be \
-started; 126 not executable; 127 not found; 130 interrupted or cancelled; 141 nobody reads our output. Our own \
-trouble: 2 usage, 65 not possible as asked, 66 not found, 69 head not reachable, 70 our fault, 74 input or output, \
-75 try again later, 76 not understood by the head, 77 not allowed, 78 bad configuration.";
+Exit codes: `run` and `wait` return the exit code of the job; 128+N: killed by signal N; 124: time limit reached; \
+125: could not be started; 126: not executable; 127: command not found; 130: interrupted or cancelled; 141: output \
+closed by its reader. Codes of cohabit itself: 2: usage error; 65: request cannot be satisfied; 66: not found; 69: \
+head unreachable; 70: internal error; 74: input or output error; 75: try again later; 76: protocol error; 77: not \
+permitted; 78: configuration error."
+    )
+}
 
 /// Share the GPUs of a few machines between many training jobs
 #[derive(Debug, Parser)]
-#[command(name = "cohabit", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
+#[command(name = "cohabit", version, after_help = after_help(), disable_help_subcommand = true)]
 #[command(arg_required_else_help = true, subcommand_required = true, max_term_width = 100)]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
 
-/// What to do. Only the flags of the verb that is typed are put together: all of them would be a good part of
-/// the time that a command takes.
+/// The subcommands. Only the flags of the subcommand that is used are built: building all of them would take
+/// a large part of the run time of a command.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Verb {
-    /// Run real training jobs side by side on this machine and show what sharing gains
+    /// Run real training jobs that share this machine and show what sharing gains
     #[cfg(feature = "demo")]
     Demo(DemoArguments),
-    /// Run a head and a worker on this machine
+    /// Run a head and a worker on this machine, in the foreground
     #[cfg(all(feature = "head", feature = "worker"))]
     Up(UpArguments),
     /// Run the head of a cluster
     #[cfg(feature = "head")]
     Head(HeadArguments),
-    /// Run a worker, or drain one
+    /// Run a worker, or drain and resume a node
     Worker(WorkerArguments),
     /// Create, list and revoke tokens
     Token(TokenArguments),
     /// Submit a job and print its number
     Submit(SubmitArguments),
-    /// Submit a job, follow it, and exit with its code
+    /// Submit a job, print its output, and exit with its exit code
     Run(RunArguments),
-    /// List jobs: those that are live, and those that ended within a day
+    /// List jobs that are pending or running, or ended within the last day
     #[command(visible_aliases = ["ls", "queue"])]
     List(ListArguments),
-    /// Show all there is to tell about jobs
+    /// Show jobs in full
     Show(ShowArguments),
-    /// Show what a job printed
+    /// Print the output of a job
     Logs(LogsArguments),
-    /// Wait until jobs have ended; exit with the first code that is not 0
+    /// Wait until jobs have ended and exit with the first exit code other than 0
     Wait(WaitArguments),
-    /// End jobs
+    /// Cancel jobs
     Cancel(ChangeArguments),
-    /// Do not start these jobs
+    /// Hold pending jobs, so that they do not start
     Hold(ChangeArguments),
-    /// Start held jobs after all
+    /// Release held jobs
     Release(ChangeArguments),
-    /// Queue jobs again; those that run are stopped first
+    /// Queue jobs again; running jobs are stopped first
     Requeue(ChangeArguments),
-    /// Say why a job waits, or why it ended as it did
+    /// Explain why a job is waiting or how it ended
     Explain(ExplainArguments),
     /// List nodes and their devices
     Nodes(NodesArguments),
-    /// List the models of what sharing costs that the head has learned, or choose another
+    /// List the models of slowdowns that the head has learned, or choose one
     Models(ModelsArguments),
-    /// Show nodes, devices and live jobs on a screen of their own
+    /// Show nodes, devices and jobs on a live screen
     Top(TopArguments),
-    /// Run a trace on a made-up cluster under several policies and compare them
+    /// Replay a trace on a simulated cluster and compare scheduling policies
     #[cfg(feature = "simulate")]
     Simulate(SimulateArguments),
-    /// Train models of what sharing costs on measurements, ask them, and show what they are
+    /// Train, evaluate and show models that predict the slowdown of jobs sharing a GPU
     #[cfg(feature = "predict")]
     Predict(PredictArguments),
-    /// Measure on a real GPU what sharing costs: workloads alone, in pairs and in triples
+    /// Measure the slowdown of workloads that share a real GPU, in pairs and triples
     #[cfg(feature = "worker")]
     Profile(ProfileArguments),
-    /// Check this machine: folders, permissions, port, clock, GPUs
+    /// Check this machine: directories, permissions, port, clock, GPUs
     Doctor(DoctorArguments),
-    /// Print completions for a shell
+    /// Print the completion script of a shell
     Completions(CompletionsArguments),
-    /// Hold one rank: started by the worker, not by people
+    /// Run ranks for the worker, which starts this command
     #[cfg(feature = "worker")]
     #[command(hide = true)]
     Executor(ExecutorArguments),
-    /// Train one of the built-in programs: started by `demo`
+    /// Run a built-in training program for `demo`, which starts this command
     #[cfg(feature = "demo")]
     #[command(hide = true)]
     Train(TrainArguments),
@@ -133,7 +140,7 @@ pub(crate) enum Verb {
 // Arguments of `completions`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArguments {
-    /// For which shell
+    /// Shell to complete in
     pub(crate) shell: Shell,
 }
 
@@ -141,7 +148,7 @@ pub(crate) struct CompletionsArguments {
 #[cfg(feature = "worker")]
 #[derive(Debug, Args)]
 pub(crate) struct ExecutorArguments {
-    /// The state folder of the worker
+    /// State directory of the worker
     pub(crate) state: std::path::PathBuf,
 }
 
@@ -154,7 +161,7 @@ pub(crate) struct TrainArguments {
 }
 
 impl Verb {
-    /// The job to submit, if one is.
+    /// The job to submit, if there is one.
     pub(crate) fn submission(&self) -> Option<&SubmissionArguments> {
         if let Verb::Submit(SubmitArguments { submission, .. }) | Verb::Run(RunArguments { submission, .. }) =
             self
@@ -164,7 +171,7 @@ impl Verb {
         None
     }
 
-    /// How results, and failures, are shown.
+    /// The output format of results and errors.
     pub(crate) fn format(&self) -> OutputFormat {
         let display = match self {
             Verb::Worker(arguments) => arguments.verb.display(),

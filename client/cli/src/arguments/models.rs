@@ -1,4 +1,4 @@
-//! `models`: what the head has learned of interference.
+//! Arguments of `models`.
 
 use clap::{Args, Subcommand};
 use cohabit_client::proto::{ModelChoice, ModelRequest};
@@ -16,14 +16,14 @@ pub(crate) struct ModelsArguments {
     list: ModelsListArguments,
 }
 
-// What to do with models, if they are not to be listed.
+// Commands on models other than to list them.
 #[derive(Debug, Subcommand)]
 enum ModelsVerb {
-    /// Go by this version until told otherwise
+    /// Use this version until another one is chosen
     Use(ModelsUseArguments),
 }
 
-// Arguments of `models` that lists them.
+// Arguments of `models` without a command.
 #[derive(Debug, Args)]
 struct ModelsListArguments {
     #[command(flatten)]
@@ -35,7 +35,7 @@ struct ModelsListArguments {
 // Arguments of `models use`.
 #[derive(Debug, Args)]
 struct ModelsUseArguments {
-    /// The number of a version; base, for what the head was started with; auto, for the best that it learns
+    /// Number of a version; base for the source that the head was started with; auto for the best version
     #[arg(value_name = "VERSION")]
     model: ModelChoice,
     #[command(flatten)]
@@ -45,7 +45,7 @@ struct ModelsUseArguments {
 }
 
 impl ModelsArguments {
-    /// What to ask of the head.
+    /// The request to the head.
     pub(crate) fn request(&self) -> ModelRequest {
         match &self.verb {
             Some(ModelsVerb::Use(arguments)) => ModelRequest::Use(arguments.model),
@@ -53,7 +53,7 @@ impl ModelsArguments {
         }
     }
 
-    /// Of which head.
+    /// The head to ask.
     pub(crate) fn connection(&self) -> &ConnectionArguments {
         match &self.verb {
             Some(ModelsVerb::Use(arguments)) => &arguments.connection,
@@ -61,7 +61,7 @@ impl ModelsArguments {
         }
     }
 
-    /// How the result is shown.
+    /// The display flags.
     pub(crate) fn display(&self) -> &DisplayArguments {
         match &self.verb {
             Some(ModelsVerb::Use(arguments)) => &arguments.display,

@@ -1,4 +1,4 @@
-//! `submit` and `run`: a job's flags, what is to happen around its submission, and the command.
+//! Arguments of `submit` and `run`: the flags of the job and of its submission, and the command.
 
 use clap::Args;
 use cohabit_console::DisplayArguments;
@@ -24,24 +24,24 @@ pub(crate) struct RunArguments {
     pub(crate) submission: SubmissionArguments,
 }
 
-// What happens after the submission.
+// What `submit` does after the submission.
 #[derive(Debug, Args)]
 pub(crate) struct WaitFlag {
-    /// Wait until the job has ended, and exit with its code
+    /// Wait until the job has ended and exit with its exit code
     #[arg(long)]
     pub(crate) wait: bool,
 }
 
-// What `submit` and `run` have in common.
+// The arguments that `submit` and `run` have in common.
 #[derive(Debug, Args)]
 pub(crate) struct SubmissionArguments {
-    /// Program and arguments; a script that starts with #! travels with the job
+    /// Program and arguments; a script that starts with #! is copied into the job
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<String>,
-    /// Check the job here and against the nodes, show it, and submit nothing
+    /// Check the job, show where it would run, and submit nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// A second submission with this key makes no second job
+    /// Key of this submission; submitting again with the same key creates no second job
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Help texts are snapshots, and wrong command lines are refused in words.
+//! Snapshots of help texts, and errors on wrong command lines.
 
 use clap::CommandFactory as _;
 
@@ -26,7 +26,7 @@ fn the_definitions_are_sound() {
 }
 
 #[test]
-fn help_says_what_there_is() {
+fn help_texts_are_reviewed() {
     insta::assert_snapshot!("help_submit", help(&["submit"]));
     insta::assert_snapshot!("help_list", help(&["list"]));
     #[cfg(feature = "demo")]
@@ -45,29 +45,29 @@ fn help_says_what_there_is() {
 
 #[test]
 fn help_names_every_setting() {
-    for key in crate::config::SettingKey::ALL {
-        let is_named = AFTER_HELP.contains(&format!("{},", key.name()))
-            || AFTER_HELP.contains(&format!("{} ", key.name()));
-        assert!(is_named || AFTER_HELP.contains(&format!("{};", key.name())), "{}", key.name());
+    let help = after_help();
+    for key in SettingKey::ALL {
+        let ends = [',', ' ', ';', '.'];
+        assert!(ends.iter().any(|end| help.contains(&format!("{}{end}", key.name()))), "{}", key.name());
     }
 }
 
 #[test]
-fn every_command_says_what_it_does() {
+fn every_command_has_a_help_text() {
     for command in CommandLine::command().get_subcommands() {
         assert!(command.get_about().is_some(), "{}", command.get_name());
     }
 }
 
 #[test]
-fn a_slip_is_answered_with_the_nearest() {
+fn a_misspelling_is_answered_with_a_suggestion() {
     assert!(refusal("submit --gpu-memory 2G x").contains("'--gpu-mem'"));
     assert!(refusal("lst").contains("'list'"));
     assert!(refusal("list --outptu json").contains("'--output'"));
 }
 
 #[test]
-fn wrong_values_are_refused_with_how_to_write_them() {
+fn errors_on_wrong_values_say_how_to_write_them() {
     for (words, advice) in [
         ("submit --gpus 1.5 x", "ask for 0.5, 1 or 2"),
         ("submit --time 90 x", "90s for seconds"),
@@ -90,21 +90,21 @@ fn wrong_values_are_refused_with_how_to_write_them() {
 }
 
 #[test]
-fn list_takes_states_and_a_path_for_the_folder() {
+fn list_takes_states_or_the_path_of_a_state_directory() {
     let Ok(Verb::List(arguments)) = parse("list --state running,failed --state ./here") else { panic!() };
     assert_eq!(arguments.states().len(), 2);
     assert_eq!(arguments.connection().state, Some("./here".into()));
 }
 
 #[test]
-fn the_queue_goes_by_the_names_people_know() {
+fn list_has_the_usual_aliases() {
     for words in ["list", "ls", "queue"] {
         assert!(matches!(parse(words), Ok(Verb::List(_))), "{words}");
     }
 }
 
 #[test]
-fn dependencies_are_a_list_or_said_again() {
+fn dependencies_are_lists_or_repeated_flags() {
     let Ok(Verb::Submit(arguments)) = parse("submit -d 1,afterany:2 -d 3 x") else { panic!() };
     assert_eq!(arguments.submission.job.depends_on.len(), 3);
 }

@@ -1,4 +1,4 @@
-//! `token`: who may do what.
+//! Arguments of `token`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use cohabit_client::proto::{Role, Span};
@@ -14,19 +14,19 @@ pub(crate) struct TokenArguments {
     pub(crate) verb: TokenVerb,
 }
 
-// What to do with tokens.
+// Commands on tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenVerb {
-    /// Make a token and print it; it is never shown again
+    /// Create a token and print it; it cannot be shown again
     Create(TokenCreateArguments),
-    /// List tokens, without their secrets
+    /// List tokens without their secrets
     List(TokenListArguments),
-    /// Make a token worthless, at once
+    /// Revoke a token immediately
     Revoke(TokenRevokeArguments),
 }
 
 impl TokenVerb {
-    /// How the result is shown.
+    /// The display flags.
     pub(crate) fn display(&self) -> &DisplayArguments {
         match self {
             TokenVerb::Create(arguments) => &arguments.display,
@@ -39,17 +39,17 @@ impl TokenVerb {
 // Arguments of `token create`.
 #[derive(Debug, Args)]
 pub(crate) struct TokenCreateArguments {
-    /// What it allows: join as a worker, submit jobs and change one's own, or everything
+    /// Role of the token, which determines what it permits
     #[arg(long, value_enum)]
     pub(crate) role: RoleArgument,
-    /// Whose it is: the user's name on jobs; the role's name and a number without it
+    /// Name of the token, which is the user name of its jobs [default: the role and a number]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// The account on workers' machines as which its jobs run; the one named like the token without it
+    /// Account on the nodes under which its jobs run [default: the name of the token]
     #[arg(long, value_name = "NAME")]
     pub(crate) account: Option<String>,
-    /// How long it is good for: 30d; for ever without it
-    #[arg(long, value_name = "TIME", value_parser = values::span)]
+    /// Validity, such as 30d [default: unlimited]
+    #[arg(long, value_name = "TIME", value_parser = values::parse_duration)]
     pub(crate) expires: Option<Span>,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
@@ -69,7 +69,7 @@ pub(crate) struct TokenListArguments {
 // Arguments of `token revoke`.
 #[derive(Debug, Args)]
 pub(crate) struct TokenRevokeArguments {
-    /// The token's name, as `token list` shows it
+    /// Name of the token, as shown by `cohabit token list`
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,
@@ -77,14 +77,14 @@ pub(crate) struct TokenRevokeArguments {
     pub(crate) display: DisplayArguments,
 }
 
-/// What a token allows.
+/// The role of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RoleArgument {
     /// Join as a worker
     Worker,
-    /// Submit jobs and change one's own
+    /// Submit jobs and change the user's own jobs
     User,
-    /// Everything
+    /// All actions
     Admin,
 }
 

@@ -14,11 +14,11 @@ pub(super) async fn change(change: JobChange, arguments: ChangeArguments) -> Res
     let client = connect(&arguments.connection).await?;
     let jobs = client.resolve(&arguments.jobs.references).await?;
     let results = client.change(change, &jobs).await?;
-    tell(change, &results, arguments.display.output)?;
+    print_result(change, &results, arguments.display.output)?;
     Ok(results.iter().find_map(refusal).map_or(ExitCode::SUCCESS, |failure| failure.exit_code()))
 }
 
-/// The refusals are told already, so all that is left of them is a code.
+/// Refusals are printed already; this one only gives the exit code.
 fn refusal((_, result): &(JobId, ChangeResult)) -> Option<CommandError> {
     match result {
         ChangeResult::Done | ChangeResult::Already => None,
@@ -26,7 +26,7 @@ fn refusal((_, result): &(JobId, ChangeResult)) -> Option<CommandError> {
     }
 }
 
-fn tell(
+fn print_result(
     change: JobChange,
     results: &[(JobId, ChangeResult)],
     format: OutputFormat,

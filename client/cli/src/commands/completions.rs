@@ -1,4 +1,4 @@
-//! `completions`: what a shell needs to complete our commands and flags.
+//! `completions`: prints the completion script of a shell.
 
 use std::process::ExitCode;
 

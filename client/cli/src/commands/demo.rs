@@ -1,7 +1,7 @@
-//! `demo`: a small cluster in this process, real training jobs on it, shown live, and what sharing gained.
+//! `demo`: runs real training jobs on a small cluster in this process and shows what sharing gains.
 //!
-//! Jobs ask for half a host slot each, so two share one. Everything lies in a temporary folder, and whatever
-//! happens, Ctrl-C included, no process and no file is left.
+//! Each job asks for half a host slot, so two share one. All files are in a temporary directory. However the
+//! demo ends, Ctrl-C included, no process and no file remains.
 
 mod cluster;
 mod display;
@@ -24,7 +24,7 @@ use crate::arguments::DemoArguments;
 use crate::config::{SettingKey, Settings};
 use crate::daemon::{self, ShutdownSignals};
 
-/// What daemons say would disturb the display, unless asked for.
+/// Lower levels would disturb the display.
 const DEMO_LOG_LEVEL: &str = "error";
 
 pub(super) fn demo(arguments: DemoArguments) -> Result<ExitCode, CommandError> {
@@ -35,19 +35,19 @@ pub(super) fn demo(arguments: DemoArguments) -> Result<ExitCode, CommandError> {
     daemon::run(show(slots))
 }
 
-/// One slot for every two cores: two jobs share a slot, so each job has a core.
+/// One slot per two cores: two jobs share a slot, so each job has a core.
 fn slots_for_this_machine() -> u32 {
     let cores = available_parallelism().map_or(2, |count| count.get());
     u32::try_from(cores / 2).unwrap_or(1).clamp(1, 3)
 }
 
-/// The whole demo; the cluster is taken down on every way out.
+/// Runs the demo and stops the cluster, however the demo ends.
 async fn show(slots: u32) -> Result<(), CommandError> {
     let mut signals = ShutdownSignals::watch()?;
     let cluster = DemoCluster::start(slots).await?;
     let shown = tokio::select! {
-        shown = on(&cluster, slots) => shown,
-        () = signals.wait() => Err(CommandError::new(CommandErrorKind::Interrupted, "interrupted: everything was cleaned up")),
+        shown = run_jobs(&cluster, slots) => shown,
+        () = signals.wait() => Err(CommandError::new(CommandErrorKind::Interrupted, "interrupted; all processes and files of the demo are removed")),
     };
     if shown.is_err() {
         cancel_all(&cluster.client).await;
@@ -55,7 +55,8 @@ async fn show(slots: u32) -> Result<(), CommandError> {
     shown.and(cluster.stop().await)
 }
 
-async fn on(cluster: &DemoCluster, slots: u32) -> Result<(), CommandError> {
+/// Submits the jobs, shows them until they have ended, and prints the report.
+async fn run_jobs(cluster: &DemoCluster, slots: u32) -> Result<(), CommandError> {
     let trainings = trainings();
     output::print_text(&introduction(slots, trainings.len()))?;
     let mut jobs = Vec::new();
@@ -77,13 +78,13 @@ fn introduction(slots: u32, jobs: usize) -> String {
         (format!("{slots} host slots"), "are pseudo-devices")
     };
     format!(
-        "A head and a worker run in this process; the worker offers {slots}, which {is}: no GPU is used.\n\
-         {jobs} training jobs ask for half a slot each, so two share one slot. They are real: small networks that learn\n\
-         handwritten digits and English letters, each on one core.\n"
+        "A head and a worker are running in this process. The worker offers {slots}, which {is}: no GPU is used.\n\
+         {jobs} training jobs ask for half a slot each, so two jobs share a slot. The jobs are real: they train small\n\
+         networks on handwritten digits and on English text, each on one core.\n"
     )
 }
 
-/// Shows all jobs until the last has ended.
+/// Shows all jobs until the last one has ended.
 async fn follow(jobs: &[JobHandle], trainings: &[DemoTraining]) -> Result<(), CommandError> {
     let names = jobs.iter().map(JobHandle::id).zip(trainings.iter().map(DemoTraining::name));
     let mut display = DemoDisplay::new(names.collect());
@@ -99,13 +100,14 @@ fn all_completed(ended: &[JobRecord]) -> Result<(), CommandError> {
     match ended.iter().find(|job| job.state != JobState::Completed) {
         None => Ok(()),
         Some(job) => {
-            let message = format!("job {} of the demo ended as {}: {}", job.id, job.state, job.reason);
+            let message =
+                format!("job {} of the demo ended with state {}: {}", job.id, job.state, job.reason);
             Err(CommandError::new(CommandErrorKind::Internal, message))
         }
     }
 }
 
-/// Ends what still runs. If that cannot be done, the worker's end has to do.
+/// Cancels running jobs. If that fails, the end of the worker stops them.
 async fn cancel_all(client: &Client) {
     let cancelled = async {
         let live = client.list_all(Default::default()).await?;
@@ -115,6 +117,6 @@ async fn cancel_all(client: &Client) {
         Ok::<(), Error>(())
     };
     if let Err(error) = cancelled.await {
-        output::print_message(&format!("jobs of the demo could not be cancelled: {error}"));
+        output::print_message(&format!("cannot cancel the jobs of the demo: {error}"));
     }
 }

@@ -1,7 +1,7 @@
-//! `doctor`: looks at this machine and says what to change; it changes nothing itself, and what a probe
-//! starts, it stops again.
+//! `doctor`: checks this machine and says what to change.
 //!
-//! Each file below looks at one matter. What cannot be looked at is a finding too, never a silent pass.
+//! It changes nothing itself, and stops everything that a probe starts. Each file below holds the checks of
+//! one subject. A check that cannot be made is a finding, never a silent pass. Start reading at [`doctor`].
 
 #[cfg(feature = "worker")]
 mod device_files;
@@ -29,15 +29,15 @@ use cohabit_console::{CommandError, Screen, output, with_schema};
 
 use self::findings::{Diagnosis, Finding, Findings};
 use crate::arguments::{DoctorArguments, OutputFormat};
-use crate::endpoint::{settings, state_folder};
+use crate::endpoint::{read_settings, state_directory as configured_state_directory};
 use crate::process::block_on;
 
-/// Something is broken.
+/// At least one check found an error.
 const EXIT_ERROR: u8 = 78;
 
 pub(super) fn doctor(arguments: DoctorArguments) -> Result<ExitCode, CommandError> {
-    let settings = settings(&arguments.connection)?;
-    let state = state_folder(&settings)?;
+    let settings = read_settings(&arguments.connection)?;
+    let state = configured_state_directory(&settings)?;
     let mut findings = state_directory::check(&state);
     findings.extend(block_on(async { Ok(head::check(&settings).await) })?);
     #[cfg(feature = "worker")]
@@ -48,16 +48,16 @@ pub(super) fn doctor(arguments: DoctorArguments) -> Result<ExitCode, CommandErro
     findings.push(gpus_without_worker());
     findings.extend(processes::check());
     findings.extend(open_files::check());
-    tell(&Findings { findings }, arguments.display.output)
+    print_result(&Findings { findings }, arguments.display.output)
 }
 
 #[cfg(not(feature = "worker"))]
 fn gpus_without_worker() -> Finding {
-    let seen = "this build has no worker, so GPUs are not looked at";
-    Finding::warning("gpu driver", seen, "run the `doctor` of a build with the feature `worker`")
+    let observed = "this build has no worker, so GPUs are not checked";
+    Finding::warning("gpu driver", observed, "run `doctor` of a build with the feature `worker`")
 }
 
-fn tell(findings: &Findings, format: OutputFormat) -> Result<ExitCode, CommandError> {
+fn print_result(findings: &Findings, format: OutputFormat) -> Result<ExitCode, CommandError> {
     let is_error = |finding: &&Finding| finding.status == Diagnosis::Error;
     match format {
         OutputFormat::Json => output::print_document(&with_schema(findings))?,

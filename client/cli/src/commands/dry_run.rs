@@ -1,5 +1,5 @@
-//! `--dry-run`: checks a job as its submission would be, and shows where it would go, beside whom and at what
-//! cost. Submits nothing.
+//! `--dry-run`: checks a job and shows where it would run, beside which jobs, and how much they would slow
+//! each other down. Nothing is submitted.
 
 mod document;
 mod fitting_nodes;

@@ -1,4 +1,4 @@
-//! `executor`: holds ranks, one at a time; started by the worker daemon, not by people.
+//! `executor`: runs ranks, one at a time. Started by the worker daemon, not by users.
 
 use std::process::ExitCode;
 

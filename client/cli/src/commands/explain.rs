@@ -1,4 +1,4 @@
-//! `explain`: why a job waits, or why it ended as it did, in sentences; then its whole story.
+//! `explain`: explains in sentences why a job is waiting or how it ended, and prints its history.
 
 use std::process::ExitCode;
 
@@ -22,15 +22,15 @@ pub(super) async fn explain(arguments: ExplainArguments) -> Result<ExitCode, Com
         }
         OutputFormat::Quiet => output::print_text(&explanation.sentences.join("\n"))?,
         OutputFormat::Table | OutputFormat::Wide => {
-            output::print_text(&told(&explanation, &TimeZone::system()))?
+            output::print_text(&describe_explanation(&explanation, &TimeZone::system()))?
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn told(explanation: &Explanation, zone: &TimeZone) -> String {
+fn describe_explanation(explanation: &Explanation, zone: &TimeZone) -> String {
     let sentences = explanation.sentences.join("\n");
     let chapters =
         explanation.story.iter().map(|chapter| format!("  {}  {chapter}\n", local_time(chapter.at, zone)));
-    format!("{sentences}\n\nWhat happened:\n{}", chapters.collect::<String>())
+    format!("{sentences}\n\nHistory:\n{}", chapters.collect::<String>())
 }

@@ -1,4 +1,4 @@
-//! `head start`: runs the head in the foreground until it is told to end.
+//! `head start`: runs the head in the foreground until it receives SIGTERM or SIGINT.
 
 mod options;
 
@@ -38,7 +38,7 @@ async fn serve(options: HeadOptions) -> Result<(), CommandError> {
     head.stop().await.map_err(failure)
 }
 
-/// The line that says where the head listens and how workers join.
+/// The line that tells the address of the head and how workers join it.
 pub(super) fn ready_line(head: &HeadDaemon) -> String {
     let token_file = head.worker_token_file();
     let token_file = absolute(&token_file).unwrap_or(token_file);
@@ -50,7 +50,7 @@ pub(super) fn ready_line(head: &HeadDaemon) -> String {
     )
 }
 
-/// Where other machines reach this one: a head that listens everywhere is reached by the host's name.
+/// The address for other machines; the host name for a head that listens on all addresses.
 fn reachable(address: SocketAddr) -> String {
     let host = gethostname().ok().and_then(|name| name.into_string().ok());
     match (address.ip().is_unspecified(), host) {
@@ -59,7 +59,7 @@ fn reachable(address: SocketAddr) -> String {
     }
 }
 
-/// Where this machine reaches its own head.
+/// The address for clients on this machine.
 #[cfg(feature = "worker")]
 pub(super) fn local_address(head: &HeadDaemon) -> SocketAddr {
     let address = head.address();
@@ -71,7 +71,7 @@ pub(super) fn local_address(head: &HeadDaemon) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// What keeps a head from starting, or ends it.
+/// The error of a head that cannot start or has failed.
 pub(super) fn failure(error: HeadError) -> CommandError {
     let trouble = match &error {
         HeadError::State { .. } | HeadError::Journal { .. } => CommandErrorKind::InputOutput,

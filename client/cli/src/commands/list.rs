@@ -1,4 +1,4 @@
-//! `list`: jobs, a line for each.
+//! `list`: lists jobs, one line for each.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::endpoint::connect;
 use crate::render::documents::{JobDocument, JobListDocument};
 use crate::render::jobs_table::{ColumnSet, jobs_table};
 
-/// How long ended jobs are listed without `--all`.
+/// How long ended jobs are listed without --all.
 const LISTED_FOR: Span = Span::from_secs(86_400);
 
 pub(super) async fn list(arguments: ListArguments) -> Result<ExitCode, CommandError> {
@@ -26,12 +26,12 @@ pub(super) async fn list(arguments: ListArguments) -> Result<ExitCode, CommandEr
         ..Filter::default()
     };
     let listed = client.list_all(filter).await?;
-    tell(&listed, arguments.display.output)?;
+    print_result(&listed, arguments.display.output)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Jobs in the form that was asked for.
-pub(super) fn tell(jobs: &[JobRecord], format: OutputFormat) -> Result<(), CommandError> {
+/// Prints jobs in the given format.
+pub(super) fn print_result(jobs: &[JobRecord], format: OutputFormat) -> Result<(), CommandError> {
     let table = |columns| jobs_table(jobs, columns, now(), &TimeZone::system(), Screen::of_stdout());
     match format {
         OutputFormat::Table => output::print_text(&table(ColumnSet::Usual)),

@@ -1,4 +1,4 @@
-//! `logs`: shows what a job printed, and with `--follow` what it goes on to print.
+//! `logs`: prints the output of a job, and with --follow its new output until it has ended.
 
 use std::process::ExitCode;
 
@@ -23,9 +23,10 @@ pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandEr
         at_end: if arguments.follow { FollowMode::Wait } else { FollowMode::Return },
     };
     let mut parts = client.log_parts(job, options);
-    let mut writer = LogWriter::start(match arguments.display.output {
-        OutputFormat::Json => print_lines,
-        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => print,
+    let format = arguments.display.output;
+    let mut writer = LogWriter::start(move |part: &LogPart| match format {
+        OutputFormat::Json => print_lines(part),
+        OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => print(part),
     });
     let ended = loop {
         match parts.try_next().await {
@@ -38,21 +39,21 @@ pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandEr
     ended
 }
 
-/// The one job that this reference means.
+/// The job that a reference names.
 pub(super) async fn resolve_one(client: &Client, reference: &JobRef) -> Result<JobId, CommandError> {
     match client.resolve(std::slice::from_ref(reference)).await?.as_slice() {
         [job] => Ok(*job),
         jobs => Err(CommandError::new(
             CommandErrorKind::Impossible("ambiguous"),
-            format!("'{reference}' means {} jobs: name one", jobs.len()),
+            format!("'{reference}' matches {} jobs: name one of them", jobs.len()),
         )),
     }
 }
 
-/// The bytes as the job printed them, each stream to its own.
+/// Prints the output as it is: stdout to stdout, stderr to stderr.
 pub(super) fn print(part: &LogPart) -> Result<(), CommandError> {
     if part.chunk.dropped > 0 {
-        output::print_message(&format!("[{} bytes of output are no longer kept]", part.chunk.dropped));
+        output::print_message(&format!("[{} bytes of older output have been removed]", part.chunk.dropped));
     }
     for record in &part.chunk.records {
         output::print_bytes(record.stream, &record.bytes)?;
@@ -60,7 +61,7 @@ pub(super) fn print(part: &LogPart) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// What was printed at once, as a line of JSON.
+/// A record of the output, as one line of JSON.
 #[derive(Debug, Serialize)]
 struct LogLineDocument {
     attempt: u32,

@@ -1,6 +1,7 @@
-//! What the verbs do: one file for each, and the dispatch between them.
+//! The subcommands: one file for each, and the dispatch.
 //!
-//! A command ends with an exit code or with a failure; it prints through `output` alone.
+//! A command returns an exit code or an error, and prints through `cohabit_console::output` only. Start
+//! reading at [`dispatch`].
 
 mod change;
 mod completions;
@@ -41,7 +42,7 @@ use crate::arguments::Verb;
 use crate::process::block_on;
 use crate::script::Script;
 
-/// Does what was asked for.
+/// Runs a subcommand. `script` is the script that the command of `submit` or `run` names.
 pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, CommandError> {
     match verb {
         Verb::Submit(arguments) => block_on(submit::submit(arguments, script)),

@@ -1,4 +1,4 @@
-//! `models`: the models of interference that the head has learned, and the choice among them.
+//! `models`: lists the models of slowdowns that the head has learned, or chooses one.
 
 use std::process::ExitCode;
 

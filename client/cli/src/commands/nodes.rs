@@ -1,4 +1,4 @@
-//! `nodes`: the machines of the cluster and what they offer.
+//! `nodes`: lists the nodes and their devices.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
-//! `run`: submits a job, shows what it prints while it prints it, and ends with its code.
+//! `run`: submits a job, prints its output as it appears, and exits with its exit code.
 //!
-//! The first Ctrl-C cancels the job and waits for its end; the second leaves at once.
+//! The first Ctrl-C cancels the job and waits until it has ended; the second exits immediately.
 
 use std::pin::pin;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ pub(super) async fn run(arguments: RunArguments, script: Option<Script>) -> Resu
         return dry_run::dry_run(&client, &submission, format).await;
     }
     let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| {
-        CommandError::new(CommandErrorKind::InputOutput, format!("Ctrl-C cannot be watched for: {error}"))
+        CommandError::new(CommandErrorKind::InputOutput, format!("cannot handle Ctrl-C: {error}"))
     })?;
     let job = client.submit(&submission).await?;
     output::print_message(&format!("job {} submitted", job.id()));
@@ -53,11 +53,11 @@ pub(super) async fn run(arguments: RunArguments, script: Option<Script>) -> Resu
     Err(CommandError::new(CommandErrorKind::Interrupted, format!("interrupted: job {} {how}", job.id())))
 }
 
-/// Shows the job's output until it has ended, and says how.
+/// Prints the output of the job until it has ended, and then how it ended.
 async fn follow(client: &Client, job: &JobHandle, spec: &JobSpec) -> Result<ExitCode, CommandError> {
     match spec.array {
         None => show_output(client, job.id(), spec).await?,
-        Some(_) => output::print_message("an array's output is not shown: see `cohabit logs ID.INDEX`"),
+        Some(_) => output::print_message("the output of an array is not shown: use `cohabit logs ID.INDEX`"),
     }
     let ended = job.wait().await?;
     if ended.state != JobState::Completed {
@@ -66,7 +66,7 @@ async fn follow(client: &Client, job: &JobHandle, spec: &JobSpec) -> Result<Exit
     Ok(exit_code(ended.shell_code().unwrap_or(0)))
 }
 
-/// The output of all ranks as it comes. Output that cannot be had is no reason to lose sight of the job.
+/// Prints the output of all ranks. If the output becomes unavailable, the job is still waited for.
 async fn show_output(client: &Client, job: JobId, spec: &JobSpec) -> Result<(), CommandError> {
     let of_rank = |rank| client.log_parts(job, LogOptions { rank, ..LogOptions::follow() });
     let mut parts = stream::select_all((0..ranks(spec)).map(of_rank));

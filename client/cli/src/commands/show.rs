@@ -1,4 +1,4 @@
-//! `show`: all there is to tell about jobs; one document for one job, a list of them for several.
+//! `show`: shows jobs in full. The document of one job is the job; that of several is a list.
 
 use std::process::ExitCode;
 

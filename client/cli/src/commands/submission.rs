@@ -1,4 +1,4 @@
-//! What `submit` and `run` have in common: from arguments to a job that can be submitted.
+//! Turns the arguments of `submit` and `run` into a job that can be submitted.
 
 use cohabit_client::proto::{Dependency, JobSpec};
 use cohabit_client::{Client, Submission};
@@ -9,7 +9,7 @@ use crate::job_spec::{SubmitContext, specify};
 use crate::script::Script;
 use crate::values::DependencyArgument;
 
-/// The job that the arguments describe, with its dependencies looked up at the head.
+/// The job that the arguments describe. The head resolves its dependencies.
 pub(super) async fn prepare(
     client: &Client,
     arguments: SubmissionArguments,
@@ -18,7 +18,7 @@ pub(super) async fn prepare(
     if let Some(script) = &script {
         for line in script.late_directives() {
             output::print_message(&format!(
-                "note: line {line} of the script is not read, because it stands behind the first command"
+                "note: the directive in line {line} of the script is ignored, because it follows the first command"
             ));
         }
     }
@@ -31,7 +31,7 @@ pub(super) async fn prepare(
     })
 }
 
-/// A reference may mean several jobs: all of them have to end.
+/// A reference may name several jobs, each of which has to end.
 async fn dependencies(
     client: &Client,
     written: &[DependencyArgument],

@@ -1,4 +1,4 @@
-//! `submit`: gives a job to the cluster and prints its number.
+//! `submit`: submits a job and prints its number.
 
 use std::process::ExitCode;
 
@@ -25,7 +25,7 @@ pub(super) async fn submit(
     }
     let job = client.submit(&submission).await?;
     let members = submission.spec().array.as_ref().map(Array::len);
-    tell(job.id(), members, format)?;
+    print_result(job.id(), members, format)?;
     if !arguments.following.wait {
         return Ok(ExitCode::SUCCESS);
     }
@@ -34,7 +34,7 @@ pub(super) async fn submit(
     Ok(exit_code(ended.shell_code().unwrap_or(0)))
 }
 
-fn tell(id: JobId, members: Option<u64>, format: OutputFormat) -> Result<(), CommandError> {
+fn print_result(id: JobId, members: Option<u64>, format: OutputFormat) -> Result<(), CommandError> {
     match (format, members) {
         (OutputFormat::Quiet, _) => output::print_text(&id.to_string()),
         (OutputFormat::Json, members) => {

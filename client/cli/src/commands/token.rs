@@ -1,4 +1,4 @@
-//! `token`: makes, lists and revokes tokens. A secret is printed once, on stdout, and never again.
+//! `token`: creates, lists and revokes tokens. A secret is printed once, on stdout.
 
 use std::process::ExitCode;
 
@@ -48,13 +48,15 @@ async fn create(arguments: TokenCreateArguments) -> Result<(), CommandError> {
         }
         OutputFormat::Quiet => output::print_text(&token),
         OutputFormat::Table | OutputFormat::Wide => {
-            output::print_message(&format!("token '{name}' for a {role}; keep it in a file with mode 0600:"));
+            output::print_message(&format!(
+                "token '{name}' with role {role}; store it in a file with mode 0600:"
+            ));
             output::print_text(&token)
         }
     }
 }
 
-/// `worker-1`, or the next that is free.
+/// `worker-1`, or the next free name.
 fn free_name(role: Role, taken: &[TokenRecord]) -> String {
     let name = |number: usize| format!("{role}-{number}");
     let is_free = |name: &String| taken.iter().all(|token| token.name != *name);
@@ -90,7 +92,7 @@ async fn revoke(arguments: TokenRevokeArguments) -> Result<(), CommandError> {
         )),
         OutputFormat::Quiet => Ok(()),
         OutputFormat::Table | OutputFormat::Wide => {
-            output::print_text(&format!("Token '{}' is worthless now", arguments.name))
+            output::print_text(&format!("Revoked token '{}'", arguments.name))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `top`: a screen of nodes, devices and jobs that is drawn anew every second, until `q` or Ctrl-C.
+//! `top`: shows nodes, devices and jobs on a screen that is redrawn every second, until `q` or Ctrl-C.
 
 mod screen;
 
@@ -19,52 +19,52 @@ use crate::arguments::TopArguments;
 use crate::clock::now;
 use crate::endpoint::connect;
 
-/// How often the screen is drawn.
+/// Time between redraws.
 const PERIOD: Duration = Duration::from_secs(1);
 
 pub(super) async fn top(arguments: TopArguments) -> Result<ExitCode, CommandError> {
     if !io::stdout().is_terminal() {
         return Err(CommandError::new(
             CommandErrorKind::Usage,
-            "top needs a terminal: use `cohabit list` and `cohabit nodes`",
+            "top needs a terminal: use `cohabit list` or `cohabit nodes` instead",
         ));
     }
     let client = connect(&arguments.connection).await?;
-    let mut terminal = ratatui::try_init().map_err(|error| terminal_trouble(&error))?;
+    let mut terminal = ratatui::try_init().map_err(|error| terminal_error(&error))?;
     let shown = show(&client, &mut terminal).await;
     ratatui::restore();
     shown.map(|()| ExitCode::SUCCESS)
 }
 
 async fn show(client: &Client, terminal: &mut ratatui::DefaultTerminal) -> Result<(), CommandError> {
-    let mut keys = keys();
+    let mut events = read_events();
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut view = look(client).await?;
+    let mut view = fetch_view(client).await?;
     loop {
-        terminal.draw(|frame| draw(frame, &view)).map_err(|error| terminal_trouble(&error))?;
+        terminal.draw(|frame| draw(frame, &view)).map_err(|error| terminal_error(&error))?;
         tokio::select! {
-            key = keys.recv() => match key {
+            event = events.recv() => match event {
                 Some(Event::Key(key)) if is_end(key) => return Ok(()),
-                // Anything else, a new size for one, is a reason to draw.
+                // Other events, such as a new size of the terminal, only cause a redraw.
                 Some(_) => {}
                 None => return Ok(()),
             },
-            _ = ticks.tick() => view = look(client).await?,
+            _ = ticks.tick() => view = fetch_view(client).await?,
         }
     }
 }
 
-/// Live jobs and all nodes, as they are now.
-async fn look(client: &Client) -> Result<TopView, CommandError> {
+/// Fetches all nodes and the jobs that have not ended.
+async fn fetch_view(client: &Client) -> Result<TopView, CommandError> {
     let nodes = client.nodes().await?;
     let jobs = client.list_all(Filter { ended_after: Some(now()), ..Filter::default() }).await?;
     Ok(TopView { head: client.head().to_owned(), at: now(), nodes, jobs })
 }
 
-/// Keys, read on a thread of their own, for reading them blocks. It ends with the program.
-fn keys() -> mpsc::UnboundedReceiver<Event> {
-    let (to, keys) = mpsc::unbounded_channel();
+/// Reads terminal events on a separate thread, because reading blocks. The thread ends with the program.
+fn read_events() -> mpsc::UnboundedReceiver<Event> {
+    let (to, events) = mpsc::unbounded_channel();
     thread::spawn(move || {
         while let Ok(event) = event::read() {
             if to.send(event).is_err() {
@@ -72,7 +72,7 @@ fn keys() -> mpsc::UnboundedReceiver<Event> {
             }
         }
     });
-    keys
+    events
 }
 
 fn is_end(key: KeyEvent) -> bool {
@@ -80,6 +80,6 @@ fn is_end(key: KeyEvent) -> bool {
     is_interrupt || key.code == KeyCode::Char('q') || key.code == KeyCode::Esc
 }
 
-fn terminal_trouble(error: &io::Error) -> CommandError {
-    CommandError::new(CommandErrorKind::InputOutput, format!("the terminal cannot be used: {error}"))
+fn terminal_error(error: &io::Error) -> CommandError {
+    CommandError::new(CommandErrorKind::InputOutput, format!("cannot use the terminal: {error}"))
 }

@@ -1,4 +1,4 @@
-//! `train`: one of the built-in training programs, as the jobs of `demo` run it.
+//! `train`: runs a built-in training program for the jobs of `demo`.
 
 use std::process::ExitCode;
 

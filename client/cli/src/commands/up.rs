@@ -1,4 +1,4 @@
-//! `up`: a head and a worker in one process, for a laptop or a single machine.
+//! `up`: runs a head and a worker in one process, for a laptop or a single machine.
 
 use std::process::ExitCode;
 
@@ -27,11 +27,16 @@ async fn serve(options: HeadOptions, settings: Settings) -> Result<(), CommandEr
     let mut signals = ShutdownSignals::watch()?;
     let state = options.state_dir.clone();
     let mut head = HeadDaemon::start(options).await.map_err(head::failure)?;
-    let token = read_token(&head.worker_token_file())?;
-    let state = create_within(&state)?;
+    let token_file = head.worker_token_file();
+    let (token, state) =
+        daemon::run_blocking(move || Ok((read_token(&token_file)?, create_within(&state)?))).await?;
     let options = worker::options(&settings, local_address(&head).to_string(), token, state)?;
     let mut worker = start_and_join_worker(options).await?;
-    output::print_text(&format!("{}; {} works here", head::ready_line(&head), worker.name()))?;
+    output::print_text(&format!(
+        "{}; worker {} is running on this machine",
+        head::ready_line(&head),
+        worker.name()
+    ))?;
     let failed = tokio::select! {
         () = signals.wait() => None,
         error = head.failed() => Some(head::failure(error)),
@@ -44,7 +49,7 @@ async fn serve(options: HeadOptions, settings: Settings) -> Result<(), CommandEr
     head.stop().await.map_err(head::failure)
 }
 
-/// A worker that the head has welcomed.
+/// Starts a worker and waits until it has joined the head.
 pub(super) async fn start_and_join_worker(options: WorkerOptions) -> Result<WorkerDaemon, CommandError> {
     let mut worker = WorkerDaemon::start(options).await.map_err(worker::failure)?;
     worker.joined().await.map_err(worker::failure)?;

@@ -1,4 +1,4 @@
-//! `wait`: until jobs have ended; ends with the first code among them that is not 0.
+//! `wait`: waits until jobs have ended and exits with the first exit code other than 0.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub(super) async fn wait(arguments: WaitArguments) -> Result<ExitCode, CommandEr
     let client = connect(&arguments.connection).await?;
     let ids = client.resolve(&arguments.jobs.references).await?;
     let ended = client.wait(&ids).await?;
-    list::tell(&ended, arguments.display.output)?;
+    list::print_result(&ended, arguments.display.output)?;
     let codes = ended.iter().filter_map(JobRecord::shell_code);
     Ok(exit_code(codes.into_iter().find(|code| *code != 0).unwrap_or(0)))
 }

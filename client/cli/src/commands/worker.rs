@@ -1,4 +1,4 @@
-//! `worker`: runs a worker, or tells the head to give one no new jobs, or jobs again.
+//! `worker`: runs a worker, or drains and resumes a node.
 
 use std::process::ExitCode;
 
@@ -23,15 +23,15 @@ pub(super) fn worker(verb: WorkerVerb) -> Result<ExitCode, CommandError> {
 
 async fn drain(arguments: NodeArguments) -> Result<ExitCode, CommandError> {
     let node = connect(&arguments.connection).await?.drain(arguments.node).await?;
-    tell(&node, "takes no new jobs; those that run go on", arguments.display.output)
+    print_result(&node, "is draining: it starts no new jobs; running jobs continue", arguments.display.output)
 }
 
 async fn resume(arguments: NodeArguments) -> Result<ExitCode, CommandError> {
     let node = connect(&arguments.connection).await?.resume(arguments.node).await?;
-    tell(&node, "takes jobs again", arguments.display.output)
+    print_result(&node, "starts new jobs again", arguments.display.output)
 }
 
-fn tell(node: &str, what: &str, format: OutputFormat) -> Result<ExitCode, CommandError> {
+fn print_result(node: &str, what: &str, format: OutputFormat) -> Result<ExitCode, CommandError> {
     match format {
         OutputFormat::Json => output::print_document(&with_schema(json!({ "node": node, "message": what })))?,
         OutputFormat::Quiet => output::print_text(node)?,

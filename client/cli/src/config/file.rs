@@ -1,4 +1,4 @@
-//! One configuration file: flat TOML, each key known and each value plain.
+//! Reads one configuration file: flat TOML with known keys and plain values.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::key::{RawSettings, SettingKey};
 use crate::closest_name::closest_name;
 
-/// What a file says; nothing if there is no such file.
+/// Reads a file; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<RawSettings>, CommandError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -20,7 +20,7 @@ pub(super) fn read(path: &Path) -> Result<Option<RawSettings>, CommandError> {
         }
         Err(error) => {
             return Err(CommandError::configuration(format!(
-                "the configuration {} cannot be read: {error}",
+                "cannot read the configuration file {}: {error}",
                 path.display()
             )));
         }
@@ -30,7 +30,7 @@ pub(super) fn read(path: &Path) -> Result<Option<RawSettings>, CommandError> {
     })
 }
 
-/// An error comes with its offset in the text.
+/// Parses the text of a file. An error carries its offset in the text.
 pub(crate) fn parse(text: &str) -> Result<RawSettings, (usize, String)> {
     let table = DeTable::parse(text)
         .map_err(|error| (error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
@@ -43,7 +43,7 @@ fn setting(
     let key =
         SettingKey::by_name(name.get_ref()).ok_or_else(|| (name.span().start, unknown(name.get_ref())))?;
     let text = plain(value.get_ref())
-        .ok_or_else(|| (value.span().start, format!("{} needs a text or a number", key.name())))?;
+        .ok_or_else(|| (value.span().start, format!("{} takes a string or a number", key.name())))?;
     Ok((key, text))
 }
 
@@ -56,12 +56,16 @@ fn plain(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
+fn known() -> impl Iterator<Item = &'static str> {
+    SettingKey::ALL.iter().map(|key| key.name())
+}
+
 fn unknown(name: &str) -> String {
-    match closest_name(name, SettingKey::ALL.map(SettingKey::name)) {
+    match closest_name(name, known()) {
         Some(nearest) => format!("there is no setting '{name}'; did you mean '{nearest}'?"),
         None => format!(
-            "there is no setting '{name}'; known are {}",
-            SettingKey::ALL.map(SettingKey::name).join(", ")
+            "there is no setting '{name}'; the settings are {}",
+            known().collect::<Vec<_>>().join(", ")
         ),
     }
 }

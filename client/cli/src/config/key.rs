@@ -1,131 +1,90 @@
-//! The keys of settings: one name for each, in files, variables and flags alike.
+//! The keys of settings: each has one name for files, environment variables and flags.
 
 use std::collections::BTreeMap;
 
 /// The settings of one source, as text.
 pub(crate) type RawSettings = BTreeMap<SettingKey, String>;
 
-/// A setting's key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum SettingKey {
-    /// Where clients find the head.
-    Head,
-    /// The token of clients and workers.
-    TokenFile,
-    /// The state folder.
-    State,
-    /// Where the head listens.
-    Listen,
-    /// The head's policy.
-    Policy,
-    /// What the head goes by when jobs share GPUs.
-    Interference,
-    /// How much neighbours may slow down a job.
-    MaxSlowdown,
-    /// How long a node may be unreachable.
-    LostAfter,
+/// Declares the keys once: variant, name and documentation.
+macro_rules! setting_keys {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// The key of a setting.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum SettingKey {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl SettingKey {
+            /// Every key.
+            pub(crate) const ALL: &[SettingKey] = &[$(SettingKey::$variant,)*];
+
+            /// The name in files and flags.
+            pub(crate) const fn name(self) -> &'static str {
+                match self {
+                    $(SettingKey::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+setting_keys! {
+    /// Address of the head, for clients.
+    Head = "head",
+    /// File with the token of a client or worker.
+    TokenFile = "token-file",
+    /// State directory.
+    State = "state",
+    /// Address that the head listens on.
+    Listen = "listen",
+    /// Scheduling policy of the head.
+    Policy = "policy",
+    /// Source of predicted slowdowns.
+    Interference = "interference",
+    /// Largest slowdown that sharing a GPU may cause.
+    MaxSlowdown = "max-slowdown",
+    /// Time after which the jobs of an unreachable node are given up.
+    LostAfter = "lost-after",
     /// How long ended jobs stay in memory.
-    Retention,
+    Retention = "retention",
     /// How long the history keeps ended jobs.
-    HistoryRetention,
+    HistoryRetention = "history-retention",
     /// How often a job may lose its node.
-    NodeFailures,
-    /// Where a worker finds the head.
-    Join,
-    /// A node's name.
-    Name,
-    /// What a worker offers.
-    Devices,
-    /// How many ranks may share a GPU.
-    MaxSharing,
-    /// Memory that ranks which share a GPU leave free.
-    GpuReserve,
-    /// Whether shares are enforced under MPS.
-    Mps,
-    /// NVIDIA's management library.
-    NvmlLibrary,
-    /// How fast a worker's network is.
-    Network,
-    /// How fast a worker's devices reach each other.
-    Interconnect,
-    /// Whether a worker that is root runs no jobs as root.
-    NoRootJobs,
-    /// How long ranks go on without the head.
-    OrphanGrace,
-    /// How much of a rank's output is kept.
-    LogLimit,
+    NodeFailures = "node-failures",
+    /// Address of the head, for workers.
+    Join = "join",
+    /// Name of a node.
+    Name = "name",
+    /// Devices that a worker offers.
+    Devices = "devices",
+    /// Largest number of ranks that share a GPU.
+    MaxSharing = "max-sharing",
+    /// Memory to keep free on a shared GPU.
+    GpuReserve = "gpu-reserve",
+    /// Whether MPS enforces shares.
+    Mps = "mps",
+    /// Path of NVIDIA's management library.
+    NvmlLibrary = "nvml-library",
+    /// Network bandwidth of a worker.
+    Network = "network",
+    /// Bandwidth between the devices of a worker.
+    Interconnect = "interconnect",
+    /// Whether a worker that runs as root refuses to run jobs as root.
+    NoRootJobs = "no-root-jobs",
+    /// How long ranks keep running without the head.
+    OrphanGrace = "orphan-grace",
+    /// Largest size of the output that is kept of a rank.
+    LogLimit = "log-limit",
     /// How long output is kept.
-    LogRetention,
-    /// What daemons log.
-    LogLevel,
-    /// How daemons log.
-    LogFormat,
+    LogRetention = "log-retention",
+    /// Log level or filter of daemons.
+    LogLevel = "log-level",
+    /// Log format of daemons.
+    LogFormat = "log-format",
 }
 
 impl SettingKey {
-    /// Every key.
-    pub(crate) const ALL: [SettingKey; 26] = [
-        SettingKey::Head,
-        SettingKey::TokenFile,
-        SettingKey::State,
-        SettingKey::Listen,
-        SettingKey::Policy,
-        SettingKey::Interference,
-        SettingKey::MaxSlowdown,
-        SettingKey::LostAfter,
-        SettingKey::Retention,
-        SettingKey::HistoryRetention,
-        SettingKey::NodeFailures,
-        SettingKey::Join,
-        SettingKey::Name,
-        SettingKey::Devices,
-        SettingKey::MaxSharing,
-        SettingKey::GpuReserve,
-        SettingKey::Mps,
-        SettingKey::NvmlLibrary,
-        SettingKey::Network,
-        SettingKey::Interconnect,
-        SettingKey::NoRootJobs,
-        SettingKey::OrphanGrace,
-        SettingKey::LogLimit,
-        SettingKey::LogRetention,
-        SettingKey::LogLevel,
-        SettingKey::LogFormat,
-    ];
-
-    /// The name in files, and after `--`.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            SettingKey::Head => "head",
-            SettingKey::TokenFile => "token-file",
-            SettingKey::State => "state",
-            SettingKey::Listen => "listen",
-            SettingKey::Policy => "policy",
-            SettingKey::Interference => "interference",
-            SettingKey::MaxSlowdown => "max-slowdown",
-            SettingKey::LostAfter => "lost-after",
-            SettingKey::Retention => "retention",
-            SettingKey::HistoryRetention => "history-retention",
-            SettingKey::NodeFailures => "node-failures",
-            SettingKey::Join => "join",
-            SettingKey::Name => "name",
-            SettingKey::Devices => "devices",
-            SettingKey::MaxSharing => "max-sharing",
-            SettingKey::GpuReserve => "gpu-reserve",
-            SettingKey::Mps => "mps",
-            SettingKey::NvmlLibrary => "nvml-library",
-            SettingKey::Network => "network",
-            SettingKey::Interconnect => "interconnect",
-            SettingKey::NoRootJobs => "no-root-jobs",
-            SettingKey::OrphanGrace => "orphan-grace",
-            SettingKey::LogLimit => "log-limit",
-            SettingKey::LogRetention => "log-retention",
-            SettingKey::LogLevel => "log-level",
-            SettingKey::LogFormat => "log-format",
-        }
-    }
-
-    /// The name of the variable.
+    /// The name of the environment variable.
     pub(crate) fn variable(self) -> String {
         if self == SettingKey::LogLevel {
             return "COHABIT_LOG".to_owned();
@@ -135,6 +94,6 @@ impl SettingKey {
 
     /// The key with this name.
     pub(crate) fn by_name(name: &str) -> Option<SettingKey> {
-        SettingKey::ALL.into_iter().find(|key| key.name() == name)
+        SettingKey::ALL.iter().copied().find(|key| key.name() == name)
     }
 }

@@ -1,8 +1,8 @@
-//! Settings from everywhere: flags, `COHABIT_*` variables and configuration files, in this order.
+//! Settings from flags, `COHABIT_*` environment variables and configuration files, in this order.
 //!
-//! What was written is kept as text with its origin; it is checked once, when a command asks for it, and a
-//! wrong value is reported with the place where it stands. Unknown keys of a file are errors that name the
-//! nearest.
+//! Values are kept as text with their source and checked once, when a command needs them. The error of a
+//! wrong value names its flag, variable or file. An unknown key in a file is an error that suggests the
+//! closest key.
 
 mod file;
 mod key;
@@ -16,24 +16,24 @@ use cohabit_console::CommandError;
 pub(crate) use file::parse;
 pub(crate) use key::{RawSettings, SettingKey};
 
-/// All settings; what was said nearer to the command wins.
+/// All settings. The first source that has a key wins.
 #[derive(Debug)]
 pub(crate) struct Settings {
     layers: Vec<(SettingSource, RawSettings)>,
 }
 
-/// Where a setting was written.
+/// The source of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SettingSource {
     /// On the command line.
     Flag,
-    /// In a `COHABIT_*` variable.
+    /// In a `COHABIT_*` environment variable.
     Environment,
     /// In this file.
     File(PathBuf),
 }
 
-/// A setting with its origin.
+/// A setting with its source.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting<'a> {
     pub(crate) key: SettingKey,
@@ -42,13 +42,13 @@ pub(crate) struct Setting<'a> {
 }
 
 impl Settings {
-    /// These flags before all that the environment and the usual files say.
+    /// These flags, then the environment, then the configuration files.
     pub(crate) fn with_flags(flags: RawSettings) -> Result<Settings, CommandError> {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         Settings::layered(flags, variable, &config_paths())
     }
 
-    /// These flags and nothing else.
+    /// These flags only.
     #[cfg(feature = "demo")]
     pub(crate) fn of_flags(flags: RawSettings) -> Settings {
         Settings { layers: vec![(SettingSource::Flag, flags)] }
@@ -60,7 +60,7 @@ impl Settings {
         files: &[PathBuf],
     ) -> Result<Settings, CommandError> {
         let from_environment =
-            SettingKey::ALL.into_iter().filter_map(|key| Some((key, variable(&key.variable())?)));
+            SettingKey::ALL.iter().filter_map(|key| Some((*key, variable(&key.variable())?)));
         let mut layers =
             vec![(SettingSource::Flag, flags), (SettingSource::Environment, from_environment.collect())];
         for path in files {
@@ -71,19 +71,20 @@ impl Settings {
         Ok(Settings { layers })
     }
 
-    /// The nearest setting of a key.
+    /// The setting of a key from the first source that has it.
     pub(crate) fn find(&self, key: SettingKey) -> Option<Setting<'_>> {
         self.first_of(&[key])
     }
 
-    /// The nearest setting of any of these keys; of two in the same place, the one that comes first here.
+    /// The setting of any of these keys from the first source that has one; within a source, the first of
+    /// `keys` wins.
     pub(crate) fn first_of(&self, keys: &[SettingKey]) -> Option<Setting<'_>> {
         self.layers.iter().find_map(|(origin, written)| {
             keys.iter().find_map(|&key| Some(Setting { key, text: written.get(&key)?, origin }))
         })
     }
 
-    /// The nearest setting of a key, checked.
+    /// The setting of a key, parsed with `read`.
     #[cfg(any(test, feature = "daemon"))]
     pub(crate) fn checked<T, E: std::fmt::Display>(
         &self,
@@ -93,14 +94,14 @@ impl Settings {
         self.find(key).map(|setting| setting.check(read)).transpose()
     }
 
-    /// The nearest setting of a key that names a file or folder.
+    /// The setting of a key that is a path.
     pub(crate) fn path(&self, key: SettingKey) -> Option<PathBuf> {
         self.find(key).map(|setting| setting.path())
     }
 }
 
 impl Setting<'_> {
-    /// Reads the text; a wrong one is reported with its place.
+    /// Parses the text; the error names the source.
     #[cfg(any(test, feature = "daemon"))]
     pub(crate) fn check<T, E: std::fmt::Display>(
         &self,
@@ -115,12 +116,12 @@ impl Setting<'_> {
         })
     }
 
-    /// As a path; one in a file is relative to the file's folder.
+    /// The value as a path; in a file, paths are relative to the directory of the file.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder().join(self.text)
     }
 
-    /// Where paths in it begin: for one in a file, the file's folder.
+    /// The directory that a relative path in this setting starts from.
     pub(crate) fn folder(&self) -> &Path {
         match self.origin {
             SettingSource::Flag | SettingSource::Environment => Path::new(""),
@@ -128,7 +129,7 @@ impl Setting<'_> {
         }
     }
 
-    /// Where it stands, for people.
+    /// The source, as errors name it.
     #[cfg(any(test, feature = "daemon"))]
     fn place(&self) -> String {
         match self.origin {
@@ -139,7 +140,7 @@ impl Setting<'_> {
     }
 }
 
-/// The nearest first.
+/// The configuration files, in the order in which they apply.
 fn config_paths() -> Vec<PathBuf> {
     let user = env::var_os("XDG_CONFIG_HOME")
         .filter(|folder| !folder.is_empty())

@@ -1,10 +1,10 @@
-//! Where settings come from, and which of two wins.
+//! The order of sources, and errors that name them.
 
 use std::fs;
 
 use super::*;
 
-/// Settings with one flag layer, these variables, and these files of a folder.
+/// Settings from these flags, variables and files.
 fn settings(
     flags: &[(SettingKey, &str)],
     variables: &[(&str, &str)],
@@ -30,7 +30,7 @@ fn text(settings: &Settings, key: SettingKey) -> &str {
 }
 
 #[test]
-fn what_is_said_nearer_to_the_command_wins() {
+fn flags_win_over_variables_and_variables_over_files() {
     let files = [
         ("near.toml", "head = 'near:1'\ndevices = 'host:1'"),
         ("far.toml", "head = 'far:1'\njoin = 'far:2'"),
@@ -47,7 +47,7 @@ fn what_is_said_nearer_to_the_command_wins() {
 }
 
 #[test]
-fn an_unknown_key_is_refused_with_its_line_and_the_nearest() {
+fn an_unknown_key_is_an_error_with_its_line_and_the_closest_key() {
     let message =
         settings(&[], &[], &[("c.toml", "head = 'a:1'\n\norphan_grace = '3m'")]).unwrap_err().message;
     assert!(
@@ -57,18 +57,18 @@ fn an_unknown_key_is_refused_with_its_line_and_the_nearest() {
 }
 
 #[test]
-fn what_is_no_toml_or_no_plain_value_is_refused_with_its_line() {
+fn bad_toml_and_compound_values_are_errors_with_their_line() {
     let refused = |text| settings(&[], &[], &[("c.toml", text)]).unwrap_err();
     assert!(refused("head = 'a:1'\nhead").message.contains("c.toml:2: "));
-    assert!(refused("head = ['a']").message.contains("c.toml:1: head needs a text or a number"));
+    assert!(refused("head = ['a']").message.contains("c.toml:1: head takes a string or a number"));
     assert_eq!(refused("[head]").kind, cohabit_console::CommandErrorKind::Configuration);
 }
 
 #[test]
-fn a_wrong_value_is_reported_with_its_place() {
+fn the_error_of_a_wrong_value_names_its_source() {
     let settings =
         settings(&[], &[("COHABIT_LOST_AFTER", "300")], &[("c.toml", "orphan-grace = 5")]).unwrap();
-    let of = |key| settings.checked(key, crate::values::span).unwrap_err().message;
+    let of = |key| settings.checked(key, crate::values::parse_duration).unwrap_err().message;
     assert!(of(SettingKey::LostAfter).starts_with("COHABIT_LOST_AFTER: '300' has no unit"));
     assert!(of(SettingKey::OrphanGrace).starts_with("orphan-grace in "));
 }
@@ -83,7 +83,7 @@ fn paths_in_a_file_are_relative_to_it() {
 }
 
 #[test]
-fn a_missing_file_says_nothing() {
+fn a_missing_file_has_no_settings() {
     let none = Settings::layered(RawSettings::new(), |_| None, &["/nonexistent/c.toml".into()]).unwrap();
     assert!(none.find(SettingKey::Head).is_none());
 }

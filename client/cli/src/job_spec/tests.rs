@@ -1,4 +1,4 @@
-//! From flags to a job specification.
+//! Flags become a job specification.
 
 use std::fs;
 
@@ -22,10 +22,10 @@ fn here(variables: &[(&str, &str)]) -> SubmitContext {
     }
 }
 
-fn specified(flags: &str, surroundings: &SubmitContext) -> Result<JobSpec, CommandError> {
+fn specified(flags: &str, context: &SubmitContext) -> Result<JobSpec, CommandError> {
     let flags = ["job"].into_iter().chain(flags.split_whitespace());
     let job = Flags::try_parse_from(flags).unwrap().job;
-    specify(&job, vec!["python".into(), "train.py".into()], None, surroundings)
+    specify(&job, vec!["python".into(), "train.py".into()], None, context)
 }
 
 fn refusal(flags: &str) -> String {
@@ -40,7 +40,7 @@ fn without_flags_a_job_is_plain_and_starts_here() {
 }
 
 #[test]
-fn flags_become_what_they_say() {
+fn every_flag_reaches_the_specification() {
     let flags = "--name r50 --gpus 4 --nodes 2 --gpu-mem 20G --cpus 8 --mem 64G --time 2h --priority -3 --retries 2 \
                  --workdir runs --checkpoint ck --launch per-gpu --hold --slurm-env --group g --iterations 100 \
                  --exclusive";
@@ -65,11 +65,11 @@ fn flags_become_what_they_say() {
 }
 
 #[test]
-fn what_is_said_of_a_share_becomes_part_of_the_demand() {
+fn flags_of_sharing_become_part_of_the_demand() {
     let flags = "--gpus 0.25 --gpu-mem 8G --enforced --cap-compute --gpu-processes 4 --max-slowdown 1.25";
     let demand = specified(flags, &here(&[])).unwrap().demand;
-    let told = (demand.limits, demand.compute, demand.gpu_processes, demand.max_slowdown);
-    assert_eq!(told, (EnforcementRequirement::Enforced, ComputeLimit::Capped, 4, Some(Slowdown(1_250))));
+    let limits = (demand.limits, demand.compute, demand.gpu_processes, demand.max_slowdown);
+    assert_eq!(limits, (EnforcementRequirement::Enforced, ComputeLimit::Capped, 4, Some(Slowdown(1_250))));
     let whole = specified("--gpus 1 --cap-compute", &here(&[])).unwrap();
     assert!(whole.check().unwrap_err().contains("only a part of a GPU"));
     let alone = specified("--gpus 1 --max-slowdown 2", &here(&[])).unwrap();
@@ -79,25 +79,27 @@ fn what_is_said_of_a_share_becomes_part_of_the_demand() {
 }
 
 #[test]
-fn gpus_for_each_node_come_from_scripts_and_yield_to_a_total() {
+fn a_total_of_gpus_overrides_gpus_per_node() {
     let gpus = |flags| specified(flags, &here(&[])).unwrap().demand.gpus;
     assert_eq!(gpus("--gpus-per-node 2 --nodes 3"), GpuRequest::Whole(2));
     assert_eq!(gpus("--gpus-per-node 2 --gpus 0.5"), GpuRequest::Part(Share(500)));
 }
 
 #[test]
-fn only_what_finds_programs_and_speaks_the_language_is_taken_over() {
-    let surroundings = here(&[("PATH", "/bin"), ("LANG", "de"), ("SECRET", "x"), ("MINE", "1")]);
-    let spec = specified("--env MINE --env A=b=c --env LANG=en", &surroundings).unwrap();
+fn only_path_and_locale_variables_are_inherited() {
+    let context = here(&[("PATH", "/bin"), ("LANG", "de"), ("SECRET", "x"), ("MINE", "1")]);
+    let spec = specified("--env MINE --env A=b=c --env LANG=en", &context).unwrap();
     let expected = [("A", "b=c"), ("LANG", "en"), ("MINE", "1"), ("PATH", "/bin")];
     assert_eq!(spec.environment, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn contradictions_are_errors() {
     assert!(refusal("--env NOT_SET").contains("--env NOT_SET=VALUE"));
     assert!(refusal("--gpus 3 --nodes 2").contains("multiple of 2"));
-    assert!(refusal("--model /nonexistent.toml").contains("/nonexistent.toml cannot be read"));
+    assert!(
+        refusal("--model /nonexistent.toml").contains("cannot read the model description /nonexistent.toml")
+    );
 }
 
 #[test]
@@ -123,7 +125,7 @@ fn a_model_is_read_and_an_error_names_its_line() {
 }
 
 #[test]
-fn a_script_travels_as_text() {
+fn a_script_is_copied_as_text() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("train.sh");
     fs::write(&path, "#!/bin/sh\necho\n").unwrap();

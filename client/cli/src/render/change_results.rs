@@ -1,12 +1,12 @@
-//! What became of a change to jobs, in sentences.
+//! The results of changes to jobs, in sentences.
 
 use cohabit_client::proto::{ChangeResult, JobChange, JobId};
 
-/// One sentence.
+/// Describes the result of a change to one job.
 pub(crate) fn describe_change_result(change: JobChange, job: JobId, result: &ChangeResult) -> String {
     match result {
         ChangeResult::Done => format!("{} job {job}", past(change)),
-        ChangeResult::Already => format!("job {job} is {} already", state(change)),
+        ChangeResult::Already => format!("Job {job} {} already", state(change)),
         ChangeResult::Refused(refusal) => format!("cannot {} job {job}: {}", change.verb(), refusal.message),
     }
 }
@@ -22,9 +22,9 @@ const fn past(change: JobChange) -> &'static str {
 
 const fn state(change: JobChange) -> &'static str {
     match change {
-        JobChange::Cancel => "at its end",
-        JobChange::Hold => "held",
-        JobChange::Release => "released",
-        JobChange::Requeue => "in the queue",
+        JobChange::Cancel => "has ended",
+        JobChange::Hold => "is held",
+        JobChange::Release => "is released",
+        JobChange::Requeue => "is queued",
     }
 }

@@ -1,6 +1,6 @@
 //! Documents for scripts: `"schema": 1`, times in RFC 3339 UTC, durations in seconds, sizes in bytes.
 //!
-//! Stable once released. They are types of their own, so that the protocol can change without changing them.
+//! The documents are stable: they are separate types, so that the protocol can change without changing them.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ struct RankDocument {
     failure: Option<String>,
 }
 
-/// What is predicted of a job.
+/// The prediction for a job.
 #[derive(Debug, Serialize)]
 pub(crate) struct PredictionDocument {
     iterations: Option<u64>,
@@ -105,8 +105,8 @@ struct ArrayDocument {
 
 impl From<&JobRecord> for JobDocument {
     fn from(job: &JobRecord) -> JobDocument {
-        let (sharing, sharing_reason) = told(job.sharing());
-        let (limits, limits_reason) = told(job.host_limits().map(|(_, limits)| limits));
+        let (sharing, sharing_reason) = enforcement_words(job.sharing());
+        let (limits, limits_reason) = enforcement_words(job.host_limits().map(|(_, limits)| limits));
         JobDocument {
             id: job.id,
             name: job.name.clone(),
@@ -154,16 +154,16 @@ impl From<&JobPrediction> for PredictionDocument {
     }
 }
 
-/// How much of its devices the latest attempt has; none without devices.
+/// The share of its devices that the latest attempt has; none without devices.
 fn share(job: &JobRecord) -> Option<Share> {
     let ranks = &job.latest()?.ranks;
     ranks.iter().find(|rank| !rank.devices.is_empty()).map(|rank| rank.share)
 }
 
-/// Whether limits are enforced, in a word, and why not; nothing where it is not known.
-fn told(sharing: Option<&Enforcement>) -> (Option<&'static str>, Option<String>) {
-    let Some(sharing) = sharing else { return (None, None) };
-    let (word, why) = sharing.words();
+/// Whether limits are enforced and, if not, the reason; nothing if unknown.
+fn enforcement_words(enforcement: Option<&Enforcement>) -> (Option<&'static str>, Option<String>) {
+    let Some(enforcement) = enforcement else { return (None, None) };
+    let (word, why) = enforcement.words();
     (Some(word), why.map(str::to_owned))
 }
 
@@ -192,8 +192,8 @@ impl From<(usize, &RankRecord)> for RankDocument {
                 (Some(*code), None, Some(outcome.to_string()))
             }
         };
-        let (sharing, sharing_reason) = told(rank.enforcement.as_ref());
-        let (limits, limits_reason) = told(rank.host_limits.as_ref());
+        let (sharing, sharing_reason) = enforcement_words(rank.enforcement.as_ref());
+        let (limits, limits_reason) = enforcement_words(rank.host_limits.as_ref());
         RankDocument {
             rank: number,
             node: rank.node.clone(),
@@ -224,7 +224,7 @@ impl From<&Progress> for ProgressDocument {
     }
 }
 
-/// `{"id", "members"}`: a job that was submitted.
+/// `{"id", "members"}`: a submitted job.
 #[derive(Debug, Serialize)]
 pub(crate) struct SubmittedJobDocument {
     pub(crate) id: JobId,
@@ -237,23 +237,24 @@ pub(crate) struct ChangeListDocument {
     pub(crate) changes: Vec<ChangeDocument>,
 }
 
-/// What became of a change to one job.
+/// The result of a change to one job.
 #[derive(Debug, Serialize)]
 pub(crate) struct ChangeDocument {
     id: JobId,
     change: JobChange,
-    verdict: &'static str,
+    #[serde(rename = "verdict")]
+    result: &'static str,
     message: Option<String>,
 }
 
 impl ChangeDocument {
-    pub(crate) fn new(change: JobChange, id: JobId, verdict: &ChangeResult) -> ChangeDocument {
-        let (word, message) = match verdict {
+    pub(crate) fn new(change: JobChange, id: JobId, result: &ChangeResult) -> ChangeDocument {
+        let (word, message) = match result {
             ChangeResult::Done => ("done", None),
             ChangeResult::Already => ("already", None),
             ChangeResult::Refused(refusal) => ("refused", Some(refusal.message.clone())),
         };
-        ChangeDocument { id, change, verdict: word, message }
+        ChangeDocument { id, change, result: word, message }
     }
 }
 
@@ -262,7 +263,8 @@ impl ChangeDocument {
 pub(crate) struct ExplanationDocument {
     id: JobId,
     sentences: Vec<String>,
-    story: Vec<JobEventDocument>,
+    #[serde(rename = "story")]
+    history: Vec<JobEventDocument>,
 }
 
 #[derive(Debug, Serialize)]
@@ -273,12 +275,11 @@ struct JobEventDocument {
 
 impl ExplanationDocument {
     pub(crate) fn new(id: JobId, explanation: Explanation) -> ExplanationDocument {
-        let told =
-            |chapter: &JobEvent| JobEventDocument { at: rfc3339(chapter.at), text: chapter.to_string() };
+        let document = |event: &JobEvent| JobEventDocument { at: rfc3339(event.at), text: event.to_string() };
         ExplanationDocument {
             id,
             sentences: explanation.sentences,
-            story: explanation.story.iter().map(told).collect(),
+            history: explanation.story.iter().map(document).collect(),
         }
     }
 }

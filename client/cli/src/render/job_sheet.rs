@@ -1,4 +1,4 @@
-//! One job in full, for people: what `show` shows.
+//! The sheet of one job, for `show`.
 
 use cohabit_client::proto::{
     AttemptRecord, ComputeLimit, Enforcement, EnforcementRequirement, JobRecord, RankRecord, Share, Span,
@@ -11,7 +11,7 @@ use super::jobs_table::{gpus, runtime};
 use super::local_time;
 use super::progress::progress_text;
 
-/// Lines of a heading and a text each.
+/// One line per property: a heading and a text.
 pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     let mut lines = vec![format!("job {} {} {}", job.id, job.name, job.state)];
     let mut line = |heading: &str, text: String| {
@@ -25,7 +25,7 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     line("command", job.work.clone());
     line("user", job.user.clone());
     line("group", job.group.clone().unwrap_or_default());
-    line("folder", job.workdir.clone());
+    line("directory", job.workdir.clone());
     line("needs", needs(job));
     line("time limit", length(job.time_limit));
     line("submitted", at(Some(job.submitted_at)));
@@ -65,13 +65,13 @@ fn needs(job: &JobRecord) -> String {
         needs.push("enforced limits".to_owned());
     }
     if demand.compute == ComputeLimit::Capped {
-        needs.push("to compute on its share only".to_owned());
+        needs.push("computation limited to its share".to_owned());
     }
     if demand.gpu_processes > 1 {
-        needs.push(format!("{} processes on its GPU", demand.gpu_processes));
+        needs.push(format!("{} processes per GPU", demand.gpu_processes));
     }
     if let Some(most) = demand.max_slowdown {
-        needs.push(format!("neighbours that slow it down {most} times at most"));
+        needs.push(format!("a slowdown of at most {most}"));
     }
     if demand.cpus > 0 {
         needs.push(format!("{} cores", demand.cpus));
@@ -96,16 +96,16 @@ fn predicted(job: &JobRecord, zone: &TimeZone) -> String {
     let Some(predicted) = &job.predicted else { return String::new() };
     let parts = [
         predicted.iterations.map(|count| format!("{count} iterations")),
-        predicted.runtime.map(|span| format!("runs for {span}")),
-        predicted.slowdown.map(|slowdown| format!("{slowdown:.2} times as long as alone")),
-        predicted.gpu_memory.map(|memory| format!("takes {memory} of GPU memory")),
-        predicted.starts_at.map(|time| format!("starts at {}", local_time(time, zone))),
-        predicted.ends_at.map(|time| format!("ends at {}", local_time(time, zone))),
+        predicted.runtime.map(|span| format!("run time {span}")),
+        predicted.slowdown.map(|slowdown| format!("slowdown {slowdown:.2}")),
+        predicted.gpu_memory.map(|memory| format!("{memory} of GPU memory")),
+        predicted.starts_at.map(|time| format!("starts {}", local_time(time, zone))),
+        predicted.ends_at.map(|time| format!("ends {}", local_time(time, zone))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Whether it is held to the cores and the host memory that it claims.
+/// Whether its limits of CPUs and host memory are enforced.
 fn limits(job: &JobRecord) -> String {
     match job.host_limits() {
         None => String::new(),
@@ -116,10 +116,10 @@ fn limits(job: &JobRecord) -> String {
     }
 }
 
-/// What its neighbours cost it, where that was seen.
+/// The measured slowdown, if known.
 fn measured(job: &JobRecord) -> String {
     let slowdown = job.slowdown_measured;
-    slowdown.map_or(String::new(), |slowdown| format!("{slowdown:.2} times as long as alone"))
+    slowdown.map_or(String::new(), |slowdown| format!("slowdown {slowdown:.2}"))
 }
 
 fn progress(job: &JobRecord) -> String {
@@ -135,7 +135,7 @@ fn progress(job: &JobRecord) -> String {
 fn attempt_lines(attempt: &AttemptRecord, zone: &TimeZone, lines: &mut Vec<String>) {
     let end = match (attempt.ended_at, attempt.stopped) {
         (None, None) => String::new(),
-        (None, Some(why)) => format!(", is being stopped because {}", why.clause()),
+        (None, Some(why)) => format!(", stopping because {}", why.clause()),
         (Some(at), None) => format!(", ended {}", local_time(at, zone)),
         (Some(at), Some(why)) => format!(", stopped {} because {}", local_time(at, zone), why.clause()),
     };
@@ -145,8 +145,8 @@ fn attempt_lines(attempt: &AttemptRecord, zone: &TimeZone, lines: &mut Vec<Strin
         local_time(attempt.started_at, zone)
     ));
     for (number, rank) in attempt.ranks.iter().enumerate() {
-        let told = [place(rank), user(rank), memory(rank), outcome(rank)].concat();
-        lines.push(format!("    rank {number} on {told}"));
+        let line = [place(rank), user(rank), memory(rank), outcome(rank)].concat();
+        lines.push(format!("    rank {number} on {line}"));
     }
 }
 
@@ -159,12 +159,12 @@ fn place(rank: &RankRecord) -> String {
     }
 }
 
-/// As whom it runs, where its user has no account there.
+/// The uid that it runs under, if its user has no account on the node.
 fn user(rank: &RankRecord) -> String {
-    rank.private_uid.map_or(String::new(), |uid| format!(" as user {uid} (for want of an account)"))
+    rank.private_uid.map_or(String::new(), |uid| format!(" as uid {uid} (the user has no account there)"))
 }
 
-/// What it holds on its devices now.
+/// The memory that it holds on its devices now.
 fn memory(rank: &RankRecord) -> String {
     rank.gpu_memory.map_or(String::new(), |memory| format!(", holding {memory} of GPU memory"))
 }

@@ -1,4 +1,4 @@
-//! Jobs, a line for each: what `list` and `wait` show.
+//! The table of jobs, for `list` and `wait`.
 
 use cohabit_client::proto::{GpuRequest, JobPhase, JobRecord, Progress, Slowdown, Span, Time};
 use cohabit_console::{Screen, table};
@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use super::progress::progress_text;
 use super::{local_time, states};
 
-/// How much of each job is shown.
+/// Which columns are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnSet {
     Usual,
@@ -33,7 +33,7 @@ const WIDE: [&str; 14] = [
     "COMMAND",
 ];
 
-/// The table as of `now`, with the viewer's clock.
+/// The table as of `now`, with times in `zone`.
 pub(crate) fn jobs_table(
     jobs: &[JobRecord],
     columns: ColumnSet,
@@ -78,12 +78,12 @@ fn add_wide_cells(row: &mut Row, job: &JobRecord, zone: &TimeZone) {
         .add_cell(Cell::new(&job.work));
 }
 
-/// How long the latest attempt has run, or ran.
+/// The run time of the latest attempt.
 pub(crate) fn runtime(job: &JobRecord, now: Time) -> Option<Span> {
     Some(job.ended_at.unwrap_or(now).since(job.started_at?))
 }
 
-/// How much longer it takes until it has ended: by its own progress, or else by what is expected of it.
+/// The remaining time: by the progress of the job, or else by its prediction.
 pub(crate) fn remaining(job: &JobRecord, now: Time) -> Option<Span> {
     if job.state.is_terminal() {
         return None;
@@ -92,7 +92,7 @@ pub(crate) fn remaining(job: &JobRecord, now: Time) -> Option<Span> {
     by_progress.or_else(|| Some(job.predicted.as_ref()?.ends_at?.since(now)))
 }
 
-/// What is most worth knowing: members, progress, or why it waits or ended.
+/// Members of an array, progress, or the reason why the job is waiting or ended.
 pub(crate) fn detail(job: &JobRecord) -> String {
     if let Some(array) = &job.array {
         let ended = format!("{}/{} ended", array.ended(), array.members);
@@ -104,13 +104,13 @@ pub(crate) fn detail(job: &JobRecord) -> String {
     }
 }
 
-/// What its neighbours cost a job that runs: as was measured, or else as is predicted.
+/// The slowdown of a running job: measured, or else predicted.
 fn slowdown(job: &JobRecord) -> Option<Slowdown> {
     let predicted = || job.predicted.as_ref()?.slowdown;
     job.slowdown_measured.or_else(predicted).filter(|_| job.state.phase() == JobPhase::Placed)
 }
 
-/// Devices on all nodes together.
+/// The total of devices on all nodes.
 pub(crate) fn gpus(job: &JobRecord) -> String {
     match job.demand.gpus {
         GpuRequest::Part(share) => share.to_string(),

@@ -1,7 +1,6 @@
-//! How records look: tables and sheets for people, documents for scripts.
+//! Turns records into tables and sheets for users and into documents for scripts.
 //!
-//! Everything here turns records into text and touches nothing else; what the screen can do comes in as an
-//! argument.
+//! Nothing here prints or reads anything. The properties of the screen come in as an argument.
 
 pub(crate) mod change_results;
 pub(crate) mod documents;

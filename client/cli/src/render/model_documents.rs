@@ -13,11 +13,12 @@ pub(crate) struct ModelsDocument {
     held: bool,
     sets: u64,
     rows: u64,
-    trouble: Option<String>,
+    #[serde(rename = "trouble")]
+    problem: Option<String>,
     versions: Vec<ModelVersionDocument>,
 }
 
-/// A version. Errors are mean absolute errors of slowdowns, as a part of them.
+/// A version. Errors are mean absolute percentage errors of slowdowns, as fractions.
 #[derive(Debug, Serialize)]
 struct ModelVersionDocument {
     version: u32,
@@ -32,9 +33,9 @@ struct ModelVersionDocument {
 
 impl From<&Models> for ModelsDocument {
     fn from(models: &Models) -> ModelsDocument {
-        let Models { base, versions, current, held, sets, rows, trouble } = models.clone();
+        let Models { base, versions, current, held, sets, rows, trouble: problem } = models.clone();
         let versions = versions.iter().map(ModelVersionDocument::from).collect();
-        ModelsDocument { base, current, held, sets, rows, trouble, versions }
+        ModelsDocument { base, current, held, sets, rows, problem, versions }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Models of interference: what the head goes by, a line for each version, and the same for scripts.
+//! The table of models of slowdowns, for `models`.
 
 use cohabit_client::proto::{ModelChoice, ModelRecord, Models};
 use cohabit_console::{Screen, table};
@@ -6,12 +6,12 @@ use jiff::tz::TimeZone;
 
 use super::local_time;
 
-/// The version that the head goes by: its number, or `base`.
+/// The version that the head uses: its number, or `base`.
 pub(crate) fn current(models: &Models) -> String {
     models.current.map_or(ModelChoice::Base, ModelChoice::Version).to_string()
 }
 
-/// Sentences and the table, with the viewer's clock.
+/// The current state in sentences, and the table, with times in `zone`.
 pub(crate) fn models_sheet(models: &Models, zone: &TimeZone, screen: Screen) -> String {
     let mut table = table::table(&["VERSION", "MODEL", "LEARNED", "ROWS", "ERROR", "BEFORE", "ON"], screen);
     let mark = |choice: ModelChoice| match current(models) == choice.to_string() {
@@ -35,22 +35,23 @@ pub(crate) fn models_sheet(models: &Models, zone: &TimeZone, screen: Screen) -> 
 }
 
 fn sentences(models: &Models) -> String {
-    let goes_by = match models.current {
-        Some(version) => format!("The head goes by version {version}"),
-        None => "The head goes by what it was started with".to_owned(),
+    let current = match models.current {
+        Some(version) => format!("The head uses version {version}"),
+        None => "The head uses the source that it was started with".to_owned(),
     };
     let until = match models.held {
-        true => ", until another is chosen.",
-        false => ", until it learns better.",
+        true => " until another one is chosen.",
+        false => " until it learns a better one.",
     };
-    let lived = format!("It has seen {} set(s) of jobs together, {} rows.", models.sets, models.rows);
-    let trouble = models.trouble.as_ref().map(|why| {
-        format!("\nBut {why}: until another is chosen or learned, the law of fair shares takes its place.")
+    let observed =
+        format!("It has observed {} set(s) of jobs that shared a GPU ({} rows).", models.sets, models.rows);
+    let problem = models.trouble.as_ref().map(|why| {
+        format!("\nThis model is not usable: {why}. The law of fair shares is used until another one is chosen or learned.")
     });
-    format!("{goes_by}{until} {lived}{}\n", trouble.unwrap_or_default())
+    format!("{current}{until} {observed}{}\n", problem.unwrap_or_default())
 }
 
-/// Its kind; of one that is only adapted, to what.
+/// The kind of the model; for an adapted model, what it was adapted from.
 fn model(version: &ModelRecord) -> String {
     match version.kind.as_str() {
         "adapted" => format!("{}, adapted", version.base),
@@ -101,22 +102,22 @@ mod tests {
     }
 
     #[test]
-    fn people_see_what_the_head_goes_by_and_what_it_was_better_than() {
+    fn the_sheet_shows_the_current_version_and_its_errors() {
         insta::assert_snapshot!("models", sheet(&models()));
     }
 
     #[test]
-    fn a_choice_and_a_failure_are_told_in_words() {
+    fn a_choice_and_a_failure_are_described() {
         let trouble = Some("it panicked".to_owned());
-        let told = sheet(&Models { current: None, held: true, trouble, ..models() });
-        assert!(told.contains("what it was started with, until another is chosen."), "{told}");
-        assert!(told.contains("But it panicked"), "{told}");
-        assert!(told.contains("base *"), "{told}");
+        let text = sheet(&Models { current: None, held: true, trouble, ..models() });
+        assert!(text.contains("the source that it was started with until another one is chosen."), "{text}");
+        assert!(text.contains("not usable: it panicked"), "{text}");
+        assert!(text.contains("base *"), "{text}");
     }
 
     #[test]
-    fn scripts_see_the_same() {
-        let told = serde_json::to_string_pretty(&with_schema(ModelsDocument::from(&models()))).unwrap();
-        insta::assert_snapshot!("models_json", told);
+    fn the_document_has_the_same_content() {
+        let text = serde_json::to_string_pretty(&with_schema(ModelsDocument::from(&models()))).unwrap();
+        insta::assert_snapshot!("models_json", text);
     }
 }

@@ -1,6 +1,6 @@
-//! Nodes and their devices as documents for scripts.
+//! Documents of nodes and devices, for scripts.
 //!
-//! What a driver does not tell is null.
+//! Values that the driver does not report are null.
 
 use cohabit_client::proto::{
     Bandwidth, ComputeMode, DeviceKind, DeviceRecord, DeviceTelemetry, GpuPeer, GpuProperties, Isolation,
@@ -22,7 +22,8 @@ pub(crate) struct NodeDocument {
     id: String,
     name: String,
     state: &'static str,
-    trouble: Option<String>,
+    #[serde(rename = "trouble")]
+    problem: Option<String>,
     since: String,
     address: String,
     build: String,
@@ -37,21 +38,21 @@ pub(crate) struct NodeDocument {
     jobs: Vec<JobId>,
 }
 
-/// Bytes in a second, where they are known.
+/// Bytes per second, where known.
 #[derive(Debug, Serialize)]
 struct LinkSpeeds {
     network: Option<f64>,
     interconnect: Option<f64>,
 }
 
-/// How far its devices may be shared.
+/// The limits of sharing its devices.
 #[derive(Debug, Serialize)]
 struct SharingRules {
     max_ranks: u32,
     reserve: u64,
 }
 
-/// What its worker keeps apart.
+/// What the worker isolates.
 #[derive(Debug, Serialize)]
 struct IsolationDocument {
     users: UserIsolation,
@@ -69,9 +70,9 @@ struct DeviceDocument {
     sharing: &'static str,
     sharing_reason: Option<String>,
     memory: Option<u64>,
-    /// What jobs claim.
+    /// The memory that jobs have asked for.
     memory_used: u64,
-    /// What programs hold that Cohabit did not start.
+    /// The memory held by processes that Cohabit did not start.
     foreign_memory: u64,
     used: f64,
     jobs: Vec<JobId>,
@@ -79,7 +80,7 @@ struct DeviceDocument {
     telemetry: Option<TelemetryDocument>,
 }
 
-/// What a GPU's driver says of it.
+/// The properties of a GPU, as the driver reports them.
 #[derive(Debug, Serialize)]
 struct GpuDocument {
     multiprocessors: Option<u32>,
@@ -99,7 +100,7 @@ struct PeerDocument {
     links: Option<u32>,
 }
 
-/// What a GPU last showed; parts of the whole from 0 to 1.
+/// The latest reading of a GPU; fractions are from 0 to 1.
 #[derive(Debug, Serialize)]
 struct TelemetryDocument {
     at: String,
@@ -119,7 +120,7 @@ impl From<&NodeRecord> for NodeDocument {
             id: node.id.to_string(),
             name: node.name.clone(),
             state: node.state.word(),
-            trouble: node.trouble.clone(),
+            problem: node.trouble.clone(),
             since: rfc3339(node.since),
             address: node.address.clone(),
             build: node.build.clone(),

@@ -1,4 +1,4 @@
-//! Nodes, a line for each, and in the wide form a line for each device.
+//! The table of nodes: one line per node, or in the wide form one line per device.
 
 use cohabit_client::proto::{Bandwidth, DeviceKind, DeviceRecord, GpuPeer, Health, JobId, NodeRecord};
 use cohabit_console::{Screen, table};
@@ -37,7 +37,7 @@ const DEVICES: [&str; 25] = [
     "JOBS",
 ];
 
-/// The table, with the viewer's clock.
+/// The table, with times in `zone`.
 pub(crate) fn nodes_table(
     nodes: &[NodeRecord],
     columns: ColumnSet,
@@ -48,19 +48,20 @@ pub(crate) fn nodes_table(
         ColumnSet::Usual => {
             let mut table = table::table(&NODES, screen);
             table.add_rows(nodes.iter().map(node_row));
-            table::text(&table) + &troubles(nodes)
+            table::text(&table) + &problems(nodes)
         }
         ColumnSet::Wide => {
             let mut table = table::table(&DEVICES, screen);
             table.add_rows(nodes.iter().flat_map(|node| device_rows(node, zone)));
-            table::text(&table) + &troubles(nodes)
+            table::text(&table) + &problems(nodes)
         }
     }
 }
 
-/// A line for each node that has no room for ranks.
-fn troubles(nodes: &[NodeRecord]) -> String {
-    let line = |node: &NodeRecord| Some(format!("{} has no room: {}\n", node.name, node.trouble.as_ref()?));
+/// One line for each node that has a problem and starts no jobs.
+fn problems(nodes: &[NodeRecord]) -> String {
+    let line =
+        |node: &NodeRecord| Some(format!("{} starts no jobs: {}\n", node.name, node.trouble.as_ref()?));
     nodes.iter().filter_map(line).collect()
 }
 
@@ -94,11 +95,11 @@ fn devices(node: &NodeRecord) -> String {
     counts.iter().map(|(model, count)| format!("{count}x {model}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Made-up GPUs say so wherever they are shown.
+/// Simulated GPUs are marked wherever they are shown.
 pub(crate) fn model(device: &DeviceRecord) -> String {
     match device.device.kind {
         DeviceKind::Gpu | DeviceKind::Host => device.device.model.clone(),
-        DeviceKind::Fake => format!("{} (made up)", device.device.model),
+        DeviceKind::Fake => format!("{} (simulated)", device.device.model),
     }
 }
 
@@ -127,35 +128,35 @@ fn device_rows(node: &NodeRecord, zone: &TimeZone) -> Vec<Row> {
     node.devices.iter().map(with_device).collect()
 }
 
-/// A device, from its name to its jobs; nothing where something is not known.
+/// The cells of a device, from its id to its jobs; empty for unknown values.
 fn device_cells(record: &DeviceRecord) -> [String; 18] {
     let device = &record.device;
     let (condition, facts) = (&device.condition, device.gpu.as_ref());
     let reading = record.telemetry.as_ref().map(|it| &it.reading);
-    let told = |fact: Option<String>| fact.unwrap_or_default();
+    let text = |fact: Option<String>| fact.unwrap_or_default();
     [
         device.id.to_string(),
         model(record),
         condition.health.to_string(),
         condition.sharing.to_string(),
         memory(record),
-        told(device.memory.map(|_| condition.foreign_memory.to_string())),
-        told(reading.and_then(|it| it.memory_used).map(|held| held.to_string())),
+        text(device.memory.map(|_| condition.foreign_memory.to_string())),
+        text(reading.and_then(|it| it.memory_used).map(|held| held.to_string())),
         record.used.to_string(),
-        told(reading.and_then(|it| it.utilisation).map(per_cent)),
-        told(reading.and_then(|it| it.performance.as_ref()?.sm_active).map(per_cent)),
-        told(reading.and_then(|it| it.power).map(|watts| format!("{watts:.0} W"))),
-        told(reading.and_then(|it| it.temperature).map(|celsius| format!("{celsius:.0} °C"))),
-        told(facts.and_then(|it| it.compute_capability).map(|(major, minor)| format!("{major}.{minor}"))),
-        told(facts.map(|it| it.driver.clone())),
-        told(facts.map(|it| it.mig.to_string())),
-        told(facts.map(|it| it.compute_mode.to_string())),
-        told(facts.map(|it| peers(&it.peers))),
+        text(reading.and_then(|it| it.utilisation).map(per_cent)),
+        text(reading.and_then(|it| it.performance.as_ref()?.sm_active).map(per_cent)),
+        text(reading.and_then(|it| it.power).map(|watts| format!("{watts:.0} W"))),
+        text(reading.and_then(|it| it.temperature).map(|celsius| format!("{celsius:.0} °C"))),
+        text(facts.and_then(|it| it.compute_capability).map(|(major, minor)| format!("{major}.{minor}"))),
+        text(facts.map(|it| it.driver.clone())),
+        text(facts.map(|it| it.mig.to_string())),
+        text(facts.map(|it| it.compute_mode.to_string())),
+        text(facts.map(|it| peers(&it.peers))),
         listed(&record.jobs),
     ]
 }
 
-/// A part of the whole.
+/// A fraction as a percentage.
 pub(crate) fn per_cent(part: f64) -> String {
     format!("{:.0}%", part * 100.0)
 }
@@ -164,7 +165,7 @@ fn peers(peers: &[GpuPeer]) -> String {
     peers.iter().map(|peer| format!("{} by {}", peer.device, peer.path)).collect::<Vec<_>>().join(", ")
 }
 
-/// Nothing where it is not known.
+/// Empty if unknown.
 fn speed(speed: Option<Bandwidth>) -> String {
     speed.map_or(String::new(), |speed| speed.to_string())
 }

@@ -1,12 +1,12 @@
-//! Progress in a few words.
+//! The progress of a job as text.
 
 use cohabit_client::proto::Progress;
 use cohabit_console::format_number;
 
-/// The metric that people look for first.
+/// The metric that is shown if a job reports several.
 const FIRST: &str = "loss";
 
-/// `42% 420/1000 loss 0.412`: the part, the steps, and one metric.
+/// `42% 420/1000 loss 0.412`: percentage, steps and one metric.
 pub(crate) fn progress_text(progress: &Progress) -> String {
     let steps = match progress.total {
         Some(total) if total > 0 => {

@@ -10,12 +10,12 @@ use cohabit_client::proto::{
     SharingLimits, Signal, Slowdown, Span, Time, TokenRecord, UserIsolation,
 };
 
-/// So many seconds after the morning of 21 November 2026.
+/// This many seconds after 08:33:20 UTC on 21 November 2026.
 pub(crate) fn at(seconds: u64) -> Time {
     Time::from_micros(1_795_250_000_000_000) + Span::from_secs(seconds)
 }
 
-/// Waits, and has never run.
+/// A pending job that has never run.
 pub(crate) fn pending() -> JobRecord {
     JobRecord {
         id: JobId::new(14),
@@ -155,7 +155,7 @@ pub(crate) fn failed() -> JobRecord {
     }
 }
 
-/// Two machines: one with real devices, one that is drained and has a made-up one.
+/// Nodes: one with real devices, a drained one with a simulated device, and a paused one.
 pub(crate) fn nodes() -> Vec<NodeRecord> {
     let device = |id: &str, kind, model: &str, memory, used, jobs: &[u64]| DeviceRecord {
         device: Device::new(DeviceId(id.into()), kind, model, memory),
@@ -204,7 +204,7 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
     ]
 }
 
-/// All that a driver tells.
+/// Adds everything that a driver reports.
 fn measured(record: DeviceRecord) -> DeviceRecord {
     let facts = GpuProperties {
         multiprocessors: Some(132),

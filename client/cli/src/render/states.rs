@@ -1,9 +1,9 @@
-//! States of jobs and nodes in their colours.
+//! States of jobs and nodes as coloured cells.
 
 use cohabit_client::proto::{JobState, NodeState};
 use comfy_table::{Cell, Color};
 
-/// A state in its colour.
+/// The state of a job.
 pub(crate) fn state(state: JobState) -> Cell {
     let cell = Cell::new(state.word());
     match state {
@@ -17,7 +17,7 @@ pub(crate) fn state(state: JobState) -> Cell {
     }
 }
 
-/// A node's state in its colour.
+/// The state of a node.
 pub(crate) fn node_state(state: NodeState) -> Cell {
     let cell = Cell::new(state.word());
     match state {

@@ -1,4 +1,4 @@
-//! Tables and documents are snapshots of fixed records.
+//! Snapshots of tables and documents.
 
 use cohabit_client::proto::{JobPrediction, JobRecord, JobState, Span};
 use cohabit_console::{Colour, Screen, with_schema};
@@ -26,17 +26,17 @@ fn json(document: impl Serialize) -> String {
 }
 
 #[test]
-fn a_list_says_what_is_most_worth_knowing() {
+fn a_list_has_the_usual_columns() {
     insta::assert_snapshot!("list", listed(ColumnSet::Usual, PIPE));
 }
 
 #[test]
-fn a_wide_list_says_more() {
+fn a_wide_list_has_more_columns() {
     insta::assert_snapshot!("list_wide", listed(ColumnSet::Wide, PIPE));
 }
 
 #[test]
-fn a_pending_job_lists_how_long_it_takes_until_it_may_have_ended() {
+fn a_pending_job_lists_the_time_until_its_predicted_end() {
     let predicted =
         JobPrediction { starts_at: Some(at(160)), ends_at: Some(at(220)), ..JobPrediction::default() };
     let expected = JobRecord { predicted: Some(predicted), ..pending() };
@@ -60,13 +60,13 @@ fn an_empty_list_is_only_its_headings() {
 }
 
 #[test]
-fn colours_are_for_screens_that_show_them() {
+fn colours_are_used_only_on_screens_that_show_them() {
     assert!(!listed(ColumnSet::Usual, PIPE).contains('\u{1b}'));
     assert!(listed(ColumnSet::Usual, Screen { colour: Colour::Shown, ..PIPE }).contains('\u{1b}'));
 }
 
 #[test]
-fn a_sheet_tells_all_about_a_job() {
+fn a_sheet_shows_a_job_in_full() {
     let sheets =
         [running(), failed(), array(), pending()].map(|job| job_sheet(&job, at(100), &TimeZone::UTC));
     insta::assert_snapshot!("show", sheets.join("\n"));
@@ -109,10 +109,10 @@ fn tokens_are_shown_without_secrets() {
 }
 
 #[test]
-fn a_change_is_told_for_each_job() {
+fn a_change_has_a_result_for_each_job() {
     use cohabit_client::proto::{ChangeResult, JobChange, JobId, Refusal, RefusalCode};
     let refused = ChangeResult::Refused(Refusal::new(RefusalCode::WrongState, "it ended already"));
     let changes = [(1, ChangeResult::Done), (2, ChangeResult::Already), (3, refused)]
-        .map(|(job, verdict)| ChangeDocument::new(JobChange::Hold, JobId::new(job), &verdict));
+        .map(|(job, result)| ChangeDocument::new(JobChange::Hold, JobId::new(job), &result));
     insta::assert_snapshot!("change_json", json(ChangeListDocument { changes: changes.into() }));
 }

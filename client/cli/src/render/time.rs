@@ -1,4 +1,4 @@
-//! Points in time: RFC 3339 in UTC for scripts, the reader's own clock for people.
+//! Points in time: RFC 3339 in UTC for scripts, local time for users.
 
 use cohabit_client::proto::Time;
 use jiff::Timestamp;
@@ -16,7 +16,7 @@ pub(crate) fn rfc3339(time: Time) -> String {
     timestamp(time).to_string()
 }
 
-/// For people: `2026-11-21 09:19:41`.
+/// For users: `2026-11-21 09:19:41`.
 pub(crate) fn local_time(time: Time, zone: &TimeZone) -> String {
     timestamp(time).to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_get_utc_and_people_their_own_clock() {
+    fn scripts_get_utc_and_users_local_time() {
         let time = Time::from_micros(1_795_250_000_250_000);
         assert_eq!(rfc3339(time), "2026-11-21T08:33:20.25Z");
         assert_eq!(local_time(time, &TimeZone::fixed(jiff::tz::offset(2))), "2026-11-21 10:33:20");

@@ -1,4 +1,4 @@
-//! Tokens, a line for each, without their secrets.
+//! The table of tokens, without their secrets.
 
 use cohabit_client::proto::TokenRecord;
 use cohabit_console::{Screen, table};
@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::local_time;
 
-/// The table, with the viewer's clock.
+/// The table, with times in `zone`.
 pub(crate) fn tokens_table(tokens: &[TokenRecord], zone: &TimeZone, screen: Screen) -> String {
     let mut table = table::table(&["NAME", "ROLE", "ACCOUNT", "CREATED", "EXPIRES"], screen);
     for token in tokens {

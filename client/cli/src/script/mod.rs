@@ -1,7 +1,8 @@
-//! Scripts: their text travels with the job, and lines like `#COHABIT --gpus 0.5` at their top are flags.
+//! Job scripts: their text is copied into the job, and lines such as `#COHABIT --gpus 0.5` at the top are
+//! flags.
 //!
-//! Directives stand before the first command, as in Slurm. Each line is checked by itself, so that an error
-//! can name it; what is unknown is an error and never ignored. Flags on the command line come later and win.
+//! Directives precede the first command, as in Slurm. Each line is checked separately, so that an error can
+//! name it. An unknown directive is an error. Flags on the command line override directives.
 
 mod slurm;
 
@@ -15,13 +16,13 @@ use cohabit_console::CommandError;
 use crate::arguments::JobArguments;
 use crate::usage_message::usage_message;
 
-/// Larger files that start with `#!` are programs with a script in front; they stay where they are.
+/// Larger files that start with `#!` are programs with an embedded script; they are not copied.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
 const COHABIT_MARKER: &str = "#COHABIT";
 const SLURM_MARKER: &str = "#SBATCH";
 
-/// A script that a command names.
+/// The script that a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Script {
     path: PathBuf,
@@ -29,10 +30,10 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// The script with this path, if it is a text file that starts with `#!`.
+    /// Reads the script at this path; `None` unless it is a text file that starts with `#!`.
     pub(crate) fn at(path: &Path) -> Result<Option<Script>, CommandError> {
         let unreadable =
-            |error| CommandError::invalid(format!("the script {} cannot be read: {error}", path.display()));
+            |error| CommandError::invalid(format!("cannot read the script {}: {error}", path.display()));
         let Ok(mut file) = fs::File::open(path) else { return Ok(None) };
         if !file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_SCRIPT_BYTES) {
             return Ok(None);
@@ -53,7 +54,7 @@ impl Script {
         self.text
     }
 
-    /// The flags that its directives mean, in their order.
+    /// The flags of its directives, in order.
     pub(crate) fn flags(&self) -> Result<Vec<String>, CommandError> {
         let mut flags = Vec::new();
         for (line, directive) in directives(&self.text) {
@@ -63,7 +64,7 @@ impl Script {
         Ok(flags)
     }
 
-    /// Lines of directives that stand behind the first command and are not read.
+    /// The numbers of lines with directives after the first command, which are not read.
     pub(crate) fn late_directives(&self) -> Vec<usize> {
         let header = header_length(&self.text);
         let lines = self.text.lines().enumerate().skip(header);
@@ -71,20 +72,20 @@ impl Script {
     }
 }
 
-/// One directive line, without its marker.
+/// A directive line without its marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Directive<'a> {
     Cohabit(&'a str),
     Slurm(&'a str),
 }
 
-/// Directives with their lines, from 1.
+/// The directives with their line numbers, from 1.
 fn directives(text: &str) -> impl Iterator<Item = (usize, Directive<'_>)> {
     let header = text.lines().take(header_length(text)).enumerate();
     header.filter_map(|(number, line)| Some((number + 1, directive(line)?)))
 }
 
-/// How many lines stand before the first command.
+/// The number of lines before the first command.
 fn header_length(text: &str) -> usize {
     text.lines().take_while(|line| line.starts_with('#') || line.trim().is_empty()).count()
 }
@@ -99,7 +100,7 @@ fn directive(line: &str) -> Option<Directive<'_>> {
 impl Directive<'_> {
     fn flags(self) -> Result<Vec<String>, String> {
         let (Directive::Cohabit(text) | Directive::Slurm(text)) = self;
-        let words = shlex::split(text).ok_or("a quotation mark is not closed")?;
+        let words = shlex::split(text).ok_or("unbalanced quotation mark")?;
         let flags = match self {
             Directive::Cohabit(_) => words,
             Directive::Slurm(_) => slurm::translate(&words)?,
@@ -109,7 +110,7 @@ impl Directive<'_> {
     }
 }
 
-/// Whether these are flags of a job, by the reader of the command line itself.
+/// Checks that these are flags of a job, with the parser of the command line.
 fn check(flags: &[String]) -> Result<(), String> {
     let reader =
         JobArguments::augment_args(Command::new("script").no_binary_name(true).disable_help_flag(true));

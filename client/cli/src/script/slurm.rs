@@ -1,12 +1,12 @@
-//! The common subset of `#SBATCH`, in our flags.
+//! Translates the common subset of `#SBATCH` into flags of Cohabit.
 //!
-//! Only what means the same here is taken. What Slurm has and we have not is refused by name, with what to do
+//! Only options with the same meaning are translated. Other options of Slurm are errors that say what to do
 //! instead.
 
 use crate::closest_name::closest_name;
-use crate::values::in_seconds;
+use crate::values::total_seconds;
 
-/// An option of `sbatch` that means something here.
+/// An option of `sbatch` that can be translated.
 struct SlurmOption {
     short: &'static str,
     long: &'static str,
@@ -15,11 +15,11 @@ struct SlurmOption {
 
 #[derive(Clone, Copy)]
 enum Translation {
-    /// Our flag with the same value.
+    /// A flag with the same value.
     Same(&'static str),
-    /// Our flags, by the value.
+    /// Flags that depend on the value.
     Value(fn(&str) -> Result<Vec<String>, String>),
-    /// Our flag; there is no value.
+    /// A flag without a value.
     Switch(&'static str),
 }
 
@@ -46,7 +46,7 @@ const SLURM_OPTIONS: [SlurmOption; 16] = [
     slurm_option("-H", "--hold", Translation::Switch("--hold")),
 ];
 
-/// Our flags for the words of one `#SBATCH` line.
+/// Translates the words of one `#SBATCH` line.
 pub(super) fn translate(words: &[String]) -> Result<Vec<String>, String> {
     let mut words = words.iter();
     let mut flags = Vec::new();
@@ -72,7 +72,7 @@ fn split(word: &str) -> Result<(&str, Option<&str>), String> {
         return Ok(word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value))));
     }
     match word.char_indices().nth(2) {
-        _ if !word.starts_with('-') || word.len() < 2 => Err(format!("'{word}' is no option of sbatch")),
+        _ if !word.starts_with('-') || word.len() < 2 => Err(format!("'{word}' is not an option of sbatch")),
         None => Ok((word, None)),
         Some((end, _)) => Ok((&word[..end], Some(&word[end..]))),
     }
@@ -85,27 +85,27 @@ fn find(name: &str) -> Option<&'static SlurmOption> {
 fn unknown(name: &str) -> String {
     let advice = match name {
         "-o" | "--output" | "-e" | "--error" => {
-            "output is kept by the cluster: remove it and use `cohabit logs`"
+            "the cluster keeps the output: remove the option and use `cohabit logs`"
         }
         "-p" | "--partition" | "-A" | "--account" | "-q" | "--qos" => {
-            "there are no partitions or accounts here: remove it"
+            "Cohabit has no partitions or accounts: remove the option"
         }
         "--exclusive" => {
-            "it means whole nodes in Slurm: for GPUs that nobody else may join write #COHABIT --exclusive"
+            "in Slurm it reserves whole nodes: to use GPUs without sharing them, write #COHABIT --exclusive"
         }
         "--nice" => "write #COHABIT --priority",
         _ => match closest_name(name, SLURM_OPTIONS.iter().map(|known| known.long)) {
-            Some(nearest) => return format!("#SBATCH {name} is not understood; did you mean {nearest}?"),
-            None => "remove it, or write what it should do as #COHABIT flags",
+            Some(nearest) => return format!("#SBATCH {name} is not supported; did you mean {nearest}?"),
+            None => "remove it, or use #COHABIT flags instead",
         },
     };
-    format!("#SBATCH {name} is not understood: {advice}")
+    format!("#SBATCH {name} is not supported: {advice}")
 }
 
 /// Minutes, `MM:SS`, `HH:MM:SS`, `D-HH`, `D-HH:MM` or `D-HH:MM:SS`.
 fn time(value: &str) -> Result<Vec<String>, String> {
     let seconds = seconds(value)
-        .ok_or_else(|| format!("'{value}' is no time as Slurm writes it: 90, 02:00:00 or 1-12"))?;
+        .ok_or_else(|| format!("'{value}' is not a time of Slurm: write minutes (90), 02:00:00 or 1-12"))?;
     Ok(vec!["--time".into(), format!("{seconds}s")])
 }
 
@@ -114,19 +114,21 @@ fn seconds(value: &str) -> Option<u64> {
     let numbers = clock.split(':').map(|part| part.parse().ok()).collect::<Option<Vec<u64>>>()?;
     let days = days.map(str::parse::<u64>).transpose().ok()?;
     match (days, numbers.as_slice()) {
-        (None, &[minutes]) => in_seconds(0, 0, minutes, 0),
-        (None, &[minutes, seconds]) => in_seconds(0, 0, minutes, seconds),
-        (Some(days), &[hours]) => in_seconds(days, hours, 0, 0),
-        (Some(days), &[hours, minutes]) => in_seconds(days, hours, minutes, 0),
-        (days, &[hours, minutes, seconds]) => in_seconds(days.unwrap_or(0), hours, minutes, seconds),
+        (None, &[minutes]) => total_seconds(0, 0, minutes, 0),
+        (None, &[minutes, seconds]) => total_seconds(0, 0, minutes, seconds),
+        (Some(days), &[hours]) => total_seconds(days, hours, 0, 0),
+        (Some(days), &[hours, minutes]) => total_seconds(days, hours, minutes, 0),
+        (days, &[hours, minutes, seconds]) => total_seconds(days.unwrap_or(0), hours, minutes, seconds),
         _ => None,
     }
 }
 
-/// Megabytes unless it says otherwise; 0 means the whole node in Slurm.
+/// Megabytes unless a unit is given. In Slurm, 0 means the whole node.
 fn memory(value: &str) -> Result<Vec<String>, String> {
     if value == "0" {
-        return Err("--mem=0 asks for a whole node, which cannot be had here: ask for an amount".into());
+        return Err(
+            "--mem=0 reserves the memory of a whole node, which is not supported: give an amount".into()
+        );
     }
     let has_unit = value.ends_with(|last: char| last.is_ascii_alphabetic());
     Ok(vec!["--mem".into(), if has_unit { value.to_owned() } else { format!("{value}M") }])
@@ -137,14 +139,14 @@ fn generic_resource(value: &str) -> Result<Vec<String>, String> {
     match value.split(':').collect::<Vec<_>>().as_slice() {
         ["gpu"] => count("--gpus-per-node", "1"),
         ["gpu", number] => count("--gpus-per-node", number),
-        _ => Err(format!("--gres={value} is not understood: only gpu:COUNT is, without a type of GPU")),
+        _ => Err(format!("--gres={value} is not supported: write gpu:COUNT, without a type of GPU")),
     }
 }
 
 fn count(flag: &str, value: &str) -> Result<Vec<String>, String> {
     match value.parse::<u32>() {
         Ok(count) => Ok(vec![flag.to_owned(), count.to_string()]),
-        Err(_) => Err(format!("'{value}' is no plain number: types and ranges are not understood")),
+        Err(_) => Err(format!("'{value}' is not a number: types and ranges are not supported")),
     }
 }
 
@@ -152,8 +154,8 @@ fn one_task(value: &str) -> Result<Vec<String>, String> {
     match value {
         "1" => Ok(Vec::new()),
         _ => Err(format!(
-            "{value} tasks cannot be had: one process is started on each node, or with \
-             #COHABIT --launch per-gpu one for each GPU"
+            "{value} tasks are not supported: Cohabit starts one process per node, or one per GPU with \
+             #COHABIT --launch per-gpu"
         )),
     }
 }
@@ -164,24 +166,24 @@ fn dependency(value: &str) -> Result<Vec<String>, String> {
     for clause in value.split(',') {
         let (when, jobs) = clause
             .split_once(':')
-            .ok_or_else(|| format!("the dependency '{clause}' is not understood: write afterok:ID"))?;
+            .ok_or_else(|| format!("'{clause}' is not a dependency: write afterok:ID"))?;
         all.extend(jobs.split(':').map(|job| format!("{when}:{job}")));
     }
     Ok(vec!["--depends-on".into(), all.join(",")])
 }
 
-/// Slurm counts `now+60` in seconds.
+/// In Slurm, the number in `now+60` is in seconds.
 fn begin(value: &str) -> Result<Vec<String>, String> {
     let is_bare =
         value.strip_prefix("now+").is_some_and(|later| later.bytes().all(|byte| byte.is_ascii_digit()));
     Ok(vec!["--begin".into(), if is_bare { format!("{value}s") } else { value.to_owned() }])
 }
 
-/// `USR1@90`: seconds.
+/// `USR1@90`; the time is in seconds.
 fn signal(value: &str) -> Result<Vec<String>, String> {
     if value.contains(':') {
         return Err(format!(
-            "--signal={value} is not understood: the signal goes to all processes, so leave out 'B:'"
+            "--signal={value} is not supported: the signal goes to all processes, so remove 'B:'"
         ));
     }
     let has_time = value.contains('@');

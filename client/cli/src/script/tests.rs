@@ -1,4 +1,4 @@
-//! Directives in scripts: ours, Slurm's, and unknown ones.
+//! Directives in scripts: `#COHABIT`, `#SBATCH` and unknown ones.
 
 use super::*;
 
@@ -15,13 +15,13 @@ fn refusal(line: &str) -> String {
 }
 
 #[test]
-fn directives_are_flags_in_their_order() {
+fn directives_are_flags_in_order() {
     let text = "#!/bin/bash\n# a remark\n#COHABIT --gpus 0.5 --name 'my run' # why\n\n#COHABIT --time 2h\nexec train\n";
     assert_eq!(flags(text), ["--gpus", "0.5", "--name", "my run", "--time", "2h"]);
 }
 
 #[test]
-fn a_script_may_say_all_about_a_share() {
+fn directives_accept_all_flags_of_sharing() {
     let text =
         "#!/bin/sh\n#COHABIT --gpus 0.5 --gpu-mem 8G --enforced\n#COHABIT --cap-compute --gpu-processes 2\n";
     let expected = "--gpus 0.5 --gpu-mem 8G --enforced --cap-compute --gpu-processes 2";
@@ -29,19 +29,19 @@ fn a_script_may_say_all_about_a_share() {
 }
 
 #[test]
-fn what_stands_behind_the_first_command_is_not_read_but_pointed_out() {
+fn directives_after_the_first_command_are_not_read_but_reported() {
     let script = script("#!/bin/sh\necho\n#COHABIT --gpus 9\n");
     assert_eq!(script.flags().unwrap(), Vec::<String>::new());
     assert_eq!(script.late_directives(), [3]);
 }
 
 #[test]
-fn a_remark_that_only_starts_like_a_directive_is_none() {
+fn a_comment_that_only_starts_like_a_directive_is_ignored() {
     assert_eq!(flags("#!/bin/sh\n#COHABITATION is fine\n##SBATCH --gres=gpu:2\n"), Vec::<String>::new());
 }
 
 #[test]
-fn an_unknown_flag_is_refused_with_file_line_and_the_nearest() {
+fn the_error_of_an_unknown_flag_names_file_line_and_closest_flag() {
     let message = refusal("#COHABIT --gpu 1 --exclusiv");
     insta::assert_snapshot!(
         message,
@@ -50,10 +50,10 @@ fn an_unknown_flag_is_refused_with_file_line_and_the_nearest() {
 }
 
 #[test]
-fn a_wrong_value_or_a_stray_word_is_refused_with_its_line() {
+fn the_error_of_a_wrong_value_names_its_line() {
     insta::assert_snapshot!(
         refusal("#COHABIT --gpus 1.5"),
-        @"train.sh:3: invalid value '1.5' for '--gpus <COUNT>': 1.5 GPUs cannot be had: a job takes whole GPUs or a part of one; ask for 0.5, 1 or 2"
+        @"train.sh:3: invalid value '1.5' for '--gpus <COUNT>': 1.5 GPUs are not possible: a job gets whole GPUs or a share of one; ask for 0.5, 1 or 2"
     );
     assert!(refusal("#COHABIT train.py").starts_with("train.sh:3: unexpected argument 'train.py'"));
     assert!(refusal("#COHABIT --name 'x").contains("quotation mark"));
@@ -61,7 +61,7 @@ fn a_wrong_value_or_a_stray_word_is_refused_with_its_line() {
 }
 
 #[test]
-fn the_common_options_of_slurm_have_our_meaning() {
+fn common_options_of_slurm_are_translated() {
     let cases = [
         ("--job-name=resnet", "--name resnet"),
         ("-J resnet", "--name resnet"),
@@ -85,22 +85,22 @@ fn the_common_options_of_slurm_have_our_meaning() {
 }
 
 #[test]
-fn what_slurm_has_and_we_have_not_is_refused_by_name() {
+fn unsupported_options_of_slurm_are_errors_with_advice() {
     for (option, advice) in [
         ("--output=x.log", "cohabit logs"),
         ("--partition=gpu", "no partitions"),
         ("--exclusive", "#COHABIT --exclusive"),
         ("--gres=gpu:v100:2", "without a type"),
         ("--ntasks=4", "per-gpu"),
-        ("--nodes=1-4", "no plain number"),
+        ("--nodes=1-4", "not a number"),
         ("--mem=0", "whole node"),
         ("--job-nam=x", "did you mean --job-name"),
         ("-t", "needs a value"),
-        ("--time=soon", "no time as Slurm writes it"),
+        ("--time=soon", "not a time of Slurm"),
         ("-d singleton", "afterok:ID"),
-        ("--signal=B:USR1@9", "leave out 'B:'"),
-        ("train.py", "no option of sbatch"),
-        ("-", "no option of sbatch"),
+        ("--signal=B:USR1@9", "remove 'B:'"),
+        ("train.py", "not an option of sbatch"),
+        ("-", "not an option of sbatch"),
     ] {
         let message = refusal(&format!("#SBATCH {option}"));
         assert!(message.starts_with("train.sh:3: ") && message.contains(advice), "{option}: {message}");

@@ -1,9 +1,9 @@
 //! `--begin`: the earliest time at which a job may start.
 //!
-//! What was written is kept as it was meant, and becomes a point in time once, when the job is submitted.
+//! The value is resolved to a point in time once, when the job is submitted.
 
 use cohabit_client::proto::{Span, Time};
-use cohabit_console::duration::span;
+use cohabit_console::duration::parse_duration;
 use jiff::civil::{self, DateTime};
 use jiff::{Timestamp, ToSpan as _, Zoned};
 
@@ -12,19 +12,19 @@ use jiff::{Timestamp, ToSpan as _, Zoned};
 pub(crate) enum BeginTime {
     /// A point in time with its offset: `2026-11-22T08:00:00Z`.
     At(Timestamp),
-    /// A date and time where the submitter is: `2026-11-22T08:00`.
+    /// A date and time in the submitter's time zone: `2026-11-22T08:00`.
     Local(DateTime),
-    /// The next time that the submitter's clock shows this: `08:00`.
+    /// The next time at which the submitter's clock shows this: `08:00`.
     Next(civil::Time),
     /// This long after the submission: `now+1h`.
     After(Span),
 }
 
-/// Reads a begin time.
-pub(crate) fn begin(text: &str) -> Result<BeginTime, String> {
+/// Parses a begin time.
+pub(crate) fn parse_begin(text: &str) -> Result<BeginTime, String> {
     if let Some(later) = text.strip_prefix("now") {
         return match later.strip_prefix('+') {
-            Some(length) => span(length).map(BeginTime::After),
+            Some(length) => parse_duration(length).map(BeginTime::After),
             None if later.is_empty() => Ok(BeginTime::After(Span::ZERO)),
             None => Err(refusal(text)),
         };
@@ -36,13 +36,13 @@ pub(crate) fn begin(text: &str) -> Result<BeginTime, String> {
 }
 
 fn refusal(text: &str) -> String {
-    format!("'{text}' is no time to begin: write it like now+1h, 08:00 or 2026-11-22T08:00:00Z")
+    format!("'{text}' is not a start time: write for example now+1h, 08:00 or 2026-11-22T08:00:00Z")
 }
 
 impl BeginTime {
-    /// The point in time that was meant by somebody who wrote it at `now`.
+    /// The point in time, for a value that was written at `now`.
     pub(crate) fn resolve(self, now: &Zoned) -> Result<Time, String> {
-        let unclear = |error: jiff::Error| format!("the begin time cannot be worked out: {error}");
+        let unclear = |error: jiff::Error| format!("cannot compute the start time: {error}");
         let at = match self {
             BeginTime::After(length) => return Ok(time_of(now.timestamp()) + length),
             BeginTime::At(at) => at,
@@ -58,7 +58,7 @@ fn next(clock: civil::Time, now: &Zoned) -> Result<Zoned, jiff::Error> {
     if today > *now { Ok(today) } else { today.checked_add(1.day()) }
 }
 
-/// Times before 1970 lie in the past all the same.
+/// Times before 1970 become 1970: both are in the past.
 fn time_of(at: Timestamp) -> Time {
     Time::from_micros(u64::try_from(at.as_microsecond()).unwrap_or(0))
 }
@@ -73,12 +73,12 @@ mod tests {
     }
 
     fn resolved(text: &str) -> String {
-        let time = begin(text).unwrap().resolve(&noon()).unwrap();
+        let time = parse_begin(text).unwrap().resolve(&noon()).unwrap();
         Timestamp::from_microsecond(time.as_micros() as i64).unwrap().to_string()
     }
 
     #[test]
-    fn every_form_means_a_point_in_time() {
+    fn every_form_resolves_to_a_point_in_time() {
         assert_eq!(resolved("now+90s"), "2026-11-21T11:01:30Z");
         assert_eq!(resolved("2026-11-22T08:00:00Z"), "2026-11-22T08:00:00Z");
         assert_eq!(resolved("2026-11-22T08:00:00+05:00"), "2026-11-22T03:00:00Z");
@@ -93,10 +93,10 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused_with_examples() {
+    fn other_texts_are_errors() {
         for bad in ["", "tomorrow", "25:00", "now-1h", "now1h", "2026-13-01T00:00", "12"] {
-            assert!(begin(bad).is_err(), "{bad}");
+            assert!(parse_begin(bad).is_err(), "{bad}");
         }
-        assert!(begin("now+90").unwrap_err().contains("has no unit"));
+        assert!(parse_begin("now+90").unwrap_err().contains("has no unit"));
     }
 }

@@ -1,27 +1,27 @@
-//! `--depends-on`: a job that has to end first, by any reference that people use for jobs.
+//! `--depends-on`: a job that has to end first.
 //!
-//! The head knows which job a reference means, so what was written is kept until the job is submitted.
+//! Only the head can resolve a job reference, so the reference is kept until the job is submitted.
 
 use cohabit_client::proto::{DependencyKind, JobRef};
 
 /// A dependency as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DependencyArgument {
-    /// Which job.
+    /// The job.
     pub(crate) job: JobRef,
-    /// How it has to end.
+    /// How the job has to end.
     pub(crate) when: DependencyKind,
 }
 
-/// Reads `12`, `afterok:12`, `afterany:last`, `afternotok:12.5`.
-pub(crate) fn dependency(text: &str) -> Result<DependencyArgument, String> {
+/// Parses `12`, `afterok:12`, `afterany:last`, `afternotok:12.5`.
+pub(crate) fn parse_dependency(text: &str) -> Result<DependencyArgument, String> {
     let (when, job) = match text.split_once(':') {
         None => (DependencyKind::AfterOk, text),
         Some(("afterok", job)) => (DependencyKind::AfterOk, job),
         Some(("afterany", job)) => (DependencyKind::AfterAny, job),
         Some(("afternotok", job)) => (DependencyKind::AfterNotOk, job),
         Some((other, _)) => {
-            return Err(format!("'{other}' is no way to end: use afterok, afterany or afternotok"));
+            return Err(format!("'{other}' is not a condition: use afterok, afterany or afternotok"));
         }
     };
     Ok(DependencyArgument { job: job.parse().map_err(|error| format!("{error}"))?, when })
@@ -34,8 +34,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dependency_wants_success_unless_it_says_otherwise() {
-        let read = |text: &str| dependency(text).map(|read| (read.job, read.when));
+    fn a_dependency_requires_success_by_default() {
+        let read = |text: &str| parse_dependency(text).map(|read| (read.job, read.when));
         assert_eq!(read("12"), Ok((JobRef::Id(JobId::new(12)), DependencyKind::AfterOk)));
         assert_eq!(read("afterany:last"), Ok((JobRef::Last(0), DependencyKind::AfterAny)));
         assert_eq!(
@@ -45,8 +45,8 @@ mod tests {
     }
 
     #[test]
-    fn other_conditions_and_references_are_refused() {
-        assert!(dependency("after:12").unwrap_err().contains("afterok, afterany or afternotok"));
-        assert!(dependency("afterok:").unwrap_err().contains("names no job"));
+    fn other_conditions_and_references_are_errors() {
+        assert!(parse_dependency("after:12").unwrap_err().contains("afterok, afterany or afternotok"));
+        assert!(parse_dependency("afterok:").unwrap_err().contains("names no job"));
     }
 }

@@ -1,40 +1,40 @@
-//! `--gpus`: how many devices a job gets on all its nodes together, or which part of one.
+//! `--gpus`: the number of devices on all nodes together, or the share of one device.
 
 use cohabit_client::proto::{GpuRequest, Share};
 
-/// Reads `0`, `4`, `0.5`: whole devices, or a part of one in thousandths.
-pub(crate) fn gpus(text: &str) -> Result<GpuRequest, String> {
+/// Parses `0`, `4`, `0.5`: whole devices, or a share of one in thousandths.
+pub(crate) fn parse_gpus(text: &str) -> Result<GpuRequest, String> {
     let thousandths = thousandths(text).ok_or_else(|| {
-        format!("'{text}' is no number of GPUs: ask for whole ones (1, 4), a part of one (0.5) or none (0)")
+        format!("'{text}' is not a number of GPUs: write whole GPUs (1, 4), a share of one (0.5) or none (0)")
     })?;
     match (thousandths / 1_000, thousandths % 1_000) {
         (whole, 0) => Ok(GpuRequest::Whole(whole)),
         (0, part) => Ok(GpuRequest::Part(Share(part))),
         (whole, _) => Err(format!(
-            "{text} GPUs cannot be had: a job takes whole GPUs or a part of one; ask for 0.5, {whole} or {}",
+            "{text} GPUs are not possible: a job gets whole GPUs or a share of one; ask for 0.5, {whole} or {}",
             whole + 1
         )),
     }
 }
 
-/// What falls to each of `nodes` when `total` is spread evenly; one device each where nothing was asked for.
-pub(crate) fn on_each_node(total: Option<GpuRequest>, nodes: u32) -> Result<GpuRequest, String> {
+/// Divides `total` evenly among `nodes`; without a total, each node gets one device.
+pub(crate) fn divide_among_nodes(total: Option<GpuRequest>, nodes: u32) -> Result<GpuRequest, String> {
     match total {
         None => Ok(GpuRequest::Whole(1)),
         Some(GpuRequest::Part(share)) if nodes > 1 => Err(format!(
-            "--gpus {share} is a part of one GPU, but --nodes asks for {nodes} nodes: \
-             ask for a multiple of {nodes} GPUs"
+            "--gpus {share} is a share of one GPU, but --nodes asks for {nodes} nodes: ask for a multiple of {nodes} \
+             GPUs"
         )),
         Some(GpuRequest::Whole(count)) if nodes > 0 && !count.is_multiple_of(nodes) => Err(format!(
-            "--gpus {count} counts the GPUs of all nodes together and cannot be spread evenly over {nodes}: \
-             ask for a multiple of {nodes}"
+            "--gpus {count} is the total of all nodes and cannot be divided evenly among {nodes}: ask for a multiple of \
+             {nodes}"
         )),
         Some(GpuRequest::Whole(count)) => Ok(GpuRequest::Whole(count / nodes.max(1))),
         Some(part @ GpuRequest::Part(_)) => Ok(part),
     }
 }
 
-/// A decimal number with at most three places, times a thousand.
+/// A decimal number with at most three decimal places, times a thousand.
 fn thousandths(text: &str) -> Option<u32> {
     let (whole, places) = text.split_once('.').unwrap_or((text, "0"));
     let are_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -50,25 +50,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_gpus_and_parts_of_one_are_read() {
-        assert_eq!(gpus("4"), Ok(GpuRequest::Whole(4)));
-        assert_eq!(gpus("0"), Ok(GpuRequest::Whole(0)));
-        assert_eq!(gpus("1.0"), Ok(GpuRequest::Whole(1)));
-        assert_eq!(gpus("0.5"), Ok(GpuRequest::Part(Share(500))));
-        assert_eq!(gpus(".125"), Ok(GpuRequest::Part(Share(125))));
+    fn whole_gpus_and_shares_are_parsed() {
+        assert_eq!(parse_gpus("4"), Ok(GpuRequest::Whole(4)));
+        assert_eq!(parse_gpus("0"), Ok(GpuRequest::Whole(0)));
+        assert_eq!(parse_gpus("1.0"), Ok(GpuRequest::Whole(1)));
+        assert_eq!(parse_gpus("0.5"), Ok(GpuRequest::Part(Share(500))));
+        assert_eq!(parse_gpus(".125"), Ok(GpuRequest::Part(Share(125))));
         for bad in ["", "1.", "-1", "+1", "half", "0.0005", "1e3", "9999999999"] {
-            assert!(gpus(bad).unwrap_err().contains("no number of GPUs"), "{bad}");
+            assert!(parse_gpus(bad).unwrap_err().contains("not a number of GPUs"), "{bad}");
         }
-        assert!(gpus("1.5").unwrap_err().contains("ask for 0.5, 1 or 2"));
+        assert!(parse_gpus("1.5").unwrap_err().contains("ask for 0.5, 1 or 2"));
     }
 
     #[test]
-    fn the_total_is_spread_evenly_or_refused() {
-        assert_eq!(on_each_node(None, 3), Ok(GpuRequest::Whole(1)));
-        assert_eq!(on_each_node(Some(GpuRequest::Whole(8)), 2), Ok(GpuRequest::Whole(4)));
-        assert_eq!(on_each_node(Some(GpuRequest::Whole(0)), 2), Ok(GpuRequest::Whole(0)));
-        assert_eq!(on_each_node(Some(GpuRequest::Part(Share(500))), 1), Ok(GpuRequest::Part(Share(500))));
-        assert!(on_each_node(Some(GpuRequest::Whole(3)), 2).unwrap_err().contains("multiple of 2"));
-        assert!(on_each_node(Some(GpuRequest::Part(Share(500))), 2).unwrap_err().contains("part of one GPU"));
+    fn a_total_that_cannot_be_divided_evenly_is_an_error() {
+        assert_eq!(divide_among_nodes(None, 3), Ok(GpuRequest::Whole(1)));
+        assert_eq!(divide_among_nodes(Some(GpuRequest::Whole(8)), 2), Ok(GpuRequest::Whole(4)));
+        assert_eq!(divide_among_nodes(Some(GpuRequest::Whole(0)), 2), Ok(GpuRequest::Whole(0)));
+        assert_eq!(
+            divide_among_nodes(Some(GpuRequest::Part(Share(500))), 1),
+            Ok(GpuRequest::Part(Share(500)))
+        );
+        assert!(divide_among_nodes(Some(GpuRequest::Whole(3)), 2).unwrap_err().contains("multiple of 2"));
+        assert!(
+            divide_among_nodes(Some(GpuRequest::Part(Share(500))), 2)
+                .unwrap_err()
+                .contains("share of one GPU")
+        );
     }
 }

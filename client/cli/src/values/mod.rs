@@ -1,7 +1,7 @@
-//! What people write after flags and in files, read into the words of the protocol.
+//! Parsers of values in flags and files.
 //!
-//! Every reader takes the text and gives the value or a sentence for the person who wrote it: what is wrong
-//! and how to write it. None of them looks at a clock, at files or at the environment.
+//! Each parser returns the value, or a sentence that says what is wrong and how to write the value. No parser
+//! reads the clock, files or the environment.
 
 mod array;
 mod begin;
@@ -11,11 +11,11 @@ mod nodes;
 mod stop_signal;
 mod variable;
 
-pub(crate) use self::array::array;
-pub(crate) use self::begin::{BeginTime, begin};
-pub(crate) use self::dependency::{DependencyArgument, dependency};
-pub(crate) use self::gpus::{gpus, on_each_node};
-pub(crate) use self::nodes::{NodeCount, nodes};
-pub(crate) use self::stop_signal::stop_signal;
-pub(crate) use self::variable::{EnvArgument, variable};
-pub(crate) use cohabit_console::duration::{in_seconds, span};
+pub(crate) use self::array::parse_array;
+pub(crate) use self::begin::{BeginTime, parse_begin};
+pub(crate) use self::dependency::{DependencyArgument, parse_dependency};
+pub(crate) use self::gpus::{divide_among_nodes, parse_gpus};
+pub(crate) use self::nodes::{NodeCount, parse_nodes};
+pub(crate) use self::stop_signal::parse_stop_signal;
+pub(crate) use self::variable::{EnvArgument, parse_variable};
+pub(crate) use cohabit_console::duration::{parse_duration, total_seconds};

@@ -1,18 +1,18 @@
-//! `--nodes`: how many nodes a job gets at once, or that any will do.
+//! `--nodes`: the number of nodes, or `any`.
 
 use cohabit_client::proto::Spread;
 
-/// How a job lies on nodes.
+/// How a job is spread over nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NodeCount {
-    /// On this many, with as many devices on each.
+    /// This many nodes with the same number of devices on each.
     Exactly(u32),
-    /// On any, with whatever number of devices on each.
+    /// Any nodes, with any number of devices on each.
     Any,
 }
 
 impl NodeCount {
-    /// How many, where the devices are not spread freely.
+    /// The number of nodes; 1 where any will do.
     pub(crate) const fn count(self) -> u32 {
         match self {
             NodeCount::Exactly(count) => count,
@@ -20,7 +20,7 @@ impl NodeCount {
         }
     }
 
-    /// How its devices lie on them.
+    /// How the devices are spread over the nodes.
     pub(crate) const fn spread(self) -> Spread {
         match self {
             NodeCount::Exactly(_) => Spread::Even,
@@ -29,15 +29,15 @@ impl NodeCount {
     }
 }
 
-/// Reads `2` and `any`.
-pub(crate) fn nodes(text: &str) -> Result<NodeCount, String> {
+/// Parses `2` and `any`.
+pub(crate) fn parse_nodes(text: &str) -> Result<NodeCount, String> {
     if text == "any" {
         return Ok(NodeCount::Any);
     }
     let count = text.parse().ok().filter(|count| *count > 0);
-    count.map(NodeCount::Exactly).ok_or_else(|| {
-        format!("'{text}' is no number of nodes: write 1, 2, … or any, to let GPUs lie on whatever nodes")
-    })
+    count
+        .map(NodeCount::Exactly)
+        .ok_or_else(|| format!("'{text}' is not a number of nodes: write 1, 2, … or any (GPUs on any nodes)"))
 }
 
 #[cfg(test)]
@@ -45,11 +45,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_or_any_is_read() {
-        assert_eq!(nodes("2"), Ok(NodeCount::Exactly(2)));
-        assert_eq!(nodes("any"), Ok(NodeCount::Any));
+    fn a_count_or_any_is_parsed() {
+        assert_eq!(parse_nodes("2"), Ok(NodeCount::Exactly(2)));
+        assert_eq!(parse_nodes("any"), Ok(NodeCount::Any));
         for bad in ["", "0", "-1", "1-4", "all", "99999999999"] {
-            assert!(nodes(bad).unwrap_err().contains("no number of nodes"), "{bad}");
+            assert!(parse_nodes(bad).unwrap_err().contains("not a number of nodes"), "{bad}");
         }
     }
 }

@@ -1,22 +1,22 @@
-//! `--env`: a variable for the job, given in full or taken over from the submitter's environment.
+//! `--env`: an environment variable of the job, given in full or copied from the submitter's environment.
 
-/// A variable as written.
+/// An environment variable as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EnvArgument {
     /// `NAME=VALUE`.
     Set(String, String),
-    /// `NAME`: with the value that it has where the job is submitted.
+    /// `NAME`: with the value that it has in the submitter's environment.
     Inherit(String),
 }
 
-/// Reads `NAME=VALUE` or `NAME`.
-pub(crate) fn variable(text: &str) -> Result<EnvArgument, String> {
+/// Parses `NAME=VALUE` or `NAME`.
+pub(crate) fn parse_variable(text: &str) -> Result<EnvArgument, String> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (text, None),
     };
     if name.is_empty() {
-        return Err(format!("'{text}' names no variable: write NAME=VALUE, or NAME to take over its value"));
+        return Err(format!("'{text}' has no variable name: write NAME=VALUE, or NAME to copy its value"));
     }
     Ok(match value {
         Some(value) => EnvArgument::Set(name.to_owned(), value.to_owned()),
@@ -29,10 +29,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_may_hold_anything() {
-        assert_eq!(variable("A=b=c "), Ok(EnvArgument::Set("A".into(), "b=c ".into())));
-        assert_eq!(variable("A="), Ok(EnvArgument::Set("A".into(), String::new())));
-        assert_eq!(variable("A"), Ok(EnvArgument::Inherit("A".into())));
-        assert!(variable("=x").is_err());
+    fn a_value_may_contain_any_characters() {
+        assert_eq!(parse_variable("A=b=c "), Ok(EnvArgument::Set("A".into(), "b=c ".into())));
+        assert_eq!(parse_variable("A="), Ok(EnvArgument::Set("A".into(), String::new())));
+        assert_eq!(parse_variable("A"), Ok(EnvArgument::Inherit("A".into())));
+        assert!(parse_variable("=x").is_err());
     }
 }

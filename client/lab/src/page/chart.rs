@@ -1,5 +1,4 @@
-//! Curves on axes, as SVG that stands in a page: colours of the page where it is text or grid, one colour for
-//! each curve.
+//! Charts with axes and curves, as SVG for a page. Text and grid have the colour of the page.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -9,25 +8,25 @@ use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::prelude::*;
 
-/// Stands for the page's own colour of text until the SVG is drawn: what is drawn in it is legible whether
-/// the page is light or dark.
+/// Placeholder for the text colour of the page. It is replaced with `currentColor`, which is legible on light
+/// and dark pages.
 pub(crate) const FOREGROUND: RGBColor = RGBColor(1, 2, 3);
 const FOREGROUND_HEX: &str = "#010203";
 pub(crate) const WIDTH: u32 = 920;
 pub(crate) const FONT: &str = "sans-serif";
 pub(crate) const TEXT_SIZE: u32 = 13;
 
-/// An area to draw on.
+/// The drawing area.
 pub(crate) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// One axis.
 pub(crate) struct Axis {
-    /// What it measures.
+    /// The quantity.
     pub(crate) label: &'static str,
     pub(crate) range: Range<f64>,
-    /// Where it carries numbers.
+    /// Positions of the tick labels.
     pub(crate) ticks: Vec<f64>,
-    /// How they are written.
+    /// Formats a tick label.
     pub(crate) write: fn(f64) -> String,
 }
 
@@ -37,7 +36,7 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// The numbers of an axis, evenly over its length.
+/// A linear scale.
 struct Scale<'a>(&'a Axis);
 
 impl Ranged for Scale<'_> {
@@ -58,7 +57,7 @@ impl Ranged for Scale<'_> {
     }
 }
 
-/// Draws something of this height.
+/// Draws an SVG of this height.
 pub(crate) fn svg(
     height: u32,
     draw: impl FnOnce(&Canvas<'_>) -> Result<(), CommandError>,
@@ -72,7 +71,7 @@ pub(crate) fn svg(
     Ok(text.replace(FOREGROUND_HEX, "currentColor"))
 }
 
-/// Curves over their axes.
+/// Draws curves over their axes.
 pub(crate) fn curves(x: &Axis, y: &Axis, curves: &[Curve], height: u32) -> Result<String, CommandError> {
     svg(height, |canvas| {
         let mut chart = ChartBuilder::on(canvas)
@@ -106,10 +105,10 @@ pub(crate) fn curves(x: &Axis, y: &Axis, curves: &[Curve], height: u32) -> Resul
 }
 
 pub(crate) fn chart_error(error: impl Display) -> CommandError {
-    CommandError::new(CommandErrorKind::Internal, format!("a chart cannot be drawn: {error}"))
+    CommandError::new(CommandErrorKind::Internal, format!("cannot draw a chart: {error}"))
 }
 
-/// An axis from nothing to at least this much, with round numbers.
+/// An axis from 0 to at least `most`, with round tick labels.
 pub(crate) fn count_axis(label: &'static str, most: f64) -> Axis {
     let top = most.max(1.0);
     let rough = top / 5.0;

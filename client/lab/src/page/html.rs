@@ -1,6 +1,6 @@
-//! The page around the charts: its style, and text that cannot be taken for marks.
+//! The HTML around the charts: page, style and escaping.
 
-/// Text as a page writes it.
+/// Escapes text for HTML.
 pub(crate) fn escape_html(text: &str) -> String {
     let mut page = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -16,7 +16,7 @@ pub(crate) fn escape_html(text: &str) -> String {
     page
 }
 
-/// A chart under its title, with a sentence that says how to read it.
+/// A chart with its title and caption.
 pub(crate) fn figure(title: &str, caption: &str, svg: &str) -> String {
     let (title, caption) = (escape_html(title), escape_html(caption));
     format!(
@@ -24,7 +24,7 @@ pub(crate) fn figure(title: &str, caption: &str, svg: &str) -> String {
     )
 }
 
-/// The whole page. Nothing in it comes from anywhere else.
+/// The complete page. It loads nothing from elsewhere.
 pub(crate) fn page(title: &str, body: &str) -> String {
     let title = escape_html(title);
     format!(

@@ -1,4 +1,4 @@
-//! Pages that commands write: complete in themselves, legible on light and dark screens.
+//! Self-contained HTML pages with charts, legible on light and dark screens.
 
 pub(crate) mod chart;
 pub(crate) mod html;

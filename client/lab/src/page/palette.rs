@@ -1,4 +1,4 @@
-//! Colours that can be told apart on light and on dark paper.
+//! Colours that are distinguishable on light and dark pages.
 
 use plotters::style::RGBColor;
 
@@ -13,12 +13,12 @@ const SERIES: [RGBColor; 8] = [
     RGBColor(219, 72, 150),
 ];
 
-/// Of the policy, or the curve, at this place.
+/// The colour of the series with this index.
 pub(crate) const fn of_series(place: usize) -> RGBColor {
     SERIES[place % SERIES.len()]
 }
 
-/// A mark in the colour of what is at this place, as a page writes it.
+/// The legend marker of the series with this index, as HTML.
 pub(crate) fn legend_marker(place: usize) -> String {
     let RGBColor(red, green, blue) = of_series(place);
     format!("<i class=\"chip\" style=\"background:#{red:02x}{green:02x}{blue:02x}\"></i>")

@@ -1,4 +1,4 @@
-//! `predict`: which model is trained on which measurements, or asked about them.
+//! Arguments of `predict`.
 
 use std::path::PathBuf;
 
@@ -13,37 +13,37 @@ pub struct PredictArguments {
     pub(crate) verb: PredictVerb,
 }
 
-// What to do with models of interference.
+// Commands on models.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PredictVerb {
-    /// Train a model on measured sets of jobs and keep it in a folder
+    /// Train a model on measured sets of jobs and store it in a directory
     Train(PredictTrainArguments),
-    /// Ask a trained model about measured sets and tell how far it is off
+    /// Compare the predictions of a trained model with measured sets
     Eval(PredictEvalArguments),
-    /// Show what a trained model is
+    /// Show the description of a trained model
     Show(PredictShowArguments),
 }
 
 // Measured sets.
 #[derive(Debug, Args)]
 pub(crate) struct DataArguments {
-    /// The measurements: a table that `cohabit profile` wrote, or one with the same columns
+    /// Measurements: a table written by `cohabit profile`, or one with the same columns
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) data: PathBuf,
-    /// Format of the measurements: co-location, or gavel-pairs
+    /// Format of the measurements: co-location or gavel-pairs
     #[arg(long, value_name = "FORMAT", default_value_t)]
     pub(crate) format: DataFormat,
 }
 
-// What is held out.
+// What is held out of the training.
 #[derive(Debug, Args)]
 pub(crate) struct HoldOutArguments {
-    /// Tell how good such models are on what they never saw, by training more of them, each without a part of
-    /// the measurements: sets, configurations, models or gpus; several with commas between them
+    /// Measure the error on unseen data: train further models, each without a part of the measurements. The
+    /// parts are sets, configurations, models or gpus; separate several with commas
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) hold_out: Vec<HoldOut>,
-    /// Let each of them see so many sets with each configuration that was held out, on each GPU, before it is
-    /// asked about the others
+    /// Let each of these models observe this many sets with each held-out configuration, on each GPU, before
+    /// it predicts the others
     #[arg(long, value_name = "SETS", default_value_t = 0, requires = "hold_out")]
     pub(crate) observed: usize,
 }
@@ -51,26 +51,26 @@ pub(crate) struct HoldOutArguments {
 // Arguments of `predict train`.
 #[derive(Debug, Args)]
 pub(crate) struct PredictTrainArguments {
-    /// The kind of model
+    /// Kind of model
     #[arg(long, value_name = "MODEL", value_parser = kind, help = model_help())]
     pub(crate) model: &'static dyn ModelKind,
     #[command(flatten)]
     pub(crate) data: DataArguments,
-    /// Where to keep it: a folder, which is made if need be
+    /// Directory for the model; created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) held: HoldOutArguments,
-    /// The seed of everything that is drawn
+    /// Seed of all random choices
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Train for at most so many epochs
+    /// Largest number of epochs to train
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) epochs: Option<u64>,
-    /// Show how far the training is
+    /// Show the progress of the training
     #[arg(long)]
     pub(crate) progress: bool,
-    /// Write a page with the figures and the learning curves
+    /// Write an HTML page with the errors and learning curves to this file
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
@@ -80,7 +80,7 @@ pub(crate) struct PredictTrainArguments {
 // Arguments of `predict eval`.
 #[derive(Debug, Args)]
 pub(crate) struct PredictEvalArguments {
-    /// The folder of the model, or 'pretrained' for the one that comes with the program
+    /// Directory of the model, or 'pretrained' for the one that comes with the program
     #[arg(long, value_name = "DIR")]
     pub(crate) weights: PathBuf,
     #[command(flatten)]
@@ -92,7 +92,7 @@ pub(crate) struct PredictEvalArguments {
 // Arguments of `predict show`.
 #[derive(Debug, Args)]
 pub(crate) struct PredictShowArguments {
-    /// The folder of the model, or 'pretrained' for the one that comes with the program
+    /// Directory of the model, or 'pretrained' for the one that comes with the program
     #[arg(value_name = "DIR")]
     pub(crate) weights: PathBuf,
     #[command(flatten)]
@@ -100,7 +100,7 @@ pub(crate) struct PredictShowArguments {
 }
 
 impl PredictArguments {
-    /// How the result is shown.
+    /// The display flags.
     pub fn display(&self) -> &DisplayArguments {
         match &self.verb {
             PredictVerb::Train(arguments) => &arguments.display,
@@ -115,5 +115,5 @@ fn kind(name: &str) -> Result<&'static dyn ModelKind, String> {
 }
 
 fn model_help() -> String {
-    format!("The kind of model: {}", cohabit_predict::interference::kind_names().join(", "))
+    format!("Kind of model: {}", cohabit_predict::interference::kind_names().join(", "))
 }

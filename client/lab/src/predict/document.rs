@@ -1,9 +1,9 @@
-//! The documents for scripts: what `predict eval` found.
+//! The document of `predict eval`, for scripts.
 
 use cohabit_predict::interference::PredictionMetrics;
 use serde::Serialize;
 
-/// `{"schema", "model", "rows", "mape_slowdown", …, "us_per_set"}`; null is what was not measured.
+/// `{"schema", "model", "rows", "mape_slowdown", …, "us_per_set"}`; values that were not measured are null.
 #[derive(Debug, Serialize)]
 pub(super) struct EvaluationDocument<'a> {
     pub(super) model: &'a str,

@@ -1,4 +1,4 @@
-//! `predict eval`: a trained model is asked about measured sets.
+//! `predict eval`: compares the predictions of a trained model with measured sets.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::{input, text};
 use crate::model_directory::load_model;
 use crate::predict::arguments::PredictEvalArguments;
 
-/// Asked again for as long as this, in seconds: one look at the clock says little.
+/// Predictions are repeated for this many seconds, because a single one is too short to time.
 const TIMING_SECONDS: f64 = 0.2;
 
 pub(super) fn eval(arguments: &PredictEvalArguments) -> Result<(), CommandError> {
@@ -25,21 +25,21 @@ pub(super) fn eval(arguments: &PredictEvalArguments) -> Result<(), CommandError>
     match arguments.display.output {
         OutputFormat::Json => output::print_document(&with_schema(evaluation)),
         OutputFormat::Table | OutputFormat::Wide => output::print_text(&text::evaluation(&evaluation)),
-        OutputFormat::Quiet => output::print_text(&text::part(figures.mape_slowdown)),
+        OutputFormat::Quiet => output::print_text(&text::percent_or_dash(figures.mape_slowdown)),
     }
 }
 
-/// Microseconds for each set of two or more, asked all at once; none where there is no such set.
+/// Microseconds per set of two or more members, predicted in one batch; none if there is no such set.
 fn time(model: &dyn Model, measured: &[MeasuredSet]) -> Option<f64> {
     let sets: Vec<_> = measured.iter().map(|it| it.set.clone()).filter(|it| it.members.len() > 1).collect();
     if sets.is_empty() {
         return None;
     }
     let begun = Instant::now();
-    let mut asked = 0;
-    while asked == 0 || begun.elapsed().as_secs_f64() < TIMING_SECONDS {
+    let mut predicted = 0;
+    while predicted == 0 || begun.elapsed().as_secs_f64() < TIMING_SECONDS {
         std::hint::black_box(model.predict(&sets));
-        asked += sets.len();
+        predicted += sets.len();
     }
-    Some(begun.elapsed().as_secs_f64() * 1e6 / asked as f64)
+    Some(begun.elapsed().as_secs_f64() * 1e6 / predicted as f64)
 }

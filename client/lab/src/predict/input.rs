@@ -1,4 +1,4 @@
-//! What a command of `predict` reads: measurements, and models from their folders.
+//! Reads measurements.
 
 use std::fs::File;
 
@@ -7,7 +7,7 @@ use cohabit_predict::interference::{MeasuredSet, read};
 
 use crate::predict::arguments::DataArguments;
 
-/// The measured sets.
+/// Reads the measured sets.
 pub(super) fn measurements(arguments: &DataArguments) -> Result<Vec<MeasuredSet>, CommandError> {
     let path = &arguments.data;
     let file = File::open(path).map_err(|error| {

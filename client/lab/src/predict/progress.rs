@@ -1,4 +1,4 @@
-//! Shows how far a training is: one bar on a terminal, a line for each tenth of it anywhere else.
+//! The progress of a training: a bar on a terminal, otherwise one line per tenth.
 
 use std::io::{self, IsTerminal as _};
 
@@ -7,10 +7,10 @@ use cohabit_predict::interference::Epoch;
 use indicatif::{ProgressBar, ProgressStyle};
 
 const STYLE: &str = "  {prefix:28} [{bar:30}] {human_pos}/{human_len} epochs {msg} {elapsed}";
-/// So many lines are written of one model.
+/// Number of lines printed per model.
 const LINES: usize = 10;
 
-/// What shows it.
+/// Shows the progress to the user.
 pub(super) enum TrainingProgress {
     Hidden,
     Terminal(ProgressBar),
@@ -18,9 +18,9 @@ pub(super) enum TrainingProgress {
 }
 
 impl TrainingProgress {
-    /// Shown if that was asked for.
-    pub(super) fn new(asked_for: bool) -> TrainingProgress {
-        if !asked_for {
+    /// Shows nothing unless `enabled`.
+    pub(super) fn new(enabled: bool) -> TrainingProgress {
+        if !enabled {
             return TrainingProgress::Hidden;
         }
         if !io::stderr().is_terminal() {
@@ -30,7 +30,7 @@ impl TrainingProgress {
         TrainingProgress::Terminal(ProgressBar::new(0).with_style(style.progress_chars("=> ")))
     }
 
-    /// One more epoch is done.
+    /// Shows a finished epoch.
     pub(super) fn show(&self, what: &str, epoch: &Epoch) {
         match self {
             TrainingProgress::Hidden => {}
@@ -56,12 +56,12 @@ impl TrainingProgress {
 
 fn losses(epoch: &Epoch) -> String {
     match epoch.held_back_loss {
-        Some(held_back) => format!("loss {:.4}, held back {held_back:.4}", epoch.loss),
+        Some(held_back) => format!("loss {:.4}, validation {held_back:.4}", epoch.loss),
         None => format!("loss {:.4}", epoch.loss),
     }
 }
 
-/// Also where a training fails, nothing of the bar is left.
+/// Removes the bar if the training fails, too.
 impl Drop for TrainingProgress {
     fn drop(&mut self) {
         if let TrainingProgress::Terminal(bar) = self {

@@ -1,4 +1,4 @@
-//! The report of a training: one page with its figures and its learning curves, complete in itself.
+//! The report of a training: a self-contained HTML page with errors and learning curves.
 
 use cohabit_console::CommandError;
 use cohabit_predict::interference::{Epoch, ModelCard, PredictionMetrics};
@@ -10,7 +10,7 @@ use crate::page::palette;
 
 const HEIGHT: u32 = 320;
 
-/// The page.
+/// Renders the page.
 pub(super) fn page(card: &ModelCard) -> Result<String, CommandError> {
     let body = [heading(card), figures(card), learning(card)?, command(card)];
     Ok(html::page(&format!("{} on {}", card.model, card.data.file), &body.concat()))
@@ -26,21 +26,21 @@ fn heading(card: &ModelCard) -> String {
         ("GPUs", data.gpus.join(", ")),
         ("seed", card.seed.to_string()),
     ];
-    let told: String = facts
+    let spans: String = facts
         .iter()
         .map(|(name, fact)| format!("<span>{name} <b>{}</b></span> ", escape_html(fact)))
         .collect();
-    format!("<h1>A model of interference, trained</h1>\n<p class=\"facts\">{told}</p>\n")
+    format!("<h1>Model of slowdowns</h1>\n<p class=\"facts\">{spans}</p>\n")
 }
 
-/// A column for each part of the measurements that a model was asked about.
+/// One section per set of measurements that was predicted.
 fn figures(card: &ModelCard) -> String {
-    let mut columns = vec![("its own data".to_owned(), &card.training)];
+    let mut columns = vec![("training data".to_owned(), &card.training)];
     for held in &card.held_out {
         columns.push((format!("without {}, {} observed", held.split, held.observed), &held.figures));
     }
     let section = |(title, figures): &(String, &PredictionMetrics)| {
-        let rows: String = text::told(figures)
+        let rows: String = text::figure_rows(figures)
             .iter()
             .map(|(name, value)| format!("<tr><th>{name}</th><td>{}</td></tr>\n", escape_html(value)))
             .collect();
@@ -51,8 +51,8 @@ fn figures(card: &ModelCard) -> String {
     };
     let sections: String = columns.iter().map(section).collect();
     format!(
-        "<section>\n<h2>How good it is</h2>\n<p class=\"hint\">Errors are parts of what was measured. Without sets, \
-         configurations or models: of models that had never seen them.</p>\n{sections}</section>\n"
+        "<section>\n<h2>Errors</h2>\n<p class=\"hint\">Errors are relative to the measured values. \"Without\" sets, configurations or \
+         models: errors of further models that were trained without them.</p>\n{sections}</section>\n"
     )
 }
 
@@ -70,9 +70,9 @@ fn learning(card: &ModelCard) -> Result<String, CommandError> {
     let drawn: Vec<Curve> = both.into_iter().enumerate().map(curve).collect();
     let svg = curves(&count_axis("epoch", card.curve.len() as f64), &losses(most), &drawn, HEIGHT)?;
     let curve = |(place, name)| format!("<span>{}{name}</span>", palette::legend_marker(place));
-    let names: String = ["learned from", "held back"].into_iter().enumerate().map(curve).collect();
+    let names: String = ["training", "validation"].into_iter().enumerate().map(curve).collect();
     let legend = format!("<div class=\"legend\">{names}</div>\n");
-    Ok(figure("How it learned", "Mean loss after each epoch.", &format!("{legend}{svg}")))
+    Ok(figure("Learning curves", "Mean loss after each epoch.", &format!("{legend}{svg}")))
 }
 
 fn losses(most: f64) -> Axis {
@@ -82,5 +82,5 @@ fn losses(most: f64) -> Axis {
 }
 
 fn command(card: &ModelCard) -> String {
-    format!("<section>\n<h2>How to repeat it</h2>\n<pre>{}</pre>\n</section>\n", escape_html(&card.command))
+    format!("<section>\n<h2>Command</h2>\n<pre>{}</pre>\n</section>\n", escape_html(&card.command))
 }

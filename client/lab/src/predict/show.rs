@@ -1,4 +1,4 @@
-//! `predict show`: what a trained model is.
+//! `predict show`: shows the description of a trained model.
 
 use cohabit_console::{CommandError, OutputFormat, output};
 

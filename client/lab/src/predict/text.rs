@@ -1,22 +1,25 @@
-//! What people read of a model: its card and its figures, a line for each.
+//! The description and the errors of a model as text.
 
 use cohabit_predict::interference::{ModelCard, PredictionMetrics};
 
 use super::document::EvaluationDocument;
 
-/// All there is to tell of a model.
+/// The description of a model.
 pub(super) fn card(card: &ModelCard) -> String {
     let data = &card.data;
     let mut lines = vec![
-        line("model", &card.model),
-        line("trained by", &format!("cohabit {}, seed {}", card.cohabit, card.seed)),
-        line("data", &format!("{} ({}): {} sets, {} rows", data.file, data.format, data.sets, data.rows)),
-        line("gpus", &data.gpus.join(", ")),
-        line("configurations", &data.configurations.to_string()),
-        line("looks at", &card.features.join(", ")),
-        line("epochs", &card.curve.len().to_string()),
+        sheet_line("model", &card.model),
+        sheet_line("trained by", &format!("cohabit {}, seed {}", card.cohabit, card.seed)),
+        sheet_line(
+            "data",
+            &format!("{} ({}): {} sets, {} rows", data.file, data.format, data.sets, data.rows),
+        ),
+        sheet_line("gpus", &data.gpus.join(", ")),
+        sheet_line("configurations", &data.configurations.to_string()),
+        sheet_line("features", &card.features.join(", ")),
+        sheet_line("epochs", &card.curve.len().to_string()),
     ];
-    lines.extend(figures("on its own data", &card.training));
+    lines.extend(figures("on the training data", &card.training));
     for held in &card.held_out {
         let after = match held.observed {
             0 => String::new(),
@@ -24,26 +27,26 @@ pub(super) fn card(card: &ModelCard) -> String {
         };
         lines.extend(figures(&format!("without {}{after}", held.split), &held.figures));
     }
-    lines.push(line("command", &card.command));
+    lines.push(sheet_line("command", &card.command));
     lines.concat()
 }
 
-/// What a model was asked, and how well it answered.
+/// The errors of a model on given measurements.
 pub(super) fn evaluation(evaluation: &EvaluationDocument<'_>) -> String {
-    let mut lines = vec![line("model", evaluation.model)];
-    lines.extend(figures("on these data", evaluation.figures));
-    lines.extend(evaluation.us_per_set.map(|us| line("time", &format!("{us:.1} us for each set"))));
+    let mut lines = vec![sheet_line("model", evaluation.model)];
+    lines.extend(figures("on this data", evaluation.figures));
+    lines.extend(evaluation.us_per_set.map(|us| sheet_line("time", &format!("{us:.1} us per set"))));
     lines.concat()
 }
 
-/// A part of one as people write it: `7.4%`.
-pub(super) fn part(value: Option<f64>) -> String {
+/// A fraction as a percentage, such as `7.4%`, or `-`.
+pub(super) fn percent_or_dash(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{:.1}%", value * 100.0))
 }
 
-/// The figures in words, what was not measured left out.
-pub(super) fn told(figures: &PredictionMetrics) -> Vec<(&'static str, String)> {
-    let told = [
+/// Labels and values of the errors, without those that were not measured.
+pub(super) fn figure_rows(figures: &PredictionMetrics) -> Vec<(&'static str, String)> {
+    let rows = [
         ("slowdown, mean error", figures.mape_slowdown),
         ("slowdown, 95th percentile", figures.p95_ape_slowdown),
         ("slowdown, largest error", figures.max_ape_slowdown),
@@ -51,18 +54,18 @@ pub(super) fn told(figures: &PredictionMetrics) -> Vec<(&'static str, String)> {
         ("within 2 stated uncertainties", figures.coverage_2sigma),
         ("memory, mean error", figures.mape_memory),
         ("utilisation, mean error", figures.mape_utilisation),
-        ("sets that do not fit, found", figures.infeasible_recall),
-        ("said not to fit, rightly", figures.infeasible_precision),
+        ("infeasible sets, recall", figures.infeasible_recall),
+        ("infeasible sets, precision", figures.infeasible_precision),
     ];
-    let known = told.into_iter().filter_map(|(name, value)| Some((name, part(Some(value?)))));
+    let known = rows.into_iter().filter_map(|(name, value)| Some((name, percent_or_dash(Some(value?)))));
     std::iter::once(("rows", figures.rows.to_string())).chain(known).collect()
 }
 
 fn figures(title: &str, figures: &PredictionMetrics) -> Vec<String> {
-    let rows = told(figures).into_iter().map(|(name, value)| format!("  {name:30} {value:>8}\n"));
+    let rows = figure_rows(figures).into_iter().map(|(name, value)| format!("  {name:30} {value:>8}\n"));
     std::iter::once(format!("{title}\n")).chain(rows).collect()
 }
 
-fn line(name: &str, value: &str) -> String {
+fn sheet_line(name: &str, value: &str) -> String {
     format!("{name:15} {value}\n")
 }

@@ -1,4 +1,4 @@
-//! `predict train`: a model is trained, scored on what such models never saw, and kept.
+//! `predict train`: trains a model, measures its error on held-out data, and stores it.
 
 use cohabit_console::{CommandError, CommandErrorKind, OutputFormat, output};
 use cohabit_predict::interference::{
@@ -12,7 +12,7 @@ use crate::model_directory::unusable;
 use crate::predict::arguments::PredictTrainArguments;
 
 pub(super) fn train(arguments: &PredictTrainArguments) -> Result<(), CommandError> {
-    let card = trained(arguments)?;
+    let card = train_and_store(arguments)?;
     match arguments.display.output {
         OutputFormat::Json => output::print_document(&card.without_metadata())?,
         OutputFormat::Table | OutputFormat::Wide => output::print_text(&text::card(&card))?,
@@ -25,25 +25,25 @@ pub(super) fn train(arguments: &PredictTrainArguments) -> Result<(), CommandErro
     })
 }
 
-/// What is to tell of the model, which lies in its folder by then.
-fn trained(arguments: &PredictTrainArguments) -> Result<ModelCard, CommandError> {
+/// Trains and stores the model, and returns its description.
+fn train_and_store(arguments: &PredictTrainArguments) -> Result<ModelCard, CommandError> {
     let measured = input::measurements(&arguments.data)?;
     let epochs = arguments.epochs.map(|epochs| usize::try_from(epochs).unwrap_or(usize::MAX));
     let training = ModelTrainer { kind: arguments.model, seed: arguments.seed, epochs };
-    let bar = TrainingProgress::new(arguments.progress);
+    let progress = TrainingProgress::new(arguments.progress);
     let mut curve = Vec::new();
     let model = training.train(&measured, &mut |epoch| {
-        bar.show("the model", epoch);
+        progress.show("the model", epoch);
         curve.push(*epoch);
     });
     let model = model.map_err(|error| untrainable(&error))?;
     let mut held_out = Vec::new();
     for hold_out in &arguments.held.hold_out {
         let observed = arguments.held.observed;
-        let mut watch = |held_out: &str, epoch: &_| bar.show(&format!("without {held_out}"), epoch);
+        let mut watch = |held_out: &str, epoch: &_| progress.show(&format!("without {held_out}"), epoch);
         let mut tally = EvaluationAccumulator::default();
-        let asked = training.cross_validate(&measured, *hold_out, observed, &mut tally, &mut watch);
-        asked.map_err(|error| untrainable(&error))?;
+        let validated = training.cross_validate(&measured, *hold_out, observed, &mut tally, &mut watch);
+        validated.map_err(|error| untrainable(&error))?;
         held_out.push(HeldOutMetrics { split: hold_out.to_string(), observed, figures: tally.figures() });
     }
     let card = ModelCard {

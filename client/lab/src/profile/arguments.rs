@@ -1,4 +1,4 @@
-//! `profile`: which workloads are compared on which GPU, in which ways, and for how long.
+//! Arguments of `profile`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,17 +11,16 @@ use cohabit_types::{SharingStrategy, Span};
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub struct ProfileArguments {
-    /// The workloads to compare: a TOML file with a `[[workloads]]` table for each
+    /// File of the workloads to measure, with a `[[workloads]]` table for each
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) workloads: PathBuf,
-    /// The table to fill, with details beside it in FILE.csv.json; what is in it already is not measured
-    /// again
+    /// Table to write, with details in FILE.csv.json; sets that it already contains are not measured again
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) out: PathBuf,
-    /// The GPU, by UUID or number; needed where there are several
+    /// GPU to use, by UUID or number; required if there are several
     #[arg(long, value_name = "UUID|NUMBER")]
     pub(crate) gpu: Option<String>,
-    /// Ways of sharing to compare
+    /// Ways of sharing to measure
     #[arg(
         long,
         value_name = "SHARING,…",
@@ -31,7 +30,7 @@ pub struct ProfileArguments {
         action = ArgAction::Append
     )]
     pub(crate) sharing: Vec<SharingStrategy>,
-    /// How many share the GPU at a time
+    /// Numbers of workloads that share the GPU
     #[arg(
         long,
         value_name = "COUNT,…",
@@ -41,49 +40,49 @@ pub struct ProfileArguments {
         action = ArgAction::Append
     )]
     pub(crate) set_sizes: Vec<u64>,
-    /// Pairs to measure; where there are more, a sample that covers all workloads
+    /// Largest number of pairs to measure; if there are more, a sample that covers all workloads is measured
     #[arg(long, value_name = "COUNT", default_value_t = 150, value_parser = at_most_10_000())]
     pub(crate) pairs: u64,
-    /// Triples to measure, likewise
+    /// Largest number of triples to measure, chosen likewise
     #[arg(long, value_name = "COUNT", default_value_t = 30, value_parser = at_most_10_000())]
     pub(crate) triples: u64,
-    /// For how long rates have to be steady; measuring ends after three times as long in any case
+    /// Time for which rates must be steady; a measurement ends after three times this time at the latest
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_time)]
     pub(crate) steady: Duration,
-    /// Steps of this time after the first do not count
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::span)]
+    /// Time after the first step during which steps are not counted
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse_duration)]
     pub(crate) warm_up: Span,
-    /// End after this time; the same command goes on where this one ends
+    /// Stop after this time; run the same command again to continue
     #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub(crate) max_time: Option<Duration>,
-    /// What draws samples
+    /// Seed of the samples
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Start without a question
+    /// Start without confirmation
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Measure although somebody else is on the GPU
+    /// Measure even if other processes use the GPU
     #[arg(long)]
     pub(crate) force: bool,
-    /// State folder of this machine's worker, which may not run meanwhile; as `worker start` without it
+    /// State directory of the worker on this machine, which must not be running [default: as `worker start`]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// NVIDIA's management library, if not the usual one [env: COHABIT_NVML_LIBRARY]
+    /// Path of NVIDIA's management library (NVML), if not in the standard place [env: COHABIT_NVML_LIBRARY]
     #[arg(long, value_name = "FILE")]
     pub nvml_library: Option<PathBuf>,
     #[command(flatten)]
     pub display: DisplayArguments,
 }
 
-/// Nobody measures more combinations; a sample of so many takes a moment to draw.
+/// Drawing a larger sample would take noticeable time, and measuring it days.
 fn at_most_10_000() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(..=10_000)
 }
 
-/// A length of time that is not zero.
+/// Parses a duration other than zero.
 fn positive_time(text: &str) -> Result<Duration, String> {
-    match duration::span(text)? {
-        Span::ZERO => Err("no time at all is too short: write 10s or 8m".to_owned()),
+    match duration::parse_duration(text)? {
+        Span::ZERO => Err("the time must be longer than zero: write for example 10s or 8m".to_owned()),
         span => Ok(span.into()),
     }
 }

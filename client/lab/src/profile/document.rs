@@ -7,7 +7,7 @@ use cohabit_console::{VersionedDocument, with_schema};
 use cohabit_worker_daemon::profile::{EarlyStop, ProfileReport, SetSlowdowns, summaries};
 use serde::Serialize;
 
-/// What a command did, and what the table says now.
+/// The result of a command and a summary of the table.
 #[derive(Debug, Serialize)]
 pub(super) struct ProfileDocument {
     table: String,
@@ -46,16 +46,16 @@ struct PairDocument {
 }
 
 pub(super) fn document(
-    ending: &ProfileReport,
+    report: &ProfileReport,
     gpu: &str,
     table: &Path,
 ) -> VersionedDocument<ProfileDocument> {
-    let unmeasured = ending.unmeasured.iter().map(|set| UnmeasuredSet {
+    let unmeasured = report.unmeasured.iter().map(|set| UnmeasuredSet {
         workloads: set.workloads.clone(),
         sharing: set.sharing.word(),
         reason: set.reason.clone(),
     });
-    let sharing = summaries(&ending.rows).into_iter().map(|summary| SharingDocument {
+    let sharing = summaries(&report.rows).into_iter().map(|summary| SharingDocument {
         sharing: summary.sharing.word(),
         feasible: summary.feasible,
         infeasible: summary.infeasible,
@@ -67,9 +67,9 @@ pub(super) fn document(
     with_schema(ProfileDocument {
         table: table.display().to_string(),
         gpu: gpu.to_owned(),
-        added: ending.added,
-        left: ending.left,
-        stopped: ending.stopped.map(|stop| match stop {
+        added: report.added,
+        left: report.left,
+        stopped: report.stopped.map(|stop| match stop {
             EarlyStop::Asked => "interrupted",
             EarlyStop::TimeOver => "time_over",
         }),

@@ -1,4 +1,4 @@
-//! Shows how far a comparison is: one bar on a terminal; anywhere else only what could not be measured.
+//! The progress of a measurement: a bar on a terminal, otherwise only sets that could not be measured.
 
 use std::io::{self, IsTerminal as _};
 
@@ -9,9 +9,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 const STYLE: &str = "  set {pos} of {len} [{bar:20}] {msg} {elapsed}";
 
-/// Who watches a comparison.
+/// Shows the progress to the user.
 pub(super) struct ProfileProgress {
-    shown: Option<ProgressBar>,
+    bar: Option<ProgressBar>,
     set: String,
     stage: Option<TrialStage>,
 }
@@ -20,12 +20,12 @@ impl ProfileProgress {
     pub(super) fn new() -> ProfileProgress {
         let style = ProgressStyle::with_template(STYLE).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = || ProgressBar::new(0).with_style(style.progress_chars("=> "));
-        ProfileProgress { shown: io::stderr().is_terminal().then(bar), set: String::new(), stage: None }
+        ProfileProgress { bar: io::stderr().is_terminal().then(bar), set: String::new(), stage: None }
     }
 
-    /// Leaves the screen as it was.
+    /// Removes the bar.
     pub(super) fn end(&self) {
-        if let Some(bar) = &self.shown {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
@@ -35,7 +35,7 @@ impl ProfileObserver for ProfileProgress {
     fn begins(&mut self, workloads: &[String], sharing: SharingStrategy, before: usize, of: usize) {
         self.set = format!("{}, {}", workloads.join(" + "), sharing.word());
         self.stage = None;
-        if let Some(bar) = &self.shown {
+        if let Some(bar) = &self.bar {
             bar.set_length(of as u64);
             bar.set_position(before as u64);
             bar.set_message(self.set.clone());
@@ -47,26 +47,26 @@ impl ProfileObserver for ProfileProgress {
             return;
         }
         let words = match stage {
-            TrialStage::Starting => "starts",
-            TrialStage::WarmingUp => "warms up",
-            TrialStage::Measuring => "is measured",
+            TrialStage::Starting => "starting",
+            TrialStage::WarmingUp => "warming up",
+            TrialStage::Measuring => "measuring",
         };
-        if let Some(bar) = &self.shown {
+        if let Some(bar) = &self.bar {
             bar.set_message(format!("{} {words}", self.set));
         }
     }
 
     fn ended(&mut self, reason: Option<&str>) {
         let Some(reason) = reason else { return };
-        let told = || output::print_message(&format!("{}: {reason}", self.set));
-        match &self.shown {
-            Some(bar) => bar.suspend(told),
-            None => told(),
+        let print = || output::print_message(&format!("{}: {reason}", self.set));
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
         }
     }
 }
 
-/// Also where the comparison fails, nothing of the bar is left.
+/// Removes the bar if the measurement fails, too.
 impl Drop for ProfileProgress {
     fn drop(&mut self) {
         self.end();

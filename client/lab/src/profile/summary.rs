@@ -1,14 +1,14 @@
-//! What came out, for people: a row for each way of sharing, or for each member of each set.
+//! Tables of the results: one row per way of sharing, or one per member of each set.
 
 use cohabit_console::{Screen, format_number, table};
 use cohabit_types::Bytes;
 use cohabit_worker_daemon::profile::{ProfileReport, ProfileRow, SetSlowdowns, SharingSummary, summaries};
 
-/// A row for each way of sharing; where nobody has shared yet, a row for each workload.
-pub(super) fn by_sharing(ending: &ProfileReport, screen: Screen) -> String {
-    let summaries = summaries(&ending.rows);
+/// One row per way of sharing; if nothing has been shared yet, one row per workload.
+pub(super) fn by_sharing(report: &ProfileReport, screen: Screen) -> String {
+    let summaries = summaries(&report.rows);
     if summaries.is_empty() {
-        return by_member(ending, screen);
+        return by_member(report, screen);
     }
     let headings =
         ["SHARING", "SETS", "INFEASIBLE", "MEAN SLOWDOWN", "THROUGHPUT", "BEST PAIR", "WORST PAIR"];
@@ -29,7 +29,7 @@ fn cells(summary: &SharingSummary) -> [String; 7] {
     ]
 }
 
-/// `a + b 1.60 x`: who, and what they get done together.
+/// `a + b 1.60 x`: the workloads and their combined throughput.
 fn pair(pair: &SetSlowdowns) -> String {
     format!("{} {}", pair.workloads.join(" + "), times(pair.throughput()))
 }
@@ -38,12 +38,12 @@ fn times(ratio: f64) -> String {
     format!("{ratio:.2} x")
 }
 
-/// A row for each member of each set.
-pub(super) fn by_member(ending: &ProfileReport, screen: Screen) -> String {
+/// One row per member of each set.
+pub(super) fn by_member(report: &ProfileReport, screen: Screen) -> String {
     let headings =
         ["SET", "SHARING", "WORKLOAD", "STEPS/S", "SPREAD", "SLOWDOWN", "MEMORY", "UTILISATION", "FEASIBLE"];
     let mut table = table::table(&headings, screen);
-    ending.rows.iter().for_each(|row| _ = table.add_row(member_cells(row)));
+    report.rows.iter().for_each(|row| _ = table.add_row(member_cells(row)));
     table::text(&table)
 }
 

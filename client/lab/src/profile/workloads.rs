@@ -1,4 +1,4 @@
-//! The file of workloads: every mistake in it is told, with its line.
+//! Reads the file of workloads. The error lists every mistake with its line.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use cohabit_worker_daemon::profile::ProfileWorkload;
 use serde::Deserialize;
 use toml::Spanned;
 
-/// As it is written.
+/// The file as written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WorkloadFile {
@@ -34,21 +34,25 @@ struct WorkloadTable {
     env: BTreeMap<String, String>,
 }
 
-/// The workloads of a file.
+/// Reads the workloads of a file.
 pub(super) fn read(file: &Path) -> Result<Vec<ProfileWorkload>, CommandError> {
     let text = fs::read_to_string(file).map_err(|error| {
-        CommandError::invalid(format!("--workloads {} cannot be read: {error}", file.display()))
+        CommandError::invalid(format!("cannot read --workloads {}: {error}", file.display()))
     })?;
     parse_workloads(file, &text)
 }
 
-/// The workloads of this text, which lies in the file.
+/// Parses the text of `file`.
+///
+/// # Errors
+///
+/// All mistakes, one per line, each with its file and line.
 pub fn parse_workloads(file: &Path, text: &str) -> Result<Vec<ProfileWorkload>, CommandError> {
     let mut reader = Reader { file, text, mistakes: Vec::new() };
     let workloads = match toml::from_str::<WorkloadFile>(text) {
-        Ok(written) => reader.all(written),
+        Ok(written) => reader.read_all(written),
         Err(error) => {
-            reader.wrong(error.span().map_or(0, |span| span.start), error.message());
+            reader.add_mistake(error.span().map_or(0, |span| span.start), error.message());
             Vec::new()
         }
     };
@@ -62,40 +66,43 @@ pub fn parse_workloads(file: &Path, text: &str) -> Result<Vec<ProfileWorkload>, 
 struct Reader<'a> {
     file: &'a Path,
     text: &'a str,
-    /// All that is wrong, with where it stands.
+    /// The mistakes, each with its file and line.
     mistakes: Vec<String>,
 }
 
 impl Reader<'_> {
-    fn wrong(&mut self, offset: usize, message: &str) {
+    fn add_mistake(&mut self, offset: usize, message: &str) {
         let line = line_of(self.text, offset);
         self.mistakes.push(format!("{}:{line}: {message}", self.file.display()));
     }
 
-    fn all(&mut self, written: WorkloadFile) -> Vec<ProfileWorkload> {
+    fn read_all(&mut self, written: WorkloadFile) -> Vec<ProfileWorkload> {
         if written.workloads.is_empty() {
-            self.wrong(0, "there is no workload: add a [[workloads]] table");
+            self.add_mistake(0, "no workloads: add a [[workloads]] table");
         }
         let mut workloads: Vec<ProfileWorkload> = Vec::new();
         for written in written.workloads {
             let at = written.span().start;
             let name = written.get_ref().name.clone();
             if workloads.iter().any(|known| known.name == *name.get_ref()) {
-                self.wrong(name.span().start, &format!("there are two workloads '{}'", name.get_ref()));
+                self.add_mistake(name.span().start, &format!("duplicate workload '{}'", name.get_ref()));
             }
-            workloads.push(self.one(at, written.into_inner()));
+            workloads.push(self.read_one(at, written.into_inner()));
         }
         workloads
     }
 
-    fn one(&mut self, at: usize, written: WorkloadTable) -> ProfileWorkload {
+    fn read_one(&mut self, at: usize, written: WorkloadTable) -> ProfileWorkload {
         let description = written.description.and_then(|file| self.description(&file));
         if written.name.get_ref().trim().is_empty() {
-            self.wrong(written.name.span().start, "a workload needs a name");
+            self.add_mistake(written.name.span().start, "the name of a workload must not be empty");
         }
         if written.command.get_ref().first().is_none_or(String::is_empty) {
             let example = "command = [\"python\", \"train.py\"]";
-            self.wrong(written.command.span().start, &format!("there is no program: write {example}"));
+            self.add_mistake(
+                written.command.span().start,
+                &format!("the command is empty: write for example {example}"),
+            );
         }
         let memory = written.memory.and_then(|memory| self.memory(&memory));
         let workdir = written.workdir.map_or_else(|| PathBuf::from("."), |folder| self.workdir(&folder));
@@ -112,25 +119,28 @@ impl Reader<'_> {
         }
     }
 
-    /// Paths are relative to the file.
-    fn beside(&self, path: &Path) -> PathBuf {
+    /// Paths are relative to the directory of the file.
+    fn resolve(&self, path: &Path) -> PathBuf {
         self.file.parent().unwrap_or(Path::new("")).join(path)
     }
 
     fn description(&mut self, file: &Spanned<PathBuf>) -> Option<ModelDescription> {
-        match read_model_description(&self.beside(file.get_ref())) {
+        match read_model_description(&self.resolve(file.get_ref())) {
             Ok(description) => Some(description),
             Err(failure) => {
-                self.wrong(file.span().start, &failure.to_string());
+                self.add_mistake(file.span().start, &failure.to_string());
                 None
             }
         }
     }
 
     fn workdir(&mut self, folder: &Spanned<PathBuf>) -> PathBuf {
-        let path = self.beside(folder.get_ref());
+        let path = self.resolve(folder.get_ref());
         if !path.is_dir() {
-            self.wrong(folder.span().start, &format!("workdir: there is no folder {}", path.display()));
+            self.add_mistake(
+                folder.span().start,
+                &format!("workdir: the directory {} does not exist", path.display()),
+            );
         }
         path
     }
@@ -138,14 +148,14 @@ impl Reader<'_> {
     fn memory(&mut self, memory: &Spanned<String>) -> Option<Bytes> {
         let read = memory.get_ref().parse::<Bytes>().map_err(|error| error.to_string());
         let read = read
-            .and_then(|bytes| if bytes == Bytes::ZERO { Err("it may not be 0".into()) } else { Ok(bytes) });
-        read.map_err(|error| self.wrong(memory.span().start, &format!("memory: {error}"))).ok()
+            .and_then(|bytes| if bytes == Bytes::ZERO { Err("it must not be 0".into()) } else { Ok(bytes) });
+        read.map_err(|error| self.add_mistake(memory.span().start, &format!("memory: {error}"))).ok()
     }
 
     fn model(&mut self, at: usize, own: Option<String>, described: Option<&ModelDescription>) -> String {
         let model = own.or_else(|| described?.name.clone()).filter(|model| !model.is_empty());
         model.unwrap_or_else(|| {
-            self.wrong(at, "no model is named: add model = \"…\", or a description with a name");
+            self.add_mistake(at, "no model name: add model = \"…\", or a description with a name");
             String::new()
         })
     }
@@ -156,13 +166,13 @@ impl Reader<'_> {
             (Some(own), Some(described)) if *own.get_ref() != described => {
                 let message =
                     format!("batch is {}, but the description says batch-size = {described}", own.get_ref());
-                self.wrong(own.span().start, &message);
+                self.add_mistake(own.span().start, &message);
                 described
             }
             (Some(own), _) => own.into_inner(),
             (None, Some(described)) => described,
             (None, None) => {
-                self.wrong(at, "the batch is not known: add batch = 32, or a description with a batch-size");
+                self.add_mistake(at, "no batch size: add batch = 32, or a description with a batch-size");
                 0
             }
         }
@@ -183,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_has_all_that_its_file_and_its_description_say() {
+    fn a_workload_combines_its_table_and_its_description() {
         let text = "[[workloads]]\nname = 'a'\ncommand = ['python', 'a.py']\ndescription = 'net.toml'\n\
                     precision = 'bf16'\nmemory = '8G'\nworkdir = '.'\nenv = { SEED = '1' }\n\
                     [[workloads]]\nname = 'b'\nmodel = 'vgg'\nbatch = 4\ncommand = ['b']\n";
@@ -200,35 +210,35 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told_with_its_line() {
+    fn every_mistake_is_listed_with_its_line() {
         let text = "[[workloads]]\nname = 'a'\nmodel = 'm'\nbatch = 1\ncommand = []\nmemory = 'lots'\n\n\
                     [[workloads]]\nname = 'a'\ncommand = ['x']\nworkdir = 'nowhere'\n\n\
                     [[workloads]]\nname = 'c'\nbatch = 8\ncommand = ['x']\ndescription = 'net.toml'\n\n\
                     [[workloads]]\nname = 'd'\nmodel = 'm'\nbatch = 8\ncommand = ['x']\ndescription = 'none.toml'\n";
-        let told = read_text(text, "name = 'n'\nbatch-size = 64\n").unwrap_err();
-        let lines: Vec<&str> = told.lines().collect();
+        let message = read_text(text, "name = 'n'\nbatch-size = 64\n").unwrap_err();
+        let lines: Vec<&str> = message.lines().collect();
         for (line, words) in [
-            "w.toml:5: there is no program",
+            "w.toml:5: the command is empty",
             "w.toml:6: memory: 'lots' is not an amount of memory",
-            "w.toml:9: there are two workloads 'a'",
-            "w.toml:11: workdir: there is no folder nowhere",
-            "w.toml:8: no model is named",
-            "w.toml:8: the batch is not known",
+            "w.toml:9: duplicate workload 'a'",
+            "w.toml:11: workdir: the directory nowhere does not exist",
+            "w.toml:8: no model name",
+            "w.toml:8: no batch size",
             "w.toml:15: batch is 8, but the description says batch-size = 64",
-            "w.toml:24: the description none.toml cannot be read",
+            "w.toml:24: cannot read the model description none.toml",
         ]
         .into_iter()
         .enumerate()
         {
-            assert!(lines[line].starts_with(words), "{words}: {told}");
+            assert!(lines[line].starts_with(words), "{words}: {message}");
         }
-        assert_eq!(lines.len(), 8, "{told}");
+        assert_eq!(lines.len(), 8, "{message}");
     }
 
     #[test]
-    fn what_is_no_file_of_workloads_is_refused_with_its_line() {
+    fn other_files_are_errors_with_a_line() {
         let refused = |text: &str| read_text(text, "").unwrap_err();
-        assert!(refused("workloads = []").starts_with("w.toml:1: there is no workload"));
+        assert!(refused("workloads = []").starts_with("w.toml:1: no workloads"));
         assert!(refused("\nx = 1").starts_with("w.toml:2: unknown field `x`"));
         assert!(refused("[[workloads]]\nname = 'a'\nbatch = 'x'\n").starts_with("w.toml:3: invalid type"));
         assert!(refused("[[workloads]]\ncolour = 1\n").starts_with("w.toml:2: unknown field `colour`"));

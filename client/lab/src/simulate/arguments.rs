@@ -1,4 +1,4 @@
-//! `simulate`: which trace on which cluster under which policies, and what to tell of it.
+//! Arguments of `simulate`.
 
 mod interference;
 
@@ -17,36 +17,37 @@ pub(crate) use self::interference::{Predictor, Truth};
 // Arguments of `simulate`.
 #[derive(Debug, Args)]
 pub struct SimulateArguments {
-    /// The jobs: a trace file (gzip too), or synthetic:JOBS for so many drawn from the seed
+    /// Trace file (plain or gzip), or synthetic:JOBS to generate that many jobs from the seed
     #[arg(long, value_name = "FILE|synthetic:JOBS")]
     pub(crate) trace: TraceSource,
-    /// Format of the trace: csv, philly, openb or gavel; told by its first line without this
+    /// Format of the trace: csv, philly, openb or gavel [default: detected from the first line]
     #[arg(long)]
     pub(crate) format: Option<TraceFormat>,
-    /// Refuse a trace with rows that make no sense, instead of leaving them out
+    /// Fail on invalid rows of the trace instead of skipping them
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Measured steps per second, for traces that tell only steps (gavel): a CSV file
+    /// CSV file of measured steps per second, for traces that contain only steps (gavel)
     #[arg(long, value_name = "FILE")]
     pub(crate) throughputs: Option<PathBuf>,
-    /// Which measurements of that file: SOURCE/GPU
+    /// Measurements to use from the file of --throughputs
     #[arg(long, value_name = "SOURCE/GPU", default_value_t, requires = "throughputs")]
     pub(crate) throughputs_of: ThroughputSource,
-    /// Leave out so many of the first jobs
+    /// Number of jobs to skip at the start
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub(crate) skip: usize,
-    /// Take at most so many jobs
+    /// Largest number of jobs to use
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
-    /// Stretch or squeeze the arrivals until ideally placed jobs would keep this part of all devices busy;
-    /// 0.9 for synthetic jobs, as in the trace otherwise
+    /// Scale the arrival times so that ideally placed jobs would keep this fraction of all devices busy
+    /// [default: 0.9 for synthetic jobs, otherwise as in the trace]
     #[arg(long, value_parser = positive)]
     pub(crate) load: Option<f64>,
-    /// Machines, devices, GPU and network, like 16x8:V100@25g; groups are joined by +, and the speed between
-    /// the devices of a machine follows a slash: 8x8:A100@100g/300GB+4x4:K80@10g
+    /// Cluster to simulate, such as 16x8:V100@25g: machines x devices, GPU and network bandwidth. The
+    /// bandwidth between the devices of a machine follows a slash; join groups with +:
+    /// 8x8:A100@100g/300GB+4x4:K80@10g
     #[arg(long, value_name = "SPEC")]
     pub(crate) cluster: ClusterArgument,
-    // The names are known to the scheduler alone.
+    // The help text lists the policies of the scheduler.
     #[arg(
         long,
         value_name = "POLICY,…",
@@ -55,61 +56,62 @@ pub struct SimulateArguments {
         help = policy_help()
     )]
     pub(crate) policy: Vec<Policies>,
-    /// Policies under which each of the same jobs has its GPUs for itself, to compare the others with
+    /// Policies to run on the same jobs without sharing of GPUs, for comparison
     #[arg(long, value_name = "POLICY,…", action = ArgAction::Append)]
     pub(crate) exclusive: Vec<Policies>,
-    /// What draws trainings, synthetic jobs and errors; several give means and their spread
+    /// Seeds of training configurations, synthetic jobs and estimation errors; several give means and
+    /// deviations
     #[arg(long, value_name = "SEED,…", value_delimiter = ',', default_value = "1", action = ArgAction::Append)]
     pub(crate) seed: Vec<u64>,
-    /// Where estimates come from: oracle, forest, recent-median, group-mean, constant, or noisy:SIGMA for the
-    /// truth with a log-normal error
+    /// Estimator of run times: oracle, forest, recent-median, group-mean, constant, or noisy:SIGMA (the
+    /// actual run time with a log-normal error)
     #[arg(long, value_name = "ESTIMATOR", default_value = "forest")]
     pub(crate) estimator: EstimatorArgument,
-    /// How jobs on one GPU really fare: by a law from how busy each keeps it, or as was measured (a table
-    /// that `cohabit profile` writes, or Gavel's pairs), or as a trained model says (the folder that `cohabit
-    /// predict train` made)
-    #[arg(long, value_name = "law|table:FILE|model:FOLDER", default_value = "law")]
+    /// Source of the true slowdowns of jobs that share a GPU: law (from the utilisation of each job), a table
+    /// of measurements (from `cohabit profile`, or Gavel's pairs), or a trained model (from `cohabit predict
+    /// train`)
+    #[arg(long, value_name = "law|table:FILE|model:DIR", default_value = "law")]
     pub(crate) interference: Truth,
-    /// Let jobs on one GPU train configurations drawn from a table of measurements, and share; with
-    /// --interference table:FILE they are drawn from that
+    /// Table of measurements from which the training configurations of jobs are drawn; such jobs share GPUs.
+    /// With --interference table:FILE, they are drawn from FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) configurations: Option<PathBuf>,
-    /// What policies that ask expect of jobs on one GPU: what the law says of figures that were measured
-    /// alone, the truth, or what the model says that comes with this program, or one in a folder
-    #[arg(long, value_name = "law|truth|pretrained|model:FOLDER", default_value = "law")]
+    /// Source of the slowdowns that policies predict: law (from measurements of jobs running alone), truth,
+    /// the pretrained model that comes with this program, or a model in a directory
+    #[arg(long, value_name = "law|truth|pretrained|model:DIR", default_value = "law")]
     pub(crate) predictor: Predictor,
-    /// How much neighbours may slow a job down: policies with a bound keep to it, and the time in which a job
-    /// is slowed down by more is counted
+    /// Largest slowdown that sharing may cause, as a factor (1.3 = 30% slower): policies with a bound keep to
+    /// it, and the time above it is reported
     #[arg(long, value_name = "FACTOR", default_value_t = DEFAULT_MAX_SLOWDOWN, value_parser = slowdown)]
     pub(crate) max_slowdown: f64,
-    /// How many jobs may share a GPU
+    /// Largest number of jobs that share a GPU
     #[arg(long, value_name = "COUNT", default_value_t = SharingLimits::default().max_ranks)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) max_sharing: u32,
-    /// Write a page with charts, complete in itself, to this file
+    /// Write a self-contained HTML page with charts to this file
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
     pub display: DisplayArguments,
 }
 
-/// Where jobs come from.
+/// The source of jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TraceSource {
-    /// A trace of a real cluster.
+    /// A trace file.
     File(PathBuf),
-    /// So many drawn from the seed.
+    /// This many jobs, generated from the seed.
     Synthetic(usize),
 }
 
-/// A cluster, and how it was written.
+/// A cluster, with its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClusterArgument {
     pub(crate) written: String,
     pub(crate) spec: ClusterSpec,
 }
 
-/// Policies by name, in the order in which they are written.
+/// Policies by name, in the order of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Policies(pub(crate) Vec<String>);
 
@@ -122,12 +124,12 @@ pub(crate) struct PolicyVariant<'a> {
     pub(crate) sharing: Sharing,
 }
 
-/// Where estimates come from, as written.
+/// An estimator of run times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct EstimatorArgument(pub(crate) EstimatorKind);
 
 impl SimulateArguments {
-    /// All policies, each once: those first under which nobody shares.
+    /// All policies, each once; those without sharing first.
     pub(crate) fn policy_variants(&self) -> Vec<PolicyVariant<'_>> {
         let some = [(Sharing::Exclusive, &self.exclusive), (Sharing::Shared, &self.policy)];
         let all = some.into_iter().flat_map(|(sharing, lists)| lists.iter().map(move |list| (sharing, list)));
@@ -158,7 +160,7 @@ impl FromStr for TraceSource {
         let jobs = count.parse().ok().filter(|jobs| *jobs > 0);
         jobs.map(TraceSource::Synthetic).ok_or_else(|| {
             format!(
-                "'{count}' is no number of jobs: write synthetic:1000, or ./{text} for a file of this name"
+                "'{count}' is not a number of jobs: write synthetic:1000, or ./{text} for a file of this name"
             )
         })
     }
@@ -180,7 +182,7 @@ impl FromStr for ClusterArgument {
     }
 }
 
-/// As it is told: `exclusive a-srpt`.
+/// As in results: `exclusive a-srpt`.
 impl fmt::Display for PolicyVariant<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.sharing {
@@ -190,7 +192,7 @@ impl fmt::Display for PolicyVariant<'_> {
     }
 }
 
-/// Commas divide policies, and also the parameters of one: what has a value and no policy's colon before it
+/// Commas separate policies as well as the parameters of a policy: a part with a value and without a colon
 /// belongs to the policy before it.
 impl FromStr for Policies {
     type Err = String;
@@ -230,9 +232,11 @@ impl FromStr for EstimatorArgument {
 fn sigma(text: &str) -> Result<f64, String> {
     let written = text
         .strip_prefix("noisy:")
-        .ok_or_else(|| format!("'{text}' is no source of estimates: there are {ESTIMATORS}"))?;
+        .ok_or_else(|| format!("'{text}' is not an estimator: write one of {ESTIMATORS}"))?;
     let sigma = written.parse().ok().filter(|sigma| (0.0..=10.0).contains(sigma));
-    sigma.ok_or_else(|| format!("'{written}' is no spread of errors between 0 and 10: write noisy:0.3"))
+    sigma.ok_or_else(|| {
+        format!("'{written}' is not a standard deviation between 0 and 10: write for example noisy:0.3")
+    })
 }
 
 impl fmt::Display for EstimatorArgument {
@@ -250,20 +254,19 @@ impl fmt::Display for EstimatorArgument {
 
 fn policy_help() -> String {
     format!(
-        "Policies, all on the same arrivals, of {}; parameters follow a colon: a-srpt:theta=1.5,delta=1",
+        "Policies to compare on the same arrivals: {}. Parameters follow a colon: a-srpt:theta=1.5,delta=1",
         POLICY_NAMES.join(", ")
     )
 }
 
 fn positive(text: &str) -> Result<f64, String> {
     let load = text.parse().ok().filter(|load| (0.001..=1_000.0).contains(load));
-    load.ok_or_else(|| format!("'{text}' is no load: write 0.9 for nine tenths of all devices"))
+    load.ok_or_else(|| format!("'{text}' is not a load: write 0.9 for 90% of all devices"))
 }
 
 fn slowdown(text: &str) -> Result<f64, String> {
     let slowdown = text.parse().ok().filter(|slowdown| (1.0..=1_000.0).contains(slowdown));
-    slowdown
-        .ok_or_else(|| format!("'{text}' is no slowdown of at least 1: write 1.3 for three tenths more time"))
+    slowdown.ok_or_else(|| format!("'{text}' is not a slowdown of at least 1: write 1.3 for 30% slower"))
 }
 
 #[cfg(test)]
@@ -278,7 +281,7 @@ mod tests {
         simulate: SimulateArguments,
     }
 
-    /// With what has to be there and is not in the words.
+    /// Parses the words, with required flags added where they are missing.
     fn parse(words: &str) -> Result<SimulateArguments, clap::Error> {
         let missing = [("--cluster", "2x4:V100"), ("--trace", "jobs.csv")];
         let missing = missing.into_iter().filter(|(flag, _)| !words.contains(flag));
@@ -292,32 +295,34 @@ mod tests {
     fn parameters_belong_to_the_policy_before_them() {
         let arguments =
             parse("--policy fifo,a-srpt:theta=1.5,delta=2,spd --policy las:queues=2 --policy fifo").unwrap();
-        let told: Vec<String> = arguments.policy_variants().iter().map(PolicyVariant::to_string).collect();
-        assert_eq!(told, ["fifo", "a-srpt:theta=1.5,delta=2", "spd", "las:queues=2"]);
+        let variants: Vec<String> =
+            arguments.policy_variants().iter().map(PolicyVariant::to_string).collect();
+        assert_eq!(variants, ["fifo", "a-srpt:theta=1.5,delta=2", "spd", "las:queues=2"]);
     }
 
     #[test]
-    fn policies_under_which_nobody_shares_come_first() {
+    fn policies_without_sharing_come_first() {
         let arguments = parse("--policy fifo,horus --exclusive a-srpt,fifo").unwrap();
-        let told: Vec<String> = arguments.policy_variants().iter().map(PolicyVariant::to_string).collect();
-        assert_eq!(told, ["exclusive a-srpt", "exclusive fifo", "fifo", "horus"]);
+        let variants: Vec<String> =
+            arguments.policy_variants().iter().map(PolicyVariant::to_string).collect();
+        assert_eq!(variants, ["exclusive a-srpt", "exclusive fifo", "fifo", "horus"]);
     }
 
     #[test]
-    fn seeds_are_a_list_or_said_again_each_once() {
+    fn seeds_are_lists_or_repeated_flags_without_duplicates() {
         assert_eq!(parse("--seed 3,1 --seed 2 --seed 3").unwrap().seeds(), [3, 1, 2]);
         assert_eq!(parse("").unwrap().seeds(), [1]);
     }
 
     #[test]
-    fn every_source_of_estimates_is_written_as_it_is_read() {
+    fn every_estimator_is_printed_as_it_is_parsed() {
         for name in ["oracle", "forest", "recent-median", "group-mean", "constant", "noisy:0.3"] {
             assert_eq!(name.parse::<EstimatorArgument>().unwrap().to_string(), name);
         }
     }
 
     #[test]
-    fn what_is_true_and_expected_of_jobs_on_one_gpu_is_written_as_it_is_read() {
+    fn sources_of_slowdowns_are_printed_as_they_are_parsed() {
         let arguments = parse("--interference table:pairs.csv --predictor truth --max-slowdown 1.5").unwrap();
         let written = (arguments.interference.to_string(), arguments.predictor.to_string());
         assert_eq!((written.0.as_str(), written.1.as_str()), ("table:pairs.csv", "truth"));
@@ -340,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_how_to_write_it() {
+    fn errors_on_wrong_values_say_how_to_write_them() {
         for (words, advice) in [
             ("--policy fifa", "fifo"),
             ("--policy a-srpt:speed=1", "theta"),
@@ -351,11 +356,11 @@ mod tests {
             ("--estimator noisy:-1", "between 0 and 10"),
             ("--load 0", "write 0.9"),
             ("--exclusive fifa", "fifo"),
-            ("--interference model:", "write law, table:FILE or model:FOLDER"),
-            ("--interference table:", "write law, table:FILE or model:FOLDER"),
-            ("--interference magic", "write law, table:FILE or model:FOLDER"),
-            ("--predictor model:", "write law, truth, pretrained or model:FOLDER"),
-            ("--predictor magic", "write law, truth, pretrained or model:FOLDER"),
+            ("--interference model:", "write law, table:FILE or model:DIR"),
+            ("--interference table:", "write law, table:FILE or model:DIR"),
+            ("--interference magic", "write law, table:FILE or model:DIR"),
+            ("--predictor model:", "write law, truth, pretrained or model:DIR"),
+            ("--predictor magic", "write law, truth, pretrained or model:DIR"),
             ("--max-slowdown 0.9", "at least 1"),
             ("--max-sharing 0", "1..=1000"),
             ("--load NaN", "write 0.9"),

@@ -1,4 +1,4 @@
-//! The document for scripts: `{"schema", "trace", "cluster", "runs": […]}`.
+//! The document of `simulate`, for scripts: `{"schema", "trace", "cluster", "runs": […]}`.
 
 use cohabit_console::{VersionedDocument, with_schema};
 use cohabit_sim::workload::SkippedJobs as LeftOutJobs;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::result::{SimulationResult, SimulationResults};
 
-/// What was simulated and what came out.
+/// The input and the results.
 #[derive(Debug, Serialize)]
 pub(super) struct SimulationDocument<'a> {
     trace: &'a str,
@@ -21,7 +21,7 @@ pub(super) struct SimulationDocument<'a> {
     runs: Vec<RunDocument<'a>>,
 }
 
-/// Jobs that the cluster can never run.
+/// Numbers of jobs that the cluster can never run.
 #[derive(Debug, Serialize)]
 struct SkippedJobs {
     too_wide: usize,

@@ -1,4 +1,4 @@
-//! What a simulation starts from: the trace, the cluster, and the jobs that a seed makes of them.
+//! The input of a simulation: the trace, the cluster, and the jobs for a seed.
 
 use std::path::Path;
 
@@ -11,36 +11,36 @@ use super::files::open_file;
 use super::interference;
 use crate::simulate::arguments::{SimulateArguments, TraceSource};
 
-/// Where synthetic jobs arrive as fast as if nobody said how fast.
+/// The load of synthetic jobs without --load.
 const LOAD_OF_SYNTHETIC: f64 = 0.9;
-/// So many rows that were left out are told of one by one.
+/// Number of skipped rows that are reported one by one.
 const MAX_REPORTED_ROWS: usize = 3;
 
-/// Everything that does not depend on the seed.
+/// The input that does not depend on the seed.
 pub(super) struct Input {
     shapes: Vec<MachineSpec>,
     devices: u64,
     cluster: String,
     load: Option<f64>,
     source: JobSource,
-    /// What jobs on one device train.
+    /// The measured configurations that jobs on one device train.
     measurements: Option<Measurements>,
     pub(super) hardware: Hardware,
     pub(super) knowledge: InterferenceContext,
 }
 
 enum JobSource {
-    /// Read, and cut to what was asked for.
+    /// A trace, limited by --skip and --limit.
     Trace(Trace),
-    /// To be drawn: so many, without the first of them.
+    /// Synthetic jobs to draw, without the first `skip`.
     Synthetic { jobs: usize, skip: usize },
 }
 
-/// What a seed makes of it.
+/// The jobs for one seed.
 pub(super) struct SeededWorkload {
     pub(super) shapes: Vec<MachineSpec>,
     pub(super) workload: Workload,
-    /// Of ideally placed jobs; none where all arrive at once.
+    /// The load if all jobs were placed ideally; none if all arrive at once.
     pub(super) load: Option<f64>,
 }
 
@@ -78,19 +78,19 @@ impl Input {
         })
     }
 
-    /// What people should know of the trace before they believe in results.
+    /// Warnings about the trace.
     pub(super) fn remarks(&self) -> Vec<String> {
         let JobSource::Trace(trace) = &self.source else { return Vec::new() };
-        let told = trace.skipped.iter().take(MAX_REPORTED_ROWS);
+        let reported = trace.skipped.iter().take(MAX_REPORTED_ROWS);
         let mut remarks: Vec<String> =
-            told.map(|row| format!("line {} is left out: {}", row.line, row.why)).collect();
+            reported.map(|row| format!("line {} is skipped: {}", row.line, row.why)).collect();
         if let Some(more) = trace.skipped.len().checked_sub(MAX_REPORTED_ROWS).filter(|more| *more > 0) {
-            remarks.push(format!("{more} more lines are left out; --strict makes them an error"));
+            remarks.push(format!("{more} more lines are skipped; --strict makes this an error"));
         }
         remarks
     }
 
-    /// The jobs of this seed.
+    /// The jobs for a seed.
     pub(super) fn jobs(&self, seed: u64) -> Result<SeededWorkload, CommandError> {
         let drawn;
         let trace = match &self.source {
@@ -117,10 +117,10 @@ impl Input {
     fn no_jobs(&self, SkippedJobs { too_wide, too_large }: SkippedJobs) -> CommandError {
         let cluster = &self.cluster;
         let message = match too_wide + too_large {
-            0 => "no job is left of the trace: take less than its length for --skip".to_owned(),
+            0 => "no jobs are left: --skip must be less than the number of jobs in the trace".to_owned(),
             _ => format!(
-                "{cluster} can run none of the jobs: {too_wide} need more than its {} devices and {too_large} more memory \
-                 than one has",
+                "{cluster} cannot run any of the jobs: {too_wide} need more than its {} devices and {too_large} need more \
+                 memory than a device has",
                 self.devices
             ),
         };

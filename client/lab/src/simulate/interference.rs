@@ -1,4 +1,4 @@
-//! What is true of jobs on one GPU, and what policies know of it.
+//! Slowdowns of jobs that share a GPU: the true ones, and those that policies predict.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use cohabit_types::Slowdown;
 use super::files::open_file;
 use crate::simulate::arguments::{Predictor, SimulateArguments, Truth};
 
-/// The measurements from which jobs on one GPU draw what they train, if they do.
+/// The measurements from which configurations of jobs are drawn, if any.
 pub(super) fn measurements(
     arguments: &SimulateArguments,
     machines: &[MachineSpec],
 ) -> Result<Option<Measurements>, CommandError> {
     let table = match (&arguments.interference, &arguments.configurations) {
         (Truth::Table(_), Some(_)) => {
-            let message = "jobs train what the table of --interference knows: leave --configurations out, or judge by \
-                           --interference law or model:FOLDER";
+            let message = "--configurations conflicts with --interference table:FILE, which draws configurations from FILE: remove \
+                           one, or use --interference law or model:DIR";
             return Err(CommandError::new(CommandErrorKind::Usage, message.to_owned()));
         }
         (Truth::Table(table), None) | (Truth::Law | Truth::Model(_), Some(table)) => table,
@@ -35,7 +35,7 @@ fn unusable(table: &Path, error: &dyn std::error::Error) -> CommandError {
     CommandError::new(CommandErrorKind::Impossible("unusable_table"), format!("{}: {error}", table.display()))
 }
 
-/// What is true.
+/// The true slowdowns.
 pub(super) fn hardware(
     arguments: &SimulateArguments,
     measurements: Option<&Measurements>,
@@ -51,7 +51,7 @@ pub(super) fn hardware(
     Ok(Hardware { truth, max_slowdown: arguments.max_slowdown })
 }
 
-/// What policies know where this is true: figures of jobs alone in any case.
+/// What policies know: the measurements of jobs running alone, and predicted slowdowns.
 pub(super) fn knowledge(
     arguments: &SimulateArguments,
     measurements: Option<&Measurements>,
@@ -61,29 +61,34 @@ pub(super) fn knowledge(
     let interference = match &arguments.predictor {
         Predictor::Law => usual.interference,
         Predictor::Truth => hardware.truth.clone(),
-        Predictor::Pretrained => asked(model(Path::new("pretrained"))?, measurements),
-        Predictor::Model(folder) => asked(model(folder)?, measurements),
+        Predictor::Pretrained => with_measured_sharing(model(Path::new("pretrained"))?, measurements),
+        Predictor::Model(folder) => with_measured_sharing(model(folder)?, measurements),
     };
     let solos = measurements.map_or(usual.solos, Measurements::solos);
     Ok(InterferenceContext { interference, solos, max_slowdown: Slowdown::from(arguments.max_slowdown) })
 }
 
-/// A model learned how GPUs fare that are shared in one way: the simulated ones are those of its table.
-fn asked(model: Arc<dyn Interference>, measurements: Option<&Measurements>) -> Arc<dyn Interference> {
+/// A model predicts for the way of sharing that it was trained on; the simulated GPUs share as in the table.
+fn with_measured_sharing(
+    model: Arc<dyn Interference>,
+    measurements: Option<&Measurements>,
+) -> Arc<dyn Interference> {
     measurements.map_or(model.clone(), |measured| measured.with_measured_sharing(model))
 }
 
-/// The trained model in a folder, or the one that comes with the program.
+/// Loads the model in a directory, or the one that comes with the program.
 #[cfg(feature = "predict")]
 fn model(folder: &Path) -> Result<Arc<dyn Interference>, CommandError> {
     let model: Arc<dyn Model> = Arc::from(crate::model_directory::load_model(folder)?.model);
     Ok(model)
 }
 
-/// Without learned models there is none to ask.
+/// Without the feature `predict`, there are no models.
 #[cfg(not(feature = "predict"))]
 fn model(folder: &Path) -> Result<Arc<dyn Interference>, CommandError> {
-    let message =
-        format!("{} cannot be asked: this program was built without the feature 'predict'", folder.display());
+    let message = format!(
+        "cannot load the model {}: this program was built without the feature `predict`",
+        folder.display()
+    );
     Err(CommandError::new(CommandErrorKind::Usage, message))
 }

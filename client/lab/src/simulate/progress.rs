@@ -1,4 +1,4 @@
-//! Shows how far a simulation is: one bar on a terminal, nothing anywhere else.
+//! The progress of a simulation: a bar on a terminal, otherwise nothing.
 
 use std::io::{self, IsTerminal as _};
 use std::time::Instant;
@@ -8,9 +8,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 const STYLE: &str = "  {prefix} {msg:24} [{bar:30}] {human_pos}/{human_len} jobs {elapsed}";
 
-/// Who watches a simulation, and lends it a clock to time plans with.
+/// Shows the progress to the user, and gives the simulation a clock to time plans with.
 pub(super) struct SimulationProgress {
-    shown: Option<ProgressBar>,
+    bar: Option<ProgressBar>,
     started: Instant,
     begun: usize,
     runs: usize,
@@ -21,17 +21,17 @@ impl SimulationProgress {
         let style = ProgressStyle::with_template(STYLE).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = || ProgressBar::new(0).with_style(style.progress_chars("=> "));
         SimulationProgress {
-            shown: io::stderr().is_terminal().then(bar),
+            bar: io::stderr().is_terminal().then(bar),
             started: Instant::now(),
             begun: 0,
             runs,
         }
     }
 
-    /// One more run begins.
+    /// Starts the bar of the next run.
     pub(super) fn begin(&mut self, policy: &str, seed: u64, jobs: usize) {
         self.begun += 1;
-        if let Some(bar) = &self.shown {
+        if let Some(bar) = &self.bar {
             bar.reset();
             bar.set_length(jobs as u64);
             bar.set_prefix(format!("run {} of {}", self.begun, self.runs));
@@ -39,9 +39,9 @@ impl SimulationProgress {
         }
     }
 
-    /// Leaves the screen as it was.
+    /// Removes the bar.
     pub(super) fn end(&self) {
-        if let Some(bar) = &self.shown {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
@@ -49,7 +49,7 @@ impl SimulationProgress {
 
 impl Observer for SimulationProgress {
     fn progressed(&mut self, ended: usize, jobs: usize) {
-        if let Some(bar) = &self.shown {
+        if let Some(bar) = &self.bar {
             bar.set_length(jobs as u64);
             bar.set_position(ended as u64);
         }
@@ -60,7 +60,7 @@ impl Observer for SimulationProgress {
     }
 }
 
-/// Also where a run fails, nothing of the bar is left.
+/// Removes the bar if a run fails, too.
 impl Drop for SimulationProgress {
     fn drop(&mut self) {
         self.end();

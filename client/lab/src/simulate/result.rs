@@ -1,4 +1,4 @@
-//! What came out: every run with what it ran on, and where the whole of it came from.
+//! The results of all runs, with the options that produced them.
 
 use cohabit_console::current_command_line;
 use cohabit_sim::workload::SkippedJobs;
@@ -8,31 +8,31 @@ use cohabit_types::{Span, Time};
 use super::input::SeededWorkload;
 use crate::simulate::arguments::{SimulateArguments, Truth};
 
-/// All runs of one command.
+/// The results of one command.
 pub(super) struct SimulationResults {
     /// As written on the command line.
     pub(super) trace: String,
-    /// Likewise.
+    /// As written on the command line.
     pub(super) cluster: String,
-    /// Its devices.
+    /// The number of devices of the cluster.
     pub(super) devices: u64,
     pub(super) estimator: String,
-    /// What is true of jobs on one GPU.
+    /// The source of the true slowdowns.
     pub(super) interference: String,
-    /// What policies that ask expect of them.
+    /// The source of predicted slowdowns.
     pub(super) predictor: String,
     pub(super) max_slowdown: f64,
-    /// Whether jobs on one GPU share.
+    /// Where the configurations of jobs come from.
     pub(super) sharing: ConfigurationSource,
-    /// The command that makes them again.
+    /// The command that reproduces the results.
     pub(super) command: String,
-    /// What the cluster can never run, of the first seed.
+    /// Jobs that the cluster can never run, for the first seed.
     pub(super) left_out: SkippedJobs,
-    /// By seed, and by policy in the order in which they were named.
+    /// The runs by seed and, within a seed, by policy in the order of the command line.
     pub(super) runs: Vec<SimulationResult>,
 }
 
-/// Whether jobs on one GPU train measured configurations, and share it.
+/// Where the configurations of jobs come from. Only measured ones share GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConfigurationSource {
     Measured,
@@ -42,7 +42,7 @@ pub(super) enum ConfigurationSource {
 /// One run.
 pub(super) struct SimulationResult {
     pub(super) seed: u64,
-    /// Of ideally placed jobs while jobs arrive.
+    /// The load while jobs arrive, if all jobs were placed ideally.
     pub(super) load: Option<f64>,
     pub(super) evaluated: EvaluationResult,
 }
@@ -73,14 +73,14 @@ impl SimulationResults {
         }
     }
 
-    /// Takes note of what a seed made of the trace.
+    /// Records the jobs that were left out for the first seed.
     pub(super) fn record_left_out(&mut self, jobs: &SeededWorkload) {
         if self.runs.is_empty() {
             self.left_out = jobs.workload.left_out;
         }
     }
 
-    /// Policies in the order in which they were named, with all their runs.
+    /// The policies in the order of the command line, with all their runs.
     pub(super) fn by_policy(&self) -> Vec<(&str, Vec<&SimulationResult>)> {
         let mut policies: Vec<(&str, Vec<&SimulationResult>)> = Vec::new();
         for run in &self.runs {
@@ -99,23 +99,23 @@ impl SimulationResult {
         &self.evaluated.metrics
     }
 
-    /// From submission to end of every job that ended, in seconds.
+    /// The time from submission to end of every ended job, in seconds.
     pub(super) fn completion_times(&self) -> Vec<f64> {
         let jobs = self.evaluated.jobs.iter();
         jobs.filter_map(JobResult::completion_time).map(Span::as_secs_f64).collect()
     }
 
-    /// Jobs that waited, over seconds; each point holds until the next.
+    /// The number of waiting jobs over time in seconds, as a step function.
     pub(super) fn queued(&self) -> Vec<(f64, f64)> {
         curve(&self.evaluated.series.queued)
     }
 
-    /// Devices that jobs held, over seconds.
+    /// The number of devices in use over time in seconds.
     pub(super) fn busy(&self) -> Vec<(f64, f64)> {
         curve(&self.evaluated.series.busy)
     }
 
-    /// When which job held a device.
+    /// The intervals in which jobs held devices.
     pub(super) fn spans(&self) -> &[DeviceSpan] {
         &self.evaluated.spans
     }

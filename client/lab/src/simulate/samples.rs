@@ -1,4 +1,4 @@
-//! Outcomes made up for tests of what is told of them.
+//! Invented results for tests of tables and documents.
 
 use cohabit_sim::workload::SkippedJobs;
 use cohabit_sim::{Accuracy, DeviceSpan, EvaluationResult, JobResult, Metrics, Series};
@@ -10,7 +10,7 @@ fn at(secs: u64) -> Time {
     Time::EPOCH + Span::from_secs(secs)
 }
 
-/// A job on one device that ran from the one second to the other.
+/// A job on one device that ran between these seconds.
 fn job(from: u64, to: u64) -> JobResult {
     JobResult {
         submitted: at(0),
@@ -76,8 +76,8 @@ fn run(policy: &str, seed: u64, mean_jct_s: f64) -> SimulationResult {
     }
 }
 
-/// Two policies with two seeds each; the second is twice as fast with the first seed and four times with the
-/// other.
+/// Two policies with two seeds each. The second policy is twice as fast with the first seed and four times as
+/// fast with the other.
 pub(super) fn outcomes() -> SimulationResults {
     let second = "a-srpt:<b>&theta=1";
     SimulationResults {

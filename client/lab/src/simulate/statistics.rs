@@ -1,17 +1,17 @@
-//! Numbers of several runs as one, and how numbers and times are written for people.
+//! Means over several runs, and times as text.
 
 use cohabit_types::Span;
 
-/// The mean of some numbers and how far they lie around it.
+/// The mean and the standard deviation of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct MeanAndDeviation {
     pub(super) mean: f64,
-    /// The standard deviation of the runs; none of a single one.
+    /// The standard deviation of the sample; none for a single number.
     pub(super) deviation: Option<f64>,
 }
 
 impl MeanAndDeviation {
-    /// Of at least one number.
+    /// Of a sample of at least one number.
     pub(super) fn of(numbers: &[f64]) -> MeanAndDeviation {
         let count = numbers.len() as f64;
         let mean = numbers.iter().sum::<f64>() / count.max(1.0);
@@ -20,7 +20,7 @@ impl MeanAndDeviation {
         MeanAndDeviation { mean, deviation }
     }
 
-    /// As a length of time in seconds: `1 h 3 min ± 4 min 10 s`.
+    /// The values, in seconds, as text: `1 h 3 min ± 4 min 10 s`.
     pub(super) fn time(self) -> String {
         match self.deviation {
             Some(deviation) => format!("{} ± {}", time(self.mean), time(deviation)),
@@ -29,12 +29,12 @@ impl MeanAndDeviation {
     }
 }
 
-/// Seconds as people read them.
+/// Seconds as text.
 pub(super) fn time(seconds: f64) -> String {
     Span::from_secs_f64(seconds).to_string()
 }
 
-/// The mean of ratios: what doubles once and halves once stays as it was.
+/// The geometric mean of ratios.
 pub(super) fn mean_ratio(ratios: &[f64]) -> f64 {
     (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len().max(1) as f64).exp()
 }

@@ -1,24 +1,24 @@
-//! Policies beside each other: a row for each policy, or for each run.
+//! Tables of the results: one row per policy, or one per run.
 
 use cohabit_console::{Screen, table};
 
 use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
 use super::statistics::{MeanAndDeviation, mean_ratio};
 
-/// Of all runs of a policy.
+/// The row of a policy.
 pub(super) struct PolicyRow {
     pub(super) policy: String,
     pub(super) cells: Vec<String>,
 }
 
-/// What stands above the cells of every run.
+/// The usual columns.
 const HEADINGS: [&str; 9] =
     ["JOBS", "MEAN JCT", "MEDIAN", "P95", "P99", "WAIT", "MAKESPAN", "BUSY", "SLOWDOWN"];
-/// And where jobs on one GPU train what was measured and share it.
+/// Further columns if jobs share GPUs.
 const OF_SHARING: [&str; 3] = ["OCCUPIED", "OOM", "OVER BOUND"];
 const VS_FIRST: &str = "VS FIRST";
 
-/// Rows of all policies: means over the seeds, with their deviation where there are several.
+/// The rows of all policies: means over the seeds, with standard deviations if there are several.
 pub(super) fn rows(outcomes: &SimulationResults) -> Vec<PolicyRow> {
     let policies = outcomes.by_policy();
     let first: Vec<f64> = policies.first().map_or(Vec::new(), |(_, runs)| mean_jcts(runs));
@@ -34,7 +34,7 @@ fn mean_jcts(runs: &[&SimulationResult]) -> Vec<f64> {
     runs.iter().map(|run| run.metrics().mean_jct_s).collect()
 }
 
-/// Mean completion times against those of the first policy on the same arrivals.
+/// The mean completion time relative to that of the first policy on the same arrivals.
 fn versus(own: &[f64], first: &[f64]) -> String {
     let ratios: Vec<f64> = own.iter().zip(first).map(|(own, first)| own / first).collect();
     format!("{:.2} x", mean_ratio(&ratios))
@@ -76,7 +76,7 @@ fn cells(runs: &[&SimulationResult], sharing: ConfigurationSource) -> Vec<String
     cells
 }
 
-/// `600`, or `598/600` where not all have completed.
+/// `600`, or `598/600` if not all jobs have completed.
 fn jobs(runs: &[&SimulationResult]) -> String {
     let of = |count: &dyn Fn(&SimulationResult) -> u64| {
         runs.iter().map(|run| count(run)).sum::<u64>() / runs.len().max(1) as u64
@@ -85,7 +85,7 @@ fn jobs(runs: &[&SimulationResult]) -> String {
     if completed == jobs { jobs.to_string() } else { format!("{completed}/{jobs}") }
 }
 
-/// A row for each policy.
+/// One row per policy.
 pub(super) fn by_policy(outcomes: &SimulationResults, screen: Screen) -> String {
     let headings: Vec<&str> =
         ["POLICY"].into_iter().chain(headings(outcomes.sharing)).chain([VS_FIRST]).collect();
@@ -96,7 +96,7 @@ pub(super) fn by_policy(outcomes: &SimulationResults, screen: Screen) -> String 
     table::text(&table)
 }
 
-/// A row for each run.
+/// One row per run.
 pub(super) fn by_run(outcomes: &SimulationResults, screen: Screen) -> String {
     let ours = ["PREEMPTED", "LOAD", "BOUND", "PLAN P50", "PLAN P99", "EVENTS", "WALL"];
     let usual = headings(outcomes.sharing);
@@ -119,7 +119,7 @@ pub(super) fn by_run(outcomes: &SimulationResults, screen: Screen) -> String {
     table::text(&table)
 }
 
-/// The policy and its mean completion time in seconds, a line for each.
+/// One line per policy: its name and mean completion time in seconds.
 pub(super) fn lines(outcomes: &SimulationResults) -> Vec<String> {
     let line = |(policy, runs): (&str, Vec<&SimulationResult>)| {
         format!("{policy} {:.3}", MeanAndDeviation::of(&mean_jcts(&runs)).mean)

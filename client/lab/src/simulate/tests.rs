@@ -1,4 +1,4 @@
-//! What is told of outcomes, to people and to programs.
+//! Tables and documents of results.
 
 use cohabit_console::{Colour, Screen};
 use serde_json::Value;
@@ -14,14 +14,14 @@ fn columns(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn policies_are_compared_seed_by_seed_with_the_first() {
+fn policies_are_compared_with_the_first_for_each_seed() {
     let table = summary::by_policy(&outcomes(), PLAIN);
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 3, "{table}");
     let fifo = columns(lines[1]);
     assert_eq!(fifo[..3], ["fifo", "2", "5 min 0 s ± 2 min 21 s"]);
     assert_eq!(fifo.last(), Some(&"1.00 x"));
-    // Half and a quarter of it: the mean ratio is the root of an eighth.
+    // The geometric mean of one half and one quarter.
     let other = columns(lines[2]);
     assert_eq!((other[2], other.last()), ("1 min 40 s ± 0 ms", Some(&"0.35 x")));
 }
@@ -36,7 +36,7 @@ fn wide_tables_have_a_row_for_each_run() {
 }
 
 #[test]
-fn where_jobs_share_tables_tell_what_that_did() {
+fn tables_have_more_columns_if_jobs_share_gpus() {
     let mut outcomes = outcomes();
     outcomes.sharing = ConfigurationSource::Measured;
     let table = summary::by_policy(&outcomes, PLAIN);
@@ -56,7 +56,7 @@ fn quiet_lines_are_policy_and_seconds() {
 }
 
 #[test]
-fn the_document_has_what_scripts_were_promised() {
+fn the_document_has_all_documented_fields() {
     let outcomes = outcomes();
     let document = serde_json::to_value(document::document(&outcomes)).unwrap();
     assert_eq!(document["schema"], 1);

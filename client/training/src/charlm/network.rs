@@ -1,15 +1,15 @@
 //! A network of gated recurrent units (Cho et al. 2014; gates as in cuDNN) over characters.
 //!
-//! A character goes in as a row of a table, which is embedding and input weight in one. The steps through
-//! time are a plain loop: candle's autograd follows it.
+//! The input of a character is a row of a table, which is both the embedding and the input weight. Time steps
+//! are a plain loop, which candle's autograd follows.
 
 use anyhow::Result;
 use candle_core::{D, DType, Device, Tensor};
 use candle_nn::ops::sigmoid;
 
-use super::super::parameters::Parameters;
+use crate::parameters::Parameters;
 
-/// Reset gate, update gate, candidate.
+/// The reset gate, the update gate and the candidate.
 const GATES: usize = 3;
 
 /// One recurrent layer and an output layer.
@@ -35,12 +35,12 @@ impl Network {
         })
     }
 
-    /// The state before the first character, for `rows` texts at once.
+    /// The initial state `[rows, hidden]` of `rows` texts.
     pub(super) fn first_state(&self, rows: usize) -> Result<Tensor> {
         Ok(Tensor::zeros((rows, self.hidden), DType::F32, &Device::Cpu)?)
     }
 
-    /// The state `[rows, hidden]` after one more character of each text, `characters` being `[rows]`.
+    /// The state `[rows, hidden]` after the next characters `[rows]` of the texts.
     pub(super) fn next_state(&self, state: &Tensor, characters: &Tensor) -> Result<Tensor> {
         let input = self.input_table.index_select(characters, 0)?;
         let recurrent = state.matmul(&self.recurrent_weight)?.broadcast_add(&self.recurrent_bias)?;
@@ -57,7 +57,7 @@ impl Network {
     }
 }
 
-/// `count` gates from the gate `first` on.
+/// Selects `count` gates, starting with the gate `first`.
 fn part(gates: &Tensor, first: usize, count: usize, hidden: usize) -> Result<Tensor> {
     Ok(gates.narrow(D::Minus1, first * hidden, count * hidden)?)
 }

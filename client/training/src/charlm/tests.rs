@@ -1,4 +1,4 @@
-//! What `charlm` promises of its network; that it learns is tested on the program, which sets its threads.
+//! Tests of the network. Tests that it learns run the program, which sets the number of threads.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn every_parameter_gets_a_gradient() {
     }
 }
 
-/// Against a difference quotient, since the gates are written by hand.
+/// Compares with a difference quotient, because the gates are hand-written.
 #[test]
 fn the_gradient_is_the_slope_of_the_loss() {
     let charlm = charlm();
@@ -55,7 +55,7 @@ fn the_gradient_is_the_slope_of_the_loss() {
 }
 
 #[test]
-fn untrained_it_knows_nothing() {
+fn the_untrained_network_guesses_uniformly() {
     let charlm = charlm();
     let most = f64::from(charlm.text.alphabet_size() as u32).ln();
     let loss = f64::from(charlm.test_loss().unwrap());
@@ -63,7 +63,7 @@ fn untrained_it_knows_nothing() {
 }
 
 #[test]
-fn a_sample_has_the_length_asked_for_and_is_the_same_each_time() {
+fn a_sample_has_the_given_length_and_is_repeatable() {
     let charlm = charlm();
     let sample = charlm.sample(20, 0.7).unwrap();
     assert_eq!(sample.chars().count(), 20);
@@ -71,7 +71,7 @@ fn a_sample_has_the_length_asked_for_and_is_the_same_each_time() {
 }
 
 #[test]
-fn what_is_drawn_follows_the_odds() {
+fn sampled_indices_follow_the_probabilities() {
     let odds = [0.25, 0.0, 0.75];
-    assert_eq!([0.0, 0.2, 0.3, 0.99, 1.5].map(|point| drawn(&odds, point)), [0, 0, 2, 2, 2]);
+    assert_eq!([0.0, 0.2, 0.3, 0.99, 1.5].map(|point| sample_index(&odds, point)), [0, 0, 2, 2, 2]);
 }

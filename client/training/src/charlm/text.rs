@@ -1,15 +1,14 @@
-//! The text that comes with the program, as numbers of characters: most of it to learn, its end to be tested
-//! on.
+//! The text of `charlm`, encoded as character indices and split into a training and a test part.
 //!
-//! The alphabet is made of the characters that occur, sorted, so it depends on nothing but the text.
+//! The alphabet is the sorted set of the characters in the text, so it depends only on the text.
 
 use anyhow::{Context as _, Result, ensure};
 
 const TEXT: &str = include_str!("../../data/alice.txt");
-/// The last tenth of the text is kept for the test.
+/// The last tenth of the text is the test part.
 const TEST_PART: usize = 10;
 
-/// A text in the numbers of its alphabet.
+/// The encoded text.
 pub(super) struct Text {
     alphabet: Vec<char>,
     training: Vec<u32>,
@@ -17,7 +16,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// The text that comes with the program.
+    /// Encodes and splits the text.
     pub(super) fn new() -> Result<Self> {
         let mut alphabet: Vec<char> = TEXT.chars().collect();
         alphabet.sort_unstable();
@@ -28,32 +27,32 @@ impl Text {
         Ok(Self { alphabet, training, test })
     }
 
-    /// How many different characters there are.
+    /// The number of different characters.
     pub(super) fn alphabet_size(&self) -> usize {
         self.alphabet.len()
     }
 
-    /// The part to learn.
+    /// The training part.
     pub(super) fn training(&self) -> &[u32] {
         &self.training
     }
 
-    /// The part to be tested on.
+    /// The test part.
     pub(super) fn test(&self) -> &[u32] {
         &self.test
     }
 
-    /// The number of a character that occurs in the text.
+    /// The index of a character in the alphabet.
     pub(super) fn number_of(&self, letter: char) -> Result<u32> {
         number_of(&self.alphabet, letter)
     }
 
-    /// The character with this number.
+    /// The character with this index.
     pub(super) fn letter(&self, number: u32) -> Result<char> {
         self.alphabet.get(number as usize).copied().context("no such character")
     }
 
-    /// The loss of the best guess that knows only how frequent each character is, in nats for each of them.
+    /// The loss of guessing by character frequency alone, in nats per character.
     pub(super) fn unigram_entropy(&self) -> f64 {
         let mut counts = vec![0u32; self.alphabet.len()];
         self.training.iter().for_each(|number| counts[*number as usize] += 1);
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_lead_back_to_the_text() {
+    fn decoding_gives_back_the_text() {
         let text = Text::new().unwrap();
         let numbers = text.training().iter().chain(text.test());
         assert_eq!(numbers.map(|number| text.letter(*number).unwrap()).collect::<String>(), TEXT);

@@ -1,13 +1,12 @@
-//! The handwritten digits that come with the program, split by seed into those to learn and those to be
-//! tested on.
+//! The images of handwritten digits, split by seed into a training and a test set.
 //!
-//! The file is read as `data/README.md` describes it: for each image 64 bytes of brightness and one of label.
+//! `data/README.md` describes the file: for each image, 64 bytes of brightness and one byte with the label.
 
 use anyhow::Result;
 use candle_core::{Device, Tensor};
 use rand::seq::SliceRandom as _;
 
-use super::super::random::{RandomStream, generator};
+use crate::random::{RandomStream, generator};
 
 /// Pixels in an image of 8 × 8.
 pub(super) const PIXELS: usize = 64;
@@ -17,22 +16,22 @@ pub(super) const CLASSES: usize = 10;
 const BYTES: &[u8] = include_bytes!("../../data/digits.bin");
 const RECORD_LENGTH: usize = PIXELS + 1;
 const BRIGHTEST: f32 = 16.0;
-/// One image in five is kept for the test.
+/// One image in five is in the test set.
 const TEST_PART: usize = 5;
 
-/// Some of the images, with what they show.
+/// A set of images with their labels.
 pub(super) struct Images {
     /// Brightness from 0 to 1, `[images, PIXELS]`.
     pub(super) pixels: Tensor,
-    /// The digits shown, `[images]`, u32.
+    /// The labels, `[images]`, u32.
     pub(super) labels: Tensor,
 }
 
 impl Images {
-    /// All images: those to learn and those to be tested on, which one decided by the seed.
+    /// The training set and the test set for this seed.
     pub(super) fn split(seed: u64) -> Result<(Self, Self)> {
         let (records, []) = BYTES.as_chunks::<RECORD_LENGTH>() else {
-            anyhow::bail!("the images are cut off")
+            anyhow::bail!("the file of images is truncated")
         };
         let mut records: Vec<_> = records.iter().collect();
         records.shuffle(&mut generator(seed, RandomStream::Split));
@@ -44,7 +43,7 @@ impl Images {
         self.labels.elem_count()
     }
 
-    /// The images with these numbers, in this order.
+    /// The images with these indices, in this order.
     pub(super) fn chosen(&self, numbers: &[u32]) -> Result<Self> {
         let numbers = Tensor::new(numbers, &Device::Cpu)?;
         Ok(Self {
@@ -69,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_image_is_either_learnt_or_tested_and_each_digit_is_in_both() {
+    fn the_sets_are_disjoint_and_contain_every_digit() {
         let (training, test) = Images::split(1).unwrap();
         assert_eq!((training.count(), test.count()), (1438, 359));
         for images in [&training, &test] {
@@ -80,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn another_seed_is_another_split() {
+    fn another_seed_gives_another_split() {
         let labels = |seed| Images::split(seed).unwrap().1.labels.to_vec1::<u32>().unwrap();
         assert_eq!(labels(1), labels(1));
         assert_ne!(labels(1), labels(2));

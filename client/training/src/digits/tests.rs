@@ -1,14 +1,13 @@
-//! What `digits` promises, without processes or signals: it learns, and a resumed training is the same
-//! training.
+//! `digits` without processes or signals: it learns, and a resumed training is the same training.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::super::process_group::ProcessGroup;
-use super::super::process_group::tests::together;
 use super::*;
+use crate::process_group::ProcessGroup;
+use crate::process_group::tests::run_ranks;
 
-/// The one of a rank that is alone.
+/// The shard of a single rank.
 const ALL: Shard = Shard::ALL;
 
 fn options(epochs: u32, checkpoint_folder: Option<&Path>) -> DigitsOptions {
@@ -22,21 +21,21 @@ fn trained(options: &DigitsOptions) -> Digits {
     trained_by(options, ProcessGroup::alone())
 }
 
-fn trained_by(options: &DigitsOptions, team: ProcessGroup) -> Digits {
+fn trained_by(options: &DigitsOptions, group: ProcessGroup) -> Digits {
     let digits = Digits::new(options).unwrap();
     let plan = TrainingConfig {
         learning_rate: options.learning_rate,
         options: options.by_flag(),
         run: &options.run,
     };
-    let ending = training_loop::train(&digits, plan, team, &mut JobContext::detached());
+    let ending = training_loop::train(&digits, plan, group, &mut JobContext::detached());
     assert_eq!(ending.unwrap(), TrainingEnd::Finished);
     digits
 }
 
-/// What each rank of a team of so many trained.
+/// The results of all ranks of a group of this size.
 fn trained_together(options: &DigitsOptions, ranks: u32) -> Vec<Digits> {
-    together(ranks, |team| trained_by(options, team))
+    run_ranks(ranks, |group| trained_by(options, group))
 }
 
 fn furthest_apart(left: &[f32], right: &[f32]) -> f32 {
@@ -56,7 +55,7 @@ fn bits(digits: &Digits) -> Vec<u32> {
 }
 
 #[test]
-fn it_learns_to_read_more_than_95_of_100_digits() {
+fn it_learns_to_recognise_95_percent_of_the_digits() {
     let digits = trained(&options(15, None));
     let accuracy = digits.accuracy().unwrap();
     assert!(accuracy > 0.95, "{accuracy}");
@@ -65,7 +64,7 @@ fn it_learns_to_read_more_than_95_of_100_digits() {
 }
 
 #[test]
-fn untrained_it_guesses() {
+fn the_untrained_network_guesses() {
     let digits = Digits::new(&options(1, None)).unwrap();
     assert!(digits.accuracy().unwrap() < 0.4);
     let loss: f32 = digits.loss(0, ALL).unwrap().to_scalar().unwrap();
@@ -86,7 +85,7 @@ fn every_parameter_gets_a_gradient() {
 }
 
 #[test]
-fn an_epoch_goes_through_all_images_once_in_an_order_of_its_own() {
+fn an_epoch_visits_all_images_once_in_a_new_order() {
     let digits = Digits::new(&options(2, None)).unwrap();
     let steps = digits.steps_per_epoch();
     let count = |epoch: u64| -> usize {
@@ -97,7 +96,7 @@ fn an_epoch_goes_through_all_images_once_in_an_order_of_its_own() {
 }
 
 #[test]
-fn resumed_it_ends_with_the_same_bits_as_uninterrupted() {
+fn a_resumed_training_ends_with_the_same_bits() {
     let folder = tempfile::tempdir().unwrap();
     trained(&options(2, Some(folder.path())));
     let resumed = trained(&options(4, Some(folder.path())));
@@ -107,7 +106,7 @@ fn resumed_it_ends_with_the_same_bits_as_uninterrupted() {
 }
 
 #[test]
-fn a_training_that_was_finished_is_not_done_again() {
+fn a_finished_training_is_not_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let first = trained(&options(2, Some(folder.path())));
     let again = trained(&options(2, Some(folder.path())));
@@ -115,7 +114,7 @@ fn a_training_that_was_finished_is_not_done_again() {
 }
 
 #[test]
-fn ranks_together_end_with_the_same_bits_and_nearly_those_of_one_that_does_it_all() {
+fn all_ranks_end_with_the_same_bits_and_nearly_those_of_a_single_rank() {
     let alone = values(&trained(&options(2, None)));
     for ranks in [2, 3] {
         let [first, others @ ..] = &trained_together(&options(2, None), ranks)[..] else { panic!("none") };
@@ -138,10 +137,10 @@ fn shards_of_a_step_add_up_to_its_loss() {
 }
 
 #[test]
-fn a_team_goes_on_from_what_one_rank_saved_alone() {
+fn a_group_resumes_from_the_checkpoint_of_a_single_rank() {
     let folder = tempfile::tempdir().unwrap();
     trained(&options(2, Some(folder.path())));
-    // Only the first rank looks into the folder; the other hears of it.
+    // Only the first rank reads the directory; it sends the state to the other.
     let resumed = trained_together(&options(4, Some(folder.path())), 2);
     let uninterrupted = values(&trained(&options(4, None)));
     let apart = furthest_apart(&values(&resumed[1]), &uninterrupted);

@@ -1,4 +1,4 @@
-//! A head and a worker in this process, with all that they keep in a temporary folder.
+//! A head and a worker in this process, with their state in a temporary directory.
 
 use std::path::Path;
 
@@ -13,10 +13,11 @@ use crate::commands::head;
 use crate::commands::up::start_and_join_worker;
 use crate::commands::worker::start as worker;
 use crate::config::{RawSettings, SettingKey, Settings};
+use crate::daemon::run_blocking;
 use crate::endpoint::read_token;
 use crate::worker_directory::WORKER_FOLDER;
 
-/// People watch, so progress comes more often than it usually does.
+/// Shorter than usual, because the progress is watched.
 const HEARTBEAT: Span = Span::from_millis(500);
 
 /// A running cluster.
@@ -28,37 +29,42 @@ pub(super) struct DemoCluster {
 }
 
 impl DemoCluster {
-    /// Starts a head on a free port and a worker with so many host slots.
+    /// Starts a head on a free port and a worker with `slots` host slots.
     pub(super) async fn start(slots: u32) -> Result<DemoCluster, CommandError> {
-        let folder = TempDir::with_prefix("cohabit-demo-").map_err(folder_trouble)?;
+        let folder = run_blocking(|| TempDir::with_prefix("cohabit-demo-").map_err(folder_error)).await?;
         let settings = settings(slots, folder.path())?;
         let head = HeadDaemon::start(head::options(&settings)?).await.map_err(head::failure)?;
-        let token = read_token(&head.worker_token_file())?;
+        let token_file = head.worker_token_file();
+        let token = run_blocking(move || read_token(&token_file)).await?;
         let state = folder.path().join(WORKER_FOLDER);
         let options = worker::options(&settings, head.address().to_string(), token, state)?;
         let worker = start_and_join_worker(WorkerOptions { heartbeat: HEARTBEAT, ..options }).await?;
-        let client = Client::connect(ConnectOptions::local(folder.path())?).await?;
+        let path = folder.path().to_owned();
+        let endpoint = run_blocking(move || Ok(ConnectOptions::local(&path)?)).await?;
+        let client = Client::connect(endpoint).await?;
         Ok(DemoCluster { client, worker, head, folder })
     }
 
-    /// Where jobs may put their files.
+    /// A directory for the files of jobs.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Ends the daemons and removes the folder.
+    /// Stops the daemons and removes the directory.
     pub(super) async fn stop(self) -> Result<(), CommandError> {
         let worker = self.worker.stop().await.map_err(worker::failure);
         let head = self.head.stop().await.map_err(head::failure);
-        let folder = self.folder.close().map_err(folder_trouble);
+        let folder = self.folder;
+        let folder = run_blocking(move || folder.close().map_err(folder_error)).await;
         worker.and(head).and(folder)
     }
 }
 
-/// Flags alone: what is configured for a real cluster must not change the demo.
+/// Flags only: the configuration of a real cluster must not affect the demo.
 fn settings(slots: u32, folder: &Path) -> Result<Settings, CommandError> {
-    let folder =
-        folder.to_str().ok_or_else(|| CommandError::configuration("TMPDIR is not text: set another one"))?;
+    let folder = folder
+        .to_str()
+        .ok_or_else(|| CommandError::configuration("TMPDIR is not valid UTF-8: set it to a path that is"))?;
     let written: RawSettings = [
         (SettingKey::Listen, "127.0.0.1:0".to_owned()),
         (SettingKey::State, folder.to_owned()),
@@ -69,6 +75,6 @@ fn settings(slots: u32, folder: &Path) -> Result<Settings, CommandError> {
     Ok(Settings::of_flags(written))
 }
 
-fn folder_trouble(error: std::io::Error) -> CommandError {
-    CommandError::new(CommandErrorKind::InputOutput, format!("the temporary folder of the demo: {error}"))
+fn folder_error(error: std::io::Error) -> CommandError {
+    CommandError::new(CommandErrorKind::InputOutput, format!("temporary directory of the demo: {error}"))
 }

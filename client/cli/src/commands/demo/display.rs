@@ -1,4 +1,4 @@
-//! Shows jobs while they run: bars on a terminal, a line for each thing that happens anywhere else.
+//! Shows running jobs: progress bars on a terminal, otherwise one line for each change.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
@@ -10,20 +10,20 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::render::progress_text;
 
-/// How jobs are shown.
+/// The display of running jobs.
 pub(super) enum DemoDisplay {
     Bars(BTreeMap<JobId, ProgressBar>),
     ProgressLines(ProgressLines),
 }
 
-/// What was told of each job.
+/// The lines printed so far.
 pub(super) struct ProgressLines {
     started: Instant,
     names: BTreeMap<JobId, String>,
-    told: BTreeMap<JobId, PrintedProgress>,
+    printed: BTreeMap<JobId, PrintedProgress>,
 }
 
-/// A line is worth printing when one of these changes.
+/// A line is printed when one of these changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PrintedProgress {
     state: JobState,
@@ -31,15 +31,15 @@ struct PrintedProgress {
 }
 
 impl DemoDisplay {
-    /// For jobs with these names, on what stdout and stderr are.
+    /// The display for jobs with these names; bars if stdout and stderr are terminals.
     pub(super) fn new(names: BTreeMap<JobId, String>) -> DemoDisplay {
         if io::stdout().is_terminal() && io::stderr().is_terminal() {
             return DemoDisplay::Bars(bars(&names));
         }
-        DemoDisplay::ProgressLines(ProgressLines { started: Instant::now(), names, told: BTreeMap::new() })
+        DemoDisplay::ProgressLines(ProgressLines { started: Instant::now(), names, printed: BTreeMap::new() })
     }
 
-    /// Shows what a job is at now.
+    /// Shows the current state of a job.
     pub(super) fn show(&mut self, job: &JobRecord) -> Result<(), CommandError> {
         match self {
             DemoDisplay::Bars(bars) => {
@@ -54,7 +54,7 @@ impl DemoDisplay {
         }
     }
 
-    /// Leaves the screen as it is.
+    /// Stops drawing and leaves the bars on the screen.
     pub(super) fn end(&self) {
         if let DemoDisplay::Bars(bars) = self {
             bars.values().for_each(ProgressBar::abandon);
@@ -96,12 +96,12 @@ fn summary(job: &JobRecord) -> String {
 }
 
 impl ProgressLines {
-    /// A line, if there is anything new.
+    /// A line, if the state or the quarter of the progress changed.
     fn line_if_changed(&mut self, job: &JobRecord) -> Option<String> {
         let done =
             job.progress.as_ref().and_then(|progress| (progress.step * 4).checked_div(progress.total?));
-        let told = PrintedProgress { state: job.state, quarters: done.unwrap_or(0) };
-        let is_new = self.told.insert(job.id, told) != Some(told);
+        let current = PrintedProgress { state: job.state, quarters: done.unwrap_or(0) };
+        let is_new = self.printed.insert(job.id, current) != Some(current);
         is_new.then(|| self.line(job))
     }
 
@@ -121,7 +121,7 @@ mod tests {
 
     fn lines() -> ProgressLines {
         let names = [(running().id, "digits 0.01".to_owned())].into();
-        ProgressLines { started: Instant::now(), names, told: BTreeMap::new() }
+        ProgressLines { started: Instant::now(), names, printed: BTreeMap::new() }
     }
 
     #[test]
@@ -134,22 +134,22 @@ mod tests {
             }
             job
         };
-        let mut is_told = |step, state| lines.line_if_changed(&at(step, state)).is_some();
-        assert!(is_told(10, JobState::Running));
-        assert!(!is_told(249, JobState::Running));
-        assert!(is_told(250, JobState::Running));
-        assert!(is_told(250, JobState::Completed));
-        assert!(!is_told(250, JobState::Completed));
+        let mut is_printed = |step, state| lines.line_if_changed(&at(step, state)).is_some();
+        assert!(is_printed(10, JobState::Running));
+        assert!(!is_printed(249, JobState::Running));
+        assert!(is_printed(250, JobState::Running));
+        assert!(is_printed(250, JobState::Completed));
+        assert!(!is_printed(250, JobState::Completed));
     }
 
     #[test]
-    fn a_line_says_who_and_how_far() {
+    fn a_line_has_the_name_and_the_progress() {
         let line = lines().line(&running());
         assert!(line.contains("digits 0.01") && line.contains("42% 420/1000 loss 0.4123"), "{line}");
     }
 
     #[test]
-    fn a_bar_says_state_loss_and_what_is_left() {
+    fn a_bar_shows_state_loss_and_remaining_time() {
         assert_eq!(summary(&running()), "RUNNING    loss 0.4123  3 min 52 s left");
     }
 }

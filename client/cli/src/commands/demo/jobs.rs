@@ -1,4 +1,4 @@
-//! What the demo trains: the same network with several learning rates, and a language model.
+//! The jobs of the demo: one network with several learning rates, and a language model.
 
 use std::env;
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::time::Duration;
 use cohabit_client::{Client, JobBuilder, JobHandle};
 use cohabit_console::{CommandError, CommandErrorKind};
 
-/// A part of a slot for each job: two share one.
+/// The share of a slot of each job: two share one.
 const SHARE: f64 = 0.5;
-/// Far above what a slow machine needs; a job that hangs must not hang the demo.
+/// More than a slow machine needs, so that a job that hangs does not hang the demo.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
-/// Long enough to be watched; all together less than a minute on two cores.
+/// Long enough to watch; all jobs together take less than a minute on two cores.
 const DIGITS_EPOCHS: &str = "100";
 const CHARLM_STEPS: &str = "400";
 
@@ -23,7 +23,7 @@ pub(super) struct DemoTraining {
     learning_rate: &'static str,
 }
 
-/// In the order in which they are submitted; the longest first, so that none is left alone at the end.
+/// The jobs in the order of submission: the longest first, so that none runs alone at the end.
 pub(super) fn trainings() -> Vec<DemoTraining> {
     let charlm = ["0.005", "0.002"].map(|learning_rate| DemoTraining {
         program: "charlm",
@@ -45,16 +45,19 @@ impl DemoTraining {
         format!("{} {}", self.program, self.learning_rate)
     }
 
-    /// Submits this program itself, as one of its training programs.
+    /// Submits the hidden command `train` of this program.
     pub(super) async fn submit(&self, client: &Client, folder: &Path) -> Result<JobHandle, CommandError> {
         let program = env::current_exe().map_err(|error| {
             CommandError::new(
                 CommandErrorKind::InputOutput,
-                format!("this program cannot tell where it lies: {error}"),
+                format!("cannot determine the path of this program: {error}"),
             )
         })?;
         let program = program.into_os_string().into_string().map_err(|path| {
-            CommandError::configuration(format!("the path of this program is not text: {}", path.display()))
+            CommandError::configuration(format!(
+                "the path of this program is not valid UTF-8: {}",
+                path.display()
+            ))
         })?;
         let job = JobBuilder::new(program)
             .args([

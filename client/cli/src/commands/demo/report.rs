@@ -1,4 +1,4 @@
-//! What ran where, when and with what result, and what sharing gained.
+//! The report of the demo: where and when each job ran, its result, and what sharing gained.
 
 use cohabit_client::proto::{JobRecord, LogPosition, Span, Time};
 use cohabit_client::{Client, LogOptions};
@@ -6,9 +6,9 @@ use cohabit_console::{CommandError, Screen, table};
 use futures::TryStreamExt as _;
 
 const HEADINGS: [&str; 8] = ["JOB", "TRAINING", "STATE", "NODE", "DEVICE", "STARTED", "RUNTIME", "RESULT"];
-/// Lines at the end of a job's output among which its result is.
+/// The result is among this many last lines of a job's output.
 const LAST_LINES: u64 = 40;
-/// How the training programs end the line with their result.
+/// The end of the line with the result of a training program.
 const RESULT_ENDS: &str = " never seen in training";
 
 /// The report on jobs that have ended.
@@ -60,15 +60,15 @@ fn runtime(job: &JobRecord) -> Option<Span> {
     Some(job.ended_at?.since(job.started_at?))
 }
 
-/// From measured times alone.
+/// Compares the measured duration with the sum of the run times.
 fn gain(ended: &[JobRecord]) -> String {
     let end = ended.iter().filter_map(|job| job.ended_at).max().unwrap_or(Time::EPOCH);
     let together = end.since(begin(ended)).as_secs_f64();
     let apart: f64 = ended.iter().filter_map(runtime).map(Span::as_secs_f64).sum();
     format!(
-        "Together they took {together:.1} s. One after another, as without sharing, the same runs add up to {apart:.1} s: \
+        "Running together, the jobs took {together:.1} s. One after another, the same runs would take {apart:.1} s: \
          {:.1} times as long.\n\
-         (Both were measured here; beside another job a run takes somewhat longer than alone.)",
+         (Both times are measured. A job that shares a slot takes somewhat longer than alone.)",
         apart / together.max(f64::EPSILON),
     )
 }
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_result_is_what_the_program_said_at_its_end() {
+    fn the_result_is_taken_from_the_end_of_the_output() {
         let digits = "epoch  60/60  loss 0.01\naccuracy 97.8% on 360 images never seen in training\n";
         assert_eq!(result(digits).as_deref(), Some("accuracy 97.8%"));
         let charlm = "loss 1.912 nats per character on text never seen in training\n---\non and on\n---\n";
@@ -92,9 +92,9 @@ mod tests {
     }
 
     #[test]
-    fn the_gain_compares_the_whole_with_the_sum_of_its_parts() {
+    fn the_gain_compares_the_duration_with_the_sum_of_run_times() {
         let gain = gain(&[ended(0, 10), ended(0, 10), ended(10, 20)]);
-        assert!(gain.starts_with("Together they took 20.0 s."), "{gain}");
-        assert!(gain.contains("add up to 30.0 s: 1.5 times as long"), "{gain}");
+        assert!(gain.starts_with("Running together, the jobs took 20.0 s."), "{gain}");
+        assert!(gain.contains("would take 30.0 s: 1.5 times as long"), "{gain}");
     }
 }

@@ -1,4 +1,4 @@
-//! The files under `/dev` through which programs reach GPUs: the library may answer where CUDA may not.
+//! The device files of GPUs under `/dev`. NVML may work without access to them, CUDA does not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use nix::unistd::{AccessFlags, access};
 use super::findings::Finding;
 
 const CHECK: &str = "gpu files";
-/// CUDA does not start without it, and nothing else makes sure that it is there.
+/// CUDA does not start without it, and no other check covers it.
 const UVM: &str = "nvidia-uvm";
 
 pub(super) fn check() -> Vec<Finding> {
@@ -19,8 +19,8 @@ fn look_in(folder: &Path) -> Finding {
     let files = match files_of_gpus(folder) {
         Ok(files) => files,
         Err(error) => {
-            let seen = format!("{} cannot be read ({error})", folder.display());
-            return Finding::warning(CHECK, seen, "look at the permissions of /dev/nvidia* yourself");
+            let observed = format!("cannot read {} ({error})", folder.display());
+            return Finding::warning(CHECK, observed, "check the permissions of /dev/nvidia*");
         }
     };
     let locked: Vec<String> = files
@@ -29,21 +29,20 @@ fn look_in(folder: &Path) -> Finding {
         .map(|file| file.display().to_string())
         .collect();
     if !locked.is_empty() {
-        let seen = format!("this user may not use {}", locked.join(" "));
-        return Finding::error(CHECK, seen, "let it read and write them, by a group or a udev rule");
+        let observed = format!("this user has no access to {}", locked.join(" "));
+        return Finding::error(CHECK, observed, "grant read and write access with a group or a udev rule");
     }
     if !files.iter().any(|file| file.ends_with(UVM)) {
         return Finding::warning(
             CHECK,
-            format!("{} is not there: CUDA may not start", folder.join(UVM).display()),
-            "run `nvidia-modprobe -u -c=0` as root; in a container, pass the device in",
+            format!("{} does not exist: CUDA may not start", folder.join(UVM).display()),
+            "run `nvidia-modprobe -u -c=0` as root; in a container, pass the device through",
         );
     }
-    Finding::ok(CHECK, format!("this user may use all {} of {}/nvidia*", files.len(), folder.display()))
+    Finding::ok(CHECK, format!("this user has access to all {} of {}/nvidia*", files.len(), folder.display()))
 }
 
-/// `nvidiactl`, `nvidia-uvm`, `nvidia0` and the like. Others, such as those of the display, matter to nobody
-/// here.
+/// `nvidiactl`, `nvidia-uvm`, `nvidia0` and so on. Other files, such as those of the display, are not needed.
 fn files_of_gpus(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -66,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_are_there_and_open_are_good_and_others_do_not_count() {
+    fn accessible_files_are_ok_and_other_files_do_not_count() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-modeset", "null"] {
             fs::write(folder.path().join(name), "").unwrap();
@@ -82,13 +81,13 @@ mod tests {
         fs::write(folder.path().join("nvidia0"), "").unwrap();
         let found = look_in(folder.path());
         assert_eq!(found.status, Diagnosis::Warning);
-        assert!(found.observed.contains("nvidia-uvm is not there"), "{}", found.observed);
+        assert!(found.observed.contains("nvidia-uvm does not exist"), "{}", found.observed);
     }
 
     #[test]
-    fn what_cannot_be_used_is_broken() {
+    fn a_file_without_access_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        // A link to nothing: even root may not use it.
+        // A dangling link: even root cannot open it.
         std::os::unix::fs::symlink("/nowhere", folder.path().join("nvidia0")).unwrap();
         let found = look_in(folder.path());
         assert_eq!(found.status, Diagnosis::Error);

@@ -1,4 +1,4 @@
-//! What was found, and how it is shown.
+//! The findings of the checks and their table.
 
 use cohabit_console::{Screen, table};
 use comfy_table::{Cell, Color};

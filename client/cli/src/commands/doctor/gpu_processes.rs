@@ -1,4 +1,4 @@
-//! Processes on a GPU that Cohabit did not start: the head knows nothing of the memory they hold.
+//! Processes on a GPU that Cohabit did not start. The head does not account for their memory.
 
 use std::fs;
 use std::path::Path;
@@ -10,31 +10,32 @@ use super::device_name::device_name;
 use super::findings::Finding;
 
 const CHECK: &str = "gpu processes";
-/// Every rank has it in its environment, and so have the processes that it starts.
+/// Set in the environment of every rank and inherited by its processes.
 const OF_A_RANK: &[u8] = b"COHABIT_PROGRESS=";
-/// The name of MPS's programs, as the kernel shortens it.
+/// The name of the MPS programs, as truncated by the kernel.
 const OF_MPS: &str = "nvidia-cuda-mps";
 
 pub(super) fn check(gpus: &NvmlSession, device: &Device) -> Finding {
     match gpus.look(&device.id) {
         Ok(look) => judge(device, &look.processes, Path::new("/proc")),
-        Err(error) => Finding::error(CHECK, error.to_string(), "nothing runs on it until it answers"),
+        Err(error) => Finding::error(CHECK, error.to_string(), "no job runs on it until NVML answers"),
     }
 }
 
 fn judge(device: &Device, processes: &[GpuProcess], proc: &Path) -> Finding {
-    let strangers: Vec<&GpuProcess> =
+    let foreign: Vec<&GpuProcess> =
         processes.iter().filter(|process| is_foreign(process.pid, proc)).collect();
-    if strangers.is_empty() {
-        return Finding::ok(CHECK, format!("none but those of Cohabit on {}", device_name(device)));
+    if foreign.is_empty() {
+        return Finding::ok(CHECK, format!("none other than those of Cohabit on {}", device_name(device)));
     }
-    let memory: u64 = strangers.iter().filter_map(|process| process.memory).map(|memory| memory.0).sum();
-    let listed: Vec<String> = strangers.iter().map(|process| told(process.pid, proc)).collect();
-    let seen = format!("others hold {} on {}: {}", Bytes(memory), device_name(device), listed.join(", "));
-    Finding::warning(CHECK, seen, "end them, or jobs find less memory there than they ask for")
+    let memory: u64 = foreign.iter().filter_map(|process| process.memory).map(|memory| memory.0).sum();
+    let listed: Vec<String> = foreign.iter().map(|process| describe_process(process.pid, proc)).collect();
+    let observed =
+        format!("other processes hold {} on {}: {}", Bytes(memory), device_name(device), listed.join(", "));
+    Finding::warning(CHECK, observed, "end them, or jobs find less GPU memory than they ask for")
 }
 
-/// An MPS server holds memory for its clients alone, and each of them is judged by itself.
+/// MPS servers do not count: they hold memory for their clients, which are checked separately.
 fn is_foreign(pid: i32, proc: &Path) -> bool {
     let environment = fs::read(proc.join(pid.to_string()).join("environ")).unwrap_or_default();
     let is_of_a_rank = environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(OF_A_RANK));
@@ -45,9 +46,9 @@ fn program(pid: i32, proc: &Path) -> Option<String> {
     Some(fs::read_to_string(proc.join(pid.to_string()).join("comm")).ok()?.trim().to_owned())
 }
 
-/// `pid 123 (python)`; in a container, the driver's numbers may be those of another world.
-fn told(pid: i32, proc: &Path) -> String {
-    let program = program(pid, proc).unwrap_or_else(|| "not to be seen from here".to_owned());
+/// `pid 123 (python)`. In a container, the pids of the driver may belong to another pid namespace.
+fn describe_process(pid: i32, proc: &Path) -> String {
+    let program = program(pid, proc).unwrap_or_else(|| "not visible from here".to_owned());
     format!("pid {pid} ({program})")
 }
 
@@ -58,7 +59,7 @@ mod tests {
     use super::super::findings::Diagnosis;
     use super::*;
 
-    fn judged(processes: &[(i32, &str, &str)]) -> Finding {
+    fn status_of(processes: &[(i32, &str, &str)]) -> Finding {
         let proc = tempfile::tempdir().unwrap();
         for (pid, comm, environ) in processes {
             let folder = proc.path().join(pid.to_string());
@@ -67,22 +68,23 @@ mod tests {
             fs::write(folder.join("environ"), environ).unwrap();
         }
         let gone = GpuProcess { pid: 999, memory: None };
-        let seen = processes.iter().map(|(pid, ..)| GpuProcess { pid: *pid, memory: Some(Bytes(1 << 30)) });
-        let seen: Vec<_> = if processes.is_empty() { vec![gone] } else { seen.collect() };
+        let observed =
+            processes.iter().map(|(pid, ..)| GpuProcess { pid: *pid, memory: Some(Bytes(1 << 30)) });
+        let observed: Vec<_> = if processes.is_empty() { vec![gone] } else { observed.collect() };
         let device = Device::new(DeviceId("GPU-a".into()), DeviceKind::Gpu, "NVIDIA H200", None);
-        judge(&device, &seen, proc.path())
+        judge(&device, &observed, proc.path())
     }
 
     #[test]
-    fn ranks_and_mps_servers_are_no_strangers() {
+    fn ranks_and_mps_servers_are_not_foreign() {
         let rank = (7, "python", "HOME=/\0COHABIT_PROGRESS=/state/ranks/1/1/0/progress\0");
         let server = (8, "nvidia-cuda-mps", "HOME=/\0");
-        assert_eq!(judged(&[rank, server]).status, Diagnosis::Ok);
+        assert_eq!(status_of(&[rank, server]).status, Diagnosis::Ok);
     }
 
     #[test]
-    fn a_stranger_is_named_with_the_memory_that_it_holds() {
-        let found = judged(&[(7, "python", "HOME=/\0"), (8, "blender", "HOME=/\0")]);
+    fn a_foreign_process_is_reported_with_its_memory() {
+        let found = status_of(&[(7, "python", "HOME=/\0"), (8, "blender", "HOME=/\0")]);
         assert_eq!(found.status, Diagnosis::Warning);
         assert!(
             found.observed.contains("hold 2 GiB") && found.observed.contains("pid 7 (python)"),
@@ -92,8 +94,8 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_cannot_be_seen_is_a_stranger() {
-        let found = judged(&[]);
-        assert!(found.observed.contains("pid 999 (not to be seen from here)"), "{}", found.observed);
+    fn an_invisible_process_is_foreign() {
+        let found = status_of(&[]);
+        assert!(found.observed.contains("pid 999 (not visible from here)"), "{}", found.observed);
     }
 }

@@ -1,4 +1,4 @@
-//! GPUs: what the driver says of itself and of each, by its management library.
+//! GPUs: the driver and each device, as NVML reports them.
 
 use std::path::{Path, PathBuf};
 
@@ -15,61 +15,61 @@ use crate::worker_directory::WORKER_FOLDER;
 const DRIVER: &str = "gpu driver";
 const GPU: &str = "gpu";
 
-/// How to look at GPUs.
+/// Options of the checks of GPUs.
 #[derive(Debug)]
 pub(super) struct GpuCheckOptions {
-    /// NVIDIA's library, if not the usual one.
+    /// Path of NVML, if not in the standard place.
     library: Option<PathBuf>,
-    /// The state folder of a worker here.
+    /// The state directory of a worker on this machine.
     state: PathBuf,
-    /// Whether to try what can only be known by trying.
-    trial: ProbeMode,
+    /// Whether to test MPS.
+    probe: ProbeMode,
 }
 
-/// Whether MPS is tried.
+/// Whether MPS is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProbeMode {
-    /// Its daemon is started on each GPU that is idle, and stopped again.
+    /// Start its daemon on each idle GPU and stop it again.
     Try,
-    /// Nothing is started.
+    /// Start nothing.
     Skip,
 }
 
 impl GpuCheckOptions {
-    /// As a worker on this machine would, by these flags and settings.
+    /// The options that a worker on this machine would use with these flags and settings.
     pub(super) fn new(arguments: &DoctorArguments, settings: &Settings, state: &Path) -> GpuCheckOptions {
         GpuCheckOptions {
             library: arguments.nvml_library.clone().or_else(|| settings.path(SettingKey::NvmlLibrary)),
             state: state.join(WORKER_FOLDER),
-            trial: if arguments.probe { ProbeMode::Try } else { ProbeMode::Skip },
+            probe: if arguments.probe { ProbeMode::Try } else { ProbeMode::Skip },
         }
     }
 }
 
-pub(super) fn check(how: &GpuCheckOptions) -> Vec<Finding> {
-    match NvmlSession::open(how.library.as_deref()) {
-        Ok(gpus) => look_with(&gpus, how),
+pub(super) fn check(options: &GpuCheckOptions) -> Vec<Finding> {
+    match NvmlSession::open(options.library.as_deref()) {
+        Ok(gpus) => check_gpus(&gpus, options),
         Err(none) => {
-            let mut findings = vec![without_gpus(&none, how.library.as_deref())];
-            findings.extend((how.trial == ProbeMode::Try).then(probe::without_gpus));
+            let mut findings = vec![without_gpus(&none, options.library.as_deref())];
+            findings.extend((options.probe == ProbeMode::Try).then(probe::without_gpus));
             findings
         }
     }
 }
 
-/// No GPU is no trouble for a worker, unless there should be one.
+/// A machine without GPUs is fine for a worker, unless GPUs are expected.
 fn without_gpus(none: &NoGpus, named: Option<&Path>) -> Finding {
-    let seen = format!("{}; a worker offers a host slot here", none.seen());
+    let observed = format!("{}; a worker on this machine offers a host slot", none.seen());
     if let NoGpus::NoLibrary { .. } = none {
         return match named {
-            None => Finding::warning(DRIVER, seen, none.advice()),
-            Some(_) => Finding::error(DRIVER, seen, "correct --nvml-library, or leave it away"),
+            None => Finding::warning(DRIVER, observed, none.advice()),
+            Some(_) => Finding::error(DRIVER, observed, "correct --nvml-library, or omit it"),
         };
     }
-    Finding::error(DRIVER, seen, none.advice())
+    Finding::error(DRIVER, observed, none.advice())
 }
 
-fn look_with(gpus: &NvmlSession, how: &GpuCheckOptions) -> Vec<Finding> {
+fn check_gpus(gpus: &NvmlSession, options: &GpuCheckOptions) -> Vec<Finding> {
     let (mut devices, mut silent) = (Vec::new(), Vec::new());
     for answer in gpus.devices() {
         match answer {
@@ -77,7 +77,7 @@ fn look_with(gpus: &NvmlSession, how: &GpuCheckOptions) -> Vec<Finding> {
             Err(error) => silent.push(Finding::error(
                 GPU,
                 error.to_string(),
-                "a worker does not offer it as long as it does not answer",
+                "a worker does not offer the GPU until it answers",
             )),
         }
     }
@@ -86,19 +86,19 @@ fn look_with(gpus: &NvmlSession, how: &GpuCheckOptions) -> Vec<Finding> {
     findings.extend(silent);
     findings.extend(device_files::check());
     findings.extend(devices.iter().map(|device| gpu_processes::check(gpus, device)));
-    findings.extend(mps::check(&devices, &how.state));
-    if how.trial == ProbeMode::Try {
+    findings.extend(mps::check(&devices, &options.state));
+    if options.probe == ProbeMode::Try {
         findings.extend(devices.iter().map(|device| probe::probe(gpus, device)));
     }
     findings
 }
 
-/// What every GPU says of the driver, from any of them.
+/// The driver, as reported by any GPU.
 fn driver(device: &Device) -> Option<Finding> {
     let facts = device.gpu.as_ref()?;
     let cuda = match facts.cuda {
         Some((major, minor)) => format!("CUDA up to {major}.{minor}"),
-        None => "it does not say for which CUDA".to_owned(),
+        None => "CUDA version unknown".to_owned(),
     };
     let version = match facts.driver.as_str() {
         "" => "unknown",
@@ -110,13 +110,13 @@ fn driver(device: &Device) -> Option<Finding> {
 fn gpu(device: &Device) -> Finding {
     let memory = match device.memory {
         Some(memory) => format!("{memory} of memory"),
-        None => "no memory of its own".to_owned(),
+        None => "no memory reported".to_owned(),
     };
     let facts = device.gpu.as_ref().map(details).unwrap_or_default();
-    let seen = format!("{}, {memory}{facts}", device_name(device));
+    let observed = format!("{}, {memory}{facts}", device_name(device));
     match &device.condition.health {
-        Health::Well | Health::Recovering(_) => Finding::ok(GPU, seen),
-        Health::Fenced(why) => Finding::error(GPU, seen, why),
+        Health::Well | Health::Recovering(_) => Finding::ok(GPU, observed),
+        Health::Fenced(why) => Finding::error(GPU, observed, why),
     }
 }
 
@@ -158,15 +158,15 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_is_told_with_all_that_matters_for_sharing() {
-        let seen = "NVIDIA H200 GPU-a, 141 GiB of memory, 132 multiprocessors, compute capability 9.0, compute mode \
+    fn a_gpu_is_described_with_everything_that_affects_sharing() {
+        let observed = "NVIDIA H200 GPU-a, 141 GiB of memory, 132 multiprocessors, compute capability 9.0, compute mode \
                     default, MIG off, at 00000000:3B:00.0, GPU-b by 18 NVLinks";
-        assert_eq!(gpu(&h200()), Finding::ok(GPU, seen));
+        assert_eq!(gpu(&h200()), Finding::ok(GPU, observed));
         assert_eq!(driver(&h200()).unwrap().observed, "version 580.159.03, CUDA up to 13.0");
     }
 
     #[test]
-    fn a_library_that_is_not_there_is_doubtful_unless_it_was_named() {
+    fn a_missing_library_is_a_warning_unless_it_was_named() {
         let look = |library: Option<&Path>| {
             let none = NoGpus::NoLibrary { why: "libx.so: no such file".into() };
             without_gpus(&none, library)
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_should_answer_and_does_not_is_broken() {
+    fn a_driver_that_does_not_answer_is_an_error() {
         let found = without_gpus(&NoGpus::VersionMismatch, None);
         assert_eq!(found.status, Diagnosis::Error);
         assert!(found.advice.unwrap().contains("reload the driver"));

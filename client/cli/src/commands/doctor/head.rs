@@ -1,6 +1,6 @@
-//! The head: that it answers, that our clocks agree, and whether its port is free where none runs.
+//! The head: whether it answers and its clock agrees with ours; without a head, whether its port is free.
 //!
-//! A head tells no clock of its own, so its latest records have to do: they show whether it is ahead of us.
+//! A head does not report its clock. Its latest records show whether its clock is ahead of ours.
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
@@ -16,18 +16,19 @@ use crate::endpoint::resolve_endpoint;
 const HEAD: &str = "head";
 const CLOCK: &str = "clock";
 const PORT: &str = "port";
-/// Where a head listens unless told otherwise.
+/// The default address of a head.
 const DEFAULT_ADDRESS: &str = "0.0.0.0:7070";
-/// Clocks that differ by more than this confuse people who compare times.
+/// A larger difference makes times in listings confusing.
 const MAX_CLOCK_SKEW: Span = Span::from_secs(2);
-/// How long a head may take to answer.
+/// Time limit for an answer of the head.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
     let endpoint = match resolve_endpoint(settings) {
         Ok(endpoint) => endpoint,
         Err(failure) => {
-            let advice = "start one here with `cohabit up`, or name one with --head and --token-file";
+            let advice =
+                "start a head on this machine with `cohabit up`, or name one with --head and --token-file";
             return vec![Finding::warning(HEAD, failure.message, advice), port(settings)];
         }
     };
@@ -35,7 +36,7 @@ pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
     let answered = tokio::time::timeout(TIMEOUT, Client::connect(endpoint)).await;
     match answered {
         Ok(Ok(client)) => answering(&client, started.elapsed()).await,
-        Ok(Err(error)) => vec![Finding::error(HEAD, "no link", error.to_string()), port(settings)],
+        Ok(Err(error)) => vec![Finding::error(HEAD, "cannot connect", error.to_string()), port(settings)],
         Err(_) => vec![
             Finding::error(HEAD, "no answer within 5 s", "check the network and the firewall"),
             port(settings),
@@ -45,15 +46,15 @@ pub(super) async fn check(settings: &Settings) -> Vec<Finding> {
 
 async fn answering(client: &Client, within: Duration) -> Vec<Finding> {
     let answers = Finding::ok(HEAD, format!("{} answers in {}", client.head(), Span::from(within)));
-    let seen = latest(client).await;
-    let clock = seen.map_or_else(
-        |error| Finding::warning(CLOCK, "the head's clock is not known", error.to_string()),
+    let observed = latest(client).await;
+    let clock = observed.map_or_else(
+        |error| Finding::warning(CLOCK, "cannot determine the clock of the head", error.to_string()),
         |latest| clock(latest, now()),
     );
     vec![answers, clock]
 }
 
-/// The latest time that the head tells in any record.
+/// The latest time in any record of the head.
 async fn latest(client: &Client) -> Result<Option<Time>, Error> {
     let jobs = client
         .list_all(Filter { ended_after: Some(now() - Span::from_secs(3_600)), ..Filter::default() })
@@ -70,32 +71,32 @@ fn since(node: &NodeRecord) -> Time {
 
 fn clock(latest: Option<Time>, now: Time) -> Finding {
     match latest.map(|latest| latest.since(now)) {
-        None => Finding::ok(CLOCK, "the head has told no time yet to compare with"),
+        None => Finding::ok(CLOCK, "the head has no records yet to compare with"),
         Some(ahead) if ahead > MAX_CLOCK_SKEW => Finding::error(
             CLOCK,
-            format!("the head's clock is at least {ahead} ahead of this one"),
-            "let both follow a time server (chrony, systemd-timesyncd)",
+            format!("the clock of the head is at least {ahead} ahead of this one"),
+            "synchronise both with a time server (chrony, systemd-timesyncd)",
         ),
-        Some(_) => Finding::ok(CLOCK, "the head's clock is not ahead of this one"),
+        Some(_) => Finding::ok(CLOCK, "the clock of the head is not ahead of this one"),
     }
 }
 
-/// Whether a head could listen here.
+/// Whether a head could listen on its address on this machine.
 fn port(settings: &Settings) -> Finding {
     let text = settings.find(SettingKey::Listen).map_or(DEFAULT_ADDRESS, |setting| setting.text);
     let Ok(address) = text.parse::<SocketAddr>() else {
         return Finding::error(
             PORT,
-            format!("'{text}' is no address to listen on"),
-            "write it like 0.0.0.0:7070",
+            format!("'{text}' is not an address to listen on"),
+            "write for example 0.0.0.0:7070",
         );
     };
     match TcpListener::bind(address) {
         Ok(_) => Finding::ok(PORT, format!("{address} is free for a head")),
         Err(error) => Finding::warning(
             PORT,
-            format!("{address} cannot be listened on ({error})"),
-            "choose another with --listen",
+            format!("cannot listen on {address} ({error})"),
+            "choose another address with --listen",
         ),
     }
 }
@@ -106,17 +107,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_from_the_future_is_told() {
+    fn a_head_whose_clock_is_ahead_is_an_error() {
         let now = Time::EPOCH + Span::from_secs(1_000);
-        let judged = |latest| clock(latest, now).status;
-        assert_eq!(judged(Some(now + Span::from_secs(60))), Diagnosis::Error);
-        assert_eq!(judged(Some(now + Span::from_secs(1))), Diagnosis::Ok);
-        assert_eq!(judged(Some(now - Span::from_secs(60))), Diagnosis::Ok);
-        assert_eq!(judged(None), Diagnosis::Ok);
+        let status_of = |latest| clock(latest, now).status;
+        assert_eq!(status_of(Some(now + Span::from_secs(60))), Diagnosis::Error);
+        assert_eq!(status_of(Some(now + Span::from_secs(1))), Diagnosis::Ok);
+        assert_eq!(status_of(Some(now - Span::from_secs(60))), Diagnosis::Ok);
+        assert_eq!(status_of(None), Diagnosis::Ok);
     }
 
     #[test]
-    fn a_port_in_use_is_told() {
+    fn a_port_in_use_is_a_warning() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let written = [(SettingKey::Listen, taken.local_addr().unwrap().to_string())].into();
         let found = port(&Settings::with_flags(written).unwrap());

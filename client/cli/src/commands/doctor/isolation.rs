@@ -1,6 +1,6 @@
-//! What a worker on this machine could keep apart: users from each other, and jobs from what others claimed.
+//! What a worker on this machine can isolate: users from each other, and the CPUs and memory of jobs.
 //!
-//! A worker finds out for itself when it starts; this tells what it would take.
+//! A worker makes the same checks when it starts.
 
 use cohabit_worker_daemon::check_delegation;
 use nix::unistd::geteuid;
@@ -16,11 +16,11 @@ pub(super) fn check() -> Vec<Finding> {
 
 fn users(is_root: bool) -> Finding {
     match is_root {
-        true => Finding::ok(USERS, "a worker run by root runs each job as the account of its user"),
+        true => Finding::ok(USERS, "a worker that runs as root runs each job under the account of its user"),
         false => Finding::warning(
             USERS,
-            "a worker run by you runs the jobs of all users as you",
-            "run it as root where users must be told apart",
+            "a worker that runs as this user runs the jobs of all users under this account",
+            "run the worker as root to isolate users",
         ),
     }
 }
@@ -29,12 +29,12 @@ fn limits(check_delegation: Result<(), String>) -> Finding {
     match check_delegation {
         Ok(()) => Finding::ok(
             LIMITS,
-            "can be limits for jobs, if the worker is a service with Delegate=yes and DelegateSubgroup=daemon",
+            "can be enforced, if the worker is a systemd service with Delegate=yes and DelegateSubgroup=daemon",
         ),
         Err(why) => Finding::warning(
             LIMITS,
-            format!("are counted for jobs, but nobody enforces them ({why})"),
-            "boot with cgroups of version 2 (systemd.unified_cgroup_hierarchy=1)",
+            format!("counted, but not enforced ({why})"),
+            "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1)",
         ),
     }
 }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_kept_apart_is_doubtful_and_said_with_the_reason() {
+    fn missing_isolation_is_a_warning_with_the_reason() {
         assert_eq!((users(true).status, users(false).status), (Diagnosis::Ok, Diagnosis::Warning));
         assert_eq!(limits(Ok(())).status, Diagnosis::Ok);
         let found = limits(Err("there are none".into()));

@@ -1,5 +1,4 @@
-//! NVIDIA's MPS: whether each GPU can be shared within enforced limits, and what its daemons need of this
-//! machine.
+//! NVIDIA MPS: whether shares of each GPU can be enforced, and what the MPS daemons need on this machine.
 
 use std::env;
 use std::fs;
@@ -23,11 +22,11 @@ const MEMORY: &str = "mps shared memory";
 const FILES: &str = "mps open files";
 const FOREIGN: &str = "foreign mps";
 
-/// As NVIDIA recommends for the server.
+/// NVIDIA's recommendation for the server.
 const MIN_OPEN_FILES: u64 = 16_384;
-/// Clients keep their queues, and what they pin, there.
+/// Clients keep their queues and pinned memory there.
 const MIN_SHARED_MEMORY: Bytes = Bytes(1 << 30);
-/// Where MPS is when nobody says otherwise.
+/// The default directory of MPS.
 const DEFAULT_PIPE_DIRECTORY: &str = "/tmp/nvidia-mps";
 
 pub(super) fn check(devices: &[Device], state: &Path) -> Vec<Finding> {
@@ -44,14 +43,12 @@ fn sharing(device: &Device) -> Finding {
     let gpu = device_name(device);
     match &device.condition.sharing {
         DeviceSharing::Enforced => {
-            Finding::ok(SHARING, format!("jobs can share {gpu} within limits that MPS enforces"))
+            Finding::ok(SHARING, format!("jobs can share {gpu}; MPS enforces their limits"))
         }
         DeviceSharing::Unenforced(why) => {
-            Finding::warning(SHARING, format!("jobs can share {gpu}, but nothing enforces their limits"), why)
+            Finding::warning(SHARING, format!("jobs can share {gpu}, but their limits are not enforced"), why)
         }
-        DeviceSharing::Alone(why) => {
-            Finding::warning(SHARING, format!("each job gets {gpu} for itself"), why)
-        }
+        DeviceSharing::Alone(why) => Finding::warning(SHARING, format!("jobs cannot share {gpu}"), why),
     }
 }
 
@@ -65,40 +62,46 @@ fn programs() -> Finding {
     }
 }
 
-/// Where a worker makes the pipe directories, whose names must be short, and whether they can be private.
+/// Where a worker creates the pipe directories, whose paths must be short, and whether they can be private.
 fn pipes(device: &Device, state: &Path) -> Finding {
     let homes = match MpsDirectory::place(state, &device.id) {
         Ok(home) => home.parent().unwrap_or(&home).to_owned(),
-        Err(error) => return Finding::error(PIPES, error.to_string(), "choose another folder with --state"),
+        Err(error) => {
+            return Finding::error(PIPES, error.to_string(), "choose another directory with --state");
+        }
     };
     let shown = homes.display();
     match fs::symlink_metadata(&homes) {
         Ok(found) if !found.is_dir() || found.uid() != geteuid().as_raw() => Finding::error(
             PIPES,
-            format!("{shown} is not a folder of this user"),
-            "remove it, or choose another folder with --state",
+            format!("{shown} is not a directory of this user"),
+            "remove it, or choose another directory with --state",
         ),
         Ok(found) if found.mode() & 0o066 != 0 => Finding::warning(
             PIPES,
-            format!("{shown} is open to other users"),
-            format!("chmod 700 {shown}; a worker does so when it starts MPS"),
+            format!("{shown} is accessible to other users"),
+            format!("chmod 700 {shown}; a worker does this when it starts MPS"),
         ),
         Err(error) if error.kind() != ErrorKind::NotFound => Finding::error(
             PIPES,
-            format!("{shown} cannot be looked at ({error})"),
-            "give yourself access, or choose another folder with --state",
+            format!("cannot access {shown} ({error})"),
+            "grant yourself access, or choose another directory with --state",
         ),
         Ok(_) | Err(_) => {
             let is_near = absolute(state).is_ok_and(|state| homes.starts_with(state));
-            let why = if is_near { "" } else { ", as the state folder's name is too long for sockets" };
-            Finding::ok(PIPES, format!("in {shown}, for this user alone{why}"))
+            let why = if is_near {
+                ""
+            } else {
+                ", because the path of the state directory is too long for sockets"
+            };
+            Finding::ok(PIPES, format!("in {shown}, private to this user{why}"))
         }
     }
 }
 
 fn shared_memory(folder: &Path) -> Finding {
     let shown = folder.display();
-    let advice = "mount it larger; in a container, give it --shm-size=8g or --ipc=host";
+    let advice = "increase its size; for a container, use --shm-size=8g or --ipc=host";
     match statvfs(folder) {
         Ok(system) => {
             let size = Bytes(system.blocks() * system.fragment_size());
@@ -107,7 +110,7 @@ fn shared_memory(folder: &Path) -> Finding {
                 false => Finding::warning(MEMORY, format!("{shown} has only {size}"), advice),
             }
         }
-        Err(error) => Finding::warning(MEMORY, format!("{shown} cannot be looked at ({error})"), advice),
+        Err(error) => Finding::warning(MEMORY, format!("cannot access {shown} ({error})"), advice),
     }
 }
 
@@ -116,36 +119,36 @@ fn open_files() -> Finding {
         Ok((_, hard)) if hard >= MIN_OPEN_FILES => Finding::ok(FILES, format!("up to {hard} at once")),
         Ok((_, hard)) => Finding::warning(
             FILES,
-            format!("only {hard} at once: an MPS server with many clients runs out of them"),
+            format!("only {hard} at once: an MPS server with many clients needs more"),
             format!("raise LimitNOFILE (systemd) or `ulimit -Hn` to {MIN_OPEN_FILES}"),
         ),
         Err(error) => {
-            Finding::warning(FILES, format!("the limit is not known ({error})"), "look at `ulimit -Hn`")
+            Finding::warning(FILES, format!("cannot determine the limit ({error})"), "check `ulimit -Hn`")
         }
     }
 }
 
-/// A daemon that somebody else started. Files alone prove nothing: a daemon that was killed leaves them.
+/// An MPS daemon that Cohabit did not start. Its pid file alone proves nothing: a killed daemon leaves it.
 fn foreign(pipes: &Path, proc: &Path) -> Finding {
     let shown = pipes.display();
     let file = pipes.join("nvidia-cuda-mps-control.pid");
     let pid = match fs::read_to_string(&file) {
         Ok(text) => text.trim().to_owned(),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Finding::ok(FOREIGN, format!("no daemon of somebody else in {shown}"));
+            return Finding::ok(FOREIGN, format!("no other MPS daemon in {shown}"));
         }
         Err(error) => {
-            let seen = format!("{} cannot be read ({error})", file.display());
-            return Finding::warning(FOREIGN, seen, "look for nvidia-cuda-mps-control with `ps -ef`");
+            let observed = format!("cannot read {} ({error})", file.display());
+            return Finding::warning(FOREIGN, observed, "look for nvidia-cuda-mps-control in `ps -ef`");
         }
     };
     let program = fs::read_to_string(proc.join(&pid).join("comm")).unwrap_or_default();
     match program.starts_with("nvidia-cuda-mps") {
-        false => Finding::ok(FOREIGN, format!("the daemon that was in {shown} is gone")),
+        false => Finding::ok(FOREIGN, format!("the MPS daemon of {shown} is not running")),
         true => Finding::warning(
             FOREIGN,
-            format!("a daemon that Cohabit did not start, pid {pid}, serves {shown}"),
-            "stop it with `echo quit | nvidia-cuda-mps-control`: its clients take turns with Cohabit's",
+            format!("an MPS daemon that Cohabit did not start, pid {pid}, serves {shown}"),
+            "stop it with `echo quit | nvidia-cuda-mps-control`; its clients time-slice with those of Cohabit",
         ),
     }
 }
@@ -171,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn only_enforced_sharing_is_good_and_otherwise_it_is_said_why() {
+    fn only_enforced_sharing_is_ok_and_others_give_the_reason() {
         assert_eq!(shared(DeviceSharing::Enforced).status, Diagnosis::Ok);
         for sharing in [DeviceSharing::Unenforced("no MPS".into()), DeviceSharing::Alone("no MPS".into())] {
             let found = shared(sharing);
@@ -180,24 +183,24 @@ mod tests {
     }
 
     #[test]
-    fn pipes_that_others_can_enter_are_doubtful_and_a_link_in_their_place_is_broken() {
+    fn accessible_pipes_are_a_warning_and_a_link_in_their_place_is_an_error() {
         let state = tempfile::tempdir().unwrap();
         let mps = state.path().join("mps");
         assert_eq!(pipes(&h200(), state.path()).status, Diagnosis::Ok, "not there yet");
         fs::create_dir(&mps).unwrap();
-        let judged = |mode| {
+        let status_of = |mode| {
             fs::set_permissions(&mps, fs::Permissions::from_mode(mode)).unwrap();
             pipes(&h200(), state.path()).status
         };
-        assert_eq!(judged(0o755), Diagnosis::Warning);
-        assert_eq!(judged(0o700), Diagnosis::Ok);
+        assert_eq!(status_of(0o755), Diagnosis::Warning);
+        assert_eq!(status_of(0o700), Diagnosis::Ok);
         fs::remove_dir(&mps).unwrap();
         std::os::unix::fs::symlink("/", &mps).unwrap();
         assert_eq!(pipes(&h200(), state.path()).status, Diagnosis::Error);
     }
 
     #[test]
-    fn a_state_folder_with_a_long_name_is_no_place_for_pipes() {
+    fn pipes_move_to_tmp_if_the_path_of_the_state_directory_is_too_long() {
         let found = pipes(&h200(), &PathBuf::from("/nowhere").join("a".repeat(80)));
         assert!(
             found.observed.contains("/tmp/cohabit-") && found.observed.contains("too long"),
@@ -207,22 +210,22 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_daemon_counts_only_while_it_lives() {
+    fn a_foreign_daemon_counts_only_while_it_runs() {
         let (pipes, proc) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let judged = || foreign(pipes.path(), proc.path()).status;
-        assert_eq!(judged(), Diagnosis::Ok);
+        let status_of = || foreign(pipes.path(), proc.path()).status;
+        assert_eq!(status_of(), Diagnosis::Ok);
         fs::write(pipes.path().join("nvidia-cuda-mps-control.pid"), "42\n").unwrap();
-        assert_eq!(judged(), Diagnosis::Ok, "its number is nobody's");
+        assert_eq!(status_of(), Diagnosis::Ok, "its number is nobody's");
         fs::create_dir(proc.path().join("42")).unwrap();
         fs::write(proc.path().join("42/comm"), "bash\n").unwrap();
-        assert_eq!(judged(), Diagnosis::Ok, "its number is another's");
+        assert_eq!(status_of(), Diagnosis::Ok, "its number is another's");
         fs::write(proc.path().join("42/comm"), "nvidia-cuda-mps\n").unwrap();
-        assert_eq!(judged(), Diagnosis::Warning);
+        assert_eq!(status_of(), Diagnosis::Warning);
     }
 
     #[test]
-    fn a_folder_that_is_not_there_has_no_shared_memory() {
+    fn a_missing_directory_has_no_shared_memory() {
         let found = shared_memory(Path::new("/no/such/folder"));
-        assert!(found.status == Diagnosis::Warning && found.observed.contains("cannot be looked at"));
+        assert!(found.status == Diagnosis::Warning && found.observed.contains("cannot access"));
     }
 }

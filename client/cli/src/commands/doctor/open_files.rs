@@ -1,11 +1,11 @@
-//! Limits of the system that daemons run into.
+//! The limit of open files, which daemons may reach.
 
 use nix::sys::resource::{Resource, getrlimit};
 
 use super::findings::Finding;
 
 const CHECK: &str = "open files";
-/// A head needs one for each worker and client, a worker a few for each rank.
+/// A head needs one per worker and client, a worker a few per rank.
 const MIN_OPEN_FILES: u64 = 4_096;
 
 pub(super) fn check() -> Vec<Finding> {
@@ -17,7 +17,7 @@ pub(super) fn check() -> Vec<Finding> {
             format!("raise LimitNOFILE (systemd) or `ulimit -Hn` to {MIN_OPEN_FILES}"),
         ),
         Err(error) => {
-            Finding::warning(CHECK, format!("the limit is not known ({error})"), "look at `ulimit -Hn`")
+            Finding::warning(CHECK, format!("cannot determine the limit ({error})"), "check `ulimit -Hn`")
         }
     }]
 }

@@ -1,7 +1,7 @@
-//! Ranks that run on this machine, and whether a worker watches over them.
+//! Ranks on this machine, and whether a worker supervises them.
 //!
-//! An executor outlives its worker for `orphan-grace`; one that is alone is no error yet, but somebody should
-//! know.
+//! An executor outlives its worker for `orphan-grace`, so one without a worker is a warning and not yet an
+//! error.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,7 +16,7 @@ pub(super) fn check() -> Vec<Finding> {
     vec![judge(&command_lines(Path::new("/proc")))]
 }
 
-/// The words of every process that we may look at.
+/// The arguments of every process that is visible to this user.
 fn command_lines(proc: &Path) -> Vec<Vec<String>> {
     let processes = fs::read_dir(proc).into_iter().flatten().flatten();
     let is_number = |name: &OsStr| name.as_bytes().iter().all(u8::is_ascii_digit);
@@ -33,19 +33,17 @@ fn judge(processes: &[Vec<String>]) -> Finding {
     let executors: Vec<_> = ours().filter(|words| verb(words) == Some("executor")).collect();
     let has_worker = ours().any(|words| matches!(verb(words), Some("worker" | "up" | "demo")));
     match executors.len() {
-        0 => Finding::ok(CHECK, "none runs here"),
-        count if has_worker => {
-            Finding::ok(CHECK, format!("{count} run here, and a worker watches over them"))
-        }
+        0 => Finding::ok(CHECK, "none on this machine"),
+        count if has_worker => Finding::ok(CHECK, format!("{count} on this machine, supervised by a worker")),
         count => Finding::warning(
             CHECK,
-            format!("{count} run here without a worker: {}", folders(&executors)),
-            "start the worker again with the same --state to adopt them, else they end by themselves",
+            format!("{count} on this machine without a worker: {}", folders(&executors)),
+            "restart the worker with the same --state to adopt them; otherwise they stop on their own",
         ),
     }
 }
 
-/// Whether the program is this one, by its file name.
+/// Whether the process runs this program, by file name.
 fn is_ours(words: &[String]) -> bool {
     words
         .first()
@@ -65,23 +63,23 @@ mod tests {
     use super::super::findings::Diagnosis;
     use super::*;
 
-    fn judged(lines: &[&str]) -> Finding {
+    fn status_of(lines: &[&str]) -> Finding {
         let words = |line: &&str| line.split(' ').map(str::to_owned).collect();
         judge(&lines.iter().map(words).collect::<Vec<_>>())
     }
 
     #[test]
-    fn ranks_without_a_worker_are_told_with_their_folders() {
-        assert_eq!(judged(&["bash", "executor x"]).status, Diagnosis::Ok);
+    fn ranks_without_a_worker_are_reported_with_their_directories() {
+        assert_eq!(status_of(&["bash", "executor x"]).status, Diagnosis::Ok);
         let executor = "/usr/bin/cohabit executor /state/ranks/1/1/0";
-        assert_eq!(judged(&[executor, "cohabit worker start"]).status, Diagnosis::Ok);
-        let alone = judged(&[executor]);
+        assert_eq!(status_of(&[executor, "cohabit worker start"]).status, Diagnosis::Ok);
+        let alone = status_of(&[executor]);
         assert_eq!(alone.status, Diagnosis::Warning);
         assert!(alone.observed.contains("/state/ranks/1/1/0"));
     }
 
     #[test]
-    fn this_very_process_is_among_those_seen() {
+    fn this_process_is_among_those_found() {
         let own = words(Path::new("/proc/self")).unwrap();
         assert!(command_lines(Path::new("/proc")).contains(&own));
     }

@@ -1,4 +1,4 @@
-//! The state folder: that it is there, ours, private, and has room.
+//! The state directory: its owner, permissions and free space.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -13,23 +13,25 @@ use super::findings::Finding;
 const CHECK: &str = "state folder";
 const SECRETS: &str = "secrets";
 const ROOM: &str = "disk";
-/// Less room than this is soon full of logs.
+/// Logs fill less free space than this quickly.
 const MIN_FREE_BYTES: u64 = 1 << 30;
 
 pub(super) fn check(folder: &Path) -> Vec<Finding> {
     match fs::metadata(folder) {
         Ok(metadata) if metadata.is_dir() => vec![privacy(folder, &metadata), secrets(folder), room(folder)],
-        Ok(_) => vec![Finding::error(CHECK, format!("{} is no folder", folder.display()), "move it away")],
+        Ok(_) => {
+            vec![Finding::error(CHECK, format!("{} is not a directory", folder.display()), "move it away")]
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             vec![Finding::ok(
                 CHECK,
-                format!("{} is not there yet; the first start makes it", folder.display()),
+                format!("{} does not exist yet; the first start creates it", folder.display()),
             )]
         }
         Err(error) => vec![Finding::error(
             CHECK,
-            format!("{} cannot be looked at ({error})", folder.display()),
-            "give yourself access, or choose another with --state",
+            format!("cannot access {} ({error})", folder.display()),
+            "grant yourself access, or choose another directory with --state",
         )],
     }
 }
@@ -40,26 +42,26 @@ fn privacy(folder: &Path, metadata: &fs::Metadata) -> Finding {
         return Finding::error(
             CHECK,
             format!("{shown} belongs to another user"),
-            "run as that user, or choose another with --state",
+            "run as that user, or choose another directory with --state",
         );
     }
-    // Users of ranks may have to pass through it, which does not show them what is there.
+    // Execute permission for others is allowed: accounts of jobs traverse the directory, but cannot list it.
     if metadata.mode() & 0o066 != 0 {
         return Finding::error(
             CHECK,
-            format!("{shown} is open to other users"),
+            format!("{shown} is accessible to other users"),
             format!("chmod 700 {shown}"),
         );
     }
     match access(folder, AccessFlags::W_OK | AccessFlags::X_OK) {
-        Ok(()) => Finding::ok(CHECK, format!("{shown} is yours alone")),
+        Ok(()) => Finding::ok(CHECK, format!("{shown} is private")),
         Err(error) => {
-            Finding::error(CHECK, format!("{shown} cannot be written ({error})"), "mount it read-write")
+            Finding::error(CHECK, format!("{shown} is not writable ({error})"), "mount it read-write")
         }
     }
 }
 
-/// Files that hold keys or tokens must not be readable by others.
+/// Files with keys or tokens must not be readable by others.
 fn secrets(folder: &Path) -> Finding {
     let exposed: Vec<_> = files_in(folder)
         .chain(files_in(&folder.join("tls")))
@@ -68,10 +70,10 @@ fn secrets(folder: &Path) -> Finding {
         .map(|path| path.display().to_string())
         .collect();
     match exposed.is_empty() {
-        true => Finding::ok(SECRETS, "only you can read keys and tokens"),
+        true => Finding::ok(SECRETS, "only this user can read keys and tokens"),
         false => {
             let files = exposed.join(" ");
-            Finding::error(SECRETS, format!("others can read {files}"), format!("chmod 600 {files}"))
+            Finding::error(SECRETS, format!("other users can read {files}"), format!("chmod 600 {files}"))
         }
     }
 }
@@ -95,12 +97,12 @@ fn room(folder: &Path) -> Finding {
                 false => Finding::warning(
                     ROOM,
                     format!("only {free} free"),
-                    "make room, or choose another disk with --state",
+                    "free some space, or choose a directory on another disk with --state",
                 ),
             }
         }
         Err(error) => {
-            Finding::warning(ROOM, format!("free space is not known ({error})"), "look at it with df")
+            Finding::warning(ROOM, format!("cannot determine the free space ({error})"), "check it with df")
         }
     }
 }
@@ -112,7 +114,7 @@ mod tests {
     use super::super::findings::Diagnosis;
     use super::*;
 
-    fn judged(folder: &Path) -> Vec<(&'static str, Diagnosis)> {
+    fn statuses(folder: &Path) -> Vec<(&'static str, Diagnosis)> {
         check(folder).iter().map(|finding| (finding.check, finding.status)).collect()
     }
 
@@ -121,27 +123,27 @@ mod tests {
     }
 
     #[test]
-    fn an_open_folder_and_readable_tokens_are_broken() {
+    fn an_accessible_directory_and_readable_tokens_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let token = folder.path().join("admin.token");
         fs::write(&token, "secret").unwrap();
         set_mode(folder.path(), 0o755);
         set_mode(&token, 0o644);
-        let found = judged(folder.path());
+        let found = statuses(folder.path());
         assert_eq!(found[..2], [(CHECK, Diagnosis::Error), (SECRETS, Diagnosis::Error)]);
 
         set_mode(folder.path(), 0o700);
         set_mode(&token, 0o600);
-        let found = judged(folder.path());
+        let found = statuses(folder.path());
         assert_eq!(found[..2], [(CHECK, Diagnosis::Ok), (SECRETS, Diagnosis::Ok)]);
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_no_trouble_but_a_file_is() {
+    fn a_missing_directory_is_ok_but_a_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(judged(&folder.path().join("none")), [(CHECK, Diagnosis::Ok)]);
+        assert_eq!(statuses(&folder.path().join("none")), [(CHECK, Diagnosis::Ok)]);
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
-        assert_eq!(judged(&file), [(CHECK, Diagnosis::Error)]);
+        assert_eq!(statuses(&file), [(CHECK, Diagnosis::Error)]);
     }
 }

@@ -1,4 +1,4 @@
-//! The document of a dry run: what would be submitted, and what would become of it.
+//! The document of a dry run: the job and where it would run.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use serde::Serialize;
 use crate::render::documents::PredictionDocument;
 use crate::render::rfc3339;
 
-/// What would be submitted, and what would become of it.
+/// The job that would be submitted and the decision on it.
 #[derive(Debug, Serialize)]
 pub(super) struct DryRunDocument {
     dry_run: bool,
     name: String,
     command: Vec<String>,
-    /// Whether the command is a script whose text travels with the job.
+    /// Whether the command is a script whose text is copied into the job.
     script: bool,
     workdir: String,
     environment: BTreeMap<String, String>,
-    /// Nothing where any nodes will do.
+    /// Null for `--nodes any`.
     nodes: Option<u32>,
-    /// Nothing where any nodes will do.
+    /// Null for `--nodes any`.
     gpus_per_node: Option<f64>,
-    /// On all nodes together.
+    /// The total of all nodes.
     gpus: f64,
     gpu_memory: Option<u64>,
     exclusive: bool,
@@ -54,14 +54,14 @@ pub(super) struct DryRunDocument {
     slurm_env: bool,
     idempotency_key: String,
     fitting_nodes: Vec<String>,
-    /// Nothing where it would have to wait for a place.
+    /// Null if the job would have to wait.
     placement: Option<PlacementDocument>,
     beside: Vec<NeighborDocument>,
     predicted: DryRunPredictionDocument,
     reason: String,
 }
 
-/// Where it would go.
+/// Where the job would run.
 #[derive(Debug, Serialize)]
 struct PlacementDocument {
     nodes: Vec<String>,
@@ -69,7 +69,7 @@ struct PlacementDocument {
     share: f64,
 }
 
-/// What is expected of it there.
+/// The prediction for the job there.
 #[derive(Debug, Serialize)]
 struct DryRunPredictionDocument {
     #[serde(flatten)]
@@ -79,7 +79,7 @@ struct DryRunPredictionDocument {
     slowdown_measured: Option<f64>,
 }
 
-/// A job that it would join: how many times as long as alone that one takes now, and would take then.
+/// A job that would share its devices: its slowdown now, and with the new job.
 #[derive(Debug, Serialize)]
 struct NeighborDocument {
     job: JobId,

@@ -1,11 +1,11 @@
-//! Nodes that could run a job, or a part of it, when they are empty.
+//! Nodes that could run a job, or a part of it, if they were empty.
 
 use cohabit_client::proto::{
     Bytes, Demand, Device, DeviceRecord, DeviceSharing, EnforcementRequirement, NodeRecord, NodeState, Share,
     Spread,
 };
 
-/// Their names. Whether they are enough, the head knows.
+/// The names of the nodes. Whether they suffice is for the head to decide.
 pub(super) fn fitting_nodes(demand: &Demand, nodes: &[NodeRecord]) -> Vec<String> {
     nodes.iter().filter(|node| fits(demand, node)).map(|node| node.name.clone()).collect()
 }
@@ -30,13 +30,13 @@ fn fits(demand: &Demand, node: &NodeRecord) -> bool {
     is_there(node) && is_roomy && large_devices(demand, node) >= least
 }
 
-/// Devices of this node that could hold a rank.
+/// The number of devices of this node that could hold a rank.
 fn large_devices(demand: &Demand, node: &NodeRecord) -> usize {
     let holds = |record: &&DeviceRecord| could_hold(demand, &record.device, node.sharing.reserve);
     node.devices.iter().filter(holds).count()
 }
 
-/// Whether a device without anything on it could hold a rank. Who shares leaves the reserve.
+/// Whether an empty device could hold a rank. A rank that shares the device leaves the reserve free.
 fn could_hold(demand: &Demand, device: &Device, reserve: Bytes) -> bool {
     let (shares, enforces) = match device.condition.sharing {
         DeviceSharing::Enforced => (demand.share_of(device.memory) < Share::WHOLE, true),

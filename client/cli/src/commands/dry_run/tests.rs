@@ -1,4 +1,4 @@
-//! What a dry run says of jobs that would start, share, or wait.
+//! Dry runs of jobs that would start, share, or wait.
 
 use cohabit_client::proto::{
     Bytes, ColocationSlowdown, Demand, DeviceId, DryRun, DryRunNeighbor, DryRunPlacement,
@@ -22,7 +22,7 @@ fn fitting(demand: Demand) -> Vec<String> {
     fitting_nodes(&demand, &nodes())
 }
 
-/// No place, and nothing known.
+/// No placement and no prediction.
 fn waits() -> DryRun {
     DryRun {
         place: None,
@@ -33,7 +33,7 @@ fn waits() -> DryRun {
     }
 }
 
-/// Job 15, as it would be, beside job 12.
+/// Job 15 beside job 12.
 fn joins() -> DryRun {
     let company = |job: u64, beside: u64, slowdown, measured| ColocationSlowdown {
         job: JobId::new(job),
@@ -65,13 +65,13 @@ fn joins() -> DryRun {
     }
 }
 
-fn told(spec: &JobSpec, fitting: &[&str], dry_run: &DryRun) -> String {
+fn described(spec: &JobSpec, fitting: &[&str], dry_run: &DryRun) -> String {
     let fitting: Vec<String> = fitting.iter().map(ToString::to_string).collect();
     describe_dry_run(spec, &fitting, dry_run, &TimeZone::UTC)
 }
 
 #[test]
-fn nodes_that_are_large_enough_fit() {
+fn nodes_that_are_large_enough_are_listed() {
     let two = Demand { gpus: GpuRequest::Whole(2), ..Demand::default() };
     assert_eq!(fitting(two), ["gpu1"]);
     let large = Demand { gpu_memory: Some(Bytes(100 << 30)), ..Demand::default() };
@@ -84,7 +84,7 @@ fn nodes_that_are_large_enough_fit() {
 }
 
 #[test]
-fn who_shares_needs_room_for_the_reserve_and_may_insist_on_limits() {
+fn sharing_needs_room_for_the_reserve_and_may_require_enforced_limits() {
     let part = |gib: u64, limits| {
         let gpu_memory = Some(Bytes(gib << 30));
         fitting(Demand { gpus: GpuRequest::Part(Share(500)), gpu_memory, limits, ..Demand::default() })
@@ -97,18 +97,18 @@ fn who_shares_needs_room_for_the_reserve_and_may_insist_on_limits() {
 }
 
 #[test]
-fn it_says_beside_whom_a_job_would_go_and_what_that_costs_both() {
-    insta::assert_snapshot!("dry_run", told(&half(), &["gpu1"], &joins()));
+fn the_text_names_neighbours_and_the_slowdown_of_each_job() {
+    insta::assert_snapshot!("dry_run", described(&half(), &["gpu1"], &joins()));
 }
 
 #[test]
-fn who_would_have_to_wait_is_told_why() {
+fn a_job_that_would_wait_has_a_reason() {
     let any = spec(Demand { gpus: GpuRequest::Whole(3), spread: Spread::Free, ..Demand::default() });
-    insta::assert_snapshot!("dry_run_waits", told(&any, &[], &waits()));
+    insta::assert_snapshot!("dry_run_waits", described(&any, &[], &waits()));
 }
 
 #[test]
-fn the_document_says_what_would_be_submitted_and_what_would_become_of_it() {
+fn the_document_describes_the_job_and_the_decision() {
     let plan = DryRunDocument::new(&half(), "key", vec!["gpu1".into()], &joins());
     insta::assert_snapshot!("dry_run_json", serde_json::to_string_pretty(&with_schema(plan)).unwrap());
     let plan = DryRunDocument::new(&half(), "key", vec!["gpu1".into()], &waits());

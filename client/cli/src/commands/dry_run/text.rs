@@ -1,4 +1,4 @@
-//! A dry run in sentences.
+//! The text of a dry run.
 
 use cohabit_client::proto::{
     Array, ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, Entrypoint, GpuRequest,
@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use crate::render::local_time;
 
-/// What would be submitted, what would become of it, and that nothing was.
+/// Describes the job, where it would run, and at what slowdown.
 pub(super) fn describe_dry_run(
     spec: &JobSpec,
     fitting: &[String],
@@ -16,16 +16,16 @@ pub(super) fn describe_dry_run(
     zone: &TimeZone,
 ) -> String {
     let mut lines = vec![submission(spec)];
-    lines.extend((!fitting.is_empty()).then(|| format!("It fits {}.", fitting.join(", "))));
+    lines.extend((!fitting.is_empty()).then(|| format!("Nodes large enough: {}.", fitting.join(", "))));
     lines.extend(dry_run.place.as_ref().map(|it| place(it, &dry_run.neighbours)));
     lines.extend(dry_run.company.as_ref().map(|it| cost(it, &dry_run.neighbours)));
     lines.push(sentence(&dry_run.reason));
     lines.extend(expected(&dry_run.predicted, zone));
-    lines.push("Nothing was submitted; --output json shows everything.".to_owned());
+    lines.push("Nothing was submitted. --output json shows all details.".to_owned());
     lines.join("\n")
 }
 
-/// A reason, which begins like a clause.
+/// Turns a reason, which starts in lower case, into a sentence.
 fn sentence(reason: &str) -> String {
     let mut letters = reason.chars();
     let first = letters.next().map(char::to_uppercase).into_iter().flatten();
@@ -37,7 +37,7 @@ fn submission(spec: &JobSpec) -> String {
         Entrypoint::Command(command) => shlex::try_join(command.argv.iter().map(String::as_str)).ok(),
         Entrypoint::Function(_) | Entrypoint::Actor(_) => None,
     };
-    let members = spec.array.as_ref().map(|array| format!(", an array of {} members", Array::len(array)));
+    let members = spec.array.as_ref().map(|array| format!(", an array with {} members", Array::len(array)));
     format!(
         "Would submit {} in {}{}: {}.",
         command.unwrap_or_else(|| spec.name.clone()),
@@ -53,8 +53,8 @@ fn devices(spec: &JobSpec) -> String {
         GpuRequest::Whole(count) => count.to_string(),
     };
     match spec.demand.spread {
-        Spread::Even => format!("{count} GPUs on each of {} node(s)", spec.demand.nodes),
-        Spread::Free => format!("{count} GPUs on any nodes"),
+        Spread::Even => format!("{count} GPU(s) on each of {} node(s)", spec.demand.nodes),
+        Spread::Free => format!("{count} GPU(s) on any nodes"),
     }
 }
 
@@ -71,31 +71,30 @@ fn place(place: &DryRunPlacement, neighbours: &[DryRunNeighbor]) -> String {
         true => String::new(),
         false => format!(", beside {}", jobs.join(" and ")),
     };
-    format!("It would go to {}{what}{beside}.", place.nodes.join(", "))
+    format!("It would run on {}{what}{beside}.", place.nodes.join(", "))
 }
 
 fn cost(own: &ColocationSlowdown, neighbours: &[DryRunNeighbor]) -> String {
     let PredictedSlowdown { expected, least, most } = own.predicted;
-    let measured = own.measured.map(|it| format!(", and {it:.2} times was measured")).unwrap_or_default();
+    let measured = own.measured.map(|it| format!("; measured: {it:.2}")).unwrap_or_default();
     let theirs = neighbours.iter().map(|it| {
         let (job, then, now) = (it.then.job, it.then.slowdown(), it.now);
-        format!("; job {job} would take {then:.2} times as long (now {now:.2})")
+        format!(" Slowdown of job {job}: {then:.2} (now {now:.2}).")
     });
     format!(
-        "There it is predicted to take {expected:.2} times as long as alone (probably between {least:.2} and \
-         {most:.2}){measured}{}.",
+        "Predicted slowdown there: {expected:.2} (probably between {least:.2} and {most:.2}{measured}).{}",
         theirs.collect::<String>()
     )
 }
 
-/// When it may start and end, and what it takes, as far as anything is known.
+/// The predicted times and memory, as far as they are known.
 fn expected(predicted: &JobPrediction, zone: &TimeZone) -> Option<String> {
     let parts = [
-        predicted.starts_at.map(|time| format!("start at {}", local_time(time, zone))),
-        predicted.runtime.map(|span| format!("run for {span} alone")),
-        predicted.ends_at.map(|time| format!("end at {}", local_time(time, zone))),
-        predicted.gpu_memory.map(|memory| format!("take {memory} of GPU memory")),
+        predicted.starts_at.map(|time| format!("start {}", local_time(time, zone))),
+        predicted.runtime.map(|span| format!("run time alone {span}")),
+        predicted.ends_at.map(|time| format!("end {}", local_time(time, zone))),
+        predicted.gpu_memory.map(|memory| format!("GPU memory {memory}")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| format!("It is expected to {}.", parts.join(", ")))
+    (!parts.is_empty()).then(|| format!("Expected: {}.", parts.join(", ")))
 }

@@ -1,4 +1,4 @@
-//! The head's options: from flags and settings to what the head takes, checked once.
+//! Turns flags and settings into the options of the head.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -8,10 +8,10 @@ use cohabit_head::{Config, HeadOptions, InterferenceSource};
 use crate::arguments::HeadStartArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
 use crate::daemon;
-use crate::endpoint::{path_flag, state_folder};
+use crate::endpoint::{path_flag, state_directory};
 use crate::values;
 
-/// The flags, as settings.
+/// The flags as settings.
 pub(crate) fn flags(arguments: &HeadStartArguments) -> Result<RawSettings, CommandError> {
     let mut written = daemon::logging_flags(&arguments.logging);
     written.extend(path_flag(SettingKey::State, arguments.state.as_deref())?);
@@ -26,9 +26,9 @@ pub(crate) fn flags(arguments: &HeadStartArguments) -> Result<RawSettings, Comma
     Ok(written)
 }
 
-/// The settings as the head takes them.
+/// The options of the head.
 pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> {
-    let usual = HeadOptions::new(state_folder(settings)?);
+    let usual = HeadOptions::new(state_directory(settings)?);
     Ok(HeadOptions {
         listen: settings.checked(SettingKey::Listen, address)?.unwrap_or(usual.listen),
         policy: settings.find(SettingKey::Policy).map_or(usual.policy, |setting| setting.text.to_owned()),
@@ -36,13 +36,13 @@ pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> 
         max_slowdown: settings.checked(SettingKey::MaxSlowdown, str::parse)?.unwrap_or(usual.max_slowdown),
         config: config(settings, usual.config)?,
         history_retention: settings
-            .checked(SettingKey::HistoryRetention, values::span)?
+            .checked(SettingKey::HistoryRetention, values::parse_duration)?
             .unwrap_or(usual.history_retention),
         ..usual
     })
 }
 
-/// What the head goes by; a file is looked for beside the one that names it.
+/// The source of predicted slowdowns. A path in a configuration file is relative to that file.
 fn interference(settings: &Settings) -> Result<Option<InterferenceSource>, CommandError> {
     let Some(setting) = settings.find(SettingKey::Interference) else { return Ok(None) };
     let basis = setting.check(str::parse::<InterferenceSource>)?;
@@ -51,15 +51,20 @@ fn interference(settings: &Settings) -> Result<Option<InterferenceSource>, Comma
 
 fn config(settings: &Settings, usual: Config) -> Result<Config, CommandError> {
     Ok(Config {
-        lost_after: settings.checked(SettingKey::LostAfter, values::span)?.unwrap_or(usual.lost_after),
-        retention: settings.checked(SettingKey::Retention, values::span)?.unwrap_or(usual.retention),
+        lost_after: settings
+            .checked(SettingKey::LostAfter, values::parse_duration)?
+            .unwrap_or(usual.lost_after),
+        retention: settings
+            .checked(SettingKey::Retention, values::parse_duration)?
+            .unwrap_or(usual.retention),
         node_failures: settings.checked(SettingKey::NodeFailures, str::parse)?.unwrap_or(usual.node_failures),
     })
 }
 
-/// An address, or a name that has one.
+/// Parses an address, or resolves a name.
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let refuse = || format!("'{text}' is no address to listen on: write it like 0.0.0.0:7070 or 127.0.0.1:0");
+    let refuse =
+        || format!("'{text}' is not an address to listen on: write for example 0.0.0.0:7070 or 127.0.0.1:0");
     text.to_socket_addrs().map_err(|_| refuse())?.next().ok_or_else(refuse)
 }
 
@@ -96,9 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_usage_errors_that_name_the_flag() {
+    fn the_error_of_a_wrong_value_names_the_flag() {
         for (key, text, start) in [
-            (SettingKey::Listen, "7070", "--listen: '7070' is no address"),
+            (SettingKey::Listen, "7070", "--listen: '7070' is not an address"),
             (SettingKey::LostAfter, "300", "--lost-after: '300' has no unit"),
             (SettingKey::NodeFailures, "many", "--node-failures: "),
             (SettingKey::Interference, "laws", "--interference: 'laws' is nothing to go by"),

@@ -1,4 +1,4 @@
-//! The screen of `top`: devices above, live jobs below. Draws a view and knows nothing else.
+//! The screen of `top`: devices above, jobs below. It draws a view and does nothing else.
 
 use cohabit_client::proto::{DeviceRecord, Health, JobRecord, JobState, NodeRecord, Time};
 use ratatui::Frame;
@@ -10,7 +10,7 @@ use ratatui::widgets::{Cell, Row, Table};
 use crate::render::jobs_table::{detail, remaining, runtime};
 use crate::render::nodes_table::{model, per_cent};
 
-/// What is shown.
+/// The data on the screen.
 pub(super) struct TopView {
     pub(super) head: String,
     pub(super) at: Time,
@@ -18,7 +18,7 @@ pub(super) struct TopView {
     pub(super) jobs: Vec<JobRecord>,
 }
 
-/// Cells of the bar that shows how much of a device is taken.
+/// Width in cells of the bar that shows how much of a device is in use.
 const BAR: usize = 10;
 
 pub(super) fn draw(frame: &mut Frame<'_>, view: &TopView) {
@@ -34,11 +34,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &TopView) {
     frame.render_widget(jobs_table(view), bottom);
 }
 
-/// `head gpu1:7070   2 nodes   3 running   1 pending   q ends`
+/// `head gpu1:7070   2 nodes   3 running   1 pending   q quits`
 fn summary(view: &TopView) -> String {
     let count = |state| view.jobs.iter().filter(|job| job.state == state).count();
     format!(
-        "head {}   {} nodes   {} running   {} pending   q ends",
+        "head {}   {} nodes   {} running   {} pending   q quits",
         view.head,
         view.nodes.len(),
         count(JobState::Running),
@@ -70,7 +70,7 @@ fn device_row<'a>(node: &'a NodeRecord, device: &'a DeviceRecord) -> Row<'a> {
     ])
 }
 
-/// The node's, unless its device is in trouble.
+/// The state of the node, unless its device is unhealthy.
 fn state(node: &NodeRecord, device: &DeviceRecord) -> String {
     let health = &device.device.condition.health;
     match health {
@@ -79,7 +79,7 @@ fn state(node: &NodeRecord, device: &DeviceRecord) -> String {
     }
 }
 
-/// What is held of all there is, where a driver tells; else what there is.
+/// Used and total memory if the driver reports it, otherwise the total.
 fn memory(device: &DeviceRecord) -> String {
     let held = device.telemetry.as_ref().and_then(|it| it.reading.memory_used);
     match (held, device.device.memory) {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_screen_is_no_reason_to_fail() {
+    fn a_small_screen_can_be_drawn() {
         for (width, height) in [(1, 1), (20, 3), (300, 2)] {
             assert!(!drawn(width, height).is_empty());
         }

@@ -1,4 +1,4 @@
-//! `worker start`: runs a worker in the foreground until it is told to end. Ranks outlive it.
+//! `worker start`: runs a worker in the foreground until it receives SIGTERM or SIGINT. Ranks outlive it.
 
 use std::env;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ async fn serve(options: WorkerOptions) -> Result<(), CommandError> {
     worker.stop().await.map_err(failure)
 }
 
-/// The flags, as settings.
+/// The flags as settings.
 fn flags(arguments: &WorkerStartArguments) -> Result<RawSettings, CommandError> {
     let mut written = daemon::logging_flags(&arguments.logging);
     written.extend(path_flag(SettingKey::State, arguments.state.as_deref())?);
@@ -53,7 +53,7 @@ fn flags(arguments: &WorkerStartArguments) -> Result<RawSettings, CommandError> 
     Ok(written)
 }
 
-/// The flags that say what is offered, as settings.
+/// The flags on devices as settings.
 pub(crate) fn device_flags(arguments: &DeviceArguments) -> Result<RawSettings, CommandError> {
     let texts = [
         (SettingKey::Devices, &arguments.devices),
@@ -72,22 +72,22 @@ pub(crate) fn device_flags(arguments: &DeviceArguments) -> Result<RawSettings, C
     Ok(written)
 }
 
-/// Which cluster to join, and by what right.
+/// The head to join and the token.
 fn join(settings: &Settings) -> Result<(String, Token), CommandError> {
     let head = settings.first_of(&[SettingKey::Join, SettingKey::Head]).ok_or_else(|| {
         CommandError::configuration(
-            "no head to join is named: give --join HOST:PORT, as the head's ready line says",
+            "no head to join: give --join HOST:PORT, as in the ready line of the head",
         )
     })?;
     let token_file = settings.path(SettingKey::TokenFile).ok_or_else(|| {
         CommandError::configuration(
-            "no token to join with: give --token-file with a copy of the head's worker.token",
+            "no token to join with: give --token-file with a copy of the file worker.token of the head",
         )
     })?;
     Ok((head.text.to_owned(), read_token(&token_file)?))
 }
 
-/// The settings as the worker takes them.
+/// The options of the worker.
 pub(crate) fn options(
     settings: &Settings,
     head: String,
@@ -97,7 +97,7 @@ pub(crate) fn options(
     let program = env::current_exe().map_err(|error| {
         CommandError::new(
             CommandErrorKind::InputOutput,
-            format!("this program cannot tell where it lies: {error}"),
+            format!("cannot determine the path of this program: {error}"),
         )
     })?;
     let usual = WorkerOptions::new(head, token, state, program);
@@ -110,27 +110,29 @@ pub(crate) fn options(
             interconnect: settings.checked(SettingKey::Interconnect, str::parse)?,
         },
         sharing: sharing(settings)?,
-        mps: settings.checked(SettingKey::Mps, mps_use)?.unwrap_or(usual.mps),
+        mps: settings.checked(SettingKey::Mps, mps_mode)?.unwrap_or(usual.mps),
         nvml_library: settings.path(SettingKey::NvmlLibrary),
         root_jobs: match settings.checked(SettingKey::NoRootJobs, str::parse::<bool>)? {
             Some(true) => RootJobs::Never,
             Some(false) | None => usual.root_jobs,
         },
-        orphan_grace: settings.checked(SettingKey::OrphanGrace, values::span)?.unwrap_or(usual.orphan_grace),
+        orphan_grace: settings
+            .checked(SettingKey::OrphanGrace, values::parse_duration)?
+            .unwrap_or(usual.orphan_grace),
         log: log_cap.map_or(usual.log, |cap| LogLimits { cap, segment: usual.log.segment.min(cap) }),
         log_retention: settings
-            .checked(SettingKey::LogRetention, values::span)?
+            .checked(SettingKey::LogRetention, values::parse_duration)?
             .unwrap_or(usual.log_retention),
         ..usual
     })
 }
 
-/// How far its GPUs may be shared.
+/// The limits of sharing.
 fn sharing(settings: &Settings) -> Result<SharingLimits, CommandError> {
     let usual = SharingLimits::default();
     let max_ranks = settings.checked(SettingKey::MaxSharing, |text| match text.parse() {
         Ok(count) if count >= 1 => Ok(count),
-        Ok(_) | Err(_) => Err(format!("'{text}' is no number of ranks: write 1 (nobody shares) or more")),
+        Ok(_) | Err(_) => Err(format!("'{text}' is not a number of ranks: write 1 (no sharing) or more")),
     })?;
     Ok(SharingLimits {
         max_ranks: max_ranks.unwrap_or(usual.max_ranks),
@@ -138,15 +140,15 @@ fn sharing(settings: &Settings) -> Result<SharingLimits, CommandError> {
     })
 }
 
-fn mps_use(text: &str) -> Result<MpsMode, String> {
+fn mps_mode(text: &str) -> Result<MpsMode, String> {
     match text {
         "auto" => Ok(MpsMode::Auto),
         "off" => Ok(MpsMode::Off),
-        _ => Err(format!("'{text}' does not say when MPS is used: write auto or off")),
+        _ => Err(format!("'{text}' is not a mode of MPS: write auto or off")),
     }
 }
 
-/// What keeps a worker from starting, or ends it.
+/// The error of a worker that cannot start or has failed.
 pub(crate) fn failure(error: WorkerError) -> CommandError {
     let trouble = match error {
         WorkerError::Link(refused) => return ClientError::from(refused).into(),
@@ -189,16 +191,16 @@ mod tests {
     }
 
     #[test]
-    fn wrong_settings_of_sharing_are_refused_with_how_to_write_them() {
+    fn errors_on_settings_of_sharing_say_how_to_write_them() {
         for (key, text, advice) in [
             (
                 SettingKey::MaxSharing,
                 "0",
-                "--max-sharing: '0' is no number of ranks: write 1 (nobody shares) or more",
+                "--max-sharing: '0' is not a number of ranks: write 1 (no sharing) or more",
             ),
             (SettingKey::MaxSharing, "many", "write 1"),
             (SettingKey::GpuReserve, "much", "--gpu-reserve: "),
-            (SettingKey::Mps, "always", "--mps: 'always' does not say when MPS is used: write auto or off"),
+            (SettingKey::Mps, "always", "--mps: 'always' is not a mode of MPS: write auto or off"),
         ] {
             let message = options_of(&[(key, text)]).unwrap_err().message;
             assert!(message.contains(advice), "{message}");

@@ -1,30 +1,30 @@
-//! How jobs on one GPU fare in a simulation: what is true, and what policies expect.
+//! Values of --interference and --predictor.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What is true.
+/// The source of the true slowdowns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Truth {
-    /// The law of slowdown.
+    /// The law of fair shares.
     Law,
     /// A table of measurements.
     Table(PathBuf),
-    /// What a trained model says, from its folder.
+    /// A trained model in a directory.
     Model(PathBuf),
 }
 
-/// What policies expect.
+/// The source of the slowdowns that policies predict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Predictor {
-    /// What the law says of figures that were measured alone.
+    /// The law, applied to measurements of jobs running alone.
     Law,
-    /// What is true.
+    /// The true slowdowns.
     Truth,
-    /// What the model says that comes with the program.
+    /// The model that comes with the program.
     Pretrained,
-    /// What a trained model says, from its folder.
+    /// A trained model in a directory.
     Model(PathBuf),
 }
 
@@ -35,9 +35,7 @@ impl FromStr for Truth {
             None if text == "law" => Ok(Truth::Law),
             Some(("table", file)) if !file.is_empty() => Ok(Truth::Table(file.into())),
             Some(("model", folder)) if !folder.is_empty() => Ok(Truth::Model(folder.into())),
-            _ => Err(format!(
-                "'{text}' says nothing about jobs on one GPU: write law, table:FILE or model:FOLDER"
-            )),
+            _ => Err(format!("'{text}' is not a source of slowdowns: write law, table:FILE or model:DIR")),
         }
     }
 }
@@ -60,7 +58,7 @@ impl FromStr for Predictor {
             None if text == "truth" => Ok(Predictor::Truth),
             None if text == "pretrained" => Ok(Predictor::Pretrained),
             Some(("model", folder)) if !folder.is_empty() => Ok(Predictor::Model(folder.into())),
-            _ => Err(format!("'{text}' is no predictor: write law, truth, pretrained or model:FOLDER")),
+            _ => Err(format!("'{text}' is not a predictor: write law, truth, pretrained or model:DIR")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How far estimates were from what happened, in a table.
+//! The table of estimation errors.
 
 use std::fmt::Write as _;
 
@@ -7,18 +7,18 @@ use cohabit_sim::{AccuracyStats, EstimateErrors};
 use crate::page::html::escape_html;
 use crate::simulate::result::SimulationResults;
 
-/// Of the first seed of every policy; empty where nothing was estimated.
+/// The errors of every policy with the first seed; empty if nothing was estimated.
 pub(super) fn table(outcomes: &SimulationResults) -> String {
     let mut rows = String::new();
     for (policy, runs) in outcomes.by_policy() {
         let Some(accuracy) = runs.first().map(|run| &run.evaluated.estimates) else { continue };
         let kinds = [
             ("all jobs", &accuracy.all),
-            ("of groups seen before", &accuracy.recurring),
+            ("of known groups", &accuracy.recurring),
             ("of new groups", &accuracy.first_seen),
         ];
         for (kind, comparison) in kinds.into_iter().filter(|(_, comparison)| comparison.jobs > 0) {
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(
                 rows,
                 "<tr><th>{}</th><td>{kind}</td>{}</tr>",
@@ -38,7 +38,7 @@ pub(super) fn table(outcomes: &SimulationResults) -> String {
         "Within a factor of 2",
         "Median error",
         "Mean error",
-        "Estimate ÷ truth (5th, 50th, 95th percentile)",
+        "Estimate ÷ actual time (5th, 50th, 95th percentile)",
     ];
     let headings = headings.map(|heading| format!("<th>{heading}</th>")).concat();
     format!(

@@ -1,4 +1,4 @@
-//! How many jobs were completed within how long, over a logarithmic axis of time.
+//! The distribution of completion times, over a logarithmic axis.
 
 use cohabit_console::CommandError;
 
@@ -7,12 +7,12 @@ use crate::page::chart::{Axis, Curve, curves};
 use crate::page::palette;
 use crate::simulate::result::SimulationResults;
 
-/// More points of a curve than anybody sees.
+/// More points per curve would not be visible.
 const POINTS: usize = 500;
-/// Shorter times would only stretch the axis.
+/// Shorter times are raised to this: they would only stretch the axis.
 const SHORTEST_SECONDS: f64 = 0.01;
 
-/// Jobs of all seeds together.
+/// Draws the jobs of all seeds.
 pub(super) fn chart(outcomes: &SimulationResults) -> Result<String, CommandError> {
     let times: Vec<Vec<f64>> = outcomes
         .by_policy()
@@ -26,13 +26,13 @@ pub(super) fn chart(outcomes: &SimulationResults) -> Result<String, CommandError
     }
     let range = low.floor()..(high + 0.05).max(low.floor() + 1.0);
     let x = Axis {
-        label: "from submission to end",
+        label: "time from submission to end",
         ticks: time_axis::logarithms(range.start, range.end),
         range,
         write: |power| time_axis::format_time(10_f64.powf(power)),
     };
     let y = Axis {
-        label: "part of all jobs",
+        label: "fraction of all jobs",
         range: 0.0..1.0,
         ticks: vec![0.0, 0.25, 0.5, 0.75, 1.0],
         write: |part| format!("{:.0}%", part * 100.0),
@@ -50,7 +50,7 @@ fn sorted_powers(seconds: impl Iterator<Item = f64>) -> Vec<f64> {
     powers
 }
 
-/// The part of all that is at most as large, at points spread over all.
+/// The cumulative distribution, sampled at evenly spread points.
 fn cumulated(sorted: &[f64]) -> Vec<(f64, f64)> {
     let count = sorted.len();
     let kept = count.min(POINTS);
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_part_of_all_ends_at_all() {
+    fn the_distribution_ends_at_one() {
         assert_eq!(cumulated(&[1.0, 2.0]), [(1.0, 0.0), (1.0, 0.5), (2.0, 1.0)]);
         let many: Vec<f64> = (0..12_345).map(f64::from).collect();
         let points = cumulated(&many);

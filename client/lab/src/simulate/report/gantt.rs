@@ -1,7 +1,7 @@
-//! Which job held which device when: a row for each device, a bar for each job that held it.
+//! The Gantt chart: one row per device, one bar per job that held it.
 //!
-//! Only the first devices of a cluster are recorded; of very many jobs, the time around the longest queue is
-//! shown.
+//! Only the first devices of a cluster are recorded. With very many jobs, only the time around the longest
+//! queue is shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,30 +15,30 @@ use super::time_axis;
 use crate::page::chart::{FONT, FOREGROUND, TEXT_SIZE, WIDTH, chart_error, svg};
 use crate::simulate::result::SimulationResult;
 
-/// More bars make a page heavy and show no more.
+/// More bars make the page large without showing more.
 const MAX_BARS: usize = 2_500;
-/// Narrower bars, in parts of the width, are not seen.
+/// Narrower bars, as a fraction of the width, are not visible.
 const MIN_BAR_WIDTH: f64 = 0.0004;
 const ROW: i32 = 9;
 const LEFT: i32 = 84;
 const TOP: i32 = 8;
 const BOTTOM: i32 = 30;
-/// The part of a turn after which a colour is far from all before it.
+/// The golden ratio: hues this fraction of a turn apart are far from all earlier ones.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 
-/// The chart and what it shows of all there is, in words.
+/// The chart and its caption.
 pub(super) struct Gantt {
     pub(super) svg: String,
     pub(super) caption: String,
 }
 
-/// A machine with the devices shown of it.
+/// A machine and its devices that are shown.
 struct Machine<'a> {
     name: &'a str,
     devices: Vec<&'a str>,
 }
 
-/// Of one run; none where nothing is known of its devices.
+/// Draws the chart of one run; none if its devices were not recorded.
 pub(super) fn chart(run: &SimulationResult) -> Result<Option<Gantt>, CommandError> {
     let Some(window) = window(run) else { return Ok(None) };
     let machines = machines(run.spans());
@@ -53,8 +53,8 @@ pub(super) fn chart(run: &SimulationResult) -> Result<Option<Gantt>, CommandErro
     let svg = draw_rows(&machines, &window, bars.collect())?;
     let all = run.spans().iter().map(|span| seconds(span).end).fold(0.0, f64::max);
     let part =
-        if window.end - window.start < all { "around the longest queue" } else { "from beginning to end" };
-    let caption = format!("The first {} devices, {part}; one colour is one job.", rows.len());
+        if window.end - window.start < all { "around the longest queue" } else { "over the whole time" };
+    let caption = format!("The first {} devices, {part}. Each job has one colour.", rows.len());
     Ok(Some(Gantt { svg, caption }))
 }
 
@@ -66,7 +66,7 @@ fn machine_of(device: &str) -> &str {
     device.rsplit_once('-').map_or(device, |(machine, _)| machine)
 }
 
-/// In the order in which they are numbered.
+/// The machines in numerical order.
 fn machines(spans: &[DeviceSpan]) -> Vec<Machine<'_>> {
     let devices: BTreeSet<(usize, &str)> =
         spans.iter().map(|span| (span.device.len(), span.device.as_str())).collect();
@@ -78,7 +78,7 @@ fn machines(spans: &[DeviceSpan]) -> Vec<Machine<'_>> {
     machines.into_iter().map(|((_, name), devices)| Machine { name, devices }).collect()
 }
 
-/// All the time, or so much of it around the longest queue that the bars can be told apart.
+/// The whole time, or the part around the longest queue that has at most MAX_BARS bars.
 fn window(run: &SimulationResult) -> Option<Range<f64>> {
     let bars: Vec<Range<f64>> = run.spans().iter().map(seconds).collect();
     let end = bars.iter().map(|bar| bar.end).fold(0.0, f64::max);
@@ -132,17 +132,17 @@ fn draw_rows(
     })
 }
 
-/// Text in the page's colour.
+/// Text in the colour of the page.
 fn text_style(horizontal: HPos, vertical: VPos) -> TextStyle<'static> {
     TextStyle::from((FONT, TEXT_SIZE).into_font()).color(&FOREGROUND).pos(Pos::new(horizontal, vertical))
 }
 
-/// Lines in the page's colour, fainter than text.
+/// Lines in the colour of the page, fainter than text.
 fn faint() -> ShapeStyle {
     FOREGROUND.mix(0.2).into()
 }
 
-/// The colour of a job: neighbours in number are far apart in colour.
+/// The colour of a job. Consecutive numbers have distant colours.
 fn colour_of(number: usize) -> RGBColor {
     let hue = (number as f64 * GOLDEN).fract() * 6.0;
     let lightness = [0.46, 0.56, 0.64][number % 3];

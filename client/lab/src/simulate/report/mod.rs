@@ -1,6 +1,4 @@
-//! The report: one page with tables and charts, complete in itself, legible on light and dark screens.
-//!
-//! Everything on it comes from the outcomes; nothing is loaded from anywhere.
+//! The report: a self-contained HTML page with tables and charts of the results.
 
 mod accuracy;
 mod distribution;
@@ -19,26 +17,26 @@ use super::summary;
 use crate::page::html::{self, escape_html, figure};
 use crate::page::palette::legend_marker;
 
-/// The page.
+/// Renders the page.
 pub(super) fn page(outcomes: &SimulationResults) -> Result<String, CommandError> {
     let body = [
         heading(outcomes),
         legend(outcomes),
         table(outcomes),
         figure(
-            "How soon jobs are done",
-            "Part of all jobs that ended within this time after their submission; the further left, the better. \
-             All seeds together.",
+            "Time from submission to end",
+            "Fraction of all jobs that ended within this time after their submission; further left is better. All \
+             seeds together.",
             &distribution::chart(outcomes)?,
         ),
         figure(
-            "Jobs that wait",
-            "Submitted and not started, averaged over short spans. First seed.",
+            "Waiting jobs",
+            "Jobs submitted but not started, averaged over short intervals. First seed.",
             &timeline::queue(outcomes)?,
         ),
         figure(
-            "Devices held",
-            "Devices that jobs hold, averaged over short spans. First seed.",
+            "Devices in use",
+            "Devices held by jobs, averaged over short intervals. First seed.",
             &timeline::busy(outcomes)?,
         ),
         devices(outcomes)?,
@@ -64,25 +62,25 @@ fn heading(outcomes: &SimulationResults) -> String {
     ];
     let left_out = outcomes.left_out.too_wide + outcomes.left_out.too_large;
     if left_out > 0 {
-        facts.push(("left out, too large for the cluster", left_out.to_string()));
+        facts.push(("skipped, too large for the cluster", left_out.to_string()));
     }
-    let told: String = facts
+    let spans: String = facts
         .iter()
         .map(|(name, fact)| format!("<span>{name} <b>{}</b></span> ", escape_html(fact)))
         .collect();
-    format!("<h1>Scheduling, simulated</h1>\n<p class=\"facts\">{told}</p>\n")
+    format!("<h1>Simulation of scheduling policies</h1>\n<p class=\"facts\">{spans}</p>\n")
 }
 
 fn legend(outcomes: &SimulationResults) -> String {
     let mut spans = String::new();
     for (place, (policy, _)) in outcomes.by_policy().into_iter().enumerate() {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(spans, "<span>{}{}</span>", legend_marker(place), escape_html(policy));
     }
     format!("<div class=\"legend\">{spans}</div>\n")
 }
 
-/// Policies beside each other; the one with the shortest mean completion time stands out.
+/// The table of policies; the one with the shortest mean completion time is highlighted.
 fn table(outcomes: &SimulationResults) -> String {
     let means: Vec<f64> = outcomes
         .by_policy()
@@ -94,7 +92,7 @@ fn table(outcomes: &SimulationResults) -> String {
     for (place, (row, mean)) in summary::rows(outcomes).iter().zip(&means).enumerate() {
         let class = if *mean <= least { " class=\"best\"" } else { "" };
         let cells: String = row.cells.iter().map(|cell| format!("<td>{}</td>", escape_html(cell))).collect();
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             rows,
             "<tr{class}><th>{}{}</th>{cells}</tr>",
@@ -111,21 +109,21 @@ fn table(outcomes: &SimulationResults) -> String {
     let headings = headings.iter().chain(of_sharing).chain(&["vs first"]);
     let headings: String = headings.map(|heading| format!("<th>{heading}</th>")).collect();
     format!(
-        "<section>\n<h2>Policies on the same arrivals</h2>\n<p class=\"hint\">JCT is the time from submission to end. \
-         Slowdown is how much longer an iteration takes where the job was placed than where it fits best. Means over \
-         all seeds, ± their standard deviation.</p>\n<div class=\"wide\"><table><thead><tr>{headings}</tr></thead>\
+        "<section>\n<h2>Policies on the same arrivals</h2>\n<p class=\"hint\">JCT (job completion time) is the time from \
+         submission to end. Slowdown is the time of an iteration relative to that in the best placement. Means over all \
+         seeds, ± standard deviation.</p>\n<div class=\"wide\"><table><thead><tr>{headings}</tr></thead>\
          <tbody>\n{rows}</tbody></table></div>\n</section>\n"
     )
 }
 
-/// A chart for each policy, of the first seed.
+/// One chart per policy, for the first seed.
 fn devices(outcomes: &SimulationResults) -> Result<String, CommandError> {
     let mut charts = String::new();
     for (policy, runs) in outcomes.by_policy() {
         let Some(run) = runs.first() else { continue };
         if let Some(gantt) = gantt::chart(run)? {
             let (policy, caption) = (escape_html(policy), escape_html(&gantt.caption));
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(
                 charts,
                 "<h3>{policy}</h3>\n<p class=\"hint\">{caption}</p>\n<figure>{}</figure>\n",
@@ -136,7 +134,7 @@ fn devices(outcomes: &SimulationResults) -> Result<String, CommandError> {
     if charts.is_empty() {
         return Ok(charts);
     }
-    Ok(format!("<section>\n<h2>Who held which device</h2>\n{charts}</section>\n"))
+    Ok(format!("<section>\n<h2>Jobs on devices</h2>\n{charts}</section>\n"))
 }
 
 fn estimates(outcomes: &SimulationResults) -> String {
@@ -145,15 +143,12 @@ fn estimates(outcomes: &SimulationResults) -> String {
         return table;
     }
     format!(
-        "<section>\n<h2>How good the estimates were</h2>\n<p class=\"hint\">What was expected of jobs when they were \
-         submitted ({}), against what they took. First seed.</p>\n{table}\n</section>\n",
+        "<section>\n<h2>Accuracy of estimates</h2>\n<p class=\"hint\">Run times estimated at submission ({}), compared with \
+         the actual run times. First seed.</p>\n{table}\n</section>\n",
         escape_html(&outcomes.estimator)
     )
 }
 
 fn command(outcomes: &SimulationResults) -> String {
-    format!(
-        "<section>\n<h2>How to repeat it</h2>\n<pre>{}</pre>\n</section>\n",
-        escape_html(&outcomes.command)
-    )
+    format!("<section>\n<h2>Command</h2>\n<pre>{}</pre>\n</section>\n", escape_html(&outcomes.command))
 }

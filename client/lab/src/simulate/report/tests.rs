@@ -1,10 +1,10 @@
-//! The page is whole, says nothing but what came out, and needs nothing from anywhere.
+//! The report page is complete and self-contained.
 
 use super::*;
 use crate::simulate::samples::outcomes;
 
 #[test]
-fn the_page_needs_nothing_from_anywhere() {
+fn the_page_loads_nothing_from_elsewhere() {
     let page = page(&outcomes()).unwrap().replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
     for outside in ["http:", "https:", "<script", "<link", "src=", "url(", "@import", "href="] {
         assert!(!page.contains(outside), "{outside}");
@@ -12,7 +12,7 @@ fn the_page_needs_nothing_from_anywhere() {
 }
 
 #[test]
-fn whatever_people_write_stays_text() {
+fn text_of_users_is_escaped() {
     let page = page(&outcomes()).unwrap();
     assert!(page.contains("a-srpt:&lt;b&gt;&amp;theta=1") && page.contains("jobs &lt;1&gt;.csv"));
     assert!(!page.contains("<b>&theta") && !page.contains("<1>"));
@@ -20,12 +20,12 @@ fn whatever_people_write_stays_text() {
 }
 
 #[test]
-fn there_is_a_chart_for_everything_and_devices_for_each_policy() {
+fn there_is_a_chart_of_devices_for_each_policy() {
     let page = page(&outcomes()).unwrap();
     assert_eq!(page.matches("<svg").count(), 5);
     assert_eq!(page.matches("</svg>").count(), 5);
-    assert_eq!(page.matches("The first 2 devices, from beginning to end").count(), 2);
-    assert!(page.contains("node-1") && page.contains("left out, too large for the cluster <b>4</b>"));
+    assert_eq!(page.matches("The first 2 devices, over the whole time").count(), 2);
+    assert!(page.contains("node-1") && page.contains("skipped, too large for the cluster <b>4</b>"));
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn text_of_charts_has_the_colour_of_the_page() {
 }
 
 #[test]
-fn the_policy_with_the_shortest_mean_stands_out_alone() {
+fn only_the_policy_with_the_shortest_mean_is_highlighted() {
     let page = page(&outcomes()).unwrap();
     let best: Vec<&str> = page.lines().filter(|line| line.contains("class=\"best\"")).collect();
     assert_eq!(best.len(), 1);
@@ -44,16 +44,16 @@ fn the_policy_with_the_shortest_mean_stands_out_alone() {
 }
 
 #[test]
-fn estimates_are_told_of_only_where_there_are_any() {
+fn the_accuracy_of_estimates_is_shown_only_if_there_are_any() {
     let mut outcomes = outcomes();
-    assert!(!page(&outcomes).unwrap().contains("How good the estimates were"));
+    assert!(!page(&outcomes).unwrap().contains("Accuracy of estimates"));
     outcomes.runs[0].evaluated.estimates.all.jobs = 2;
     let page = page(&outcomes).unwrap();
-    assert!(page.contains("How good the estimates were") && page.contains("<td>all jobs</td><td>2</td>"));
+    assert!(page.contains("Accuracy of estimates") && page.contains("<td>all jobs</td><td>2</td>"));
 }
 
 #[test]
-fn a_run_in_which_nothing_ended_has_a_page_too() {
+fn a_run_without_ended_jobs_has_a_page() {
     let mut outcomes = outcomes();
     for run in &mut outcomes.runs {
         run.evaluated.jobs.clear();

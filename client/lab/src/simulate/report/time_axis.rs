@@ -1,4 +1,4 @@
-//! Where axes carry numbers, and how those are written: lengths of time in round units.
+//! Ticks of axes of time, in round units.
 
 const MINUTE: f64 = 60.0;
 const HOUR: f64 = 3_600.0;
@@ -31,7 +31,7 @@ const STEPS: [f64; 24] = [
     500.0 * DAY,
     1_000.0 * DAY,
 ];
-/// Where the ticks of a logarithmic axis of time may stand, in seconds.
+/// Positions of ticks of a logarithmic axis of time, in seconds.
 const LANDMARKS: [f64; 15] = [
     0.001,
     0.01,
@@ -49,10 +49,10 @@ const LANDMARKS: [f64; 15] = [
     1_000.0 * DAY,
     10_000.0 * DAY,
 ];
-/// More would run into each other.
+/// More tick labels would overlap.
 const MAX_TICKS: f64 = 9.0;
 
-/// Round times between two, both in seconds.
+/// Round times in an interval, in seconds.
 pub(super) fn times(from: f64, to: f64) -> Vec<f64> {
     let room = (to - from) / MAX_TICKS;
     let step = STEPS.into_iter().find(|step| *step >= room).unwrap_or(to - from);
@@ -60,7 +60,7 @@ pub(super) fn times(from: f64, to: f64) -> Vec<f64> {
     (first..).map(|number| number as f64 * step).take_while(|time| *time <= to).collect()
 }
 
-/// Landmarks between two times, as powers of ten.
+/// Landmarks in an interval; the interval and the results are powers of ten.
 pub(super) fn logarithms(from: f64, to: f64) -> Vec<f64> {
     LANDMARKS.into_iter().map(f64::log10).filter(|power| (from..=to).contains(power)).collect()
 }
@@ -68,7 +68,7 @@ pub(super) fn logarithms(from: f64, to: f64) -> Vec<f64> {
 /// A round time in its largest unit: `30 s`, `10 min`, `6 h`, `2 d`.
 pub(super) fn format_time(seconds: f64) -> String {
     let units = [(DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1.0, "s")];
-    // What was a power of ten is not quite round any more.
+    // A time that was computed as a power of ten is not exactly round.
     let is_whole = |unit: f64| {
         let count = (seconds / unit).round();
         count >= 1.0 && (seconds / unit - count).abs() < 1e-6
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn landmarks_lie_between_the_ends() {
+    fn landmarks_are_within_the_interval() {
         let told: Vec<String> =
             logarithms(-0.5, 5.0).iter().map(|power| format_time(10_f64.powf(*power))).collect();
         assert_eq!(told, ["1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d"]);

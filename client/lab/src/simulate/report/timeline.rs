@@ -1,4 +1,4 @@
-//! How many jobs wait, and how many devices are held, over time.
+//! Waiting jobs and devices in use over time.
 
 use cohabit_console::CommandError;
 
@@ -7,17 +7,17 @@ use crate::page::chart::{Axis, Curve, count_axis, curves};
 use crate::page::palette;
 use crate::simulate::result::{SimulationResult, SimulationResults};
 
-/// Jobs that wait for devices.
+/// Draws the number of waiting jobs.
 pub(super) fn queue(outcomes: &SimulationResults) -> Result<String, CommandError> {
-    chart(outcomes, "jobs that wait", None, SimulationResult::queued)
+    chart(outcomes, "waiting jobs", None, SimulationResult::queued)
 }
 
-/// Devices that jobs hold.
+/// Draws the number of devices in use.
 pub(super) fn busy(outcomes: &SimulationResults) -> Result<String, CommandError> {
-    chart(outcomes, "devices held", Some(outcomes.devices as f64), SimulationResult::busy)
+    chart(outcomes, "devices in use", Some(outcomes.devices as f64), SimulationResult::busy)
 }
 
-/// Of the first seed.
+/// Draws a curve per policy, for the first seed.
 fn chart(
     outcomes: &SimulationResults,
     label: &'static str,
