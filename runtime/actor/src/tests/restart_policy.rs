@@ -1,8 +1,7 @@
-//! The arithmetic of limits and back-off.
+//! The arithmetic of restart limits and delays.
 
-use super::kit::ms;
-use crate::RestartPolicy;
-use crate::restart::RestartHistory;
+use super::test_kit::ms;
+use crate::restart_policy::{RestartHistory, RestartPolicy};
 use tokio::time::Instant;
 
 fn restarts(limit: u32) -> RestartHistory {
@@ -27,12 +26,12 @@ fn restarts_before_the_window_are_forgotten() {
 }
 
 #[test]
-fn never_means_never() {
-    assert_eq!(RestartHistory::new(RestartPolicy::NEVER).next_delay(Instant::now()), None);
+fn a_limit_of_zero_allows_no_restart() {
+    assert_eq!(restarts(0).next_delay(Instant::now()), None);
 }
 
 #[test]
-fn a_huge_limit_does_not_overflow_the_back_off() {
+fn a_huge_limit_does_not_overflow_the_delay() {
     let mut restarts = restarts(u32::MAX);
     let now = Instant::now();
     assert_eq!((0..100).filter_map(|_| restarts.next_delay(now)).max(), Some(ms(350)));

@@ -1,6 +1,6 @@
-//! The limit on restarts and the back-off between them, as plain arithmetic over instants.
+//! The limit on restarts and the delay before each one.
 //!
-//! It never sleeps and never reads the clock: the keeper of an actor does both.
+//! Pure arithmetic over instants: nothing here sleeps or reads the clock.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,25 +8,19 @@ use tokio::time::Instant;
 
 /// How often, and how fast, a failing actor is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RestartPolicy {
-    /// So many restarts are allowed within the window; the next failure escalates.
-    pub limit: u32,
-    /// The span over which restarts are counted. An older restart is forgotten, by the back-off too.
-    pub window: Duration,
+pub(crate) struct RestartPolicy {
+    /// The number of restarts allowed within the window; the next failure ends the system.
+    pub(crate) limit: u32,
+    /// The span over which restarts are counted.
+    pub(crate) window: Duration,
     /// The delay before the first restart within the window; each further one doubles it.
-    pub first_delay: Duration,
+    pub(crate) first_delay: Duration,
     /// The cap on the delay.
-    pub max_delay: Duration,
-}
-
-impl RestartPolicy {
-    /// No restart: the first failure escalates.
-    pub const NEVER: Self =
-        Self { limit: 0, window: Duration::ZERO, first_delay: Duration::ZERO, max_delay: Duration::ZERO };
+    pub(crate) max_delay: Duration,
 }
 
 impl Default for RestartPolicy {
-    /// Five restarts within a minute, after 0.1 s, 0.2 s, 0.4 s .. and 10 s at most.
+    /// Five restarts within a minute, after 0.1 s, 0.2 s, 0.4 s, 0.8 s and 1.6 s.
     fn default() -> Self {
         Self {
             limit: 5,
@@ -37,37 +31,37 @@ impl Default for RestartPolicy {
     }
 }
 
-/// The restarts that one actor had.
+/// The recent restarts of one actor.
 #[derive(Debug)]
 pub(crate) struct RestartHistory {
-    allowed: RestartPolicy,
+    policy: RestartPolicy,
     recent: VecDeque<Instant>,
 }
 
 impl RestartHistory {
-    pub(crate) fn new(allowed: RestartPolicy) -> Self {
-        Self { allowed, recent: VecDeque::new() }
+    pub(crate) fn new(policy: RestartPolicy) -> Self {
+        Self { policy, recent: VecDeque::new() }
     }
 
     /// The delay before the restart after a failure at `now`; `None` past the limit.
     pub(crate) fn next_delay(&mut self, now: Instant) -> Option<Duration> {
-        let window = self.allowed.window;
+        let window = self.policy.window;
         self.recent.retain(|restart| now.duration_since(*restart) < window);
-        if self.count() >= self.allowed.limit {
+        if self.count() >= self.policy.limit {
             return None;
         }
         let factor = 2_u32.saturating_pow(self.count());
-        let delay = self.allowed.first_delay.saturating_mul(factor).min(self.allowed.max_delay);
+        let delay = self.policy.first_delay.saturating_mul(factor).min(self.policy.max_delay);
         self.recent.push_back(now + delay);
         Some(delay)
     }
 
-    /// How many restarts are within the window.
+    /// The number of restarts within the window.
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.recent.len()).unwrap_or(u32::MAX)
     }
 
     pub(crate) fn window(&self) -> Duration {
-        self.allowed.window
+        self.policy.window
     }
 }

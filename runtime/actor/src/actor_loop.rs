@@ -6,9 +6,11 @@
 //!               └──shutdown requested─► children stop, still serving ─► mailbox drained ─┘
 //! ```
 //!
-//! Any error on the way ends the incarnation without `stopped`. Restarting is never its business.
+//! Any error on the way ends the incarnation without `stopped`. `actor_task.rs` decides about a restart.
 
-use crate::{Actor, ActorFailure, Context, Mailbox};
+use crate::actor::{Actor, Context};
+use crate::failure::ActorFailure;
+use crate::mailbox::Mailbox;
 use futures::FutureExt;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -35,7 +37,7 @@ impl<A: Actor> ActorLoop<'_, A> {
         Ok(())
     }
 
-    /// Handles messages until the actor stops itself or is to stop.
+    /// Handles messages until the actor stops itself or its supervisor stops it.
     async fn serve(&mut self) -> Result<(), ActorFailure> {
         let shutdown = self.context.shutdown();
         while self.context.should_continue() {
@@ -50,8 +52,8 @@ impl<A: Actor> ActorLoop<'_, A> {
         Ok(())
     }
 
-    /// The supervisor's stop. Children may still have something to tell, so the actor listens until they are
-    /// gone.
+    /// The supervisor's stop. The actor handles messages until its children are gone, because children may
+    /// send it their last ones.
     async fn stop_by_supervisor(&mut self) -> Result<(), ActorFailure> {
         let mut children = self.stop_children();
         while self.context.should_continue() {
@@ -75,22 +77,22 @@ impl<A: Actor> ActorLoop<'_, A> {
         Ok(())
     }
 
-    /// The actor's own stop. Nobody may wait for it any more, so what is in the mailbox goes first.
+    /// The actor's own stop. Dropping the queued messages first frees those who wait for a reply.
     async fn stop_self(&mut self) {
         self.mailbox.close();
         while let Some(Some(message)) = self.mailbox.receive().now_or_never() {
             drop(message);
         }
-        // An error would say that the task was cancelled, which only the end of the process does.
+        // An error would mean that the task was cancelled, which only the end of the process does.
         let _ = self.stop_children().await;
     }
 
     /// Stops the children in a task, so that the actor can handle messages meanwhile. They have half of the
-    /// actor's time: a child that hangs must not take the actor's own orderly end away.
+    /// actor's time, so that a child that hangs leaves the actor time for its own orderly end.
     fn stop_children(&self) -> JoinHandle<Vec<String>> {
         let now = Instant::now();
-        let deadline = self.context.shutdown().deadline_within(self.grace);
+        let deadline = self.context.shutdown.deadline_within(self.grace);
         let halfway = now + deadline.saturating_duration_since(now) / 2;
-        tokio::spawn(self.context.children().stop(halfway))
+        tokio::spawn(self.context.children.stop(halfway))
     }
 }
