@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use cohabit_types::Bytes;
 
-use crate::interference::InterferenceSource;
+use crate::interference_source::InterferenceSource;
 
 /// Why a head cannot start, or cannot go on.
 #[derive(Debug, thiserror::Error)]

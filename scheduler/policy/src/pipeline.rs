@@ -155,6 +155,10 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
         consider(&mut self.place, view, job)
     }
 
+    fn uses_interference(&self) -> bool {
+        self.place.uses_interference()
+    }
+
     fn set_interference(&mut self, knowledge: &InterferenceContext) {
         self.place.set_interference(knowledge);
     }

@@ -12,6 +12,11 @@ pub trait Placer: Send {
         let _ = (view, changes);
     }
 
+    /// Whether choices depend on what [`set_interference`](Self::set_interference) sets.
+    fn uses_interference(&self) -> bool {
+        false
+    }
+
     /// Goes by this knowledge of interference from now on, if it goes by any.
     fn set_interference(&mut self, knowledge: &InterferenceContext) {
         let _ = knowledge;

@@ -26,6 +26,11 @@ pub trait Policy: Send {
     /// Why it would have to wait for a place.
     fn consider(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage>;
 
+    /// Whether plans depend on what [`set_interference`](Self::set_interference) sets.
+    fn uses_interference(&self) -> bool {
+        false
+    }
+
     /// Goes by this knowledge of interference from now on, if it goes by any. Plans may depend on it too.
     fn set_interference(&mut self, knowledge: &InterferenceContext) {
         let _ = knowledge;

@@ -7,7 +7,7 @@ use cohabit_types::{
 };
 use tokio::sync::oneshot;
 
-use super::planning::Considered;
+use super::dry_run::FinishedDryRun;
 use crate::interference::TrainingUpdate;
 use crate::planner::{Forecasts, Planned};
 
@@ -67,7 +67,7 @@ pub(crate) enum Message {
     /// What jobs have to expect; nothing where the policy could not say.
     Outlook(Option<Forecasts>),
     /// What becomes of a job that is only thought of.
-    Considered(Box<Considered>),
+    Considered(Box<FinishedDryRun>),
     /// What came of a lesson.
     TrainingUpdate(TrainingUpdate),
     /// The next lesson may begin.

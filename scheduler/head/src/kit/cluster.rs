@@ -19,7 +19,6 @@ use tokio::sync::mpsc;
 
 use super::{at, inventory, node, submit};
 use crate::clock::wall_clock;
-use crate::driver::InterferenceAwareness;
 use crate::planner::PolicyFactory;
 use crate::{HeadDaemon, HeadError, HeadOptions, InterferenceSource};
 
@@ -54,16 +53,14 @@ impl TestHead {
     pub(crate) async fn start_with(policy: PolicyFactory, plan_limit: Duration) -> TestHead {
         let folder = tempfile::tempdir().unwrap();
         let options = HeadOptions { plan_limit, ..options(folder.path()) };
-        let daemon =
-            HeadDaemon::start_with(options.clone(), policy, InterferenceAwareness::Aware).await.unwrap();
+        let daemon = HeadDaemon::start_with(options.clone(), policy, true).await.unwrap();
         TestHead { folder, daemon, options }
     }
 
     /// Ends it in order, and starts it again with a policy of the test.
     pub(crate) async fn restarted_with(self, policy: PolicyFactory) -> TestHead {
         self.daemon.stop().await.unwrap();
-        let started =
-            HeadDaemon::start_with(self.options.clone(), policy, InterferenceAwareness::Aware).await;
+        let started = HeadDaemon::start_with(self.options.clone(), policy, true).await;
         TestHead { daemon: started.unwrap(), ..self }
     }
 

@@ -74,7 +74,7 @@ async fn a_policy_that_hangs_stops_no_job() {
     let job = client.submit().await;
     worker.run_one(Outcome::Exited(0)).await;
     let story = story(&client, job).await;
-    assert!(story.contains("first come, first served, for the policy gave no plan"), "{story}");
+    assert!(story.contains("first come, first served, because the policy gave no plan"), "{story}");
     drop(end);
 }
 

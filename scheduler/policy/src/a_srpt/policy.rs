@@ -141,6 +141,10 @@ impl<P: Placer> Policy for ASrpt<P> {
         consider(&mut self.place, view, job)
     }
 
+    fn uses_interference(&self) -> bool {
+        self.place.uses_interference()
+    }
+
     fn set_interference(&mut self, knowledge: &InterferenceContext) {
         self.place.set_interference(knowledge);
     }

@@ -282,6 +282,10 @@ impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
         consider(&mut self.place, view, job)
     }
 
+    fn uses_interference(&self) -> bool {
+        self.place.uses_interference()
+    }
+
     fn set_interference(&mut self, knowledge: &InterferenceContext) {
         self.place.set_interference(knowledge);
     }

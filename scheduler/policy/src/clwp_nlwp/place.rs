@@ -54,6 +54,10 @@ impl Placer for ClwpNlwp {
         self.rows.learn(changes);
     }
 
+    fn uses_interference(&self) -> bool {
+        true
+    }
+
     fn set_interference(&mut self, knowledge: &InterferenceContext) {
         self.jobs.set_interference(knowledge.solos.clone());
         self.rows = ContentionTable::new(knowledge);

@@ -50,6 +50,10 @@ impl Policy for Hybrid {
         self.starts.consider(view, job)
     }
 
+    fn uses_interference(&self) -> bool {
+        true
+    }
+
     fn set_interference(&mut self, knowledge: &InterferenceContext) {
         self.starts.set_interference(knowledge);
         self.watchdog.set_interference(knowledge);

@@ -1,8 +1,8 @@
 //! Choices among devices that are shared, each beside the same choice for all other jobs.
 //!
-//! A job that takes a part of one device goes where a [`DeviceChooser`] says, among the devices with room; jobs of
-//! whole devices go where the mapper says. So policies that share differ in nothing but whom they put beside
-//! whom. What room is, `free.rs` alone decides.
+//! A job that takes a part of one device goes where a [`DeviceChooser`] says, among the devices with room;
+//! jobs of whole devices go where the mapper says. So policies that share differ in nothing but whom they
+//! put beside whom. What room is, `free.rs` alone decides.
 
 mod first_fit;
 mod horus;
@@ -81,6 +81,10 @@ impl<C: DeviceChooser> Placer for SharedPlacer<C> {
     fn learn(&mut self, view: &View, changes: &[ViewChange]) {
         self.whole.learn(view, changes);
         self.jobs.learn(view.now, changes);
+    }
+
+    fn uses_interference(&self) -> bool {
+        true
     }
 
     fn set_interference(&mut self, knowledge: &InterferenceContext) {

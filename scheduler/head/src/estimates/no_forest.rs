@@ -1,9 +1,9 @@
-//! What stands in for the forest in a head that is built without it: nothing is expected but what users tell.
+//! Replaces the forest in a head that is built without the feature `learned`: only figures of users are used.
 
 use cohabit_policy::{CompletedRun, Estimator, JobFeatures, UserEstimator};
 use cohabit_types::Estimate;
 
-/// Learns nothing.
+/// Estimates by the user's own figures.
 pub(crate) struct EstimateSource(UserEstimator);
 
 impl EstimateSource {

@@ -1,7 +1,7 @@
-//! The forest of a live head: it is fitted on a thread of its own and taken into use when it is next asked.
+//! A random forest that is fitted on a thread of its own and used from the next estimate on.
 //!
-//! Whoever asks never waits: until a fit is done, the forest before it answers. At a start, where nobody
-//! waits yet, it is fitted at once.
+//! An estimate never waits: until a fit is done, the previous forest answers. At a start, which runs on a
+//! blocking thread, the forest is fitted at once.
 
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -10,7 +10,7 @@ use cohabit_policy::{CompletedRun, Estimator, JobFeatures};
 use cohabit_predict::{FittedForest, Forest, ForestFit};
 use cohabit_types::Estimate;
 
-/// The forest, and the next one.
+/// The forest, and the fit of the next one.
 #[derive(Debug)]
 pub(crate) struct EstimateSource {
     forest: Forest,
@@ -25,31 +25,31 @@ impl EstimateSource {
     }
 
     pub(crate) fn estimate(&mut self, job: &JobFeatures) -> Option<Estimate> {
-        self.adopt();
+        self.adopt_fit();
         self.forest.estimate(job)
     }
 
     pub(crate) fn learn(&mut self, done: &[CompletedRun]) {
         self.forest.remember(done);
-        self.adopt();
+        self.adopt_fit();
         if self.fitting.is_none() {
-            self.begin();
+            self.start_fit();
         }
     }
 
     /// Starts a fit, if one is due.
-    fn begin(&mut self) {
+    fn start_fit(&mut self) {
         let Some(training) = self.forest.training() else { return };
         match fit_on_thread(training) {
             Ok(fitting) => self.fitting = Some(fitting),
             Err(error) => {
-                tracing::warn!(%error, "estimates are not learned anew: no thread could be started")
+                tracing::warn!(%error, "the estimator is not fitted again: no thread could be started")
             }
         }
     }
 
-    /// Takes a fit that is done into use.
-    fn adopt(&mut self) {
+    /// Uses a fit that is done.
+    fn adopt_fit(&mut self) {
         match self.fitting.as_ref().map(Receiver::try_recv) {
             Some(Ok(fitted)) => {
                 self.fitting = None;
@@ -57,7 +57,7 @@ impl EstimateSource {
             }
             Some(Err(TryRecvError::Disconnected)) => {
                 self.fitting = None;
-                tracing::error!("estimates were not learned anew: the thread that was to do it panicked");
+                tracing::error!("the estimator was not fitted again: the fit panicked");
             }
             Some(Err(TryRecvError::Empty)) | None => {}
         }
@@ -68,7 +68,7 @@ impl EstimateSource {
         self.fitting.is_some()
     }
 
-    /// Waits for the fit that is under way.
+    /// Waits for the running fit.
     #[cfg(test)]
     pub(super) fn wait(&mut self) {
         if let Some(fitting) = self.fitting.take() {
@@ -77,11 +77,11 @@ impl EstimateSource {
     }
 }
 
-/// The thread ends by itself, and nobody waits for it.
+/// The thread ends by itself.
 fn fit_on_thread(training: ForestFit) -> io::Result<Receiver<FittedForest>> {
     let (done, fitting) = channel();
     let fit = move || {
-        // A head that has ended wants no forest.
+        // A head that has ended needs no forest.
         let _ = done.send(training.fit());
     };
     std::thread::Builder::new().name("estimates".to_owned()).spawn(fit)?;

@@ -1,7 +1,8 @@
-//! The school: gathers what was lived through, keeps the versions of the model, and says what is known.
+//! The trainer: collects observed samples, manages the versions of the trained model, and provides what the
+//! policy needs to predict interference.
 //!
-//! It works on a thread of its own, which the driver asks and never waits for. It learns no model itself: it
-//! hands out what there is to learn, and takes in what came of it.
+//! It runs on a thread of its own, so that the driver never waits for files. It fits no model itself: it
+//! hands out the input of a [`Refit`] and takes in the result.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,89 +15,92 @@ use cohabit_policy::interference::{
 };
 use cohabit_types::{ModelChoice, ModelRequest, Models, Refusal, RefusalCode, Slowdown};
 
-use super::Base;
-use super::base::source::restore;
-use super::guarded::GuardedModel;
-use super::news::InterferenceDigest;
-use super::refit::{BetterModel, Refit, rows};
-use super::versions::{ModelVersions, VersionChoice};
-use crate::thread::{self, ActorThread, Inbox};
+use super::base_predictor::BasePredictor;
+use super::digest::InterferenceDigest;
+use super::guarded_model::GuardedModel;
+use super::model_versions::{ModelVersions, VersionChoice};
+use super::models::restore;
+use super::refit::{BetterModel, Refit};
+use super::samples::member_count;
+use crate::actor_thread::{self, ActorThread, Inbox};
 
-/// Lessons that may wait.
+/// How many requests may wait.
 const CAPACITY: usize = 16;
 
-/// What a school starts with.
+/// What the trainer starts with.
 #[derive(Debug)]
 pub(crate) struct TrainerOptions {
-    pub(crate) base: Base,
+    pub(crate) base: BasePredictor,
+    /// What earlier runs of the head observed.
     pub(crate) experience: ColocationHistory,
-    /// How much neighbours may slow down a job that does not say.
+    /// The largest slowdown that neighbors may cause to a job that sets no limit.
     pub(crate) max_slowdown: Slowdown,
-    /// The model is learned anew after so many new rows; 0 for never.
+    /// A refit is due after this many new samples; 0 turns refits off.
     pub(crate) refit_after: u64,
-    /// Where versions are kept.
+    /// The folder of the versions.
     pub(crate) folder: PathBuf,
 }
 
-/// The driver's end of the school.
+/// The driver's end of the trainer.
 #[derive(Debug)]
 pub(crate) struct TrainerHandle {
     requests: Address<TrainRequest>,
-    /// What configurations are known by.
+    /// What was measured of configurations that run alone.
     solos: Arc<SoloMetricsTable>,
     _thread: ActorThread,
 }
 
-/// What came of a lesson.
+/// The result of a request.
 #[derive(Debug, Default)]
 pub(crate) struct TrainingUpdate {
-    /// What is known from now on, if that is new.
+    /// The new knowledge of interference, if it changed.
     pub(crate) knowledge: Option<InterferenceContext>,
-    /// A model that is to be learned now.
+    /// A refit that is due.
     pub(crate) refit: Option<Refit>,
 }
 
-/// To the thread.
+/// A request to the thread.
 #[derive(Debug)]
 enum TrainRequest {
-    ObservedSample(Vec<ObservedSample>, ReplyTo<TrainingUpdate>),
-    Refitted(Option<Box<BetterModel>>, ReplyTo<TrainingUpdate>),
+    Observe(Vec<ObservedSample>, ReplyTo<TrainingUpdate>),
+    FinishRefit(Option<Box<BetterModel>>, ReplyTo<TrainingUpdate>),
     Models(ModelRequest, ReplyTo<(Result<Models, Refusal>, TrainingUpdate)>),
 }
 
 impl TrainerHandle {
-    /// Opens the school; what it knows already is with it.
-    pub(crate) fn start(curriculum: TrainerOptions) -> io::Result<(TrainerHandle, InterferenceContext)> {
-        let solos = Arc::clone(&curriculum.base.solos);
-        let mut trainer = Trainer::open(curriculum);
+    /// Starts the trainer, which blocks while it reads the versions. Returns what it knows already.
+    pub(crate) fn start(options: TrainerOptions) -> io::Result<(TrainerHandle, InterferenceContext)> {
+        let solos = Arc::clone(&options.base.solos);
+        let mut trainer = Trainer::open(options);
         let knowledge = trainer.knowledge();
-        let (requests, thread) = thread::spawn("learner", CAPACITY, move |inbox| trainer.serve(inbox))?;
+        let (requests, thread) = actor_thread::spawn("trainer", CAPACITY, move |inbox| trainer.serve(inbox))?;
         Ok((TrainerHandle { requests, solos, _thread: thread }, knowledge))
     }
 
-    /// What configurations of jobs are known by.
+    /// What was measured of configurations that run alone.
     pub(crate) fn solos(&self) -> &SoloMetricsTable {
         &self.solos
     }
 
-    /// Tells of what was lived through.
-    pub(crate) fn lived(&self, lived: Vec<ObservedSample>) -> impl Future<Output = TrainingUpdate> + use<> {
+    /// Adds samples.
+    pub(crate) fn observe(
+        &self,
+        samples: Vec<ObservedSample>,
+    ) -> impl Future<Output = TrainingUpdate> + use<> {
         let requests = self.requests.clone();
-        async move {
-            requests.ask(|reply_to| TrainRequest::ObservedSample(lived, reply_to)).await.unwrap_or_default()
-        }
+        async move { requests.ask(|reply_to| TrainRequest::Observe(samples, reply_to)).await.unwrap_or_default() }
     }
 
-    /// Does a refit, and tells of it.
+    /// Runs a refit on a thread of its own and hands its result to the trainer.
     pub(crate) fn refit(&self, refit: Refit) -> impl Future<Output = TrainingUpdate> + use<> {
         let requests = self.requests.clone();
         async move {
             let better = refit.run_on_thread().await.unwrap_or_default();
-            requests.ask(|reply_to| TrainRequest::Refitted(better, reply_to)).await.unwrap_or_default()
+            requests.ask(|reply_to| TrainRequest::FinishRefit(better, reply_to)).await.unwrap_or_default()
         }
     }
 
-    /// Asks about the models, or for another one.
+    /// Lists the models, after the choice of another one if the request has one.
     pub(crate) fn models(
         &self,
         request: ModelRequest,
@@ -105,33 +109,34 @@ impl TrainerHandle {
         async move {
             let asked = requests.ask(|reply_to| TrainRequest::Models(request, reply_to)).await;
             asked.unwrap_or_else(|error| {
-                let refusal = format!("the models are not to be had ({error}): start the head anew");
+                let refusal =
+                    format!("the trainer of interference models has failed ({error}): restart the head");
                 (Err(Refusal::new(RefusalCode::Internal, refusal)), TrainingUpdate::default())
             })
         }
     }
 }
 
-/// On its thread.
+/// The state of the thread.
 struct Trainer {
-    base: Base,
+    base: BasePredictor,
     experience: ColocationHistory,
     max_slowdown: Slowdown,
     refit_after: u64,
     versions: ModelVersions,
-    /// The model of the current version.
+    /// The model of the current version, or the base predictor.
     current: GuardedModel,
-    /// What the policy was told last.
-    told: InterferenceDigest,
-    /// How many rows there were at the last refit.
-    fitted: u64,
-    /// Whether one is under way.
+    /// The figures of the last update of the policy.
+    published: InterferenceDigest,
+    /// The number of samples at the last refit.
+    fitted_samples: u64,
+    /// Whether a refit is running.
     fitting: bool,
 }
 
 impl Trainer {
-    fn open(curriculum: TrainerOptions) -> Trainer {
-        let TrainerOptions { base, experience, max_slowdown, refit_after, folder } = curriculum;
+    fn open(options: TrainerOptions) -> Trainer {
+        let TrainerOptions { base, experience, max_slowdown, refit_after, folder } = options;
         let versions = ModelVersions::open(folder);
         let current = GuardedModel::new(Arc::clone(&base.interference));
         let mut trainer = Trainer {
@@ -141,43 +146,44 @@ impl Trainer {
             refit_after,
             versions,
             current,
-            told: InterferenceDigest::default(),
-            fitted: 0,
+            published: InterferenceDigest::default(),
+            fitted_samples: 0,
             fitting: false,
         };
         trainer.restore_current();
         trainer
     }
 
-    /// Goes on with the version that was current; without it, with the base.
+    /// Continues with the version that was current; if that cannot be read, with the base predictor.
     fn restore_current(&mut self) {
         let Some(version) = self.versions.choice().current else { return };
         match self.model_of(version) {
             Ok(model) => self.current = model,
             Err(refusal) => {
-                tracing::warn!(version, why = refusal.message, "the head goes by '{}'", self.base.basis);
+                let reason = refusal.message;
+                tracing::warn!(version, reason, "predictions are made by '{}' instead", self.base.source);
                 self.versions.fall_back_to_base();
             }
         }
-        let learned_from = self.versions.find(version);
-        self.fitted = learned_from.map_or(0, |record| record.rows + record.judged_on);
+        let record = self.versions.find(version);
+        self.fitted_samples = record.map_or(0, |record| record.rows + record.judged_on);
     }
 
     fn serve(&mut self, mut inbox: Inbox<TrainRequest>) {
-        while let Some(lesson) = inbox.next() {
-            match lesson {
-                TrainRequest::ObservedSample(lived, reply_to) => {
-                    lived.iter().for_each(|it| self.experience.note(it));
+        while let Some(request) = inbox.next() {
+            match request {
+                TrainRequest::Observe(samples, reply_to) => {
+                    samples.iter().for_each(|it| self.experience.note(it));
                     reply_to.send(self.update());
                 }
-                TrainRequest::Refitted(better, reply_to) => {
+                TrainRequest::FinishRefit(better, reply_to) => {
                     self.fitting = false;
-                    let news = better.and_then(|better| self.adopt(*better));
-                    reply_to.send(TrainingUpdate { knowledge: news, ..TrainingUpdate::default() });
+                    let knowledge = better.and_then(|better| self.adopt(*better));
+                    reply_to.send(TrainingUpdate { knowledge, ..TrainingUpdate::default() });
                 }
                 TrainRequest::Models(request, reply_to) => {
                     let answer = self.choose(request);
-                    let changed = matches!(answer, Ok(Changed::Yes));
+                    let changed = matches!(answer, Ok(ModelChange::Changed));
                     let knowledge = changed.then(|| self.knowledge());
                     let update = TrainingUpdate { knowledge, ..TrainingUpdate::default() };
                     reply_to.send((answer.map(|_| self.models()), update));
@@ -186,24 +192,24 @@ impl Trainer {
         }
     }
 
-    /// What is new of all that is known, and what there is to learn.
+    /// The knowledge if it has changed enough, and the refit that is due.
     fn update(&mut self) -> TrainingUpdate {
         let (sets, solos) = (self.experience.sets(), self.experience.solos(&self.base.solos));
-        let figures = InterferenceDigest::of(&sets, &solos);
-        if figures.is_like(&self.told) {
+        let digest = InterferenceDigest::of(&sets, &solos);
+        if digest.is_close_to(&self.published) {
             return TrainingUpdate::default();
         }
-        self.told = figures;
+        self.published = digest;
         TrainingUpdate {
             knowledge: Some(self.build_interference_context(&sets, solos)),
-            refit: self.refit(sets),
+            refit: self.start_refit(sets),
         }
     }
 
-    /// All that is known.
+    /// All knowledge of interference.
     fn knowledge(&mut self) -> InterferenceContext {
         let (sets, solos) = (self.experience.sets(), self.experience.solos(&self.base.solos));
-        self.told = InterferenceDigest::of(&sets, &solos);
+        self.published = InterferenceDigest::of(&sets, &solos);
         self.build_interference_context(&sets, solos)
     }
 
@@ -216,14 +222,14 @@ impl Trainer {
         InterferenceContext { interference, solos: Arc::new(solos), max_slowdown: self.max_slowdown }
     }
 
-    /// A refit, if one is due. While an admin holds a version, none is.
-    fn refit(&mut self, sets: Vec<ObservedSet>) -> Option<Refit> {
-        let rows = rows(sets.iter().map(|it| &it.measured));
-        let is_due = self.refit_after > 0 && rows >= self.fitted + self.refit_after;
-        if !is_due || self.fitting || self.versions.choice().held {
+    /// A refit, if one is due. None is while an admin has pinned a version.
+    fn start_refit(&mut self, sets: Vec<ObservedSet>) -> Option<Refit> {
+        let samples = member_count(sets.iter().map(|it| &it.measured));
+        let is_due = self.refit_after > 0 && samples >= self.fitted_samples + self.refit_after;
+        if !is_due || self.fitting || self.versions.choice().pinned {
             return None;
         }
-        (self.fitted, self.fitting) = (rows, true);
+        (self.fitted_samples, self.fitting) = (samples, true);
         let version = self.versions.next();
         Some(Refit {
             sets,
@@ -234,44 +240,44 @@ impl Trainer {
         })
     }
 
-    /// Goes by what a refit gave, unless an admin has chosen otherwise meanwhile.
+    /// Uses the result of a refit, unless an admin has pinned a version meanwhile.
     fn adopt(&mut self, better: BetterModel) -> Option<InterferenceContext> {
-        if self.versions.choice().held {
+        if self.versions.choice().pinned {
             return None;
         }
         let BetterModel { record, model } = better;
-        tracing::info!(version = record.version, kind = record.kind, "the head goes by a better model");
+        tracing::info!(version = record.version, kind = record.kind, "a better interference model is in use");
         if let Err(error) = self.versions.add(record) {
-            tracing::warn!(%error, "the new version is not kept: after a restart the one before is back");
+            tracing::warn!(%error, "cannot save the new version: after a restart the previous one is in use");
         }
         self.current = GuardedModel::new(model);
         Some(self.knowledge())
     }
 
-    fn choose(&mut self, request: ModelRequest) -> Result<Changed, Refusal> {
+    fn choose(&mut self, request: ModelRequest) -> Result<ModelChange, Refusal> {
         let current = self.versions.choice().current;
         match request {
-            ModelRequest::List => Ok(Changed::No),
+            ModelRequest::List => Ok(ModelChange::Unchanged),
             ModelRequest::Use(ModelChoice::Auto) => {
-                self.save_choice(VersionChoice { current, held: false });
-                Ok(Changed::No)
+                self.save_choice(VersionChoice { current, pinned: false });
+                Ok(ModelChange::Unchanged)
             }
             ModelRequest::Use(ModelChoice::Base) => {
                 self.current = GuardedModel::new(Arc::clone(&self.base.interference));
-                self.save_choice(VersionChoice { current: None, held: true });
-                Ok(Changed::Yes)
+                self.save_choice(VersionChoice { current: None, pinned: true });
+                Ok(ModelChange::Changed)
             }
             ModelRequest::Use(ModelChoice::Version(version)) => {
                 self.current = self.model_of(version)?;
-                self.save_choice(VersionChoice { current: Some(version), held: true });
-                Ok(Changed::Yes)
+                self.save_choice(VersionChoice { current: Some(version), pinned: true });
+                Ok(ModelChange::Changed)
             }
         }
     }
 
     fn save_choice(&mut self, choice: VersionChoice) {
         if let Err(error) = self.versions.choose(choice) {
-            tracing::warn!(%error, "the choice of the model cannot be kept: after a restart it is forgotten");
+            tracing::warn!(%error, "cannot save the choice of the model: a restart forgets it");
         }
     }
 
@@ -292,22 +298,22 @@ impl Trainer {
 
     fn models(&self) -> Models {
         let measured: Vec<MeasuredSet> = self.experience.sets().into_iter().map(|it| it.measured).collect();
-        let VersionChoice { current, held } = self.versions.choice();
+        let VersionChoice { current, pinned } = self.versions.choice();
         Models {
-            base: self.base.basis.to_string(),
+            base: self.base.source.to_string(),
             versions: self.versions.records().to_vec(),
             current,
-            held,
+            held: pinned,
             sets: measured.len() as u64,
-            rows: rows(&measured),
-            trouble: self.current.trouble().map(str::to_owned),
+            rows: member_count(&measured),
+            trouble: self.current.failure().map(str::to_owned),
         }
     }
 }
 
-/// Whether the head goes by another model.
+/// Whether a request changed the model in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Changed {
-    Yes,
-    No,
+enum ModelChange {
+    Changed,
+    Unchanged,
 }

@@ -1,36 +1,37 @@
-//! What a head may start with: one word for each, as operators write it.
+//! The predictor of interference that a head starts with, as operators write it: `law`, `pretrained`,
+//! `table:FILE` or `model:FOLDER`.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What a head goes by before it has learned anything itself.
+/// Where the predictor comes from that a head uses until it has trained a better model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InterferenceSource {
-    /// The law of fair shares: needs no measurement.
+    /// Max-min fair sharing of the device, which needs no measurements.
     Law,
-    /// The model that comes with the program.
+    /// The model that is part of the program.
     Pretrained,
-    /// What was measured, by a table that `cohabit profile` wrote.
+    /// A table of measurements that `cohabit profile` wrote.
     Table(PathBuf),
-    /// A model of one's own, in a folder that `cohabit predict train` wrote.
+    /// A model in a folder that `cohabit predict train` wrote.
     Model(PathBuf),
 }
 
-/// A text that names nothing to start with.
+/// A text that names no predictor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is nothing to go by: write law, pretrained, table:FILE or model:FOLDER")]
+#[error("'{0}' names no predictor of interference: write law, pretrained, table:FILE or model:FOLDER")]
 pub struct UnknownInterferenceSource(String);
 
 impl Default for InterferenceSource {
-    /// The model that comes with the program, where it was built with models.
+    /// The pretrained model, where the program was built with models.
     fn default() -> InterferenceSource {
         if cfg!(feature = "learned") { InterferenceSource::Pretrained } else { InterferenceSource::Law }
     }
 }
 
 impl InterferenceSource {
-    /// The same with its file in this folder, unless that has a whole path.
+    /// Resolves a relative path against this folder.
     #[must_use]
     pub fn within(self, folder: &std::path::Path) -> InterferenceSource {
         match self {
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_basis_is_written_as_it_is_read() {
+    fn a_source_is_written_as_it_is_read() {
         for text in ["law", "pretrained", "table:pairs.csv", "model:/srv/models/a:b"] {
             assert_eq!(text.parse::<InterferenceSource>().unwrap().to_string(), text);
         }
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_looked_for_beside_what_names_it() {
+    fn a_relative_path_is_resolved_against_the_folder() {
         let within = |text: &str| {
             text.parse::<InterferenceSource>().unwrap().within("/etc/cohabit".as_ref()).to_string()
         };

@@ -1,6 +1,5 @@
-//! An actor on a thread of its own, for work that blocks: it is told by an address like any other actor.
-//!
-//! It never restarts what runs on it, and never waits for a thread unless asked to.
+//! An actor on a thread of its own, for work that blocks or computes for long. It has an address like any
+//! other actor; it is not supervised and not restarted.
 
 use std::io;
 use std::thread::JoinHandle;
@@ -11,7 +10,7 @@ use futures::executor::block_on;
 use futures::future::Fuse;
 use tokio::sync::oneshot;
 
-/// A thread that works on what its address is told. Dropping this asks it to finish, and waits for nothing.
+/// A thread that handles the messages of an address. Dropping this asks it to finish, without waiting.
 #[derive(Debug)]
 pub(crate) struct ActorThread {
     _stop: oneshot::Sender<()>,
@@ -24,7 +23,7 @@ pub(crate) struct Inbox<M> {
     stop: Fuse<oneshot::Receiver<()>>,
 }
 
-/// Runs `body` on a new thread with the mailbox of the address, which has room for `capacity` messages.
+/// Runs `body` on a new thread, with a mailbox that holds `capacity` messages.
 pub(crate) fn spawn<M: Send + 'static>(
     name: &str,
     capacity: usize,
@@ -38,16 +37,16 @@ pub(crate) fn spawn<M: Send + 'static>(
 }
 
 impl ActorThread {
-    /// Asks the thread to finish what is in its mailbox, and waits until it has ended.
+    /// Asks the thread to finish what is in its mailbox, and blocks until it has ended.
     pub(crate) fn join(self) {
         drop(self._stop);
-        // A panic of the thread has been printed, and was seen by those who waited for its answers.
+        // A panic of the thread has been printed, and those who waited for its replies have an error.
         let _ = self.handle.join();
     }
 }
 
 impl<M> Inbox<M> {
-    /// The next message; none when no more will come.
+    /// Blocks until the next message; `None` when no more will come.
     pub(crate) fn next(&mut self) -> Option<M> {
         block_on(async {
             tokio::select! {
@@ -60,7 +59,7 @@ impl<M> Inbox<M> {
         })
     }
 
-    /// The next message, if there is one now.
+    /// The next message, if one is queued now.
     pub(crate) fn next_queued(&mut self) -> Option<M> {
         self.mailbox.receive().now_or_never().flatten()
     }

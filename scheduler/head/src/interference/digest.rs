@@ -1,4 +1,5 @@
-//! Whether what is known has changed enough to tell a policy: it forgets its plans' predictions each time.
+//! Decides whether the observations have changed enough to update the policy, which drops its cached
+//! predictions on every update.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +8,23 @@ use cohabit_policy::interference::{
 };
 use cohabit_types::SharingStrategy;
 
-/// Figures that differ by less, as a part of themselves, are the same.
+/// Figures with a smaller relative difference count as equal.
 const RELATIVE_TOLERANCE: f64 = 0.02;
 
-/// The figures that a policy was told.
+/// The figures of an update.
 #[derive(Debug, Default)]
 pub(super) struct InterferenceDigest(BTreeMap<Key, Vec<f64>>);
 
 type Key = (GpuKind, Option<&'static str>, Vec<Configuration>);
 
 impl InterferenceDigest {
-    /// Slowdowns of sets, and what configurations do alone.
+    /// The slowdowns of these sets, and the figures of configurations that run alone.
     pub(super) fn of(sets: &[ObservedSet], solos: &SoloMetricsTable) -> InterferenceDigest {
-        let together = sets.iter().map(|lived| {
-            let set = &lived.measured.set;
+        let together = sets.iter().map(|observed| {
+            let set = &observed.measured.set;
             let sharing = set.sharing.map(SharingStrategy::word);
             let members = set.members.iter().map(SetMember::configuration).collect();
-            ((set.gpu.clone(), sharing, members), slowdowns(&lived.measured.outcome))
+            ((set.gpu.clone(), sharing, members), slowdowns(&observed.measured.outcome))
         });
         let alone = solos.iter().map(|(gpu, configuration, solo)| {
             let figures = [solo.rate, solo.memory, solo.utilisation].map(|it| it.unwrap_or_default());
@@ -32,8 +33,8 @@ impl InterferenceDigest {
         InterferenceDigest(together.chain(alone).collect())
     }
 
-    /// Whether these are about the same as those.
-    pub(super) fn is_like(&self, other: &InterferenceDigest) -> bool {
+    /// Whether both have the same keys and about the same figures.
+    pub(super) fn is_close_to(&self, other: &InterferenceDigest) -> bool {
         let same_keys = self.0.len() == other.0.len() && self.0.keys().eq(other.0.keys());
         same_keys && self.0.values().zip(other.0.values()).all(|(one, other)| are_alike(one, other))
     }

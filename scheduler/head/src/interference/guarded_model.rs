@@ -1,4 +1,4 @@
-//! A model that may fail, and the law that takes its place when it does.
+//! A model that may fail, and the analytic predictor that replaces it when it does.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -7,40 +7,40 @@ use cohabit_policy::interference::{
     AnalyticInterference, ColocationEstimate, ColocationSet, ContentionMetrics, Interference, MaxMinSharing,
 };
 
-/// A model whose answers are looked at before anybody goes by them. After its first failure it is asked no
-/// more.
+/// Checks the predictions of a model. After the model's first failure the analytic predictor replaces it.
+/// Clones share the failure.
 #[derive(Debug, Clone)]
 pub(super) struct GuardedModel {
     model: Arc<dyn Interference>,
-    trouble: Arc<OnceLock<&'static str>>,
+    failure: Arc<OnceLock<&'static str>>,
 }
 
 impl GuardedModel {
     pub(super) fn new(model: Arc<dyn Interference>) -> GuardedModel {
-        GuardedModel { model, trouble: Arc::default() }
+        GuardedModel { model, failure: Arc::default() }
     }
 
-    /// How it has failed, if it has.
-    pub(super) fn trouble(&self) -> Option<&'static str> {
-        self.trouble.get().copied()
+    /// How the model failed, if it did.
+    pub(super) fn failure(&self) -> Option<&'static str> {
+        self.failure.get().copied()
     }
 
-    /// What the model answers, if that makes sense.
+    /// The model's answer, if it is valid.
     fn ask<T>(
         &self,
         question: impl FnOnce(&dyn Interference) -> T,
-        sound: impl FnOnce(&T) -> bool,
+        is_valid: impl FnOnce(&T) -> bool,
     ) -> Option<T> {
-        if self.trouble.get().is_some() {
+        if self.failure.get().is_some() {
             return None;
         }
-        let trouble = match catch_unwind(AssertUnwindSafe(|| question(&*self.model))) {
-            Ok(answer) if sound(&answer) => return Some(answer),
-            Ok(_) => "it answered what makes no sense",
+        let failure = match catch_unwind(AssertUnwindSafe(|| question(&*self.model))) {
+            Ok(answer) if is_valid(&answer) => return Some(answer),
+            Ok(_) => "its prediction was not valid",
             Err(_) => "it panicked",
         };
-        if self.trouble.set(trouble).is_ok() {
-            tracing::error!(trouble, "the model of interference has failed, and the law takes its place");
+        if self.failure.set(failure).is_ok() {
+            tracing::error!(failure, "the interference model failed; the analytic predictor replaces it");
         }
         None
     }
@@ -48,26 +48,26 @@ impl GuardedModel {
 
 impl Interference for GuardedModel {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        let answer = self.ask(|model| model.predict(sets), |answer| answers(sets, answer));
+        let answer = self.ask(|model| model.predict(sets), |answer| are_estimates_valid(sets, answer));
         answer.unwrap_or_else(|| AnalyticInterference::<MaxMinSharing>::default().predict(sets))
     }
 
     fn contention(&self, sets: &[ColocationSet]) -> Option<Vec<Vec<ContentionMetrics>>> {
         self.ask(
             |model| model.contention(sets),
-            |answer| answer.as_ref().is_none_or(|it| compares(sets, it)),
+            |answer| answer.as_ref().is_none_or(|it| are_metrics_valid(sets, it)),
         )?
     }
 }
 
-/// Whether this is an answer about every member, in numbers.
-fn answers(sets: &[ColocationSet], answer: &[Vec<ColocationEstimate>]) -> bool {
+/// Whether the answer has a valid estimate for every member.
+fn are_estimates_valid(sets: &[ColocationSet], answer: &[Vec<ColocationEstimate>]) -> bool {
     let same = |(set, said): (&ColocationSet, &Vec<ColocationEstimate>)| set.members.len() == said.len();
     let all_there = answer.len() == sets.len() && sets.iter().zip(answer).all(same);
-    all_there && answer.iter().flatten().all(is_sound)
+    all_there && answer.iter().flatten().all(is_estimate_valid)
 }
 
-fn is_sound(said: &ColocationEstimate) -> bool {
+fn is_estimate_valid(said: &ColocationEstimate) -> bool {
     let finite = |value: Option<f64>| value.is_none_or(f64::is_finite);
     said.slowdown.is_finite()
         && said.slowdown >= 1.0
@@ -78,7 +78,7 @@ fn is_sound(said: &ColocationEstimate) -> bool {
         && finite(said.utilisation)
 }
 
-fn compares(sets: &[ColocationSet], answer: &[Vec<ContentionMetrics>]) -> bool {
+fn are_metrics_valid(sets: &[ColocationSet], answer: &[Vec<ContentionMetrics>]) -> bool {
     let same = |(set, said): (&ColocationSet, &Vec<ContentionMetrics>)| set.members.len() == said.len();
     let all_there = answer.len() == sets.len() && sets.iter().zip(answer).all(same);
     all_there && answer.iter().flatten().flat_map(|it| &it.0).all(|it| it.is_finite())
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    /// Says the batch size of a member as its slowdown; panics over one that has none.
+    /// Predicts a slowdown from the batch size of a member; panics if there is none.
     #[derive(Debug)]
     struct BatchSizeModel;
 
@@ -112,31 +112,32 @@ mod tests {
         ColocationSet { members: vec![member.clone(), member], ..ColocationSet::default() }
     }
 
-    fn said(guarded: &GuardedModel, batch: Option<u64>) -> f64 {
+    fn predicted(guarded: &GuardedModel, batch: Option<u64>) -> f64 {
         guarded.predict(&[pair(batch)])[0][0].slowdown
     }
 
     #[test]
-    fn a_sound_answer_is_passed_on() {
+    fn a_valid_prediction_is_passed_on() {
         let guarded = GuardedModel::new(Arc::new(BatchSizeModel));
-        assert_eq!((said(&guarded, Some(4)), guarded.trouble()), (6.0, None));
+        assert_eq!((predicted(&guarded, Some(4)), guarded.failure()), (6.0, None));
     }
 
     #[test]
-    fn the_law_answers_for_a_model_that_failed_from_then_on() {
-        let law = AnalyticInterference::<MaxMinSharing>::default().predict(&[pair(Some(4))])[0][0].slowdown;
-        for (fault, trouble) in [(None, "it panicked"), (Some(3), "it answered what makes no sense")] {
+    fn after_a_failure_the_analytic_predictor_answers() {
+        let analytic =
+            AnalyticInterference::<MaxMinSharing>::default().predict(&[pair(Some(4))])[0][0].slowdown;
+        for (batch, failure) in [(None, "it panicked"), (Some(3), "its prediction was not valid")] {
             let guarded = GuardedModel::new(Arc::new(BatchSizeModel));
-            assert_eq!((said(&guarded, fault), guarded.trouble()), (law, Some(trouble)));
-            assert_eq!(said(&guarded, Some(4)), law);
+            assert_eq!((predicted(&guarded, batch), guarded.failure()), (analytic, Some(failure)));
+            assert_eq!(predicted(&guarded, Some(4)), analytic);
         }
     }
 
-    /// Forgets the last set.
+    /// Predicts nothing, and metrics that are not numbers.
     #[derive(Debug)]
-    struct Forgetful;
+    struct Incomplete;
 
-    impl Interference for Forgetful {
+    impl Interference for Incomplete {
         fn predict(&self, _: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
             Vec::new()
         }
@@ -147,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_too_little_has_failed() {
-        let guarded = GuardedModel::new(Arc::new(Forgetful));
+    fn an_incomplete_prediction_is_a_failure() {
+        let guarded = GuardedModel::new(Arc::new(Incomplete));
         assert_eq!(guarded.contention(&[pair(None)]), None);
-        assert!(guarded.trouble().is_some());
-        let guarded = GuardedModel::new(Arc::new(Forgetful));
+        assert!(guarded.failure().is_some());
+        let guarded = GuardedModel::new(Arc::new(Incomplete));
         assert_eq!(guarded.predict(&[pair(None)])[0].len(), 2);
-        assert!(guarded.trouble().is_some());
+        assert!(guarded.failure().is_some());
     }
 }

@@ -1,8 +1,8 @@
-//! The memory that jobs hold of GPUs: the most of each that runs now, and what is expected of those to come.
+//! How much GPU memory jobs hold, and how much a new job will need.
 //!
-//! A run that came to its end well has done everything that such a job does, so the most that it held is what
-//! another one needs. What is expected of a job enters the journal with its submission; a user's own figure
-//! is never replaced.
+//! A job that completed has done everything that such a job does, so the most memory that it held is what
+//! another one like it needs. The forecast enters the journal with the submission; a figure that the user
+//! gives is never replaced.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use cohabit_policy::interference::{
 };
 use cohabit_types::{Bytes, Demand, Estimate, JobId, JobRecord, JobState, Submit};
 
-use crate::interference::demand_and_traits_of;
+use crate::job_description::demand_and_traits_of;
 
-/// What is known of the memory of jobs.
+/// The GPU memory of jobs, observed and expected.
 #[derive(Debug, Default)]
 pub(crate) struct GpuMemoryTracker {
     past: Footprints,
-    /// The most that a rank of each job that has not ended was seen to hold.
+    /// The most memory that a rank held, for each job that has not ended.
     held: BTreeMap<JobId, BTreeMap<GpuKind, Bytes>>,
 }
 
 impl GpuMemoryTracker {
-    /// A rank of the job holds so much on a GPU of this model.
-    pub(crate) fn see(&mut self, job: JobId, gpu: &str, memory: Bytes) {
+    /// Notes that a rank of the job holds this much memory on a GPU of this model.
+    pub(crate) fn observe(&mut self, job: JobId, gpu: &str, memory: Bytes) {
         let most = self.held.entry(job).or_default().entry(GpuKind::named(gpu)).or_insert(memory);
         *most = memory.max(*most);
     }
 
     /// Learns from a job that ended.
-    pub(crate) fn end(&mut self, record: &JobRecord) {
+    pub(crate) fn finish_job(&mut self, record: &JobRecord) {
         let held = self.held.remove(&record.id).unwrap_or_default();
         if record.state == JobState::Completed {
             let (demand, traits) = demand_and_traits_of(record);
@@ -39,13 +39,13 @@ impl GpuMemoryTracker {
         }
     }
 
-    /// Forgets what jobs hold that are none of these.
-    pub(crate) fn keep(&mut self, alive: impl Fn(JobId) -> bool) {
+    /// Forgets all running jobs but these.
+    pub(crate) fn retain(&mut self, alive: impl Fn(JobId) -> bool) {
         self.held.retain(|job, _| alive(*job));
     }
 
-    /// Notes how much memory is expected of a job that would share a GPU and does not say how much it needs,
-    /// where that is known on all of these.
+    /// Adds the expected memory to the estimate of a job that would share a GPU and gives no figure itself,
+    /// if it is known for all these GPU models.
     pub(crate) fn fill(&self, user: &str, submit: &mut Submit, gpus: &[GpuKind]) {
         if !would_share(&submit.spec.demand) {
             return;
@@ -63,13 +63,13 @@ impl GpuMemoryTracker {
     }
 }
 
-/// Whether nothing but its memory, which nobody knows, keeps the job from having neighbours.
+/// Whether the job may have neighbors once its memory is known.
 fn would_share(demand: &Demand) -> bool {
     let known = Demand { gpu_memory: Some(Bytes(1)), ..*demand };
     demand.gpu_memory.is_none() && known.may_have_neighbours()
 }
 
-/// The job by its own words, whatever was measured of others: on whatever GPU.
+/// The job as it describes itself, without measurements and without a GPU model.
 fn describe_member(demand: &Demand, traits: &JobTraits) -> SetMember {
     build_member(demand, traits, &GpuKind::default(), &SoloMetricsTable::default())
 }
@@ -83,7 +83,7 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    /// Job 1, which trained a ResNet and ended so.
+    /// Job 1, which trained a ResNet and ended in this state.
     fn ended(state: JobState) -> JobRecord {
         let trained = TrainingSpec {
             model: Some("resnet".into()),
@@ -94,7 +94,7 @@ mod tests {
         JobRecord { state, trained, ..ran(1, cohabit_types::Span::from_secs(60)) }
     }
 
-    /// What is expected of the next one, with this change to it.
+    /// The estimate of the next job, with this change to it.
     fn expected(memory_tracker: &GpuMemoryTracker, change: impl FnOnce(&mut Submit)) -> Option<Estimate> {
         let mut submit = submit();
         submit.spec.demand.gpus = GpuRequest::Part(Share(500));
@@ -111,14 +111,14 @@ mod tests {
 
     fn after(state: JobState) -> GpuMemoryTracker {
         let mut memory_tracker = GpuMemoryTracker::default();
-        memory_tracker.see(JobId::new(1), "V100", Bytes(3 * GIB));
-        memory_tracker.see(JobId::new(1), "V100", Bytes(2 * GIB));
-        memory_tracker.end(&ended(state));
+        memory_tracker.observe(JobId::new(1), "V100", Bytes(3 * GIB));
+        memory_tracker.observe(JobId::new(1), "V100", Bytes(2 * GIB));
+        memory_tracker.finish_job(&ended(state));
         memory_tracker
     }
 
     #[test]
-    fn who_ended_well_tells_what_the_next_one_needs() {
+    fn a_completed_job_predicts_the_memory_of_the_next_one() {
         let estimate = expected(&after(JobState::Completed), |_| {}).unwrap();
         assert!(estimate.gpu_memory.unwrap() >= Bytes(3 * GIB + (256 << 20)), "{estimate:?}");
         assert_eq!(estimate.basis, "memory by a run of resnet (32)");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_what_it_needs_or_shares_nothing_is_left_alone() {
+    fn a_job_that_gives_its_memory_or_shares_nothing_gets_no_forecast() {
         let memory_tracker = after(JobState::Completed);
         assert_eq!(
             expected(&memory_tracker, |submit| submit.spec.demand.gpu_memory = Some(Bytes(GIB))),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_is_expected_stays() {
+    fn the_rest_of_the_estimate_stays() {
         let told = Estimate { iterations: Some(7), basis: "its word".into(), ..Estimate::default() };
         let estimate = expected(&after(JobState::Completed), |submit| submit.estimate = Some(told)).unwrap();
         assert_eq!((estimate.iterations, estimate.gpu_memory.is_some()), (Some(7), true));
@@ -148,11 +148,11 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_without_an_end_is_forgotten() {
+    fn a_job_that_is_not_retained_is_forgotten() {
         let mut memory_tracker = GpuMemoryTracker::default();
-        memory_tracker.see(JobId::new(1), "V100", Bytes(GIB));
-        memory_tracker.keep(|_| false);
-        memory_tracker.end(&ended(JobState::Completed));
+        memory_tracker.observe(JobId::new(1), "V100", Bytes(GIB));
+        memory_tracker.retain(|_| false);
+        memory_tracker.finish_job(&ended(JobState::Completed));
         assert_eq!(expected(&memory_tracker, |_| {}), None);
     }
 }

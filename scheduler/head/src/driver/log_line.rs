@@ -1,4 +1,4 @@
-//! One line for each event and effect, for the log: who and what, never a job's environment or arguments.
+//! One log line for each event and effect: who and what, but never a job's environment or arguments.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use cohabit_policy::Plan;
 use cohabit_scheduler_core::{Effect, Event};
 use cohabit_types::{ChangeResult, Notice, Order, Reply, Report, Request};
 
-/// Shows something in one line.
+/// Displays its content in one line.
 pub(super) struct LogLine<'a, T>(pub(super) &'a T);
 
 impl fmt::Display for LogLine<'_, Event> {
@@ -27,7 +27,7 @@ impl fmt::Display for LogLine<'_, Event> {
             Event::Report(key, report) => write!(f, "worker {key}: {}", LogLine(report)),
             Event::Planned(ticket, plan) => write!(f, "plan {}: {}", ticket.0, LogLine(plan)),
             Event::Alarm => f.write_str("alarm"),
-            Event::Learned => f.write_str("more is known of interference"),
+            Event::Learned => f.write_str("the knowledge of interference changed"),
             Event::ClockSet(forward) => write!(f, "the clock was set forward by {forward}"),
         }
     }
@@ -36,7 +36,7 @@ impl fmt::Display for LogLine<'_, Event> {
 impl fmt::Display for LogLine<'_, Request> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Request::Submit(submit) => write!(f, "job '{}' run", submit.spec.name),
+            Request::Submit(submit) => write!(f, "job '{}' submitted", submit.spec.name),
             Request::Change(change, jobs) => write!(f, "{} job(s) changed: {}", jobs.len(), change.verb()),
             Request::Drain(node) => write!(f, "node {node} drained"),
             Request::Resume(node) => write!(f, "node {node} resumed"),
@@ -56,7 +56,7 @@ impl fmt::Display for LogLine<'_, Report> {
                 write!(f, "{device} is {}, sharing {}", condition.health, condition.sharing)
             }
             Report::Telemetry(telemetry) => write!(f, "telemetry of {} device(s)", telemetry.len()),
-            Report::Stretches(stretches) => write!(f, "{} stretch(es)", stretches.len()),
+            Report::Stretches(samples) => write!(f, "{} co-location sample(s)", samples.len()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the cluster lived through before this start, from the history.
+//! What earlier runs of the head observed, read from the history.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,49 +8,50 @@ use cohabit_policy::interference::{ColocationHistory, SoloMetricsTable};
 use cohabit_scheduler_core::Head;
 use cohabit_types::{Demand, JobId, JobRecord};
 
-use super::{demand_and_traits_of, lived};
+use super::samples::resolve_sample;
 use crate::HeadError;
-use crate::footprints::GpuMemoryTracker;
+use crate::gpu_memory::GpuMemoryTracker;
 use crate::history::{HistoryReader, StoredSample};
+use crate::job_description::demand_and_traits_of;
 
-/// How many of the newest stretches are gone through: a few weeks of a small cluster, in a second or two.
+/// How many of the newest samples are read: a few weeks of a small cluster, which takes a second or two.
 pub(crate) const MAX_PAST_SAMPLES: u32 = 20_000;
 
-/// What is left of the past.
+/// What the history tells of jobs that shared GPUs.
 #[derive(Debug, Default)]
 pub(crate) struct PastObservations {
-    /// How jobs got on beside each other.
+    /// How much jobs slowed each other down.
     pub(crate) experience: ColocationHistory,
-    /// What they held of GPUs.
+    /// How much GPU memory jobs held.
     pub(crate) memory_tracker: GpuMemoryTracker,
 }
 
 impl PastObservations {
-    /// Goes through the history; jobs that have not ended are known by the head.
+    /// Reads the history; the head describes the jobs that have not ended.
     pub(crate) fn read(
         history: &HistoryReader,
         head: &Head,
         solos: &SoloMetricsTable,
     ) -> Result<PastObservations, HeadError> {
-        let stretches = history.newest_stretches(MAX_PAST_SAMPLES)?;
-        let records = history.records(jobs_of(&stretches))?;
+        let samples = history.newest_stretches(MAX_PAST_SAMPLES)?;
+        let records = history.records(jobs_of(&samples))?;
         Ok(PastObservations {
-            experience: experience(&stretches, head, &records, solos),
-            memory_tracker: memory_tracker(&stretches, head, &records),
+            experience: experience(&samples, head, &records, solos),
+            memory_tracker: memory_tracker(&samples, head, &records),
         })
     }
 }
 
-fn jobs_of(stretches: &[StoredSample]) -> BTreeSet<JobId> {
-    let of_stretch = |it: &StoredSample| {
+fn jobs_of(samples: &[StoredSample]) -> BTreeSet<JobId> {
+    let of_sample = |it: &StoredSample| {
         let own = it.stretch.rank.attempt.job;
         it.neighbours.iter().copied().chain([own]).collect::<Vec<_>>()
     };
-    stretches.iter().flat_map(of_stretch).collect()
+    samples.iter().flat_map(of_sample).collect()
 }
 
 fn experience(
-    stretches: &[StoredSample],
+    samples: &[StoredSample],
     head: &Head,
     records: &BTreeMap<JobId, JobRecord>,
     solos: &SoloMetricsTable,
@@ -62,29 +63,29 @@ fn experience(
             (*job, (demand, Arc::new(traits)))
         })
         .collect();
-    let told = |job: JobId| head.demand_and_traits(job).or_else(|| ended.get(&job).cloned());
+    let lookup = |job: JobId| head.demand_and_traits(job).or_else(|| ended.get(&job).cloned());
     let mut experience = ColocationHistory::default();
-    for StoredSample { stretch, neighbours } in stretches {
-        let lived = lived(stretch, neighbours.iter().copied(), &told, solos);
-        lived.iter().for_each(|lived| experience.note(lived));
+    for StoredSample { stretch, neighbours } in samples {
+        let observed = resolve_sample(stretch, neighbours.iter().copied(), &lookup, solos);
+        observed.iter().for_each(|sample| experience.note(sample));
     }
     experience
 }
 
 fn memory_tracker(
-    stretches: &[StoredSample],
+    samples: &[StoredSample],
     head: &Head,
     records: &BTreeMap<JobId, JobRecord>,
 ) -> GpuMemoryTracker {
     let mut memory_tracker = GpuMemoryTracker::default();
-    for StoredSample { stretch, .. } in stretches {
+    for StoredSample { stretch, .. } in samples {
         let job = stretch.rank.attempt.job;
-        stretch.memory.iter().for_each(|held| memory_tracker.see(job, &stretch.gpu, *held));
+        stretch.memory.iter().for_each(|held| memory_tracker.observe(job, &stretch.gpu, *held));
     }
     let mut ended: Vec<&JobRecord> = records.values().collect();
     ended.sort_by_key(|record| record.ended_at);
-    ended.into_iter().for_each(|record| memory_tracker.end(record));
+    ended.into_iter().for_each(|record| memory_tracker.finish_job(record));
     let alive: BTreeSet<JobId> = head.live_jobs().collect();
-    memory_tracker.keep(|job| alive.contains(&job));
+    memory_tracker.retain(|job| alive.contains(&job));
     memory_tracker
 }

@@ -1,4 +1,4 @@
-//! The policy with its view, on the planner's thread, and beside it the foresight that answers people.
+//! The planner's thread: the policy with its view of the cluster, and the reporter of predicted slowdowns.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,15 +9,16 @@ use cohabit_policy::{
 };
 use cohabit_types::Time;
 
-use super::{Forecasts, PlannerInput, PolicyFactory, PolicyPanic, PolicyQuery};
-use crate::thread::Inbox;
+use super::request::{Forecasts, PlannerInput, PolicyFactory, PolicyPanic, PolicyQuery};
+use crate::actor_thread::Inbox;
 
 pub(super) struct PlannerThread {
     new_policy: PolicyFactory,
     policy: Box<dyn Policy>,
-    foresight: SlowdownReporter,
+    slowdowns: SlowdownReporter,
     view: View,
-    /// What is known of interference; nothing but what the policy was made with, until that is told.
+    /// The latest knowledge of interference; `None` until there is any beyond what the policy was created
+    /// with.
     knowledge: Option<InterferenceContext>,
     input: Arc<Mutex<PlannerInput>>,
 }
@@ -27,34 +28,35 @@ impl PlannerThread {
         PlannerThread {
             policy: new_policy(),
             new_policy,
-            foresight: SlowdownReporter::default(),
+            slowdowns: SlowdownReporter::default(),
             view: View::default(),
             knowledge: None,
             input,
         }
     }
 
-    pub(super) fn answer_all(&mut self, mut inbox: Inbox<PolicyQuery>) {
-        while let Some(question) = inbox.next() {
-            match question {
+    pub(super) fn serve(&mut self, mut inbox: Inbox<PolicyQuery>) {
+        while let Some(query) = inbox.next() {
+            match query {
                 PolicyQuery::Plan(now, reply_to) => {
                     reply_to.send(self.run_guarded(now, |it| it.policy.plan(&it.view)));
                 }
-                PolicyQuery::Outlook(now, reply_to) => {
+                PolicyQuery::Forecast(now, reply_to) => {
                     reply_to.send(self.run_guarded(now, PlannerThread::forecast_jobs))
                 }
-                PolicyQuery::Consider(now, job, reply_to) => {
-                    reply_to.send(self.run_guarded(now, |it| it.consider(&job)));
+                PolicyQuery::DryRun(now, job, reply_to) => {
+                    reply_to.send(self.run_guarded(now, |it| it.dry_run(&job)));
                 }
             }
         }
     }
 
-    /// After a panic a new policy takes the place of the old one, and is told of everything that lives.
+    /// Brings the policy up to date and runs the query. After a panic a new policy replaces it and learns
+    /// the whole view.
     fn run_guarded<T>(
         &mut self,
         now: Time,
-        thought: impl FnOnce(&mut PlannerThread) -> T,
+        query: impl FnOnce(&mut PlannerThread) -> T,
     ) -> Result<T, PolicyPanic> {
         let PlannerInput { changes, knowledge } =
             std::mem::take(&mut *self.input.lock().unwrap_or_else(PoisonError::into_inner));
@@ -64,15 +66,15 @@ impl PlannerThread {
         let answer = catch_unwind(AssertUnwindSafe(|| {
             if let Some(knowledge) = knowledge {
                 self.policy.set_interference(&knowledge);
-                self.foresight.set_interference(&knowledge);
+                self.slowdowns.set_interference(&knowledge);
             }
             self.policy.learn(&self.view, &changes);
-            self.foresight.learn(&self.view, &changes);
-            thought(self)
+            self.slowdowns.learn(&self.view, &changes);
+            query(self)
         }));
         if answer.is_err() {
             self.policy = (self.new_policy)();
-            self.foresight = SlowdownReporter::default();
+            self.slowdowns = SlowdownReporter::default();
             let everything = self.view.as_changes();
             let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
             input.changes.splice(..0, everything);
@@ -82,22 +84,22 @@ impl PlannerThread {
     }
 
     fn forecast_jobs(&mut self) -> Forecasts {
-        let prospects = self.policy.explain_pending(&self.view);
-        Forecasts { expected: forecast(&self.view, prospects), company: self.foresight.beside(&self.view) }
+        let pending = self.policy.explain_pending(&self.view);
+        Forecasts { jobs: forecast(&self.view, pending), colocations: self.slowdowns.beside(&self.view) }
     }
 
-    fn consider(&mut self, job: &PendingJob) -> DryRunResult {
+    fn dry_run(&mut self, job: &PendingJob) -> DryRunResult {
         let place = self.policy.consider(&self.view, job);
         let company = match &place {
-            Ok(proposal) => self.foresight.with(&self.view, job, &proposal.placement),
+            Ok(proposal) => self.slowdowns.with(&self.view, job, &proposal.placement),
             Err(_) => Vec::new(),
         };
-        let present = self.foresight.beside(&self.view);
+        let present = self.slowdowns.beside(&self.view);
         DryRunResult { place, company, present, expected: self.forecast_of(job) }
     }
 
-    /// What the job has to expect behind those that wait. A policy of its own is asked: in the books of the
-    /// one that plans, nothing may be left of a job that nobody submitted.
+    /// When the job would start and end behind those that wait. A new policy is asked, because the one that
+    /// plans must keep no trace of a job that was not submitted.
     fn forecast_of(&self, job: &PendingJob) -> Option<JobForecast> {
         let mut view = self.view.clone();
         view.apply(&[ViewChange::Pending(job.clone())]);

@@ -1,9 +1,10 @@
-//! Versions of the model in the state folder: one folder for each, and a file that names the current one.
+//! The versions of the trained model in the state folder: a folder for each, and a file that names the
+//! current one.
 //!
 //! ```text
 //! interference/current        3, or 3 held, or base held
-//! interference/3/version.json what it is, written last: a folder without it is no version
-//! interference/3/...          what it is restored from
+//! interference/3/version.json its record, written last: a folder without it is not a version
+//! interference/3/...          the files of the model
 //! ```
 
 use std::fs;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use cohabit_types::{ModelChoice, ModelRecord};
 
-/// So many versions are kept besides the current one.
+/// How many versions are kept besides the current one.
 const MAX_OLD_VERSIONS: usize = 10;
 
 /// Every version, and which of them is current.
@@ -24,16 +25,16 @@ pub(super) struct ModelVersions {
     choice: VersionChoice,
 }
 
-/// Which version is current; the base where none is.
+/// Which version is current; without one the base predictor is in use.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct VersionChoice {
     pub(super) current: Option<u32>,
-    /// Whether that is an admin's word.
-    pub(super) held: bool,
+    /// Whether an admin chose it, so that no newer version replaces it.
+    pub(super) pinned: bool,
 }
 
 impl ModelVersions {
-    /// What is in the folder, if it is there. What cannot be read is no version.
+    /// Reads the folder, if it exists. Versions that cannot be read are skipped with a warning.
     pub(super) fn open(folder: PathBuf) -> ModelVersions {
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
         let mut records: Vec<ModelRecord> = entries.filter_map(|entry| record(&entry.path())).collect();
@@ -55,7 +56,7 @@ impl ModelVersions {
         self.choice
     }
 
-    /// The number of the next version; no earlier one had it.
+    /// The number of the next version, which no earlier one had.
     pub(super) fn next(&self) -> u32 {
         self.records.last().map_or(0, |record| record.version) + 1
     }
@@ -65,38 +66,39 @@ impl ModelVersions {
         self.folder.join(version.to_string())
     }
 
-    /// Makes what lies in its folder a version, and the current one.
+    /// Makes the model in this version's folder a version, and the current one.
     pub(super) fn add(&mut self, record: ModelRecord) -> io::Result<()> {
         let version = record.version;
-        write(&self.folder(version).join(RECORD), &serde_json::to_vec_pretty(&record)?)?;
+        write_atomically(&self.folder(version).join(RECORD), &serde_json::to_vec_pretty(&record)?)?;
         self.records.push(record);
-        self.choose(VersionChoice { current: Some(version), held: false })?;
-        self.forget_the_oldest();
+        self.choose(VersionChoice { current: Some(version), pinned: false })?;
+        self.remove_oldest();
         Ok(())
     }
 
-    /// Goes by this version from now on.
+    /// Makes this the choice from now on.
     pub(super) fn choose(&mut self, choice: VersionChoice) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        write(&self.folder.join(CURRENT), choice.text().as_bytes())?;
+        write_atomically(&self.folder.join(CURRENT), choice.text().as_bytes())?;
         self.choice = choice;
         Ok(())
     }
 
-    /// Goes by the base until the next choice, which may be that of the next start.
+    /// Uses the base predictor until the next choice. Nothing is written: the next start tries the stored
+    /// choice again.
     pub(super) fn fall_back_to_base(&mut self) {
         self.choice = VersionChoice::default();
     }
 
-    /// A folder that stays only costs its room.
-    fn forget_the_oldest(&mut self) {
+    /// Failures are only logged: a folder that stays costs disk space and nothing else.
+    fn remove_oldest(&mut self) {
         let current = self.choice.current;
         let old = |record: &&ModelRecord| Some(record.version) != current;
         let count = self.records.iter().filter(old).count().saturating_sub(MAX_OLD_VERSIONS);
         let forgotten: Vec<u32> = self.records.iter().filter(old).take(count).map(|it| it.version).collect();
         for version in forgotten {
             if let Err(error) = fs::remove_dir_all(self.folder(version)) {
-                tracing::warn!(version, %error, "an old version of the model cannot be removed");
+                tracing::warn!(version, %error, "cannot remove an old version of the model");
             }
             self.records.retain(|record| record.version != version);
         }
@@ -105,20 +107,20 @@ impl ModelVersions {
 
 const CURRENT: &str = "current";
 const RECORD: &str = "version.json";
-const HELD: &str = " held";
+const PINNED: &str = " held";
 
 impl VersionChoice {
     fn text(self) -> String {
         let choice = self.current.map_or(ModelChoice::Base, ModelChoice::Version);
-        format!("{choice}{}\n", if self.held { HELD } else { "" })
+        format!("{choice}{}\n", if self.pinned { PINNED } else { "" })
     }
 
     fn read(text: &str) -> Option<VersionChoice> {
         let text = text.trim_end();
-        let (choice, held) = text.strip_suffix(HELD).map_or((text, false), |choice| (choice, true));
+        let (choice, pinned) = text.strip_suffix(PINNED).map_or((text, false), |choice| (choice, true));
         match choice.parse().ok()? {
-            ModelChoice::Version(version) => Some(VersionChoice { current: Some(version), held }),
-            ModelChoice::Base => Some(VersionChoice { current: None, held }),
+            ModelChoice::Version(version) => Some(VersionChoice { current: Some(version), pinned }),
+            ModelChoice::Base => Some(VersionChoice { current: None, pinned }),
             ModelChoice::Auto => None,
         }
     }
@@ -128,19 +130,19 @@ impl VersionChoice {
     }
 }
 
-/// The version in a folder that is named by its number.
+/// The record of the version in a folder, whose name must be the version's number.
 fn record(folder: &Path) -> Option<ModelRecord> {
     let number: u32 = folder.file_name()?.to_str()?.parse().ok()?;
     let text = fs::read(folder.join(RECORD)).ok()?;
     let record = serde_json::from_slice::<ModelRecord>(&text);
     if let Err(error) = &record {
-        tracing::warn!(folder = %folder.display(), %error, "this version of the model is damaged and left alone");
+        tracing::warn!(folder = %folder.display(), %error, "this version of the model is damaged and is skipped");
     }
     record.ok().filter(|record| record.version == number)
 }
 
-/// Written beside and renamed, so that nobody ever reads half a file.
-pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes to a draft and renames it, so that no reader sees half a file.
+pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = path.with_added_extension("new");
     fs::write(&draft, bytes)?;
     fs::rename(&draft, path)
@@ -165,7 +167,7 @@ mod tests {
         }
     }
 
-    /// A folder with so many versions.
+    /// A folder with this many versions.
     fn with(folder: &Path, count: u32) -> ModelVersions {
         let mut versions = ModelVersions::open(folder.join("interference"));
         for _ in 0..count {
@@ -177,24 +179,28 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_the_choice_among_them_are_found_again() {
+    fn versions_and_the_choice_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let mut versions = with(folder.path(), 2);
-        versions.choose(VersionChoice { current: Some(1), held: true }).unwrap();
+        versions.choose(VersionChoice { current: Some(1), pinned: true }).unwrap();
         let again = ModelVersions::open(folder.path().join("interference"));
         assert_eq!((again.records(), again.choice()), (versions.records(), versions.choice()));
         assert_eq!(again.next(), 3);
     }
 
     #[test]
-    fn what_is_damaged_is_no_version() {
+    fn a_damaged_version_is_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let versions = with(folder.path(), 2);
         fs::write(versions.folder(2).join(RECORD), "{").unwrap();
         fs::create_dir(versions.folder(3)).unwrap();
         let again = ModelVersions::open(folder.path().join("interference"));
         assert_eq!(again.records(), [version(1)]);
-        assert_eq!(again.choice(), VersionChoice::default(), "what is not there cannot be current");
+        assert_eq!(
+            again.choice(),
+            VersionChoice::default(),
+            "a version that does not exist cannot be current"
+        );
     }
 
     #[test]
