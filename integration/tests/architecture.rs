@@ -4,6 +4,11 @@
 //! SDK stays light.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
+#[path = "architecture/blocking.rs"]
+mod blocking;
+#[path = "architecture/callers.rs"]
+mod callers;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;

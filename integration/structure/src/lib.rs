@@ -11,6 +11,7 @@
 
 mod blocking;
 mod callers;
+mod calls;
 mod circles;
 mod module;
 mod references;
@@ -58,13 +59,6 @@ impl Crate {
             }
         }
         arrows
-    }
-
-    /// Calls in async code that block its thread, with the file that each is in.
-    pub fn blocking_calls(&self) -> impl Iterator<Item = (&Path, &BlockingCall)> {
-        self.modules
-            .values()
-            .flat_map(|module| module.blocking.iter().map(|call| (module.file.as_path(), call)))
     }
 
     /// Every item that is visible outside its module.

@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use syn::{Attribute, Item, ItemMod, UseTree};
 
-use crate::blocking::{self, BlockingCall};
+use crate::calls::{self, Function};
 use crate::references;
 
 /// One module; several inline modules may lie in one file.
@@ -26,8 +26,14 @@ pub struct Module {
     pub(crate) methods: Vec<(String, String)>,
     /// The names of all methods and associated functions that it calls.
     pub(crate) method_calls: BTreeSet<String>,
-    /// Blocking calls in its async code.
-    pub(crate) blocking: Vec<BlockingCall>,
+    /// Its functions, with the calls that they make.
+    functions: Vec<Function>,
+}
+
+impl Module {
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &Function> {
+        self.functions.iter()
+    }
 }
 
 /// A named item.
@@ -77,6 +83,7 @@ impl Reader<'_> {
         let mut module =
             Module { file: file.strip_prefix(self.folder).unwrap_or(file).to_owned(), ..Module::default() };
         for item in items.iter().filter(|item| !is_test(attributes(item))) {
+            #[expect(clippy::wildcard_enum_match_arm, reason = "all other items define something")]
             match item {
                 Item::Mod(child) => self.child(child, file, children, path)?,
                 Item::Use(import) => note_imports(&mut module, &import.tree, &mut Vec::new()),
@@ -84,12 +91,9 @@ impl Reader<'_> {
                     module.definitions.extend(definition(other));
                     references::collect(other, &mut module.references, &mut module.method_calls);
                     module.methods.extend(public_methods(other));
+                    calls::collect(other, &mut module.functions);
                 }
             }
-        }
-        let product = items.iter().filter(|item| !is_test(attributes(item)));
-        for item in product.filter(|item| !matches!(item, Item::Mod(_) | Item::Use(_))) {
-            blocking::collect(item, &module.imports, &mut module.blocking);
         }
         self.modules.insert(path.to_vec(), module);
         Ok(())
@@ -134,6 +138,7 @@ fn note_imports(module: &mut Module, tree: &UseTree, before: &mut Vec<String>) {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "all other items have no name of their own")]
 fn definition(item: &Item) -> Option<Definition> {
     let (ident, visibility, is_type) = match item {
         Item::Struct(it) => (&it.ident, &it.vis, true),
@@ -167,6 +172,7 @@ fn public_methods(item: &Item) -> Vec<(String, String)> {
     block.items.iter().filter_map(public).collect()
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "attributes of other items do not matter here")]
 fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Mod(it) => &it.attrs,

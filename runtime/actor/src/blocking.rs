@@ -1,7 +1,7 @@
 //! Work that blocks a thread: files, `/proc`, fsync, directories, processes, joining threads.
 //!
 //! An async thread that blocks delays every task of the daemon, so daemons pass such work to [`blocking`].
-//! A test (`integration/tests/blocking.rs`) finds calls of `std::fs` and the like that do not.
+//! A test (`integration/tests/architecture/blocking.rs`) finds calls of `std::fs` and the like that do not.
 
 use std::future::pending;
 use std::panic::resume_unwind;

@@ -157,7 +157,7 @@ impl Trainer {
     /// Continues with the version that was current; if that cannot be read, with the base predictor.
     fn restore_current(&mut self) {
         let Some(version) = self.versions.choice().current else { return };
-        match self.model_of(version) {
+        match self.restore_version(version) {
             Ok(model) => self.current = model,
             Err(refusal) => {
                 let reason = refusal.message;
@@ -268,7 +268,7 @@ impl Trainer {
                 Ok(ModelChange::Changed)
             }
             ModelRequest::Use(ModelChoice::Version(version)) => {
-                self.current = self.model_of(version)?;
+                self.current = self.restore_version(version)?;
                 self.save_choice(VersionChoice { current: Some(version), pinned: true });
                 Ok(ModelChange::Changed)
             }
@@ -281,7 +281,7 @@ impl Trainer {
         }
     }
 
-    fn model_of(&self, version: u32) -> Result<GuardedModel, Refusal> {
+    fn restore_version(&self, version: u32) -> Result<GuardedModel, Refusal> {
         let record = self.versions.find(version).ok_or_else(|| {
             let known = self.versions.records().iter().map(|it| it.version.to_string());
             let known: Vec<String> = known.chain(["base".to_owned()]).collect();
