@@ -8,8 +8,8 @@ use cohabit_structure::{BlockingCall, Crate};
 /// Crates with async code that runs for long.
 const CRATES: [&str; 5] = ["scheduler/head", "worker/daemon", "worker/executor", "client/sdk", "runtime/net"];
 
-/// Calls that may block, as the room, the function and the call. All are the worker's: each touches a few small files
-/// of one rank, or runs once at a start.
+/// Calls that may block, as the room, the function and the call. All are the worker's: each touches a few
+/// small files of one rank, or runs once at a start.
 const ALLOWED: [(&str, &str, &str); 25] = [
     ("worker", "clear", ".identity"),
     ("worker", "clear", "with_environment"),

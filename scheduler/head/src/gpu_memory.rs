@@ -79,7 +79,7 @@ mod tests {
     use cohabit_types::{GpuRequest, ModelDescription, Share, TrainingSpec};
 
     use super::*;
-    use crate::kit::{ran, submit};
+    use crate::test_kit::{ran, submit};
 
     const GIB: u64 = 1 << 30;
 

@@ -45,7 +45,7 @@ mod state_dir;
 mod watchers;
 
 #[cfg(test)]
-mod kit;
+mod test_kit;
 #[cfg(test)]
 mod tests;
 

@@ -1,4 +1,4 @@
-//! The whole daemon over real links on loopback.
+//! Tests of the whole daemon, over real links on loopback.
 
 mod colocation;
 mod history;

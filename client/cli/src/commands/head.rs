@@ -78,7 +78,7 @@ pub(super) fn failure(error: HeadError) -> CommandError {
         HeadError::State { .. } | HeadError::Journal { .. } => CommandErrorKind::InputOutput,
         HeadError::Full { .. } => CommandErrorKind::TryLater,
         HeadError::NetworkFileSystem { .. }
-        | HeadError::Exposed { .. }
+        | HeadError::WritableByOthers { .. }
         | HeadError::InUse { .. }
         | HeadError::Corrupt { .. }
         | HeadError::Newer { .. }

@@ -3,7 +3,7 @@
 use cohabit_types::{Demand, Estimate, GpuRequest, JobRecord, JobState, Span, Submit, Time};
 
 use super::*;
-use crate::kit::{at, ran, submit};
+use crate::test_kit::{at, ran, submit};
 
 fn minutes(numbers: std::ops::Range<u64>) -> Vec<JobRecord> {
     numbers.map(|number| ran(number, Span::from_secs(50))).collect()

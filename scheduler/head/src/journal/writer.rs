@@ -85,7 +85,7 @@ fn write(journal: &mut impl Journal, kept: Vec<Write>, batch: Vec<Commit>) -> Re
         Ok(()) => (Ok(()), Vec::new()),
         Err(error) if error.is_transient() => {
             writes.truncate(kept);
-            (Err(JournalWriteError(error.told())), writes)
+            (Err(JournalWriteError(error.message_with_causes())), writes)
         }
         Err(error) => return Err(error),
     };

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use cohabit_policy::{PendingJob, PendingReason, Proposal, Shortage};
 
 use super::*;
-use crate::kit::{at, pending_view};
+use crate::test_kit::{at, pending_view};
 
 /// Does at each plan what the test says.
 struct ScriptedPolicy {

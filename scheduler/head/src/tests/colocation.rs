@@ -1,4 +1,4 @@
-//! What people are told of jobs that share a device, and of jobs that are only thought of.
+//! What clients see of jobs that share a device, and dry runs.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -9,16 +9,16 @@ use cohabit_types::{
     Slowdown, Submit,
 };
 
-use super::planning::Hanging;
-use crate::kit::cluster::{TestClient, TestHead, policy};
-use crate::kit::spec;
+use super::planning::HangingPolicy;
+use crate::test_kit::cluster::{TestClient, TestHead, policy};
+use crate::test_kit::spec;
 use crate::{HeadOptions, InterferenceSource};
 
 fn half() -> JobSpec {
     JobSpec { demand: Demand { gpus: GpuRequest::Part(Share(500)), ..Demand::default() }, ..spec() }
 }
 
-/// A head that puts every job on the first device with room, and knows nothing but the law.
+/// A head that puts every job on the first device with free capacity and predicts analytically.
 async fn sharing() -> TestHead {
     let change = |options: &mut HeadOptions| {
         options.policy = "first-fit-sharing".into();
@@ -34,19 +34,19 @@ async fn submit(client: &TestClient, spec: JobSpec) -> JobId {
     job
 }
 
-async fn consider(client: &TestClient, spec: JobSpec) -> DryRun {
+async fn dry_run(client: &TestClient, spec: JobSpec) -> DryRun {
     let answer = client.query(Query::Consider(Box::new(spec))).await.unwrap();
     let Answer::Considered(consideration) = answer else { panic!("{answer:?}") };
     *consideration
 }
 
 #[tokio::test]
-async fn a_job_that_is_thought_of_is_told_whom_it_would_join_and_then_joins_it() {
+async fn a_dry_run_names_the_neighbor_that_the_job_then_gets() {
     let head = sharing().await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     let resident = submit(&client, half()).await;
     worker.next_run().await;
-    let told = consider(&client, half()).await;
+    let told = dry_run(&client, half()).await;
     let place = told.place.unwrap();
     assert_eq!((place.nodes, place.devices), (vec!["box".to_owned()], vec![DeviceId("host-0".into())]));
     assert_eq!(told.neighbours.iter().map(|it| it.then.job).collect::<Vec<_>>(), [resident]);
@@ -63,10 +63,10 @@ async fn a_job_that_is_thought_of_is_told_whom_it_would_join_and_then_joins_it()
 }
 
 #[tokio::test]
-async fn a_job_that_is_thought_of_is_refused_or_waits_as_it_would_if_it_were_submitted() {
+async fn a_dry_run_is_refused_or_waits_like_a_submission() {
     let head = sharing().await;
     let client = head.admin().await;
-    let told = consider(&client, half()).await;
+    let told = dry_run(&client, half()).await;
     assert_eq!((told.place, told.reason.as_str()), (None, "no worker is connected that takes jobs"));
     let _worker = head.worker(1, vec![]).await;
     let large = JobSpec { demand: Demand { gpus: GpuRequest::Whole(3), ..Demand::default() }, ..spec() };
@@ -76,10 +76,10 @@ async fn a_job_that_is_thought_of_is_refused_or_waits_as_it_would_if_it_were_sub
 }
 
 #[tokio::test]
-async fn a_policy_that_cannot_say_where_a_job_would_go_is_no_reason_to_wait_for_ever() {
+async fn a_dry_run_ends_with_an_error_if_the_policy_hangs() {
     let (end, ended) = channel();
     let ended = Arc::new(Mutex::new(ended));
-    let hanging = policy(move || Hanging(Arc::clone(&ended)));
+    let hanging = policy(move || HangingPolicy(Arc::clone(&ended)));
     let head = TestHead::start_with(hanging, Duration::from_millis(1)).await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     client.submit().await;

@@ -1,4 +1,4 @@
-//! Scenario words for the tests of this crate: a journal in a folder, and events of a small cluster.
+//! Shared by the tests of this crate: a journal in a folder, and events and records of a small cluster.
 
 pub(crate) mod cluster;
 
@@ -41,12 +41,12 @@ impl TestJournal {
         SqliteJournal::open(&self.path).unwrap()
     }
 
-    /// Does something to the file that only a person with a tool would do.
+    /// Changes the file as only a person with a tool would.
     pub(crate) fn meddle(&self, sql: &str) {
         rusqlite::Connection::open(&self.path).unwrap().execute_batch(sql).unwrap();
     }
 
-    /// What a person's question to the file gives: the columns of the first row, as text.
+    /// The columns of the first row of a query, as text.
     pub(crate) fn ask(&self, sql: &str) -> Vec<Option<String>> {
         let connection = rusqlite::Connection::open(&self.path).unwrap();
         let mut query = connection.prepare(sql).unwrap();
@@ -62,7 +62,7 @@ impl TestJournal {
     }
 }
 
-/// The moment this many seconds after 2026-01-01 00:00 UTC.
+/// The time this many seconds after 2026-01-01 00:00 UTC.
 pub(crate) fn at(secs: u64) -> Time {
     Time::from_micros(1_767_225_600_000_000) + Span::from_secs(secs)
 }
@@ -71,7 +71,7 @@ pub(crate) fn writes(events: Vec<Event>) -> Vec<Write> {
     (0..).zip(events).map(|(secs, event)| Write::from(JournalEntry { at: at(secs), event })).collect()
 }
 
-/// A snapshot of a head behind the event of this number, in parts of one job.
+/// A snapshot of a head after the event with this number, in parts of one job.
 pub(crate) fn snapshot(sequence: u64, head: &Head) -> Vec<Write> {
     let (rest, parts) = head.split_for_snapshot(1);
     let parts = parts.map(|part| EncodedPart::of(&part).unwrap());
@@ -158,7 +158,7 @@ pub(crate) fn one_job() -> Vec<Event> {
     ]
 }
 
-/// The record of a job of ada that ran for this long; submitted one each minute.
+/// The record of a job of user ada that ran for this long. Job `n` was submitted in minute `n`.
 pub(crate) fn ran(number: u64, runtime: Span) -> JobRecord {
     let submitted_at = at(number * 60);
     let attempt = AttemptRecord {
@@ -198,7 +198,7 @@ pub(crate) fn ran(number: u64, runtime: Span) -> JobRecord {
     }
 }
 
-/// The minute with this number of a job, which makes so many steps a second beside these others on a V100
+/// A sample of this minute of a job that makes `rate` steps a second beside these neighbors, on a V100
 /// under MPS.
 pub(crate) fn minute(number: u64, job: JobId, rate: f64, neighbours: &[JobId]) -> ColocationSample {
     ColocationSample {
@@ -216,14 +216,14 @@ pub(crate) fn minute(number: u64, job: JobId, rate: f64, neighbours: &[JobId]) -
     }
 }
 
-/// What first come, first served answers to a view that it sees for the first time.
+/// The plan of first come, first served for a view that it has not seen before.
 pub(crate) fn fifo_plan(view: &View) -> Plan {
     let mut policy = QueuePolicy::new(Fifo, FirstFit, Discipline::Strict);
     policy.learn(view, &view.as_changes());
     policy.plan(view)
 }
 
-/// What a policy sees when one job waits for a machine that is free.
+/// A view with one pending job and a free machine.
 pub(crate) fn pending_view() -> View {
     let mut head = Head::new();
     for event in one_job().drain(..3) {

@@ -1,5 +1,5 @@
-//! A head on loopback with clients and workers that a test plays by hand. Nothing sleeps: what does not come
-//! within a generous limit fails the test.
+//! A head on loopback, with clients and workers that the test controls. Nothing sleeps: what does not
+//! happen within a generous limit fails the test.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use crate::clock::wall_clock;
 use crate::planner::PolicyFactory;
 use crate::{HeadDaemon, HeadError, HeadOptions, InterferenceSource};
 
-/// So long that only a broken head needs it.
+/// Only a broken head takes this long.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Waits, but not for ever.
+/// Waits, up to the limit.
 pub(crate) async fn within<T>(waiting: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, waiting).await.expect("this should have come long ago")
+    tokio::time::timeout(LIMIT, waiting).await.expect("it happens within the limit")
 }
 
-/// A head, and the folder that it lives in.
+/// A head and its state folder.
 pub(crate) struct TestHead {
     pub(crate) folder: TempDir,
     pub(crate) daemon: HeadDaemon,
@@ -57,21 +57,21 @@ impl TestHead {
         TestHead { folder, daemon, options }
     }
 
-    /// Ends it in order, and starts it again with a policy of the test.
+    /// Stops it and starts it again with another policy.
     pub(crate) async fn restarted_with(self, policy: PolicyFactory) -> TestHead {
         self.daemon.stop().await.unwrap();
         let started = HeadDaemon::start_with(self.options.clone(), policy, true).await;
         TestHead { daemon: started.unwrap(), ..self }
     }
 
-    /// Ends it in order, and starts it again.
+    /// Stops it and starts it again.
     pub(crate) async fn restarted(self) -> TestHead {
         self.daemon.stop().await.unwrap();
         let daemon = HeadDaemon::start(self.options.clone()).await.unwrap();
         TestHead { daemon, ..self }
     }
 
-    /// Ends it as a kill would, and starts it again.
+    /// Drops it, which is like a kill, and starts it again.
     pub(crate) async fn killed_and_started(self) -> TestHead {
         drop(self.daemon);
         let daemon = HeadDaemon::start(self.options.clone()).await.unwrap();
@@ -110,12 +110,12 @@ impl TestHead {
         self.client(token.parse().unwrap()).await.unwrap()
     }
 
-    /// The machine of this crate's tests, on its link of this number.
+    /// A worker on the test machine, with this incarnation of its link.
     pub(crate) async fn worker(&self, incarnation: u64, held: Vec<HeldRank>) -> TestWorker {
         self.worker_with(incarnation, Inventory { held, ..inventory() }).await
     }
 
-    /// The same machine with an inventory of its own.
+    /// The same with another inventory.
     pub(crate) async fn worker_with(&self, incarnation: u64, inventory: Inventory) -> TestWorker {
         let token = Token::read_file(&self.daemon.worker_token_file()).unwrap();
         let key = WorkerKey { node: node(), incarnation: Incarnation(incarnation) };
@@ -125,7 +125,7 @@ impl TestHead {
         TestWorker { link, orders }
     }
 
-    /// What a person's question to the journal gives: the first column of the first row.
+    /// The first column of the first row of a query to the journal.
     pub(crate) fn ask(&self, sql: &str) -> String {
         let journal = rusqlite::Connection::open(self.folder.path().join("journal.sqlite")).unwrap();
         journal.query_row(sql, [], |row| row.get(0)).unwrap()
@@ -188,7 +188,7 @@ impl TestClient {
         records.remove(0)
     }
 
-    /// Watches the job until it is as wanted.
+    /// Watches the job until its record satisfies the condition.
     pub(crate) async fn seen(&self, job: JobId, wanted: impl Fn(&JobRecord) -> bool) -> JobRecord {
         let mut revision = 0;
         loop {
@@ -204,7 +204,7 @@ impl TestClient {
     }
 }
 
-/// A worker that does what the test says.
+/// A worker that the test controls.
 pub(crate) struct TestWorker {
     pub(crate) link: WorkerLink,
     orders: mpsc::UnboundedReceiver<Order>,
@@ -219,7 +219,7 @@ impl TestWorker {
         within(self.orders.recv()).await.expect("the link should be there")
     }
 
-    /// The next order, which has to be to run something.
+    /// The next order, which must be to run an attempt.
     pub(crate) async fn next_run(&mut self) -> RunOrder {
         let order = self.next_order().await;
         let Order::Run(run) = order else { panic!("{order:?}") };
@@ -251,7 +251,7 @@ impl TestWorker {
 #[derive(Clone)]
 struct Orders(mpsc::UnboundedSender<Order>);
 
-/// Passes orders on to the test, and has printed one line for each rank.
+/// Passes orders on to the test, and has one line of output for each rank.
 impl WorkerService for Orders {
     async fn order(self, _: Context, orders: Vec<Order>) {
         orders.into_iter().for_each(|order| drop(self.0.send(order)));
