@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_actor::{ActorSystem, ActorSystemError, Address, ChildSpec, blocking};
-use cohabit_net::{Fingerprint, HeadIdentity, Listener, TokenStore, raise_open_file_limit};
+#[cfg(test)]
+use cohabit_net::Fingerprint;
+use cohabit_net::{HeadIdentity, Listener, TokenStore, raise_open_file_limit};
 use cohabit_policy::interference::SoloMetricsTable;
 use cohabit_policy::parse_policy;
 use tokio::sync::oneshot;
@@ -42,6 +44,7 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 /// A running head.
 pub struct HeadDaemon {
     address: SocketAddr,
+    #[cfg(test)]
     fingerprint: Fingerprint,
     /// `None` once it has ended.
     running: Option<RunningHead>,
@@ -113,7 +116,13 @@ impl HeadDaemon {
             Err(error) => return running.stop().await.and(Err(error)),
         };
         tracing::info!(%address, %fingerprint, "the head is ready");
-        Ok(HeadDaemon { address, fingerprint, running: Some(running), state: Arc::new(state) })
+        Ok(HeadDaemon {
+            address,
+            #[cfg(test)]
+            fingerprint,
+            running: Some(running),
+            state: Arc::new(state),
+        })
     }
 
     /// Where it listens, with the actual port.
@@ -122,29 +131,10 @@ impl HeadDaemon {
         self.address
     }
 
-    /// The fingerprint of the cluster's certificate authority, which clients and workers check.
-    #[must_use]
-    pub fn fingerprint(&self) -> Fingerprint {
-        self.fingerprint
-    }
-
-    /// The file with the administrator's token.
-    #[must_use]
-    pub fn admin_token_file(&self) -> PathBuf {
-        self.state.admin_token()
-    }
-
     /// The file with the token that workers join with.
     #[must_use]
     pub fn worker_token_file(&self) -> PathBuf {
         self.state.worker_token()
-    }
-
-    /// The command that makes a machine a worker of this head; run it where a copy of the token file is.
-    #[must_use]
-    pub fn join_command(&self) -> String {
-        let file = self.worker_token_file();
-        format!("cohabit worker start --join {} --token-file {}", self.address, file.display())
     }
 
     /// Stops the head in order: accepted requests are durable, links are closed, running jobs go on.
@@ -169,6 +159,19 @@ impl HeadDaemon {
             None => None,
         };
         journal.unwrap_or_else(|| actors_result(ended).err().unwrap_or_else(HeadError::ended))
+    }
+}
+
+#[cfg(test)]
+impl HeadDaemon {
+    /// The fingerprint of the cluster's certificate authority.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// The file with the administrator's token.
+    pub(crate) fn admin_token_file(&self) -> PathBuf {
+        self.state.admin_token()
     }
 }
 

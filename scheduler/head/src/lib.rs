@@ -49,7 +49,6 @@ mod test_kit;
 #[cfg(test)]
 mod tests;
 
-pub use cohabit_net::Fingerprint;
 pub use cohabit_scheduler_core::Config;
 pub use daemon::HeadDaemon;
 pub use error::HeadError;

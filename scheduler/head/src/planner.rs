@@ -40,9 +40,9 @@ pub(crate) struct Planner {
 
 /// A plan, or why there is none in time.
 #[derive(Debug)]
-pub(crate) struct Planned {
+pub(crate) struct PlanReply {
     /// The request that it answers.
-    pub(crate) ticket: PlanRequestId,
+    pub(crate) request: PlanRequestId,
     /// The plan, or why the policy gave none.
     pub(crate) plan: Result<Plan, String>,
 }
@@ -70,9 +70,9 @@ impl Planner {
     }
 
     /// Asks for a plan. The future never takes longer than the limit.
-    pub(crate) fn plan(&self, ticket: PlanRequestId, now: Time) -> impl Future<Output = Planned> + use<> {
+    pub(crate) fn plan(&self, request: PlanRequestId, now: Time) -> impl Future<Output = PlanReply> + use<> {
         let plan = self.ask(Box::new(move |reply_to| PolicyQuery::Plan(now, reply_to)));
-        async move { Planned { ticket, plan: plan.await } }
+        async move { PlanReply { request, plan: plan.await } }
     }
 
     /// Asks for forecasts; `None` if the policy gives none within the limit.
@@ -111,9 +111,9 @@ impl Planner {
 }
 
 /// A plan by first come, first served, for when the policy gave none. Each action says so in its reason.
-pub(crate) fn fall_back(ticket: PlanRequestId, view: &View, problem: &str) -> Plan {
+pub(crate) fn fall_back(request: PlanRequestId, view: &View, problem: &str) -> Plan {
     tracing::warn!(
-        request = ticket.0,
+        request = request.0,
         problem,
         "the policy gave no plan; jobs are planned first come, first served"
     );

@@ -25,7 +25,7 @@ impl Driver {
             }
             Effect::Publish(job, notice) => self.publish(job, notice),
             // Passed on after the batch, so that one plan covers all of it.
-            Effect::Plan(ticket) => self.plan_request = Some(ticket),
+            Effect::Plan(request) => self.plan_request = Some(request),
             Effect::Close(key, why) => self.close(key, why),
         }
     }

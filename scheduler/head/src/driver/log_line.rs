@@ -25,7 +25,7 @@ impl fmt::Display for LogLine<'_, Event> {
             ),
             Event::Lost(key, why) => write!(f, "worker {key} lost: {why}"),
             Event::Report(key, report) => write!(f, "worker {key}: {}", LogLine(report)),
-            Event::Planned(ticket, plan) => write!(f, "plan {}: {}", ticket.0, LogLine(plan)),
+            Event::Planned(request, plan) => write!(f, "plan {}: {}", request.0, LogLine(plan)),
             Event::Alarm => f.write_str("alarm"),
             Event::Learned => f.write_str("the knowledge of interference changed"),
             Event::ClockSet(forward) => write!(f, "the clock was set forward by {forward}"),
@@ -78,7 +78,7 @@ impl fmt::Display for LogLine<'_, Effect> {
             Effect::Publish(job, Notice::Ended(record)) => {
                 write!(f, "publish {job}: ended as {}", record.state)
             }
-            Effect::Plan(ticket) => write!(f, "ask for plan {}", ticket.0),
+            Effect::Plan(request) => write!(f, "request plan {}", request.0),
             Effect::Close(key, why) => write!(f, "close {key}: {why}"),
         }
     }

@@ -8,23 +8,23 @@ use super::dry_run::FinishedDryRun;
 use super::forecast_cache::PendingQuery;
 use super::message::Message;
 use super::state::Driver;
-use crate::planner::{Forecasts, Planned, fall_back};
+use crate::planner::{Forecasts, PlanReply, fall_back};
 
 impl Driver {
     /// Requests one plan for all that changed since the last request.
     pub(super) fn request_plan(&mut self, context: &mut Context<Driver>) {
-        let Some(ticket) = self.plan_request.take() else { return };
+        let Some(request) = self.plan_request.take() else { return };
         self.pass_changes();
         let now = self.parts.clock.now();
-        context.pipe_to_self(self.parts.planner.plan(ticket, now), Message::Planned);
+        context.pipe_to_self(self.parts.planner.plan(request, now), Message::Planned);
     }
 
     /// Queues the plan, or one by first come, first served if the policy gave none.
-    pub(super) fn planned(&mut self, Planned { ticket, plan }: Planned) {
+    pub(super) fn planned(&mut self, PlanReply { request, plan }: PlanReply) {
         let plan = plan.unwrap_or_else(|problem| {
-            fall_back(ticket, &self.parts.head.view(self.parts.clock.now()), &problem)
+            fall_back(request, &self.parts.head.view(self.parts.clock.now()), &problem)
         });
-        self.queue(Event::Planned(ticket, plan), None);
+        self.queue(Event::Planned(request, plan), None);
     }
 
     /// Answers at once what needs no forecast, or only fresh ones; asks the policy first for the rest.
@@ -50,7 +50,7 @@ impl Driver {
         }
         self.pass_changes();
         let now = self.parts.clock.now();
-        context.pipe_to_self(self.parts.planner.forecast(now), Message::Outlook);
+        context.pipe_to_self(self.parts.planner.forecast(now), Message::Forecast);
     }
 
     /// Answers the queries that waited. Without forecasts the next query asks the policy again.
@@ -82,7 +82,8 @@ impl Driver {
         };
         self.pass_changes();
         let result = self.parts.planner.dry_run(now, job.job.clone());
-        let finished = move |result| Message::Considered(Box::new(FinishedDryRun { job, result, reply_to }));
+        let finished =
+            move |result| Message::FinishedDryRun(Box::new(FinishedDryRun { job, result, reply_to }));
         context.pipe_to_self(result, finished);
     }
 

@@ -59,8 +59,8 @@ fn gone(job: u64) -> Vec<ViewChange> {
     vec![ViewChange::Gone(cohabit_types::JobId::new(job))]
 }
 
-async fn wake(planner: &Planner, ticket: u64) -> Option<Time> {
-    planner.plan(PlanRequestId(ticket), at(0)).await.plan.unwrap().wake
+async fn wake(planner: &Planner, request: u64) -> Option<Time> {
+    planner.plan(PlanRequestId(request), at(0)).await.plan.unwrap().wake
 }
 
 #[tokio::test]
@@ -78,8 +78,8 @@ async fn a_policy_that_hangs_is_reported_in_time_and_misses_no_change() {
     let (tell, mut planner) = scripted_planner(Duration::from_millis(1));
     let (release, until) = channel();
     tell.send(ScriptStep::Hang(until)).unwrap();
-    let planned = planner.plan(PlanRequestId(1), at(0)).await;
-    assert_eq!(planned.plan.unwrap_err(), "it took longer than 1ms");
+    let reply = planner.plan(PlanRequestId(1), at(0)).await;
+    assert_eq!(reply.plan.unwrap_err(), "it took longer than 1ms");
     planner.add_changes(gone(1));
     drop(release);
     planner.limit = Duration::from_secs(60);
