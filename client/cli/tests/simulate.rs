@@ -114,7 +114,7 @@ fn trouble_is_told_in_words_and_codes() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, code, words) in [
         (&["--strict"][..], 65, "jobs.csv: line 4: duration_s is 'x'"),
-        (&["--skip", "9"], 65, "no job is left"),
+        (&["--skip", "9"], 65, "no jobs are left"),
         (&["--format", "philly"], 65, "missing columns timestamp"),
         (&["--throughputs", "nowhere.csv"], 66, "cannot open nowhere.csv"),
         (&["--policy", "fifo", "--report", "no/such/folder.html"], 74, "cannot write the report"),

@@ -1,12 +1,17 @@
 //! The structure of a crate as its source tells it: which file uses what from which other file.
 //!
-//! [`Crate::read`] parses the files of a crate, [`Crate::arrows`] resolves every path in them to the file that
-//! defines what it names, through re-exports, and [`circles`] finds files that use each other. Unit tests are
-//! left out. A method call is no arrow: it does not say where the method lies.
+//! [`Crate::read`] parses the files of a crate, [`Crate::arrows`] resolves every path in them to the file
+//! that defines what it names, through re-exports, and [`circles`] finds files that use each other. Unit
+//! tests are left out. A method call is no arrow: it does not say where the method lies.
+//! [`Crate::without_callers`] finds public items that no other crate uses, and [`Crate::blocking_calls`]
+//! finds calls that block in async code.
 //!
-//! `integration/tests/architecture.rs` holds the workspace to these; `cargo run -p cohabit-structure -- CRATE`
-//! prints them for one crate.
+//! `integration/tests/architecture.rs` holds the workspace to these; `cargo run -p cohabit-structure --
+//! CRATE` prints them for one crate.
 
+mod blocking;
+mod callers;
+mod calls;
 mod circles;
 mod module;
 mod references;
@@ -16,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use blocking::BlockingCall;
 pub use circles::{Circle, circles};
 pub use module::{Definition, Module, Visibility};
 

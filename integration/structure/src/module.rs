@@ -1,11 +1,12 @@
 //! The modules of a crate: what each defines, imports and refers to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use syn::{Attribute, Item, ItemMod, UseTree};
 
+use crate::calls::{self, Function};
 use crate::references;
 
 /// One module; several inline modules may lie in one file.
@@ -21,6 +22,18 @@ pub struct Module {
     pub(crate) globs: Vec<Vec<String>>,
     /// Every path that it names.
     pub(crate) references: Vec<Vec<String>>,
+    /// The public methods and associated functions of its inherent `impl` blocks, each with the type.
+    pub(crate) methods: Vec<(String, String)>,
+    /// The names of all methods and associated functions that it calls.
+    pub(crate) method_calls: BTreeSet<String>,
+    /// Its functions, with the calls that they make.
+    functions: Vec<Function>,
+}
+
+impl Module {
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &Function> {
+        self.functions.iter()
+    }
 }
 
 impl Module {
@@ -88,7 +101,9 @@ impl Reader<'_> {
                 Item::Use(import) => note_imports(&mut module, &import.tree, &mut Vec::new()),
                 other => {
                     module.definitions.extend(definition(other));
-                    references::collect(other, &mut module.references);
+                    references::collect(other, &mut module.references, &mut module.method_calls);
+                    module.methods.extend(public_methods(other));
+                    calls::collect(other, &mut module.functions);
                 }
             }
         }
@@ -154,6 +169,19 @@ fn definition(item: &Item) -> Option<Definition> {
         syn::Visibility::Inherited => Visibility::Private,
     };
     Some(Definition { name: ident.to_string(), is_type, visibility })
+}
+
+/// The public methods and associated functions of an inherent `impl` block, with the name of the type.
+fn public_methods(item: &Item) -> Vec<(String, String)> {
+    let Item::Impl(block) = item else { return Vec::new() };
+    let (None, syn::Type::Path(owner)) = (&block.trait_, &*block.self_ty) else { return Vec::new() };
+    let owner = owner.path.segments.last().map(|it| it.ident.to_string()).unwrap_or_default();
+    let public = |item: &syn::ImplItem| {
+        let syn::ImplItem::Fn(it) = item else { return None };
+        let is_public = matches!(it.vis, syn::Visibility::Public(_)) && !is_test(&it.attrs);
+        is_public.then(|| (owner.clone(), it.sig.ident.to_string()))
+    };
+    block.items.iter().filter_map(public).collect()
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "attributes of other items do not matter here")]

@@ -9,8 +9,8 @@ type Modules = BTreeMap<Vec<String>, Module>;
 /// Longer chains of re-exports are not followed: they would be a circle of imports.
 const LONGEST_CHAIN: usize = 16;
 
-/// The module that defines what `reference` names in the module at `here`; none if it is not of this crate, or
-/// names a module and nothing in it.
+/// The module that defines what `reference` names in the module at `here`; none if it is not of this crate,
+/// or names a module and nothing in it.
 pub(crate) fn definer<'a>(modules: &'a Modules, here: &[String], reference: &[String]) -> Option<&'a Module> {
     find(modules, here, reference, LONGEST_CHAIN)
 }

@@ -1,26 +1,26 @@
-//! How an actor fails: with an error, with a panic, or because a child of it was given up.
+//! How an actor fails, and what the end of the actor system reports.
 //!
-//! A failure is for the supervisor, which restarts or escalates. It never answers a caller: a refusal that
-//! somebody asked for belongs in the reply.
+//! A failure is for the supervisor, which restarts the actor or ends the system. It is not for a caller:
+//! answer a request that is refused with a reply.
 
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
-/// Any error, boxed; the reason why an incarnation ended.
+/// The error that ended an actor.
 ///
-/// It is made by `?` from every error type, and for that it is not an [`Error`] itself;
-/// [`ActorFailure::into_error`] is.
+/// Every error type converts into it with `?`; for that reason it is not an [`Error`] itself.
 pub struct ActorFailure(Box<dyn Error + Send + Sync>);
 
 impl ActorFailure {
-    /// A failure that is only a sentence: a lower-case fragment.
-    pub fn from_message(reason: impl Into<String>) -> Self {
-        Self(reason.into().into())
+    /// A failure that is only a message: a fragment that begins in lower case.
+    pub fn from_message(message: impl Into<String>) -> Self {
+        Self(message.into().into())
     }
 
-    /// The error that was the reason, with its sources.
-    pub fn into_error(self) -> Box<dyn Error + Send + Sync> {
+    /// The error, with its sources.
+    pub(crate) fn into_error(self) -> Box<dyn Error + Send + Sync> {
         self.0
     }
 }
@@ -37,7 +37,7 @@ impl fmt::Debug for ActorFailure {
     }
 }
 
-/// The error and its sources in one line, as a log wants it.
+/// The error and its sources in one line, for logs.
 impl fmt::Display for ActorFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.0)?;
@@ -50,10 +50,10 @@ impl fmt::Display for ActorFailure {
     }
 }
 
-/// An actor, or a task alongside it, panicked. Holds the panic's message.
+/// An actor, or one of its side tasks, panicked. Holds the panic's message.
 #[derive(Debug, thiserror::Error)]
 #[error("panicked: {0}")]
-pub struct ActorPanic(pub String);
+pub(crate) struct ActorPanic(String);
 
 impl ActorPanic {
     pub(crate) fn from_payload(payload: Box<dyn Any + Send>) -> Self {
@@ -63,17 +63,41 @@ impl ActorPanic {
     }
 }
 
-/// A supervisor has given an actor up, because it failed more often than its limit allows.
+/// Why an actor system did not end in order.
 #[derive(Debug, thiserror::Error)]
-#[error("actor `{actor}` failed again after {restarts} restart(s) within {window:?}")]
-pub struct Escalation {
-    /// The path of the actor, such as `driver/journal`.
-    pub actor: String,
-    /// How many restarts it had within the window.
-    pub restarts: u32,
-    /// The window of its [`RestartPolicy`](crate::Restart) limit.
-    pub window: std::time::Duration,
-    /// Its last failure.
-    #[source]
-    pub cause: Box<dyn Error + Send + Sync>,
+pub enum ActorSystemError {
+    /// An actor that is restarted after failures failed more often than its limit allows.
+    #[error("actor `{actor}` failed again after {restarts} restart(s) within {window:?}")]
+    RestartLimit {
+        /// The actor's path, such as `driver/monitor`.
+        actor: String,
+        /// How many restarts it had within the window.
+        restarts: u32,
+        /// The span over which restarts are counted.
+        window: Duration,
+        /// Its last failure.
+        #[source]
+        cause: Box<dyn Error + Send + Sync>,
+    },
+    /// An essential actor failed.
+    #[error("the essential actor `{actor}` failed")]
+    EssentialFailed {
+        /// The actor's path.
+        actor: String,
+        /// Its failure.
+        #[source]
+        cause: Box<dyn Error + Send + Sync>,
+    },
+    /// An essential actor stopped by itself.
+    #[error("the essential actor `{actor}` stopped")]
+    EssentialStopped {
+        /// The actor's path.
+        actor: String,
+    },
+    /// Actors of the top level did not stop in time and were dropped.
+    #[error("dropped because they did not stop in time: {}", actors.join(", "))]
+    Overdue {
+        /// Their paths, in the order in which they were dropped.
+        actors: Vec<String>,
+    },
 }

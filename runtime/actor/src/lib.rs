@@ -1,29 +1,33 @@
-//! A small actor runtime for Cohabit's daemons. *Actors own IO, cores own rules.*
+//! A small actor runtime for Cohabit's daemons: mailboxes, supervision, timers, and blocking work.
 //!
-//! An [`Actor`] handles one typed message at a time from a bounded mailbox. An [`Address`] tells or asks it,
-//! and does not show whether the actor is here or on another node. Every actor supervises the actors that it
-//! spawns ([`supervisor`] has the drawing), a [`Registry`] names them, and a [`ActorSystem`] is the root of it
-//! all.
+//! An [`Actor`] owns state and handles one typed message at a time from a bounded mailbox. An [`Address`]
+//! sends it messages ([`tell`](Address::tell)) and questions ([`ask`](Address::ask)). An [`ActorSystem`] is
+//! the root of a daemon's actors and stops them in order.
 //!
-//! It never decides anything about jobs or devices, never opens a socket (see [`Deliver`] for what a link has
-//! to provide), and never holds more messages than the spawner allowed.
+//! This crate takes no decisions about jobs or devices and opens no sockets. It does not name actors
+//! globally and does not reach actors in other processes: pass addresses along, and use `cohabit-net`
+//! between machines.
+//!
+//! Where to start reading: `actor.rs` has the trait and its context, `system.rs` the root, `actor_loop.rs`
+//! the life of one incarnation, `actor_task.rs` what happens after a failure, `supervisor.rs` the order of
+//! a shutdown.
 //!
 //! ```
-//! use cohabit_actor::{Actor, Context, Failure, Reply, Spec, System};
+//! use cohabit_actor::{Actor, ActorFailure, ActorSystem, ChildSpec, Context, ReplyTo};
 //! use std::time::Duration;
 //!
 //! /// Counts the GPUs that are busy.
-//! struct Gauge { busy: u32 }
+//! struct BusyGpus(u32);
 //!
-//! enum Ask { Occupy(u32), Busy(Reply<u32>) }
+//! enum Message { Occupy(u32), Count(ReplyTo<u32>) }
 //!
-//! impl Actor for Gauge {
-//!     type Message = Ask;
+//! impl Actor for BusyGpus {
+//!     type Message = Message;
 //!
-//!     async fn handle(&mut self, message: Ask, _: &mut Context<Self>) -> Result<(), Failure> {
+//!     async fn handle(&mut self, message: Message, _: &mut Context<Self>) -> Result<(), ActorFailure> {
 //!         match message {
-//!             Ask::Occupy(gpus) => self.busy += gpus,
-//!             Ask::Busy(reply_to) => reply_to.send(self.busy),
+//!             Message::Occupy(gpus) => self.0 += gpus,
+//!             Message::Count(reply_to) => reply_to.send(self.0),
 //!         }
 //!         Ok(())
 //!     }
@@ -31,10 +35,10 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let system = System::new();
-//! let gauge = system.spawn(Spec::new("gauge", 16), || Gauge { busy: 0 });
-//! gauge.tell(Ask::Occupy(2)).await?;
-//! assert_eq!(gauge.ask(Ask::Busy).await?, 2);
+//! let system = ActorSystem::new();
+//! let busy = system.spawn(ChildSpec::new("busy", 16), || BusyGpus(0));
+//! busy.tell(Message::Occupy(2)).await?;
+//! assert_eq!(busy.ask(Message::Count).await?, 2);
 //! system.shutdown(Duration::from_secs(1)).await?;
 //! # Ok(())
 //! # }
@@ -42,34 +46,27 @@
 #![warn(missing_docs)]
 
 mod actor;
-mod address;
-mod call;
-mod context;
+mod actor_loop;
+mod actor_task;
+mod blocking;
+mod child_spec;
 mod failure;
-mod keeper;
-mod life;
 mod mailbox;
-mod registry;
 mod reply;
-mod restart;
+mod restart_policy;
 mod shutdown;
-mod spec;
-pub mod supervisor;
+mod spawn;
+mod supervisor;
 mod system;
 
-pub use actor::Actor;
-pub use address::{Address, Closed, Deliver, SendPermit, TryTellError};
-pub use call::Call;
-pub use context::{Context, TaskHandle};
-pub use failure::{ActorFailure, ActorPanic, Escalation};
-pub use mailbox::{Mailbox, mailbox};
-pub use registry::{Registry, RegistryError};
+pub use actor::{Actor, Context, TaskHandle};
+pub use blocking::blocking;
+pub use child_spec::ChildSpec;
+pub use failure::{ActorFailure, ActorSystemError};
+pub use mailbox::{Address, Mailbox, TellError, TryTellError, mailbox};
 pub use reply::{AskError, ReplyTo};
-pub use restart::RestartPolicy;
 pub use shutdown::Shutdown;
-pub use spec::ChildSpec;
-pub use supervisor::Supervisor;
-pub use system::{ActorSystem, ActorSystemError};
+pub use system::ActorSystem;
 
 #[cfg(test)]
 mod tests;

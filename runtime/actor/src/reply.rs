@@ -1,52 +1,46 @@
-//! Asking: a message that carries the way for its answer.
+//! Questions: messages that carry a [`ReplyTo`] for the answer.
 //!
-//! A [`ReplyTo`] is used once. One that is dropped unused tells the asker so at once; nobody ever waits for an
-//! actor that failed or stopped. Asking never retries.
+//! A `ReplyTo` is used once. Dropping it unused tells the asker at once, so nobody waits for an actor that
+//! failed or stopped. Questions are never retried.
 
-use crate::{Address, Closed};
+use crate::mailbox::{Address, TellError};
 use std::fmt;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// The way back to the one who asked.
-pub struct ReplyTo<T>(Box<dyn FnOnce(T) + Send + Sync>);
+/// Takes the answer to a question back to the asker.
+pub struct ReplyTo<T>(oneshot::Sender<T>);
 
-impl<T: 'static> ReplyTo<T> {
-    /// Answers. An asker that has gone meanwhile is no error: nobody wants the answer any more.
+impl<T> ReplyTo<T> {
+    /// Answers. It is no error if the asker has gone.
     pub fn send(self, answer: T) {
-        (self.0)(answer);
-    }
-
-    /// A way back that takes another type of answer, for example one variant of what a link carries.
-    pub fn map<U>(self, map: impl FnOnce(U) -> T + Send + Sync + 'static) -> ReplyTo<U> {
-        ReplyTo(Box::new(move |answer| self.send(map(answer))))
+        let _ = self.0.send(answer);
     }
 }
 
 impl<T> fmt::Debug for ReplyTo<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Reply<{}>", std::any::type_name::<T>())
+        write!(formatter, "ReplyTo<{}>", std::any::type_name::<T>())
     }
 }
 
 impl<M: Send + 'static> Address<M> {
-    /// Sends the message that `message` makes with the way for the answer, and waits for the answer.
+    /// Sends the message that `message` makes of a [`ReplyTo`], and waits for the answer.
     ///
     /// # Errors
     /// [`AskError::Closed`] when the actor has stopped; [`AskError::NoReply`] when it dropped the question:
-    /// by failing, by stopping, or on purpose.
+    /// because it failed, because it stopped, or on purpose.
     pub async fn ask<T: Send + 'static>(&self, message: impl FnOnce(ReplyTo<T>) -> M) -> Result<T, AskError> {
         let (sender, answer) = oneshot::channel();
-        let reply_to = ReplyTo(Box::new(move |answer| drop(sender.send(answer))));
-        self.tell(message(reply_to)).await?;
+        self.tell(message(ReplyTo(sender))).await?;
         answer.await.map_err(|_| AskError::NoReply)
     }
 
-    /// As [`ask`](Self::ask), with a limit for the wait for room and for the answer together.
+    /// As [`ask`](Self::ask), with one limit on the wait for room and for the answer together.
     ///
     /// # Errors
-    /// Also [`AskError::TimedOut`]. The question may still be handled; its answer goes nowhere.
+    /// Also [`AskError::TimedOut`]. The question may still be handled; its answer is dropped.
     pub async fn ask_within<T: Send + 'static>(
         &self,
         limit: Duration,
@@ -61,8 +55,8 @@ impl<M: Send + 'static> Address<M> {
 pub enum AskError {
     /// The question was not delivered.
     #[error(transparent)]
-    Closed(#[from] Closed),
-    /// The question was delivered, and dropped without an answer.
+    Closed(#[from] TellError),
+    /// The actor dropped the question.
     #[error("the actor dropped the question without an answer")]
     NoReply,
     /// The limit passed first.

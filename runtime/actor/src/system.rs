@@ -1,11 +1,16 @@
-//! The root of a tree of actors: one for each daemon.
+//! The root of a daemon's actors.
 //!
-//! It ends in order, by the daemon's signal or because an actor of the top level was given up. It never
-//! installs signal handlers and never exits the process: that is for the daemon.
+//! It ends when the daemon asks it to, or when an actor fails for good. It installs no signal handlers and
+//! does not exit the process: the daemon does both.
 
-use crate::failure::Escalation;
+use crate::actor::Actor;
+use crate::actor_task::ActorSource;
+use crate::child_spec::ChildSpec;
+use crate::failure::ActorSystemError;
+use crate::mailbox::Address;
 use crate::shutdown::deadline_after;
-use crate::{Actor, Address, ChildSpec, Registry, Supervisor};
+use crate::spawn::spawn;
+use crate::supervisor::Supervisor;
 use std::future::Future;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -14,89 +19,69 @@ use tokio::sync::mpsc;
 #[derive(Debug)]
 pub struct ActorSystem {
     root: Supervisor,
-    escalations: mpsc::UnboundedReceiver<Escalation>,
+    fatal_errors: mpsc::UnboundedReceiver<ActorSystemError>,
 }
 
 impl ActorSystem {
     /// A system without actors.
+    #[expect(clippy::new_without_default, reason = "a root is created on purpose, never as a default")]
     pub fn new() -> Self {
-        let (root, escalations) = Supervisor::new("", Registry::default());
-        Self { root, escalations }
+        let (sender, fatal_errors) = mpsc::unbounded_channel();
+        Self { root: Supervisor::new("", sender), fatal_errors }
     }
 
-    /// Spawns an actor of the top level; see [`Supervisor::spawn`].
+    /// Spawns an actor that `factory` builds now and again after each failure: up to five restarts a
+    /// minute. One failure more ends the system.
+    ///
+    /// The factory only builds: what may fail belongs in [`Actor::started`].
     pub fn spawn<A: Actor>(
         &self,
         spec: ChildSpec,
         factory: impl FnMut() -> A + Send + 'static,
     ) -> Address<A::Message> {
-        self.root.spawn(spec, factory)
+        spawn(&self.root, spec, ActorSource::Factory(Box::new(factory)))
     }
 
-    /// Spawns an actor that cannot be built again; see [`Supervisor::spawn_once`].
+    /// Spawns an actor that is not restarted. Its failure is logged and ends only this actor.
     pub fn spawn_once<A: Actor>(&self, spec: ChildSpec, actor: A) -> Address<A::Message> {
-        self.root.spawn_once(spec, actor)
+        spawn(&self.root, spec, ActorSource::Once(Some(actor)))
     }
 
-    /// The supervisor of the top level.
-    pub fn root(&self) -> &Supervisor {
-        &self.root
+    /// Spawns an actor that the daemon cannot do without: its end, by a failure or by itself, ends the
+    /// system.
+    pub fn spawn_essential<A: Actor>(&self, spec: ChildSpec, actor: A) -> Address<A::Message> {
+        spawn(&self.root, spec, ActorSource::Essential(Some(actor)))
     }
 
-    /// The names of the system.
-    pub fn registry(&self) -> &Registry {
-        self.root.registry()
-    }
-
-    /// Runs until the signal, then shuts down within the grace.
+    /// Runs until the signal or the first fatal failure, then stops all actors within `grace`.
     ///
     /// # Errors
-    /// [`ActorSystemError::Escalation`] when an actor of the top level is given up, which ends the run as the
-    /// signal does; [`ActorSystemError::Overdue`] as from [`shutdown`](Self::shutdown).
+    /// The fatal failure: an essential actor ended, or an actor failed more often than it may.
+    /// [`ActorSystemError::Overdue`] as from [`shutdown`](Self::shutdown).
     pub async fn run_until(
         mut self,
         signal: impl Future<Output = ()>,
         grace: Duration,
     ) -> Result<(), ActorSystemError> {
-        let escalated = tokio::select! {
+        let fatal = tokio::select! {
             biased;
-            Some(escalated) = self.escalations.recv() => Some(escalated),
+            Some(error) = self.fatal_errors.recv() => Some(error),
             () = signal => None,
         };
         let stopped = self.shutdown(grace).await;
-        escalated.map_or(stopped, |escalated| Err(escalated.into()))
+        fatal.map_or(stopped, Err)
     }
 
     /// Stops the actors in reverse order, each within its own grace, and all together within this one.
     ///
     /// # Errors
-    /// [`ActorSystemError::Overdue`] when some were dropped because they did not stop in time;
-    /// [`ActorSystemError::Escalation`] when one had been given up before.
+    /// A fatal failure that came before; [`ActorSystemError::Overdue`] when some actors did not stop in
+    /// time and were dropped.
     pub async fn shutdown(mut self, grace: Duration) -> Result<(), ActorSystemError> {
         let actors = self.root.stop(deadline_after(grace)).await;
-        if let Ok(escalated) = self.escalations.try_recv() {
-            return Err(escalated.into());
+        if let Ok(error) = self.fatal_errors.try_recv() {
+            return Err(error);
         }
         if actors.is_empty() { Ok(()) } else { Err(ActorSystemError::Overdue { actors }) }
     }
-}
-
-impl Default for ActorSystem {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// How a system ends badly.
-#[derive(Debug, thiserror::Error)]
-pub enum ActorSystemError {
-    /// An actor of the top level failed too often.
-    #[error("the daemon cannot go on")]
-    Escalation(#[from] Escalation),
-    /// Actors of the top level did not stop in time, and were dropped.
-    #[error("dropped because they did not stop in time: {}", actors.join(", "))]
-    Overdue {
-        /// Their paths, the first dropped first.
-        actors: Vec<String>,
-    },
 }

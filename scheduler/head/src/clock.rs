@@ -1,18 +1,18 @@
-//! The head's clock: microseconds since 1970, and never backwards, whatever the machine's clock does.
+//! The head's clock: microseconds since 1970 that never go backwards, whatever the machine's clock does.
 //!
-//! It follows the machine's clock, for people say by that one when a job may begin. Where that one was set
-//! back, this one goes on at half its pace until it is right again: so what has a deadline waits for at most
-//! twice as long. Where that one was set forward, this one leaps, and says how far: a time in which nothing
-//! could happen.
+//! It follows the machine's clock, because users state begin times by it. If the machine's clock is set
+//! back, this clock runs at half speed until both agree, so a deadline comes after twice its time at most.
+//! If the machine's clock is set forward, this clock leaps and reports by how much, so that deadlines can
+//! exclude a time in which nothing could happen.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cohabit_types::{Span, Time};
 
-/// What the machine's clock may gain on the time that has passed and still count as the same.
+/// The largest gain of the machine's clock on the elapsed time that does not count as a leap.
 const SLACK: Span = Span::from_secs(1);
 
-/// Hands out times.
+/// Reads the time.
 #[derive(Debug)]
 pub(crate) struct Clock {
     last: Time,
@@ -21,22 +21,22 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that goes on after `last`. What has passed since then by the machine's clock counts as a leap:
-    /// nobody was there to see whether it was lived through.
+    /// A clock that continues after `last`. The time since then counts as a leap, because the head was not
+    /// running.
     pub(crate) fn after(last: Time) -> Clock {
         let now = last.max(wall_clock());
         let leapt = if last == Time::EPOCH { Span::ZERO } else { now.since(last) };
         Clock { last: now, read_at: Instant::now(), leapt }
     }
 
-    /// The time now; not before any time handed out so far.
+    /// The current time; never before an earlier result.
     pub(crate) fn now(&mut self) -> Time {
         let passed = self.read_at.elapsed();
         self.read_at += passed;
         self.follow(passed, wall_clock())
     }
 
-    /// How far it has leapt since it was last asked.
+    /// The leap since the last call, if there was one.
     pub(crate) fn take_leap(&mut self) -> Option<Span> {
         Some(std::mem::take(&mut self.leapt)).filter(|leapt| *leapt > Span::ZERO)
     }
@@ -52,9 +52,9 @@ impl Clock {
     }
 }
 
-/// What the machine's clock says.
+/// The machine's clock.
 pub(crate) fn wall_clock() -> Time {
-    // Before 1970 the clock is unset: time goes on slowly until it is set.
+    // A clock before 1970 is not set yet. The head's clock runs at half speed until it is.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time::EPOCH + Span::from(since)
 }
@@ -66,8 +66,8 @@ mod tests {
     const HOUR: Span = Span::from_secs(3_600);
     const TEN_SECONDS: Duration = Duration::from_secs(10);
 
-    /// A clock, and the machine's, both right.
-    fn right() -> (Clock, Time) {
+    /// A clock, and the machine's time, which agree.
+    fn in_agreement() -> (Clock, Time) {
         let clock = Clock::after(Time::EPOCH);
         let wall = clock.last;
         (clock, wall)
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn it_follows_the_machine_s_clock() {
-        let (mut clock, wall) = right();
+        let (mut clock, wall) = in_agreement();
         let later = wall + TEN_SECONDS.into();
         assert_eq!(clock.follow(TEN_SECONDS, later), later);
         assert_eq!(clock.take_leap(), None);
@@ -89,8 +89,8 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_slowly_while_the_machine_s_clock_is_behind() {
-        let (mut clock, wall) = right();
+    fn it_runs_at_half_speed_while_the_machine_s_clock_is_behind() {
+        let (mut clock, wall) = in_agreement();
         let at = clock.follow(TEN_SECONDS, wall - HOUR);
         assert_eq!(at, wall + (TEN_SECONDS / 2).into());
         assert_eq!(clock.follow(2 * TEN_SECONDS, wall - HOUR), at + TEN_SECONDS.into());
@@ -100,8 +100,8 @@ mod tests {
     }
 
     #[test]
-    fn it_leaps_with_the_machine_s_clock_and_says_how_far_once() {
-        let (mut clock, wall) = right();
+    fn it_leaps_with_the_machine_s_clock_and_reports_each_leap_once() {
+        let (mut clock, wall) = in_agreement();
         let set = wall + HOUR + TEN_SECONDS.into();
         assert_eq!(clock.follow(TEN_SECONDS, set), set);
         assert_eq!((clock.take_leap(), clock.take_leap()), (Some(HOUR), None));

@@ -1,11 +1,11 @@
-//! The head daemon: what is opened at a start, in which order, and how it all ends.
+//! Start and stop of the head daemon.
 //!
 //! ```text
 //! state folder ─> identity, tokens ─> port ─> journal ─> replay ─> writer, planner, driver ─> sessions
 //! ```
 //!
-//! The end goes the other way. A daemon that is dropped ends like one that is killed, only that its state
-//! folder is free when the drop returns. Neither ends any job.
+//! A stop goes the other way. Dropping a daemon ends it like a kill, except that its state folder is
+//! unlocked when the drop returns. Neither ends a job.
 
 mod first_start;
 mod scheduling;
@@ -15,15 +15,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cohabit_actor::{ActorSystem, ActorSystemError, Address, ChildSpec, RestartPolicy};
-use cohabit_net::{Fingerprint, HeadIdentity, Listener, TokenStore, raise_open_file_limit};
+use cohabit_actor::{ActorSystem, ActorSystemError, Address, ChildSpec, blocking};
+#[cfg(test)]
+use cohabit_net::Fingerprint;
+use cohabit_net::{HeadIdentity, Listener, TokenStore, raise_open_file_limit};
 use cohabit_policy::interference::SoloMetricsTable;
 use cohabit_policy::parse_policy;
 use tokio::sync::oneshot;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
-use crate::driver::{self, Driver, DriverParts, InterferenceAwareness, Message, Snapshots};
+use crate::driver::{self, Driver, DriverParts, Message, Snapshots};
 use crate::estimates::{Estimates, MAX_TRAINING_JOBS};
 use crate::history::HistoryReader;
 use crate::interference::PastObservations;
@@ -36,34 +38,35 @@ use crate::watchers::Watchers;
 use crate::{HeadError, HeadOptions};
 use scheduling::Scheduling;
 
-/// How long a clean end may take.
+/// How long an orderly stop may take.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 /// A running head.
 pub struct HeadDaemon {
     address: SocketAddr,
+    #[cfg(test)]
     fingerprint: Fingerprint,
-    /// Until it has ended.
+    /// `None` once it has ended.
     running: Option<RunningHead>,
-    /// Let go of last: the lock of the folder.
-    state: StateDir,
+    /// Holds the lock of the folder, which is released last.
+    state: Arc<StateDir>,
 }
 
-/// What ends with the head.
+/// What runs until the head ends.
 struct RunningHead {
     stop: oneshot::Sender<()>,
     actors: JoinHandle<Result<(), ActorSystemError>>,
     journal: JournalWriter,
 }
 
-/// What is known before the first actor runs.
+/// The state folder and the secrets in it.
 struct OpenState {
     state: StateDir,
     identity: HeadIdentity,
     tokens: TokenStore,
 }
 
-/// What the journal gives at a start.
+/// What the journal yields at a start.
 struct ReplayedJournal {
     recovered: RecoveredHead,
     journal: SqliteJournal,
@@ -73,58 +76,59 @@ struct ReplayedJournal {
 }
 
 impl HeadDaemon {
-    /// Starts a head. It listens, and its journal is replayed, when this returns.
+    /// Starts a head. When this returns, its journal is replayed and it accepts connections.
     ///
     /// # Errors
-    /// Why it cannot start, and what to do; nothing that was there is overwritten.
+    /// Why it cannot start, and what to do about it. Nothing on disk is overwritten.
     pub async fn start(options: HeadOptions) -> Result<HeadDaemon, HeadError> {
         let name = options.policy.clone();
-        let awareness = scheduling::awareness(&name)?;
+        let uses_interference = parse_policy(&name)?.uses_interference();
         let policy = move || parse_policy(&name).expect("the name was checked at the start");
-        HeadDaemon::start_with(options, Arc::new(policy), awareness).await
+        HeadDaemon::start_with(options, Arc::new(policy), uses_interference).await
     }
 
-    /// Starts a head with a policy of one's own.
+    /// Starts a head with a policy that has no name.
     pub(crate) async fn start_with(
         options: HeadOptions,
         policy: PolicyFactory,
-        awareness: InterferenceAwareness,
+        uses_interference: bool,
     ) -> Result<HeadDaemon, HeadError> {
         raise_open_file_limit();
-        let basis = options.interference.clone();
-        let base = blocking(move || scheduling::base(&basis, awareness)).await?;
-        let folder = options.state_dir.clone();
-        let opened = blocking(move || open(folder)).await?;
+        let (folder, source) = (options.state_dir.clone(), options.interference.clone());
+        let opened = blocking(move || {
+            // A predictor that cannot be read is refused before the state folder is created.
+            let base = scheduling::base_predictor(&source, uses_interference)?;
+            open(folder).map(|state| (base, state))
+        });
+        let (base, opened) = opened.await?;
         let listener = Listener::bind(options.listen, &opened.identity, opened.tokens.clone());
         let listener = listener.await.map_err(|error| HeadError::Listen(error.into()))?;
-        let path = opened.state.journal();
-        let solos = Arc::clone(&base.solos);
+        let (address, fingerprint) = (listener.local_addr(), opened.identity.fingerprint());
+        let (path, solos) = (opened.state.journal(), Arc::clone(&base.solos));
         let replayed = blocking(move || replay(path, &solos)).await?;
-        let address = listener.local_addr();
-        let scheduling = Scheduling { policy, awareness, base, versions: opened.state.interference() };
+        let versions = opened.state.interference();
+        let scheduling = Scheduling { policy, uses_interference, base, versions };
         let running = run(&options, scheduling, replayed, opened.tokens, listener).await?;
-        opened.state.publish_address(address)?;
-        tracing::info!(%address, fingerprint = %opened.identity.fingerprint(), "the head is ready");
-        let fingerprint = opened.identity.fingerprint();
-        Ok(HeadDaemon { address, fingerprint, running: Some(running), state: opened.state })
+        let published = blocking(move || opened.state.publish_address(address).map(|()| opened.state)).await;
+        // The publication is the last step, so its failure ends all that already runs.
+        let state = match published {
+            Ok(state) => state,
+            Err(error) => return running.stop().await.and(Err(error)),
+        };
+        tracing::info!(%address, %fingerprint, "the head is ready");
+        Ok(HeadDaemon {
+            address,
+            #[cfg(test)]
+            fingerprint,
+            running: Some(running),
+            state: Arc::new(state),
+        })
     }
 
-    /// Where it listens, with the port that it got.
+    /// Where it listens, with the actual port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// What clients and workers know the cluster by.
-    #[must_use]
-    pub fn fingerprint(&self) -> Fingerprint {
-        self.fingerprint
-    }
-
-    /// The file with the token that may do everything.
-    #[must_use]
-    pub fn admin_token_file(&self) -> PathBuf {
-        self.state.admin_token()
     }
 
     /// The file with the token that workers join with.
@@ -133,31 +137,41 @@ impl HeadDaemon {
         self.state.worker_token()
     }
 
-    /// The line that makes a machine a worker of this head, to be run where a copy of the token file lies.
-    #[must_use]
-    pub fn join_command(&self) -> String {
-        let file = self.worker_token_file();
-        format!("cohabit worker start --join {} --token-file {}", self.address, file.display())
-    }
-
-    /// Ends the head in order: what was asked is durable, links are closed, running jobs go on.
+    /// Stops the head in order: accepted requests are durable, links are closed, running jobs go on.
     ///
     /// # Errors
-    /// What went wrong on the way, or had gone wrong before.
+    /// What failed during the stop, or had failed before it.
     pub async fn stop(mut self) -> Result<(), HeadError> {
-        let withdrawn = self.state.withdraw_address();
+        let state = Arc::clone(&self.state);
+        let withdrawn = blocking(move || state.withdraw_address()).await;
         match self.running.take() {
             Some(running) => running.stop().await.and(withdrawn),
             None => withdrawn,
         }
     }
 
-    /// Waits until the head cannot go on; tells why.
+    /// Waits until the head fails; returns why.
     pub async fn failed(&mut self) -> HeadError {
         let Some(running) = &mut self.running else { return HeadError::ended() };
         let ended = (&mut running.actors).await;
-        let journal = self.running.take().and_then(|running| running.journal.close().err());
-        journal.unwrap_or_else(|| reason(ended).err().unwrap_or_else(HeadError::ended))
+        let journal = match self.running.take() {
+            Some(RunningHead { journal, .. }) => blocking(move || journal.close()).await.err(),
+            None => None,
+        };
+        journal.unwrap_or_else(|| actors_result(ended).err().unwrap_or_else(HeadError::ended))
+    }
+}
+
+#[cfg(test)]
+impl HeadDaemon {
+    /// The fingerprint of the cluster's certificate authority.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// The file with the administrator's token.
+    pub(crate) fn admin_token_file(&self) -> PathBuf {
+        self.state.admin_token()
     }
 }
 
@@ -165,13 +179,15 @@ impl RunningHead {
     async fn stop(self) -> Result<(), HeadError> {
         // Actors that have ended by themselves need no signal.
         let _ = self.stop.send(());
-        let ended = reason(self.actors.await);
+        let ended = actors_result(self.actors.await);
         let closed = blocking(move || self.journal.close()).await;
         closed.and(ended)
     }
 }
 
 impl Drop for HeadDaemon {
+    /// Blocks until the journal is closed, so that another head can use the folder; use
+    /// [`HeadDaemon::stop`] on an async thread.
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
             running.actors.abort();
@@ -182,7 +198,7 @@ impl Drop for HeadDaemon {
     }
 }
 
-/// The state folder with its secrets, made at the first start.
+/// Opens the state folder and its secrets, which the first start creates.
 fn open(folder: PathBuf) -> Result<OpenState, HeadError> {
     let state = StateDir::open(&folder)?;
     let identity = HeadIdentity::open_or_create(&state.identity())?;
@@ -191,7 +207,7 @@ fn open(folder: PathBuf) -> Result<OpenState, HeadError> {
     Ok(OpenState { state, identity, tokens })
 }
 
-/// The head as the journal has it, and a history that misses nothing.
+/// Rebuilds the head from the journal, and adds to the history the ended jobs that it misses.
 fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, HeadError> {
     let mut journal = SqliteJournal::open(&path)?;
     let mut recovered = recover(&path, &journal)?;
@@ -202,11 +218,11 @@ fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, He
     let estimates = Estimates::learned_from(&history.newest(MAX_TRAINING_JOBS)?);
     let past = PastObservations::read(&history, &recovered.head, solos)?;
     let (cluster, replayed) = (journal.cluster_id()?, recovered.replayed);
-    tracing::info!(journal = %path.display(), cluster, replayed, "the journal was read");
+    tracing::info!(journal = %path.display(), cluster, replayed, "the journal was replayed");
     Ok(ReplayedJournal { recovered, journal, history, estimates, past })
 }
 
-/// Puts the actors to work; the driver has started when this returns.
+/// Starts the actors; the driver has started when this returns.
 async fn run(
     options: &HeadOptions,
     scheduling: Scheduling,
@@ -215,9 +231,9 @@ async fn run(
     listener: Listener,
 ) -> Result<RunningHead, HeadError> {
     let ReplayedJournal { recovered, journal, history, estimates, past } = replayed;
-    let awareness = scheduling.awareness;
+    let uses_interference = scheduling.uses_interference;
     let (given, experience) = (options.clone(), past.experience);
-    let (planner, learner) = blocking(move || scheduling.start(&given, experience)).await?;
+    let (planner, trainer) = blocking(move || scheduling.start(&given, experience)).await?;
     let journal = JournalWriter::start(journal).map_err(HeadError::failed)?;
     let watchers = Watchers::default();
     let parts = DriverParts {
@@ -226,8 +242,8 @@ async fn run(
         config: options.config.clone(),
         journal: journal.address.clone(),
         planner,
-        policy_awareness: awareness,
-        learner,
+        uses_interference,
+        trainer,
         learn_every: options.learn_every,
         estimates,
         memory_tracker: past.memory_tracker,
@@ -242,6 +258,7 @@ async fn run(
     };
     let system = ActorSystem::new();
     let driver = spawn_driver(&system, parts);
+    // The reply proves that the driver has started, which fails where the journal cannot be written.
     let ready = driver.ask(|reply_to| Message::Known(Vec::new(), reply_to)).await;
     if ready.is_err() {
         let ended = system.shutdown(SHUTDOWN_GRACE).await;
@@ -258,30 +275,20 @@ async fn run(
         watch_limit: options.watch_limit,
         silence_limit: options.silence_limit,
     };
-    let mut sessions = Some(Sessions::new(listener, session_context));
-    let once = move || sessions.take().expect("the sessions are never restarted");
-    system.spawn(ChildSpec::new("sessions", 1).restart(RestartPolicy::NEVER), once);
+    system.spawn_essential(ChildSpec::new("sessions", 1), Sessions::new(listener, session_context));
     let (stop, stopped) = oneshot::channel();
     let signal = async move { drop(stopped.await) };
     Ok(RunningHead { stop, actors: tokio::spawn(system.run_until(signal, SHUTDOWN_GRACE)), journal })
 }
 
-/// The driver cannot be built again: a head that failed is started anew, by replay.
+/// The driver is not restarted within the process: after its failure only a replay of the journal is safe.
 fn spawn_driver(system: &ActorSystem, parts: DriverParts) -> Address<Message> {
-    let mut driver = Some(Driver::new(parts));
-    let once = move || driver.take().expect("the driver is never restarted");
-    system.spawn(
-        ChildSpec::new("driver", driver::CAPACITY).restart(RestartPolicy::NEVER).grace(SHUTDOWN_GRACE),
-        once,
-    )
+    let spec = ChildSpec::new("driver", driver::CAPACITY).grace(SHUTDOWN_GRACE);
+    system.spawn_essential(spec, Driver::new(parts))
 }
 
-fn reason(ended: Result<Result<(), ActorSystemError>, tokio::task::JoinError>) -> Result<(), HeadError> {
+fn actors_result(
+    ended: Result<Result<(), ActorSystemError>, tokio::task::JoinError>,
+) -> Result<(), HeadError> {
     ended.map_err(HeadError::failed)?.map_err(HeadError::failed)
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, HeadError> + Send + 'static,
-) -> Result<T, HeadError> {
-    spawn_blocking(work).await.map_err(HeadError::failed)?
 }

@@ -1,37 +1,37 @@
-//! Everything that can keep a head from starting, or end it.
+//! The errors that keep a head from starting, or end it.
 //!
-//! Each variant says what is wrong, where, and what to do. Refusals of single requests are none of these:
-//! they are replies.
+//! Each message says what is wrong, where, and what to do. The refusal of a single request is not among
+//! them: it is a reply.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use cohabit_types::Bytes;
 
-use crate::interference::InterferenceSource;
+use crate::interference_source::InterferenceSource;
 
-/// Why a head cannot start, or cannot go on.
+/// Why a head cannot start, or must end.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadError {
-    /// A file or folder of the state folder cannot be used.
+    /// A file or folder in the state folder cannot be used.
     #[error("cannot use {}: check that it belongs to the user who runs the head", path.display())]
     State {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// Others than its owner may write into the state folder.
-    #[error("others may write into the state folder {}: run chmod 700 {}", path.display(), path.display())]
-    Exposed {
+    /// Users other than its owner may write to the state folder.
+    #[error("other users can write to the state folder {}: run chmod 700 {}", path.display(), path.display())]
+    WritableByOthers {
         /// The state folder.
         path: PathBuf,
     },
     /// The state folder is on a file system that cannot keep a journal safe.
     #[error(
-        "the state folder {} is on a network file system ({kind}), which may lose a journal: choose one on a local \
-         disk",
+        "the state folder {} is on a network file system ({kind}), where a journal may be lost: choose a folder on a \
+         local disk",
         path.display()
     )]
     NetworkFileSystem {
@@ -42,35 +42,35 @@ pub enum HeadError {
     },
     /// The disk of the state folder is full.
     #[error(
-        "the disk of the state folder {} is full: {free} are left. Nothing was changed: make room, and start the head \
+        "the disk of the state folder {} is full: {free} free. Nothing was changed: free disk space and start the head \
          again",
         path.display()
     )]
     Full {
         /// The state folder.
         path: PathBuf,
-        /// What is left.
+        /// The free space.
         free: Bytes,
     },
     /// Another head uses the state folder.
-    #[error("another head uses the state folder {}: stop it, or choose another folder", path.display())]
+    #[error("another head uses the state folder {}: stop that head or choose another folder", path.display())]
     InUse {
         /// The state folder.
         path: PathBuf,
     },
-    /// The journal is damaged; nothing of it was overwritten.
+    /// The journal is damaged. Nothing was overwritten.
     #[error(
-        "the journal {} is damaged: {what}. Nothing was overwritten: put a backup in its place, or move it away to \
-         start an empty cluster",
+        "the journal {} is damaged: {what}. Nothing was overwritten: restore a backup, or move the file away to start an \
+         empty cluster",
         path.display()
     )]
     Corrupt {
         /// The journal.
         path: PathBuf,
-        /// What was found.
+        /// What is damaged.
         what: String,
     },
-    /// A newer version of Cohabit wrote the journal; nothing of it was overwritten.
+    /// A newer version of Cohabit wrote the journal. Nothing was overwritten.
     #[error(
         "the journal {} has format {found}, and this version of Cohabit reads formats up to {known}. Nothing was \
          overwritten: start the newer version",
@@ -81,7 +81,7 @@ pub enum HeadError {
         path: PathBuf,
         /// Its format.
         found: u32,
-        /// The newest format that is understood.
+        /// The newest format that this version reads.
         known: u32,
     },
     /// The journal cannot be read or written.
@@ -89,52 +89,52 @@ pub enum HeadError {
     Journal {
         /// The journal.
         path: PathBuf,
-        /// What SQLite said.
+        /// The error of SQLite.
         #[source]
         source: rusqlite::Error,
     },
-    /// The address cannot be listened on.
+    /// The head cannot listen on its address.
     #[error(transparent)]
     Listen(Box<cohabit_net::LinkError>),
-    /// The cluster's identity or its tokens cannot be read or written.
+    /// The cluster's keys or tokens cannot be read or written.
     #[error(transparent)]
     Secrets(#[from] cohabit_net::StateError),
-    /// A token of the first start cannot be made.
-    #[error("cannot make the first tokens")]
+    /// The first tokens cannot be created.
+    #[error("cannot create the first tokens")]
     Token(#[source] cohabit_net::TokenStoreError),
-    /// No policy has the wanted name.
+    /// The policy's name or parameters are wrong.
     #[error(transparent)]
     Policy(#[from] cohabit_policy::PolicyParseError),
-    /// What the head is to go by when jobs share GPUs cannot be used.
-    #[error("the head cannot go by '{basis}' when jobs share GPUs")]
+    /// The predictor of interference cannot be read.
+    #[error("cannot use the interference predictor '{basis}'")]
     Interference {
-        /// What it is to go by.
+        /// The predictor.
         basis: InterferenceSource,
-        /// Why not; where in the file.
+        /// Why, with the place in the file.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// This program was built without models of interference.
+    /// The program was built without trained models.
     #[error(
-        "this program was built without models and cannot go by '{basis}': choose law, or build it with the feature \
-         'learned'"
+        "this program was built without models and cannot use the interference predictor '{basis}': choose law, or \
+         build it with the feature 'learned'"
     )]
     NoModels {
-        /// What it is to go by.
+        /// The predictor.
         basis: InterferenceSource,
     },
-    /// Something that the head cannot do without has failed.
-    #[error("the head cannot go on")]
+    /// A part of the head failed that it cannot run without.
+    #[error("the head failed")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl HeadError {
-    /// For `map_err` where a file or folder of the state folder is touched.
+    /// For `map_err` at the use of a file or folder in the state folder.
     pub(crate) fn state(path: &Path) -> impl FnOnce(io::Error) -> HeadError + '_ {
         move |source| HeadError::State { path: path.to_owned(), source }
     }
 
-    /// For `map_err` where what the head is to go by is read.
+    /// For `map_err` where the predictor of interference is read.
     #[cfg(feature = "learned")]
     pub(crate) fn unusable<E: std::error::Error + Send + Sync + 'static>(
         basis: &InterferenceSource,
@@ -142,18 +142,18 @@ impl HeadError {
         move |source| HeadError::Interference { basis: basis.clone(), source: source.into() }
     }
 
-    /// For `map_err` where something that must not fail has failed.
+    /// For `map_err` where a part fails that the head cannot run without.
     pub(crate) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> HeadError {
         HeadError::Failed(error.into())
     }
 
-    /// Whether the journal may be written again later, once the disk has room or is well.
+    /// Whether the journal may become writable again, for example when the disk has free space.
     pub(crate) fn is_transient(&self) -> bool {
         use rusqlite::ErrorCode::{
             CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, FileLockingProtocolFailed, OutOfMemory,
             PermissionDenied, ReadOnly, SystemIoFailure,
         };
-        let passing = [
+        let transient = [
             CannotOpen,
             DatabaseBusy,
             DatabaseLocked,
@@ -166,10 +166,10 @@ impl HeadError {
         ];
         match self {
             HeadError::Journal { source, .. } => {
-                source.sqlite_error_code().is_some_and(|code| passing.contains(&code))
+                source.sqlite_error_code().is_some_and(|code| transient.contains(&code))
             }
             HeadError::State { .. }
-            | HeadError::Exposed { .. }
+            | HeadError::WritableByOthers { .. }
             | HeadError::NetworkFileSystem { .. }
             | HeadError::Full { .. }
             | HeadError::InUse { .. }
@@ -185,14 +185,14 @@ impl HeadError {
         }
     }
 
-    /// What went wrong, with everything behind it, in one line.
-    pub(crate) fn told(&self) -> String {
+    /// The message with all causes, in one line.
+    pub(crate) fn message_with_causes(&self) -> String {
         let causes = std::iter::successors(std::error::Error::source(self), |it| it.source());
-        causes.fold(self.to_string(), |told, cause| format!("{told} ({cause})"))
+        causes.fold(self.to_string(), |text, cause| format!("{text} ({cause})"))
     }
 
-    /// The head has ended without a failure of its own.
+    /// The head ended without an error of its own.
     pub(crate) fn ended() -> HeadError {
-        HeadError::Failed("it has ended".into())
+        HeadError::Failed("it ended unexpectedly".into())
     }
 }

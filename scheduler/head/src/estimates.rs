@@ -1,43 +1,44 @@
-//! What is expected of a job when it is submitted, learned from the jobs that ended.
+//! Estimates of a job's runtime and iterations at its submission, learned from the jobs that ended.
 //!
-//! An estimate enters the journal with its submission, so a replay needs no estimator. A user's own figures
-//! are never replaced.
+//! An estimate enters the journal with the submission, so a replay needs no estimator. Figures that the
+//! user gives are never replaced. `forest.rs` needs the feature `learned`; `no_forest.rs` replaces it
+//! without.
 
 #[cfg(feature = "learned")]
-mod learned;
+mod forest;
+#[cfg(not(feature = "learned"))]
+mod no_forest;
 #[cfg(test)]
 mod tests;
-#[cfg(not(feature = "learned"))]
-mod unlearned;
 
 use cohabit_policy::{CompletedRun, JobFeatures};
 use cohabit_types::{JobRecord, JobState, Submit, Time};
 
 #[cfg(feature = "learned")]
-use learned::EstimateSource;
+use forest::EstimateSource;
 #[cfg(not(feature = "learned"))]
-use unlearned::EstimateSource;
+use no_forest::EstimateSource;
 
-/// How many of the newest jobs in the history are learned from at a start.
+/// How many of the newest jobs of the history a start learns from.
 pub(crate) const MAX_TRAINING_JOBS: u32 = 20_000;
 
-/// What estimates come from.
+/// Estimates jobs.
 pub(crate) struct Estimates {
     source: EstimateSource,
 }
 
 impl Estimates {
-    /// Estimates learned from these jobs, the oldest first; may take a second.
+    /// Learns from these jobs, the oldest first; may take a second.
     pub(crate) fn learned_from(past: &[JobRecord]) -> Estimates {
         Estimates { source: EstimateSource::learned_from(&all_finished(past)) }
     }
 
-    /// Notes what is expected of the job, where there is ground for it.
+    /// Sets the estimate of the job, if there is one.
     pub(crate) fn fill(&mut self, user: &str, submit: &mut Submit, now: Time) {
         submit.estimate = self.source.estimate(&JobFeatures::of(user, &submit.spec, now));
     }
 
-    /// Learns from jobs that ended, the oldest first. What takes long is done elsewhere.
+    /// Learns from jobs that ended, the oldest first. A fit that takes long runs on a thread of its own.
     pub(crate) fn learn(&mut self, ended: &[JobRecord]) {
         self.source.learn(&all_finished(ended));
     }
@@ -47,7 +48,7 @@ fn all_finished(records: &[JobRecord]) -> Vec<CompletedRun> {
     records.iter().filter_map(finished).collect()
 }
 
-/// What a job took, if it ended well and really ran.
+/// The run of a job that completed.
 fn finished(record: &JobRecord) -> Option<CompletedRun> {
     if record.state != JobState::Completed {
         return None;

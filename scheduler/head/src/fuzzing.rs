@@ -1,6 +1,6 @@
-//! What must hold of journals and requests, whatever a disk or a client made of them, for `integration/fuzz`.
+//! Properties of journals and requests that must hold for arbitrary bytes, for `integration/fuzz`.
 //!
-//! Every function takes any bytes and panics where a promise is broken.
+//! Every function takes any bytes and panics if a property does not hold.
 
 use std::fs;
 use std::path::Path;
@@ -13,26 +13,26 @@ use serde::de::DeserializeOwned;
 use crate::journal::{Journal, SqliteJournal};
 use crate::sessions::admit;
 
-/// What the columns of a journal hold: an event, or a head, or a part of one. The first byte chooses which.
+/// Decodes a column of a journal: an event, a head, or a part of one. The first byte selects which.
 pub fn journal_entries(bytes: &[u8]) {
     match bytes.split_first() {
-        Some((b's', head)) => settles::<Head>(head),
-        Some((b'p', part)) => settles::<SnapshotPart>(part),
-        Some((_, event)) => settles::<Event>(event),
+        Some((b's', head)) => round_trips::<Head>(head),
+        Some((b'p', part)) => round_trips::<SnapshotPart>(part),
+        Some((_, event)) => round_trips::<Event>(event),
         None => {}
     }
 }
 
-/// What is understood is written in a form that is understood, and means the same.
-fn settles<T: Serialize + DeserializeOwned>(text: &[u8]) {
-    let Ok(meant) = serde_json::from_slice::<T>(text) else { return };
-    let written = serde_json::to_vec(&meant).expect("what a journal holds has a JSON form");
-    let again = serde_json::from_slice::<T>(&written).expect("what was written can be read");
-    assert_eq!(serde_json::to_vec(&again).expect("it was written before"), written);
+/// What can be decoded is encoded to text that decodes to the same.
+fn round_trips<T: Serialize + DeserializeOwned>(text: &[u8]) {
+    let Ok(decoded) = serde_json::from_slice::<T>(text) else { return };
+    let written = serde_json::to_vec(&decoded).expect("it has a JSON form");
+    let again = serde_json::from_slice::<T>(&written).expect("encoded text can be decoded");
+    assert_eq!(serde_json::to_vec(&again).expect("it has a JSON form"), written);
 }
 
-/// The file of a journal: what is no journal, or a damaged one, is told by its name. The folder is for the
-/// file alone.
+/// Opens a journal file. The error of a file that is not a journal, or is damaged, names the file. The
+/// folder must hold nothing else.
 pub fn journal_file(folder: &Path, bytes: &[u8]) {
     for entry in fs::read_dir(folder).expect("the folder is there").flatten() {
         fs::remove_file(entry.path()).expect("it holds files only");
@@ -50,17 +50,17 @@ pub fn admits(request: &Request) -> bool {
     admit::request(request).is_ok()
 }
 
-/// Whether a session has the head consider this job.
+/// Whether a session passes a dry run of this job on to the head.
 pub fn admits_job(spec: &JobSpec) -> bool {
     admit::job(spec).is_ok()
 }
 
-/// What of an inventory a session passes on to the head.
+/// The inventory as a session passes it on to the head.
 pub fn admitted_inventory(inventory: Inventory) -> Inventory {
     admit::inventory(inventory)
 }
 
-/// What of reports a session passes on to the head.
+/// The reports as a session passes them on to the head.
 pub fn admitted_reports(reports: Vec<Report>) -> Vec<Report> {
     admit::reports(reports)
 }

@@ -1,35 +1,42 @@
-//! What the head knows of interference: what it starts with, what its cluster lives through, and the models
-//! that it learns from that.
+//! How much jobs on one GPU slow each other down: what the head starts with, what the cluster observes, and
+//! the models that the head trains from that.
 //!
 //! ```text
-//! stretches ─> lived ─> school (a thread) ─> knowledge ─> planner
-//!                         │  ▲
-//!                         ▼  │
-//!                       refit (a thread while it lasts) ─> versions (folders)
+//! co-location samples ─> samples ─> trainer (a thread) ─> InterferenceContext ─> planner
+//!                                     │  ▲
+//!                                     ▼  │
+//!                                   refit (a thread per fit) ─> model_versions (folders)
 //! ```
 //!
-//! A refit becomes a version only if it errs less than the model before it on what neither has seen. Whatever
-//! a model says, it decides nothing but who runs beside whom: memory is counted without it.
+//! A newly fitted model becomes a version only if its error on samples that neither model has seen is lower
+//! than the current model's. Models only influence which jobs share a GPU; memory is accounted for without
+//! them.
+//!
+//! Start reading at `trainer.rs`. `models.rs` needs the feature `learned`; `no_models.rs` replaces it
+//! without.
 
-mod base;
-mod basis;
-mod guarded;
+mod base_predictor;
+mod candidate;
+mod digest;
+mod guarded_model;
+mod model_versions;
 #[cfg(feature = "learned")]
-mod learned;
-mod lived;
-mod news;
-mod past;
-mod refit;
-mod school;
+mod models;
 #[cfg(not(feature = "learned"))]
-mod unlearned;
-mod versions;
+mod no_models;
+mod past_observations;
+mod refit;
+mod samples;
+mod trainer;
+
+#[cfg(not(feature = "learned"))]
+use no_models as models;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use base::Base;
-pub use basis::{InterferenceSource, UnknownInterferenceSource};
-pub(crate) use lived::{demand_and_traits_of, lived};
-pub(crate) use past::PastObservations;
-pub(crate) use school::{TrainerHandle, TrainerOptions, TrainingUpdate};
+pub(crate) use base_predictor::BasePredictor;
+pub(crate) use models::read_base_predictor;
+pub(crate) use past_observations::PastObservations;
+pub(crate) use samples::resolve_sample;
+pub(crate) use trainer::{TrainerHandle, TrainerOptions, TrainingUpdate};

@@ -1,43 +1,56 @@
-//! The head daemon of Cohabit: listens, journals, drives the core.
+//! The head daemon of Cohabit: accepts clients and workers, journals events, and drives the scheduler core.
 //!
-//! All rules live in `cohabit-scheduler-core`; this crate is its hands. [`HeadDaemon::start`] opens a state folder,
-//! replays its journal, and serves clients and workers until it is stopped. It decides nothing about jobs and
-//! never touches one.
+//! All scheduling rules are in `cohabit-scheduler-core`; this crate does the input and output for it.
+//! [`HeadDaemon::start`] opens a state folder, replays its journal, and serves clients and workers until it
+//! is stopped. This crate decides nothing about jobs and runs none.
 //!
 //! ```text
 //! sessions ──> driver ──> journal (durable) ──> core ──> effects ──> sessions, watchers, history
-//!                 ├─────> planner (the policy, on a thread of its own) ──> driver
-//!                 └─────> learner (what sharing costs, likewise) ──> driver ──> planner
+//!                 ├─────> planner (the policy, on its own thread) ──> driver
+//!                 └─────> trainer (interference models, on its own thread) ──> driver ──> planner
 //! ```
+//!
+//! | Module | What it holds |
+//! |---|---|
+//! | `daemon` | start and stop of the head: what is opened, in which order |
+//! | `driver` | the actor that owns the core; start reading at `driver.rs`, its data is in `driver/state.rs` |
+//! | `journal`, `recovery` | the durable log of events and snapshots, and the replay at a start |
+//! | `history` | ended jobs as SQL tables |
+//! | `sessions` | one task for each connected client and worker |
+//! | `planner` | the policy on a thread of its own, with a time limit |
+//! | `interference`, `gpu_memory`, `estimates` | what the head learns from the jobs that ran |
+//! | `watchers` | clients that wait for a job to change |
+//! | `state_dir`, `clock`, `actor_thread` | the state folder, monotonic wall-clock time, actors on threads |
 
+mod actor_thread;
 mod clock;
 mod daemon;
 mod driver;
 mod error;
 mod estimates;
-mod footprints;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod gpu_memory;
 mod history;
 mod interference;
+mod interference_source;
+mod job_description;
 mod journal;
 mod options;
 mod planner;
 mod recovery;
 mod sessions;
 mod state_dir;
-mod thread;
 mod watchers;
 
 #[cfg(test)]
-mod kit;
+mod test_kit;
 #[cfg(test)]
 mod tests;
 
-pub use cohabit_net::Fingerprint;
 pub use cohabit_scheduler_core::Config;
 pub use daemon::HeadDaemon;
 pub use error::HeadError;
-pub use interference::{InterferenceSource, UnknownInterferenceSource};
+pub use interference_source::{InterferenceSource, UnknownInterferenceSource};
 pub use options::HeadOptions;

@@ -1,4 +1,4 @@
-//! What a head's operator may choose.
+//! The settings of a head.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -10,40 +10,41 @@ use cohabit_types::{Slowdown, Span};
 
 use crate::InterferenceSource;
 
-/// What a head's operator may choose.
+/// The settings of a head.
 #[derive(Debug, Clone)]
 pub struct HeadOptions {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// The folder that everything the head must not lose lies in.
+    /// The state folder, which holds everything that the head must not lose.
     pub state_dir: PathBuf,
     /// The scheduling policy, by its name.
     pub policy: String,
-    /// What the head goes by when jobs share GPUs, until it has learned better.
+    /// The predictor of interference that is used until the head has trained a better one.
     pub interference: InterferenceSource,
-    /// How much neighbours may slow down a job that does not say.
+    /// The largest slowdown that neighbors may cause to a job that sets no limit.
     pub max_slowdown: Slowdown,
-    /// The model is learned anew after so many rows that are new: jobs in company that was not seen before. 0
-    /// for never.
+    /// A model is trained after this many new samples, which are members of co-location sets that were not
+    /// observed before; 0 turns training off.
     pub refit_after: u64,
-    /// The planner hears of what was learned at most once in this time.
+    /// The shortest time between two updates of the planner with new observations.
     pub learn_every: Duration,
-    /// The rules of the cluster.
+    /// The settings of the scheduler core.
     pub config: Config,
-    /// How long the policy may take over a plan before a cheap one takes its place.
+    /// How long the policy may take for a plan before jobs are planned first come, first served.
     pub plan_limit: Duration,
-    /// A worker that is silent for longer has lost its link.
+    /// A worker that sends nothing for longer than this loses its link.
     pub silence_limit: Duration,
-    /// How long a client that watches jobs waits for an answer.
+    /// How long a query that watches jobs waits for a change.
     pub watch_limit: Duration,
-    /// After so many events, or half as many as there are jobs in memory, the journal keeps a snapshot.
+    /// A snapshot is taken after this many events, or half as many as there are jobs in memory, whichever
+    /// is more.
     pub snapshot_every: u64,
-    /// How long the history keeps jobs that ended.
+    /// How long the history keeps ended jobs.
     pub history_retention: Span,
 }
 
 impl HeadOptions {
-    /// The defaults, with the state in this folder.
+    /// The default settings, with this state folder.
     #[must_use]
     pub fn new(state_dir: impl Into<PathBuf>) -> HeadOptions {
         HeadOptions {

@@ -1,11 +1,12 @@
-//! The state folder: what lies where, that only its owner may look, and that only one head uses it.
+//! The state folder: its layout, the check that only its owner may write to it, and the lock that admits
+//! one head.
 //!
 //! ```text
 //! tls/             the cluster's CA and the head's certificate
 //! tokens.json      digests of the tokens
 //! admin.token      for people on this machine       worker.token     for workers
-//! journal.sqlite   what happened, and the history   address          where the running head listens
-//! interference/    models that were learned      lock             held by the head that uses the folder
+//! journal.sqlite   events, snapshots and history    address          where the running head listens
+//! interference/    trained models                   lock             held by the head that uses the folder
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -21,7 +22,7 @@ use crate::HeadError;
 
 mod file_system;
 
-/// A state folder that nobody else uses.
+/// A state folder that this process has locked. Every method that touches the disk blocks.
 #[derive(Debug)]
 pub(crate) struct StateDir {
     path: PathBuf,
@@ -29,12 +30,12 @@ pub(crate) struct StateDir {
 }
 
 impl StateDir {
-    /// Takes possession of the folder, which is made if it is not there.
+    /// Locks the folder, and creates it if it does not exist.
     pub(crate) fn open(path: &Path) -> Result<StateDir, HeadError> {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(HeadError::state(path))?;
         check_private(path)?;
         file_system::check_local(path)?;
-        file_system::check_room(path)?;
+        file_system::check_free_space(path)?;
         Ok(StateDir { path: path.to_owned(), _lock: lock(path)? })
     }
 
@@ -58,7 +59,7 @@ impl StateDir {
         self.path.join("journal.sqlite")
     }
 
-    /// Versions of the model of interference.
+    /// The folder of the trained interference models.
     pub(crate) fn interference(&self) -> PathBuf {
         self.path.join("interference")
     }
@@ -67,10 +68,10 @@ impl StateDir {
         self.path.join("address")
     }
 
-    /// Tells programs on this machine where to reach the head.
+    /// Writes the address file, by which programs on this machine find the head.
     pub(crate) fn publish_address(&self, address: SocketAddr) -> Result<(), HeadError> {
-        let (path, address) = (self.address(), from_here(address));
-        // Written beside and renamed, so that nobody ever reads half an address.
+        let (path, address) = (self.address(), local_address(address));
+        // A draft that is renamed, so that no reader sees half an address.
         let draft = self.path.join("address.new");
         let write = || {
             let mut file =
@@ -81,7 +82,7 @@ impl StateDir {
         write().map_err(HeadError::state(&path))
     }
 
-    /// The head no longer listens anywhere.
+    /// Removes the address file.
     pub(crate) fn withdraw_address(&self) -> Result<(), HeadError> {
         let path = self.address();
         match fs::remove_file(&path) {
@@ -91,8 +92,8 @@ impl StateDir {
     }
 }
 
-/// A head that listens everywhere is reached on loopback.
-fn from_here(address: SocketAddr) -> SocketAddr {
+/// The address for programs on this machine: a head that listens on all interfaces is reached on loopback.
+fn local_address(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -101,10 +102,10 @@ fn from_here(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Who could replace files here could become the head.
+/// A user who can replace files here could impersonate the head.
 fn check_private(path: &Path) -> Result<(), HeadError> {
     let mode = fs::metadata(path).map_err(HeadError::state(path))?.mode();
-    if mode & 0o022 == 0 { Ok(()) } else { Err(HeadError::Exposed { path: path.to_owned() }) }
+    if mode & 0o022 == 0 { Ok(()) } else { Err(HeadError::WritableByOthers { path: path.to_owned() }) }
 }
 
 fn lock(path: &Path) -> Result<Flock<File>, HeadError> {
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_may_write_is_refused_with_what_to_do() {
+    fn a_folder_that_others_can_write_to_is_refused_with_the_remedy() {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let refusal = StateDir::open(folder.path()).unwrap_err().to_string();
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_comes_and_goes() {
+    fn the_address_file_is_written_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let state = StateDir::open(folder.path()).unwrap();
         state.publish_address("0.0.0.0:7070".parse().unwrap()).unwrap();

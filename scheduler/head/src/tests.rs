@@ -1,6 +1,6 @@
-//! The whole daemon over real links on loopback.
+//! Tests of the whole daemon, over real links on loopback.
 
-mod company;
+mod colocation;
 mod history;
 mod jobs;
 mod learning;

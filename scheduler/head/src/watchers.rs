@@ -1,7 +1,8 @@
-//! Who waits for a job to change: each watcher has one bell, hung up at every job that it watches.
+//! Notifies the clients that wait for a job to change.
 //!
-//! A watcher hangs up its bell first and looks at the jobs then, so that no change is missed. Nothing is said
-//! about what changed: the watcher looks again.
+//! A watcher registers first and reads the jobs afterwards, so that it misses no change. A notification
+//! does not say what changed: the watcher reads the jobs again. The map is concurrent because sessions
+//! register from their own tasks while the driver notifies.
 
 use std::sync::Arc;
 
@@ -9,11 +10,11 @@ use cohabit_types::JobId;
 use dashmap::DashMap;
 use tokio::sync::Notify;
 
-/// All bells, by job; cheap to clone.
+/// The watchers of each job; cheap to clone.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Watchers(Arc<DashMap<JobId, Vec<Arc<Notify>>>>);
 
-/// A bell at some jobs; taken down when dropped.
+/// A registration for some jobs, which ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct WatchGuard {
     watchers: Watchers,
@@ -22,7 +23,7 @@ pub(crate) struct WatchGuard {
 }
 
 impl Watchers {
-    /// Hangs a bell up at each of these jobs.
+    /// Registers a watcher for these jobs.
     pub(crate) fn watch(&self, jobs: Vec<JobId>) -> WatchGuard {
         let notifier = Arc::new(Notify::new());
         for job in &jobs {
@@ -31,7 +32,7 @@ impl Watchers {
         WatchGuard { watchers: self.clone(), jobs, notifier }
     }
 
-    /// Rings every bell at this job.
+    /// Notifies every watcher of this job.
     pub(crate) fn notify(&self, job: JobId) {
         if let Some(notifiers) = self.0.get(&job) {
             notifiers.iter().for_each(|notifier| notifier.notify_one());
@@ -40,7 +41,7 @@ impl Watchers {
 }
 
 impl WatchGuard {
-    /// Waits for a ring; one since the last wait counts.
+    /// Waits for a notification; one since the last wait counts.
     pub(crate) async fn changed(&self) {
         self.notifier.notified().await;
     }
@@ -63,7 +64,7 @@ mod tests {
     use futures::FutureExt;
 
     #[test]
-    fn only_the_watched_jobs_ring_and_a_ring_before_the_wait_counts() {
+    fn only_watched_jobs_notify_and_a_notification_before_the_wait_counts() {
         let watchers = Watchers::default();
         let watch = watchers.watch(vec![JobId::new(1), JobId::new(2)]);
         watchers.notify(JobId::new(3));
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn every_watcher_of_a_job_hears_it_and_none_is_left_behind() {
+    fn every_watcher_of_a_job_is_notified_and_removed() {
         let watchers = Watchers::default();
         let (first, second) = (watchers.watch(vec![JobId::new(1)]), watchers.watch(vec![JobId::new(1)]));
         watchers.notify(JobId::new(1));

@@ -33,7 +33,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cohabit_actor::{ActorSystem, ActorSystemError, ChildSpec, RestartPolicy};
+use cohabit_actor::{ActorSystem, ActorSystemError, ChildSpec};
 use cohabit_gpu::mps::MpsError;
 use cohabit_net::{Endpoint, LinkError, Token, raise_open_file_limit};
 use cohabit_types::{LinkBandwidths, SharingLimits, Span};
@@ -185,11 +185,8 @@ impl WorkerDaemon {
 
         let system = ActorSystem::new();
         system.spawn_once(ChildSpec::new("cleaner", 1), Cleaner::new(state.clone(), options.log_retention));
-        let mut driver = Some(WorkerDriver::new(worker, rank_context));
-        let driver = system
-            .spawn(ChildSpec::new("driver", DRIVER_MAILBOX).restart(RestartPolicy::NEVER), move || {
-                driver.take().expect("a driver is never restarted")
-            });
+        let driver = WorkerDriver::new(worker, rank_context);
+        let driver = system.spawn_essential(ChildSpec::new("driver", DRIVER_MAILBOX), driver);
         let endpoint = Endpoint { address: options.head, token: options.token };
         let link = Link::new(endpoint, machine, state, driver, options.heartbeat, linked, refuser);
         system.spawn(ChildSpec::new("link", LINK_MESSAGES), move || link.clone());

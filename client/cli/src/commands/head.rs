@@ -77,7 +77,7 @@ pub(super) fn failure(error: HeadError) -> CommandError {
         HeadError::State { .. } | HeadError::Journal { .. } => CommandErrorKind::InputOutput,
         HeadError::Full { .. } => CommandErrorKind::TryLater,
         HeadError::NetworkFileSystem { .. }
-        | HeadError::Exposed { .. }
+        | HeadError::WritableByOthers { .. }
         | HeadError::InUse { .. }
         | HeadError::Corrupt { .. }
         | HeadError::Newer { .. }

@@ -1,11 +1,10 @@
-//! What the runtime promises, in paused time: the clock jumps to the next timer whenever all tasks wait.
+//! The guarantees of the runtime, in paused time: the clock jumps to the next timer whenever all tasks wait.
 
 mod ask;
-mod kit;
+mod blocking;
 mod mailbox;
-mod registry;
-mod remote;
-mod restart;
+mod restart_policy;
 mod shutdown;
 mod supervision;
+mod test_kit;
 mod timers;

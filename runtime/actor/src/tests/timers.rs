@@ -1,51 +1,64 @@
-//! Timers: on time, and gone with their actor.
+//! Timers and piped futures: on time, and cancelled with their actor.
 
-use super::kit::{Diary, LONG, Say, hire, ms, never, settle, tell_all};
+use super::test_kit::{EventLog, LONG, TestMessage, ms, not_restarted, settle, spawn_test_actor, tell_all};
 use crate::{Actor, ActorFailure, ActorSystem, ChildSpec, Context, TaskHandle};
 use tokio::time::sleep;
 
 #[tokio::test(start_paused = true)]
-async fn a_message_comes_after_its_span_and_others_after_each_span() {
-    let (system, diary) = (ActorSystem::new(), Diary::begin());
-    let scribe = hire(system.root(), &diary, "ada", never("ada"));
-    tell_all(&scribe, [Say::Remind(ms(250), "once"), Say::Tick(ms(100), "tick")]).await;
+async fn send_after_sends_once_and_send_every_repeats() {
+    let (system, log) = (ActorSystem::new(), EventLog::new());
+    let actor = spawn_test_actor(&system, &log, "ada", not_restarted("ada"));
+    tell_all(&actor, [TestMessage::SendAfter(ms(250), "once"), TestMessage::SendEvery(ms(100), "tick")])
+        .await;
     sleep(ms(350)).await;
-    assert_eq!(diary.times(), [0, 100, 200, 250, 300]);
+    assert_eq!(log.times(), [0, 100, 200, 250, 300]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_actor_gets_no_bunch_of_ticks() {
-    let (system, diary) = (ActorSystem::new(), Diary::begin());
-    let scribe = hire(system.root(), &diary, "ada", ChildSpec::new("ada", 1));
-    scribe.tell(Say::Tick(ms(100), "tick")).await.unwrap();
-    scribe.tell(Say::Work(ms(1_000))).await.unwrap();
+async fn a_busy_actor_gets_no_burst_of_ticks() {
+    let (system, log) = (ActorSystem::new(), EventLog::new());
+    let actor = spawn_test_actor(&system, &log, "ada", ChildSpec::new("ada", 1));
+    actor.tell(TestMessage::SendEvery(ms(100), "tick")).await.unwrap();
+    actor.tell(TestMessage::Work(ms(1_000))).await.unwrap();
     sleep(ms(1_150)).await;
     // One tick waited in the mailbox and one for room, of the ten that were due.
-    assert_eq!(diary.times(), [0, 0, 1_000, 1_000, 1_000, 1_100]);
+    assert_eq!(log.times(), [0, 0, 1_000, 1_000, 1_000, 1_100]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn timers_end_with_the_actor() {
-    let (system, diary) = (ActorSystem::new(), Diary::begin());
-    let scribe = hire(system.root(), &diary, "ada", never("ada"));
-    tell_all(&scribe, [Say::Remind(ms(50), "never"), Say::Tick(ms(50), "never"), Say::Stop]).await;
+    let (system, log) = (ActorSystem::new(), EventLog::new());
+    let actor = spawn_test_actor(&system, &log, "ada", not_restarted("ada"));
+    tell_all(
+        &actor,
+        [TestMessage::SendAfter(ms(50), "never"), TestMessage::SendEvery(ms(50), "never"), TestMessage::Stop],
+    )
+    .await;
     sleep(LONG).await;
-    assert_eq!(diary.read(), ["ada started", "ada stopped"]);
+    assert_eq!(log.read(), ["ada started", "ada stopped"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn timers_end_with_the_incarnation() {
-    let (system, diary) = (ActorSystem::new(), Diary::begin());
-    let scribe = hire(system.root(), &diary, "ada", ChildSpec::new("ada", 4));
-    tell_all(&scribe, [Say::Remind(ms(150), "never"), Say::Tick(ms(50), "never"), Say::Fail]).await;
+    let (system, log) = (ActorSystem::new(), EventLog::new());
+    let actor = spawn_test_actor(&system, &log, "ada", ChildSpec::new("ada", 4));
+    tell_all(
+        &actor,
+        [
+            TestMessage::SendAfter(ms(150), "never"),
+            TestMessage::SendEvery(ms(50), "never"),
+            TestMessage::Fail,
+        ],
+    )
+    .await;
     sleep(LONG).await;
-    assert_eq!(diary.read(), ["ada started", "ada started"]);
+    assert_eq!(log.read(), ["ada started", "ada started"]);
 }
 
-/// Starts a timer and cancels it.
-struct Wavering(Diary, Option<TaskHandle>);
+/// Starts a timer and cancels it before it fires.
+struct CancelsTimer(EventLog, Option<TaskHandle>);
 
-impl Actor for Wavering {
+impl Actor for CancelsTimer {
     type Message = ();
 
     async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
@@ -63,9 +76,20 @@ impl Actor for Wavering {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_timer_sends_nothing() {
-    let (system, diary) = (ActorSystem::new(), Diary::begin());
-    system.root().spawn_once(never("wavering"), Wavering(diary.clone(), None));
+    let (system, log) = (ActorSystem::new(), EventLog::new());
+    system.spawn_once(not_restarted("cancels"), CancelsTimer(log.clone(), None));
     settle().await;
     sleep(LONG).await;
-    assert_eq!(diary.times(), [40]);
+    assert_eq!(log.times(), [40]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_output_of_a_piped_future_becomes_a_message() {
+    let (system, log) = (ActorSystem::new(), EventLog::new());
+    let actor = spawn_test_actor(&system, &log, "ada", not_restarted("ada"));
+    actor.tell(TestMessage::Pipe(ms(30), "piped")).await.unwrap();
+    sleep(ms(50)).await;
+    tell_all(&actor, [TestMessage::Pipe(ms(30), "never"), TestMessage::Stop]).await;
+    sleep(LONG).await;
+    assert_eq!(log.read(), ["ada started", "ada piped", "ada stopped"]);
 }

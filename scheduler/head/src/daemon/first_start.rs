@@ -1,5 +1,4 @@
-//! The tokens of a new cluster: one for its operator, one for its workers, in files that only the owner may
-//! read.
+//! The first tokens of a new cluster: one for its operator and one for its workers, in files with mode 0600.
 
 use std::path::Path;
 
@@ -11,11 +10,11 @@ use crate::HeadError;
 use crate::clock::wall_clock;
 use crate::state_dir::StateDir;
 
-/// The name of the workers' first token.
+/// The name of the first worker token.
 const WORKERS: &str = "workers";
 
-/// Makes the tokens of a cluster that has no journal yet, where an earlier first start did not get so far.
-/// Later it is for admins to make and revoke them.
+/// Creates the missing tokens of a cluster that has no journal yet. Afterwards admins create and revoke
+/// tokens.
 pub(super) fn write_tokens(state: &StateDir, tokens: &TokenStore) -> Result<(), HeadError> {
     if state.journal().exists() {
         return Ok(());
@@ -29,14 +28,14 @@ fn write(tokens: &TokenStore, name: &str, role: Role, path: &Path) -> Result<(),
         if path.exists() {
             return Ok(());
         }
-        // Its secret was never written down: nobody has it.
+        // An earlier first start was interrupted before it wrote the secret, so nobody has it.
         tokens.revoke(name).map_err(HeadError::Token)?;
     }
     let token = tokens.create(name, role, None, wall_clock()).map_err(HeadError::Token)?;
     Ok(token.write_file(path)?)
 }
 
-/// Who runs the head: jobs show this name as their user.
+/// The account that runs the head; its jobs show this name as their user.
 fn operator() -> String {
     let user = User::from_uid(geteuid()).ok().flatten();
     let fits = |name: &String| {

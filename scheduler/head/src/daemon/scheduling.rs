@@ -1,77 +1,81 @@
-//! What jobs are scheduled by: the policy on its thread, and the learner that tells it what sharing costs.
+//! Starts the threads that scheduling needs: the policy's, and the trainer's, which tells the policy what
+//! it learned about interference.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use cohabit_policy::interference::{ColocationHistory, InterferenceContext};
-use cohabit_policy::parse_policy_with;
+use cohabit_policy::interference::ColocationHistory;
 
-use crate::driver::InterferenceAwareness;
-use crate::interference::{Base, InterferenceSource, TrainerHandle, TrainerOptions};
+use crate::interference::{BasePredictor, TrainerHandle, TrainerOptions, read_base_predictor};
+use crate::interference_source::InterferenceSource;
 use crate::planner::{Planner, PolicyFactory};
 use crate::{HeadError, HeadOptions};
 
-/// What is known of it before anything runs.
+/// What the two threads start with.
 pub(super) struct Scheduling {
     pub(super) policy: PolicyFactory,
-    pub(super) awareness: InterferenceAwareness,
-    pub(super) base: Base,
-    /// Where models are kept that were learned.
+    /// Whether plans depend on predictions of interference.
+    pub(super) uses_interference: bool,
+    pub(super) base: BasePredictor,
+    /// The folder of the trained models.
     pub(super) versions: PathBuf,
 }
 
 impl Scheduling {
-    /// Starts both threads. The policy knows what the learner does before it plans for the first time.
+    /// Starts both threads; blocks while models are read. The policy has the trainer's knowledge before its
+    /// first plan.
     pub(super) fn start(
         self,
         options: &HeadOptions,
         experience: ColocationHistory,
     ) -> Result<(Planner, TrainerHandle), HeadError> {
-        let curriculum = TrainerOptions {
+        let trainer = TrainerOptions {
             base: self.base,
             experience,
             max_slowdown: options.max_slowdown,
             refit_after: options.refit_after,
             folder: self.versions,
         };
-        let (learner, knowledge) = TrainerHandle::start(curriculum).map_err(HeadError::failed)?;
+        let (trainer, knowledge) = TrainerHandle::start(trainer).map_err(HeadError::failed)?;
         let planner = Planner::start(self.policy, options.plan_limit).map_err(HeadError::failed)?;
         planner.set_interference(knowledge);
-        Ok((planner, learner))
+        Ok((planner, trainer))
     }
 }
 
-/// Whether a policy of this name goes by interference: one that does keeps what it is given of that.
-pub(super) fn awareness(policy: &str) -> Result<InterferenceAwareness, HeadError> {
-    let knowledge = InterferenceContext::default();
-    let _policy = parse_policy_with(policy, &knowledge)?;
-    let kept = [Arc::strong_count(&knowledge.interference), Arc::strong_count(&knowledge.solos)];
-    Ok(if kept.iter().any(|count| *count > 1) {
-        InterferenceAwareness::Aware
-    } else {
-        InterferenceAwareness::Unaware
-    })
-}
-
-/// What the head is to go by. A policy that does not look needs no model in memory.
-pub(super) fn base(basis: &InterferenceSource, awareness: InterferenceAwareness) -> Result<Base, HeadError> {
-    match awareness {
-        InterferenceAwareness::Aware => Base::read(basis),
-        InterferenceAwareness::Unaware => Ok(Base::law()),
-    }
+/// The predictor that the operator chose. A policy that uses no predictions gets the analytic one, so that
+/// no model is loaded into memory.
+pub(super) fn base_predictor(
+    source: &InterferenceSource,
+    uses_interference: bool,
+) -> Result<BasePredictor, HeadError> {
+    if uses_interference { read_base_predictor(source) } else { Ok(BasePredictor::analytic()) }
 }
 
 #[cfg(test)]
 mod tests {
-    use cohabit_policy::POLICY_NAMES;
-
-    use super::*;
+    use cohabit_policy::{POLICY_NAMES, parse_policy};
 
     #[test]
-    fn policies_that_share_by_interference_look_and_others_do_not() {
-        let looking = |name: &&str| awareness(name).unwrap() == InterferenceAwareness::Aware;
-        let (looking, others): (Vec<&str>, Vec<&str>) = POLICY_NAMES.into_iter().partition(looking);
-        assert!(looking.contains(&"isacpp") && looking.contains(&"horus"), "{looking:?}");
+    fn policies_that_share_gpus_use_interference_and_others_do_not() {
+        let uses = |name: &&str| parse_policy(name).unwrap().uses_interference();
+        let (using, others): (Vec<&str>, Vec<&str>) = POLICY_NAMES.into_iter().partition(uses);
+        assert!(using.contains(&"isacpp") && using.contains(&"horus"), "{using:?}");
         assert!(others.contains(&"fifo") && others.contains(&"a-srpt"), "{others:?}");
+    }
+
+    /// The flag is stated by hand, so it is compared with what a policy really keeps of the knowledge.
+    #[test]
+    fn a_policy_that_keeps_predictors_says_that_it_uses_them() {
+        use cohabit_policy::interference::InterferenceContext;
+        use cohabit_policy::parse_policy_with;
+        for name in POLICY_NAMES {
+            let knowledge = InterferenceContext::default();
+            let policy = parse_policy_with(name, &knowledge).unwrap();
+            let keeps = [
+                std::sync::Arc::strong_count(&knowledge.interference),
+                std::sync::Arc::strong_count(&knowledge.solos),
+            ];
+            assert_eq!(policy.uses_interference(), keeps.iter().any(|count| *count > 1), "{name}");
+        }
     }
 }

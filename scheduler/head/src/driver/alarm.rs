@@ -1,13 +1,14 @@
-//! The alarm clock of the head: one timer, set to the head's next deadline.
+//! The head's alarm: one timer, set to the head's next deadline.
 
 use cohabit_actor::Context;
 use cohabit_scheduler_core::Event;
 use cohabit_types::{Span, Time};
 
-use super::{Driver, Message};
+use super::message::Message;
+use super::state::Driver;
 
-/// A timer that ends early is set again: after so long it is seen at the latest that the machine's clock was
-/// set forward, and that the deadline has come by it.
+/// The longest timer. Timers do not follow the machine's wall clock, so a clock that is set forward past a
+/// deadline is noticed after this time at the latest.
 const LONGEST_WAIT: Span = Span::from_secs(60);
 
 impl Driver {
@@ -24,14 +25,8 @@ impl Driver {
         });
     }
 
-    /// The next [`Driver::arm`] sets the alarm anew, for the same deadline too.
-    pub(super) fn disarm(&mut self) {
-        if let Some((_, timer)) = self.alarm.take() {
-            timer.cancel();
-        }
-    }
-
-    /// An alarm that was set anew meanwhile, or rings too early because the clock was set back, is none.
+    /// Ignores an alarm that was replaced meanwhile, or that fires before its deadline because the wait was
+    /// shortened or the clock was set back.
     pub(super) fn alarm_fired(&mut self, set_for: Time) {
         if self.alarm.take_if(|(at, _)| *at == set_for).is_some() && set_for <= self.parts.clock.now() {
             self.queue(Event::Alarm, None);

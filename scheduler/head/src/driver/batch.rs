@@ -1,8 +1,8 @@
-//! Events that become durable together: a batch begins with an event, and ends when all messages that were
-//! queued up behind that one have been taken in.
+//! Events that become durable together. A batch begins with an event and ends when all messages that were
+//! queued behind that event have been handled.
 //!
-//! Its end is a message in the driver's own mailbox. Where that is full, a count of messages ends the batch
-//! instead.
+//! A `Flush` message in the driver's own mailbox marks the end. If the mailbox is full, a count of messages
+//! ends the batch instead.
 
 use std::sync::Arc;
 
@@ -12,43 +12,43 @@ use cohabit_scheduler_core::Event;
 use super::message::Message;
 use crate::journal::JournalEntry;
 
-/// A batch is complete at the latest when this many messages have come since its first event.
-const MOST_MESSAGES: usize = 512;
+/// A batch is complete after this many messages since its first event, at the latest.
+const MAX_MESSAGES: usize = 512;
 
-/// The most events of one commit: people's questions wait while they happen.
-const MOST_EVENTS: usize = 512;
+/// The most events of one commit. Queries wait while they are applied.
+const MAX_EVENTS: usize = 512;
 
 /// The events since the last commit.
 #[derive(Default)]
 pub(super) struct Batch {
     pending: Vec<PendingEvent>,
-    /// Messages since the first of them.
+    /// Messages since the first event.
     messages: usize,
     end: BatchEnd,
 }
 
-/// An event, and who wants to know that it was handled.
+/// An event, and who waits until the head has handled it.
 pub(super) struct PendingEvent {
-    /// The journal reads it while it waits here.
+    /// Shared with the journal, which writes it meanwhile.
     pub(super) entry: Arc<JournalEntry>,
     pub(super) handled: Option<ReplyTo<()>>,
 }
 
-/// Where the message is that ends a batch.
+/// Where the message is that ends the batch.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BatchEnd {
-    /// Nowhere, or not yet in the mailbox.
+    /// It was not sent, or the mailbox was full.
     #[default]
-    Missing,
+    Absent,
     /// In the mailbox.
     Queued,
-    /// It has just come.
-    Here,
+    /// It has just arrived.
+    Reached,
 }
 
 /// What a message means for the batch.
 pub(super) fn end_of(message: &Message) -> BatchEnd {
-    if matches!(message, Message::Flush) { BatchEnd::Here } else { BatchEnd::Missing }
+    if matches!(message, Message::Flush) { BatchEnd::Reached } else { BatchEnd::Absent }
 }
 
 impl Batch {
@@ -60,37 +60,35 @@ impl Batch {
         self.pending.is_empty()
     }
 
-    /// Whether it is to be committed now, after a message of this meaning was taken in.
+    /// Whether to commit it now, after a message with this meaning was handled.
     pub(super) fn is_complete(&mut self, end: BatchEnd, mailbox: &Address<Message>) -> bool {
-        if end == BatchEnd::Here {
-            self.end = BatchEnd::Missing;
+        if end == BatchEnd::Reached {
+            self.end = BatchEnd::Absent;
         }
         if self.pending.is_empty() {
             return false;
         }
         self.messages += 1;
-        if self.end == BatchEnd::Missing
-            && end == BatchEnd::Missing
-            && mailbox.try_tell(Message::Flush).is_ok()
+        if self.end == BatchEnd::Absent && end == BatchEnd::Absent && mailbox.try_tell(Message::Flush).is_ok()
         {
             self.end = BatchEnd::Queued;
         }
-        end == BatchEnd::Here || self.messages >= MOST_MESSAGES
+        end == BatchEnd::Reached || self.messages >= MAX_MESSAGES
     }
 
-    /// Hands over as many events as one commit may have; what is left is the beginning of the next.
+    /// Takes as many events as one commit may have; the rest begin the next batch.
     pub(super) fn take(&mut self) -> Vec<PendingEvent> {
         self.messages = 0;
-        let rest = self.pending.split_off(self.pending.len().min(MOST_EVENTS));
+        let rest = self.pending.split_off(self.pending.len().min(MAX_EVENTS));
         std::mem::replace(&mut self.pending, rest)
     }
 
-    /// Takes back what could not be committed: it comes before everything else.
+    /// Puts back, in front, events that could not be committed.
     pub(super) fn put_back(&mut self, events: Vec<PendingEvent>) {
         self.pending.splice(..0, events);
     }
 
-    /// Takes out the events of this kind; nobody is told that they were handled.
+    /// Removes the events of this kind; those who wait for them get no reply.
     pub(super) fn take_out(&mut self, kind: impl Fn(&Event) -> bool) -> Vec<Arc<JournalEntry>> {
         self.pending.extract_if(.., |it| kind(&it.entry.event)).map(|it| it.entry).collect()
     }

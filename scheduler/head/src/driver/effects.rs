@@ -1,8 +1,8 @@
-//! What the head wants done, done: orders to sessions, replies to clients, bells for watchers, rows for the
-//! history.
+//! Carries out the head's effects: orders to sessions, replies to clients, notices to watchers, rows for
+//! the history.
 //!
-//! None of it waits for anybody. A worker that takes its orders too slowly loses its link, and learns what it
-//! missed when it joins again.
+//! Nothing here waits. A worker that takes its orders too slowly loses its link, and gets what it missed
+//! when it joins again.
 
 use std::slice;
 
@@ -10,7 +10,8 @@ use cohabit_actor::TryTellError;
 use cohabit_scheduler_core::Effect;
 use cohabit_types::{JobId, Notice, Order, WorkerKey};
 
-use super::{Driver, WorkerSessionMessage};
+use super::message::WorkerSessionMessage;
+use super::state::Driver;
 use crate::journal::Write;
 
 impl Driver {
@@ -23,19 +24,19 @@ impl Driver {
                 }
             }
             Effect::Publish(job, notice) => self.publish(job, notice),
-            // Asked after the batch, so that one plan answers all of it.
-            Effect::Plan(ticket) => self.question = Some(ticket),
+            // Passed on after the batch, so that one plan covers all of it.
+            Effect::Plan(request) => self.plan_request = Some(request),
             Effect::Close(key, why) => self.close(key, why),
         }
     }
 
-    /// Without a session the worker has just gone, and will hear the present state when it comes back.
+    /// Without a session the worker has just gone; it gets the current state when it joins again.
     fn tell(&mut self, key: WorkerKey, order: Order) {
         let Some(session) = self.sessions.get(&key) else { return };
         match session.orders.try_tell(WorkerSessionMessage::Order(order)) {
             Ok(()) | Err(TryTellError::Closed(_)) => {}
             Err(TryTellError::Full(_)) => {
-                tracing::warn!(worker = %key, "takes its orders too slowly");
+                tracing::warn!(worker = %key, "the worker takes its orders too slowly");
                 self.close(key, "it takes its orders too slowly".to_owned());
             }
         }
@@ -46,7 +47,7 @@ impl Driver {
             Notice::Changed(_) => {}
             Notice::Ended(record) => {
                 self.parts.estimates.learn(slice::from_ref(&record));
-                self.parts.memory_tracker.end(&record);
+                self.parts.memory_tracker.finish_job(&record);
                 self.history.push(Write::Ended(record));
             }
         }
@@ -55,7 +56,7 @@ impl Driver {
 
     fn close(&mut self, key: WorkerKey, why: String) {
         if let Some(session) = self.sessions.remove(&key) {
-            // A session that has just ended needs no cut.
+            // The session may just have ended.
             let _ = session.cut.send(why);
         }
     }

@@ -7,9 +7,9 @@ use cohabit_types::{
 };
 use tokio::sync::oneshot;
 
-use super::planning::Considered;
+use super::dry_run::FinishedDryRun;
 use crate::interference::TrainingUpdate;
-use crate::planner::{Forecasts, Planned};
+use crate::planner::{Forecasts, PlanReply};
 
 /// To the driver.
 #[derive(Debug)]
@@ -60,25 +60,25 @@ pub(crate) enum Message {
     Lost(WorkerKey, String),
     /// A worker reported; told once the head knows.
     Reports(WorkerKey, Vec<Report>, ReplyTo<()>),
-    /// The policy, or the one in its place, answered.
-    Planned(Planned),
-    /// The alarm for this time rings.
+    /// The planner replied to a request for a plan.
+    Planned(PlanReply),
+    /// The alarm for this deadline fires.
     Alarm(Time),
-    /// What jobs have to expect; nothing where the policy could not say.
-    Outlook(Option<Forecasts>),
-    /// What becomes of a job that is only thought of.
-    Considered(Box<Considered>),
-    /// What came of a lesson.
+    /// Forecasts of jobs; `None` if the policy gave none in time.
+    Forecast(Option<Forecasts>),
+    /// The policy has answered a dry run.
+    FinishedDryRun(Box<FinishedDryRun>),
+    /// The trainer has new knowledge, or a refit to run.
     TrainingUpdate(TrainingUpdate),
-    /// The next lesson may begin.
+    /// The pause after a training is over.
     TrainingPauseEnded,
-    /// It is time to prune the history.
+    /// Old rows of the history are to be deleted.
     Prune,
-    /// The batch is to be committed: all that was queued up behind its first event has been taken in.
+    /// The batch is complete: all messages queued behind its first event have been handled.
     Flush,
-    /// The commit under way has ended, one way or the other.
+    /// The commit in progress has ended, with success or not.
     Committed,
-    /// The journal, which could not be written, is to be tried again.
+    /// The pause after a failed commit is over.
     Retry,
 }
 

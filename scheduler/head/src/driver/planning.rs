@@ -1,65 +1,33 @@
-//! Questions to the policy and its answers: for the head, plans; for people, what their jobs have to expect.
-
-use std::time::{Duration, Instant};
+//! Requests to the planner and its replies: plans for the head, forecasts and dry runs for clients.
 
 use cohabit_actor::{Context, ReplyTo};
-use cohabit_policy::DryRunResult;
-use cohabit_scheduler_core::{DryRunJob, Event};
+use cohabit_scheduler_core::Event;
 use cohabit_types::{Answer, JobSpec, Principal, Query, Refusal, RefusalCode, Submit};
 
-use super::{Driver, Message};
-use crate::planner::{Forecasts, Planned, fall_back};
-
-/// What the policy said of its jobs is repeated for this long.
-const FORECAST_TTL: Duration = Duration::from_millis(500);
-
-/// A question of a person that the policy is to answer first.
-pub(super) struct PendingQuery {
-    by: Principal,
-    query: Query,
-    reply_to: ReplyTo<Answer>,
-}
-
-/// What the policy last said of its jobs.
-#[derive(Default)]
-pub(super) struct Outlook {
-    /// When it did.
-    told_at: Option<Instant>,
-    /// Who waits for it to say more.
-    waiting: Vec<PendingQuery>,
-}
-
-/// What the policy said of a job that is only thought of.
-#[derive(Debug)]
-pub(crate) struct Considered {
-    imagined: DryRunJob,
-    thought: Result<DryRunResult, String>,
-    reply_to: ReplyTo<Answer>,
-}
+use super::dry_run::FinishedDryRun;
+use super::forecast_cache::PendingQuery;
+use super::message::Message;
+use super::state::Driver;
+use crate::planner::{Forecasts, PlanReply, fall_back};
 
 impl Driver {
-    /// Asks the policy once for all that changed meanwhile.
-    pub(super) fn plan(&mut self, context: &mut Context<Driver>) {
-        let Some(ticket) = self.question.take() else { return };
-        let changes = self.parts.head.changes();
-        self.parts.planner.change(changes);
-        let planned = self.parts.planner.ask(ticket, self.parts.clock.now());
-        let driver = context.address().clone();
-        context.spawn_task(async move {
-            // A driver that has stopped wants no plan.
-            let _ = driver.tell(Message::Planned(planned.await)).await;
+    /// Requests one plan for all that changed since the last request.
+    pub(super) fn request_plan(&mut self, context: &mut Context<Driver>) {
+        let Some(request) = self.plan_request.take() else { return };
+        self.pass_changes();
+        let now = self.parts.clock.now();
+        context.pipe_to_self(self.parts.planner.plan(request, now), Message::Planned);
+    }
+
+    /// Queues the plan, or one by first come, first served if the policy gave none.
+    pub(super) fn planned(&mut self, PlanReply { request, plan }: PlanReply) {
+        let plan = plan.unwrap_or_else(|problem| {
+            fall_back(request, &self.parts.head.view(self.parts.clock.now()), &problem)
         });
+        self.queue(Event::Planned(request, plan), None);
     }
 
-    pub(super) fn planned(&mut self, Planned { ticket, plan }: Planned) {
-        let cheap =
-            |trouble: String| fall_back(ticket, &self.parts.head.view(self.parts.clock.now()), &trouble);
-        let plan = plan.unwrap_or_else(cheap);
-        self.queue(Event::Planned(ticket, plan), None);
-    }
-
-    /// Answers at once what the head knows itself; what jobs have to expect is asked of the policy first,
-    /// unless it has just said so and nothing has come since of which it did not.
+    /// Answers at once what needs no forecast, or only fresh ones; asks the policy first for the rest.
     pub(super) fn query(
         &mut self,
         by: Principal,
@@ -68,43 +36,37 @@ impl Driver {
         context: &mut Context<Driver>,
     ) {
         if let Query::Consider(spec) = query {
-            return self.consider(&by, *spec, reply_to, context);
+            return self.dry_run(&by, *spec, reply_to, context);
         }
-        let looks_ahead = matches!(query, Query::List(_) | Query::Show(_) | Query::Explain(_));
         let head = &self.parts.head;
-        let recent = self.outlook.told_at.is_some_and(|at| at.elapsed() < FORECAST_TTL);
-        let fresh = recent && head.has_fresh_forecasts();
-        if !looks_ahead || fresh || !(head.has_pending() || head.has_colocated_jobs()) {
+        let shows_forecasts = matches!(query, Query::List(_) | Query::Show(_) | Query::Explain(_));
+        let has_forecasts = head.has_pending() || head.has_colocated_jobs();
+        let is_fresh = self.forecast_cache.is_fresh() && head.has_fresh_forecasts();
+        if !shows_forecasts || is_fresh || !has_forecasts {
             return reply_to.send(self.answer(&by, &query));
         }
-        self.outlook.waiting.push(PendingQuery { by, query, reply_to });
-        if self.outlook.waiting.len() > 1 {
+        if !self.forecast_cache.wait(PendingQuery { by, query, reply_to }) {
             return;
         }
-        let changes = self.parts.head.changes();
-        self.parts.planner.change(changes);
-        let outlook = self.parts.planner.outlook(self.parts.clock.now());
-        let driver = context.address().clone();
-        context.spawn_task(async move {
-            // A driver that has stopped answers nobody.
-            let _ = driver.tell(Message::Outlook(outlook.await)).await;
-        });
+        self.pass_changes();
+        let now = self.parts.clock.now();
+        context.pipe_to_self(self.parts.planner.forecast(now), Message::Forecast);
     }
 
-    /// A policy that could not say is asked again by the next who wants to know.
+    /// Answers the queries that waited. Without forecasts the next query asks the policy again.
     pub(super) fn forecasts_arrived(&mut self, forecasts: Option<Forecasts>) {
-        if let Some(Forecasts { expected, company }) = forecasts {
-            self.parts.head.expect(expected);
-            self.parts.head.set_colocation_slowdowns(company);
-            self.outlook.told_at = Some(Instant::now());
+        if let Some(Forecasts { jobs, colocations }) = forecasts {
+            self.parts.head.expect(jobs);
+            self.parts.head.set_colocation_slowdowns(colocations);
+            self.forecast_cache.note_update();
         }
-        for PendingQuery { by, query, reply_to } in std::mem::take(&mut self.outlook.waiting) {
+        for PendingQuery { by, query, reply_to } in self.forecast_cache.take_waiting() {
             reply_to.send(self.answer(&by, &query));
         }
     }
 
-    /// Asks the policy where a job would go that nobody has submitted.
-    fn consider(
+    /// Asks the policy where a job would go that was not submitted.
+    fn dry_run(
         &mut self,
         by: &Principal,
         spec: JobSpec,
@@ -113,30 +75,32 @@ impl Driver {
     ) {
         let now = self.parts.clock.now();
         let mut submit = Submit { spec, idempotency_key: None, estimate: None };
-        self.expect(&by.user, &mut submit);
-        let imagined = match self.parts.head.prepare_dry_run(now, by, submit) {
-            Ok(imagined) => imagined,
+        self.fill_estimates(&by.user, &mut submit);
+        let job = match self.parts.head.prepare_dry_run(now, by, submit) {
+            Ok(job) => job,
             Err(refusal) => return reply_to.send(Answer::Refused(refusal)),
         };
-        let changes = self.parts.head.changes();
-        self.parts.planner.change(changes);
-        let thought = self.parts.planner.consider(now, imagined.job.clone());
-        let driver = context.address().clone();
-        context.spawn_task(async move {
-            let considered = Considered { imagined, thought: thought.await, reply_to };
-            // A driver that has stopped answers nobody.
-            let _ = driver.tell(Message::Considered(Box::new(considered))).await;
+        self.pass_changes();
+        let result = self.parts.planner.dry_run(now, job.job.clone());
+        let finished =
+            move |result| Message::FinishedDryRun(Box::new(FinishedDryRun { job, result, reply_to }));
+        context.pipe_to_self(result, finished);
+    }
+
+    pub(super) fn finish_dry_run(&self, finished: FinishedDryRun) {
+        let FinishedDryRun { job, result, reply_to } = finished;
+        reply_to.send(match result {
+            Ok(result) => Answer::Considered(Box::new(self.parts.head.considered(&job, &result))),
+            Err(problem) => {
+                let message = format!("the policy did not answer where the job would go: {problem}");
+                Answer::Refused(Refusal::new(RefusalCode::Unavailable, message))
+            }
         });
     }
 
-    pub(super) fn considered(&self, considered: Considered) {
-        let Considered { imagined, thought, reply_to } = considered;
-        reply_to.send(match thought {
-            Ok(thought) => Answer::Considered(Box::new(self.parts.head.considered(&imagined, &thought))),
-            Err(trouble) => {
-                let why = format!("the policy did not say where the job would go: {trouble}");
-                Answer::Refused(Refusal::new(RefusalCode::Unavailable, why))
-            }
-        });
+    /// The policy must know all changes before it answers.
+    fn pass_changes(&mut self) {
+        let changes = self.parts.head.changes();
+        self.parts.planner.add_changes(changes);
     }
 }

@@ -1,59 +1,58 @@
-//! Snapshots: what the head is now, kept so that the next start need not replay all that led to it.
+//! Snapshots of the head, which save the next start from replaying all earlier events.
 //!
-//! One is put into words on a thread of its own, from a copy that shares nearly everything with the head that
-//! lives on, and written part by part: nobody waits for it. A crash before it is kept costs the next start
-//! time, and nothing else. A head that is stopped waits for its last one: what it decided is not decided anew
-//! by the next, which may be another version.
+//! A snapshot is encoded on blocking threads, from a copy that shares most data with the head in use, and
+//! written part by part while the driver goes on. A crash before it is complete only makes the next start
+//! slower. A head that is stopped waits for a last snapshot, so that the next head, which may be another
+//! version, repeats no decision.
 
-use cohabit_actor::{Address, AskError};
+use cohabit_actor::{Address, AskError, blocking};
 use cohabit_scheduler_core::{Head, SnapshotParts};
 use cohabit_types::Time;
-use futures::executor::block_on;
 use futures::future::OptionFuture;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 
 use crate::journal::{Commit, EncodedPart, JournalWriteError, Write};
 
-/// Jobs in one part. As many may be submitted with one commit, which takes as long.
+/// Jobs in one part. A commit of one part then takes about as long as a commit of as many submissions.
 const JOBS_PER_PART: usize = 512;
 
-/// When the next snapshot is due, and which one is being made.
+/// When the next snapshot is due, and the one in progress.
 pub(crate) struct Snapshots {
-    /// At the earliest after so many events.
+    /// The least number of events between two snapshots.
     every: u64,
-    /// How many events there are since the last one.
+    /// The number of events since the last snapshot.
     since: u64,
-    /// The number of the last event that the head has handled.
+    /// The number of the last event that the head has applied.
     sequence: u64,
-    /// When that came.
+    /// The time of that event.
     last: Time,
-    under_way: Option<JoinHandle<()>>,
+    in_progress: Option<JoinHandle<()>>,
 }
 
 impl Snapshots {
-    /// Goes on behind the event of this number and time, so many after the last snapshot.
+    /// Continues after the event with this number and time, `since` events after the last snapshot.
     pub(crate) fn after(sequence: u64, last: Time, since: u64, every: u64) -> Snapshots {
-        Snapshots { every, since, sequence, last, under_way: None }
+        Snapshots { every, since, sequence, last, in_progress: None }
     }
 
-    /// The head has handled so many events more, the last of which came at this time.
+    /// The head has applied this many more events, the last one at this time.
     pub(super) fn count(&mut self, events: u64, last: Time) {
         self.since += events;
         self.sequence += events;
         self.last = last;
     }
 
-    /// Begins a snapshot of the head as it was after its last event, if one is due.
+    /// Begins a snapshot of the head, which has applied its last event, if one is due.
     pub(super) fn take(&mut self, head: &Head, journal: &Address<Commit>) {
-        // It costs what there is: a head with many jobs waits for as much to happen.
+        // The cost grows with the number of jobs, so a head with many jobs takes snapshots less often.
         let due = self.every.max(head.job_count() as u64 / 2);
-        if self.since < due || self.under_way.as_ref().is_some_and(|it| !it.is_finished()) {
+        if self.since < due || self.in_progress.as_ref().is_some_and(|it| !it.is_finished()) {
             return;
         }
         self.begin(head, journal);
     }
 
-    /// The last one, when nothing happens any more.
+    /// Takes a last snapshot, after the last event, and waits for it.
     pub(super) async fn take_last(&mut self, head: &Head, journal: &Address<Commit>) {
         self.settle().await;
         if self.since > 0 {
@@ -63,8 +62,8 @@ impl Snapshots {
     }
 
     async fn settle(&mut self) {
-        if let Some(Err(error)) = OptionFuture::from(self.under_way.take()).await {
-            tracing::error!(%error, "a snapshot was not finished");
+        if let Some(Err(error)) = OptionFuture::from(self.in_progress.take()).await {
+            tracing::error!(%error, "a snapshot failed");
         }
     }
 
@@ -72,17 +71,20 @@ impl Snapshots {
         self.since = 0;
         let (rest, parts) = head.split_for_snapshot(JOBS_PER_PART);
         let (sequence, at, journal) = (self.sequence, self.last, journal.clone());
-        self.under_way = Some(spawn_blocking(move || match keep(rest, parts, sequence, at, &journal) {
-            // A journal that is closing needs none; where it cannot be written now, the next is as good.
-            Ok(()) | Err(SnapshotError::Closed(_) | SnapshotError::JournalWriteError(_)) => {}
-            Err(SnapshotError::Json(error)) => {
-                tracing::error!(%error, "the head cannot be put into words: there is no snapshot");
+        self.in_progress = Some(tokio::spawn(async move {
+            match write_parts(rest, parts, sequence, at, &journal).await {
+                // A closing journal needs no snapshot; if the journal cannot be written now, the next one
+                // will do.
+                Ok(()) | Err(SnapshotError::Closed(_) | SnapshotError::JournalWriteError(_)) => {}
+                Err(SnapshotError::Json(error)) => {
+                    tracing::error!(%error, "the head cannot be encoded: there is no snapshot");
+                }
             }
         }));
     }
 }
 
-/// Why a snapshot was not kept.
+/// Why a snapshot was not written.
 #[derive(Debug, thiserror::Error)]
 enum SnapshotError {
     #[error(transparent)]
@@ -93,21 +95,25 @@ enum SnapshotError {
     Closed(#[from] AskError),
 }
 
-/// Writes a snapshot part by part, each once the one before it is durable.
-fn keep(
+/// Writes a snapshot part by part, each once the previous one is durable.
+async fn write_parts(
     rest: Head,
-    parts: SnapshotParts,
+    mut parts: SnapshotParts,
     sequence: u64,
     at: Time,
     journal: &Address<Commit>,
 ) -> Result<(), SnapshotError> {
-    let write = |write: Write| -> Result<(), SnapshotError> {
-        Ok(block_on(journal.ask(|durable| Commit { writes: vec![write], durable: Some(durable) }))??)
-    };
     let mut number = 0;
-    for content in std::iter::once(EncodedPart::of(&rest)).chain(parts.map(|part| EncodedPart::of(&part))) {
-        write(Write::Part { snapshot: sequence, number, content: content? })?;
+    let mut encoded = Some(blocking(move || EncodedPart::of(&rest)).await);
+    while let Some(content) = encoded {
+        write(journal, Write::Part { snapshot: sequence, number, content: content? }).await?;
         number += 1;
+        let next = move || (parts.next().map(|part| EncodedPart::of(&part)), parts);
+        (encoded, parts) = blocking(next).await;
     }
-    write(Write::Snapshot { sequence, at, parts: number })
+    write(journal, Write::Snapshot { sequence, at, parts: number }).await
+}
+
+async fn write(journal: &Address<Commit>, write: Write) -> Result<(), SnapshotError> {
+    Ok(journal.ask(|durable| Commit { writes: vec![write], durable: Some(durable) }).await??)
 }

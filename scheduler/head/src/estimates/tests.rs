@@ -1,9 +1,9 @@
-//! Estimates of a live head: what is learned, when, and what a user's own word is worth.
+//! Estimates: what is learned, when, and that figures of users are kept.
 
 use cohabit_types::{Demand, Estimate, GpuRequest, JobRecord, JobState, Span, Submit, Time};
 
 use super::*;
-use crate::kit::{at, ran, submit};
+use crate::test_kit::{at, ran, submit};
 
 fn minutes(numbers: std::ops::Range<u64>) -> Vec<JobRecord> {
     numbers.map(|number| ran(number, Span::from_secs(50))).collect()
@@ -17,7 +17,7 @@ fn estimate(estimates: &mut Estimates, change: impl FnOnce(&mut Submit), now: Ti
 }
 
 #[test]
-fn only_jobs_that_ended_well_are_learned_from() {
+fn only_completed_jobs_are_learned_from() {
     let good = ran(1, Span::from_secs(30));
     let learned = finished(&good).unwrap();
     assert_eq!((learned.runtime, learned.iterations), (Span::from_secs(30), Some(500)));
@@ -27,7 +27,7 @@ fn only_jobs_that_ended_well_are_learned_from() {
 }
 
 #[test]
-fn what_a_record_tells_is_what_its_submission_told() {
+fn the_features_of_a_record_are_those_of_its_submission() {
     let mut submitted = submit();
     submitted.spec.demand = Demand { nodes: 2, gpus: GpuRequest::Whole(4), ..Demand::default() };
     let record = JobRecord { demand: submitted.spec.demand, ..ran(1, Span::from_secs(1)) };
@@ -36,7 +36,7 @@ fn what_a_record_tells_is_what_its_submission_told() {
 
 #[cfg(not(feature = "learned"))]
 #[test]
-fn without_predictors_only_the_user_s_word_is_noted() {
+fn without_a_forest_only_figures_of_the_user_are_used() {
     let mut estimates = Estimates::learned_from(&minutes(0..300));
     assert_eq!(estimate(&mut estimates, |_| {}, at(90_000)), None);
     let told = estimate(&mut estimates, |submit| submit.spec.iterations = Some(7), at(90_000)).unwrap();
@@ -48,7 +48,7 @@ mod learned {
     use super::*;
 
     #[test]
-    fn few_jobs_give_their_median_and_the_user_s_word_stands() {
+    fn few_jobs_give_their_median_and_figures_of_the_user_are_kept() {
         let mut estimates = Estimates::learned_from(&[]);
         assert_eq!(estimate(&mut estimates, |_| {}, at(0)), None);
         estimates.learn(&minutes(0..1));
@@ -60,7 +60,7 @@ mod learned {
     }
 
     #[test]
-    fn until_a_forest_is_fitted_elsewhere_the_one_before_answers() {
+    fn until_a_fit_is_done_the_previous_forest_answers() {
         let mut estimates = Estimates::learned_from(&[]);
         estimates.learn(&minutes(0..250));
         assert!(estimates.source.is_fitting());
@@ -73,7 +73,7 @@ mod learned {
     }
 
     #[test]
-    fn after_a_restart_the_same_is_expected_as_before() {
+    fn estimates_are_the_same_after_a_restart() {
         let mut before = Estimates::learned_from(&[]);
         before.learn(&minutes(0..250));
         before.source.wait();

@@ -6,8 +6,8 @@ use cohabit_types::{
 
 use super::HistoryReader;
 use crate::journal::{Journal, Write};
-use crate::kit::{TestJournal, at, ended, one_job, planned, submitted};
 use crate::recovery::recover;
+use crate::test_kit::{TestJournal, at, ended, one_job, planned, submitted};
 
 /// The records of two jobs: the first ended well, the second with code 3.
 fn two_ended() -> Vec<JobRecord> {

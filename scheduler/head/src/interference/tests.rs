@@ -1,9 +1,9 @@
-//! Which models become versions, and what a school makes of them.
+//! Which models become versions, and which observations count as a change.
 
 use cohabit_policy::interference::{ColocationHistory, GpuKind, ObservedSample, SetMember};
 use cohabit_types::{SharingStrategy, Span, Time};
 
-use super::news::InterferenceDigest;
+use super::digest::InterferenceDigest;
 
 /// A minute of a member beside another, or alone.
 fn minute(model: &str, rate: f64, neighbour: Option<&str>) -> ObservedSample {
@@ -22,12 +22,12 @@ fn minute(model: &str, rate: f64, neighbour: Option<&str>) -> ObservedSample {
     }
 }
 
-/// A pair that slows each other down so much.
+/// Observations of a pair with these slowdowns.
 fn pair(slowdowns: [f64; 2]) -> ColocationHistory {
     let mut experience = ColocationHistory::default();
     let [a, b] = slowdowns.map(|slowdown| 10.0 / slowdown);
-    for lived in [("a", 10.0, None), ("b", 10.0, None), ("a", a, Some("b")), ("b", b, Some("a"))] {
-        experience.note(&minute(lived.0, lived.1, lived.2));
+    for sample in [("a", 10.0, None), ("b", 10.0, None), ("a", a, Some("b")), ("b", b, Some("a"))] {
+        experience.note(&minute(sample.0, sample.1, sample.2));
     }
     experience
 }
@@ -37,11 +37,11 @@ fn figures(experience: &ColocationHistory) -> InterferenceDigest {
 }
 
 #[test]
-fn noise_is_no_news_and_a_slowdown_or_a_set_is() {
+fn noise_is_no_change_and_another_slowdown_or_set_is() {
     let known = figures(&pair([1.25, 2.0]));
-    assert!(known.is_like(&figures(&pair([1.26, 2.01]))));
-    assert!(!known.is_like(&figures(&pair([1.25, 2.2]))));
-    assert!(!known.is_like(&figures(&ColocationHistory::default())));
+    assert!(known.is_close_to(&figures(&pair([1.26, 2.01]))));
+    assert!(!known.is_close_to(&figures(&pair([1.25, 2.2]))));
+    assert!(!known.is_close_to(&figures(&ColocationHistory::default())));
 }
 
 #[cfg(feature = "learned")]
@@ -56,15 +56,16 @@ mod learned {
     use cohabit_predict::interference::{ModelCard, ModelTrainer, StoredModel, kind_by_name};
     use cohabit_types::ModelRecord;
 
-    use super::super::base::source::{restore, train_candidates};
-    use super::super::guarded::GuardedModel;
+    use super::super::base_predictor::BasePredictor;
+    use super::super::guarded_model::GuardedModel;
+    use super::super::models::{read_base_predictor, restore, train_candidates};
     use super::super::refit::{BetterModel, Refit};
     use super::*;
-    use crate::interference::{Base, InterferenceSource};
+    use crate::InterferenceSource;
 
     const MODELS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
-    /// All pairs, in which the neighbour alone decides.
+    /// All pairs; the neighbor alone determines the slowdown.
     fn sets() -> Vec<ObservedSet> {
         let mut experience = ColocationHistory::default();
         MODELS.iter().for_each(|model| experience.note(&minute(model, 10.0, None)));
@@ -76,41 +77,46 @@ mod learned {
         experience.sets()
     }
 
-    fn refit(current: impl Interference + 'static, base: Base, folder: &Path) -> Option<BetterModel> {
+    fn refit(
+        current: impl Interference + 'static,
+        base: BasePredictor,
+        folder: &Path,
+    ) -> Option<BetterModel> {
         let current = GuardedModel::new(Arc::new(current));
         Refit { sets: sets(), base, current, version: 1, folder: folder.join("1") }.work()
     }
 
-    /// Knows everything already.
+    /// Predicts every set exactly.
     fn exact() -> MeasuredTable {
         MeasuredTable::of(sets().iter().map(|it| &it.measured))
     }
 
-    fn said(model: &dyn Interference) -> Vec<f64> {
+    fn predicted(model: &dyn Interference) -> Vec<f64> {
         let sets: Vec<ColocationSet> = sets().into_iter().map(|it| it.measured.set).collect();
         model.predict(&sets).iter().flatten().map(|it| it.slowdown).collect()
     }
 
     #[test]
-    fn what_errs_less_on_what_came_last_is_kept_and_restored_as_it_was() {
+    fn a_model_with_a_lower_error_on_the_newest_sets_is_saved_and_restored() {
         let folder = tempfile::tempdir().unwrap();
         let better =
-            refit(AnalyticInterference::<MaxMinSharing>::default(), Base::law(), folder.path()).unwrap();
+            refit(AnalyticInterference::<MaxMinSharing>::default(), BasePredictor::analytic(), folder.path())
+                .unwrap();
         assert_eq!((better.record.rows, better.record.judged_on), (46, 10));
         assert!(better.record.error < better.record.error_before, "{:?}", better.record);
-        let restored = restore(&folder.path().join("1"), &better.record, &Base::law()).unwrap();
-        assert_eq!(said(&*restored), said(&*better.model));
+        let restored = restore(&folder.path().join("1"), &better.record, &BasePredictor::analytic()).unwrap();
+        assert_eq!(predicted(&*restored), predicted(&*better.model));
     }
 
     #[test]
-    fn what_errs_as_much_or_more_is_dropped() {
+    fn a_model_with_the_same_or_a_higher_error_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(refit(exact(), Base::law(), folder.path()).is_none());
+        assert!(refit(exact(), BasePredictor::analytic(), folder.path()).is_none());
         assert!(!folder.path().join("1").exists());
     }
 
     #[test]
-    fn a_model_that_fails_over_the_judgement_is_what_the_law_is() {
+    fn a_model_that_fails_during_validation_counts_as_the_analytic_predictor() {
         #[derive(Debug)]
         struct Broken;
         impl Interference for Broken {
@@ -119,18 +125,19 @@ mod learned {
             }
         }
         let folder = tempfile::tempdir().unwrap();
-        let by_law =
-            refit(AnalyticInterference::<MaxMinSharing>::default(), Base::law(), folder.path()).unwrap();
-        let broken = refit(Broken, Base::law(), folder.path()).unwrap();
-        assert_eq!(broken.record.error_before, by_law.record.error_before);
+        let analytic =
+            refit(AnalyticInterference::<MaxMinSharing>::default(), BasePredictor::analytic(), folder.path())
+                .unwrap();
+        let broken = refit(Broken, BasePredictor::analytic(), folder.path()).unwrap();
+        assert_eq!(broken.record.error_before, analytic.record.error_before);
     }
 
     fn measured() -> Vec<MeasuredSet> {
         sets().into_iter().map(|it| it.measured).collect()
     }
 
-    /// A base in a folder, which has learned the opposite of what the cluster lives through.
-    fn model_in(folder: &Path) -> Base {
+    /// A base model in a folder, trained on the opposite of what the cluster observes.
+    fn model_in(folder: &Path) -> BasePredictor {
         let mut opposite = measured();
         for it in &mut opposite {
             if let SetOutcome::Ran(observed) = &mut it.outcome {
@@ -141,30 +148,30 @@ mod learned {
         let model = training.train(&opposite, &mut |_| {}).unwrap();
         let card = ModelCard { model: "gaussian".into(), ..ModelCard::default() };
         StoredModel { card, model }.save(folder).unwrap();
-        Base::read(&InterferenceSource::Model(folder.to_owned())).unwrap()
+        read_base_predictor(&InterferenceSource::Model(folder.to_owned())).unwrap()
     }
 
     #[test]
-    fn an_adapted_base_is_restored_upon_that_base_alone() {
+    fn an_adapted_model_is_restored_only_with_its_own_base() {
         let folder = tempfile::tempdir().unwrap();
         let (base, kept) = (model_in(&folder.path().join("base")), folder.path().join("1"));
         let train_candidates = train_candidates(&base, &measured());
         let adapted = train_candidates.into_iter().find(|it| it.kind() == "adapted").unwrap();
-        let before = said(adapted.model());
-        adapted.keep(&kept).unwrap();
+        let before = predicted(adapted.model());
+        adapted.save(&kept).unwrap();
         let record = ModelRecord {
             version: 1,
             kind: "adapted".into(),
-            base: base.basis.to_string(),
+            base: base.source.to_string(),
             trained_at: Time::EPOCH,
             rows: 56,
             judged_on: 0,
             error: 0.0,
             error_before: 0.0,
         };
-        assert_eq!(said(&*restore(&kept, &record, &base).unwrap()), before);
-        assert_ne!(said(&*base.interference), before);
-        let refusal = restore(&kept, &record, &Base::law()).unwrap_err();
+        assert_eq!(predicted(&*restore(&kept, &record, &base).unwrap()), before);
+        assert_ne!(predicted(&*base.interference), before);
+        let refusal = restore(&kept, &record, &BasePredictor::analytic()).unwrap_err();
         assert!(refusal.contains("model:") && refusal.contains("'law'"), "{refusal}");
     }
 }

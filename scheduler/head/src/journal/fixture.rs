@@ -16,7 +16,7 @@ use cohabit_types::{ClientRequestId, Incarnation, Inventory, Principal, Report, 
 
 use super::schema::FORMAT;
 use super::{Journal, JournalEntry, Write};
-use crate::kit::{TestJournal, ada, at, fifo_plan, inventory, key, snapshot};
+use crate::test_kit::{TestJournal, ada, at, fifo_plan, inventory, key, snapshot};
 
 /// A cluster that lives through a little of everything.
 #[derive(Default)]

@@ -11,8 +11,8 @@ use super::{
     Commit, EncodedPart, Journal, JournalContents, JournalEntry, JournalWriter, SqliteJournal, Write,
 };
 use crate::HeadError;
-use crate::kit::{TestJournal, at, one_job, snapshot, submitted, writes};
 use crate::recovery::{RecoveredHead, recover};
+use crate::test_kit::{TestJournal, at, one_job, snapshot, submitted, writes};
 
 /// A journal of each format.
 const FIXTURES: [&str; 5] = [

@@ -6,7 +6,7 @@ use cohabit_actor::{Address, ReplyTo};
 
 use super::{Journal, Write};
 use crate::HeadError;
-use crate::thread::{self, ActorThread, Inbox};
+use crate::actor_thread::{self, ActorThread, Inbox};
 
 /// How many commits may wait.
 const CAPACITY: usize = 64;
@@ -39,7 +39,7 @@ impl JournalWriter {
     /// Gives the journal a thread of its own.
     pub(crate) fn start(journal: impl Journal + 'static) -> io::Result<JournalWriter> {
         let (report, failure) = std::sync::mpsc::channel();
-        let (address, thread) = thread::spawn("journal", CAPACITY, move |inbox| {
+        let (address, thread) = actor_thread::spawn("journal", CAPACITY, move |inbox| {
             if let Err(error) = write_all(journal, inbox) {
                 tracing::error!(%error, "the journal cannot be written, and the head ends");
                 // Nobody listens when the head is ending anyway.
@@ -85,7 +85,7 @@ fn write(journal: &mut impl Journal, kept: Vec<Write>, batch: Vec<Commit>) -> Re
         Ok(()) => (Ok(()), Vec::new()),
         Err(error) if error.is_transient() => {
             writes.truncate(kept);
-            (Err(JournalWriteError(error.told())), writes)
+            (Err(JournalWriteError(error.message_with_causes())), writes)
         }
         Err(error) => return Err(error),
     };

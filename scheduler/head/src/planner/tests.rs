@@ -1,4 +1,4 @@
-//! The policy's thread hears of everything, in time, whatever became of the last question.
+//! The policy learns every change, and answers within its limit, whatever became of the last query.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
@@ -6,11 +6,11 @@ use std::sync::mpsc::{Receiver, channel};
 use cohabit_policy::{PendingJob, PendingReason, Proposal, Shortage};
 
 use super::*;
-use crate::kit::{at, pending_view};
+use crate::test_kit::{at, pending_view};
 
-/// Does with each plan what the test says.
+/// Does at each plan what the test says.
 struct ScriptedPolicy {
-    moods: Arc<Mutex<Receiver<ScriptStep>>>,
+    steps: Arc<Mutex<Receiver<ScriptStep>>>,
     seen: u64,
 }
 
@@ -32,8 +32,8 @@ impl Policy for ScriptedPolicy {
     }
 
     fn plan(&mut self, _: &View) -> Plan {
-        let mood = self.moods.lock().unwrap().recv().unwrap();
-        match mood {
+        let step = self.steps.lock().unwrap().recv().unwrap();
+        match step {
             ScriptStep::Count => Plan { wake: Some(at(self.seen)), ..Plan::default() },
             ScriptStep::Panic => panic!("a policy of a test panics on purpose"),
             ScriptStep::Hang(until) => {
@@ -49,9 +49,9 @@ impl Policy for ScriptedPolicy {
 }
 
 fn scripted_planner(limit: Duration) -> (std::sync::mpsc::Sender<ScriptStep>, Planner) {
-    let (tell, moods) = channel();
-    let moods = Arc::new(Mutex::new(moods));
-    let policy = move || Box::new(ScriptedPolicy { moods: Arc::clone(&moods), seen: 0 }) as Box<dyn Policy>;
+    let (tell, steps) = channel();
+    let steps = Arc::new(Mutex::new(steps));
+    let policy = move || Box::new(ScriptedPolicy { steps: Arc::clone(&steps), seen: 0 }) as Box<dyn Policy>;
     (tell, Planner::start(Arc::new(policy), limit).unwrap())
 }
 
@@ -59,28 +59,28 @@ fn gone(job: u64) -> Vec<ViewChange> {
     vec![ViewChange::Gone(cohabit_types::JobId::new(job))]
 }
 
-async fn wake(planner: &Planner, ticket: u64) -> Option<Time> {
-    planner.ask(PlanRequestId(ticket), at(0)).await.plan.unwrap().wake
+async fn wake(planner: &Planner, request: u64) -> Option<Time> {
+    planner.plan(PlanRequestId(request), at(0)).await.plan.unwrap().wake
 }
 
 #[tokio::test]
-async fn changes_reach_the_policy_before_the_question_that_follows_them() {
+async fn changes_reach_the_policy_before_the_next_query() {
     let (tell, planner) = scripted_planner(Duration::from_secs(60));
     for question in 1..3 {
-        planner.change(gone(question));
+        planner.add_changes(gone(question));
         tell.send(ScriptStep::Count).unwrap();
         assert_eq!(wake(&planner, question).await, Some(at(question)));
     }
 }
 
 #[tokio::test]
-async fn a_policy_that_hangs_answers_in_time_that_it_does_and_misses_no_change() {
+async fn a_policy_that_hangs_is_reported_in_time_and_misses_no_change() {
     let (tell, mut planner) = scripted_planner(Duration::from_millis(1));
     let (release, until) = channel();
     tell.send(ScriptStep::Hang(until)).unwrap();
-    let planned = planner.ask(PlanRequestId(1), at(0)).await;
-    assert_eq!(planned.plan.unwrap_err(), "it took longer than 1ms");
-    planner.change(gone(1));
+    let reply = planner.plan(PlanRequestId(1), at(0)).await;
+    assert_eq!(reply.plan.unwrap_err(), "it took longer than 1ms");
+    planner.add_changes(gone(1));
     drop(release);
     planner.limit = Duration::from_secs(60);
     tell.send(ScriptStep::Count).unwrap();
@@ -88,19 +88,19 @@ async fn a_policy_that_hangs_answers_in_time_that_it_does_and_misses_no_change()
 }
 
 #[tokio::test]
-async fn after_a_panic_a_new_policy_hears_of_everything_that_lives() {
+async fn after_a_panic_a_new_policy_learns_the_whole_view() {
     let (tell, planner) = scripted_planner(Duration::from_secs(60));
-    planner.change(pending_view().as_changes());
+    planner.add_changes(pending_view().as_changes());
     tell.send(ScriptStep::Panic).unwrap();
-    assert_eq!(planner.ask(PlanRequestId(1), at(0)).await.plan.unwrap_err(), "it panicked");
-    planner.change(gone(7));
+    assert_eq!(planner.plan(PlanRequestId(1), at(0)).await.plan.unwrap_err(), "it panicked");
+    planner.add_changes(gone(7));
     tell.send(ScriptStep::Count).unwrap();
     let (nodes_and_jobs, later) = (pending_view().as_changes().len() as u64, 1);
     assert_eq!(wake(&planner, 2).await, Some(at(nodes_and_jobs + later)));
 }
 
 #[test]
-fn the_cheap_policy_says_whose_place_it_takes() {
+fn a_fallback_plan_says_why_it_replaces_the_policy_s() {
     let plan = fall_back(PlanRequestId(1), &pending_view(), "it panicked");
     let [Action::Place { why, .. }] = &plan.actions[..] else { panic!("{plan:?}") };
     assert!(why.contains("it panicked"), "{why}");

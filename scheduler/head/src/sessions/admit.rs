@@ -100,7 +100,7 @@ fn keep_finite(progress: &mut Progress) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::submit;
+    use crate::test_kit::submit;
 
     fn refusal(change: impl FnOnce(&mut JobSpec)) -> String {
         let mut submit = submit();
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_device_that_is_listed_twice_is_there_once() {
-        let listed = crate::kit::inventory();
+        let listed = crate::test_kit::inventory();
         let twice = Inventory { devices: [&listed.devices[..], &listed.devices].concat(), ..listed.clone() };
         assert_eq!(inventory(twice), listed);
     }

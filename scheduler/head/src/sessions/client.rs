@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
     use crate::history::HistoryReader;
-    use crate::kit::{ada, submit};
+    use crate::test_kit::{ada, submit};
     use crate::watchers::Watchers;
 
     #[tokio::test]

@@ -1,5 +1,5 @@
-//! Whether a file system is safe for a journal, and has room for it: locks and write-ahead logs of SQLite
-//! break on network file systems.
+//! Checks that the file system is safe for a journal and has free space: the locks and write-ahead logs of
+//! SQLite break on network file systems.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,10 +12,10 @@ use cohabit_types::Bytes;
 
 use crate::HeadError;
 
-/// A head that starts writes keys, tokens and the first pages of a journal.
-const LEAST_ROOM: Bytes = Bytes(1 << 20);
+/// A first start writes keys, tokens and the first pages of a journal.
+const MIN_FREE: Bytes = Bytes(1 << 20);
 
-/// Network file systems by the number that `statfs` gives, and their names for people.
+/// The magic numbers of network file systems in `statfs`, and their names.
 const NETWORK: [(u64, &str); 8] = [
     (0x6969, "NFS"),
     (0x517b, "SMB"),
@@ -27,7 +27,7 @@ const NETWORK: [(u64, &str); 8] = [
     (0x0bd0_0bd0, "Lustre"),
 ];
 
-/// FUSE may be local or not: its file systems are told apart by name.
+/// FUSE file systems may be local or not; the name tells.
 const FUSE: u64 = 0x6573_5546;
 const NETWORK_FUSE: [&str; 7] = [
     "fuse.sshfs",
@@ -54,12 +54,12 @@ pub(super) fn check_local(path: &Path) -> Result<(), HeadError> {
     }
 }
 
-/// Refuses a disk on which a head could not even start.
-pub(super) fn check_room(path: &Path) -> Result<(), HeadError> {
+/// Refuses a disk that is too full for a first start.
+pub(super) fn check_free_space(path: &Path) -> Result<(), HeadError> {
     let system = statfs(path).map_err(|error| HeadError::state(path)(error.into()))?;
     // Both numbers differ in sign and size between systems.
     let free = Bytes(system.blocks_available() as u64 * system.block_size() as u64);
-    if free >= LEAST_ROOM { Ok(()) } else { Err(HeadError::Full { path: path.to_owned(), free }) }
+    if free >= MIN_FREE { Ok(()) } else { Err(HeadError::Full { path: path.to_owned(), free }) }
 }
 
 fn fuse_kind(path: &Path) -> std::io::Result<Option<String>> {

@@ -1,15 +1,15 @@
-//! Jobs that have left the memory of the head are still found.
+//! Jobs that the head has removed from memory are found in the history.
 
 use cohabit_types::{
     Answer, ColocationSample, DeviceId, Filter, JobId, JobRef, JobRevision, JobState, Outcome, Query,
     RefusalCode, Report, SharingStrategy, Span,
 };
 
-use crate::kit::at;
-use crate::kit::cluster::{TestClient, TestHead, within};
+use crate::test_kit::at;
+use crate::test_kit::cluster::{TestClient, TestHead, within};
 
-/// A head that forgot a job as soon as it had ended.
-async fn forgetful() -> (TestHead, TestClient, JobId) {
+/// A head that has removed a job from memory right after its end.
+async fn head_with_removed_job() -> (TestHead, TestClient, JobId) {
     let head = TestHead::start_like(|options| options.config.retention = Span::ZERO).await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     let job = client.submit().await;
@@ -25,8 +25,8 @@ async fn forgetful() -> (TestHead, TestClient, JobId) {
 }
 
 #[tokio::test]
-async fn a_forgotten_job_is_shown_explained_resolved_and_watched() {
-    let (_head, client, job) = forgetful().await;
+async fn a_removed_job_is_shown_explained_resolved_and_watched() {
+    let (_head, client, job) = head_with_removed_job().await;
     let record = client.show(job).await;
     assert_eq!((record.state, record.exit_code), (JobState::Failed, Some(3)));
     let Answer::Explained { sentences, .. } = client.query(Query::Explain(job)).await.unwrap() else {
@@ -40,8 +40,8 @@ async fn a_forgotten_job_is_shown_explained_resolved_and_watched() {
 }
 
 #[tokio::test]
-async fn forgotten_and_live_jobs_are_listed_and_watched_together() {
-    let (_head, client, job) = forgetful().await;
+async fn removed_and_live_jobs_are_listed_and_watched_together() {
+    let (_head, client, job) = head_with_removed_job().await;
     let live = client.submit().await;
     let all = Filter { limit: 10, ..Filter::default() };
     let Answer::Listed(page) = client.query(Query::List(all.clone())).await.unwrap() else { panic!() };
@@ -60,8 +60,8 @@ async fn forgotten_and_live_jobs_are_listed_and_watched_together() {
 }
 
 #[tokio::test]
-async fn a_job_that_never_was_is_not_found_anywhere() {
-    let (_head, client, _) = forgetful().await;
+async fn an_unknown_job_is_not_found() {
+    let (_head, client, _) = head_with_removed_job().await;
     let never = JobId::new(99);
     for query in [
         Query::Show(vec![never]),
@@ -78,7 +78,7 @@ async fn a_job_that_never_was_is_not_found_anywhere() {
 }
 
 #[tokio::test]
-async fn stretches_go_to_the_history_and_not_to_the_journal() {
+async fn samples_are_written_to_the_history_and_not_to_the_journal() {
     let head = TestHead::start().await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     client.submit().await;

@@ -8,8 +8,8 @@ use cohabit_types::{
     StopReason,
 };
 
-use crate::kit::cluster::{TestHead, within};
-use crate::kit::submit;
+use crate::test_kit::cluster::{TestHead, within};
+use crate::test_kit::submit;
 
 #[tokio::test]
 async fn a_job_runs_to_its_end_and_its_watcher_sees_each_step() {
@@ -29,7 +29,7 @@ async fn a_job_runs_to_its_end_and_its_watcher_sees_each_step() {
 }
 
 #[tokio::test]
-async fn a_report_that_is_repeated_is_acknowledged_again() {
+async fn a_repeated_report_is_acknowledged_again() {
     let head = TestHead::start().await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     client.submit().await;
@@ -39,7 +39,7 @@ async fn a_report_that_is_repeated_is_acknowledged_again() {
 }
 
 #[tokio::test]
-async fn a_cancelled_job_is_stopped_and_a_watcher_that_waits_wakes() {
+async fn a_cancelled_job_is_stopped_and_its_watcher_is_notified() {
     let head = TestHead::start_like(|options| options.watch_limit = Duration::from_secs(3_600)).await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     let job = client.submit().await;
@@ -101,7 +101,7 @@ async fn progress_is_shown_and_not_journaled() {
 }
 
 #[tokio::test]
-async fn many_clients_submit_at_once_and_every_job_has_a_number_of_its_own() {
+async fn jobs_of_concurrent_clients_have_different_numbers() {
     let head = TestHead::start().await;
     let client = head.admin().await;
     let submits = (0..200).map(|_| client.submit());
@@ -111,7 +111,7 @@ async fn many_clients_submit_at_once_and_every_job_has_a_number_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_submission_that_is_retried_makes_one_job() {
+async fn a_retried_submission_creates_one_job() {
     let head = TestHead::start().await;
     let client = head.admin().await;
     let mut submit = submit();
@@ -124,7 +124,7 @@ async fn a_submission_that_is_retried_makes_one_job() {
 
 #[cfg(feature = "learned")]
 #[tokio::test]
-async fn what_the_last_jobs_took_is_expected_of_the_next() {
+async fn the_runtime_of_the_last_jobs_is_the_estimate_of_the_next() {
     let head = TestHead::start().await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     client.submit().await;

@@ -1,5 +1,5 @@
-//! What a cluster lives through reaches its policy, outlives the head, and becomes models that people choose
-//! among.
+//! Observations of co-located jobs reach the policy, survive a restart, and become models that admins
+//! choose from.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use cohabit_types::{GpuRequest, JobId, JobSpec, ModelDescription, RefusalCode, R
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::kit::cluster::{TestClient, TestHead, TestWorker, policy, within};
-use crate::kit::{fifo_plan, minute};
 use crate::planner::PolicyFactory;
+use crate::test_kit::cluster::{TestClient, TestHead, TestWorker, policy, within};
+use crate::test_kit::{fifo_plan, minute};
 
-/// Tells the test what it knows whenever it plans.
+/// Sends the test its knowledge of interference whenever it plans.
 struct ReportingPolicy {
     knowledge: Option<InterferenceContext>,
     tell: UnboundedSender<Option<InterferenceContext>>,
@@ -46,7 +46,7 @@ fn reporting_policy() -> (PolicyFactory, UnboundedReceiver<Option<InterferenceCo
     (policy(move || ReportingPolicy { knowledge: None, tell: tell.clone() }), told)
 }
 
-/// A head whose policy tells what it knows, two jobs, and a worker.
+/// A head with a [`ReportingPolicy`], two jobs and a worker.
 async fn with_two_jobs() -> (TestHead, UnboundedReceiver<Option<InterferenceContext>>, [JobId; 2], TestWorker)
 {
     let (policy, told) = reporting_policy();
@@ -65,14 +65,14 @@ async fn submit(client: &TestClient, model: &str) -> JobId {
     client.submit_like(model).await
 }
 
-/// `a` takes 1.25 times as long beside `b` as alone, and `b` twice as long.
+/// Samples in which `b` slows `a` down by a factor of 1.25, and `a` slows `b` down by a factor of 2.
 fn pair([a, b]: [JobId; 2]) -> Report {
     let alone = vec![minute(1, a, 10.0, &[]), minute(1, b, 6.0, &[])];
     let together = vec![minute(2, a, 8.0, &[b]), minute(2, b, 3.0, &[a])];
     Report::Stretches([alone, together].concat())
 }
 
-/// What is predicted for the pair, once it counts as measured.
+/// The predicted slowdowns of the pair, once they are measured ones.
 async fn measured(told: &mut UnboundedReceiver<Option<InterferenceContext>>) -> [f64; 2] {
     let member = |model: &str| SetMember { model: model.into(), batch: Some(32), ..SetMember::default() };
     let sharing = Some(cohabit_types::SharingStrategy::Mps);
@@ -87,7 +87,7 @@ async fn measured(told: &mut UnboundedReceiver<Option<InterferenceContext>>) -> 
 }
 
 #[tokio::test]
-async fn what_jobs_cost_each_other_reaches_the_policy_although_nobody_waits() {
+async fn observed_slowdowns_reach_the_policy_even_without_pending_jobs() {
     let (_head, mut told, jobs, mut worker) = with_two_jobs().await;
     for _ in jobs {
         worker.next_run().await;
@@ -97,18 +97,18 @@ async fn what_jobs_cost_each_other_reaches_the_policy_although_nobody_waits() {
 }
 
 #[tokio::test]
-async fn what_was_lived_through_is_known_again_after_a_restart() {
+async fn observed_slowdowns_are_known_after_a_restart() {
     let (head, mut told, jobs, worker) = with_two_jobs().await;
     worker.report(pair(jobs)).await;
     measured(&mut told).await;
     head.admin().await.submit_like(|spec| spec.demand.gpus = GpuRequest::Whole(2)).await;
     let (policy, mut told) = reporting_policy();
     let _head = head.restarted_with(policy).await;
-    assert_eq!(measured(&mut told).await, [1.25, 2.0], "known at the first plan of its new life");
+    assert_eq!(measured(&mut told).await, [1.25, 2.0], "known at the first plan after the restart");
 }
 
 #[tokio::test]
-async fn a_policy_that_looks_elsewhere_is_not_asked_for_plans_by_what_is_learned() {
+async fn a_policy_that_does_not_use_interference_is_not_asked_to_plan_after_a_training() {
     let head = TestHead::start_like(|options| options.policy = "fifo".into()).await;
     let (client, worker) = (head.admin().await, head.worker(1, vec![]).await);
     let jobs = [submit(&client, "a").await, submit(&client, "b").await];
@@ -120,7 +120,7 @@ async fn a_policy_that_looks_elsewhere_is_not_asked_for_plans_by_what_is_learned
 }
 
 #[tokio::test]
-async fn only_admins_choose_a_model_and_only_one_that_there_is() {
+async fn only_admins_choose_a_model_and_only_an_existing_one() {
     use cohabit_types::{ModelChoice, ModelRequest};
     let head = TestHead::start().await;
     let (admin, ada) = (head.admin().await, head.user("ada").await);
@@ -134,7 +134,10 @@ async fn only_admins_choose_a_model_and_only_one_that_there_is() {
     assert!(admin.models(choose(ModelChoice::Base)).await.unwrap().held);
     let head = head.restarted().await;
     let admin = head.admin().await;
-    assert!(admin.models(ModelRequest::List).await.unwrap().held, "an admin's word outlives the head");
+    assert!(
+        admin.models(ModelRequest::List).await.unwrap().held,
+        "the choice of an admin survives a restart"
+    );
     assert!(!admin.models(choose(ModelChoice::Auto)).await.unwrap().held);
 }
 
@@ -145,7 +148,8 @@ mod learned {
     use super::*;
     use crate::{HeadDaemon, HeadError, HeadOptions, InterferenceSource};
 
-    /// Every pair of eight jobs: who is more sensitive and has the greedier neighbour gets on more slowly.
+    /// Samples of every pair of eight jobs; the slowdown grows with the number of the job and of its
+    /// neighbor.
     fn all_pairs(jobs: &[JobId]) -> Vec<ColocationSample> {
         let alone = jobs.iter().map(|job| minute(0, *job, 10.0, &[]));
         let slowdown = |one: usize, other: usize| 1.0 + 0.05 * (one + 1) as f64 * (other + 2) as f64 / 2.0;
@@ -163,7 +167,7 @@ mod learned {
         alone.chain(beside).collect()
     }
 
-    /// A head that has learned its first version.
+    /// A head that has trained its first version.
     async fn with_a_version() -> (TestHead, Models) {
         let head = TestHead::start_like(|options| options.policy = "isacpp".into()).await;
         let (client, worker) = (head.admin().await, head.worker(1, vec![]).await);
@@ -185,7 +189,7 @@ mod learned {
     }
 
     #[tokio::test]
-    async fn a_model_that_errs_less_becomes_a_version_and_is_there_after_a_restart() {
+    async fn a_model_with_a_lower_error_becomes_a_version_and_survives_a_restart() {
         let (head, models) = with_a_version().await;
         let [version] = &models.versions[..] else { panic!("{models:?}") };
         assert_eq!((models.current, models.held, models.rows), (Some(1), false, 56));
@@ -196,7 +200,7 @@ mod learned {
     }
 
     #[tokio::test]
-    async fn an_admin_rolls_back_and_forth_and_that_outlives_the_head() {
+    async fn the_choice_of_a_version_survives_a_restart() {
         let (head, _) = with_a_version().await;
         for (choice, current) in [(ModelChoice::Base, None), (ModelChoice::Version(1), Some(1))] {
             let chosen = head.admin().await.models(ModelRequest::Use(choice)).await.unwrap();
@@ -208,7 +212,7 @@ mod learned {
     }
 
     #[tokio::test]
-    async fn a_version_that_is_damaged_costs_the_head_nothing_but_the_version() {
+    async fn a_damaged_version_is_skipped_at_the_start() {
         let (head, _) = with_a_version().await;
         std::fs::write(head.folder.path().join("interference/1/weights.safetensors"), "no weights").unwrap();
         let head = head.restarted().await;
@@ -221,7 +225,7 @@ mod learned {
     }
 
     #[tokio::test]
-    async fn the_model_that_comes_with_the_program_is_gone_by_without_a_word() {
+    async fn the_pretrained_model_is_the_default() {
         assert_eq!(HeadOptions::new("/nowhere").interference, InterferenceSource::Pretrained);
         let head = TestHead::start_like(|options| {
             options.policy = "isacpp".into();
@@ -246,7 +250,7 @@ mod learned {
     }
 
     #[tokio::test]
-    async fn a_table_that_makes_no_sense_is_refused_with_file_and_line() {
+    async fn an_invalid_table_is_refused_with_file_and_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pairs.csv");
         let columns = cohabit_types::CO_LOCATION_COLUMNS.join(",");
@@ -257,7 +261,7 @@ mod learned {
     }
 
     #[tokio::test]
-    async fn a_folder_without_a_model_is_refused_unless_the_policy_does_not_look() {
+    async fn a_folder_without_a_model_is_refused_if_the_policy_uses_interference() {
         let nowhere = InterferenceSource::Model("/nowhere".into());
         let refusal = told(&refused("isacpp", nowhere.clone()).await.unwrap_err());
         assert!(refusal.contains("model:/nowhere") && refusal.contains("card.json"), "{refusal}");
@@ -267,7 +271,7 @@ mod learned {
 
 #[cfg(not(feature = "learned"))]
 #[tokio::test]
-async fn a_program_without_models_says_so() {
+async fn a_program_without_models_refuses_the_pretrained_one() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = crate::HeadOptions::new(folder.path());
     (options.policy, options.interference) = ("isacpp".into(), crate::InterferenceSource::Pretrained);

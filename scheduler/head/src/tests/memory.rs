@@ -1,16 +1,16 @@
-//! The memory that a job needs is learned from those that ended, and outlives the head.
+//! The memory that a job needs is learned from ended jobs, also across restarts.
 
 use cohabit_types::{
     Bytes, ColocationSample, Device, DeviceId, DeviceKind, DeviceTelemetry, GpuReading, GpuRequest,
     Inventory, JobId, JobSpec, ModelDescription, Outcome, Report, Share,
 };
 
-use crate::kit::cluster::{TestClient, TestHead, TestWorker};
-use crate::kit::{at, inventory, minute};
+use crate::test_kit::cluster::{TestClient, TestHead, TestWorker};
+use crate::test_kit::{at, inventory, minute};
 
 const GIB: u64 = 1 << 30;
 
-/// A machine with a GPU.
+/// A worker with a GPU.
 async fn gpu(head: &TestHead, incarnation: u64) -> TestWorker {
     let gpu = Device::new(DeviceId("gpu-0".into()), DeviceKind::Gpu, "V100", Some(Bytes(16 * GIB)));
     head.worker_with(incarnation, Inventory { devices: vec![gpu], ..inventory() }).await
@@ -21,7 +21,7 @@ fn resnet(spec: &mut JobSpec) {
     spec.model = Some(model);
 }
 
-/// What is predicted for a job that would share and does not say how much it needs.
+/// The predicted memory of a job that shares a GPU and does not state its memory.
 async fn predicted(client: &TestClient) -> Option<Bytes> {
     let half = |spec: &mut JobSpec| {
         resnet(spec);
@@ -31,7 +31,7 @@ async fn predicted(client: &TestClient) -> Option<Bytes> {
     client.show(job).await.predicted?.gpu_memory
 }
 
-/// Runs a job to its end, of which the worker reports this.
+/// Runs a job to its end; the worker reports this about it.
 async fn run(client: &TestClient, worker: &mut TestWorker, report: impl FnOnce(JobId) -> Report) {
     let job = client.submit_like(resnet).await;
     let rank = worker.next_run().await.attempt.rank(0);
@@ -42,7 +42,7 @@ async fn run(client: &TestClient, worker: &mut TestWorker, report: impl FnOnce(J
 }
 
 #[tokio::test]
-async fn what_a_driver_tells_of_a_job_that_ended_well_is_what_the_next_one_needs() {
+async fn the_memory_in_telemetry_predicts_the_memory_of_the_next_job() {
     let head = TestHead::start().await;
     let (client, mut worker) = (head.admin().await, gpu(&head, 1).await);
     assert_eq!(predicted(&client).await, None);
@@ -57,7 +57,7 @@ async fn what_a_driver_tells_of_a_job_that_ended_well_is_what_the_next_one_needs
 }
 
 #[tokio::test]
-async fn what_the_history_tells_of_it_is_known_after_a_restart() {
+async fn the_memory_in_the_history_is_known_after_a_restart() {
     let head = TestHead::start().await;
     let (client, mut worker) = (head.admin().await, gpu(&head, 1).await);
     let stretch = |job| ColocationSample { memory: Some(Bytes(5 * GIB)), ..minute(1, job, 10.0, &[]) };

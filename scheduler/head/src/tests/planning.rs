@@ -1,4 +1,4 @@
-//! A policy that hangs or panics costs its own plans and nothing else.
+//! A policy that hangs or panics affects only its own plans.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -7,13 +7,13 @@ use std::time::Duration;
 use cohabit_policy::{PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
 use cohabit_types::{Answer, JobId, Outcome, Query};
 
-use crate::kit::cluster::{TestClient, TestHead, policy};
-use crate::kit::fifo_plan;
+use crate::test_kit::cluster::{TestClient, TestHead, policy};
+use crate::test_kit::fifo_plan;
 
 /// Hangs in every plan until the test ends.
-pub(super) struct Hanging(pub(super) Arc<Mutex<Receiver<()>>>);
+pub(super) struct HangingPolicy(pub(super) Arc<Mutex<Receiver<()>>>);
 
-impl Policy for Hanging {
+impl Policy for HangingPolicy {
     fn learn(&mut self, _: &View, _: &[ViewChange]) {}
 
     fn explain_pending(&mut self, _: &View) -> Vec<PendingReason> {
@@ -31,14 +31,14 @@ impl Policy for Hanging {
     }
 }
 
-/// Panics in its first plan; tells what each later one had heard of.
-struct PanicsOnce {
+/// Panics in its first plan; each later one sends the changes that it learned.
+struct PanickingPolicy {
     first: bool,
     changes: Vec<ViewChange>,
     tell: Sender<Vec<ViewChange>>,
 }
 
-impl Policy for PanicsOnce {
+impl Policy for PanickingPolicy {
     fn learn(&mut self, _: &View, changes: &[ViewChange]) {
         self.changes.extend_from_slice(changes);
     }
@@ -59,39 +59,39 @@ impl Policy for PanicsOnce {
     }
 }
 
-async fn story(client: &TestClient, job: JobId) -> String {
+async fn history_of(client: &TestClient, job: JobId) -> String {
     let Answer::Explained { story, .. } = client.query(Query::Explain(job)).await.unwrap() else { panic!() };
     story.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]
-async fn a_policy_that_hangs_stops_no_job() {
+async fn jobs_start_even_if_the_policy_hangs() {
     let (end, ended) = channel();
     let ended = Arc::new(Mutex::new(ended));
-    let hanging = policy(move || Hanging(Arc::clone(&ended)));
+    let hanging = policy(move || HangingPolicy(Arc::clone(&ended)));
     let head = TestHead::start_with(hanging, Duration::from_millis(1)).await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     let job = client.submit().await;
     worker.run_one(Outcome::Exited(0)).await;
-    let story = story(&client, job).await;
-    assert!(story.contains("first come, first served, for the policy gave no plan"), "{story}");
+    let story = history_of(&client, job).await;
+    assert!(story.contains("first come, first served, because the policy gave no plan"), "{story}");
     drop(end);
 }
 
 #[tokio::test]
-async fn after_a_panic_a_new_policy_hears_of_the_jobs_that_live() {
+async fn after_a_panic_a_new_policy_learns_of_the_running_and_pending_jobs() {
     let (tell, told) = channel();
     let built = Mutex::new(0);
-    let nervous = policy(move || {
+    let panicking = policy(move || {
         let mut built = built.lock().unwrap();
         *built += 1;
-        PanicsOnce { first: *built == 1, changes: vec![], tell: tell.clone() }
+        PanickingPolicy { first: *built == 1, changes: vec![], tell: tell.clone() }
     });
-    let head = TestHead::start_with(nervous, Duration::from_secs(30)).await;
+    let head = TestHead::start_with(panicking, Duration::from_secs(30)).await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     let first = client.submit().await;
     worker.next_run().await;
-    assert!(story(&client, first).await.contains("it panicked"));
+    assert!(history_of(&client, first).await.contains("it panicked"));
     let second = client.submit().await;
     worker.next_run().await;
     let changes = told.recv().unwrap();

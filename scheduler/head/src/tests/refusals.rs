@@ -1,4 +1,4 @@
-//! Whom and what a head refuses, and in which words.
+//! What a head refuses, and its messages.
 
 use cohabit_net::{HelloRefusalCode, LinkError, Token, context_for};
 use cohabit_types::{
@@ -7,10 +7,10 @@ use cohabit_types::{
 };
 
 use crate::HeadError;
-use crate::kit::cluster::{TestHead, within};
+use crate::test_kit::cluster::{TestHead, within};
 
 #[tokio::test]
-async fn a_token_of_workers_opens_no_client_s_door() {
+async fn a_worker_token_does_not_admit_a_client() {
     let head = TestHead::start().await;
     let token = Token::read_file(&head.daemon.worker_token_file()).unwrap();
     let refused = head.client(token).await.map(drop).unwrap_err();
@@ -18,7 +18,7 @@ async fn a_token_of_workers_opens_no_client_s_door() {
 }
 
 #[tokio::test]
-async fn users_own_their_jobs_logs_and_nothing_else() {
+async fn users_change_and_read_only_their_own_jobs_and_logs() {
     let head = TestHead::start().await;
     let (ada, eve, mut worker) =
         (head.user("ada").await, head.user("eve").await, head.worker(1, vec![]).await);
@@ -38,7 +38,7 @@ async fn users_own_their_jobs_logs_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_revoked_token_ends_its_links() {
+async fn the_revocation_of_a_token_ends_its_links() {
     let head = TestHead::start().await;
     let (admin, eve) = (head.admin().await, head.user("eve").await);
     let create =
@@ -54,7 +54,7 @@ async fn a_revoked_token_ends_its_links() {
 }
 
 #[tokio::test]
-async fn a_folder_and_a_port_have_one_head() {
+async fn a_folder_or_a_port_in_use_is_refused() {
     let head = TestHead::start().await;
     let same_folder = head.start_another(|_| {}).await.map(drop).unwrap_err();
     assert!(matches!(same_folder, HeadError::InUse { .. }), "{same_folder}");
@@ -73,7 +73,7 @@ async fn a_folder_and_a_port_have_one_head() {
 }
 
 #[tokio::test]
-async fn an_unknown_policy_is_refused_before_anything_is_made() {
+async fn an_unknown_policy_is_refused_before_anything_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = crate::HeadOptions::new(folder.path().join("state"));
     options.policy = "fifi".into();

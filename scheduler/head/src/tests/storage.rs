@@ -1,11 +1,11 @@
-//! A journal that cannot be written for a while: nothing that was not durable happens, and nothing is lost.
+//! A journal that cannot be written for a while: nothing is applied that is not durable, and nothing is lost.
 
 use cohabit_types::{JobState, Order, Outcome, RefusalCode, Reply, Report, Request};
 
-use crate::kit::cluster::{TestHead, within};
-use crate::kit::{at, submit};
+use crate::test_kit::cluster::{TestHead, within};
+use crate::test_kit::{at, submit};
 
-/// Somebody else's hold on the journal: it cannot be written before this is dropped.
+/// A lock on the journal by another process: the head cannot write before this is dropped.
 struct Lock(rusqlite::Connection);
 
 impl Lock {
@@ -33,7 +33,7 @@ async fn while_the_journal_cannot_be_written_requests_are_refused_and_reports_wa
     let lock = Lock::on(&head);
     let ended = Report::Ended { rank, outcome: Outcome::Exited(0), stopped: None, progress: None, at: at(0) };
     let mut reported = Box::pin(worker.report(ended));
-    // The first refusal says that the commit which was to make both durable has failed.
+    // The first refusal shows that the commit of both has failed.
     tokio::select! {
         refused = client.request(Request::Submit(Box::new(submit()))) => {
             let Ok(Reply::Refused(refusal)) = refused else { panic!("{refused:?}") };
@@ -52,7 +52,7 @@ async fn while_the_journal_cannot_be_written_requests_are_refused_and_reports_wa
 }
 
 #[tokio::test]
-async fn a_head_that_ends_while_its_journal_cannot_be_written_has_accepted_nothing_more() {
+async fn a_head_that_stops_while_its_journal_cannot_be_written_accepts_nothing() {
     let head = TestHead::start().await;
     let client = head.admin().await;
     let job = client.submit().await;

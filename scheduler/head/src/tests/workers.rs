@@ -1,10 +1,10 @@
-//! The links of workers: silent, doubled, outdated.
+//! The links of workers: silent, replaced, drained.
 
 use std::time::Duration;
 
 use cohabit_types::{Answer, NodeState, Query};
 
-use crate::kit::cluster::{TestClient, TestHead, within};
+use crate::test_kit::cluster::{TestClient, TestHead, within};
 
 async fn node_state(client: &TestClient) -> NodeState {
     let Answer::Nodes(nodes) = client.query(Query::Nodes).await.unwrap() else { panic!() };
@@ -13,7 +13,7 @@ async fn node_state(client: &TestClient) -> NodeState {
 }
 
 #[tokio::test]
-async fn a_worker_that_falls_silent_loses_its_link() {
+async fn a_silent_worker_loses_its_link() {
     let head = TestHead::start_like(|options| options.silence_limit = Duration::from_millis(20)).await;
     let (client, worker) = (head.admin().await, head.worker(1, vec![]).await);
     within(worker.link.closed.clone()).await;

@@ -1,0 +1,152 @@
+//! Calls in async code that block a thread, directly or by way of functions of the same crate.
+//!
+//! A path is resolved to the function that it names. A method call counts if every method of that name in
+//! the crate blocks, because the source does not say on which type a method is called. Calls into other
+//! crates of the workspace are not followed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use crate::calls::{Call, Function};
+use crate::module::Module;
+use crate::{Crate, resolve};
+
+/// What blocks, as paths from the root of a crate.
+const BLOCKING: [&str; 6] = [
+    "std::fs",
+    "std::process::Command",
+    "procfs",
+    "std::thread::sleep",
+    "futures::executor::block_on",
+    "rusqlite::Connection",
+];
+
+/// Methods of `std::path::Path` that ask the file system.
+const PATH_METHODS: [&str; 5] = ["exists", "is_dir", "is_file", "read_dir", "canonicalize"];
+
+/// Methods that types of the standard library have too: a call of one says nothing about a method of ours.
+const COMMON_METHODS: [&str; 14] = [
+    "open", "read", "write", "create", "close", "remove", "take", "next", "get", "insert", "new", "drop",
+    "send", "status",
+];
+
+/// A call in async code that blocks.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BlockingCall {
+    /// The file.
+    pub file: PathBuf,
+    /// The function that holds the async code.
+    pub function: String,
+    /// What is called, as the source names it.
+    pub call: String,
+}
+
+/// A function: its module's path, the type that it belongs to, its name.
+type FunctionKey<'a> = (&'a [String], Option<&'a str>, &'a str);
+
+impl Crate {
+    /// Every call in async code that blocks.
+    pub fn blocking_calls(&self) -> BTreeSet<BlockingCall> {
+        let mut blocking: BTreeSet<FunctionKey<'_>> = BTreeSet::new();
+        loop {
+            let before = blocking.len();
+            let found: Vec<FunctionKey<'_>> = self
+                .functions()
+                .filter(|(here, function)| {
+                    function.in_sync.iter().any(|call| self.blocks(here, function, call, &blocking))
+                })
+                .map(|(here, function)| key(here, function))
+                .collect();
+            blocking.extend(found);
+            if blocking.len() == before {
+                break;
+            }
+        }
+        self.functions().flat_map(|(here, function)| self.calls_of(here, function, &blocking)).collect()
+    }
+
+    fn calls_of(
+        &self,
+        here: &[String],
+        function: &Function,
+        blocking: &BTreeSet<FunctionKey<'_>>,
+    ) -> Vec<BlockingCall> {
+        let blocks = |call: &&Call| self.blocks(here, function, call, blocking);
+        let row = |call: &Call| BlockingCall {
+            file: self.modules[here].file.clone(),
+            function: function.name.clone(),
+            call: match call {
+                Call::Path(path) => path.join("::"),
+                Call::Method(method) => format!(".{method}"),
+            },
+        };
+        function.in_async.iter().filter(blocks).map(row).collect()
+    }
+
+    fn functions(&self) -> impl Iterator<Item = (&[String], &Function)> {
+        let of_module = |(path, module)| Module::functions(module).map(move |it| (Vec::as_slice(path), it));
+        self.modules.iter().flat_map(of_module)
+    }
+
+    fn blocks(
+        &self,
+        here: &[String],
+        function: &Function,
+        call: &Call,
+        blocking: &BTreeSet<FunctionKey<'_>>,
+    ) -> bool {
+        match call {
+            Call::Method(name) => self.method_blocks(name, blocking),
+            Call::Path(path) => {
+                is_listed(&self.modules[here].imports, path)
+                    || self.path_blocks(here, function, path, blocking)
+            }
+        }
+    }
+
+    fn method_blocks(&self, name: &str, blocking: &BTreeSet<FunctionKey<'_>>) -> bool {
+        if PATH_METHODS.contains(&name) {
+            return true;
+        }
+        let is_method = |it: &&(&[String], &Function)| it.1.owner.is_some() && it.1.name == name;
+        let mut methods = self.functions().filter(|it| is_method(&it)).peekable();
+        let is_known = !COMMON_METHODS.contains(&name) && methods.peek().is_some();
+        is_known && methods.all(|(here, function)| blocking.contains(&key(here, function)))
+    }
+
+    fn path_blocks(
+        &self,
+        here: &[String],
+        function: &Function,
+        path: &[String],
+        blocking: &BTreeSet<FunctionKey<'_>>,
+    ) -> bool {
+        let Some((name, qualifier)) = path.split_last() else { return false };
+        let owner = match qualifier.last().map(String::as_str) {
+            Some("Self") => function.owner.as_deref(),
+            Some(word) if word.starts_with(char::is_uppercase) => Some(word),
+            Some(_) | None => None,
+        };
+        if let Some(owner) = owner {
+            return blocking.iter().any(|it| it.1 == Some(owner) && it.2 == name);
+        }
+        let Some(module) = resolve::definer(&self.modules, here, path) else { return false };
+        let in_module =
+            |it: &&FunctionKey<'_>| self.modules.get(it.0).is_some_and(|at| std::ptr::eq(at, module));
+        blocking.iter().filter(in_module).any(|it| it.1.is_none() && it.2 == name)
+    }
+}
+
+fn key<'a>(here: &'a [String], function: &'a Function) -> FunctionKey<'a> {
+    (here, function.owner.as_deref(), &function.name)
+}
+
+/// Whether the path, with its first name replaced by what it was imported from, is one of [`BLOCKING`].
+fn is_listed(imports: &BTreeMap<String, Vec<String>>, path: &[String]) -> bool {
+    let Some((first, rest)) = path.split_first() else { return false };
+    let full = match imports.get(first) {
+        Some(import) => [import.as_slice(), rest].concat().join("::"),
+        None => path.join("::"),
+    };
+    BLOCKING.iter().any(|it| full == *it || full.starts_with(&format!("{it}::")))
+}

@@ -1,0 +1,147 @@
+//! Commits batches of events, and applies events that are durable. One commit is in progress at a time;
+//! what arrives meanwhile is the next batch.
+//!
+//! If the journal cannot be written, no event of the batch is applied. Its requests are refused with the
+//! reason; all other events keep their order and are tried again, with pauses, until the journal accepts
+//! them. Queries are answered meanwhile from the durable state.
+
+use std::sync::Arc;
+
+use cohabit_actor::{ActorFailure, Context};
+use cohabit_scheduler_core::Event;
+use cohabit_types::{Refusal, Reply};
+
+use super::batch::{BatchEnd, PendingEvent};
+use super::durability::{CommitInProgress, is_journaled, refusal};
+use super::log_line::LogLine;
+use super::message::Message;
+use super::state::Driver;
+use crate::journal::{Commit, JournalEntry};
+
+impl Driver {
+    /// Begins the next commit if the batch is complete and the journal is free.
+    pub(super) async fn advance(
+        &mut self,
+        end: BatchEnd,
+        context: &mut Context<Driver>,
+    ) -> Result<(), ActorFailure> {
+        if self.durability.may_commit() && self.batch.is_complete(end, context.address()) {
+            self.commit(context).await?;
+        }
+        Ok(())
+    }
+
+    async fn commit(&mut self, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
+        let events = self.batch.take();
+        if !events.iter().any(|it| is_journaled(&it.entry.event)) {
+            return self.apply_durable_events(events).await;
+        }
+        let outcome = self.durability.commit(&self.parts.journal, events);
+        // The message says only that the commit has ended: the driver may have taken the outcome by then.
+        context.pipe_to_self(outcome, |_| Message::Committed);
+        Ok(())
+    }
+
+    /// A commit has ended. The next one begins now, or after a pause if it failed.
+    pub(super) async fn committed(&mut self, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
+        self.settle().await?;
+        if let Some(pause) = self.durability.next_pause() {
+            context.send_after(pause, Message::Retry);
+            return Ok(());
+        }
+        self.commit_next(context).await
+    }
+
+    /// The pause after a failed commit is over.
+    pub(super) async fn retry(&mut self, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
+        self.durability.end_pause();
+        self.commit_next(context).await
+    }
+
+    async fn commit_next(&mut self, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
+        if self.batch.is_empty() || !self.durability.is_idle() {
+            return Ok(());
+        }
+        self.commit(context).await
+    }
+
+    /// Makes all queued events durable, and waits for that.
+    pub(super) async fn finish(&mut self) -> Result<(), ActorFailure> {
+        self.settle().await?;
+        while !self.batch.is_empty() {
+            let events = self.batch.take();
+            // `settle` takes the outcome.
+            drop(self.durability.commit(&self.parts.journal, events));
+            self.settle().await?;
+            if let Some(error) = self.durability.error() {
+                return Err(ActorFailure::from_message(error.to_string()));
+            }
+        }
+        self.flush_history().await
+    }
+
+    /// Waits for the commit in progress; applies its events, or puts them back into the batch.
+    async fn settle(&mut self) -> Result<(), ActorFailure> {
+        let Some(CommitInProgress { events, outcome }) = self.durability.take_in_progress() else {
+            return Ok(());
+        };
+        match outcome.await? {
+            Ok(()) => {
+                self.durability.note_success();
+                self.apply_durable_events(events).await
+            }
+            Err(error) => {
+                self.batch.put_back(events);
+                self.refuse_requests(&refusal(&error));
+                self.durability.note_failure(error);
+                Ok(())
+            }
+        }
+    }
+
+    /// A client can repeat its request. Reports of workers and ends of links cannot be refused, so they stay.
+    fn refuse_requests(&mut self, refusal: &Refusal) {
+        for entry in self.batch.take_out(|event| matches!(event, Event::Client(..))) {
+            let Event::Client(client, ..) = &entry.event else { continue };
+            if let Some(reply_to) = self.clients.remove(client) {
+                reply_to.send(Reply::Refused(refusal.clone()));
+            }
+        }
+    }
+
+    async fn apply_durable_events(&mut self, events: Vec<PendingEvent>) -> Result<(), ActorFailure> {
+        let journaled = events.iter().filter(|it| is_journaled(&it.entry.event));
+        if let Some(last) = events.last() {
+            self.parts.snapshots.count(journaled.count() as u64, last.entry.at);
+        }
+        for PendingEvent { entry, handled } in events {
+            self.apply(Arc::unwrap_or_clone(entry));
+            if let Some(handled) = handled {
+                handled.send(());
+            }
+        }
+        self.flush_history().await?;
+        // Events that wait for the next commit are not in the head yet, so a snapshot taken now is complete.
+        self.parts.snapshots.take(&self.parts.head, &self.parts.journal);
+        Ok(())
+    }
+
+    fn apply(&mut self, entry: JournalEntry) {
+        let mut effects = Vec::new();
+        self.parts.head.handle(entry.at, entry.event, &mut effects);
+        for effect in effects {
+            tracing::debug!("effect: {}", LogLine(&effect));
+            self.perform(effect);
+        }
+    }
+
+    /// Passes the history's writes to the journal without waiting: the next start repeats what a crash
+    /// loses of them.
+    async fn flush_history(&mut self) -> Result<(), ActorFailure> {
+        let writes = std::mem::take(&mut self.history);
+        if !writes.is_empty() {
+            self.parts.journal.tell(Commit { writes, durable: None }).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! The policy's latest forecasts, and the queries that wait for new ones.
+
+use std::time::{Duration, Instant};
+
+use cohabit_actor::ReplyTo;
+use cohabit_types::{Answer, Principal, Query};
+
+/// How long a forecast may be shown again.
+const FORECAST_TTL: Duration = Duration::from_millis(500);
+
+/// A client's query that needs a forecast first.
+pub(super) struct PendingQuery {
+    pub(super) by: Principal,
+    pub(super) query: Query,
+    pub(super) reply_to: ReplyTo<Answer>,
+}
+
+/// When the policy last made forecasts, and who waits for the next ones. The forecasts themselves are in
+/// the head.
+#[derive(Default)]
+pub(super) struct ForecastCache {
+    updated_at: Option<Instant>,
+    waiting: Vec<PendingQuery>,
+}
+
+impl ForecastCache {
+    /// Whether the latest forecasts are recent enough to be shown.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.updated_at.is_some_and(|at| at.elapsed() < FORECAST_TTL)
+    }
+
+    /// New forecasts have arrived.
+    pub(super) fn note_update(&mut self) {
+        self.updated_at = Some(Instant::now());
+    }
+
+    /// Adds a query. Returns whether it is the first, for which forecasts have to be requested.
+    pub(super) fn wait(&mut self, query: PendingQuery) -> bool {
+        self.waiting.push(query);
+        self.waiting.len() == 1
+    }
+
+    /// The queries that waited.
+    pub(super) fn take_waiting(&mut self) -> Vec<PendingQuery> {
+        std::mem::take(&mut self.waiting)
+    }
+}

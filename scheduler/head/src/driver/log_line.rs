@@ -1,0 +1,109 @@
+//! One log line for each event and effect: who and what, but never a job's environment or arguments.
+
+use std::fmt;
+
+use cohabit_policy::Plan;
+use cohabit_scheduler_core::{Effect, Event};
+use cohabit_types::{ChangeResult, Notice, Order, Reply, Report, Request};
+
+/// Displays its content in one line.
+pub(super) struct LogLine<'a, T>(pub(super) &'a T);
+
+impl fmt::Display for LogLine<'_, Event> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Event::Configured(config) => write!(f, "configured, lost after {}", config.lost_after),
+            Event::Client(client, by, request) => {
+                write!(f, "client {}: {} wants {}", client.0, by.user, LogLine(request))
+            }
+            Event::Joined(key, inventory) => write!(
+                f,
+                "worker {key} joined as {} with {} device(s) and {} rank(s)",
+                inventory.name,
+                inventory.devices.len(),
+                inventory.held.len()
+            ),
+            Event::Lost(key, why) => write!(f, "worker {key} lost: {why}"),
+            Event::Report(key, report) => write!(f, "worker {key}: {}", LogLine(report)),
+            Event::Planned(request, plan) => write!(f, "plan {}: {}", request.0, LogLine(plan)),
+            Event::Alarm => f.write_str("alarm"),
+            Event::Learned => f.write_str("the knowledge of interference changed"),
+            Event::ClockSet(forward) => write!(f, "the clock was set forward by {forward}"),
+        }
+    }
+}
+
+impl fmt::Display for LogLine<'_, Request> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Request::Submit(submit) => write!(f, "job '{}' submitted", submit.spec.name),
+            Request::Change(change, jobs) => write!(f, "{} job(s) changed: {}", jobs.len(), change.verb()),
+            Request::Drain(node) => write!(f, "node {node} drained"),
+            Request::Resume(node) => write!(f, "node {node} resumed"),
+        }
+    }
+}
+
+impl fmt::Display for LogLine<'_, Report> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Report::Started { rank, .. } => write!(f, "{rank} started"),
+            Report::Ended { rank, outcome, .. } => write!(f, "{rank} {outcome}"),
+            Report::Progress(progress) => write!(f, "progress of {} attempt(s)", progress.len()),
+            Report::Sharing { rank, enforcement } => write!(f, "{rank} shares its device, {enforcement}"),
+            Report::PrivateUser { rank, uid } => write!(f, "{rank} runs as user {uid}"),
+            Report::Condition { device, condition } => {
+                write!(f, "{device} is {}, sharing {}", condition.health, condition.sharing)
+            }
+            Report::Telemetry(telemetry) => write!(f, "telemetry of {} device(s)", telemetry.len()),
+            Report::Stretches(samples) => write!(f, "{} co-location sample(s)", samples.len()),
+        }
+    }
+}
+
+impl fmt::Display for LogLine<'_, Plan> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} action(s)", self.0.actions.len())
+    }
+}
+
+impl fmt::Display for LogLine<'_, Effect> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Effect::Tell(key, order) => write!(f, "tell {key}: {}", LogLine(order)),
+            Effect::Answer(client, reply) => write!(f, "answer client {}: {}", client.0, LogLine(reply)),
+            Effect::Publish(job, Notice::Changed(revision)) => {
+                write!(f, "publish {job}: revision {revision}")
+            }
+            Effect::Publish(job, Notice::Ended(record)) => {
+                write!(f, "publish {job}: ended as {}", record.state)
+            }
+            Effect::Plan(request) => write!(f, "request plan {}", request.0),
+            Effect::Close(key, why) => write!(f, "close {key}: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for LogLine<'_, Order> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Order::Run(run) => write!(f, "run {} rank(s) of {}", run.ranks.len(), run.attempt),
+            Order::Stop { attempt, why } => write!(f, "stop {attempt} because {}", why.clause()),
+            Order::Acknowledge(rank) => write!(f, "acknowledge the end of {rank}"),
+        }
+    }
+}
+
+impl fmt::Display for LogLine<'_, Reply> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Reply::Accepted { job, members } => write!(f, "accepted as {job} with {members} member(s)"),
+            Reply::Changed(verdicts) => {
+                let done = verdicts.iter().filter(|(_, verdict)| *verdict == ChangeResult::Done).count();
+                write!(f, "{done} of {} changed", verdicts.len())
+            }
+            Reply::Node(name) => write!(f, "node {name}"),
+            Reply::Refused(refusal) => write!(f, "refused: {refusal}"),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What the driver holds, and how an event enters the next batch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cohabit_actor::{Address, ReplyTo, TaskHandle};
+use cohabit_policy::interference::GpuKind;
+use cohabit_scheduler_core::{Config, Event, Head};
+use cohabit_types::{
+    Answer, ClientRequestId, PlanRequestId, Principal, Query, Reply, Span, Submit, Time, WorkerKey,
+};
+
+use super::batch::{Batch, PendingEvent};
+use super::durability::Durability;
+use super::forecast_cache::ForecastCache;
+use super::log_line::LogLine;
+use super::message::SessionHandle;
+use super::snapshots::Snapshots;
+use super::training_queue::TrainingQueue;
+use crate::clock::Clock;
+use crate::estimates::Estimates;
+use crate::gpu_memory::GpuMemoryTracker;
+use crate::interference::TrainerHandle;
+use crate::journal::{Commit, JournalEntry, Write};
+use crate::planner::Planner;
+use crate::watchers::Watchers;
+
+/// What the driver starts with.
+pub(crate) struct DriverParts {
+    pub(crate) head: Head,
+    pub(crate) clock: Clock,
+    pub(crate) config: Config,
+    pub(crate) journal: Address<Commit>,
+    pub(crate) planner: Planner,
+    /// Whether plans depend on what the trainer learns.
+    pub(crate) uses_interference: bool,
+    pub(crate) trainer: TrainerHandle,
+    /// The pause after each training.
+    pub(crate) learn_every: Duration,
+    pub(crate) estimates: Estimates,
+    pub(crate) memory_tracker: GpuMemoryTracker,
+    pub(crate) watchers: Watchers,
+    pub(crate) snapshots: Snapshots,
+    /// How long the history keeps jobs.
+    pub(crate) history_retention: Span,
+}
+
+/// The actor that owns the head.
+pub(crate) struct Driver {
+    pub(super) parts: DriverParts,
+    /// The sessions of the connected workers.
+    pub(super) sessions: BTreeMap<WorkerKey, SessionHandle>,
+    /// Requests that wait for their reply.
+    pub(super) clients: BTreeMap<ClientRequestId, ReplyTo<Reply>>,
+    pub(super) last_client: u64,
+    pub(super) batch: Batch,
+    pub(super) durability: Durability,
+    /// The head's latest request for a plan, not yet passed to the planner.
+    pub(super) plan_request: Option<PlanRequestId>,
+    pub(super) forecast_cache: ForecastCache,
+    pub(super) training_queue: TrainingQueue,
+    /// Writes for the history, not yet passed to the journal.
+    pub(super) history: Vec<Write>,
+    /// The head's next deadline, and the timer for it.
+    pub(super) alarm: Option<(Time, TaskHandle)>,
+}
+
+impl Driver {
+    pub(crate) fn new(parts: DriverParts) -> Driver {
+        Driver {
+            parts,
+            sessions: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            last_client: 0,
+            batch: Batch::default(),
+            durability: Durability::default(),
+            plan_request: None,
+            forecast_cache: ForecastCache::default(),
+            training_queue: TrainingQueue::default(),
+            history: Vec::new(),
+            alarm: None,
+        }
+    }
+
+    /// Adds an event to the batch; `handled` is told when the head has handled it. If the clock was set
+    /// forward, an event that says so comes first.
+    pub(super) fn queue(&mut self, event: Event, handled: Option<ReplyTo<()>>) {
+        let at = self.parts.clock.now();
+        if let Some(forward) = self.parts.clock.take_leap() {
+            tracing::info!(%forward, "no deadline counts this time: the head was down, or its clock was set forward");
+            self.disarm();
+            self.push(JournalEntry { at, event: Event::ClockSet(forward) }, None);
+        }
+        self.push(JournalEntry { at, event }, handled);
+    }
+
+    fn push(&mut self, entry: JournalEntry, handled: Option<ReplyTo<()>>) {
+        tracing::debug!(at = entry.at.as_micros(), "event: {}", LogLine(&entry.event));
+        self.batch.push(PendingEvent { entry: Arc::new(entry), handled });
+    }
+
+    /// Fills in the estimates of a submission, as far as there are any.
+    pub(super) fn fill_estimates(&mut self, user: &str, submit: &mut Submit) {
+        self.parts.estimates.fill(user, submit, self.parts.clock.now());
+        let gpus: Vec<GpuKind> = self.parts.head.gpu_models().into_iter().map(GpuKind::named).collect();
+        self.parts.memory_tracker.fill(user, submit, &gpus);
+    }
+
+    pub(super) fn answer(&mut self, by: &Principal, query: &Query) -> Answer {
+        let now = self.parts.clock.now();
+        self.parts.head.answer(now, by, query)
+    }
+
+    /// Cancels the alarm, so that the next one is set even for the same deadline.
+    pub(super) fn disarm(&mut self) {
+        if let Some((_, timer)) = self.alarm.take() {
+            timer.cancel();
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The predictor of interference that a head starts with.
+
+use std::fmt;
+use std::sync::Arc;
+
+use cohabit_policy::interference::{
+    AnalyticInterference, Interference, MaxMinSharing, MeasuredSet, SoloMetricsTable,
+};
+
+use crate::interference_source::InterferenceSource;
+
+/// A predictor, and what was measured of jobs that run alone. `models.rs` reads the ones in files.
+#[derive(Debug, Clone)]
+pub(crate) struct BasePredictor {
+    /// Where it comes from.
+    pub(crate) source: InterferenceSource,
+    /// Predicts slowdowns.
+    pub(crate) interference: Arc<dyn Interference>,
+    /// What was measured of jobs that run alone.
+    pub(crate) solos: Arc<SoloMetricsTable>,
+    /// The same predictor, if it is a model that can be adapted.
+    pub(super) model: Option<Arc<dyn AdaptableModel>>,
+}
+
+/// A trained model that can be adapted to observed sets.
+pub(super) trait AdaptableModel: fmt::Debug + Send + Sync {
+    /// The model after these sets; it does not change itself.
+    fn adapted_to(&self, sets: &[MeasuredSet]) -> Arc<dyn Interference>;
+}
+
+impl BasePredictor {
+    /// Max-min fair sharing of the device, which needs no measurements.
+    pub(crate) fn analytic() -> BasePredictor {
+        BasePredictor {
+            source: InterferenceSource::Law,
+            interference: Arc::new(AnalyticInterference::<MaxMinSharing>::default()),
+            solos: Arc::default(),
+            model: None,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What the record of an ended job tells of its demand and of the model that it trained.
+
+use cohabit_policy::JobTraits;
+use cohabit_types::{Demand, JobRecord, LaunchMode, ModelDescription};
+
+/// The demand and the traits of the job of this record, as far as the record keeps them.
+pub(crate) fn demand_and_traits_of(record: &JobRecord) -> (Demand, JobTraits) {
+    let trained = &record.trained;
+    let named = trained.model.is_some() || trained.batch_size.is_some();
+    let model = named.then(|| ModelDescription {
+        name: trained.model.clone(),
+        batch_size: trained.batch_size,
+        precision: trained.precision.clone(),
+        ..ModelDescription::default()
+    });
+    let traits = JobTraits {
+        user: record.user.clone(),
+        group: record.group.clone(),
+        model,
+        estimate: None,
+        time_limit: record.time_limit,
+        launch: LaunchMode::default(),
+    };
+    (record.demand, traits)
+}

@@ -1,0 +1,272 @@
+//! A head on loopback, with clients and workers that the test controls. Nothing sleeps: what does not
+//! happen within a generous limit fails the test.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cohabit_net::{
+    ClientServiceClient, Context, Endpoint, HeadServiceClient, LinkError, Token, WorkerHello, WorkerLink,
+    WorkerService, connect_client, connect_worker, context_for,
+};
+use cohabit_types::{
+    Answer, HeldRank, Incarnation, Inventory, JobId, JobRecord, JobRevision, JobSpec, LogChunk, LogRecord,
+    LogRequest, LogStream, ModelRequest, Models, Order, Outcome, Query, RankId, Refusal, Reply, Report,
+    Request, Role, RunOrder, Span, TokenAnswer, TokenRequest, WorkerKey,
+};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+use super::{at, inventory, node, submit};
+use crate::clock::wall_clock;
+use crate::planner::PolicyFactory;
+use crate::{HeadDaemon, HeadError, HeadOptions, InterferenceSource};
+
+/// Only a broken head takes this long.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Waits, up to the limit.
+pub(crate) async fn within<T>(waiting: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LIMIT, waiting).await.expect("it happens within the limit")
+}
+
+/// A head and its state folder.
+pub(crate) struct TestHead {
+    pub(crate) folder: TempDir,
+    pub(crate) daemon: HeadDaemon,
+    options: HeadOptions,
+}
+
+impl TestHead {
+    pub(crate) async fn start() -> TestHead {
+        TestHead::start_like(|_| {}).await
+    }
+
+    pub(crate) async fn start_like(change: impl FnOnce(&mut HeadOptions)) -> TestHead {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = options(folder.path());
+        change(&mut options);
+        let daemon = HeadDaemon::start(options.clone()).await.unwrap();
+        TestHead { folder, daemon, options }
+    }
+
+    pub(crate) async fn start_with(policy: PolicyFactory, plan_limit: Duration) -> TestHead {
+        let folder = tempfile::tempdir().unwrap();
+        let options = HeadOptions { plan_limit, ..options(folder.path()) };
+        let daemon = HeadDaemon::start_with(options.clone(), policy, true).await.unwrap();
+        TestHead { folder, daemon, options }
+    }
+
+    /// Stops it and starts it again with another policy.
+    pub(crate) async fn restarted_with(self, policy: PolicyFactory) -> TestHead {
+        self.daemon.stop().await.unwrap();
+        let started = HeadDaemon::start_with(self.options.clone(), policy, true).await;
+        TestHead { daemon: started.unwrap(), ..self }
+    }
+
+    /// Stops it and starts it again.
+    pub(crate) async fn restarted(self) -> TestHead {
+        self.daemon.stop().await.unwrap();
+        let daemon = HeadDaemon::start(self.options.clone()).await.unwrap();
+        TestHead { daemon, ..self }
+    }
+
+    /// Drops it, which is like a kill, and starts it again.
+    pub(crate) async fn killed_and_started(self) -> TestHead {
+        drop(self.daemon);
+        let daemon = HeadDaemon::start(self.options.clone()).await.unwrap();
+        TestHead { daemon, ..self }
+    }
+
+    pub(crate) async fn start_another(
+        &self,
+        change: impl FnOnce(&mut HeadOptions),
+    ) -> Result<HeadDaemon, HeadError> {
+        let mut options = self.options.clone();
+        change(&mut options);
+        HeadDaemon::start(options).await
+    }
+
+    pub(crate) fn endpoint(&self, token: Token) -> Endpoint {
+        Endpoint { address: self.daemon.address().to_string(), token }
+    }
+
+    /// A client with the operator's token.
+    pub(crate) async fn admin(&self) -> TestClient {
+        let token = Token::read_file(&self.daemon.admin_token_file()).unwrap();
+        self.client(token).await.unwrap()
+    }
+
+    pub(crate) async fn client(&self, token: Token) -> Result<TestClient, LinkError> {
+        let (head, welcome) = within(connect_client(&self.endpoint(token))).await?;
+        Ok(TestClient { head, user: welcome.by.user })
+    }
+
+    /// A client with a new token of this name.
+    pub(crate) async fn user(&self, name: &str) -> TestClient {
+        let create =
+            TokenRequest::Create { name: name.into(), role: Role::User, account: None, expires_in: None };
+        let TokenAnswer::Created(token) = self.admin().await.token(create).await.unwrap() else { panic!() };
+        self.client(token.parse().unwrap()).await.unwrap()
+    }
+
+    /// A worker on the test machine, with this incarnation of its link.
+    pub(crate) async fn worker(&self, incarnation: u64, held: Vec<HeldRank>) -> TestWorker {
+        self.worker_with(incarnation, Inventory { held, ..inventory() }).await
+    }
+
+    /// The same with another inventory.
+    pub(crate) async fn worker_with(&self, incarnation: u64, inventory: Inventory) -> TestWorker {
+        let token = Token::read_file(&self.daemon.worker_token_file()).unwrap();
+        let key = WorkerKey { node: node(), incarnation: Incarnation(incarnation) };
+        let (tell, orders) = mpsc::unbounded_channel();
+        let hello = WorkerHello { key, inventory };
+        let link = within(connect_worker(&self.endpoint(token), hello, Orders(tell))).await.unwrap();
+        TestWorker { link, orders }
+    }
+
+    /// The first column of the first row of a query to the journal.
+    pub(crate) fn ask(&self, sql: &str) -> String {
+        let journal = rusqlite::Connection::open(self.folder.path().join("journal.sqlite")).unwrap();
+        journal.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+}
+
+fn options(folder: &Path) -> HeadOptions {
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let interference = InterferenceSource::Law;
+    HeadOptions { listen, interference, learn_every: Duration::ZERO, ..HeadOptions::new(folder) }
+}
+
+/// A client.
+#[derive(Clone)]
+pub(crate) struct TestClient {
+    pub(crate) head: ClientServiceClient,
+    pub(crate) user: String,
+}
+
+fn long() -> Context {
+    context_for(Span::from_secs(60))
+}
+
+impl TestClient {
+    pub(crate) async fn request(&self, request: Request) -> Result<Reply, Refusal> {
+        within(self.head.request(long(), request)).await.unwrap()
+    }
+
+    pub(crate) async fn query(&self, query: Query) -> Result<Answer, Refusal> {
+        within(self.head.query(long(), query)).await.unwrap()
+    }
+
+    pub(crate) async fn token(&self, request: TokenRequest) -> Result<TokenAnswer, Refusal> {
+        within(self.head.token(long(), request)).await.unwrap()
+    }
+
+    pub(crate) async fn read_log(&self, request: LogRequest) -> Result<LogChunk, Refusal> {
+        within(self.head.read_log(long(), request)).await.unwrap()
+    }
+
+    pub(crate) async fn models(&self, request: ModelRequest) -> Result<Models, Refusal> {
+        within(self.head.models(long(), request)).await.unwrap()
+    }
+
+    pub(crate) async fn submit(&self) -> JobId {
+        self.submit_like(|_| {}).await
+    }
+
+    pub(crate) async fn submit_like(&self, change: impl FnOnce(&mut JobSpec)) -> JobId {
+        let mut submit = submit();
+        change(&mut submit.spec);
+        let reply = self.request(Request::Submit(Box::new(submit))).await.unwrap();
+        let Reply::Accepted { job, .. } = reply else { panic!("{reply:?}") };
+        job
+    }
+
+    pub(crate) async fn show(&self, job: JobId) -> JobRecord {
+        let answer = self.query(Query::Show(vec![job])).await.unwrap();
+        let Answer::Jobs(mut records) = answer else { panic!("{answer:?}") };
+        records.remove(0)
+    }
+
+    /// Watches the job until its record satisfies the condition.
+    pub(crate) async fn seen(&self, job: JobId, wanted: impl Fn(&JobRecord) -> bool) -> JobRecord {
+        let mut revision = 0;
+        loop {
+            let watched = Query::Watch(vec![JobRevision { job, revision }]);
+            let Answer::Jobs(changed) = self.query(watched).await.unwrap() else { panic!() };
+            for record in changed {
+                if wanted(&record) {
+                    return record;
+                }
+                revision = record.revision;
+            }
+        }
+    }
+}
+
+/// A worker that the test controls.
+pub(crate) struct TestWorker {
+    pub(crate) link: WorkerLink,
+    orders: mpsc::UnboundedReceiver<Order>,
+}
+
+impl TestWorker {
+    pub(crate) fn head(&self) -> &HeadServiceClient {
+        &self.link.head
+    }
+
+    pub(crate) async fn next_order(&mut self) -> Order {
+        within(self.orders.recv()).await.expect("the link should be there")
+    }
+
+    /// The next order, which must be to run an attempt.
+    pub(crate) async fn next_run(&mut self) -> RunOrder {
+        let order = self.next_order().await;
+        let Order::Run(run) = order else { panic!("{order:?}") };
+        *run
+    }
+
+    pub(crate) async fn report(&self, report: Report) {
+        within(self.head().report(long(), vec![report])).await.unwrap();
+    }
+
+    pub(crate) async fn started(&self, rank: RankId) {
+        self.report(Report::Started { rank, at: at(0) }).await;
+    }
+
+    pub(crate) async fn ended(&self, rank: RankId, outcome: Outcome) {
+        self.report(Report::Ended { rank, outcome, stopped: None, progress: None, at: wall_clock() }).await;
+    }
+
+    /// Runs the next job to its end.
+    pub(crate) async fn run_one(&mut self, outcome: Outcome) -> RankId {
+        let rank = self.next_run().await.attempt.rank(0);
+        self.started(rank).await;
+        self.ended(rank, outcome).await;
+        assert_eq!(self.next_order().await, Order::Acknowledge(rank));
+        rank
+    }
+}
+
+#[derive(Clone)]
+struct Orders(mpsc::UnboundedSender<Order>);
+
+/// Passes orders on to the test, and has one line of output for each rank.
+impl WorkerService for Orders {
+    async fn order(self, _: Context, orders: Vec<Order>) {
+        orders.into_iter().for_each(|order| drop(self.0.send(order)));
+    }
+
+    async fn read_log(self, _: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
+        let bytes = format!("{} says hello\n", request.rank).into_bytes();
+        let record = LogRecord { stream: LogStream::Stdout, at: at(0), bytes };
+        Ok(LogChunk { records: vec![record], next: 1, dropped: 0, complete: true })
+    }
+}
+
+/// A policy for `start_with`.
+pub(crate) fn policy<P: cohabit_policy::Policy + 'static>(
+    new: impl Fn() -> P + Send + Sync + 'static,
+) -> PolicyFactory {
+    Arc::new(move || Box::new(new()))
+}

@@ -1,0 +1,92 @@
+//! What clients see of jobs that share a device, and dry runs.
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cohabit_types::{
+    Answer, Demand, DeviceId, DryRun, GpuRequest, JobId, JobSpec, Query, RefusalCode, Reply, Request, Share,
+    Slowdown, Submit,
+};
+
+use super::planning::HangingPolicy;
+use crate::test_kit::cluster::{TestClient, TestHead, policy};
+use crate::test_kit::spec;
+use crate::{HeadOptions, InterferenceSource};
+
+fn half() -> JobSpec {
+    JobSpec { demand: Demand { gpus: GpuRequest::Part(Share(500)), ..Demand::default() }, ..spec() }
+}
+
+/// A head that puts every job on the first device with free capacity and predicts analytically.
+async fn sharing() -> TestHead {
+    let change = |options: &mut HeadOptions| {
+        options.policy = "first-fit-sharing".into();
+        options.interference = InterferenceSource::Law;
+    };
+    TestHead::start_like(change).await
+}
+
+async fn submit(client: &TestClient, spec: JobSpec) -> JobId {
+    let submit = Submit { spec, idempotency_key: None, estimate: None };
+    let reply = client.request(Request::Submit(Box::new(submit))).await.unwrap();
+    let Reply::Accepted { job, .. } = reply else { panic!("{reply:?}") };
+    job
+}
+
+async fn dry_run(client: &TestClient, spec: JobSpec) -> DryRun {
+    let answer = client.query(Query::Consider(Box::new(spec))).await.unwrap();
+    let Answer::Considered(consideration) = answer else { panic!("{answer:?}") };
+    *consideration
+}
+
+#[tokio::test]
+async fn a_dry_run_names_the_neighbor_that_the_job_then_gets() {
+    let head = sharing().await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    let resident = submit(&client, half()).await;
+    worker.next_run().await;
+    let told = dry_run(&client, half()).await;
+    let place = told.place.unwrap();
+    assert_eq!((place.nodes, place.devices), (vec!["box".to_owned()], vec![DeviceId("host-0".into())]));
+    assert_eq!(told.neighbours.iter().map(|it| it.then.job).collect::<Vec<_>>(), [resident]);
+    assert!(told.neighbours[0].then.predicted.expected > Slowdown::NONE);
+    let newcomer = submit(&client, half()).await;
+    assert_eq!(newcomer, JobId::new(resident.number + 1), "nothing was submitted before");
+    worker.next_run().await;
+    let record = client.show(newcomer).await;
+    assert_eq!(record.sharing_with, [resident]);
+    assert_eq!(record.predicted.unwrap().slowdown, told.predicted.slowdown);
+    let answer = client.query(Query::Explain(resident)).await.unwrap();
+    let Answer::Explained { sentences, .. } = answer else { panic!("{answer:?}") };
+    assert!(sentences.iter().any(|it| it.starts_with("Beside job 2 it is predicted")), "{sentences:?}");
+}
+
+#[tokio::test]
+async fn a_dry_run_is_refused_or_waits_like_a_submission() {
+    let head = sharing().await;
+    let client = head.admin().await;
+    let told = dry_run(&client, half()).await;
+    assert_eq!((told.place, told.reason.as_str()), (None, "no connected worker accepts jobs"));
+    let _worker = head.worker(1, vec![]).await;
+    let large = JobSpec { demand: Demand { gpus: GpuRequest::Whole(3), ..Demand::default() }, ..spec() };
+    let answer = client.query(Query::Consider(Box::new(large))).await.unwrap();
+    let Answer::Refused(refusal) = answer else { panic!("{answer:?}") };
+    assert_eq!(refusal.code, RefusalCode::Unsatisfiable);
+}
+
+#[tokio::test]
+async fn a_dry_run_ends_with_an_error_if_the_policy_hangs() {
+    let (end, ended) = channel();
+    let ended = Arc::new(Mutex::new(ended));
+    let hanging = policy(move || HangingPolicy(Arc::clone(&ended)));
+    let head = TestHead::start_with(hanging, Duration::from_millis(1)).await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    client.submit().await;
+    worker.next_run().await;
+    let answer = client.query(Query::Consider(Box::new(spec()))).await.unwrap();
+    let Answer::Refused(refusal) = answer else { panic!("{answer:?}") };
+    assert_eq!(refusal.code, RefusalCode::Unavailable);
+    assert!(refusal.message.contains("it took longer than 1ms"), "{refusal}");
+    drop(end);
+}
