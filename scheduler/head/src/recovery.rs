@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::thread;
 
-use cohabit_scheduler_core::{Effect, Head, SnapshotPart};
+use cohabit_scheduler_core::{Effect, Head, SnapshotPart, StoredSnapshot};
 use cohabit_types::{JobRecord, Notice, Time};
 
 use crate::HeadError;
@@ -82,9 +82,12 @@ fn head_of(path: &Path, snapshot: &Snapshot) -> Result<Head, HeadError> {
     let unreadable = |error: PartDecodeError| {
         corrupt(path, format!("the snapshot after event {} cannot be read: {error}", snapshot.sequence))
     };
-    let rest = snapshot.rest.read().map_err(unreadable)?;
+    let stored: StoredSnapshot = snapshot.rest.read().map_err(unreadable)?;
     let parts = read_all(&snapshot.parts).map_err(unreadable)?;
-    Head::from_snapshot_parts(rest, parts).map_err(|error: serde_json::Error| unreadable(error.into()))
+    let parts = stored.jobs.into_iter().chain(parts).collect();
+    Head::from_snapshot(stored.rest, parts).map_err(|error| {
+        corrupt(path, format!("the snapshot after event {} cannot be read: {error}", snapshot.sequence))
+    })
 }
 
 /// Reads parts, many of them on several threads.

@@ -156,7 +156,7 @@ pub(crate) fn victims(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), S
 /// No job pays with a retry, or with its end, for what others did to its GPU.
 pub(crate) fn check_retries(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
     for record in jobs.iter().filter_map(|job| head.record(now, *job)) {
-        if let Some(attempt) = paid_for_others(&head.story(record.id), &record.attempts) {
+        if let Some(attempt) = paid_for_others(&head.job_history(record.id), &record.attempts) {
             return Err(format!("{attempt} was stopped for no fault of its own and paid with a retry"));
         }
         if record.state == JobState::Failed && record.latest().is_some_and(blameless) {

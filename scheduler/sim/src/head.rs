@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::{Plan, Policy, View, ViewChange, parse_policy_with};
-use cohabit_scheduler_core::{Config, Effect, Event, Head};
+use cohabit_scheduler_core::{Config, Effect, Event, Head, StoredSnapshot};
 use cohabit_types::{Span, Time, WorkerKey};
 
 use crate::alarm::AlarmClock;
@@ -160,7 +160,7 @@ impl HeadHost {
     /// An event that is in the journal happens.
     pub(crate) fn replay(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, SimFailure> {
         let effects = self.handle_unchecked(at, event)?;
-        guarded(FailureKind::Invariant, at, || self.head.check())?;
+        guarded(FailureKind::Invariant, at, || check(&self.head))?;
         Ok(effects)
     }
 
@@ -223,8 +223,10 @@ impl Image {
     }
 
     fn read(&self) -> serde_json::Result<Head> {
-        let parts = self.parts.iter().map(|part| serde_json::from_str(part)).collect::<Result<_, _>>()?;
-        Head::from_snapshot_parts(serde_json::from_str(&self.rest)?, parts)
+        let stored: StoredSnapshot = serde_json::from_str(&self.rest)?;
+        let parts = self.parts.iter().map(|part| serde_json::from_str(part));
+        let parts = stored.jobs.into_iter().map(Ok).chain(parts).collect::<serde_json::Result<_>>()?;
+        Head::from_snapshot(stored.rest, parts).map_err(serde::de::Error::custom)
     }
 }
 
@@ -236,11 +238,16 @@ fn text(of_head: &impl serde::Serialize) -> String {
     serde_json::to_string(of_head).expect("a head can be written down")
 }
 
+/// Panics with the invariant that does not hold, if there is one.
+fn check(head: &Head) {
+    head.check().unwrap_or_else(|broken| panic!("{broken}"));
+}
+
 fn replayed(now: Time, mut head: Head, journal: &[(Time, Event)]) -> Result<Head, SimFailure> {
     for (at, event) in journal {
         guarded(FailureKind::Crash, now, || head.handle(*at, event.clone(), &mut Vec::new()))?;
     }
-    guarded(FailureKind::Invariant, now, || head.check())?;
+    guarded(FailureKind::Invariant, now, || check(&head))?;
     Ok(head)
 }
 

@@ -34,7 +34,7 @@ fn replay_makes_the_same_head() {
 fn a_snapshot_reads_back_as_it_was() {
     let test = eventful();
     let restored: Head = serde_json::from_str(&image(&test.head)).unwrap();
-    restored.check();
+    restored.check().unwrap();
     assert_eq!(image(&restored), image(&test.head));
 }
 
@@ -51,10 +51,8 @@ fn a_head_of_parts_is_as_it_was_before_it_was_cut() {
         assert_eq!(parts.len(), test.head.job_count().div_ceil(size));
         let words = |part: &SnapshotPart| serde_json::to_string(part).unwrap();
         let read = |part: &SnapshotPart| serde_json::from_str(&words(part)).unwrap();
-        let again: Result<_, serde_json::Error> =
-            Head::from_snapshot_parts(rest, parts.iter().map(read).collect());
-        let again = again.unwrap();
-        again.check();
+        let again = Head::from_snapshot(rest, parts.iter().map(read).collect()).unwrap();
+        again.check().unwrap();
         assert_eq!(image(&again), image(&test.head));
     }
 }
@@ -64,8 +62,8 @@ fn a_head_without_jobs_has_no_parts() {
     let test = TestHead::with_devices(1);
     let (rest, parts) = test.head.split_for_snapshot(10);
     assert_eq!(parts.count(), 0);
-    let again: Result<_, serde_json::Error> = Head::from_snapshot_parts(rest, vec![]);
-    assert_eq!(image(&again.unwrap()), image(&test.head));
+    let again = Head::from_snapshot(rest, vec![]).unwrap();
+    assert_eq!(image(&again), image(&test.head));
 }
 
 #[test]

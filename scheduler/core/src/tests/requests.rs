@@ -37,18 +37,18 @@ fn what_no_node_can_hold_is_refused_naming_the_largest() {
     assert_eq!(code, RefusalCode::Unsatisfiable);
     assert_eq!(
         message,
-        "no node can ever run this job: it needs 5 devices on a node, the largest node is node2 with 4"
+        "no node can ever run this job: it needs 5 devices on one node; the largest node is node2 with 4"
     );
     let (_, message) = refused(&mut test, Demand { gpu_memory: Some(Bytes(81 << 30)), ..Demand::default() });
     assert!(
         message.ends_with(
-            "it needs 81 GiB of memory on each device, the largest device is on node2 with 80 GiB"
+            "it needs 81 GiB of memory on each device; the largest device is on node2 with 80 GiB"
         )
     );
     let (_, message) = refused(&mut test, Demand { cpus: 9, ..Demand::default() });
     assert!(message.contains("9 cores") && message.ends_with("with 8"), "{message}");
     let (_, message) = refused(&mut test, Demand { nodes: 3, ..Demand::default() });
-    assert!(message.ends_with("it needs 3 nodes at once, the cluster has 2"), "{message}");
+    assert!(message.ends_with("it needs 3 nodes at once; the cluster has 2"), "{message}");
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl Driver {
     /// A policy that could not say is asked again by the next who wants to know.
     pub(super) fn forecasts_arrived(&mut self, forecasts: Option<Forecasts>) {
         if let Some(Forecasts { expected, company }) = forecasts {
-            self.parts.head.expect(expected);
+            self.parts.head.set_forecasts(expected);
             self.parts.head.set_colocation_slowdowns(company);
             self.outlook.told_at = Some(Instant::now());
         }
@@ -132,7 +132,7 @@ impl Driver {
     pub(super) fn considered(&self, considered: Considered) {
         let Considered { imagined, thought, reply_to } = considered;
         reply_to.send(match thought {
-            Ok(thought) => Answer::Considered(Box::new(self.parts.head.considered(&imagined, &thought))),
+            Ok(thought) => Answer::Considered(Box::new(self.parts.head.finish_dry_run(&imagined, &thought))),
             Err(trouble) => {
                 let why = format!("the policy did not say where the job would go: {trouble}");
                 Answer::Refused(Refusal::new(RefusalCode::Unavailable, why))

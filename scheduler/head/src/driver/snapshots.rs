@@ -6,7 +6,7 @@
 //! by the next, which may be another version.
 
 use cohabit_actor::{Address, AskError};
-use cohabit_scheduler_core::{Head, SnapshotParts};
+use cohabit_scheduler_core::{Head, HeadSnapshot, SnapshotParts};
 use cohabit_types::Time;
 use futures::executor::block_on;
 use futures::future::OptionFuture;
@@ -95,7 +95,7 @@ enum SnapshotError {
 
 /// Writes a snapshot part by part, each once the one before it is durable.
 fn keep(
-    rest: Head,
+    rest: HeadSnapshot,
     parts: SnapshotParts,
     sequence: u64,
     at: Time,

@@ -239,7 +239,7 @@ fn the_journal_of_every_format_loads() {
         let journal = TestJournal::new();
         journal.meddle(fixture);
         let recovered = recovered(&journal).unwrap();
-        recovered.head.check();
+        recovered.head.check().unwrap();
         let record = |number| recovered.head.record(recovered.last, JobId::new(number)).unwrap();
         let states: Vec<_> = (1..=5).map(|number| record(number).state).collect();
         use JobState::{Cancelled, Completed, Pending, Running};

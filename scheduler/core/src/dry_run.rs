@@ -1,4 +1,6 @@
-//! A job that is only thought of: what would become of it if it were submitted now. Nothing of it is kept.
+//! Dry runs: what would happen to a job if it were submitted now. Nothing of it is kept.
+
+use std::sync::Arc;
 
 use cohabit_policy::{DryRunResult, JobForecast, PendingJob, Proposal};
 use cohabit_types::{
@@ -6,46 +8,52 @@ use cohabit_types::{
     Principal, Refusal, Share, Slowdown, Span, Submit, Time,
 };
 
-use crate::explain::too_early;
 use crate::head::Head;
+use crate::reason::not_yet_eligible;
 use crate::submission::Submission;
 
 /// A job as it would be if it were submitted now.
 #[derive(Debug, Clone)]
 pub struct DryRunJob {
-    /// What a policy sees of it; of an array, its first member.
+    /// What a policy would see of it; of an array, the first member.
     pub job: PendingJob,
-    /// What keeps it from its turn, whatever is free.
-    too_early: Option<String>,
+    /// Why it would not be eligible, whatever is free.
+    not_eligible: Option<String>,
     now: Time,
 }
 
 impl Head {
-    /// Checks the job as its submission would, and shows it as a policy would see it.
+    /// Checks the job as its submission would, and prepares what a policy would see of it.
     ///
     /// # Errors
-    /// The refusal that its submission would meet.
+    /// The refusal that its submission would get.
     pub fn prepare_dry_run(&self, now: Time, by: &Principal, submit: Submit) -> Result<DryRunJob, Refusal> {
         self.check_submission(&submit.spec)?;
         let submission = Submission::new(by, submit, now);
         let mut job = self.new_job(&submission, now);
-        job.waits_for.retain(|earlier| self.final_state(*earlier).is_none());
+        let mut not_before = None;
+        if let Some(waiting) = job.waiting_mut() {
+            waiting.waits_for.retain(|earlier| self.final_state(*earlier).is_none());
+            not_before = waiting.not_before;
+        }
         let number = self.last_number + 1;
         let id = submission.jobs(number).first().copied().unwrap_or(JobId::new(number));
-        let too_early = too_early(now, &job).map(|(_, why)| why);
-        Ok(DryRunJob { job: submission.pending(id, &job, job.not_before.unwrap_or(now)), too_early, now })
+        let not_eligible = not_yet_eligible(now, &job).map(|(_, why)| why);
+        let traits = Arc::new(submission.traits());
+        let job = submission.pending(id, &job, not_before.unwrap_or(now), traits);
+        Ok(DryRunJob { job, not_eligible, now })
     }
 
-    /// What the policy said of an imagined job, in words that people know.
-    pub fn considered(&self, imagined: &DryRunJob, thought: &DryRunResult) -> DryRun {
-        let own = |it: &&ColocationSlowdown| it.job == imagined.job.id;
-        let neighbours = thought.company.iter().filter(|it| !own(it));
+    /// What the policy said about the job, with the names that people know.
+    pub fn finish_dry_run(&self, job: &DryRunJob, result: &DryRunResult) -> DryRun {
+        let own = |it: &&ColocationSlowdown| it.job == job.job.id;
+        let neighbours = result.company.iter().filter(|it| !own(it));
         DryRun {
-            place: thought.place.as_ref().ok().map(|proposal| self.dry_run_placement(&proposal.placement)),
-            reason: imagined.reason(thought),
-            predicted: imagined.predicted(thought),
-            company: thought.company.iter().find(own).cloned(),
-            neighbours: neighbours.map(|then| self.dry_run_neighbor(then, &thought.present)).collect(),
+            place: result.place.as_ref().ok().map(|proposal| self.dry_run_placement(&proposal.placement)),
+            reason: job.reason(result),
+            predicted: job.predicted(result),
+            company: result.company.iter().find(own).cloned(),
+            neighbours: neighbours.map(|then| self.dry_run_neighbor(then, &result.present)).collect(),
         }
     }
 
@@ -73,17 +81,18 @@ impl Head {
 
 impl DryRunJob {
     /// Where it would start at once, if it would.
-    fn start<'t>(&self, thought: &'t DryRunResult) -> Option<&'t Proposal> {
+    fn start<'r>(&self, result: &'r DryRunResult) -> Option<&'r Proposal> {
         let at_once = |expected: &JobForecast| expected.starts_at.is_some_and(|at| at <= self.now);
-        let its_turn = self.too_early.is_none() && thought.expected.as_ref().is_none_or(at_once);
-        thought.place.as_ref().ok().filter(|_| its_turn)
+        let its_turn = self.not_eligible.is_none() && result.expected.as_ref().is_none_or(at_once);
+        result.place.as_ref().ok().filter(|_| its_turn)
     }
 
-    fn reason(&self, thought: &DryRunResult) -> String {
-        if let Some(why) = &self.too_early {
+    /// Why it would start at once, or would not.
+    fn reason(&self, result: &DryRunResult) -> String {
+        if let Some(why) = &self.not_eligible {
             return why.clone();
         }
-        match (self.start(thought), &thought.expected, &thought.place) {
+        match (self.start(result), &result.expected, &result.place) {
             (Some(Proposal { why, .. }), ..) if why.is_empty() => "it would start at once".to_owned(),
             (Some(Proposal { why, .. }), ..) => format!("it would start at once: {why}"),
             (None, Some(expected), _) => expected.why.clone(),
@@ -92,14 +101,14 @@ impl DryRunJob {
         }
     }
 
-    fn predicted(&self, thought: &DryRunResult) -> JobPrediction {
+    fn predicted(&self, result: &DryRunResult) -> JobPrediction {
         let estimate = self.job.traits.estimate.as_ref();
-        let expected = thought.expected.as_ref();
+        let expected = result.expected.as_ref();
         let runtime = estimate.and_then(|it| it.runtime).or_else(|| expected?.runtime);
-        let company = thought.company.iter().find(|it| it.job == self.job.id);
+        let company = result.company.iter().find(|it| it.job == self.job.id);
         let colocation_slowdown =
-            thought.place.as_ref().ok().and_then(|proposal| proposal.colocation_slowdown);
-        let (starts_at, ends_at) = self.times(thought, runtime);
+            result.place.as_ref().ok().and_then(|proposal| proposal.colocation_slowdown);
+        let (starts_at, ends_at) = self.times(result, runtime);
         JobPrediction {
             iterations: estimate.and_then(|it| it.iterations),
             runtime,
@@ -110,13 +119,13 @@ impl DryRunJob {
         }
     }
 
-    /// When it would start and end. A forecast that sees it start now although there is no place is none.
-    fn times(&self, thought: &DryRunResult, runtime: Option<Span>) -> (Option<Time>, Option<Time>) {
-        if let Some(Proposal { slowdown, .. }) = self.start(thought) {
+    /// When it would start and end. A forecast that says 'now' although there is no place for it is ignored.
+    fn times(&self, result: &DryRunResult, runtime: Option<Span>) -> (Option<Time>, Option<Time>) {
+        if let Some(Proposal { slowdown, .. }) = self.start(result) {
             let there = |alone: Span| Span::from_secs_f64(alone.as_secs_f64() * slowdown);
             return (Some(self.now), runtime.map(|alone| self.now + there(alone)));
         }
-        let expected = thought.expected.as_ref().filter(|_| self.too_early.is_none());
+        let expected = result.expected.as_ref().filter(|_| self.not_eligible.is_none());
         let later = expected.filter(|it| it.starts_at.is_some_and(|at| at > self.now));
         (later.and_then(|it| it.starts_at), later.and_then(|it| it.ends_at))
     }

@@ -1,12 +1,13 @@
-//! Changes that users ask for: cancel, hold, release, requeue.
+//! Changes that users request: cancel, hold, release, requeue.
 
 use cohabit_types::{
     ChangeResult, JobChange, JobEventKind, JobId, JobPhase, JobState, Principal, ReasonCode, Refusal,
     RefusalCode, Reply, StopReason,
 };
 
+use crate::job::{JobStatus, TerminalState};
 use crate::requests::may_change;
-use crate::turn::Transition;
+use crate::transition::Transition;
 
 impl Transition<'_> {
     pub(crate) fn change_all(&mut self, by: &Principal, change: JobChange, jobs: &[JobId]) -> Reply {
@@ -27,11 +28,11 @@ impl Transition<'_> {
         self.change_one(change, id)
     }
 
-    /// An array as a whole is changed if any member is; a member that cannot be is passed over.
+    /// Changes every member that can be changed. The array counts as changed if any member was.
     fn change_members(&mut self, change: JobChange, array: JobId, members: &[JobId]) -> ChangeResult {
-        let verdicts: Vec<ChangeResult> =
+        let results: Vec<ChangeResult> =
             members.iter().map(|member| self.change_one(change, *member)).collect();
-        let any = |wanted: ChangeResult| verdicts.contains(&wanted);
+        let any = |wanted: ChangeResult| results.contains(&wanted);
         match (any(ChangeResult::Done), any(ChangeResult::Already)) {
             (true, _) => ChangeResult::Done,
             (false, true) => ChangeResult::Already,
@@ -39,7 +40,7 @@ impl Transition<'_> {
                 let verb = change.verb();
                 refused(
                     RefusalCode::WrongState,
-                    format!("no member of array {array} is in a state to {verb} it"),
+                    format!("no member of array {array} is in a state in which you can {verb} it"),
                 )
             }
         }
@@ -49,7 +50,7 @@ impl Transition<'_> {
         let Some(job) = self.head.jobs.get(&id) else {
             return refused(RefusalCode::NotFound, format!("there is no job {id}"));
         };
-        let state = job.state;
+        let state = job.state();
         match change {
             JobChange::Cancel => self.cancel(id, state),
             JobChange::Hold => self.hold(id, state),
@@ -61,13 +62,13 @@ impl Transition<'_> {
     fn cancel(&mut self, id: JobId, state: JobState) -> ChangeResult {
         match state.phase() {
             JobPhase::Waiting => {
-                self.end_job(id, JobState::Cancelled, ReasonCode::CancelledByUser);
+                self.end_job(id, TerminalState::Cancelled, ReasonCode::CancelledByUser);
                 ChangeResult::Done
             }
             JobPhase::Placed => self.stop(id, StopReason::Cancelled),
             JobPhase::Ended if state == JobState::Cancelled => ChangeResult::Already,
             JobPhase::Ended => {
-                refused(RefusalCode::WrongState, format!("job {id} has ended already: it is {state}"))
+                refused(RefusalCode::WrongState, format!("job {id} has already ended: it is {state}"))
             }
         }
     }
@@ -76,30 +77,36 @@ impl Transition<'_> {
         match state.phase() {
             JobPhase::Waiting if state == JobState::Held => ChangeResult::Already,
             JobPhase::Waiting => {
-                self.record_event(id, JobEventKind::Held);
-                self.set_state(id, JobState::Held);
-                self.refresh_eligibility(id);
+                self.set_held(id, true);
                 ChangeResult::Done
             }
             JobPhase::Placed | JobPhase::Ended => refused(
                 RefusalCode::WrongState,
-                format!("only a pending job can be held, job {id} is {state}"),
+                format!("only a pending job can be held, and job {id} is {state}"),
             ),
         }
+    }
+
+    fn set_held(&mut self, id: JobId, held: bool) {
+        self.record_event(id, if held { JobEventKind::Held } else { JobEventKind::Released });
+        self.change_status(id, |job| {
+            if let Some(waiting) = job.waiting_mut() {
+                waiting.held = held;
+            }
+        });
+        self.refresh_eligibility(id);
     }
 
     fn release_hold(&mut self, id: JobId, state: JobState) -> ChangeResult {
         match state.phase() {
             JobPhase::Waiting if state == JobState::Pending => ChangeResult::Already,
             JobPhase::Waiting => {
-                self.record_event(id, JobEventKind::Released);
-                self.set_state(id, JobState::Pending);
-                self.refresh_eligibility(id);
+                self.set_held(id, false);
                 ChangeResult::Done
             }
             JobPhase::Placed | JobPhase::Ended => refused(
                 RefusalCode::WrongState,
-                format!("only a held job can be released, job {id} is {state}"),
+                format!("only a held job can be released, and job {id} is {state}"),
             ),
         }
     }
@@ -115,24 +122,28 @@ impl Transition<'_> {
         }
     }
 
-    /// A stop under way is joined; only a cancellation overrules what was to come after it.
+    /// Stops a placed job. Only a cancellation replaces the reason of a stop that has begun already.
     fn stop(&mut self, id: JobId, why: StopReason) -> ChangeResult {
-        let attempt = self.head.job_mut(id).and_then(|job| job.live_attempt_mut());
-        match attempt.map(|attempt| &mut attempt.stopping) {
-            Some(Some(underway)) if *underway == why => ChangeResult::Already,
-            Some(Some(underway)) if why == StopReason::Cancelled => {
-                *underway = why;
+        let ended = || refused(RefusalCode::WrongState, format!("job {id} has already ended"));
+        let Some(job) = self.head.job_mut(id) else { return ended() };
+        match &mut job.status {
+            JobStatus::Stopping(_, present) if *present == why => ChangeResult::Already,
+            JobStatus::Stopping(_, present) if why == StopReason::Cancelled => {
+                *present = why;
                 ChangeResult::Done
             }
-            Some(Some(underway)) => refused(
-                RefusalCode::WrongState,
-                format!("job {id} is being stopped already because {}", underway.clause()),
-            ),
-            Some(None) => {
+            JobStatus::Stopping(_, present) => {
+                let because = present.clause();
+                refused(
+                    RefusalCode::WrongState,
+                    format!("job {id} is already being stopped because {because}"),
+                )
+            }
+            JobStatus::Running(_) => {
                 self.stop_attempt(id, why);
                 ChangeResult::Done
             }
-            None => refused(RefusalCode::WrongState, format!("job {id} has ended already")),
+            JobStatus::Waiting(_) | JobStatus::Ended(_) => ended(),
         }
     }
 }

@@ -54,7 +54,7 @@ fn considered(test: &TestHead, submit: Submit) -> DryRun {
         place,
         expected: expected(&view, &imagined.job),
     };
-    test.head.considered(&imagined, &thought)
+    test.head.finish_dry_run(&imagined, &thought)
 }
 
 fn expected(view: &View, job: &PendingJob) -> Option<JobForecast> {
@@ -76,11 +76,11 @@ fn neighbours_are_shown_with_what_they_cost_as_predicted_and_as_measured() {
     let test = pair();
     assert_eq!((shown(&test, 1), shown(&test, 2)), ((Some(1_120), None), (Some(1_300), Some(1_220))));
     let told = sentences(&test, job(1));
-    let sentence = "Beside job 2 it is predicted to take 1.12 times as long as alone (probably between 1.06 \
-                    and 1.18); job 2 takes 1.30 times as long (1.22 was measured).";
+    let sentence = "Because it shares a GPU with job 2, it is predicted to take 1.12 times as long as alone \
+                    (likely range: 1.06 to 1.18); job 2 takes 1.30 times as long (measured: 1.22).";
     assert!(told.contains(sentence), "{told}");
     let told = sentences(&test, job(2));
-    assert!(told.contains(", and 1.22 times was measured; job 1 takes 1.12 times as long."), "{told}");
+    assert!(told.contains("; measured: 1.22 times; job 1 takes 1.12 times as long."), "{told}");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn what_was_known_of_other_neighbours_is_not_told_of_the_present_ones() {
     test.submit(part(200));
     assert_eq!(shown(&test, 1), (None, None));
     assert!(!test.head.has_fresh_forecasts());
-    assert!(!sentences(&test, job(1)).contains("Beside"));
+    assert!(!sentences(&test, job(1)).contains("shares a GPU with"));
     test.ended(rank(3, 1), Outcome::Exited(0), None);
     assert_eq!(shown(&test, 1), (Some(1_120), None));
     test.ended(rank(2, 1), Outcome::Exited(0), None);
@@ -103,7 +103,7 @@ fn who_came_after_the_last_outlook_was_not_foretold() {
     test.submit(gpus(1));
     test.submit(gpus(1));
     assert!(test.head.has_fresh_forecasts());
-    test.head.expect(Vec::new());
+    test.head.set_forecasts(Vec::new());
     assert!(!test.head.has_fresh_forecasts(), "one waits, of whom nothing is told");
 }
 
@@ -148,7 +148,7 @@ fn who_may_not_start_yet_is_told_that_beside_where_it_would_go() {
     let depends_on = vec![Dependency { job: earlier, when: DependencyKind::AfterOk }];
     let told = considered(&test, submit(JobSpec { depends_on: depends_on.clone(), ..gpus(1) }));
     assert!(told.place.is_some());
-    assert_eq!(told.reason, "it waits for the end of job 1");
+    assert_eq!(told.reason, "it waits for job 1 to end");
     assert_eq!((told.predicted.starts_at, told.predicted.runtime), (None, Some(Span::from_secs(100))));
     let held = considered(&test, submit(JobSpec { held: true, ..gpus(1) }));
     assert_eq!(held.reason, "it is on hold: release it to let it run");

@@ -1,4 +1,4 @@
-//! Records: what the head tells about a job, an array as a whole, or a node.
+//! Records: what the head shows of a job, an array as a whole, or a node.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use cohabit_types::{
 };
 
 use crate::head::Head;
-use crate::job::{Attempt, Job, Rank};
+use crate::job::{AttemptRef, Job, JobExit, Rank};
 use crate::submission::Submission;
 
 impl Head {
-    /// All there is to tell about a job, a member, or an array as a whole.
+    /// The record of a job, a member, or an array as a whole.
     pub fn record(&self, now: Time, id: JobId) -> Option<JobRecord> {
         let submission = self.submissions.get(&id.number)?;
         match self.jobs.get(&id) {
@@ -24,21 +24,21 @@ impl Head {
 
     pub(crate) fn job_record(&self, now: Time, id: JobId, submission: &Submission, job: &Job) -> JobRecord {
         let attempts: Vec<AttemptRecord> =
-            job.attempts.iter().map(|attempt| self.attempt_record(id, attempt)).collect();
+            job.attempts().map(|attempt| self.attempt_record(id, attempt)).collect();
         let (reason_code, reason) = self.reason(now, id, job);
         let progress = self.progress_of(id, job);
         JobRecord {
-            state: job.state,
+            state: job.state(),
             reason_code,
             reason,
             attempt: attempts.last().map_or(0, |attempt| attempt.attempt),
-            exit_code: job.exit_code,
-            signal: job.signal,
+            exit_code: job.last_exit.and_then(JobExit::code),
+            signal: job.last_exit.and_then(JobExit::signal),
             started_at: attempts.last().map(|attempt| attempt.started_at),
-            ended_at: job.ended_at,
+            ended_at: job.ended().map(|end| end.at),
             sharing_with: self.sharing_with(id, job),
             predicted: self.predicted(now, id, job, progress.as_ref()),
-            slowdown_measured: self.company(id, job).and_then(|it| it.measured),
+            slowdown_measured: self.colocation_slowdown_of(id, job).and_then(|it| it.measured),
             progress,
             attempts,
             ..self.blank(id, submission)
@@ -47,31 +47,32 @@ impl Head {
 
     fn array_record(&self, id: JobId, submission: &Submission) -> JobRecord {
         let summary = submission.summary();
-        let speaker = submission.speaker.and_then(|(member, _)| self.jobs.get(&member)).map(Arc::as_ref);
-        let last = speaker.filter(|_| submission.has_ended());
-        let (reason_code, reason) = array_reason(&summary, speaker);
+        let worst = submission.worst_member.and_then(|(member, _)| self.jobs.get(&member)).map(Arc::as_ref);
+        let ended = worst.filter(|_| submission.has_ended());
+        let exit = ended.and_then(|job| job.last_exit);
+        let (reason_code, reason) = array_reason(&summary, worst);
         JobRecord {
             state: submission.state(),
             reason_code,
             reason,
-            exit_code: last.and_then(|job| job.exit_code),
-            signal: last.and_then(|job| job.signal),
-            started_at: submission.started_at,
-            ended_at: last.and_then(|_| self.last_end(id)),
+            exit_code: exit.and_then(JobExit::code),
+            signal: exit.and_then(JobExit::signal),
+            started_at: submission.first_started_at,
+            ended_at: ended.and_then(|_| self.last_end(id)),
             array: Some(summary),
             ..self.blank(id, submission)
         }
     }
 
-    /// When the last member of an array that has ended did so.
+    /// When the last member of an array ended.
     fn last_end(&self, array: JobId) -> Option<Time> {
         self.jobs
             .range(array..=JobId::member(array.number, u32::MAX))
-            .filter_map(|(_, job)| job.ended_at)
+            .filter_map(|(_, job)| Some(job.ended()?.at))
             .max()
     }
 
-    /// What a record says whatever the state.
+    /// The part of a record that does not depend on the job's state.
     fn blank(&self, id: JobId, submission: &Submission) -> JobRecord {
         let spec = &submission.spec;
         JobRecord {
@@ -104,7 +105,8 @@ impl Head {
         }
     }
 
-    fn attempt_record(&self, id: JobId, attempt: &Attempt) -> AttemptRecord {
+    fn attempt_record(&self, id: JobId, it: AttemptRef<'_>) -> AttemptRecord {
+        let attempt = it.attempt;
         let share = |node| {
             let part = attempt.placement.parts.iter().find(|part| part.node == node);
             part.map_or(Share::WHOLE, |part| part.share)
@@ -122,22 +124,23 @@ impl Head {
         AttemptRecord {
             attempt: attempt.number,
             started_at: attempt.started_at,
-            ended_at: attempt.ended_at,
-            stopped: attempt.effective_stop(),
+            ended_at: it.ended_at,
+            stopped: it.effective_stop(),
             ranks: (0..).zip(&attempt.ranks).map(rank).collect(),
         }
     }
 
-    /// What a rank was last seen to hold on its devices; nothing once it has ended or where no driver tells.
+    /// The memory that a rank was last seen to hold on its devices; none once it has ended, or where no driver
+    /// reports it.
     fn gpu_memory(&self, id: RankId, rank: &Rank) -> Option<Bytes> {
-        let seen = |device: &DeviceId| self.live.telemetry.get(&(rank.node, device.clone()));
+        let seen = |device: &DeviceId| self.volatile.telemetry.get(&(rank.node, device.clone()));
         let held = rank.devices.iter().filter_map(seen).flat_map(|it| &it.ranks).filter(|(of, _)| *of == id);
         held.map(|(_, bytes)| *bytes).reduce(|sum, more| sum + more).filter(|_| rank.is_live())
     }
 
     fn progress_of(&self, id: JobId, job: &Job) -> Option<Progress> {
-        let attempt = job.attempts.last()?;
-        self.live.progress.get(&id.attempt(attempt.number)).or(attempt.progress.as_ref()).cloned()
+        let attempt = job.last_attempt()?.attempt;
+        self.volatile.progress.get(&id.attempt(attempt.number)).or(attempt.progress.as_ref()).cloned()
     }
 
     fn sharing_with(&self, id: JobId, job: &Job) -> Vec<JobId> {
@@ -147,30 +150,30 @@ impl Head {
             devices
                 .iter()
                 .filter(|it| part.devices.contains(&it.device.id))
-                .flat_map(|it| it.residents.iter().copied())
+                .flat_map(|it| it.jobs.iter().copied())
         });
         let others: std::collections::BTreeSet<JobId> = on_its_devices.filter(|other| *other != id).collect();
         others.into_iter().collect()
     }
 
-    /// What is known of it beside its present neighbours; nothing where others have come or gone since.
-    pub(crate) fn company(&self, id: JobId, job: &Job) -> Option<&ColocationSlowdown> {
-        self.live.company.get(&id).filter(|it| is_among(it, &self.sharing_with(id, job)))
+    /// The slowdown of a job by those on the same devices; none if these have changed since the policy looked.
+    pub(crate) fn colocation_slowdown_of(&self, id: JobId, job: &Job) -> Option<&ColocationSlowdown> {
+        self.volatile.colocation_slowdowns.get(&id).filter(|it| is_by(it, &self.sharing_with(id, job)))
     }
 
-    /// Whether it is known of all who share a device what their present neighbours cost them, but for nodes
-    /// that the policy does not see.
+    /// Whether the slowdown of every job that shares a device is known, apart from nodes that the policy does
+    /// not see.
     pub(crate) fn knows_colocation_slowdowns(&self) -> bool {
         let seen = self.nodes.values().filter(|node| node.takes_jobs());
-        seen.flat_map(|node| &node.devices).filter(|device| device.residents.len() > 1).all(|device| {
-            device.residents.iter().all(|id| {
-                let others: Vec<JobId> = device.residents.iter().copied().filter(|it| it != id).collect();
-                self.live.company.get(id).is_some_and(|it| is_among(it, &others))
+        seen.flat_map(|node| &node.devices).filter(|device| device.jobs.len() > 1).all(|device| {
+            device.jobs.iter().all(|id| {
+                let others: Vec<JobId> = device.jobs.iter().copied().filter(|it| it != id).collect();
+                self.volatile.colocation_slowdowns.get(id).is_some_and(|it| is_by(it, &others))
             })
         })
     }
 
-    /// What was frozen at submission, corrected by what the job itself reports.
+    /// The estimate made at submission, corrected by what the job itself reports.
     fn predicted(
         &self,
         now: Time,
@@ -179,17 +182,19 @@ impl Head {
         progress: Option<&Progress>,
     ) -> Option<JobPrediction> {
         let estimate = self.submissions[&id.number].estimate.as_ref();
-        let expected = self.live.expected.get(&id);
+        let expected = self.volatile.forecasts.get(&id);
         let running = job.live_attempt();
         let by_progress = || Some(progress?.at + progress?.remaining()?);
-        let there = job.attempts.last().and_then(|attempt| attempt.expected);
+        let there = job.last_attempt().and_then(|it| it.attempt.expected_runtime);
         let runtime = there.or(estimate.and_then(|it| it.runtime)).or(expected.and_then(|it| it.runtime));
         let by_estimate = || Some((running?.started_at + runtime?).max(now));
         let predicted = JobPrediction {
             iterations: estimate.and_then(|it| it.iterations),
             runtime,
             slowdown: self.predicted_slowdown(id, job),
-            gpu_memory: estimate.and_then(|it| it.gpu_memory).filter(|_| job.alone_from.is_none()),
+            gpu_memory: estimate
+                .and_then(|it| it.gpu_memory)
+                .filter(|_| job.exclusive_from_attempt.is_none()),
             starts_at: expected.and_then(|it| it.starts_at),
             ends_at: match running {
                 Some(_) => by_progress().or_else(by_estimate),
@@ -199,12 +204,12 @@ impl Head {
         (predicted != JobPrediction::default()).then_some(predicted)
     }
 
-    /// Beside its present neighbours, or else as was expected when it was placed.
+    /// The slowdown by the jobs that it shares devices with now, or else the one predicted when it was placed.
     fn predicted_slowdown(&self, id: JobId, job: &Job) -> Option<Slowdown> {
-        if let Some(company) = self.company(id, job) {
-            return Some(company.predicted.expected);
+        if let Some(slowdown) = self.colocation_slowdown_of(id, job) {
+            return Some(slowdown.predicted.expected);
         }
-        let at_placing = job.attempts.last().and_then(|attempt| attempt.slowdown)?;
+        let at_placing = job.last_attempt().and_then(|it| it.attempt.predicted_slowdown)?;
         let is_alone = job.live_attempt().is_some() && self.sharing_with(id, job).is_empty();
         Some(if is_alone { Slowdown::NONE } else { at_placing })
     }
@@ -213,31 +218,30 @@ impl Head {
     pub fn node_records(&self) -> Vec<NodeRecord> {
         let mut nodes: Vec<_> = self.nodes.iter().collect();
         nodes.sort_by_key(|(_, node)| node.ordinal);
-        nodes.into_iter().map(|(id, node)| node.record(*id, &self.live.telemetry)).collect()
+        nodes.into_iter().map(|(id, node)| node.record(*id, &self.volatile.telemetry)).collect()
     }
 
-    /// The node that holds, or held, a rank: its name, and its link while there is one.
+    /// The node that a rank runs, or ran, on: its name, and its link while it is connected.
     pub fn worker_of(&self, rank: RankId) -> Option<(String, Option<WorkerKey>)> {
-        let attempts = &self.jobs.get(&rank.attempt.job)?.attempts;
-        let attempt = attempts.iter().find(|attempt| attempt.number == rank.attempt.attempt)?;
+        let attempt = self.jobs.get(&rank.attempt.job)?.attempt(rank.attempt.attempt)?.attempt;
         let rank = attempt.ranks.get(rank.rank as usize)?;
         Some((rank.node_name.clone(), self.link_of(rank.node)))
     }
 
-    /// The node with this name, if it is linked: where the logs of jobs that left the memory may still be.
+    /// The node with this name. It may still have the logs of jobs that are no longer in memory.
     pub fn node_named(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().find(|(_, node)| node.name == name).map(|(id, _)| *id)
     }
 }
 
-/// Whether it tells of these neighbours and no others.
-fn is_among(company: &ColocationSlowdown, others: &[JobId]) -> bool {
-    company.beside.len() == others.len() && others.iter().all(|other| company.beside.contains(other))
+/// Whether the slowdown is by exactly these jobs.
+fn is_by(slowdown: &ColocationSlowdown, others: &[JobId]) -> bool {
+    slowdown.beside.len() == others.len() && others.iter().all(|other| slowdown.beside.contains(other))
 }
 
-fn array_reason(summary: &ArraySummary, speaker: Option<&Job>) -> (ReasonCode, String) {
+fn array_reason(summary: &ArraySummary, worst: Option<&Job>) -> (ReasonCode, String) {
     let counts: Vec<String> =
         summary.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
-    let code = speaker.map_or(ReasonCode::WaitingForTurn, |job| job.reason);
+    let code = worst.map_or(ReasonCode::WaitingForTurn, Job::reason_code);
     (code, format!("{} of {} members have ended: {}", summary.ended(), summary.members, counts.join(", ")))
 }
