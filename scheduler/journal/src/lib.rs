@@ -14,13 +14,18 @@
 
 mod error;
 mod event;
+mod record;
 mod shape;
 mod stored;
 mod v5;
 mod v6;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::JournalDecodeError;
 pub use event::{decode_event, encode_event, is_journaled};
+pub use record::{decode_record, encode_record};
 
 /// The format that [`encode_event`] writes.
 pub const FORMAT: u32 = 6;

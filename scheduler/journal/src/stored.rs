@@ -12,11 +12,12 @@
 
 mod config;
 mod device;
-mod event;
 mod job;
+mod job_event;
 mod model;
 mod node;
 mod outcome;
+mod record;
 mod report;
 mod request;
 mod state;
@@ -26,11 +27,12 @@ pub(crate) use device::{
     StoredCondition, StoredDevice, StoredEnforcement, StoredIsolation, StoredLinkBandwidths,
     StoredSharingLimits,
 };
-pub(crate) use event::StoredJobEvent;
 pub(crate) use job::{StoredDemand, StoredJobSpec};
+pub(crate) use job_event::StoredJobEvent;
 pub(crate) use model::StoredModelDescription;
 pub(crate) use node::{StoredInventory, StoredPlacement, StoredWorkerKey};
 pub(crate) use outcome::{StoredOutcome, StoredProgress};
+pub(crate) use record::StoredJobRecord;
 pub(crate) use report::StoredReport;
 pub(crate) use request::{StoredEstimate, StoredPrincipal, StoredRequest, StoredRole};
 pub(crate) use state::{StoredJobState, StoredReasonCode, StoredStopReason};
