@@ -11,11 +11,12 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Which of our crates each of them may use. See docs/ARCHITECTURE.md.
-const ALLOWED: [(&str, &[&str]); 19] = [
+const ALLOWED: [(&str, &[&str]); 20] = [
     ("cohabit-types", &[]),
     ("cohabit-policy", &["cohabit-types"]),
     ("cohabit-predict", &["cohabit-policy", "cohabit-types"]),
     ("cohabit-scheduler-core", &["cohabit-types", "cohabit-policy"]),
+    ("cohabit-journal", &["cohabit-types", "cohabit-policy", "cohabit-scheduler-core"]),
     ("cohabit-worker-core", &["cohabit-types"]),
     ("cohabit-actor", &[]),
     ("cohabit-net", &["cohabit-types", "cohabit-actor"]),
@@ -25,6 +26,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
         &[
             "cohabit-types",
             "cohabit-scheduler-core",
+            "cohabit-journal",
             "cohabit-policy",
             "cohabit-actor",
             "cohabit-net",
@@ -56,6 +58,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
             "cohabit-types",
             "cohabit-policy",
             "cohabit-scheduler-core",
+            "cohabit-journal",
             "cohabit-worker-core",
             "cohabit-predict",
         ],
@@ -80,8 +83,14 @@ const ALLOWED: [(&str, &[&str]); 19] = [
 ];
 
 /// Crates that read no clock and know no runtime.
-const PURE: [&str; 5] =
-    ["cohabit-types", "cohabit-policy", "cohabit-scheduler-core", "cohabit-worker-core", "cohabit-sim"];
+const PURE: [&str; 6] = [
+    "cohabit-types",
+    "cohabit-policy",
+    "cohabit-scheduler-core",
+    "cohabit-journal",
+    "cohabit-worker-core",
+    "cohabit-sim",
+];
 
 /// What the user of this project asked for by name.
 const REQUIRED_PACKAGES: [&str; 9] = [

@@ -52,7 +52,7 @@ pub struct HeadSnapshot {
 }
 
 /// Some of a head's jobs, in the order of their ids.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "crate::stored::SnapshotPart", into = "crate::stored::SnapshotPart")]
 pub struct SnapshotPart {
     /// The submissions whose first job is in this part, by number.

@@ -33,7 +33,7 @@ use crate::clock::Clock;
 use crate::estimates::Estimates;
 use crate::footprints::GpuMemoryTracker;
 use crate::interference::TrainerHandle;
-use crate::journal::{Commit, JournalEntry, Write};
+use crate::journal::{Commit, JournalEntry, JournalWrite};
 use crate::planner::Planner;
 use crate::watchers::Watchers;
 use batch::{Batch, PendingEvent};
@@ -86,7 +86,7 @@ pub(crate) struct Driver {
     outlook: Outlook,
     training_queue: TrainingQueue,
     /// Writes for the history, still to be told to the journal.
-    history: Vec<Write>,
+    history: Vec<JournalWrite>,
     alarm: Option<(Time, TaskHandle)>,
 }
 
@@ -182,7 +182,7 @@ impl Driver {
             // Of these the head only keeps the history.
             if let Report::Stretches(stretches) = report {
                 self.record_samples(&stretches);
-                self.history.push(Write::Stretches(stretches));
+                self.history.push(JournalWrite::Samples(stretches));
                 continue;
             }
             if let Report::Telemetry(telemetry) = &report {
@@ -213,7 +213,7 @@ impl Driver {
 
     /// Lets events happen that are durable, and does what is to be done about them.
     async fn apply_durable_events(&mut self, events: Vec<PendingEvent>) -> Result<(), ActorFailure> {
-        let journaled = events.iter().filter(|it| durability::is_journaled(&it.entry.event));
+        let journaled = events.iter().filter(|it| cohabit_journal::is_journaled(&it.entry.event));
         if let Some(last) = events.last() {
             self.parts.snapshots.count(journaled.count() as u64, last.entry.at);
         }
@@ -250,7 +250,7 @@ impl Driver {
     /// Goes with the next batch: a head to which nothing happens has nothing to prune.
     fn prune(&mut self) {
         let kept_since = self.parts.clock.now() - self.parts.history_retention;
-        self.history.push(Write::Prune(kept_since));
+        self.history.push(JournalWrite::Prune(kept_since));
     }
 }
 

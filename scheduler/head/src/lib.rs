@@ -26,6 +26,7 @@ mod options;
 mod planner;
 mod recovery;
 mod sessions;
+mod sql;
 mod state_dir;
 mod thread;
 mod watchers;

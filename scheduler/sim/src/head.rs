@@ -13,7 +13,7 @@ use cohabit_types::{Span, Time, WorkerKey};
 use crate::alarm::AlarmClock;
 use crate::failure::{FailureKind, SimFailure, guarded};
 use crate::happening::LinkId;
-use crate::journal::{SimJournal, WriteOutcome};
+use crate::journal::{DurableEntry, SimJournal, WriteOutcome};
 use crate::scenario::Scenario;
 use crate::wall_clock::HeadClock;
 
@@ -154,7 +154,7 @@ impl HeadHost {
         self.alarm = AlarmClock::default();
         self.journal.crash(fate);
         self.head = self.recovered(now)?;
-        Ok(self.journal.take_unhandled())
+        self.journal.take_unhandled().map_err(|detail| unreadable(now, detail))
     }
 
     /// An event that is in the journal happens.
@@ -193,10 +193,9 @@ impl HeadHost {
     /// If live head, replayed head and restored head are not equal.
     pub(crate) fn recovered(&self, now: Time) -> Result<Head, SimFailure> {
         let (length, snapshot) = &self.snapshot;
-        let restored = snapshot.read().map_err(|error| {
-            let detail = format!("a snapshot cannot be read: {error}");
-            SimFailure { kind: FailureKind::Invariant, at: now, detail }
-        })?;
+        let restored = snapshot
+            .read()
+            .map_err(|error| unreadable(now, format!("a snapshot cannot be read: {error}")))?;
         let handled = self.journal.handled();
         let restored = replayed(now, restored, &handled[*length..])?;
         let replayed = replayed(now, Head::new(), handled)?;
@@ -243,12 +242,17 @@ fn check(head: &Head) {
     head.check().unwrap_or_else(|broken| panic!("{broken}"));
 }
 
-fn replayed(now: Time, mut head: Head, journal: &[(Time, Event)]) -> Result<Head, SimFailure> {
-    for (at, event) in journal {
-        guarded(FailureKind::Crash, now, || head.handle(*at, event.clone(), &mut Vec::new()))?;
+fn replayed(now: Time, mut head: Head, journal: &[DurableEntry]) -> Result<Head, SimFailure> {
+    for entry in journal {
+        let (at, event) = entry.decode().map_err(|detail| unreadable(now, detail))?;
+        guarded(FailureKind::Crash, now, || head.handle(at, event, &mut Vec::new()))?;
     }
     guarded(FailureKind::Invariant, now, || check(&head))?;
     Ok(head)
+}
+
+fn unreadable(now: Time, detail: String) -> SimFailure {
+    SimFailure { kind: FailureKind::Invariant, at: now, detail }
 }
 
 fn same(now: Time, what: &str, live: &str, other: &str) -> Result<(), SimFailure> {

@@ -86,7 +86,10 @@ fn a_drained_node_finishes_its_jobs_and_takes_no_more() {
     test.request(root(), Request::Resume("node1".into()));
     assert_eq!(test.state(second), JobState::Running);
     let (code, message) = refusal(test.request(root(), Request::Drain("nod1".into())));
-    assert_eq!((code, message.as_str()), (RefusalCode::NotFound, "there is no node 'nod1': there are node1"));
+    assert_eq!(
+        (code, message.as_str()),
+        (RefusalCode::NotFound, "there is no node 'nod1': the nodes are node1")
+    );
 }
 
 #[test]

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cohabit_actor::{ActorFailure, AskError, Context};
+use cohabit_journal::is_journaled;
 use cohabit_net::Backoff;
 use cohabit_scheduler_core::Event;
-use cohabit_types::{Refusal, RefusalCode, Reply, Report};
+use cohabit_types::{Refusal, RefusalCode, Reply};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 
 use super::batch::{BatchEnd, PendingEvent};
 use super::{Driver, Message};
-use crate::journal::{Commit, JournalWriteError, Write};
+use crate::journal::{Commit, JournalWrite, JournalWriteError};
 
 /// Pauses between tries: the first is over before a person has read the refusal, and room is noticed soon.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -119,7 +120,7 @@ impl Driver {
     /// Hands the events to the journal; what comes back is to be waited for.
     fn send_to_journal(&self, events: &[PendingEvent]) -> Shared<BoxFuture<'static, Committed>> {
         let journaled = events.iter().map(|it| &it.entry).filter(|it| is_journaled(&it.event));
-        let writes = journaled.map(|entry| Write::Event(Arc::clone(entry))).collect();
+        let writes = journaled.map(|entry| JournalWrite::Event(Arc::clone(entry))).collect();
         let journal = self.parts.journal.clone();
         async move { journal.ask(|durable| Commit { writes, durable: Some(durable) }).await }.boxed().shared()
     }
@@ -190,11 +191,6 @@ impl Driver {
             }
         }
     }
-}
-
-/// Progress and telemetry are worth nothing after a restart: the next report brings them again.
-pub(super) fn is_journaled(event: &Event) -> bool {
-    !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_)))
 }
 
 fn refusal(why: &JournalWriteError) -> Refusal {

@@ -11,7 +11,7 @@ use cohabit_scheduler_core::Effect;
 use cohabit_types::{JobId, Notice, Order, WorkerKey};
 
 use super::{Driver, WorkerSessionMessage};
-use crate::journal::Write;
+use crate::journal::JournalWrite;
 
 impl Driver {
     pub(super) fn perform(&mut self, effect: Effect) {
@@ -47,7 +47,7 @@ impl Driver {
             Notice::Ended(record) => {
                 self.parts.estimates.learn(slice::from_ref(&record));
                 self.parts.memory_tracker.end(&record);
-                self.history.push(Write::Ended(record));
+                self.history.push(JournalWrite::Ended(record));
             }
         }
         self.parts.watchers.notify(job);

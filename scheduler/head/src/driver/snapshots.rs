@@ -12,7 +12,7 @@ use futures::executor::block_on;
 use futures::future::OptionFuture;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::journal::{Commit, EncodedPart, JournalWriteError, Write};
+use crate::journal::{Commit, EncodedPart, JournalWrite, JournalWriteError};
 
 /// Jobs in one part. As many may be submitted with one commit, which takes as long.
 const JOBS_PER_PART: usize = 512;
@@ -101,13 +101,13 @@ fn keep(
     at: Time,
     journal: &Address<Commit>,
 ) -> Result<(), SnapshotError> {
-    let write = |write: Write| -> Result<(), SnapshotError> {
+    let write = |write: JournalWrite| -> Result<(), SnapshotError> {
         Ok(block_on(journal.ask(|durable| Commit { writes: vec![write], durable: Some(durable) }))??)
     };
     let mut number = 0;
     for content in std::iter::once(EncodedPart::of(&rest)).chain(parts.map(|part| EncodedPart::of(&part))) {
-        write(Write::Part { snapshot: sequence, number, content: content? })?;
+        write(JournalWrite::Part { snapshot: sequence, number, content: content? })?;
         number += 1;
     }
-    write(Write::Snapshot { sequence, at, parts: number })
+    write(JournalWrite::Snapshot { sequence, at, parts: number })
 }

@@ -32,7 +32,7 @@ impl PastObservations {
         head: &Head,
         solos: &SoloMetricsTable,
     ) -> Result<PastObservations, HeadError> {
-        let stretches = history.newest_stretches(MAX_PAST_SAMPLES)?;
+        let stretches = history.newest_samples(MAX_PAST_SAMPLES)?;
         let records = history.records(jobs_of(&stretches))?;
         Ok(PastObservations {
             experience: experience(&stretches, head, &records, solos),

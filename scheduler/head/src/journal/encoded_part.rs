@@ -1,23 +1,23 @@
-//! Parts of snapshots as they lie in the file: JSON, and since format 5 compressed.
+//! Parts of snapshots in the file: JSON, which is compressed since format 5.
 
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// No bytes of LZ4 stand for more than so many times their number.
+/// LZ4 never shrinks a text more than this many times. A larger length is a lie that would cost memory.
 const LARGEST_RATIO: usize = 255;
 
-/// Something in JSON.
+/// A part of a snapshot, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EncodedPart {
-    /// As text.
+    /// Formats 1 to 4: text.
     Plain(String),
-    /// As LZ4, with the length of the text ahead of it.
+    /// LZ4, with the length of the text before it.
     Compressed(Vec<u8>),
 }
 
-/// Why a part cannot be read.
+/// Why a part cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PartDecodeError {
     #[error("it is too short to be what it says")]
@@ -29,13 +29,13 @@ pub(crate) enum PartDecodeError {
 }
 
 impl EncodedPart {
-    /// Puts it into words, and these into little room.
+    /// Encodes and compresses a part.
     pub(crate) fn of(value: &impl Serialize) -> serde_json::Result<EncodedPart> {
         let text = serde_json::to_vec(value)?;
         Ok(EncodedPart::Compressed(lz4_flex::block::compress_prepend_size(&text)))
     }
 
-    /// What it was made of.
+    /// Decompresses and decodes a part.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, PartDecodeError> {
         match self {
             EncodedPart::Plain(text) => Ok(serde_json::from_str(text)?),
