@@ -1,11 +1,12 @@
-//! What must hold of journals and requests, whatever a disk or a client made of them, for `integration/fuzz`.
+//! Promises about journals and requests that hold for any input, for `integration/fuzz`.
 //!
-//! Every function takes any bytes and panics where a promise is broken.
+//! Every function takes arbitrary bytes and panics where a promise is broken.
 
 use std::fs;
 use std::path::Path;
 
-use cohabit_scheduler_core::{Event, Head, SnapshotPart};
+use cohabit_journal::{decode_event, encode_event};
+use cohabit_scheduler_core::{Head, SnapshotPart};
 use cohabit_types::{Inventory, JobSpec, Report, Request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,26 +14,37 @@ use serde::de::DeserializeOwned;
 use crate::journal::{Journal, SqliteJournal};
 use crate::sessions::admit;
 
-/// What the columns of a journal hold: an event, or a head, or a part of one. The first byte chooses which.
+/// What the columns of a journal hold: an event of format 6 or 5, or a head, or a part of one. The first byte
+/// chooses which.
 pub fn journal_entries(bytes: &[u8]) {
     match bytes.split_first() {
-        Some((b's', head)) => settles::<Head>(head),
-        Some((b'p', part)) => settles::<SnapshotPart>(part),
-        Some((_, event)) => settles::<Event>(event),
+        Some((b's', head)) => check_round_trip::<Head>(head),
+        Some((b'p', part)) => check_round_trip::<SnapshotPart>(part),
+        Some((b'6', event)) => check_event(6, event),
+        Some((_, event)) => check_event(5, event),
         None => {}
     }
 }
 
-/// What is understood is written in a form that is understood, and means the same.
-fn settles<T: Serialize + DeserializeOwned>(text: &[u8]) {
+/// An event that can be read is written in the newest format, and means the same there.
+fn check_event(format: u32, text: &[u8]) {
+    let Some(event) = str::from_utf8(text).ok().and_then(|text| decode_event(format, text).ok()) else {
+        return;
+    };
+    let written = encode_event(&event).expect("a decoded event has a JSON form");
+    let again = decode_event(cohabit_journal::FORMAT, &written).expect("what was written can be read");
+    assert_eq!(encode_event(&again).expect("it was written before"), written);
+}
+
+/// What can be read is written in a form that can be read, and means the same.
+fn check_round_trip<T: Serialize + DeserializeOwned>(text: &[u8]) {
     let Ok(meant) = serde_json::from_slice::<T>(text) else { return };
     let written = serde_json::to_vec(&meant).expect("what a journal holds has a JSON form");
     let again = serde_json::from_slice::<T>(&written).expect("what was written can be read");
     assert_eq!(serde_json::to_vec(&again).expect("it was written before"), written);
 }
 
-/// The file of a journal: what is no journal, or a damaged one, is told by its name. The folder is for the
-/// file alone.
+/// The file of a journal: the error about a damaged one names it. The folder is for this file alone.
 pub fn journal_file(folder: &Path, bytes: &[u8]) {
     for entry in fs::read_dir(folder).expect("the folder is there").flatten() {
         fs::remove_file(entry.path()).expect("it holds files only");

@@ -164,11 +164,14 @@ impl HeadHost {
         Ok(effects)
     }
 
-    /// Comes back with another state than it had: a planted bug.
-    pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut serde_json::Value)) {
-        let mut state = serde_json::to_value(&self.head).expect("a head can be written down");
-        edit(&mut state);
-        self.head = serde_json::from_value(state).expect("it is still a head");
+    /// Changes the state of the head, for a planted bug: the head without its jobs, and their parts.
+    pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut serde_json::Value, &mut [serde_json::Value])) {
+        let value = |text: &String| serde_json::from_str(text).expect("a snapshot is JSON");
+        let image = Image::of(&self.head);
+        let (mut rest, mut parts) = (value(&image.rest), image.parts.iter().map(value).collect::<Vec<_>>());
+        edit(&mut rest, &mut parts);
+        let parts = parts.iter().map(ToString::to_string).collect();
+        self.head = Image { rest: rest.to_string(), parts }.read().expect("it is still a head");
     }
 
     /// Comes back with a policy that knows nothing. Nobody knows how much time it was gone for, whatever its
