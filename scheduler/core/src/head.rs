@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use cohabit_policy::{JobForecast, JobTraits};
 use cohabit_types::{ColocationSlowdown, Demand, DeviceId, JobId, NodeId, PlanRequestId, Time, WorkerKey};
-use serde::{Deserialize, Serialize};
 
 use crate::alarm::Alarm;
 use crate::interface::{Config, DeadlineKind};
@@ -18,8 +17,7 @@ use crate::submission::Submission;
 use crate::volatile::VolatileState;
 
 /// A cluster's head: every job and node it knows.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(try_from = "crate::stored::Head", into = "crate::stored::Head")]
+#[derive(Debug, Clone)]
 pub struct Head {
     pub(crate) config: Config,
     pub(crate) last_number: u64,
@@ -56,6 +54,29 @@ pub struct Head {
     pub(crate) nodes_joined: u64,
     pub(crate) alarms: BTreeSet<(Time, Alarm)>,
     pub(crate) volatile: VolatileState,
+}
+
+/// Heads are equal if a replay would see no difference: what is volatile does not count.
+impl PartialEq for Head {
+    fn eq(&self, other: &Head) -> bool {
+        let state = |head: &Head| {
+            let flags = (head.replan_needed, head.interference_aware, head.reconsider_colocations);
+            let numbers = (head.last_number, head.last_request, head.nodes_joined);
+            let times = (head.started_at, head.next_plan_at, head.open_plan_request);
+            (flags, numbers, times)
+        };
+        state(self) == state(other)
+            && self.config == other.config
+            && self.submissions == other.submissions
+            && self.jobs == other.jobs
+            && self.eligible == other.eligible
+            && self.active == other.active
+            && self.ended == other.ended
+            && self.dependents == other.dependents
+            && self.idempotency_keys == other.idempotency_keys
+            && self.nodes == other.nodes
+            && self.alarms == other.alarms
+    }
 }
 
 impl Default for Head {

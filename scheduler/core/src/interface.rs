@@ -5,11 +5,10 @@ use cohabit_types::{
     ClientRequestId, Inventory, JobId, NodeId, Notice, Order, PlanRequestId, Principal, Reply, Report,
     Request, Span, WorkerKey,
 };
-use serde::{Deserialize, Serialize};
 
 /// What can happen to a head. Every event except reports of progress and telemetry is journaled before it is
 /// handled.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The operator's settings; the first event of every start.
     Configured(Config),
@@ -64,7 +63,7 @@ pub enum DeadlineKind {
 }
 
 /// The operator's settings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// After this long, the attempts on an unreachable node are given up. Must exceed the workers'
     /// `orphan-grace` plus the longest stop sequence, or an attempt could run twice.

@@ -40,7 +40,6 @@ mod requests;
 mod resolve;
 mod satisfiable;
 mod snapshot_parts;
-mod stored;
 mod submission;
 mod submit;
 mod transition;
@@ -51,7 +50,7 @@ pub use dry_run::DryRunJob;
 pub use head::Head;
 pub use interface::{Config, DeadlineKind, Effect, Event};
 pub use invariants::BrokenInvariant;
-pub use snapshot_parts::{HeadSnapshot, MissingFirstJob, SnapshotPart, SnapshotParts, StoredSnapshot};
+pub use snapshot_parts::{HeadSnapshot, MissingFirstJob, SnapshotPart, SnapshotParts};
 
 /// The state of a head as plain data, for those who store it: `scheduler/journal` converts it to and from
 /// the formats of snapshots.

@@ -20,8 +20,7 @@ use crate::submission::Submission;
 use crate::volatile::VolatileState;
 
 /// The state of a head without its jobs.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-#[serde(into = "crate::stored::Head")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct HeadSnapshot {
     /// The operator's settings.
     pub config: Config,
@@ -52,8 +51,7 @@ pub struct HeadSnapshot {
 }
 
 /// Some of a head's jobs, in the order of their ids.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(try_from = "crate::stored::SnapshotPart", into = "crate::stored::SnapshotPart")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SnapshotPart {
     /// The submissions whose first job is in this part, by number.
     pub submissions: Vec<(u64, Arc<Submission>)>,
@@ -61,16 +59,6 @@ pub struct SnapshotPart {
     pub jobs: Vec<(JobId, Option<Arc<Job>>)>,
     /// Those of the jobs that only wait for room in the cluster.
     pub eligible: Vec<JobId>,
-}
-
-/// What the first stored part of a snapshot holds: the head, and in old formats all its jobs as well.
-#[derive(Debug, Clone, serde::Deserialize)]
-#[serde(try_from = "crate::stored::Head")]
-pub struct StoredSnapshot {
-    /// The head without its jobs.
-    pub rest: HeadSnapshot,
-    /// Its jobs, if they are stored with it.
-    pub jobs: Option<SnapshotPart>,
 }
 
 /// All jobs of a head, part by part.

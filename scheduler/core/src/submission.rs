@@ -117,7 +117,7 @@ impl Submission {
 
     /// How many of its members hold devices.
     pub(crate) fn placed(&self) -> u64 {
-        self.in_state(JobState::Running) + self.in_state(JobState::Completing)
+        self.in_state(JobState::Running).saturating_add(self.in_state(JobState::Completing))
     }
 
     /// How many more of its members may be placed.

@@ -17,6 +17,7 @@ mod learning;
 mod message;
 mod planning;
 mod snapshots;
+mod state_check;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,6 +46,7 @@ use planning::Outlook;
 pub(crate) use learning::InterferenceAwareness;
 pub(crate) use message::{Message, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 pub(crate) use snapshots::Snapshots;
+use state_check::StateCheck;
 
 /// How many messages may wait for the driver.
 pub(crate) const CAPACITY: usize = 1_024;
@@ -81,6 +83,7 @@ pub(crate) struct Driver {
     last_client: u64,
     batch: Batch,
     durability: Durability,
+    state_check: StateCheck,
     /// The latest question of the head to the policy, still to be asked.
     question: Option<PlanRequestId>,
     outlook: Outlook,
@@ -99,6 +102,7 @@ impl Driver {
             last_client: 0,
             batch: Batch::default(),
             durability: Durability::default(),
+            state_check: StateCheck::default(),
             question: None,
             outlook: Outlook::default(),
             training_queue: TrainingQueue::default(),
@@ -141,7 +145,7 @@ impl Driver {
     }
 
     fn request(&mut self, by: Principal, mut request: Request, reply_to: ReplyTo<Reply>) {
-        if let Some(refusal) = self.durability.refusal() {
+        if let Some(refusal) = self.durability.refusal().or_else(|| self.state_check.refusal()) {
             return reply_to.send(Reply::Refused(refusal));
         }
         if let Request::Submit(submit) = &mut request {
@@ -225,7 +229,7 @@ impl Driver {
         }
         self.flush_history().await?;
         // What waits for the next commit is younger than a snapshot of now.
-        self.parts.snapshots.take(&self.parts.head, &self.parts.journal);
+        self.parts.snapshots.take(&self.parts.head, &mut self.state_check, &self.parts.journal);
         Ok(())
     }
 
@@ -258,6 +262,7 @@ impl Actor for Driver {
     type Message = Message;
 
     async fn started(&mut self, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
+        self.state_check.passes(&self.parts.head);
         self.queue(Event::Configured(self.parts.config.clone()), None);
         if self.parts.policy_awareness == InterferenceAwareness::Aware {
             self.queue(Event::Learned, None);
@@ -288,6 +293,6 @@ impl Actor for Driver {
             tracing::error!(%failure, "the last events could not be written");
             return;
         }
-        self.parts.snapshots.take_last(&self.parts.head, &self.parts.journal).await;
+        self.parts.snapshots.take_last(&self.parts.head, &mut self.state_check, &self.parts.journal).await;
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod cluster;
 
 use std::path::PathBuf;
 
+use cohabit_journal::{encode_head, encode_part};
 use cohabit_policy::{Action, Discipline, Fifo, FirstFit, Plan, Policy, QueuePolicy, View};
 use cohabit_scheduler_core::{Config, Event, Head};
 use cohabit_types::{
@@ -74,8 +75,8 @@ pub(crate) fn writes(events: Vec<Event>) -> Vec<JournalWrite> {
 /// A snapshot of a head behind the event of this number, in parts of one job.
 pub(crate) fn snapshot(sequence: u64, head: &Head) -> Vec<JournalWrite> {
     let (rest, parts) = head.split_for_snapshot(1);
-    let parts = parts.map(|part| EncodedPart::of(&part).unwrap());
-    let contents = std::iter::once(EncodedPart::of(&rest).unwrap()).chain(parts);
+    let parts = parts.map(|part| EncodedPart::of(&encode_part(&part).unwrap()));
+    let contents = std::iter::once(EncodedPart::of(&encode_head(&rest).unwrap())).chain(parts);
     let part = |(number, content)| JournalWrite::Part { snapshot: sequence, number, content };
     let mut writes: Vec<JournalWrite> = (0..).zip(contents).map(part).collect();
     let parts = writes.len() as u32;

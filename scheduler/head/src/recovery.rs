@@ -9,7 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::thread;
 
-use cohabit_scheduler_core::{Effect, Head, SnapshotPart, StoredSnapshot};
+use cohabit_journal::{decode_head, decode_part};
+use cohabit_scheduler_core::{Effect, Head, SnapshotPart};
 use cohabit_types::{JobRecord, Notice, Time};
 
 use crate::HeadError;
@@ -86,21 +87,23 @@ fn decode_snapshot(path: &Path, snapshot: &LoadedSnapshot) -> Result<Head, HeadE
     let unreadable = |error: PartDecodeError| {
         corrupt(path, format!("the snapshot after event {} cannot be read: {error}", snapshot.sequence))
     };
-    let stored: StoredSnapshot = snapshot.rest.read().map_err(unreadable)?;
-    let parts = decode_parts(&snapshot.parts).map_err(unreadable)?;
-    let parts = stored.jobs.into_iter().chain(parts).collect();
-    Head::from_snapshot(stored.rest, parts).map_err(|error| {
+    let text = snapshot.rest.text().map_err(unreadable)?;
+    let decoded = decode_head(snapshot.format, &text).map_err(|error| unreadable(error.into()))?;
+    let parts = decode_parts(snapshot.format, &snapshot.parts).map_err(unreadable)?;
+    let parts = decoded.jobs.into_iter().chain(parts).collect();
+    Head::from_snapshot(decoded.head, parts).map_err(|error| {
         corrupt(path, format!("the snapshot after event {} cannot be read: {error}", snapshot.sequence))
     })
 }
 
 /// Decodes parts, on several threads if there are many.
-fn decode_parts(parts: &[EncodedPart]) -> Result<Vec<SnapshotPart>, PartDecodeError> {
+fn decode_parts(format: u32, parts: &[EncodedPart]) -> Result<Vec<SnapshotPart>, PartDecodeError> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
     let share = parts.len().div_ceil(threads).max(MIN_PARTS_PER_THREAD);
     thread::scope(|scope| {
         let read = |parts: &[EncodedPart]| {
-            parts.iter().map(EncodedPart::read).collect::<Result<Vec<SnapshotPart>, _>>()
+            let decode = |part: &EncodedPart| Ok(decode_part(format, &part.text()?)?);
+            parts.iter().map(decode).collect::<Result<Vec<_>, PartDecodeError>>()
         };
         let mut shares = parts.chunks(share);
         let own = shares.next().unwrap_or_default();

@@ -1,5 +1,6 @@
 //! The whole daemon over real links on loopback.
 
+mod broken_state;
 mod company;
 mod history;
 mod jobs;

@@ -6,6 +6,9 @@
 mod v5;
 mod v6;
 
+#[cfg(test)]
+mod tests;
+
 use cohabit_scheduler_core::{HeadSnapshot, SnapshotPart};
 use serde::de::DeserializeOwned;
 use serde_with::de::DeserializeAsWrap;

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use cohabit_journal::{FORMAT, decode_head, decode_part, encode_head, encode_part};
 use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::{Plan, Policy, View, ViewChange, parse_policy_with};
-use cohabit_scheduler_core::{Config, Effect, Event, Head, StoredSnapshot};
+use cohabit_scheduler_core::{Config, Effect, Event, Head};
 use cohabit_types::{Span, Time, WorkerKey};
 
 use crate::alarm::AlarmClock;
@@ -202,9 +203,8 @@ impl HeadHost {
         let handled = self.journal.handled();
         let restored = replayed(now, restored, &handled[*length..])?;
         let replayed = replayed(now, Head::new(), handled)?;
-        let live = text(&self.head);
-        same(now, "replay of the whole journal", &live, &text(&replayed))?;
-        same(now, "replay after the snapshot", &live, &text(&restored))?;
+        same(now, "replay of the whole journal", &self.head, &replayed)?;
+        same(now, "replay after the snapshot", &self.head, &restored)?;
         Ok(restored)
     }
 }
@@ -221,23 +221,27 @@ impl Image {
 
     fn of(head: &Head) -> Image {
         let (rest, parts) = head.split_for_snapshot(Image::PART);
-        Image { rest: text(&rest), parts: parts.map(|part| text(&part)).collect() }
+        let text = |encoded: serde_json::Result<Vec<u8>>| {
+            String::from_utf8(encoded.expect("a snapshot has a JSON form")).expect("JSON is text")
+        };
+        Image { rest: text(encode_head(&rest)), parts: parts.map(|part| text(encode_part(&part))).collect() }
     }
 
-    fn read(&self) -> serde_json::Result<Head> {
-        let stored: StoredSnapshot = serde_json::from_str(&self.rest)?;
-        let parts = self.parts.iter().map(|part| serde_json::from_str(part));
-        let parts = stored.jobs.into_iter().map(Ok).chain(parts).collect::<serde_json::Result<_>>()?;
-        Head::from_snapshot(stored.rest, parts).map_err(serde::de::Error::custom)
+    fn read(&self) -> Result<Head, String> {
+        let decoded = decode_head(FORMAT, self.rest.as_bytes()).map_err(|error| error.to_string())?;
+        let parts = self.parts.iter().map(|part| decode_part(FORMAT, part.as_bytes()));
+        let parts = parts.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        Head::from_snapshot(decoded.head, parts).map_err(|error| error.to_string())
+    }
+
+    /// The whole snapshot.
+    fn text(&self) -> String {
+        format!("{} {}", self.rest, self.parts.join(" "))
     }
 }
 
 fn policy(name: &str, knowledge: &InterferenceContext) -> Box<dyn Policy> {
     parse_policy_with(name, knowledge).unwrap_or_else(|unknown| panic!("{unknown}"))
-}
-
-fn text(of_head: &impl serde::Serialize) -> String {
-    serde_json::to_string(of_head).expect("a head can be written down")
 }
 
 /// Panics with the invariant that does not hold, if there is one.
@@ -258,16 +262,17 @@ fn unreadable(now: Time, detail: String) -> SimFailure {
     SimFailure { kind: FailureKind::Invariant, at: now, detail }
 }
 
-fn same(now: Time, what: &str, live: &str, other: &str) -> Result<(), SimFailure> {
+fn same(now: Time, what: &str, live: &Head, other: &Head) -> Result<(), SimFailure> {
     if live == other {
         return Ok(());
     }
+    let (live, other) = (Image::of(live).text(), Image::of(other).text());
     let differs = live.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let around = |text: &str| {
         let from = differs.saturating_sub(120);
         text.chars().skip(from).take(240).collect::<String>()
     };
     let detail =
-        format!("{what} differs from the live head: …{}… instead of …{}…", around(other), around(live));
+        format!("{what} differs from the live head: …{}… instead of …{}…", around(&other), around(&live));
     Err(SimFailure { kind: FailureKind::Invariant, at: now, detail })
 }

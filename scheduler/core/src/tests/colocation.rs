@@ -113,7 +113,7 @@ fn a_job_that_is_thought_of_would_join_another_and_nothing_is_kept_of_it() {
     let neighbour = test.submit(JobSpec { name: "resident".into(), ..part(500) });
     let head = test.head.clone();
     let told = considered(&test, submit(part(500)));
-    assert_eq!(serde_json::to_string(&head).unwrap(), serde_json::to_string(&test.head).unwrap());
+    assert_eq!(head, test.head);
     let place = told.place.unwrap();
     assert_eq!(
         (place.nodes, place.devices[0].as_str(), place.share),

@@ -60,7 +60,7 @@ fn users_change_only_their_own_jobs() {
     let Reply::Changed(verdicts) = test.request(bob, cancel.clone()) else { panic!() };
     let ChangeResult::Refused(refusal) = &verdicts[0].1 else { panic!("{verdicts:?}") };
     assert_eq!(refusal.code, RefusalCode::NotAllowed);
-    assert_eq!(refusal.message, "job 1 belongs to ada: only they or an admin may cancel it");
+    assert_eq!(refusal.message, "job 1 belongs to ada: only ada or an admin can cancel it");
     assert_eq!(test.request(root(), cancel), Reply::Changed(vec![(id, ChangeResult::Done)]));
 }
 

@@ -40,7 +40,9 @@ pub(crate) struct Considered {
 impl Driver {
     /// Asks the policy once for all that changed meanwhile.
     pub(super) fn plan(&mut self, context: &mut Context<Driver>) {
-        let Some(ticket) = self.question.take() else { return };
+        // A broken state may book devices wrongly: nothing new is placed.
+        let open = self.question.take().filter(|_| !self.state_check.is_broken());
+        let Some(ticket) = open else { return };
         let changes = self.parts.head.changes();
         self.parts.planner.change(changes);
         let planned = self.parts.planner.ask(ticket, self.parts.clock.now());

@@ -6,12 +6,14 @@
 //! by the next, which may be another version.
 
 use cohabit_actor::{Address, AskError};
+use cohabit_journal::{encode_head, encode_part};
 use cohabit_scheduler_core::{Head, HeadSnapshot, SnapshotParts};
 use cohabit_types::Time;
 use futures::executor::block_on;
 use futures::future::OptionFuture;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use super::state_check::StateCheck;
 use crate::journal::{Commit, EncodedPart, JournalWrite, JournalWriteError};
 
 /// Jobs in one part. As many may be submitted with one commit, which takes as long.
@@ -44,19 +46,21 @@ impl Snapshots {
     }
 
     /// Begins a snapshot of the head as it was after its last event, if one is due.
-    pub(super) fn take(&mut self, head: &Head, journal: &Address<Commit>) {
+    pub(super) fn take(&mut self, head: &Head, check: &mut StateCheck, journal: &Address<Commit>) {
         // It costs what there is: a head with many jobs waits for as much to happen.
         let due = self.every.max(head.job_count() as u64 / 2);
         if self.since < due || self.under_way.as_ref().is_some_and(|it| !it.is_finished()) {
             return;
         }
-        self.begin(head, journal);
+        if check.passes(head) {
+            self.begin(head, journal);
+        }
     }
 
     /// The last one, when nothing happens any more.
-    pub(super) async fn take_last(&mut self, head: &Head, journal: &Address<Commit>) {
+    pub(super) async fn take_last(&mut self, head: &Head, check: &mut StateCheck, journal: &Address<Commit>) {
         self.settle().await;
-        if self.since > 0 {
+        if self.since > 0 && check.passes(head) {
             self.begin(head, journal);
             self.settle().await;
         }
@@ -105,8 +109,8 @@ fn keep(
         Ok(block_on(journal.ask(|durable| Commit { writes: vec![write], durable: Some(durable) }))??)
     };
     let mut number = 0;
-    for content in std::iter::once(EncodedPart::of(&rest)).chain(parts.map(|part| EncodedPart::of(&part))) {
-        write(JournalWrite::Part { snapshot: sequence, number, content: content? })?;
+    for text in std::iter::once(encode_head(&rest)).chain(parts.map(|part| encode_part(&part))) {
+        write(JournalWrite::Part { snapshot: sequence, number, content: EncodedPart::of(&text?) })?;
         number += 1;
     }
     write(JournalWrite::Snapshot { sequence, at, parts: number })

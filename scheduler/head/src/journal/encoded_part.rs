@@ -1,9 +1,10 @@
 //! Parts of snapshots in the file: JSON, which is compressed since format 5.
 
+use std::borrow::Cow;
+
+use cohabit_journal::JournalDecodeError;
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 /// LZ4 never shrinks a text more than this many times. A larger length is a lie that would cost memory.
 const LARGEST_RATIO: usize = 255;
@@ -25,26 +26,25 @@ pub(crate) enum PartDecodeError {
     #[error(transparent)]
     Compression(#[from] lz4_flex::block::DecompressError),
     #[error(transparent)]
-    Json(#[from] serde_json::Error),
+    Content(#[from] JournalDecodeError),
 }
 
 impl EncodedPart {
-    /// Encodes and compresses a part.
-    pub(crate) fn of(value: &impl Serialize) -> serde_json::Result<EncodedPart> {
-        let text = serde_json::to_vec(value)?;
-        Ok(EncodedPart::Compressed(lz4_flex::block::compress_prepend_size(&text)))
+    /// Compresses the JSON of a part.
+    pub(crate) fn of(text: &[u8]) -> EncodedPart {
+        EncodedPart::Compressed(lz4_flex::block::compress_prepend_size(text))
     }
 
-    /// Decompresses and decodes a part.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, PartDecodeError> {
+    /// The JSON of the part.
+    pub(crate) fn text(&self) -> Result<Cow<'_, [u8]>, PartDecodeError> {
         match self {
-            EncodedPart::Plain(text) => Ok(serde_json::from_str(text)?),
+            EncodedPart::Plain(text) => Ok(text.as_bytes().into()),
             EncodedPart::Compressed(bytes) => {
                 let (length, block) = lz4_flex::block::uncompressed_size(bytes)?;
                 if length > block.len().saturating_mul(LARGEST_RATIO) {
                     return Err(PartDecodeError::TooShort);
                 }
-                Ok(serde_json::from_slice(&lz4_flex::block::decompress(block, length)?)?)
+                Ok(lz4_flex::block::decompress(block, length)?.into())
             }
         }
     }

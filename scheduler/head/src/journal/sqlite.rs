@@ -24,9 +24,6 @@ use crate::{HeadError, history};
 /// How long a commit waits for a person's tool that holds the file's write lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The format of the snapshots that this version writes.
-const SNAPSHOT_FORMAT: u32 = 5;
-
 /// A journal in a file.
 #[derive(Debug)]
 pub(crate) struct SqliteJournal {
@@ -156,7 +153,7 @@ fn keep_part(
 
 fn keep_snapshot(transaction: &Transaction<'_>, sequence: u64, at: Time, parts: u32) -> rusqlite::Result<()> {
     let insert = "INSERT OR REPLACE INTO snapshots (sequence, at, parts, format) VALUES (?1, ?2, ?3, ?4)";
-    transaction.execute(insert, (sequence, at.as_micros(), parts, SNAPSHOT_FORMAT))?;
+    transaction.execute(insert, (sequence, at.as_micros(), parts, cohabit_journal::FORMAT))?;
     Ok(())
 }
 

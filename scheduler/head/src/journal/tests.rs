@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use cohabit_journal::{encode_head, encode_part};
 use cohabit_scheduler_core::{Event, Head};
 use cohabit_types::{JobId, JobState, StopReason, Time};
 use futures::executor::block_on;
@@ -39,8 +40,13 @@ fn refusal(journal: &TestJournal) -> String {
     refusal
 }
 
+/// Everything that a snapshot of the head holds.
 fn json(head: &Head) -> String {
-    serde_json::to_string(head).unwrap()
+    let (rest, parts) = head.split_for_snapshot(usize::MAX);
+    let parts = parts.map(|part| encode_part(&part).unwrap());
+    let texts = std::iter::once(encode_head(&rest).unwrap()).chain(parts);
+    let texts: Vec<String> = texts.map(|text| String::from_utf8(text).unwrap()).collect();
+    format!("[{}]", texts.join(","))
 }
 
 fn replayed(events: Vec<Event>) -> Head {
@@ -303,7 +309,7 @@ fn every_event_of_every_format_is_replayed() {
             let text =
                 json(&recovered(&journal).unwrap().head).replace(r#""role":"user""#, r#""role":"admin""#);
             let mut head: serde_json::Value = serde_json::from_str(&text).unwrap();
-            head["started_at"].take();
+            head[0]["started_at"].take();
             head
         };
         let by_snapshot = head();
