@@ -35,6 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cohabit-policy", &["cohabit-types"]),
     ("cohabit-predict", &["cohabit-policy", "cohabit-types"]),
     ("cohabit-scheduler-core", &["cohabit-types", "cohabit-policy"]),
+    ("cohabit-journal", &["cohabit-types", "cohabit-policy", "cohabit-scheduler-core"]),
     ("cohabit-worker-core", &["cohabit-types"]),
     ("cohabit-actor", &[]),
     ("cohabit-net", &["cohabit-types", "cohabit-actor"]),
@@ -44,6 +45,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "cohabit-types",
             "cohabit-scheduler-core",
+            "cohabit-journal",
             "cohabit-policy",
             "cohabit-actor",
             "cohabit-net",
@@ -81,6 +83,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cohabit-types",
             "cohabit-policy",
             "cohabit-scheduler-core",
+            "cohabit-journal",
             "cohabit-worker-core",
             "cohabit-predict",
         ],
@@ -105,8 +108,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that read no clock and know no runtime.
-const PURE: [&str; 5] =
-    ["cohabit-types", "cohabit-policy", "cohabit-scheduler-core", "cohabit-worker-core", "cohabit-sim"];
+const PURE: [&str; 6] = [
+    "cohabit-types",
+    "cohabit-policy",
+    "cohabit-scheduler-core",
+    "cohabit-journal",
+    "cohabit-worker-core",
+    "cohabit-sim",
+];
 
 /// What the user of this project asked for by name.
 const REQUIRED_PACKAGES: [&str; 9] = [

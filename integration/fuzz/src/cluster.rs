@@ -43,7 +43,7 @@ pub(crate) fn requests(bytes: &[u8]) {
     for (pause, step) in steps.into_iter().take(MAX_STEPS) {
         world.now += pause.min(MAX_PAUSE);
         world.take(step);
-        world.head.check();
+        world.head.check().unwrap();
     }
 }
 

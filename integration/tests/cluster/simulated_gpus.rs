@@ -72,7 +72,7 @@ fn who_insists_on_limits_is_refused_with_what_keeps_them_from_being_enforced() {
     let flags = ["--gpus", "0.3", "--gpu-mem", "8G", "--enforced", "--", "true"];
     let refused = cluster.run(&[&["submit"], &flags[..]].concat());
     assert_eq!(refused.code, 65, "{}", refused.stderr);
-    assert!(refused.stderr.contains("only within enforced limits"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("it requires enforced limits"), "{}", refused.stderr);
     assert!(refused.stderr.contains("of node0)"), "{}", refused.stderr);
 }
 

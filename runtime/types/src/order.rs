@@ -1,5 +1,6 @@
 //! What the head tells a worker.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -101,6 +102,41 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// Every reason.
+    pub const ALL: [StopReason; 12] = [
+        StopReason::Cancelled,
+        StopReason::TimeLimit,
+        StopReason::Requeued,
+        StopReason::GangBroken,
+        StopReason::Preempted,
+        StopReason::Superseded,
+        StopReason::Orphaned,
+        StopReason::MpsFault,
+        StopReason::MpsFaultVictim,
+        StopReason::GpuMemory,
+        StopReason::DeviceLost,
+        StopReason::Unenforced,
+    ];
+
+    /// The word in JSON and in the history.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            StopReason::Cancelled => "cancelled",
+            StopReason::TimeLimit => "time_limit",
+            StopReason::Requeued => "requeued",
+            StopReason::GangBroken => "gang_broken",
+            StopReason::Preempted => "preempted",
+            StopReason::Superseded => "superseded",
+            StopReason::Orphaned => "orphaned",
+            StopReason::MpsFault => "mps_fault",
+            StopReason::MpsFaultVictim => "mps_fault_victim",
+            StopReason::GpuMemory => "gpu_memory",
+            StopReason::DeviceLost => "device_lost",
+            StopReason::Unenforced => "unenforced",
+        }
+    }
+
     /// A clause for people: "was stopped because …".
     #[must_use]
     pub const fn clause(self) -> &'static str {
@@ -118,5 +154,29 @@ impl StopReason {
             StopReason::DeviceLost => "its GPU does not answer any more",
             StopReason::Unenforced => "its limits on the GPU turned out not to be enforced",
         }
+    }
+}
+
+impl FromStr for StopReason {
+    type Err = String;
+    fn from_str(word: &str) -> Result<StopReason, String> {
+        StopReason::ALL
+            .into_iter()
+            .find(|reason| reason.as_str() == word)
+            .ok_or_else(|| format!("'{word}' is not a reason for a stop"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_stop_reasons_are_those_of_their_json() {
+        for reason in StopReason::ALL {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
+            assert_eq!(reason.as_str().parse(), Ok(reason));
+        }
+        assert!("TimeLimit".parse::<StopReason>().is_err());
     }
 }

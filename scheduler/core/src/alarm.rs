@@ -1,27 +1,26 @@
-//! What an alarm is set for.
+//! What the alarms of the head are set for.
 
 use cohabit_types::{JobId, NodeId};
-use serde::{Deserialize, Serialize};
 
-use crate::door::DeadlineKind;
+use crate::interface::DeadlineKind;
 
-/// What a deadline is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum Alarm {
+/// What has to be looked at when an alarm goes off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Alarm {
     /// A node may have been unreachable for too long.
-    Node(NodeId),
+    NodeLost(NodeId),
     /// A job may have become eligible.
-    Job(JobId),
-    /// A node that had no room was left alone for long enough.
-    Pause(NodeId),
+    JobEligible(JobId),
+    /// A node on which ranks could not start may be tried again.
+    NodeRetry(NodeId),
 }
 
 impl Alarm {
-    pub(crate) const fn why(self) -> DeadlineKind {
+    pub(crate) const fn kind(self) -> DeadlineKind {
         match self {
-            Alarm::Node(node) => DeadlineKind::NodeLost(node),
-            Alarm::Job(job) => DeadlineKind::Eligible(job),
-            Alarm::Pause(node) => DeadlineKind::NodeTried(node),
+            Alarm::NodeLost(node) => DeadlineKind::NodeLost(node),
+            Alarm::JobEligible(job) => DeadlineKind::JobEligible(job),
+            Alarm::NodeRetry(node) => DeadlineKind::NodeRetry(node),
         }
     }
 }

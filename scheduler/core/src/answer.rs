@@ -45,7 +45,7 @@ impl Head {
 
     fn explain(&self, now: Time, job: JobId) -> Result<Answer, Refusal> {
         let sentences = self.sentences(now, job).ok_or_else(|| no_such_job(job))?;
-        Ok(Answer::Explained { sentences, story: self.story(job) })
+        Ok(Answer::Explained { sentences, story: self.job_history(job) })
     }
 
     fn list(&self, now: Time, filter: &Filter) -> ListPage {

@@ -1,24 +1,25 @@
-//! What happens when a deadline comes. An alarm is only a hint: the state says whether there is still
+//! What happens when a deadline comes. An alarm is only a reminder: the state says whether there is still
 //! something to do.
 
 use cohabit_types::{Cause, JobId, Span, Time};
 
 use crate::alarm::Alarm;
-use crate::turn::Transition;
+use crate::transition::Transition;
 
 impl Transition<'_> {
+    /// Handles every alarm that is due, and forgets what was kept for long enough.
     pub(crate) fn alarm(&mut self) {
         self.cause = Cause::Clock;
         while let Some((at, alarm)) = self.head.alarms.first().copied().filter(|(at, _)| *at <= self.now) {
             self.head.alarms.remove(&(at, alarm));
             match alarm {
-                Alarm::Node(node) => self.give_up_unreachable_node(node),
-                Alarm::Job(job) => self.refresh_eligibility(job),
-                Alarm::Pause(node) => self.end_node_pause(node),
+                Alarm::NodeLost(node) => self.give_up_unreachable_node(node),
+                Alarm::JobEligible(job) => self.refresh_eligibility(job),
+                Alarm::NodeRetry(node) => self.end_node_pause(node),
             }
         }
-        if self.head.wake.is_some_and(|at| at <= self.now) {
-            self.head.wake = None;
+        if self.head.next_plan_at.is_some_and(|at| at <= self.now) {
+            self.head.next_plan_at = None;
             self.reconsider();
         }
         self.forget_old_jobs();
@@ -42,7 +43,7 @@ impl Transition<'_> {
 
     fn forget(&mut self, job: JobId) {
         self.head.jobs.remove(&job);
-        self.head.live.revisions.remove(&job);
+        self.head.volatile.revisions.remove(&job);
         self.head.dependents.remove(&job);
         let members = (JobId::new(job.number))..=(JobId::member(job.number, u32::MAX));
         if self.head.jobs.range(members).next().is_none() {
@@ -52,20 +53,21 @@ impl Transition<'_> {
 
     fn forget_submission(&mut self, number: u64) {
         self.head.dependents.remove(&JobId::new(number));
-        self.head.live.revisions.remove(&JobId::new(number));
+        self.head.volatile.revisions.remove(&JobId::new(number));
+        self.head.volatile.traits.remove(&number);
         let Some(submission) = self.head.submissions.remove(&number) else { return };
         let Some(key) = &submission.idempotency_key else { return };
-        let Some(keys) = self.head.keys.get_mut(&submission.user) else { return };
+        let Some(keys) = self.head.idempotency_keys.get_mut(&submission.user) else { return };
         keys.remove(key);
         if keys.is_empty() {
-            self.head.keys.remove(&submission.user);
+            self.head.idempotency_keys.remove(&submission.user);
         }
     }
 
-    /// A node that has been gone for a hundred times its patience, and runs nothing, is no longer shown.
+    /// Forgets nodes that have been lost for a hundred times `lost_after`.
     fn forget_old_nodes(&mut self) {
-        let patience: Span = self.head.config.lost_after * 100;
+        let kept_for: Span = self.head.config.lost_after * 100;
         let now = self.now;
-        self.head.nodes.retain(|_, node| !(node.is_lost() && now.since(node.since) > patience));
+        self.head.nodes.retain(|_, node| !(node.is_lost() && now.since(node.link_changed_at) > kept_for));
     }
 }

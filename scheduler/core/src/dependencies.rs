@@ -1,17 +1,18 @@
-//! Jobs that wait for the end of others: checked at submission, told when the end comes.
+//! Jobs that wait for the end of others.
 //!
-//! Ends are settled one after the other at the end of a turn: a long chain that falls must not become a deep
-//! recursion, and an array of which many members end at once is told once.
+//! Ends are processed one after the other at the end of a transition. So a long chain of cancelled jobs is no
+//! deep recursion, and an array of which many members end at once is published once.
 
 use std::collections::BTreeSet;
 
-use cohabit_types::{Cause, Dependency, DependencyKind, JobId, JobState, ReasonCode, Refusal, RefusalCode};
+use cohabit_types::{Cause, Dependency, DependencyKind, JobId, ReasonCode, Refusal, RefusalCode};
 
 use crate::head::Head;
-use crate::turn::Transition;
+use crate::job::{Job, TerminalState};
+use crate::transition::Transition;
 
 impl Transition<'_> {
-    /// An earlier job that already ended counts at once.
+    /// Applies a dependency on an earlier job that has ended already.
     pub(crate) fn settle_dependency(&mut self, jobs: &[JobId], dependency: Dependency) {
         if let Some(state) = self.head.final_state(dependency.job) {
             for id in jobs {
@@ -20,7 +21,7 @@ impl Transition<'_> {
         }
     }
 
-    /// Tells dependents of all that ended in this turn, and of what ends because of that.
+    /// Notifies the dependents of all jobs that ended in this transition, and of those that end because of it.
     pub(crate) fn settle_ends(&mut self) {
         let mut arrays = BTreeSet::new();
         loop {
@@ -35,7 +36,7 @@ impl Transition<'_> {
         }
     }
 
-    /// The end of its last member is the end of an array as a whole.
+    /// An array as a whole ends with its last member.
     fn settle_array(&mut self, array: JobId) {
         if let Some(state) = self.head.final_state(array) {
             self.publish_end(array);
@@ -43,30 +44,31 @@ impl Transition<'_> {
         }
     }
 
-    fn wake_dependents(&mut self, earlier: JobId, state: JobState) {
+    fn wake_dependents(&mut self, earlier: JobId, state: TerminalState) {
         self.cause = Cause::Job(earlier);
         for dependent in self.head.dependents.remove(&earlier).unwrap_or_default() {
             self.dependency_ended(dependent, earlier, state);
         }
     }
 
-    fn dependency_ended(&mut self, id: JobId, earlier: JobId, state: JobState) {
-        // One that was cancelled meanwhile may have been forgotten before the job that it waited for ended.
+    fn dependency_ended(&mut self, id: JobId, earlier: JobId, state: TerminalState) {
+        // A dependent that was cancelled meanwhile may be forgotten before the job that it waited for ends.
         let Some(submission) = self.head.submissions.get(&id.number) else { return };
         let depends_on = submission.spec.depends_on.iter().filter(|it| it.job == earlier);
         let satisfied = depends_on.map(|it| it.when).all(|when| satisfies(when, state));
-        let Some(job) = self.head.job_mut(id) else { return };
-        if !job.waits_for.remove(&earlier) || job.state.is_terminal() {
+        let waiting = self.head.job_mut(id).and_then(Job::waiting_mut);
+        if !waiting.is_some_and(|waiting| waiting.waits_for.remove(&earlier)) {
             return;
         }
         match satisfied {
             true => self.refresh_eligibility(id),
-            false => self.end_job(id, JobState::Cancelled, ReasonCode::DependencyFailed),
+            false => self.end_job(id, TerminalState::Cancelled, ReasonCode::DependencyFailed),
         }
     }
 }
 
 impl Head {
+    /// Refuses dependencies on jobs that are not in memory.
     pub(crate) fn check_dependencies(&self, dependencies: &[Dependency]) -> Result<(), Refusal> {
         let known = |job: JobId| self.jobs.contains_key(&job) || self.is_array(job);
         match dependencies.iter().find(|dependency| !known(dependency.job)) {
@@ -74,28 +76,27 @@ impl Head {
             Some(unknown) => Err(Refusal::new(
                 RefusalCode::NotFound,
                 format!(
-                    "it cannot depend on job {}: there is no such job, or it ended long ago",
+                    "it cannot depend on job {}: there is no such job, or it ended too long ago",
                     unknown.job
                 ),
             )),
         }
     }
 
-    /// How a job, or an array as a whole, ended; none while it lives.
-    pub(crate) fn final_state(&self, job: JobId) -> Option<JobState> {
-        let state = match self.jobs.get(&job) {
-            Some(job) => job.state,
-            None => self.submissions.get(&job.number).filter(|it| it.has_ended())?.state(),
-        };
-        state.is_terminal().then_some(state)
+    /// The state in which a job, or an array as a whole, ended; none while it is live.
+    pub(crate) fn final_state(&self, job: JobId) -> Option<TerminalState> {
+        match self.jobs.get(&job) {
+            Some(job) => job.ended().map(|end| end.state),
+            None => TerminalState::of(self.submissions.get(&job.number).filter(|it| it.has_ended())?.state()),
+        }
     }
 }
 
-/// Whether the end of an earlier job is the one that was waited for.
-fn satisfies(when: DependencyKind, state: JobState) -> bool {
+/// Whether a job that ended in this state satisfies the dependency.
+fn satisfies(when: DependencyKind, state: TerminalState) -> bool {
     match when {
         DependencyKind::AfterAny => true,
-        DependencyKind::AfterOk => state == JobState::Completed,
-        DependencyKind::AfterNotOk => state != JobState::Completed,
+        DependencyKind::AfterOk => state == TerminalState::Completed,
+        DependencyKind::AfterNotOk => state != TerminalState::Completed,
     }
 }

@@ -1,85 +1,82 @@
-//! The head's state.
+//! The state of the head, and questions that it answers directly.
 //!
-//! What replay must restore is serialised; what the next report or plan brings again is `VolatileState` and is not.
+//! What a replay must restore is in `Head` itself; what the next report or plan brings again is in
+//! `VolatileState`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use cohabit_policy::{JobForecast, JobTraits};
-use cohabit_types::{
-    AttemptId, ColocationSlowdown, Demand, DeviceId, JobId, NodeId, PlanRequestId, Progress, Time, WorkerKey,
-};
-use serde::{Deserialize, Serialize};
+use cohabit_types::{ColocationSlowdown, Demand, DeviceId, JobId, NodeId, PlanRequestId, Time, WorkerKey};
 
 use crate::alarm::Alarm;
-use crate::door::{Config, DeadlineKind};
+use crate::interface::{Config, DeadlineKind};
 use crate::job::Job;
-use crate::node::{Node, Telemetry};
-use crate::queue::WaitingQueue;
-use crate::sight::PendingChanges;
+use crate::node::Node;
 use crate::submission::Submission;
+use crate::volatile::VolatileState;
 
 /// A cluster's head: every job and node it knows.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Head {
     pub(crate) config: Config,
     pub(crate) last_number: u64,
-    pub(crate) last_ticket: u64,
-    /// The question that the policy has not answered yet.
-    pub(crate) open_ticket: Option<PlanRequestId>,
-    /// Whether something changed since that question was asked.
-    pub(crate) plan_wanted: bool,
-    /// Whether the policy ever learned of interference: only then has it to say something of jobs that run.
-    #[serde(default)]
-    pub(crate) learns: bool,
-    /// Whether it is to be asked about jobs that share devices, although no job waits.
-    #[serde(default)]
-    pub(crate) reconsiders: bool,
-    /// When this life of the head began. What it ordered in an earlier one may never have been sent.
-    #[serde(default)]
+    pub(crate) last_request: u64,
+    /// The request for a plan that the policy has not answered yet.
+    pub(crate) open_plan_request: Option<PlanRequestId>,
+    /// Whether something changed since that request.
+    pub(crate) replan_needed: bool,
+    /// Whether the policy predicts interference: only then can a plan change anything for running jobs.
+    pub(crate) interference_aware: bool,
+    /// Whether to ask for a plan because of jobs that share devices, although no job waits.
+    pub(crate) reconsider_colocations: bool,
+    /// When the head was last started. Orders of before may never have been sent.
     pub(crate) started_at: Time,
     /// When the policy wants to be asked again.
-    pub(crate) wake: Option<Time>,
+    pub(crate) next_plan_at: Option<Time>,
     /// By job number. Shared with snapshots; changed through `submission_mut`.
     pub(crate) submissions: BTreeMap<u64, Arc<Submission>>,
     /// Plain jobs and members of arrays; an array as a whole is only a submission. Members to which nothing
-    /// happened yet are one in memory; changed through `job_mut`.
-    #[serde(with = "crate::runs")]
+    /// happened yet share one `Job` in memory; changed through `job_mut`.
     pub(crate) jobs: BTreeMap<JobId, Arc<Job>>,
-    /// Pending jobs that nothing but room keeps waiting.
+    /// Pending jobs that only wait for room in the cluster.
     pub(crate) eligible: BTreeSet<JobId>,
     /// Jobs that have not ended.
-    pub(crate) unended: BTreeSet<JobId>,
+    pub(crate) active: BTreeSet<JobId>,
     /// Ended jobs by the time of their end.
     pub(crate) ended: BTreeSet<(Time, JobId)>,
-    /// Who waits for the end of a job, or of an array as a whole.
+    /// The jobs that wait for the end of a job, or of an array as a whole.
     pub(crate) dependents: BTreeMap<JobId, BTreeSet<JobId>>,
     /// Earlier submissions by user and idempotency key.
-    pub(crate) keys: BTreeMap<String, BTreeMap<String, u64>>,
+    pub(crate) idempotency_keys: BTreeMap<String, BTreeMap<String, u64>>,
     pub(crate) nodes: BTreeMap<NodeId, Node>,
     /// How many nodes ever joined; gives each its place in the order.
     pub(crate) nodes_joined: u64,
     pub(crate) alarms: BTreeSet<(Time, Alarm)>,
-    #[serde(skip)]
-    pub(crate) live: VolatileState,
+    pub(crate) volatile: VolatileState,
 }
 
-/// What is not worth a place in the journal.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct VolatileState {
-    pub(crate) progress: BTreeMap<AttemptId, Progress>,
-    /// What devices last showed.
-    pub(crate) telemetry: Telemetry,
-    /// Grows with each change of a job or an array as a whole; never repeats, so a watcher cannot miss one.
-    pub(crate) revisions: BTreeMap<JobId, u64>,
-    /// What pending jobs have to expect, as the policy last said.
-    pub(crate) expected: BTreeMap<JobId, JobForecast>,
-    /// What neighbours on a device cost each other, as was last said.
-    pub(crate) company: BTreeMap<JobId, ColocationSlowdown>,
-    /// Who is ahead of whom, once somebody has asked.
-    pub(crate) queue: OnceLock<WaitingQueue>,
-    /// What of all this the policy has not seen yet.
-    pub(crate) sight: PendingChanges,
+/// Heads are equal if a replay would see no difference: what is volatile does not count.
+impl PartialEq for Head {
+    fn eq(&self, other: &Head) -> bool {
+        let state = |head: &Head| {
+            let flags = (head.replan_needed, head.interference_aware, head.reconsider_colocations);
+            let numbers = (head.last_number, head.last_request, head.nodes_joined);
+            let times = (head.started_at, head.next_plan_at, head.open_plan_request);
+            (flags, numbers, times)
+        };
+        state(self) == state(other)
+            && self.config == other.config
+            && self.submissions == other.submissions
+            && self.jobs == other.jobs
+            && self.eligible == other.eligible
+            && self.active == other.active
+            && self.ended == other.ended
+            && self.dependents == other.dependents
+            && self.idempotency_keys == other.idempotency_keys
+            && self.nodes == other.nodes
+            && self.alarms == other.alarms
+    }
 }
 
 impl Default for Head {
@@ -94,31 +91,31 @@ impl Head {
         Head {
             config: Config::default(),
             last_number: 0,
-            last_ticket: 0,
-            open_ticket: None,
-            plan_wanted: false,
-            learns: false,
-            reconsiders: false,
+            last_request: 0,
+            open_plan_request: None,
+            replan_needed: false,
+            interference_aware: false,
+            reconsider_colocations: false,
             started_at: Time::EPOCH,
-            wake: None,
+            next_plan_at: None,
             submissions: BTreeMap::new(),
             jobs: BTreeMap::new(),
             eligible: BTreeSet::new(),
-            unended: BTreeSet::new(),
+            active: BTreeSet::new(),
             ended: BTreeSet::new(),
             dependents: BTreeMap::new(),
-            keys: BTreeMap::new(),
+            idempotency_keys: BTreeMap::new(),
             nodes: BTreeMap::new(),
             nodes_joined: 0,
             alarms: BTreeSet::new(),
-            live: VolatileState::default(),
+            volatile: VolatileState::default(),
         }
     }
 
     /// When to send the next [`crate::Event::Alarm`], and what for.
     pub fn deadline(&self) -> Option<(Time, DeadlineKind)> {
-        let alarm = self.alarms.first().map(|(at, alarm)| (*at, alarm.why()));
-        let wake = self.wake.map(|at| (at, DeadlineKind::Wake));
+        let alarm = self.alarms.first().map(|(at, alarm)| (*at, alarm.kind()));
+        let wake = self.next_plan_at.map(|at| (at, DeadlineKind::PlannedWake));
         let retention = self
             .ended
             .first()
@@ -126,47 +123,46 @@ impl Head {
         [alarm, wake, retention].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// Takes note of what pending jobs have to expect. Not an event: it changes what people are told, and
-    /// nothing else.
-    pub fn expect(&mut self, expected: Vec<JobForecast>) {
-        let waiting = expected.into_iter().filter(|it| self.eligible.contains(&it.job));
-        self.live.expected = waiting.map(|it| (it.job, it)).collect();
+    /// Takes over what the policy said about queued jobs. Not an event: it only shapes answers.
+    pub fn set_forecasts(&mut self, forecasts: Vec<JobForecast>) {
+        let queued = forecasts.into_iter().filter(|it| self.eligible.contains(&it.job));
+        self.volatile.forecasts = queued.map(|it| (it.job, it)).collect();
     }
 
-    /// Takes note of what neighbours on a device cost each other; no event either.
-    pub fn set_colocation_slowdowns(&mut self, companionships: Vec<ColocationSlowdown>) {
-        self.live.company = companionships.into_iter().map(|it| (it.job, it)).collect();
+    /// Takes over what the policy said about jobs on the same devices. Not an event: it only shapes answers.
+    pub fn set_colocation_slowdowns(&mut self, slowdowns: Vec<ColocationSlowdown>) {
+        self.volatile.colocation_slowdowns = slowdowns.into_iter().map(|it| (it.job, it)).collect();
     }
 
-    /// Whether that and the outlook were told of all that is to be seen now. Of an array the policy does not
-    /// see every member.
+    /// Whether the forecasts and slowdowns cover every job that the policy can see now. Of an array it does
+    /// not see every member.
     pub fn has_fresh_forecasts(&self) -> bool {
         let mut plain = self.eligible.iter().filter(|job| job.index.is_none());
-        plain.all(|job| self.live.expected.contains_key(job)) && self.knows_colocation_slowdowns()
+        plain.all(|job| self.volatile.forecasts.contains_key(job)) && self.knows_colocation_slowdowns()
     }
 
     /// Whether jobs share a device now.
     pub fn has_colocated_jobs(&self) -> bool {
-        self.nodes.values().flat_map(|node| &node.devices).any(|device| device.residents.len() > 1)
+        self.nodes.values().flat_map(|node| &node.devices).any(|device| device.jobs.len() > 1)
     }
 
-    /// The job, to be changed.
+    /// The job, for a change.
     pub(crate) fn job_mut(&mut self, id: JobId) -> Option<&mut Job> {
         self.jobs.get_mut(&id).map(Arc::make_mut)
     }
 
-    /// What was submitted under this number, to be changed.
+    /// The submission with this number, for a change.
     pub(crate) fn submission_mut(&mut self, number: u64) -> Option<&mut Submission> {
         self.submissions.get_mut(&number).map(Arc::make_mut)
     }
 
-    /// The node, to be changed; the policy will see that it did.
+    /// The node, for a change that the policy will be shown.
     pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
-        self.live.sight.note_node(id);
+        self.volatile.pending_changes.note_node(id);
         self.nodes.get_mut(&id)
     }
 
-    /// Whether a job waits for room.
+    /// Whether a job only waits for room in the cluster.
     pub fn has_pending(&self) -> bool {
         !self.eligible.is_empty()
     }
@@ -178,21 +174,27 @@ impl Head {
 
     /// Every job that has not ended.
     pub fn live_jobs(&self) -> impl Iterator<Item = JobId> + '_ {
-        self.unended.iter().copied()
+        self.active.iter().copied()
     }
 
-    /// Every job that ended and is still in memory.
-    pub fn ended_jobs(&self) -> impl Iterator<Item = JobId> + '_ {
-        self.ended.iter().map(|(_, job)| *job)
-    }
-
-    /// What a job in memory demands, and what it tells of itself.
+    /// What a job in memory demands, and what a policy knows of it besides.
     pub fn demand_and_traits(&self, job: JobId) -> Option<(Demand, Arc<JobTraits>)> {
         let submission = self.jobs.get(&job).and_then(|_| self.submissions.get(&job.number))?;
-        Some((self.demand(job), submission.traits()))
+        Some((self.demand(job), self.traits(job.number, submission)))
     }
 
-    /// The models of the devices with a memory of their own, on whatever node, each once.
+    /// What a policy knows of the jobs of a submission, besides their demand.
+    pub(crate) fn traits(&self, number: u64, submission: &Submission) -> Arc<JobTraits> {
+        self.volatile.traits.get(&number).cloned().unwrap_or_else(|| Arc::new(submission.traits()))
+    }
+
+    /// Makes the traits of a submission once, for all its jobs and all views of them.
+    pub(crate) fn keep_traits(&mut self, number: u64) {
+        let Some(submission) = self.submissions.get(&number) else { return };
+        self.volatile.traits.entry(number).or_insert_with(|| Arc::new(submission.traits()));
+    }
+
+    /// The models of all devices that have memory of their own, each once.
     pub fn gpu_models(&self) -> BTreeSet<&str> {
         let devices = self.nodes.values().flat_map(|node| &node.devices).map(|it| &it.device);
         devices.filter(|device| device.memory.is_some()).map(|device| device.model.as_str()).collect()
@@ -204,11 +206,6 @@ impl Head {
         devices.find(|it| it.id == *device).map(|it| it.model.as_str())
     }
 
-    /// Whether a job occupies its place in the cluster now.
-    pub fn is_placed(&self, job: JobId) -> bool {
-        self.jobs.get(&job).is_some_and(|job| job.live_attempt().is_some())
-    }
-
     /// The revision of a job or of an array as a whole: differs after every change, and is never 0.
     pub fn revision(&self, job: JobId) -> Option<u64> {
         let submission = self.submissions.get(&job.number)?;
@@ -216,8 +213,8 @@ impl Head {
         if known.is_none() && !self.is_array(job) {
             return None;
         }
-        let last_told = known.and_then(|job| job.story.last()).map_or(submission.submitted_at, |it| it.at);
-        Some(self.live.revisions.get(&job).copied().unwrap_or(last_told.as_micros().max(1)))
+        let last_event = known.and_then(|job| job.events.last()).map_or(submission.submitted_at, |it| it.at);
+        Some(self.volatile.revisions.get(&job).copied().unwrap_or(last_event.as_micros().max(1)))
     }
 
     /// The link of a node, while there is one.

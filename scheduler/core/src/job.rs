@@ -1,4 +1,7 @@
-//! One job, or one member of an array, with its attempts.
+//! One job, or one member of an array: which phase of its life it is in, with the data of that phase.
+//!
+//! This module holds the data and the questions that it answers by itself. `job_state` changes it, and keeps
+//! the head's sets and counts in step.
 
 use std::collections::BTreeSet;
 
@@ -6,88 +9,216 @@ use cohabit_types::{
     DeviceId, Enforcement, JobEvent, JobId, JobState, NodeId, Outcome, Placement, Progress, ReasonCode,
     Signal, Slowdown, Span, StopReason, Time,
 };
-use serde::{Deserialize, Serialize};
 
-use crate::rendezvous::RendezvousEndpoint;
+/// Where the ranks of an attempt find each other: the node of rank 0, and a port there.
+pub type RendezvousEndpoint = (NodeId, u16);
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Job {
-    pub(crate) state: JobState,
-    /// Why it ended, or why it is pending beyond what can be seen elsewhere.
-    pub(crate) reason: ReasonCode,
-    /// Earlier jobs whose end it waits for.
-    pub(crate) waits_for: BTreeSet<JobId>,
-    /// Not before this time.
-    pub(crate) not_before: Option<Time>,
-    /// Since when it could have run.
-    pub(crate) eligible_at: Time,
-    pub(crate) attempts: Vec<Attempt>,
-    /// Attempts that failed by their own fault since it was last queued by a user.
-    pub(crate) failures: u32,
-    /// Attempts that ended by no fault of theirs: with their node or device, or by a neighbour.
-    pub(crate) node_failures: u32,
-    /// The attempt from which on it has its GPU alone, whatever memory was predicted for it.
-    #[serde(default)]
-    pub(crate) alone_from: Option<u32>,
-    pub(crate) exit_code: Option<i32>,
-    pub(crate) signal: Option<Signal>,
-    pub(crate) ended_at: Option<Time>,
-    pub(crate) story: Vec<JobEvent>,
+/// One job, or one member of an array.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// The phase that it is in. A live attempt exists in `Running` and `Stopping` only.
+    pub status: JobStatus,
+    /// The attempts that ended, the oldest first.
+    pub ended_attempts: Vec<EndedAttempt>,
+    /// How the last attempt ended that completed or failed by itself. Not part of the end of the job: while a
+    /// job waits for its next attempt, it shows how the previous one ended.
+    pub last_exit: Option<JobExit>,
+    /// Attempts that failed by their own fault since a user last queued the job.
+    pub own_failures: u32,
+    /// Attempts that ended because of their node, their device or another job.
+    pub node_failures: u32,
+    /// The first attempt that has its GPU alone, whatever memory was predicted for the job.
+    pub exclusive_from_attempt: Option<u32>,
+    /// What happened to it since its submission, the oldest first.
+    pub events: Vec<JobEvent>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Attempt {
-    /// From 1.
-    pub(crate) number: u32,
-    pub(crate) placement: Placement,
-    /// Where its ranks meet.
-    #[serde(default)]
-    pub(crate) meeting_point: Option<RendezvousEndpoint>,
-    pub(crate) started_at: Time,
+/// The phase of a job's life.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JobStatus {
+    /// Pending or held: it has no place in the cluster.
+    Waiting(WaitingJob),
+    /// Its live attempt holds its place in the cluster.
+    Running(Box<Attempt>),
+    /// Its live attempt is being stopped for this reason.
+    Stopping(Box<Attempt>, StopReason),
+    /// It ended, and stays so unless a user requeues it.
+    Ended(EndedJob),
+}
+
+/// What keeps a job from running, apart from room in the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingJob {
+    /// Whether a user has to release it first.
+    pub held: bool,
+    /// Earlier jobs that have to end first.
+    pub waits_for: BTreeSet<JobId>,
+    /// The earliest time at which it may start.
+    pub not_before: Option<Time>,
+    /// Since when only room in the cluster has kept it waiting; has no meaning while something else does.
+    pub eligible_at: Time,
+}
+
+/// How and when a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndedJob {
+    /// The state that it ended in.
+    pub state: TerminalState,
+    /// Why.
+    pub reason: ReasonCode,
+    /// When.
+    pub at: Time,
+}
+
+/// The states in which a job can end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TerminalState {
+    /// Every rank exited with code 0.
+    Completed,
+    /// It failed by its own fault.
+    Failed,
+    /// A user cancelled it, or a job that it depends on ended in the wrong way.
+    Cancelled,
+    /// It reached its time limit.
+    Timeout,
+    /// It lost its node more often than the configuration allows.
+    NodeFail,
+    /// It ran out of memory.
+    OutOfMemory,
+    /// It lost its devices to another job and must not be requeued.
+    Preempted,
+}
+
+/// How the processes of an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobExit {
+    /// With this exit code.
+    Code(i32),
+    /// By this signal.
+    Signal(Signal),
+}
+
+/// One try to run a job on a set of devices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// Counts a job's attempts, from 1.
+    pub number: u32,
+    /// The devices that it holds.
+    pub placement: Placement,
+    /// Where its ranks find each other.
+    pub rendezvous: Option<RendezvousEndpoint>,
+    /// When it was placed.
+    pub started_at: Time,
     /// How long the policy expected it to run there.
-    #[serde(default)]
-    pub(crate) expected: Option<Span>,
-    /// What its neighbours were predicted to cost it when it was placed.
-    #[serde(default)]
-    pub(crate) slowdown: Option<Slowdown>,
-    pub(crate) ended_at: Option<Time>,
-    /// Why the head stops it.
-    pub(crate) stopping: Option<StopReason>,
-    /// Why a worker says that it stopped a rank of it.
-    pub(crate) stopped: Option<StopReason>,
-    pub(crate) ranks: Vec<Rank>,
-    /// The first rank that ended badly, in time.
-    pub(crate) first_failure: Option<u32>,
-    /// The last that was heard of it.
-    pub(crate) progress: Option<Progress>,
+    pub expected_runtime: Option<Span>,
+    /// The slowdown by jobs on the same devices that was predicted when it was placed.
+    pub predicted_slowdown: Option<Slowdown>,
+    /// Why a worker stopped a rank of it, as the worker reported.
+    pub stop_reported: Option<StopReason>,
+    /// Its ranks, by number.
+    pub ranks: Vec<Rank>,
+    /// The first rank that failed, in time.
+    pub first_failure: Option<u32>,
+    /// The progress that it last reported with its end.
+    pub progress: Option<Progress>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Rank {
-    pub(crate) node: NodeId,
-    /// The node's name then.
-    pub(crate) node_name: String,
-    pub(crate) devices: Vec<DeviceId>,
-    pub(crate) phase: RankPhase,
-    /// Whether its limits on a shared device are enforced, once that is known.
-    #[serde(default)]
-    pub(crate) enforcement: Option<Enforcement>,
-    /// Whether its job is held to the cores and the host memory that it claims, if it claims any.
-    #[serde(default)]
-    pub(crate) host_limits: Option<Enforcement>,
-    /// As whom it runs, where its user has no account on the node.
-    #[serde(default)]
-    pub(crate) private_uid: Option<u32>,
+/// An attempt all of whose ranks ended or were given up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndedAttempt {
+    /// The attempt.
+    pub attempt: Attempt,
+    /// Why the head had ordered its end, if it had.
+    pub stop_requested: Option<StopReason>,
+    /// When its last rank ended.
+    pub at: Time,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum RankPhase {
-    /// The worker was, or will be, told to start it.
+/// One process of an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rank {
+    /// The node that it runs on.
+    pub node: NodeId,
+    /// The node's name when the attempt was placed.
+    pub node_name: String,
+    /// The devices that it holds.
+    pub devices: Vec<DeviceId>,
+    /// How far it is.
+    pub phase: RankPhase,
+    /// Whether its limits on a shared device are enforced, once the worker has said so.
+    pub enforcement: Option<Enforcement>,
+    /// Whether its claims of cores and host memory are enforced, if it claims any.
+    pub host_limits: Option<Enforcement>,
+    /// The user id that it runs as where its user has no account on the node.
+    pub private_uid: Option<u32>,
+}
+
+/// How far a rank is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RankPhase {
+    /// Its worker was, or will be, told to start it.
     Ordered,
-    /// The worker says that it runs.
+    /// Its worker reported that it runs.
     Running,
     /// It ended, or was given up.
     Ended(Outcome),
+}
+
+/// An attempt, live or ended, with what its job knows about it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AttemptRef<'j> {
+    pub(crate) attempt: &'j Attempt,
+    /// Why the head ordered its end, if it did.
+    pub(crate) stop_requested: Option<StopReason>,
+    /// When it ended; none while it is live.
+    pub(crate) ended_at: Option<Time>,
+}
+
+impl TerminalState {
+    /// The same in the states of all jobs.
+    #[must_use]
+    pub const fn job_state(self) -> JobState {
+        match self {
+            TerminalState::Completed => JobState::Completed,
+            TerminalState::Failed => JobState::Failed,
+            TerminalState::Cancelled => JobState::Cancelled,
+            TerminalState::Timeout => JobState::Timeout,
+            TerminalState::NodeFail => JobState::NodeFail,
+            TerminalState::OutOfMemory => JobState::OutOfMemory,
+            TerminalState::Preempted => JobState::Preempted,
+        }
+    }
+
+    /// The state, if a job can end in it.
+    #[must_use]
+    pub const fn of(state: JobState) -> Option<TerminalState> {
+        match state {
+            JobState::Pending | JobState::Held | JobState::Running | JobState::Completing => None,
+            JobState::Completed => Some(TerminalState::Completed),
+            JobState::Failed => Some(TerminalState::Failed),
+            JobState::Cancelled => Some(TerminalState::Cancelled),
+            JobState::Timeout => Some(TerminalState::Timeout),
+            JobState::NodeFail => Some(TerminalState::NodeFail),
+            JobState::OutOfMemory => Some(TerminalState::OutOfMemory),
+            JobState::Preempted => Some(TerminalState::Preempted),
+        }
+    }
+}
+
+impl JobExit {
+    pub(crate) const fn code(self) -> Option<i32> {
+        match self {
+            JobExit::Code(code) => Some(code),
+            JobExit::Signal(_) => None,
+        }
+    }
+
+    pub(crate) const fn signal(self) -> Option<Signal> {
+        match self {
+            JobExit::Code(_) => None,
+            JobExit::Signal(signal) => Some(signal),
+        }
+    }
 }
 
 impl Rank {
@@ -104,49 +235,60 @@ impl Rank {
 }
 
 impl Attempt {
-    pub(crate) fn is_live(&self) -> bool {
-        self.ended_at.is_none()
-    }
-
-    /// Nodes on which ranks of it still live, each once.
+    /// The nodes on which ranks of it are live, each once.
     pub(crate) fn live_nodes(&self) -> BTreeSet<NodeId> {
         self.ranks.iter().filter(|rank| rank.is_live()).map(|rank| rank.node).collect()
     }
 
-    /// How the first rank ended that ended badly.
+    /// The outcome of the first rank that failed.
     pub(crate) fn first_failed_outcome(&self) -> Option<&Outcome> {
         self.first_failure.and_then(|rank| self.ranks.get(rank as usize)?.outcome())
     }
 
-    /// Why it was stopped, as far as that explains its end: a worker saw it, or the head will have it so
-    /// anyway.
+    /// Whether every rank ended with success.
+    fn succeeded(&self) -> bool {
+        self.ranks.iter().all(|rank| rank.outcome().is_some_and(Outcome::succeeded))
+    }
+}
+
+impl EndedAttempt {
+    pub(crate) fn as_ref(&self) -> AttemptRef<'_> {
+        AttemptRef { attempt: &self.attempt, stop_requested: self.stop_requested, ended_at: Some(self.at) }
+    }
+}
+
+impl AttemptRef<'_> {
+    pub(crate) const fn is_live(&self) -> bool {
+        self.ended_at.is_none()
+    }
+
+    /// Why it was stopped, as far as that explains its end: a worker reported it, or the head ordered it and
+    /// the attempt did not succeed before the order arrived.
     pub(crate) fn effective_stop(&self) -> Option<StopReason> {
-        match (self.stopped, self.stopping) {
-            // The gang broke because of it.
-            (Some(theirs), Some(StopReason::GangBroken)) if device_fault(theirs).is_some() => Some(theirs),
-            (Some(_), Some(ours)) => Some(ours),
-            (Some(theirs), None) => Some(theirs),
-            (None, Some(StopReason::Requeued)) => Some(StopReason::Requeued),
-            (None, Some(ours))
-                if self.ranks.iter().any(|rank| !rank.outcome().is_some_and(Outcome::succeeded)) =>
-            {
-                Some(ours)
+        match (self.attempt.stop_reported, self.stop_requested) {
+            // The device fault is what broke the gang.
+            (Some(reported), Some(StopReason::GangBroken)) if device_fault(reported).is_some() => {
+                Some(reported)
             }
-            (None, _) => None,
+            (Some(_), Some(requested)) => Some(requested),
+            (Some(reported), None) => Some(reported),
+            (None, Some(StopReason::Requeued)) => Some(StopReason::Requeued),
+            (None, Some(requested)) => (!self.attempt.succeeded()).then_some(requested),
+            (None, None) => None,
         }
     }
 }
 
-/// Whose fault it is that a worker stopped a rank.
+/// Who caused a fault on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultOrigin {
-    /// The job's own.
+    /// The job itself.
     Own,
-    /// Another job's, the device's or nobody's.
+    /// Another job, the device, or nobody.
     Other,
 }
 
-/// Whose fault it is, where a worker stopped a rank for what befell its device.
+/// Who caused the fault for which a worker stopped a rank; none if no fault of a device was the reason.
 pub(crate) const fn device_fault(why: StopReason) -> Option<FaultOrigin> {
     match why {
         StopReason::MpsFault | StopReason::GpuMemory => Some(FaultOrigin::Own),
@@ -163,41 +305,145 @@ pub(crate) const fn device_fault(why: StopReason) -> Option<FaultOrigin> {
     }
 }
 
+impl WaitingJob {
+    /// Waits for nothing but room, from this time on.
+    pub(crate) const fn since(eligible_at: Time) -> WaitingJob {
+        WaitingJob { held: false, waits_for: BTreeSet::new(), not_before: None, eligible_at }
+    }
+}
+
 impl Job {
-    pub(crate) fn new(state: JobState, eligible_at: Time) -> Job {
+    /// A job to which nothing has happened yet.
+    pub(crate) const fn new(waiting: WaitingJob) -> Job {
         Job {
-            state,
-            reason: ReasonCode::WaitingForTurn,
-            waits_for: BTreeSet::new(),
-            not_before: None,
-            eligible_at,
-            attempts: Vec::new(),
-            failures: 0,
+            status: JobStatus::Waiting(waiting),
+            ended_attempts: Vec::new(),
+            last_exit: None,
+            own_failures: 0,
             node_failures: 0,
-            alone_from: None,
-            exit_code: None,
-            signal: None,
-            ended_at: None,
-            story: Vec::new(),
+            exclusive_from_attempt: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// The state that people and scripts see.
+    #[must_use]
+    pub const fn state(&self) -> JobState {
+        match &self.status {
+            JobStatus::Waiting(WaitingJob { held: true, .. }) => JobState::Held,
+            JobStatus::Waiting(WaitingJob { held: false, .. }) => JobState::Pending,
+            JobStatus::Running(_) => JobState::Running,
+            JobStatus::Stopping(..) => JobState::Completing,
+            JobStatus::Ended(end) => end.state.job_state(),
+        }
+    }
+
+    /// The code of why it is in its state, as far as the job itself knows; of a waiting job the queue knows more.
+    pub(crate) const fn reason_code(&self) -> ReasonCode {
+        match &self.status {
+            JobStatus::Waiting(_) => ReasonCode::WaitingForTurn,
+            JobStatus::Running(_) => ReasonCode::Running,
+            JobStatus::Stopping(..) => ReasonCode::Stopping,
+            JobStatus::Ended(end) => end.reason,
+        }
+    }
+
+    pub(crate) const fn ended(&self) -> Option<&EndedJob> {
+        match &self.status {
+            JobStatus::Ended(end) => Some(end),
+            JobStatus::Waiting(_) | JobStatus::Running(_) | JobStatus::Stopping(..) => None,
+        }
+    }
+
+    pub(crate) const fn waiting(&self) -> Option<&WaitingJob> {
+        match &self.status {
+            JobStatus::Waiting(waiting) => Some(waiting),
+            JobStatus::Running(_) | JobStatus::Stopping(..) | JobStatus::Ended(_) => None,
+        }
+    }
+
+    pub(crate) const fn waiting_mut(&mut self) -> Option<&mut WaitingJob> {
+        match &mut self.status {
+            JobStatus::Waiting(waiting) => Some(waiting),
+            JobStatus::Running(_) | JobStatus::Stopping(..) | JobStatus::Ended(_) => None,
         }
     }
 
     pub(crate) fn live_attempt(&self) -> Option<&Attempt> {
-        self.attempts.last().filter(|attempt| attempt.is_live())
+        match &self.status {
+            JobStatus::Running(attempt) | JobStatus::Stopping(attempt, _) => Some(attempt),
+            JobStatus::Waiting(_) | JobStatus::Ended(_) => None,
+        }
     }
 
     pub(crate) fn live_attempt_mut(&mut self) -> Option<&mut Attempt> {
-        self.attempts.last_mut().filter(|attempt| attempt.is_live())
+        match &mut self.status {
+            JobStatus::Running(attempt) | JobStatus::Stopping(attempt, _) => Some(attempt),
+            JobStatus::Waiting(_) | JobStatus::Ended(_) => None,
+        }
     }
 
-    /// Whether its last attempt had to make room for another job.
+    /// Why its live attempt is being stopped, if it is.
+    pub(crate) const fn stop_requested(&self) -> Option<StopReason> {
+        match &self.status {
+            JobStatus::Stopping(_, why) => Some(*why),
+            JobStatus::Waiting(_) | JobStatus::Running(_) | JobStatus::Ended(_) => None,
+        }
+    }
+
+    /// Its live attempt with what the job knows about it.
+    fn live(&self) -> Option<AttemptRef<'_>> {
+        let attempt = self.live_attempt()?;
+        Some(AttemptRef { attempt, stop_requested: self.stop_requested(), ended_at: None })
+    }
+
+    /// All its attempts, the oldest first.
+    pub(crate) fn attempts(&self) -> impl Iterator<Item = AttemptRef<'_>> {
+        self.ended_attempts.iter().map(EndedAttempt::as_ref).chain(self.live())
+    }
+
+    /// Its latest attempt, live or ended.
+    pub(crate) fn last_attempt(&self) -> Option<AttemptRef<'_>> {
+        self.live().or_else(|| self.ended_attempts.last().map(EndedAttempt::as_ref))
+    }
+
+    /// Its attempt with this number.
+    pub(crate) fn attempt(&self, number: u32) -> Option<AttemptRef<'_>> {
+        self.attempts().find(|it| it.attempt.number == number)
+    }
+
+    pub(crate) fn attempt_count(&self) -> u32 {
+        self.ended_attempts.len() as u32 + u32::from(self.live_attempt().is_some())
+    }
+
+    /// Whether its last attempt was stopped to make room for another job.
     pub(crate) fn was_preempted(&self) -> bool {
-        self.attempts.last().is_some_and(|attempt| attempt.stopping == Some(StopReason::Preempted))
+        self.last_attempt().is_some_and(|it| it.stop_requested == Some(StopReason::Preempted))
     }
 
-    /// Whether nothing but room keeps it waiting.
+    /// Whether nothing but room in the cluster keeps it waiting.
     pub(crate) fn is_eligible(&self, now: Time) -> bool {
-        let due = self.not_before.is_none_or(|at| at <= now);
-        self.state == JobState::Pending && self.waits_for.is_empty() && due
+        let is_due = |waiting: &WaitingJob| waiting.not_before.is_none_or(|at| at <= now);
+        self.waiting().is_some_and(|it| !it.held && it.waits_for.is_empty() && is_due(it))
+    }
+
+    /// Begins to stop the live attempt, unless that has begun already.
+    pub(crate) fn begin_stop(&mut self, why: StopReason) {
+        let placeholder = JobStatus::Waiting(WaitingJob::since(Time::EPOCH));
+        let status = std::mem::replace(&mut self.status, placeholder);
+        self.status = match status {
+            JobStatus::Running(attempt) => JobStatus::Stopping(attempt, why),
+            other @ (JobStatus::Waiting(_) | JobStatus::Stopping(..) | JobStatus::Ended(_)) => other,
+        };
+    }
+
+    /// Leaves the present phase for one without a live attempt; an attempt that was live ended at `now`.
+    pub(crate) fn leave_for(&mut self, status: JobStatus, now: Time) {
+        let (attempt, stop_requested) = match std::mem::replace(&mut self.status, status) {
+            JobStatus::Running(attempt) => (attempt, None),
+            JobStatus::Stopping(attempt, why) => (attempt, Some(why)),
+            JobStatus::Waiting(_) | JobStatus::Ended(_) => return,
+        };
+        self.ended_attempts.push(EndedAttempt { attempt: *attempt, stop_requested, at: now });
     }
 }

@@ -1,48 +1,68 @@
 //! The head of a Cohabit cluster as a state machine.
 //!
-//! All change enters by one door, [`Head::handle`]; everything else only reads. Effects are data that the
-//! daemon, or the simulator, carries out in order. The head reads no clock, knows no socket and calls no
-//! policy: it asks for a plan and checks the answer.
+//! Every change is an [`Event`] that [`Head::handle`] handles; all other methods only read. Effects are data
+//! that the daemon, or the simulator, carries out in order. This crate reads no clock, opens no socket and
+//! calls no policy: it requests a plan and checks the answer.
 //!
 //! ```text
-//!  Event ──> turn ──> submit · change · workers · planning · deadlines ──> lifecycle ──> [Effect]
-//!                                                        answer · record · explain · consider <── Query
+//!  Event ──> handle ──> submit · job_changes · workers · planning · deadlines ──> lifecycle ──> [Effect]
+//!                                                answer · records · explain · dry_run <── Query
 //! ```
+//!
+//! Start reading at `interface` (events and effects), `job` (the phases of a job) and `lifecycle`.
+#![warn(missing_docs)]
 
 mod alarm;
 mod answer;
-mod change;
-mod check;
-mod consider;
 mod deadlines;
 mod dependencies;
-mod door;
+mod dry_run;
 mod explain;
+mod handle;
 mod head;
+mod interface;
+mod invariants;
 mod job;
+mod job_changes;
+mod job_state;
 mod lifecycle;
 mod node;
-mod parts;
+mod node_problem;
+mod pending_changes;
+mod placement;
 mod planning;
 mod predicted_memory;
 mod queue;
-mod record;
+mod reason;
+mod records;
 mod rendezvous;
 mod requests;
 mod resolve;
-mod runs;
 mod satisfiable;
-mod sight;
+mod snapshot_parts;
 mod submission;
 mod submit;
-mod trouble;
-mod turn;
+mod transition;
+mod volatile;
 mod workers;
 
-pub use consider::DryRunJob;
-pub use door::{Config, DeadlineKind, Effect, Event};
+pub use dry_run::DryRunJob;
 pub use head::Head;
-pub use parts::{SnapshotPart, SnapshotParts};
+pub use interface::{Config, DeadlineKind, Effect, Event};
+pub use invariants::BrokenInvariant;
+pub use snapshot_parts::{HeadSnapshot, MissingFirstJob, SnapshotPart, SnapshotParts};
+
+/// The state of a head as plain data, for those who store it: `scheduler/journal` converts it to and from
+/// the formats of snapshots.
+pub mod state {
+    pub use crate::alarm::Alarm;
+    pub use crate::job::{
+        Attempt, EndedAttempt, EndedJob, Job, JobExit, JobStatus, Rank, RankPhase, RendezvousEndpoint,
+        TerminalState, WaitingJob,
+    };
+    pub use crate::node::{DeviceUse, LinkState, Node, NodeProblem, Schedulability};
+    pub use crate::submission::Submission;
+}
 
 #[cfg(test)]
 mod tests;

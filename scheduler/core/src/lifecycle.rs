@@ -1,125 +1,53 @@
-//! The life of a job: pending, placed, stopped, ended, queued again.
+//! The life of a job: it is placed, stopped, ends, and is queued again.
 //!
-//! Every change of state goes through `set_state`, so that the counts of arrays, the sets of live and ended
-//! jobs and the watchers always agree.
+//! This module decides what follows the end of a rank or of an attempt. `job_state` carries changes of phase
+//! out; `job_changes` holds what users ask for.
 
 use cohabit_types::{
-    JobEvent, JobEventKind, JobId, JobState, NodeId, Notice, Order, Outcome, RankId, ReasonCode, Span,
-    StartFailure, StopReason, Time,
+    JobEventKind, JobId, Notice, Order, Outcome, RankId, ReasonCode, Span, StartFailure, StopReason, Time,
 };
 
 use crate::alarm::Alarm;
-use crate::door::Effect;
-use crate::job::{Attempt, Job, RankPhase};
-use crate::planning::PlannedStart;
-use crate::turn::Transition;
-
-/// A job that goes round in circles does not fill the memory: its first chapter and the latest ones are kept.
-const MAX_JOB_EVENTS: usize = 200;
-/// So many are dropped at once, so that the others need not move up for each.
-const JOB_EVENTS_DROPPED_AT_ONCE: usize = 50;
+use crate::interface::Effect;
+use crate::job::{Attempt, EndedAttempt, EndedJob, JobExit, JobStatus, RankPhase, TerminalState, WaitingJob};
+use crate::placement::PlannedStart;
+use crate::transition::Transition;
 
 /// What follows the end of an attempt.
 enum AttemptDecision {
-    End(JobState, ReasonCode),
-    /// Again, after a pause.
+    End(TerminalState, ReasonCode),
+    /// The job is queued again after this pause.
     Requeue(Span),
 }
 
 impl Transition<'_> {
-    pub(crate) fn record_event(&mut self, id: JobId, happening: JobEventKind) {
-        let chapter = JobEvent { at: self.now, cause: self.cause.clone(), happening };
-        let Some(job) = self.head.job_mut(id) else { return };
-        if job.story.len() >= MAX_JOB_EVENTS {
-            job.story.drain(1..=JOB_EVENTS_DROPPED_AT_ONCE);
-        }
-        job.story.push(chapter);
-    }
-
-    pub(crate) fn job_mut(&mut self, id: JobId) -> &mut Job {
-        self.head.job_mut(id).expect("the caller found this job")
-    }
-
-    pub(crate) fn set_state(&mut self, id: JobId, to: JobState) {
+    /// Gives the job its devices and orders its ranks to start.
+    pub(crate) fn start(&mut self, id: JobId, planned: PlannedStart) {
         let now = self.now;
-        let job = self.job_mut(id);
-        let from = std::mem::replace(&mut job.state, to);
-        let ended_before = job.ended_at;
-        job.ended_at = if to.is_terminal() { Some(now) } else { None };
-        if let Some(ended_at) = ended_before {
-            self.head.ended.remove(&(ended_at, id));
-        }
-        if to.is_terminal() {
-            self.head.unended.remove(&id);
-            self.head.ended.insert((now, id));
-        } else {
-            self.head.unended.insert(id);
-        }
-        if let Some(submission) = self.head.submission_mut(id.number) {
-            submission.count(from, to);
-            if to.is_terminal() {
-                submission.note_member_end(id, to);
-            }
-        }
-        self.changed(id);
-    }
-
-    /// Recomputes whether only room keeps the job waiting.
-    pub(crate) fn refresh_eligibility(&mut self, id: JobId) {
-        let now = self.now;
-        self.head.live.sight.note_job(id);
-        let Some(job) = self.head.jobs.get(&id) else { return };
-        let eligible_at = job.eligible_at;
-        if !job.is_eligible(now) {
-            self.head.leave_queue(id);
-            return;
-        }
-        if self.head.queue_up(id) {
-            self.head.plan_wanted = true;
-            // A new member of an array stays one with the others.
-            if eligible_at != now {
-                self.job_mut(id).eligible_at = now;
-            }
-        }
-    }
-
-    pub(crate) fn start(&mut self, id: JobId, placing: PlannedStart) {
-        let now = self.now;
-        let (attempt, orders) = self.head.new_attempt(id, &placing, now);
-        let happening = self.head.placed_event(id, &attempt, now, placing.why);
+        let (attempt, orders) = self.head.new_attempt(id, &planned, now);
+        let placed = self.head.placed_event(id, &attempt, now, planned.why);
         let submission = self.head.submission_mut(id.number).expect("a job has a submission");
-        submission.started_at = submission.started_at.or(Some(now));
+        submission.first_started_at = submission.first_started_at.or(Some(now));
         let demand = self.head.demand(id);
         for part in &attempt.placement.parts {
             self.head.node_mut(part.node).expect("a checked placement").take(id, &demand, part);
         }
         self.head.leave_queue(id);
-        let job = self.job_mut(id);
-        job.reason = ReasonCode::Running;
-        job.not_before = None;
-        job.attempts.push(attempt);
-        self.record_event(id, happening);
-        self.set_state(id, JobState::Running);
+        self.record_event(id, placed);
+        self.change_status(id, |job| job.status = JobStatus::Running(Box::new(attempt)));
         for (key, order) in orders {
             self.effect(Effect::Tell(key, Order::Run(Box::new(order))));
         }
     }
 
+    /// Begins to stop the live attempt, on all its nodes.
     pub(crate) fn stop_attempt(&mut self, id: JobId, why: StopReason) {
-        let Some(attempt) = self.job_mut(id).live_attempt_mut() else { return };
-        attempt.stopping = Some(why);
+        let Some(attempt) = self.head.jobs[&id].live_attempt() else { return };
         let (number, nodes) = (attempt.number, attempt.live_nodes());
-        self.job_mut(id).reason = ReasonCode::Stopping;
         self.record_event(id, JobEventKind::Stopping(id.attempt(number), why));
-        self.set_state(id, JobState::Completing);
+        self.change_status(id, |job| job.begin_stop(why));
         for node in nodes {
             self.order_stop(node, id, number, why);
-        }
-    }
-
-    pub(crate) fn order_stop(&mut self, node: NodeId, id: JobId, attempt: u32, why: StopReason) {
-        if let Some(key) = self.head.link_of(node) {
-            self.effect(Effect::Tell(key, Order::Stop { attempt: id.attempt(attempt), why }));
         }
     }
 
@@ -130,7 +58,9 @@ impl Transition<'_> {
         if let Outcome::NotStarted(failure) = &outcome {
             self.note_start_failure(rank, failure);
         }
-        let attempt = self.job_mut(id).live_attempt_mut().expect("the caller found the live attempt");
+        let job = self.job_mut(id);
+        let stopping = job.stop_requested().is_some();
+        let attempt = job.live_attempt_mut().expect("the caller found the live attempt");
         let failed = !outcome.succeeded();
         if let Some(known) = attempt.ranks.get_mut(rank.rank as usize) {
             known.phase = RankPhase::Ended(outcome);
@@ -140,14 +70,14 @@ impl Transition<'_> {
         }
         if attempt.ranks.iter().all(|rank| !rank.is_live()) {
             self.attempt_ended(id);
-        } else if failed && attempt.stopping.is_none() {
+        } else if failed && !stopping {
             self.stop_attempt(id, StopReason::GangBroken);
         } else {
             self.changed(id);
         }
     }
 
-    /// What is to be remembered of the node on which a rank did not start.
+    /// Remembers what a failed start says about the rank's node.
     fn note_start_failure(&mut self, rank: RankId, failure: &StartFailure) {
         if let StartFailure::PortTaken(port) = failure {
             self.mark_port_taken(rank.attempt.job, *port);
@@ -159,17 +89,17 @@ impl Transition<'_> {
         }
     }
 
+    /// The last rank of the live attempt ended: its devices are free, and the job ends or waits again.
     fn attempt_ended(&mut self, id: JobId) {
-        let now = self.now;
-        let attempt = self.job_mut(id).live_attempt_mut().expect("the caller found the live attempt");
-        attempt.ended_at = Some(now);
-        let attempt = attempt.clone();
-        // What is not journaled must not outlive the attempt, else replay would tell another story.
-        self.head.live.progress.remove(&id.attempt(attempt.number));
-        self.release(id, &attempt);
-        match self.decide_after_attempt(id, &attempt) {
+        let job = &self.head.jobs[&id];
+        let attempt = job.live_attempt().expect("the caller found the live attempt").clone();
+        let ended = EndedAttempt { attempt, stop_requested: job.stop_requested(), at: self.now };
+        // Progress is not journaled. If it outlived the attempt, a replay would lead to another state.
+        self.head.volatile.progress.remove(&id.attempt(ended.attempt.number));
+        self.release(id, &ended.attempt);
+        match self.decide_after_attempt(id, &ended) {
             AttemptDecision::End(state, reason) => self.end_job(id, state, reason),
-            AttemptDecision::Requeue(pause) => self.requeue_after_attempt(id, &attempt, pause),
+            AttemptDecision::Requeue(pause) => self.requeue_after_attempt(id, &ended, pause),
         }
     }
 
@@ -180,36 +110,40 @@ impl Transition<'_> {
                 node.release(id, &demand, part);
             }
         }
-        self.head.plan_wanted = true;
+        self.head.replan_needed = true;
     }
 
-    fn decide_after_attempt(&mut self, id: JobId, attempt: &Attempt) -> AttemptDecision {
-        match attempt.effective_stop() {
+    fn decide_after_attempt(&mut self, id: JobId, ended: &EndedAttempt) -> AttemptDecision {
+        let attempt = &ended.attempt;
+        match ended.as_ref().effective_stop() {
             Some(StopReason::Cancelled) => {
-                AttemptDecision::End(JobState::Cancelled, ReasonCode::CancelledByUser)
+                AttemptDecision::End(TerminalState::Cancelled, ReasonCode::CancelledByUser)
             }
-            Some(StopReason::TimeLimit) => AttemptDecision::End(JobState::Timeout, ReasonCode::TimeLimit),
+            Some(StopReason::TimeLimit) => {
+                AttemptDecision::End(TerminalState::Timeout, ReasonCode::TimeLimit)
+            }
             Some(StopReason::Requeued | StopReason::Preempted) => AttemptDecision::Requeue(Span::ZERO),
             Some(StopReason::Superseded | StopReason::Orphaned) => self.node_failed(id, ReasonCode::NodeLost),
             Some(StopReason::MpsFaultVictim) => self.node_failed(id, ReasonCode::MpsFaultVictim),
             Some(StopReason::DeviceLost) => self.node_failed(id, ReasonCode::DeviceLost),
             Some(StopReason::Unenforced) => self.node_failed(id, ReasonCode::SharingUnenforced),
-            Some(StopReason::MpsFault) => self.failed_by(id, attempt, JobState::Failed, ReasonCode::MpsFault),
+            Some(StopReason::MpsFault) => {
+                self.failed_by(id, attempt, TerminalState::Failed, ReasonCode::MpsFault)
+            }
             Some(StopReason::GpuMemory) => {
-                self.failed_by(id, attempt, JobState::OutOfMemory, ReasonCode::GpuOom)
+                self.failed_by(id, attempt, TerminalState::OutOfMemory, ReasonCode::GpuOom)
             }
             Some(StopReason::GangBroken) | None => self.decide_by_outcome(id, attempt),
         }
     }
 
-    /// The first rank that ended badly speaks for all.
+    /// The first rank that failed decides for all.
     fn decide_by_outcome(&mut self, id: JobId, attempt: &Attempt) -> AttemptDecision {
-        let failure = |reason| (JobState::Failed, reason);
+        let failure = |reason| (TerminalState::Failed, reason);
         let (state, reason) = match attempt.first_failed_outcome() {
             None => {
-                let job = self.job_mut(id);
-                (job.exit_code, job.signal) = (Some(0), None);
-                return AttemptDecision::End(JobState::Completed, ReasonCode::Completed);
+                self.job_mut(id).last_exit = Some(JobExit::Code(0));
+                return AttemptDecision::End(TerminalState::Completed, ReasonCode::Completed);
             }
             Some(Outcome::Lost(_)) => return self.node_failed(id, ReasonCode::ExecutorLost),
             Some(Outcome::NotStarted(StartFailure::PortTaken(_))) => {
@@ -224,15 +158,15 @@ impl Transition<'_> {
             Some(Outcome::NotStarted(StartFailure::NodeTrouble(_))) => {
                 return AttemptDecision::Requeue(Span::ZERO);
             }
-            // Once in each life of the head at the most.
+            // Happens at most once after each start of the head.
             Some(Outcome::NotStarted(StartFailure::OrderLost)) if self.head.is_of_earlier_life(attempt) => {
                 return AttemptDecision::Requeue(Span::ZERO);
             }
-            Some(Outcome::OutOfGpuMemory { .. }) => (JobState::OutOfMemory, ReasonCode::GpuOom),
+            Some(Outcome::OutOfGpuMemory { .. }) => (TerminalState::OutOfMemory, ReasonCode::GpuOom),
             Some(Outcome::OutOfMemory { limit: Some(_), .. }) => {
-                (JobState::OutOfMemory, ReasonCode::MemoryLimit)
+                (TerminalState::OutOfMemory, ReasonCode::MemoryLimit)
             }
-            Some(Outcome::OutOfMemory { limit: None, .. }) => (JobState::OutOfMemory, ReasonCode::Oom),
+            Some(Outcome::OutOfMemory { limit: None, .. }) => (TerminalState::OutOfMemory, ReasonCode::Oom),
             Some(Outcome::Exited(_)) => failure(ReasonCode::ExitCode),
             Some(Outcome::Signalled(_)) => failure(ReasonCode::Signalled),
             Some(Outcome::NotStarted(cause)) => failure(start_failure(cause)),
@@ -240,12 +174,12 @@ impl Transition<'_> {
         self.failed_by(id, attempt, state, reason)
     }
 
-    /// The job's own fault, unless memory was only predicted for it: counts against its retries.
+    /// A failure by the job's own fault, which uses a retry; unless only the memory predicted for it was wrong.
     fn failed_by(
         &mut self,
         id: JobId,
         attempt: &Attempt,
-        state: JobState,
+        state: TerminalState,
         reason: ReasonCode,
     ) -> AttemptDecision {
         if self.attribute_to_prediction(id, attempt, reason) {
@@ -253,90 +187,90 @@ impl Transition<'_> {
         }
         let retry = self.head.submissions[&id.number].spec.retry;
         let job = self.job_mut(id);
-        (job.exit_code, job.signal) = match attempt.first_failed_outcome() {
+        job.last_exit = match attempt.first_failed_outcome() {
             Some(
                 Outcome::Exited(code)
                 | Outcome::OutOfGpuMemory { code, .. }
                 | Outcome::OutOfMemory { code, .. },
-            ) => (Some(*code), None),
-            Some(Outcome::Signalled(signal)) => (None, Some(*signal)),
-            Some(Outcome::NotStarted(_) | Outcome::Lost(_)) | None => (None, None),
+            ) => Some(JobExit::Code(*code)),
+            Some(Outcome::Signalled(signal)) => Some(JobExit::Signal(*signal)),
+            Some(Outcome::NotStarted(_) | Outcome::Lost(_)) | None => None,
         };
-        if job.failures >= retry.limit {
+        if job.own_failures >= retry.limit {
             return AttemptDecision::End(state, reason);
         }
-        job.failures += 1;
-        AttemptDecision::Requeue(retry.pause(job.failures))
+        job.own_failures += 1;
+        AttemptDecision::Requeue(retry.pause(job.own_failures))
     }
 
-    /// Not the job's fault: counts against the cluster's patience with it.
+    /// A failure that is not the job's fault: it uses no retry, but the configuration limits how many there may be.
     fn node_failed(&mut self, id: JobId, reason: ReasonCode) -> AttemptDecision {
         let limit = self.head.config.node_failures;
         let job = self.job_mut(id);
         job.node_failures += 1;
         match job.node_failures > limit {
-            true => AttemptDecision::End(JobState::NodeFail, reason),
+            true => AttemptDecision::End(TerminalState::NodeFail, reason),
             false => AttemptDecision::Requeue(Span::ZERO),
         }
     }
 
-    fn requeue_after_attempt(&mut self, id: JobId, attempt: &Attempt, pause: Span) {
+    fn requeue_after_attempt(&mut self, id: JobId, ended: &EndedAttempt, pause: Span) {
         let limit = self.head.submissions[&id.number].spec.retry.limit;
-        let failures = self.head.jobs[&id].failures;
-        let (attempt, why) = (id.attempt(attempt.number), attempt.effective_stop());
+        let failures = self.head.jobs[&id].own_failures;
+        let (attempt, why) = (id.attempt(ended.attempt.number), ended.as_ref().effective_stop());
         self.record_event(id, JobEventKind::Requeued { attempt, pause, failures, limit, why });
         self.wait_until(id, self.now + pause);
     }
 
     fn wait_until(&mut self, id: JobId, at: Time) {
         let now = self.now;
-        let job = self.job_mut(id);
-        job.not_before = Some(at).filter(|at| *at > now);
-        job.reason = ReasonCode::WaitingForTurn;
+        let not_before = Some(at).filter(|at| *at > now);
         if at > now {
-            self.set_alarm(at, Alarm::Job(id));
+            self.set_alarm(at, Alarm::JobEligible(id));
         }
-        self.set_state(id, JobState::Pending);
+        let waiting = JobStatus::Waiting(WaitingJob { not_before, ..WaitingJob::since(now) });
+        self.change_status(id, |job| job.leave_for(waiting, now));
         self.drop_prediction_if_too_large(id);
         self.refresh_eligibility(id);
     }
 
-    /// A job that ended is queued as if it were new; attempts go on counting.
+    /// Queues a job that ended as if it were new. The numbers of its attempts go on.
     pub(crate) fn requeue_ended_job(&mut self, id: JobId) {
-        let attempt = self.head.jobs[&id].attempts.last().map_or(0, |attempt| attempt.number);
+        let attempt = id.attempt(self.head.jobs[&id].attempt_count());
         let limit = self.head.submissions[&id.number].spec.retry.limit;
+        self.head.keep_traits(id.number);
         let job = self.job_mut(id);
-        (job.failures, job.node_failures) = (0, 0);
-        (job.exit_code, job.signal) = (None, None);
-        job.waits_for.clear();
+        (job.own_failures, job.node_failures) = (0, 0);
+        job.last_exit = None;
         let pause = Span::ZERO;
-        let attempt = id.attempt(attempt);
         self.record_event(id, JobEventKind::Requeued { attempt, pause, failures: 0, limit, why: None });
         self.wait_until(id, self.now);
         self.choose_worst_member(id.number);
     }
 
-    /// A revived member no longer speaks for its array.
+    /// Chooses the member whose end represents the array, after one that had ended was requeued.
     fn choose_worst_member(&mut self, number: u64) {
         let members = self.head.jobs.range(JobId::new(number)..=JobId::member(number, u32::MAX));
-        let ended: Vec<_> =
-            members.filter(|(_, job)| job.state.is_terminal()).map(|(id, job)| (*id, job.state)).collect();
+        let ended: Vec<_> = members.filter_map(|(id, job)| Some((*id, job.ended()?.state))).collect();
         let submission = self.head.submission_mut(number).expect("a job has a submission");
-        submission.speaker = None;
+        submission.worst_member = None;
         for (id, state) in ended {
             submission.note_member_end(id, state);
         }
     }
 
-    pub(crate) fn end_job(&mut self, id: JobId, state: JobState, reason: ReasonCode) {
-        self.job_mut(id).reason = reason;
-        self.record_event(id, JobEventKind::Ended { state, reason });
-        self.set_state(id, state);
+    /// Ends the job and publishes its record; its dependents follow at the end of the transition.
+    pub(crate) fn end_job(&mut self, id: JobId, state: TerminalState, reason: ReasonCode) {
+        let now = self.now;
+        self.record_event(id, JobEventKind::Ended { state: state.job_state(), reason });
+        let end = JobStatus::Ended(EndedJob { state, reason, at: now });
+        self.change_status(id, |job| job.leave_for(end, now));
         self.refresh_eligibility(id);
         self.publish_end(id);
         self.just_ended.push_back((id, state));
     }
 
+    /// Publishes the final record of a job, or of an array as a whole.
     pub(crate) fn publish_end(&mut self, id: JobId) {
         if let Some(record) = self.head.record(self.now, id) {
             self.effect(Effect::Publish(id, Notice::Ended(Box::new(record))));

@@ -1,83 +1,106 @@
-//! One node: its link, and the ledger of what its jobs hold.
+//! One node: its link to the head, and the ledger of what jobs hold on it.
 //!
-//! A placed attempt holds its part of a node until its last rank has ended or was given up; the ledger is the
+//! A live attempt holds its part of a node until its last rank has ended or was given up. The ledger is the
 //! only record of what is free.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use cohabit_policy::{DeviceView, NodeView, SharingMode, SharingTerms};
 use cohabit_types::{
-    Bytes, Condition, Demand, Device, DeviceId, DeviceRecord, DeviceSharing, DeviceTelemetry, Health,
-    Inventory, Isolation, JobId, LinkBandwidths, NodeId, NodeRecord, NodeState, RankPlacement, Share,
-    SharingLimits, Span, Time, WorkerKey,
+    Bytes, Condition, Demand, Device, DeviceId, DeviceRecord, DeviceSharing, Health, Inventory, Isolation,
+    JobId, LinkBandwidths, NodeId, NodeRecord, NodeState, RankPlacement, Share, SharingLimits, Span, Time,
+    WorkerKey,
 };
-use serde::{Deserialize, Serialize};
 
-use crate::trouble::NodeProblem;
+use crate::volatile::Telemetry;
 
-/// What the devices of all nodes last showed.
-pub(crate) type Telemetry = BTreeMap<(NodeId, DeviceId), DeviceTelemetry>;
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Node {
-    pub(crate) name: String,
-    /// Its place in the order of nodes.
-    pub(crate) ordinal: u64,
-    pub(crate) address: String,
-    pub(crate) build: String,
-    pub(crate) cpus: u32,
-    pub(crate) memory: Bytes,
-    #[serde(default)]
-    pub(crate) links: LinkBandwidths,
-    #[serde(default)]
-    pub(crate) sharing: SharingLimits,
-    #[serde(default)]
-    pub(crate) isolation: Isolation,
-    /// Where ranks on it may wait for others.
-    #[serde(default)]
-    pub(crate) rendezvous_ports: Vec<u16>,
-    /// Those of them that another program turned out to use.
-    #[serde(default)]
-    pub(crate) taken_ports: BTreeSet<u16>,
+/// A node that joined, whether it is linked now or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Its name; no two nodes have the same.
+    pub name: String,
+    /// Its place in the order in which nodes joined.
+    pub ordinal: u64,
+    /// The address at which other nodes reach it.
+    pub address: String,
+    /// The build of its worker.
+    pub build: String,
+    /// Its cores.
+    pub cpus: u32,
+    /// Its host memory.
+    pub memory: Bytes,
+    /// The bandwidths of its links.
+    pub links: LinkBandwidths,
+    /// What limits sharing of its devices.
+    pub sharing: SharingLimits,
+    /// How its worker isolates jobs.
+    pub isolation: Isolation,
+    /// The ports that its worker keeps for rendezvous.
+    pub rendezvous_ports: Vec<u16>,
+    /// Those of them that turned out to be used by another program.
+    pub occupied_ports: BTreeSet<u16>,
     /// How long its ranks go on while the head cannot be reached.
-    pub(crate) orphan_grace: Span,
-    pub(crate) link: LinkState,
-    pub(crate) intake: Intake,
+    pub orphan_grace: Span,
+    /// Its link to the head.
+    pub link: LinkState,
+    /// Whether it takes new jobs.
+    pub schedulability: Schedulability,
     /// Why ranks do not start on it, until one does.
-    #[serde(default)]
-    pub(crate) trouble: Option<NodeProblem>,
+    pub problem: Option<NodeProblem>,
     /// When the link last changed.
-    pub(crate) since: Time,
-    pub(crate) cpus_used: u32,
-    pub(crate) memory_used: Bytes,
-    pub(crate) devices: Vec<DeviceUse>,
+    pub link_changed_at: Time,
+    /// Cores that jobs hold.
+    pub cpus_used: u32,
+    /// Host memory that jobs hold.
+    pub memory_used: Bytes,
+    /// Its devices.
+    pub devices: Vec<DeviceUse>,
     /// Jobs whose live attempt has a part here.
-    pub(crate) jobs: BTreeSet<JobId>,
+    pub jobs: BTreeSet<JobId>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum LinkState {
+/// The state of a node's link, with its last key: it tells newer links from older ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkState {
+    /// The worker is connected.
     Up(WorkerKey),
-    /// Broken; the key is the last one, to tell newer links from older.
-    Broken(WorkerKey),
-    /// Broken for so long that its attempts were given up.
+    /// The link is broken; attempts on the node may still run.
+    Unreachable(WorkerKey),
+    /// It was broken for so long that the attempts on the node were given up.
     Lost(WorkerKey),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Intake {
+/// Whether an admin lets a node take new jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Schedulability {
+    /// It takes new jobs.
     Open,
-    /// Drained: no new jobs.
-    Closed,
+    /// It was drained and takes none.
+    Drained,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct DeviceUse {
-    pub(crate) device: Device,
-    pub(crate) used: Share,
-    pub(crate) memory_used: Bytes,
-    /// Its co-location set.
-    pub(crate) residents: BTreeSet<JobId>,
+/// A device, and what jobs hold of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceUse {
+    /// The device.
+    pub device: Device,
+    /// The shares that jobs hold, together.
+    pub used: Share,
+    /// The memory that jobs hold, together.
+    pub memory_used: Bytes,
+    /// The jobs on it: its co-location set.
+    pub jobs: BTreeSet<JobId>,
+}
+
+/// Why a rank could not start on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeProblem {
+    /// What the worker said.
+    pub message: String,
+    /// How often in a row, since a rank last started there.
+    pub count: u32,
+    /// The node gets no jobs before this time; none if it is being tried again.
+    pub paused_until: Option<Time>,
 }
 
 impl Node {
@@ -93,12 +116,12 @@ impl Node {
             sharing: SharingLimits::default(),
             isolation: Isolation::default(),
             rendezvous_ports: Vec::new(),
-            taken_ports: BTreeSet::new(),
+            occupied_ports: BTreeSet::new(),
             orphan_grace: Span::ZERO,
             link: LinkState::Up(key),
-            intake: Intake::Open,
-            trouble: None,
-            since: now,
+            schedulability: Schedulability::Open,
+            problem: None,
+            link_changed_at: now,
             cpus_used: 0,
             memory_used: Bytes::ZERO,
             devices: Vec::new(),
@@ -108,7 +131,7 @@ impl Node {
         node
     }
 
-    /// Takes over what the worker says of its machine; what jobs hold of known devices stays booked.
+    /// Takes over what the worker says about its machine. Known devices keep what jobs hold of them.
     pub(crate) fn learn(&mut self, inventory: &Inventory) {
         self.address.clone_from(&inventory.address);
         self.build.clone_from(&inventory.build);
@@ -118,19 +141,19 @@ impl Node {
         self.sharing = inventory.sharing;
         self.isolation.clone_from(&inventory.isolation);
         self.rendezvous_ports.clone_from(&inventory.rendezvous_ports);
-        self.taken_ports.clear();
+        self.occupied_ports.clear();
         self.orphan_grace = inventory.orphan_grace;
         let old = std::mem::take(&mut self.devices);
-        let booked = |device: &Device| match old.iter().find(|known| known.device.id == device.id) {
+        let with_use = |device: &Device| match old.iter().find(|known| known.device.id == device.id) {
             Some(known) => DeviceUse { device: device.clone(), ..known.clone() },
             None => DeviceUse {
                 device: device.clone(),
                 used: Share::default(),
                 memory_used: Bytes::ZERO,
-                residents: BTreeSet::new(),
+                jobs: BTreeSet::new(),
             },
         };
-        self.devices = inventory.devices.iter().map(booked).collect();
+        self.devices = inventory.devices.iter().map(with_use).collect();
     }
 
     /// Takes over how a device is now; whether it is anything new.
@@ -143,14 +166,14 @@ impl Node {
     pub(crate) fn key(&self) -> Option<WorkerKey> {
         match self.link {
             LinkState::Up(key) => Some(key),
-            LinkState::Broken(_) | LinkState::Lost(_) => None,
+            LinkState::Unreachable(_) | LinkState::Lost(_) => None,
         }
     }
 
     /// The newest link there ever was.
     pub(crate) fn last_key(&self) -> WorkerKey {
         match self.link {
-            LinkState::Up(key) | LinkState::Broken(key) | LinkState::Lost(key) => key,
+            LinkState::Up(key) | LinkState::Unreachable(key) | LinkState::Lost(key) => key,
         }
     }
 
@@ -159,12 +182,12 @@ impl Node {
     }
 
     pub(crate) fn takes_jobs(&self) -> bool {
-        self.key().is_some() && self.intake == Intake::Open && !self.is_paused()
+        self.key().is_some() && self.schedulability == Schedulability::Open && !self.is_paused()
     }
 
-    /// Whether it had no room, and is left alone for a while.
+    /// Whether it gets no jobs for a while because a rank could not start there.
     pub(crate) fn is_paused(&self) -> bool {
-        self.trouble.as_ref().is_some_and(|trouble| trouble.paused_until.is_some())
+        self.problem.as_ref().is_some_and(|problem| problem.paused_until.is_some())
     }
 
     pub(crate) fn take(&mut self, job: JobId, demand: &Demand, part: &RankPlacement) {
@@ -174,7 +197,7 @@ impl Node {
         for device in self.devices.iter_mut().filter(|it| part.devices.contains(&it.device.id)) {
             device.used += part.share;
             device.memory_used = device.memory_used + demand.gpu_memory.unwrap_or_default();
-            device.residents.insert(job);
+            device.jobs.insert(job);
         }
     }
 
@@ -185,7 +208,7 @@ impl Node {
         self.cpus_used = self.cpus_used.saturating_sub(demand.cpus);
         self.memory_used = self.memory_used.saturating_sub(demand.memory);
         for device in self.devices.iter_mut().filter(|it| part.devices.contains(&it.device.id)) {
-            if device.residents.remove(&job) {
+            if device.jobs.remove(&job) {
                 device.used = device.used.saturating_sub(part.share);
                 device.memory_used = device.memory_used.saturating_sub(demand.gpu_memory.unwrap_or_default());
             }
@@ -207,12 +230,12 @@ impl Node {
     }
 
     pub(crate) fn state(&self) -> NodeState {
-        match (self.link, self.intake) {
-            (LinkState::Up(_), Intake::Open) if self.is_paused() => NodeState::Paused,
-            (LinkState::Up(_), Intake::Open) => NodeState::Up,
-            (LinkState::Up(_), Intake::Closed) if self.jobs.is_empty() => NodeState::Drained,
-            (LinkState::Up(_), Intake::Closed) => NodeState::Draining,
-            (LinkState::Broken(_), _) => NodeState::Unreachable,
+        match (self.link, self.schedulability) {
+            (LinkState::Up(_), Schedulability::Open) if self.is_paused() => NodeState::Paused,
+            (LinkState::Up(_), Schedulability::Open) => NodeState::Up,
+            (LinkState::Up(_), Schedulability::Drained) if self.jobs.is_empty() => NodeState::Drained,
+            (LinkState::Up(_), Schedulability::Drained) => NodeState::Draining,
+            (LinkState::Unreachable(_), _) => NodeState::Unreachable,
             (LinkState::Lost(_), _) => NodeState::Lost,
         }
     }
@@ -222,14 +245,14 @@ impl Node {
             device: it.device.clone(),
             used: it.used,
             memory_used: it.memory_used,
-            jobs: it.residents.iter().copied().collect(),
+            jobs: it.jobs.iter().copied().collect(),
             telemetry: telemetry.get(&(id, it.device.id.clone())).cloned(),
         };
         NodeRecord {
             id,
             name: self.name.clone(),
             state: self.state(),
-            trouble: self.trouble.as_ref().map(|trouble| trouble.what.clone()),
+            trouble: self.problem.as_ref().map(|problem| problem.message.clone()),
             address: self.address.clone(),
             build: self.build.clone(),
             cpus: self.cpus,
@@ -241,7 +264,7 @@ impl Node {
             isolation: self.isolation.clone(),
             devices: self.devices.iter().map(device).collect(),
             jobs: self.jobs.iter().copied().collect(),
-            since: self.since,
+            since: self.link_changed_at,
         }
     }
 }
@@ -249,9 +272,9 @@ impl Node {
 impl DeviceUse {
     fn view(&self, limits: SharingLimits) -> DeviceView {
         let Condition { health, sharing, foreign_memory } = &self.device.condition;
-        // What has no memory of its own is no GPU, real or made up: only shares limit its ranks.
+        // A device without memory of its own is no GPU, real or simulated: only shares limit its ranks.
         let is_limited = self.device.memory.is_some();
-        let places = limits.max_ranks.saturating_sub(self.residents.len() as u32);
+        let places = limits.max_ranks.saturating_sub(self.jobs.len() as u32);
         DeviceView {
             id: self.device.id.clone(),
             kind: self.device.kind,
@@ -262,7 +285,7 @@ impl DeviceUse {
                 .device
                 .memory
                 .map(|memory| memory.saturating_sub(self.memory_used + *foreign_memory)),
-            residents: self.residents.iter().copied().collect(),
+            residents: self.jobs.iter().copied().collect(),
             intake: match health {
                 Health::Well => cohabit_policy::DeviceAvailability::Open,
                 Health::Recovering(_) => cohabit_policy::DeviceAvailability::Recovering,

@@ -1,5 +1,4 @@
-//! The order of those that wait, by priority and time of submission: made once for all who ask between two
-//! changes.
+//! The order of the queue: by priority, then by time of submission.
 
 use std::cmp::Reverse;
 
@@ -7,30 +6,30 @@ use cohabit_types::{JobId, Time};
 
 use crate::head::Head;
 
-/// Those that wait, the first in line first.
+/// The eligible jobs in the order of the queue.
 #[derive(Debug, Clone)]
 pub(crate) struct WaitingQueue(Vec<QueuePosition>);
 
-/// What a place in line depends on.
+/// What the position of a job depends on.
 type QueuePosition = (Reverse<i32>, Time, JobId);
 
 impl Head {
-    /// The job waits for nothing but room from now on; whether that is new.
+    /// The job only waits for room from now on. Answers whether that is new.
     pub(crate) fn queue_up(&mut self, id: JobId) -> bool {
-        self.live.queue.take();
+        self.volatile.queue.take();
         self.eligible.insert(id)
     }
 
-    /// The job waits for something else, or waits no more.
+    /// The job waits for something else, or no longer waits.
     pub(crate) fn leave_queue(&mut self, id: JobId) {
-        self.live.queue.take();
+        self.volatile.queue.take();
         self.eligible.remove(&id);
-        self.live.expected.remove(&id);
+        self.volatile.forecasts.remove(&id);
     }
 
-    /// How many jobs stand before this one by priority and time of submission.
+    /// How many jobs are ahead of this one in the queue.
     pub(crate) fn ahead_of(&self, id: JobId) -> usize {
-        let WaitingQueue(places) = self.live.queue.get_or_init(|| WaitingQueue::of(self));
+        let WaitingQueue(places) = self.volatile.queue.get_or_init(|| WaitingQueue::of(self));
         let own = self.queue_position(id);
         places.partition_point(|queue_position| *queue_position < own)
     }

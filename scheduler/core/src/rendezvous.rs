@@ -1,22 +1,19 @@
-//! Where the ranks of an attempt meet: at a port of the node on which rank 0 lies.
+//! Where the ranks of an attempt find each other: at a port of the node of rank 0.
 //!
-//! Each worker says which ports it keeps for that, so no question has to be asked before an attempt starts. A
-//! port turns out to be taken only when rank 0 is about to start: then the attempt is tried again, at
-//! another.
+//! Each worker says in its inventory which ports it keeps for that, so a start needs no round trip. Only rank 0
+//! finds out, when it starts, that another program has the port: then the attempt is repeated with another one.
 
 use cohabit_types::{JobId, NodeId, RankRun, Rendezvous};
 
 use crate::head::Head;
+use crate::job::RendezvousEndpoint;
 use crate::node::Node;
-use crate::turn::Transition;
-
-/// The node of rank 0, and its port.
-pub(crate) type RendezvousEndpoint = (NodeId, u16);
+use crate::transition::Transition;
 
 impl Head {
-    /// A port at which no other attempt meets, as long as there are enough of them. Attempts that follow each
-    /// other get different ones, for the last may still linger.
-    pub(crate) fn meeting_point(
+    /// A port that no other attempt uses, as long as there are enough. Successive attempts get different ports,
+    /// because the sockets of the last one may linger.
+    pub(crate) fn choose_rendezvous_endpoint(
         &self,
         id: JobId,
         attempt: u32,
@@ -29,33 +26,33 @@ impl Head {
         let (before, after) = ports.split_at(begin as usize);
         let used = self.rendezvous_ports_in_use(*host, node);
         let uses = |port: &u16| {
-            let meetings = used.iter().filter(|used| *used == port).count();
-            (node.taken_ports.contains(port), meetings)
+            let attempts = used.iter().filter(|used| *used == port).count();
+            (node.occupied_ports.contains(port), attempts)
         };
         let ports = || after.iter().chain(before).copied();
         let unused = ports().find(|port| uses(port) == (false, 0));
         unused.or_else(|| ports().min_by_key(uses)).map(|port| (*host, port))
     }
 
-    /// What the orders say of it.
-    pub(crate) fn rendezvous(&self, meeting_point: Option<RendezvousEndpoint>) -> Option<Rendezvous> {
-        let (host, port) = meeting_point?;
+    /// The endpoint as orders name it.
+    pub(crate) fn rendezvous(&self, endpoint: Option<RendezvousEndpoint>) -> Option<Rendezvous> {
+        let (host, port) = endpoint?;
         Some(Rendezvous { address: self.nodes[&host].address.clone(), port })
     }
 
-    /// The ports of the node at which live attempts meet.
+    /// The ports of the node that live attempts use.
     fn rendezvous_ports_in_use(&self, host: NodeId, node: &Node) -> Vec<u16> {
-        let points = node.jobs.iter().filter_map(|job| self.jobs[job].live_attempt()?.meeting_point);
-        points.filter(|(node, _)| *node == host).map(|(_, port)| port).collect()
+        let endpoints = node.jobs.iter().filter_map(|job| self.jobs[job].live_attempt()?.rendezvous);
+        endpoints.filter(|(node, _)| *node == host).map(|(_, port)| port).collect()
     }
 }
 
 impl Transition<'_> {
-    /// Another program has the port. It is the last to be given, until the worker joins anew.
+    /// Another program has the port: it is chosen last until the worker joins again.
     pub(crate) fn mark_port_taken(&mut self, id: JobId, port: u16) {
-        let point = self.head.jobs[&id].live_attempt().and_then(|attempt| attempt.meeting_point);
-        if let Some(node) = point.and_then(|(host, _)| self.head.nodes.get_mut(&host)) {
-            node.taken_ports.insert(port);
+        let endpoint = self.head.jobs[&id].live_attempt().and_then(|attempt| attempt.rendezvous);
+        if let Some(node) = endpoint.and_then(|(host, _)| self.head.nodes.get_mut(&host)) {
+            node.occupied_ports.insert(port);
         }
     }
 }

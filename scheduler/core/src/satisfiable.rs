@@ -1,4 +1,4 @@
-//! Whether a demand can ever be met: refused at submission if not, beside the largest there is.
+//! Whether the cluster can ever meet a demand. If not, the refusal names the largest node or device there is.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::head::Head;
 use crate::node::Node;
 
 impl Head {
-    /// Refuses what the nodes could not hold even if nothing ran on them. While no node is known, anything
-    /// may come.
+    /// Refuses what the nodes could not hold even if they were idle. While no node is known, everything is
+    /// accepted.
     pub(crate) fn check_satisfiable(&self, demand: &Demand) -> Result<(), Refusal> {
         let mut views = Vec::new();
         let mut nodes = Vec::new();
@@ -42,7 +42,7 @@ fn why_not(demand: &Demand, nodes: &[&Node], views: &[NodeView]) -> String {
     }
 }
 
-/// Why devices do not enforce limits: each reason once, with the first device that gives it.
+/// Why devices do not enforce limits: each reason once, with the first device that has it.
 fn not_enforced(nodes: &[&Node]) -> String {
     let mut reasons: BTreeMap<&str, (String, usize)> = BTreeMap::new();
     for (node, device) in nodes.iter().flat_map(|node| node.devices.iter().map(move |it| (node, &it.device)))
@@ -52,17 +52,17 @@ fn not_enforced(nodes: &[&Node]) -> String {
             reasons.entry(why).or_insert_with(place).1 += 1;
         }
     }
-    let told = reasons.iter().map(|(why, (first, count))| match count {
+    let listed = reasons.iter().map(|(why, (first, count))| match count {
         1 => format!("{why} ({first})"),
         _ => format!("{why} ({first} and {} more)", count - 1),
     });
     format!(
-        "it shares a GPU only within enforced limits, and none that is large enough enforces them: {}",
-        told.collect::<Vec<_>>().join("; ")
+        "it requires enforced limits on a shared GPU, and no GPU that is large enough enforces them: {}",
+        listed.collect::<Vec<_>>().join("; ")
     )
 }
 
-/// What is too large, beside the largest there is.
+/// Which part of the demand is too large, compared with the largest node or device.
 fn too_large(demand: &Demand, nodes: &[&Node]) -> String {
     let largest = |amount: fn(&Node) -> u64| {
         nodes
@@ -74,7 +74,7 @@ fn too_large(demand: &Demand, nodes: &[&Node]) -> String {
     if demand.spread == Spread::Free {
         let devices: usize = nodes.iter().map(|node| node.devices.len()).sum();
         return format!(
-            "it needs {} devices on nodes with enough of everything else, all nodes together have {devices}",
+            "it needs {} devices on nodes that also have its other resources; all nodes together have {devices}",
             demand.devices()
         );
     }
@@ -82,33 +82,36 @@ fn too_large(demand: &Demand, nodes: &[&Node]) -> String {
     if let GpuRequest::Whole(wanted) = demand.gpus
         && u64::from(wanted) > devices
     {
-        return format!("it needs {wanted} devices on a node, the largest node is {on} with {devices}");
+        return format!("it needs {wanted} devices on one node; the largest node is {on} with {devices}");
     }
     let (memory, on) =
         largest(|node| node.devices.iter().filter_map(|it| it.device.memory).max().map_or(0, |it| it.0));
     let reserve = nodes.iter().map(|node| node.sharing.reserve).min().unwrap_or_default();
     let reserve = if demand.may_have_neighbours() { reserve } else { Bytes::ZERO };
     if let Some(wanted) = demand.gpu_memory.filter(|wanted| (*wanted + reserve).0 > memory && memory > 0) {
-        let beside = match reserve {
+        let reserve = match reserve {
             Bytes::ZERO => String::new(),
-            reserve => format!(" beside a reserve of {reserve}"),
+            reserve => format!(" plus a reserve of {reserve}"),
         };
         return format!(
-            "it needs {wanted} of memory on each device{beside}, the largest device is on {on} with {}",
+            "it needs {wanted} of memory on each device{reserve}; the largest device is on {on} with {}",
             Bytes(memory)
         );
     }
     let (cpus, on) = largest(|node| u64::from(node.cpus));
     if u64::from(demand.cpus) > cpus {
-        return format!("it needs {} cores on a node, the largest node is {on} with {cpus}", demand.cpus);
+        return format!("it needs {} cores on one node; the largest node is {on} with {cpus}", demand.cpus);
     }
     let (memory, on) = largest(|node| node.memory.0);
     if demand.memory.0 > memory {
         let (wanted, most) = (demand.memory, Bytes(memory));
-        return format!("it needs {wanted} of host memory on a node, the largest node is {on} with {most}");
+        return format!("it needs {wanted} of host memory on one node; the largest node is {on} with {most}");
     }
     match demand.nodes as usize > nodes.len() {
-        true => format!("it needs {} nodes at once, the cluster has {}", demand.nodes, nodes.len()),
-        false => format!("too few nodes have all at once that it needs on each of {} node(s)", demand.nodes),
+        true => format!("it needs {} nodes at once; the cluster has {}", demand.nodes, nodes.len()),
+        false => format!(
+            "it needs all its resources on each of {} node(s), and too few nodes have them all",
+            demand.nodes
+        ),
     }
 }

@@ -1,44 +1,40 @@
-//! What was submitted: shared by all members of an array.
+//! A submission: what all members of an array share.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use cohabit_policy::{JobTraits, PendingJob};
 use cohabit_types::{ArraySummary, Estimate, JobId, JobSpec, JobState, Principal, Role, Submit, Time};
-use serde::{Deserialize, Serialize};
 
-use crate::job::Job;
+use crate::job::{Job, TerminalState, WaitingJob};
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Submission {
-    #[serde(with = "cohabit_types::shared")]
-    pub(crate) spec: Arc<JobSpec>,
-    pub(crate) user: String,
-    /// The account as which it runs, where it is not named like the user.
-    #[serde(default)]
-    pub(crate) account: Option<String>,
-    #[serde(default = "role_of_earlier_versions")]
-    pub(crate) role: Role,
-    pub(crate) submitted_at: Time,
-    pub(crate) estimate: Option<Estimate>,
-    pub(crate) idempotency_key: Option<String>,
-    /// Jobs by state: the members of an array, or the one plain job.
-    pub(crate) states: BTreeMap<JobState, u64>,
-    /// When the first of them was placed.
-    pub(crate) started_at: Option<Time>,
-    /// The member whose end was the worst so far: it speaks for an array as a whole.
-    pub(crate) speaker: Option<(JobId, JobState)>,
-    #[serde(skip)]
-    pub(crate) traits: OnceLock<Arc<JobTraits>>,
-}
-
-/// What was submitted before roles were kept was promised to run with the rights of the worker.
-const fn role_of_earlier_versions() -> Role {
-    Role::Admin
+/// What a user submitted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Submission {
+    /// The specification.
+    pub spec: Arc<JobSpec>,
+    /// Who submitted it.
+    pub user: String,
+    /// The account that it runs as, if that differs from the user's name.
+    pub account: Option<String>,
+    /// The role of the user's token.
+    pub role: Role,
+    /// When.
+    pub submitted_at: Time,
+    /// What was predicted for it at its submission.
+    pub estimate: Option<Estimate>,
+    /// The key under which the user may submit it again without a second job.
+    pub idempotency_key: Option<String>,
+    /// How many of its jobs are in each state: the members of an array, or the one plain job.
+    pub state_counts: BTreeMap<JobState, u64>,
+    /// When the first of its jobs was placed.
+    pub first_started_at: Option<Time>,
+    /// The member whose end was the worst so far: it represents the array as a whole.
+    pub worst_member: Option<(JobId, TerminalState)>,
 }
 
 impl Submission {
-    /// As it is before any of its jobs is known.
+    /// A submission none of whose jobs is known yet.
     pub(crate) fn new(by: &Principal, submit: Submit, now: Time) -> Submission {
         Submission {
             spec: Arc::new(submit.spec),
@@ -48,35 +44,42 @@ impl Submission {
             submitted_at: now,
             estimate: submit.estimate,
             idempotency_key: submit.idempotency_key,
-            states: BTreeMap::new(),
-            started_at: None,
-            speaker: None,
-            traits: OnceLock::new(),
+            state_counts: BTreeMap::new(),
+            first_started_at: None,
+            worst_member: None,
         }
     }
 
-    /// A job as it is before anything happened to it; all members of an array begin alike.
+    /// A job of it to which nothing has happened yet; all members of an array begin alike.
     pub(crate) fn initial_job(&self, now: Time) -> Job {
         let spec = &self.spec;
-        let mut job = Job::new(if spec.held { JobState::Held } else { JobState::Pending }, now);
-        job.not_before = spec.begin.filter(|at| *at > now);
-        job.waits_for = spec.depends_on.iter().map(|dependency| dependency.job).collect();
-        job
+        Job::new(WaitingJob {
+            held: spec.held,
+            waits_for: spec.depends_on.iter().map(|dependency| dependency.job).collect(),
+            not_before: spec.begin.filter(|at| *at > now),
+            eligible_at: now,
+        })
     }
 
-    /// What a policy sees of one of its jobs that could have run since `eligible_at`.
-    pub(crate) fn pending(&self, id: JobId, job: &Job, eligible_at: Time) -> PendingJob {
+    /// What a policy sees of a job of it that has been eligible since `eligible_at`.
+    pub(crate) fn pending(
+        &self,
+        id: JobId,
+        job: &Job,
+        eligible_at: Time,
+        traits: Arc<JobTraits>,
+    ) -> PendingJob {
         PendingJob {
             id,
             priority: self.spec.priority,
             submitted_at: self.submitted_at,
             eligible_at,
             demand: job.demand(self),
-            traits: self.traits(),
+            traits,
         }
     }
 
-    /// The account as which it runs, where a worker can choose.
+    /// The account that it runs as, where the worker may switch accounts.
     pub(crate) fn account(&self) -> &str {
         self.account.as_ref().unwrap_or(&self.user)
     }
@@ -89,32 +92,32 @@ impl Submission {
         }
     }
 
-    pub(crate) fn traits(&self) -> Arc<JobTraits> {
-        let make = || Arc::new(JobTraits::of(&self.user, &self.spec, self.estimate.clone()));
-        self.traits.get_or_init(make).clone()
+    /// What a policy knows of its jobs besides their demand.
+    pub(crate) fn traits(&self) -> JobTraits {
+        JobTraits::of(&self.user, &self.spec, self.estimate.clone())
     }
 
     /// Counts new jobs in this state.
     pub(crate) fn count_new(&mut self, state: JobState, jobs: u64) {
-        *self.states.entry(state).or_default() += jobs;
+        *self.state_counts.entry(state).or_default() += jobs;
     }
 
     /// Counts a job's change of state.
     pub(crate) fn count(&mut self, from: JobState, to: JobState) {
-        if let Some(count) = self.states.get_mut(&from) {
+        if let Some(count) = self.state_counts.get_mut(&from) {
             *count -= 1;
         }
         self.count_new(to, 1);
-        self.states.retain(|_, count| *count > 0);
+        self.state_counts.retain(|_, count| *count > 0);
     }
 
     fn in_state(&self, state: JobState) -> u64 {
-        self.states.get(&state).copied().unwrap_or(0)
+        self.state_counts.get(&state).copied().unwrap_or(0)
     }
 
     /// How many of its members hold devices.
     pub(crate) fn placed(&self) -> u64 {
-        self.in_state(JobState::Running) + self.in_state(JobState::Completing)
+        self.in_state(JobState::Running).saturating_add(self.in_state(JobState::Completing))
     }
 
     /// How many more of its members may be placed.
@@ -124,41 +127,41 @@ impl Submission {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.states.keys().all(|state| state.is_terminal())
+        self.state_counts.keys().all(|state| state.is_terminal())
     }
 
     pub(crate) fn summary(&self) -> ArraySummary {
-        ArraySummary { members: self.states.values().sum(), states: self.states.clone() }
+        ArraySummary { members: self.state_counts.values().sum(), states: self.state_counts.clone() }
     }
 
-    /// One state for all members: what most needs saying while some live, the worst end afterwards.
+    /// One state for all its jobs: the most urgent to know while some are live, the worst end afterwards.
     pub(crate) fn state(&self) -> JobState {
-        BY_URGENCY.into_iter().find(|state| self.in_state(*state) > 0).unwrap_or(JobState::Pending)
+        let present = self.state_counts.iter().filter(|(_, count)| **count > 0).map(|(state, _)| *state);
+        present.min_by_key(|state| urgency(*state)).unwrap_or(JobState::Pending)
     }
 
-    /// Lets a member that ended speak for the array, if its end is worse than those before.
-    pub(crate) fn note_member_end(&mut self, member: JobId, state: JobState) {
-        if self.speaker.is_none_or(|(_, worst)| urgency(state) < urgency(worst)) {
-            self.speaker = Some((member, state));
+    /// Lets a member that ended represent the array, if its end is worse than those before.
+    pub(crate) fn note_member_end(&mut self, member: JobId, state: TerminalState) {
+        let urgency_of = |state: TerminalState| urgency(state.job_state());
+        if self.worst_member.is_none_or(|(_, worst)| urgency_of(state) < urgency_of(worst)) {
+            self.worst_member = Some((member, state));
         }
     }
 }
 
-/// What most needs saying comes first.
-const BY_URGENCY: [JobState; 11] = [
-    JobState::Running,
-    JobState::Completing,
-    JobState::Pending,
-    JobState::Held,
-    JobState::Failed,
-    JobState::NodeFail,
-    JobState::OutOfMemory,
-    JobState::Timeout,
-    JobState::Preempted,
-    JobState::Cancelled,
-    JobState::Completed,
-];
-
-fn urgency(state: JobState) -> Option<usize> {
-    BY_URGENCY.iter().position(|it| *it == state)
+/// How urgent it is to know that a job of an array is in this state; 0 is the most urgent.
+const fn urgency(state: JobState) -> u8 {
+    match state {
+        JobState::Running => 0,
+        JobState::Completing => 1,
+        JobState::Pending => 2,
+        JobState::Held => 3,
+        JobState::Failed => 4,
+        JobState::NodeFail => 5,
+        JobState::OutOfMemory => 6,
+        JobState::Timeout => 7,
+        JobState::Preempted => 8,
+        JobState::Cancelled => 9,
+        JobState::Completed => 10,
+    }
 }

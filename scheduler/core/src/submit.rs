@@ -1,4 +1,4 @@
-//! How a job becomes known: checked, numbered, booked.
+//! Submissions: a job is checked, gets its number, and enters the head's state.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::alarm::Alarm;
 use crate::head::Head;
 use crate::job::Job;
 use crate::submission::Submission;
-use crate::turn::Transition;
+use crate::transition::Transition;
 
 impl Transition<'_> {
     pub(crate) fn submit(&mut self, by: &Principal, submit: Submit) -> Result<Reply, Refusal> {
@@ -23,21 +23,25 @@ impl Transition<'_> {
     }
 
     fn accepted(&self, number: u64) -> Reply {
-        let members = self.head.submissions.get(&number).map_or(1, |it| it.states.values().sum());
+        let members = self.head.submissions.get(&number).map_or(1, |it| it.state_counts.values().sum());
         Reply::Accepted { job: JobId::new(number), members }
     }
 
     fn register(&mut self, number: u64, by: &Principal, submit: Submit) {
         if let Some(key) = &submit.idempotency_key {
-            self.head.keys.entry(by.user.clone()).or_default().insert(key.clone(), number);
+            self.head.idempotency_keys.entry(by.user.clone()).or_default().insert(key.clone(), number);
         }
         let submission = Submission::new(by, submit, self.now);
         let depends_on = submission.spec.depends_on.clone();
         let jobs = submission.jobs(number);
         let job = self.head.new_job(&submission, self.now);
         self.head.submissions.insert(number, Arc::new(submission));
+        self.head.keep_traits(number);
         let job = Arc::new(job);
-        self.head.submission_mut(number).expect("it was just booked").count_new(job.state, jobs.len() as u64);
+        self.head
+            .submission_mut(number)
+            .expect("it was just inserted")
+            .count_new(job.state(), jobs.len() as u64);
         for id in &jobs {
             self.add(*id, Arc::clone(&job));
         }
@@ -50,19 +54,19 @@ impl Transition<'_> {
     }
 
     fn add(&mut self, id: JobId, job: Arc<Job>) {
-        for earlier in &job.waits_for {
+        for earlier in job.waiting().into_iter().flat_map(|waiting| &waiting.waits_for) {
             self.head.dependents.entry(*earlier).or_default().insert(id);
         }
-        if let Some(at) = job.not_before {
-            self.set_alarm(at, Alarm::Job(id));
+        if let Some(at) = job.waiting().and_then(|waiting| waiting.not_before) {
+            self.set_alarm(at, Alarm::JobEligible(id));
         }
         self.head.jobs.insert(id, job);
-        self.head.unended.insert(id);
+        self.head.active.insert(id);
     }
 }
 
 impl Head {
-    /// Refuses what makes no sense, or can never run here.
+    /// Refuses a specification that is invalid, or that can never run on this cluster.
     pub(crate) fn check_submission(&self, spec: &JobSpec) -> Result<(), Refusal> {
         spec.check().map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
         self.check_dependencies(&spec.depends_on)?;
@@ -70,6 +74,6 @@ impl Head {
     }
 
     fn earlier_submission(&self, user: &str, key: Option<&str>) -> Option<u64> {
-        self.keys.get(user)?.get(key?).copied()
+        self.idempotency_keys.get(user)?.get(key?).copied()
     }
 }

@@ -1,6 +1,6 @@
-//! Workers come, report and go.
+//! Workers join, report and disconnect.
 //!
-//! A link is fenced by its key: what an older link says is dropped. A joining worker tells every rank it
+//! A link is fenced by its key: messages of older links are dropped. A joining worker lists every rank that it
 //! holds, so that head and worker agree again after whatever happened in between.
 
 use std::collections::BTreeSet;
@@ -12,17 +12,17 @@ use cohabit_types::{
 };
 
 use crate::alarm::Alarm;
-use crate::door::Effect;
 use crate::head::Head;
+use crate::interface::Effect;
 use crate::job::{Attempt, RankPhase};
 use crate::node::{LinkState, Node};
-use crate::turn::Transition;
+use crate::transition::Transition;
 
 impl Transition<'_> {
     pub(crate) fn joined(&mut self, key: WorkerKey, inventory: Inventory) {
         let known = self.head.nodes.get(&key.node);
         if known.is_some_and(|node| node.last_key().incarnation >= key.incarnation) {
-            self.effect(Effect::Close(key, "a newer link of this worker is known".into()));
+            self.effect(Effect::Close(key, "the worker has a newer link".into()));
             return;
         }
         let was_gone = known.is_some_and(|node| node.key().is_none());
@@ -48,23 +48,26 @@ impl Transition<'_> {
         if let Some(node) = self.head.node_mut(key.node) {
             node.name = name;
             node.link = LinkState::Up(key);
-            node.since = self.now;
-            // Somebody may have seen to it.
-            node.trouble = None;
+            node.link_changed_at = self.now;
+            // An operator may have solved it.
+            node.problem = None;
             node.learn(inventory);
             return;
         }
         let node = Node::new(name, self.head.nodes_joined, key, inventory, self.now);
         self.head.nodes_joined += 1;
-        self.head.live.sight.note_node(key.node);
+        self.head.volatile.pending_changes.note_node(key.node);
         self.head.nodes.insert(key.node, node);
     }
 
-    /// Ranks that the worker should hold: those it does not are gone, the others are adopted and stopped if
-    /// need be.
+    /// Settles the ranks that the worker should hold. Those that it does not hold are gone; the others are
+    /// adopted, and stopped if their attempt is being stopped.
     fn settle_missing(&mut self, node: NodeId, held: &BTreeSet<RankId>, was_gone: bool) {
         for id in self.head.nodes[&node].jobs.clone() {
-            let Some(attempt) = self.head.jobs[&id].live_attempt().cloned() else { continue };
+            let job = &self.head.jobs[&id];
+            let (Some(attempt), stopping) = (job.live_attempt().cloned(), job.stop_requested()) else {
+                continue;
+            };
             let here = live_ranks_on(&attempt, node, id);
             for rank in here.iter().filter(|rank| !held.contains(rank)) {
                 self.rank_ended(*rank, self.head.why_missing(&attempt, *rank));
@@ -74,13 +77,14 @@ impl Transition<'_> {
                 self.record_event(id, JobEventKind::Adopted(id.attempt(attempt.number)));
                 self.changed(id);
             }
-            if let (true, Some(why)) = (adopted, attempt.stopping) {
+            if let (true, Some(why)) = (adopted, stopping) {
                 self.order_stop(node, id, attempt.number, why);
             }
         }
     }
 
-    /// A rank that the worker holds: it runs, its end will be reported, or it is none of ours any more.
+    /// Settles a rank that the worker holds: it runs, its end will be reported, or it no longer belongs to a live
+    /// attempt and has to stop.
     fn settle_held(&mut self, key: WorkerKey, held: HeldRank) {
         match (self.head.is_live(held.rank, key.node), held.phase) {
             (true, HeldRankPhase::Running(_)) => self.rank_started(held.rank),
@@ -98,55 +102,55 @@ impl Transition<'_> {
         self.unreachable(key);
     }
 
-    /// The link is gone; what runs there goes on for as long as patience lasts.
+    /// The link is gone. What runs there goes on until the node counts as lost.
     pub(crate) fn unreachable(&mut self, key: WorkerKey) {
         let now = self.now;
-        let patience = self.head.patience(key.node);
+        let limit = self.head.unreachable_limit(key.node);
         let Some(node) = self.head.node_mut(key.node).filter(|node| node.key() == Some(key)) else {
             return;
         };
-        node.link = LinkState::Broken(key);
-        node.since = now;
+        node.link = LinkState::Unreachable(key);
+        node.link_changed_at = now;
         let (name, jobs) = (node.name.clone(), node.jobs.clone());
-        self.head.live.telemetry.retain(|(node, _), _| *node != key.node);
+        self.head.volatile.telemetry.retain(|(node, _), _| *node != key.node);
         for id in jobs {
-            self.record_event(id, JobEventKind::NodeUnreachable { node: name.clone(), patience });
+            self.record_event(id, JobEventKind::NodeUnreachable { node: name.clone(), patience: limit });
             self.changed(id);
         }
-        self.set_alarm(now + patience, Alarm::Node(key.node));
-        self.head.plan_wanted = true;
+        self.set_alarm(now + limit, Alarm::NodeLost(key.node));
+        self.head.replan_needed = true;
     }
 
-    /// Patience is a span that was lived through: time that nobody lived through does not count.
+    /// The clock jumped: the time that it skipped does not count as time in which a node was unreachable.
     pub(crate) fn clock_set(&mut self, forward: Span) {
-        let broken = |node: &Node| matches!(node.link, LinkState::Broken(_));
+        let is_unreachable = |node: &Node| matches!(node.link, LinkState::Unreachable(_));
         let waiting: Vec<NodeId> =
-            self.head.nodes.iter().filter(|(_, node)| broken(node)).map(|(id, _)| *id).collect();
+            self.head.nodes.iter().filter(|(_, node)| is_unreachable(node)).map(|(id, _)| *id).collect();
         for id in waiting {
-            let patience = self.head.patience(id);
+            let limit = self.head.unreachable_limit(id);
             let Some(node) = self.head.node_mut(id) else { continue };
-            node.since += forward;
-            let ends_at = node.since + patience;
-            self.set_alarm(ends_at, Alarm::Node(id));
+            node.link_changed_at += forward;
+            let ends_at = node.link_changed_at + limit;
+            self.set_alarm(ends_at, Alarm::NodeLost(id));
         }
     }
 
-    /// A node that is still unreachable when patience ends is lost, and with it what ran there.
+    /// Gives up a node that has been unreachable for too long, and what ran there.
     pub(crate) fn give_up_unreachable_node(&mut self, id: NodeId) {
-        let patience = self.head.patience(id);
+        let limit = self.head.unreachable_limit(id);
         let Some(node) = self.head.node_mut(id) else { return };
-        let LinkState::Broken(key) = node.link else { return };
-        if node.since + patience > self.now {
+        let LinkState::Unreachable(key) = node.link else { return };
+        if node.link_changed_at + limit > self.now {
             return;
         }
         node.link = LinkState::Lost(key);
         let (name, jobs) = (node.name.clone(), node.jobs.clone());
         self.cause = Cause::Node(name.clone());
         for job in jobs {
-            self.give_up(job, id, &format!("node {name} was unreachable for {patience}"));
+            self.give_up(job, id, &format!("node {name} was unreachable for {limit}"));
         }
         self.drop_predictions_too_large();
-        self.head.plan_wanted = true;
+        self.head.replan_needed = true;
     }
 
     fn give_up(&mut self, id: JobId, node: NodeId, detail: &str) {
@@ -181,7 +185,7 @@ impl Transition<'_> {
             Report::Sharing { .. } | Report::PrivateUser { .. } => {}
             Report::Condition { device, condition } => self.condition(key.node, &device, condition),
             Report::Telemetry(telemetry) => self.telemetry(key.node, telemetry),
-            // Nothing is decided by it; the shell keeps it in the history instead of telling.
+            // For the history alone: the shell keeps these and does not pass them on.
             Report::Stretches(_) => {}
         }
     }
@@ -215,13 +219,13 @@ impl Transition<'_> {
     fn condition(&mut self, id: NodeId, device: &DeviceId, condition: Condition) {
         let node = self.head.node_mut(id);
         if node.is_some_and(|node| node.set_condition(device, condition)) {
-            self.head.plan_wanted = true;
+            self.head.replan_needed = true;
         }
     }
 
     fn telemetry(&mut self, node: NodeId, telemetry: Vec<DeviceTelemetry>) {
         let known = telemetry.into_iter().map(|it| ((node, it.device.clone()), it));
-        self.head.live.telemetry.extend(known);
+        self.head.volatile.telemetry.extend(known);
     }
 
     fn rank_started(&mut self, rank: RankId) {
@@ -251,7 +255,7 @@ impl Transition<'_> {
             return;
         }
         if let Some(attempt) = self.job_mut(rank.attempt.job).live_attempt_mut() {
-            attempt.stopped = attempt.stopped.or(stopped);
+            attempt.stop_reported = attempt.stop_reported.or(stopped);
             if rank.rank == 0 {
                 attempt.progress = progress;
             }
@@ -262,25 +266,26 @@ impl Transition<'_> {
     fn progress(&mut self, node: NodeId, progress: Vec<AttemptProgress>) {
         for AttemptProgress { attempt, progress } in progress {
             let live = self.head.jobs.get(&attempt.job).and_then(|job| job.live_attempt());
-            let ours =
+            let known =
                 live.filter(|live| live.number == attempt.attempt && live.live_nodes().contains(&node));
-            if ours.is_some() {
-                // Clocks of two machines are never compared.
+            if known.is_some() {
+                // The clocks of two machines are never compared, so the head's own time counts.
                 let progress = Progress { at: self.now, ..progress };
-                self.head.live.progress.insert(attempt, progress);
+                self.head.volatile.progress.insert(attempt, progress);
                 self.changed(attempt.job);
             }
         }
     }
 }
 
-/// How much later than the head a worker may notice that their link is broken, and how long a kill may take.
+/// How much later than the head a worker may notice that their link is broken, plus the time that a kill takes.
 const LINK_LOSS_MARGIN: Span = Span::from_secs(30);
 
 impl Head {
     /// How long a node may be unreachable before its attempts are given up: as long as the operator says, but
-    /// never so short that a rank could still run there. Its executors stop it after their grace and its own.
-    fn patience(&self, id: NodeId) -> Span {
+    /// never so short that a rank could still run there. Executors stop their ranks after the orphan grace plus
+    /// the longest stop sequence.
+    fn unreachable_limit(&self, id: NodeId) -> Span {
         let Some(node) = self.nodes.get(&id) else { return self.config.lost_after };
         let stop = |job: &JobId| self.submissions[&job.number].spec.stop.grace;
         let longest_stop = node.jobs.iter().map(stop).max();
@@ -288,7 +293,7 @@ impl Head {
         self.config.lost_after.max(needed)
     }
 
-    /// Whether the rank belongs to a live attempt, lives by our books, and is on this node.
+    /// Whether the rank belongs to a live attempt, has not ended as far as the head knows, and is on this node.
     fn is_live(&self, rank: RankId, node: NodeId) -> bool {
         let attempt = self.jobs.get(&rank.attempt.job).and_then(|job| job.live_attempt());
         let attempt = attempt.filter(|attempt| attempt.number == rank.attempt.attempt);
@@ -296,30 +301,30 @@ impl Head {
         known.is_some_and(|known| known.is_live() && known.node == node)
     }
 
-    /// How a rank ended that its worker does not hold. An order of an earlier life may have died with it.
+    /// The outcome of a rank that its worker does not hold. An order from before a restart may never have been
+    /// sent.
     fn why_missing(&self, attempt: &Attempt, rank: RankId) -> Outcome {
         let known = attempt.ranks.get(rank.rank as usize);
         let never_heard_of = known.is_some_and(|known| known.phase == RankPhase::Ordered);
         match never_heard_of && self.is_of_earlier_life(attempt) {
             true => Outcome::NotStarted(StartFailure::OrderLost),
-            false => Outcome::Lost("the worker came back without it".into()),
+            false => Outcome::Lost("the worker reconnected without it".into()),
         }
     }
 
-    /// Whether the head ordered this attempt before it was last started.
+    /// Whether this attempt was ordered before the head was last started.
     pub(crate) fn is_of_earlier_life(&self, attempt: &Attempt) -> bool {
         attempt.started_at < self.started_at
     }
 
-    /// Whether the attempt was given up before the rank's end was reported; a mere repetition is not stale.
+    /// Whether the attempt was given up before the rank's end was reported. A repeated report is not stale.
     fn is_stale(&self, rank: RankId) -> bool {
-        let attempts = self.jobs.get(&rank.attempt.job).map(|job| &job.attempts);
-        let attempt = attempts.and_then(|all| all.iter().find(|it| it.number == rank.attempt.attempt));
-        let outcome = attempt.and_then(|attempt| attempt.ranks.get(rank.rank as usize)?.outcome());
+        let attempt = self.jobs.get(&rank.attempt.job).and_then(|job| job.attempt(rank.attempt.attempt));
+        let outcome = attempt.and_then(|it| it.attempt.ranks.get(rank.rank as usize)?.outcome());
         matches!(outcome, Some(Outcome::Lost(_)))
     }
 
-    /// The worker's name, with a number where another node has it already.
+    /// The name that the worker wants, with a number if another node has it already.
     fn free_name(&self, id: NodeId, wanted: &str) -> String {
         let taken = |name: &str| self.nodes.iter().any(|(other, node)| *other != id && node.name == name);
         let numbered = (2..).map(|n| format!("{wanted}-{n}"));

@@ -29,7 +29,7 @@ use crate::driver::{self, Driver, DriverParts, Message, Snapshots};
 use crate::estimates::{Estimates, MAX_TRAINING_JOBS};
 use crate::history::HistoryReader;
 use crate::interference::PastObservations;
-use crate::journal::{Journal, JournalWriter, SqliteJournal, Write};
+use crate::journal::{Journal, JournalWrite, JournalWriter, SqliteJournal};
 use crate::planner::PolicyFactory;
 use crate::recovery::{RecoveredHead, recover};
 use crate::sessions::{SessionContext, Sessions};
@@ -211,9 +211,11 @@ fn open(folder: PathBuf) -> Result<OpenState, HeadError> {
 fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, HeadError> {
     let mut journal = SqliteJournal::open(&path)?;
     let mut recovered = recover(&path, &journal)?;
+    // Only now: a journal that this version cannot replay stays one that the release before it can open.
+    journal.accept_upgrade()?;
     let history = HistoryReader::new(&path);
-    let missed = history.lacks(std::mem::take(&mut recovered.ended))?;
-    let missed = missed.into_iter().map(|record| Write::Ended(Box::new(record)));
+    let missed = history.missing(std::mem::take(&mut recovered.ended))?;
+    let missed = missed.into_iter().map(|record| JournalWrite::Ended(Box::new(record)));
     journal.commit(&missed.collect::<Vec<_>>())?;
     let estimates = Estimates::learned_from(&history.newest(MAX_TRAINING_JOBS)?);
     let past = PastObservations::read(&history, &recovered.head, solos)?;

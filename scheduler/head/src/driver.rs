@@ -24,6 +24,7 @@ mod message;
 mod planning;
 mod snapshots;
 mod state;
+mod state_check;
 mod training;
 mod training_queue;
 
@@ -33,7 +34,7 @@ use cohabit_actor::{Actor, ActorFailure, Context, ReplyTo};
 use cohabit_scheduler_core::Event;
 use cohabit_types::{ClientRequestId, Principal, Reply, Report, Request, WorkerKey};
 
-use crate::journal::Write;
+use crate::journal::JournalWrite;
 
 pub(crate) use message::{Message, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 pub(crate) use snapshots::Snapshots;
@@ -48,6 +49,7 @@ impl Actor for Driver {
     type Message = Message;
 
     async fn started(&mut self, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
+        self.state_check.passes(&self.parts.head);
         self.queue(Event::Configured(self.parts.config.clone()), None);
         if self.parts.uses_interference {
             self.queue(Event::Learned, None);
@@ -78,7 +80,7 @@ impl Actor for Driver {
             tracing::error!(%failure, "the last events could not be written");
             return;
         }
-        self.parts.snapshots.take_last(&self.parts.head, &self.parts.journal).await;
+        self.parts.snapshots.take_last(&self.parts.head, &mut self.state_check, &self.parts.journal).await;
     }
 }
 
@@ -121,7 +123,12 @@ impl Driver {
     }
 
     fn request(&mut self, by: Principal, mut request: Request, reply_to: ReplyTo<Reply>) {
-        if let Some(refusal) = self.durability.refusal() {
+        if let Some(refusal) = self
+            .durability
+            .refusal()
+            .or_else(|| self.state_check.refusal())
+            .or_else(|| self.state_check.refusal())
+        {
             return reply_to.send(Reply::Refused(refusal));
         }
         if let Request::Submit(submit) = &mut request {
@@ -150,7 +157,7 @@ impl Driver {
             // The head itself does not use samples; they go to the trainer and the history.
             if let Report::Stretches(samples) = report {
                 self.record_samples(&samples);
-                self.history.push(Write::Stretches(samples));
+                self.history.push(JournalWrite::Samples(samples));
                 continue;
             }
             if let Report::Telemetry(telemetry) = &report {
@@ -166,6 +173,6 @@ impl Driver {
     /// Deletes old rows with the next batch: a head without events has nothing new to delete.
     fn prune(&mut self) {
         let keep_since = self.parts.clock.now() - self.parts.history_retention;
-        self.history.push(Write::Prune(keep_since));
+        self.history.push(JournalWrite::Prune(keep_since));
     }
 }

@@ -1,38 +1,69 @@
-//! Properties of journals and requests that must hold for arbitrary bytes, for `integration/fuzz`.
+//! Promises about journals and requests that hold for any input, for `integration/fuzz`.
 //!
-//! Every function takes any bytes and panics if a property does not hold.
+//! Every function takes arbitrary bytes and panics where a promise is broken.
 
 use std::fs;
 use std::path::Path;
 
-use cohabit_scheduler_core::{Event, Head, SnapshotPart};
+use cohabit_journal::{
+    FORMAT, decode_event, decode_head, decode_part, encode_event, encode_head, encode_part,
+};
+use cohabit_scheduler_core::{Head, SnapshotPart};
 use cohabit_types::{Inventory, JobSpec, Report, Request};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::journal::{Journal, SqliteJournal};
 use crate::sessions::admit;
 
-/// Decodes a column of a journal: an event, a head, or a part of one. The first byte selects which.
+/// What the columns of a journal hold: an event, or part 0 of a snapshot, or another part, of format 6 or 5. The
+/// first byte chooses which.
 pub fn journal_entries(bytes: &[u8]) {
     match bytes.split_first() {
-        Some((b's', head)) => round_trips::<Head>(head),
-        Some((b'p', part)) => round_trips::<SnapshotPart>(part),
-        Some((_, event)) => round_trips::<Event>(event),
+        Some((b'S', head)) => check_head(6, head),
+        Some((b's', head)) => check_head(5, head),
+        Some((b'P', part)) => check_part(6, part),
+        Some((b'p', part)) => check_part(5, part),
+        Some((b'6', event)) => check_event(6, event),
+        Some((_, event)) => check_event(5, event),
         None => {}
     }
 }
 
-/// What can be decoded is encoded to text that decodes to the same.
-fn round_trips<T: Serialize + DeserializeOwned>(text: &[u8]) {
-    let Ok(decoded) = serde_json::from_slice::<T>(text) else { return };
-    let written = serde_json::to_vec(&decoded).expect("it has a JSON form");
-    let again = serde_json::from_slice::<T>(&written).expect("encoded text can be decoded");
-    assert_eq!(serde_json::to_vec(&again).expect("it has a JSON form"), written);
+/// Part 0 that can be read is written in the newest format, and means the same there. Whatever it holds, the
+/// check of the invariants answers.
+fn check_head(format: u32, text: &[u8]) {
+    let Ok(decoded) = decode_head(format, text) else { return };
+    let written = encode_head(&decoded.head).expect("a decoded head has a JSON form");
+    let again = decode_head(FORMAT, &written).expect("what was written can be read");
+    assert_eq!(again.head, decoded.head);
+    decoded.jobs.iter().for_each(check_written_part);
+    if let Ok(head) = Head::from_snapshot(decoded.head, decoded.jobs.into_iter().collect()) {
+        let _ = head.check();
+    }
 }
 
-/// Opens a journal file. The error of a file that is not a journal, or is damaged, names the file. The
-/// folder must hold nothing else.
+/// The same for another part.
+fn check_part(format: u32, text: &[u8]) {
+    if let Ok(part) = decode_part(format, text) {
+        check_written_part(&part);
+    }
+}
+
+fn check_written_part(part: &SnapshotPart) {
+    let written = encode_part(part).expect("a decoded part has a JSON form");
+    assert_eq!(decode_part(FORMAT, &written).expect("what was written can be read"), *part);
+}
+
+/// An event that can be read is written in the newest format, and means the same there.
+fn check_event(format: u32, text: &[u8]) {
+    let Some(event) = str::from_utf8(text).ok().and_then(|text| decode_event(format, text).ok()) else {
+        return;
+    };
+    let written = encode_event(&event).expect("a decoded event has a JSON form");
+    let again = decode_event(FORMAT, &written).expect("what was written can be read");
+    assert_eq!(encode_event(&again).expect("it was written before"), written);
+}
+
+/// The file of a journal: the error about a damaged one names it. The folder is for this file alone.
 pub fn journal_file(folder: &Path, bytes: &[u8]) {
     for entry in fs::read_dir(folder).expect("the folder is there").flatten() {
         fs::remove_file(entry.path()).expect("it holds files only");

@@ -1,16 +1,17 @@
-//! The history: jobs that ended, and how fast they got on beside others, as tables that people may query,
-//! kept for longer than the head remembers them.
+//! The history: jobs that ended, and how fast they ran beside others, as tables that people may query. It keeps
+//! them for longer than the head keeps them in memory.
 //!
-//! Rows are written by the journal's thread in the journal's own commits. Reading opens a connection of its
-//! own each time, so that a long question of one user never holds up the head.
+//! The journal's thread writes rows in the journal's own commits (`rows`, `samples`). Each read opens a
+//! connection of its own (`read`), so a long query of one user never delays the head. The tables are in
+//! `journal/schema/*.sql`.
 
 mod read;
 mod rows;
-mod stretches;
+mod samples;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use read::HistoryReader;
 pub(crate) use rows::{prune, upsert};
-pub(crate) use stretches::{StoredSample, insert as insert_stretches};
+pub(crate) use samples::{StoredSample, insert as insert_samples};

@@ -1,14 +1,19 @@
-//! The journal: everything that happens to the head, durably and in order, before the head acts on it.
+//! The journal: every event is durable, in order, before the head acts on it.
 //!
-//! The trait is what a head needs of a store; SQLite is the one there is. The history of ended jobs lives in
-//! the same store, so that one commit covers both. A journal never interprets events and never repairs
-//! itself: what cannot be read is an error, and nothing is overwritten.
+//! [`Journal`] is what a head needs of a store; [`SqliteJournal`] is the store that ships. The history of ended
+//! jobs lives in the same file, so one commit covers both. The text of events and snapshots is the business of
+//! the crate `cohabit-journal`; this module keeps that text and says which format it has.
 //!
-//! A snapshot comes in parts, each with a commit of its own, so that no other commit waits long behind it. It
-//! is there once all its parts are; the one before it counts until then.
+//! A journal never interprets events and never repairs itself: what it cannot read is an error, and nothing is
+//! overwritten.
+//!
+//! A snapshot is written in parts, each with its own commit, so that other commits never wait long. It counts
+//! once all its parts are durable; until then the snapshot before it does.
+//!
+//! Start with `sqlite` (opening and writing), then `load` (reading) and `schema` (the formats of the file).
 
+mod encoded_part;
 mod load;
-mod packed;
 mod schema;
 mod sqlite;
 mod sweep;
@@ -26,82 +31,84 @@ use cohabit_types::{ColocationSample, JobRecord, Time};
 
 use crate::HeadError;
 
-pub(crate) use packed::{EncodedPart, PartDecodeError};
-pub(crate) use sqlite::{SqliteJournal, as_json, failed};
+pub(crate) use encoded_part::{EncodedPart, PartDecodeError};
+pub(crate) use sqlite::SqliteJournal;
 pub(crate) use writer::{Commit, JournalWriteError, JournalWriter};
 
-/// A durable store of what happened to a head.
+/// A durable store of the events of a head.
 pub(crate) trait Journal: Send {
     /// The newest snapshot and every event after it.
     fn load(&self) -> Result<JournalContents, HeadError>;
 
     /// Makes these writes durable, in this order, all of them or none.
-    fn commit(&mut self, writes: &[Write]) -> Result<(), HeadError>;
+    fn commit(&mut self, writes: &[JournalWrite]) -> Result<(), HeadError>;
 }
 
-/// Something to make durable.
+/// One write of a commit.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Write {
+pub(crate) enum JournalWrite {
     /// An event that the head will handle next.
     Event(Arc<JournalEntry>),
-    /// A part of a snapshot of the head.
+    /// A part of a snapshot.
     Part {
         /// The number of the last event that the snapshot includes.
         snapshot: u64,
-        /// From 0, the head without its jobs.
+        /// From 0; part 0 is the head without its jobs.
         number: u32,
         /// The part.
         content: EncodedPart,
     },
-    /// A snapshot of the head is there from now on: all its parts were written.
+    /// A snapshot whose parts were all written: from now on it counts.
     Snapshot {
         /// The number of the last event that it includes.
         sequence: u64,
-        /// When it was taken.
+        /// The time of that event.
         at: Time,
         /// How many parts it has.
         parts: u32,
     },
-    /// A job that ended, for the history; replaces what is known of it.
+    /// The record of a job that ended. Replaces an earlier record of the same job in the history.
     Ended(Box<JobRecord>),
-    /// How fast ranks got on beside others, for the history.
-    Stretches(Vec<ColocationSample>),
-    /// Jobs and stretches that ended before this time leave the history.
+    /// How fast ranks ran beside others, for the history.
+    Samples(Vec<ColocationSample>),
+    /// Removes jobs and samples from the history that ended before this time.
     Prune(Time),
 }
 
-/// An event and when it happened.
+/// An event and its time.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct JournalEntry {
-    /// When; never before the entry ahead of it.
+    /// Never before the time of the entry before it.
     pub(crate) at: Time,
-    /// What.
+    /// The event.
     pub(crate) event: Event,
 }
 
-impl From<JournalEntry> for Write {
-    fn from(entry: JournalEntry) -> Write {
-        Write::Event(Arc::new(entry))
+impl From<JournalEntry> for JournalWrite {
+    fn from(entry: JournalEntry) -> JournalWrite {
+        JournalWrite::Event(Arc::new(entry))
     }
 }
 
-/// What a journal holds.
+/// The contents of a journal that recovery needs.
 #[derive(Debug, PartialEq)]
 pub(crate) struct JournalContents {
     /// The newest snapshot.
-    pub(crate) snapshot: Option<Snapshot>,
+    pub(crate) snapshot: Option<LoadedSnapshot>,
     /// Every event after it, each with its number.
     pub(crate) tail: Vec<(u64, JournalEntry)>,
 }
 
-/// A head, in parts.
+/// A snapshot, in parts that are still encoded.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Snapshot {
+pub(crate) struct LoadedSnapshot {
     /// The number of the last event that it includes.
     pub(crate) sequence: u64,
-    /// When it was taken.
+    /// The time of that event.
     pub(crate) at: Time,
-    /// The head without its jobs; of earlier formats the head as a whole.
+    /// The format of its parts.
+    pub(crate) format: u32,
+    /// The head without its jobs. In formats 1 to 4, the head as a whole.
     pub(crate) rest: EncodedPart,
     /// Its jobs.
     pub(crate) parts: Vec<EncodedPart>,

@@ -41,6 +41,7 @@ mod options;
 mod planner;
 mod recovery;
 mod sessions;
+mod sql;
 mod state_dir;
 mod watchers;
 

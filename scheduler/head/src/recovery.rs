@@ -1,44 +1,49 @@
-//! A head from its journal: the newest snapshot, and what happened since, through the head's own door.
+//! Recovers a head from its journal: it decodes the newest snapshot and replays the events after it.
 //!
-//! There is no second code that restores. Effects of the replay are thrown away: workers that join again say
-//! what runs, and clients ask again. Only records of jobs that ended are kept, for the history may have
-//! missed them.
+//! Replay goes through [`Head::handle`], as every event does; no second code restores state. The effects are
+//! dropped: workers that join again say what runs, and clients ask again. Only the records of jobs that ended
+//! are kept, for the history may have missed them.
 
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::thread;
 
+use cohabit_journal::{decode_head, decode_part};
 use cohabit_scheduler_core::{Effect, Head, SnapshotPart};
 use cohabit_types::{JobRecord, Notice, Time};
 
 use crate::HeadError;
-use crate::journal::{EncodedPart, Journal, JournalEntry, PartDecodeError, Snapshot};
+use crate::journal::{EncodedPart, Journal, JournalEntry, LoadedSnapshot, PartDecodeError};
+use crate::sql::corrupt;
 
-/// A snapshot of so few parts is read on one thread.
-const FEW_PARTS: usize = 8;
-/// More would wait for memory rather than for a processor.
-const MOST_THREADS: usize = 8;
+/// A thread decodes at least this many parts.
+const MIN_PARTS_PER_THREAD: usize = 8;
+/// More threads would wait for memory, not for a processor.
+const MAX_THREADS: usize = 8;
 
-/// A head that goes on where its journal ends.
+/// A head in the state at the end of its journal.
 pub(crate) struct RecoveredHead {
     /// The head.
     pub(crate) head: Head,
     /// The number of the last event.
     pub(crate) sequence: u64,
-    /// When the last event happened.
+    /// The time of the last event.
     pub(crate) last: Time,
-    /// Jobs that ended since the snapshot, the earliest first.
+    /// Records of the jobs that ended after the snapshot, the earliest first.
     pub(crate) ended: Vec<JobRecord>,
-    /// How many events there were since the snapshot.
+    /// How many events were replayed after the snapshot.
     pub(crate) replayed: u64,
 }
 
-/// Loads the head that wrote this journal.
+/// Recovers the head that wrote this journal.
+///
+/// # Errors
+/// If the journal cannot be read. The error names the event or the snapshot.
 pub(crate) fn recover(path: &Path, journal: &impl Journal) -> Result<RecoveredHead, HeadError> {
     let loaded = journal.load()?;
     let (head, sequence, last) = match loaded.snapshot {
-        Some(snapshot) => (head_of(path, &snapshot)?, snapshot.sequence, snapshot.at),
+        Some(snapshot) => (decode_snapshot(path, &snapshot)?, snapshot.sequence, snapshot.at),
         None => (Head::new(), 0, Time::EPOCH),
     };
     let mut recovered = RecoveredHead { head, sequence, last, ended: Vec::new(), replayed: 0 };
@@ -66,7 +71,7 @@ impl RecoveredHead {
     }
 }
 
-/// The record of a job that just ended.
+/// The record in this effect, if it says that a job ended.
 fn ended(effect: Effect) -> Option<JobRecord> {
     match effect {
         Effect::Publish(_, Notice::Ended(record)) => Some(*record),
@@ -78,22 +83,27 @@ fn ended(effect: Effect) -> Option<JobRecord> {
     }
 }
 
-fn head_of(path: &Path, snapshot: &Snapshot) -> Result<Head, HeadError> {
+fn decode_snapshot(path: &Path, snapshot: &LoadedSnapshot) -> Result<Head, HeadError> {
     let unreadable = |error: PartDecodeError| {
         corrupt(path, format!("the snapshot after event {} cannot be read: {error}", snapshot.sequence))
     };
-    let rest = snapshot.rest.read().map_err(unreadable)?;
-    let parts = read_all(&snapshot.parts).map_err(unreadable)?;
-    Head::from_snapshot_parts(rest, parts).map_err(|error: serde_json::Error| unreadable(error.into()))
+    let text = snapshot.rest.text().map_err(unreadable)?;
+    let decoded = decode_head(snapshot.format, &text).map_err(|error| unreadable(error.into()))?;
+    let parts = decode_parts(snapshot.format, &snapshot.parts).map_err(unreadable)?;
+    let parts = decoded.jobs.into_iter().chain(parts).collect();
+    Head::from_snapshot(decoded.head, parts).map_err(|error| {
+        corrupt(path, format!("the snapshot after event {} cannot be read: {error}", snapshot.sequence))
+    })
 }
 
-/// Reads parts, many of them on several threads.
-fn read_all(parts: &[EncodedPart]) -> Result<Vec<SnapshotPart>, PartDecodeError> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
-    let share = parts.len().div_ceil(threads).max(FEW_PARTS);
+/// Decodes parts, on several threads if there are many.
+fn decode_parts(format: u32, parts: &[EncodedPart]) -> Result<Vec<SnapshotPart>, PartDecodeError> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
+    let share = parts.len().div_ceil(threads).max(MIN_PARTS_PER_THREAD);
     thread::scope(|scope| {
         let read = |parts: &[EncodedPart]| {
-            parts.iter().map(EncodedPart::read).collect::<Result<Vec<SnapshotPart>, _>>()
+            let decode = |part: &EncodedPart| Ok(decode_part(format, &part.text()?)?);
+            parts.iter().map(decode).collect::<Result<Vec<_>, PartDecodeError>>()
         };
         let mut shares = parts.chunks(share);
         let own = shares.next().unwrap_or_default();
@@ -104,8 +114,4 @@ fn read_all(parts: &[EncodedPart]) -> Result<Vec<SnapshotPart>, PartDecodeError>
         }
         Ok(all)
     })
-}
-
-fn corrupt(path: &Path, what: String) -> HeadError {
-    HeadError::Corrupt { path: path.to_owned(), what }
 }

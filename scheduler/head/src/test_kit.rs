@@ -4,6 +4,7 @@ pub(crate) mod cluster;
 
 use std::path::PathBuf;
 
+use cohabit_journal::{encode_head, encode_part};
 use cohabit_policy::{Action, Plan, View, first_come_first_served};
 use cohabit_scheduler_core::{Config, Event, Head};
 use cohabit_types::{
@@ -15,7 +16,7 @@ use cohabit_types::{
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::journal::{EncodedPart, Journal, JournalEntry, SqliteJournal, Write};
+use crate::journal::{EncodedPart, Journal, JournalEntry, JournalWrite, SqliteJournal};
 
 /// A folder with a journal in it.
 pub(crate) struct TestJournal {
@@ -41,8 +42,8 @@ impl TestJournal {
         SqliteJournal::open(&self.path).unwrap()
     }
 
-    /// Changes the file as only a person with a tool would.
-    pub(crate) fn meddle(&self, sql: &str) {
+    /// Edits the file as a person with a tool would.
+    pub(crate) fn edit(&self, sql: &str) {
         rusqlite::Connection::open(&self.path).unwrap().execute_batch(sql).unwrap();
     }
 
@@ -67,19 +68,19 @@ pub(crate) fn at(secs: u64) -> Time {
     Time::from_micros(1_767_225_600_000_000) + Span::from_secs(secs)
 }
 
-pub(crate) fn writes(events: Vec<Event>) -> Vec<Write> {
-    (0..).zip(events).map(|(secs, event)| Write::from(JournalEntry { at: at(secs), event })).collect()
+pub(crate) fn writes(events: Vec<Event>) -> Vec<JournalWrite> {
+    (0..).zip(events).map(|(secs, event)| JournalWrite::from(JournalEntry { at: at(secs), event })).collect()
 }
 
-/// A snapshot of a head after the event with this number, in parts of one job.
-pub(crate) fn snapshot(sequence: u64, head: &Head) -> Vec<Write> {
+/// A snapshot of a head behind the event of this number, in parts of one job.
+pub(crate) fn snapshot(sequence: u64, head: &Head) -> Vec<JournalWrite> {
     let (rest, parts) = head.split_for_snapshot(1);
-    let parts = parts.map(|part| EncodedPart::of(&part).unwrap());
-    let contents = std::iter::once(EncodedPart::of(&rest).unwrap()).chain(parts);
-    let part = |(number, content)| Write::Part { snapshot: sequence, number, content };
-    let mut writes: Vec<Write> = (0..).zip(contents).map(part).collect();
+    let parts = parts.map(|part| EncodedPart::of(&encode_part(&part).unwrap()));
+    let contents = std::iter::once(EncodedPart::of(&encode_head(&rest).unwrap())).chain(parts);
+    let part = |(number, content)| JournalWrite::Part { snapshot: sequence, number, content };
+    let mut writes: Vec<JournalWrite> = (0..).zip(contents).map(part).collect();
     let parts = writes.len() as u32;
-    writes.push(Write::Snapshot { sequence, at: at(sequence - 1), parts });
+    writes.push(JournalWrite::Snapshot { sequence, at: at(sequence - 1), parts });
     writes
 }
 

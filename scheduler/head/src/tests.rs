@@ -1,5 +1,6 @@
 //! Tests of the whole daemon, over real links on loopback.
 
+mod broken_state;
 mod colocation;
 mod history;
 mod jobs;

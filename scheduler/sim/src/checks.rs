@@ -159,7 +159,7 @@ pub(crate) fn check_victims(head: &Head, now: Time, nodes: &[SimNode]) -> Result
 /// Checks that no job is charged a retry, or fails, because of what others did to its GPU.
 pub(crate) fn check_retries(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
     for record in jobs.iter().filter_map(|job| head.record(now, *job)) {
-        if let Some(attempt) = attempt_charged_wrongly(&head.story(record.id), &record.attempts) {
+        if let Some(attempt) = attempt_charged_wrongly(&head.job_history(record.id), &record.attempts) {
             return Err(format!("{attempt} was stopped by no fault of its own, but was charged a retry"));
         }
         if record.state == JobState::Failed && record.latest().is_some_and(failed_by_cluster) {

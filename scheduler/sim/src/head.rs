@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use cohabit_journal::{FORMAT, decode_head, decode_part, encode_head, encode_part};
 use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::{Plan, Policy, View, ViewChange, parse_policy_with};
 use cohabit_scheduler_core::{Config, Effect, Event, Head};
@@ -12,7 +13,7 @@ use cohabit_types::{Span, Time, WorkerKey};
 
 use crate::alarm::AlarmClock;
 use crate::failure::{FailureKind, SimFailure, guarded};
-use crate::journal::{SimJournal, WriteOutcome};
+use crate::journal::{DurableEntry, SimJournal, WriteOutcome};
 use crate::scenario::Scenario;
 use crate::sim_event::LinkId;
 use crate::wall_clock::HeadClock;
@@ -159,21 +160,24 @@ impl HeadHost {
         self.alarm = AlarmClock::default();
         self.journal.crash(outcome);
         self.head = self.recover(now)?;
-        Ok(self.journal.take_unhandled())
+        self.journal.take_unhandled().map_err(|detail| unreadable(now, detail))
     }
 
     /// Handles an event from the journal and checks the head's invariants.
     pub(crate) fn replay(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, SimFailure> {
         let effects = self.handle_unchecked(at, event)?;
-        guarded(FailureKind::Invariant, at, || self.head.check())?;
+        guarded(FailureKind::Invariant, at, || check(&self.head))?;
         Ok(effects)
     }
 
-    /// Changes the state of the head through its JSON form, to plant a bug.
-    pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut serde_json::Value)) {
-        let mut state = serde_json::to_value(&self.head).expect("a head can be written down");
-        edit(&mut state);
-        self.head = serde_json::from_value(state).expect("it is still a head");
+    /// Changes the state of the head, for a planted bug: the head without its jobs, and their parts.
+    pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut serde_json::Value, &mut [serde_json::Value])) {
+        let value = |text: &String| serde_json::from_str(text).expect("a snapshot is JSON");
+        let image = Image::of(&self.head);
+        let (mut rest, mut parts) = (value(&image.rest), image.parts.iter().map(value).collect::<Vec<_>>());
+        edit(&mut rest, &mut parts);
+        let parts = parts.iter().map(ToString::to_string).collect();
+        self.head = Image { rest: rest.to_string(), parts }.read().expect("it is still a head");
     }
 
     /// Restarts the head with a policy that knows nothing. The time for which it was down does not count,
@@ -199,16 +203,14 @@ impl HeadHost {
     /// If the live head, the replayed head and the restored head differ.
     pub(crate) fn recover(&self, now: Time) -> Result<Head, SimFailure> {
         let (length, snapshot) = &self.snapshot;
-        let restored = snapshot.read().map_err(|error| {
-            let detail = format!("a snapshot cannot be read: {error}");
-            SimFailure { kind: FailureKind::Invariant, at: now, detail }
-        })?;
+        let restored = snapshot
+            .read()
+            .map_err(|error| unreadable(now, format!("a snapshot cannot be read: {error}")))?;
         let handled = self.journal.handled();
         let restored = replay_journal(now, restored, &handled[*length..])?;
         let replayed = replay_journal(now, Head::new(), handled)?;
-        let live = to_json(&self.head);
-        check_equal(now, "replay of the whole journal", &live, &to_json(&replayed))?;
-        check_equal(now, "replay after the snapshot", &live, &to_json(&restored))?;
+        check_equal(now, "replay of the whole journal", &self.head, &replayed)?;
+        check_equal(now, "replay after the snapshot", &self.head, &restored)?;
         Ok(restored)
     }
 }
@@ -225,12 +227,22 @@ impl Image {
 
     fn of(head: &Head) -> Image {
         let (rest, parts) = head.split_for_snapshot(Image::PART);
-        Image { rest: to_json(&rest), parts: parts.map(|part| to_json(&part)).collect() }
+        let text = |encoded: serde_json::Result<Vec<u8>>| {
+            String::from_utf8(encoded.expect("a snapshot has a JSON form")).expect("JSON is text")
+        };
+        Image { rest: text(encode_head(&rest)), parts: parts.map(|part| text(encode_part(&part))).collect() }
     }
 
-    fn read(&self) -> serde_json::Result<Head> {
-        let parts = self.parts.iter().map(|part| serde_json::from_str(part)).collect::<Result<_, _>>()?;
-        Head::from_snapshot_parts(serde_json::from_str(&self.rest)?, parts)
+    fn read(&self) -> Result<Head, String> {
+        let decoded = decode_head(FORMAT, self.rest.as_bytes()).map_err(|error| error.to_string())?;
+        let parts = self.parts.iter().map(|part| decode_part(FORMAT, part.as_bytes()));
+        let parts = parts.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        Head::from_snapshot(decoded.head, parts).map_err(|error| error.to_string())
+    }
+
+    /// The whole snapshot.
+    fn text(&self) -> String {
+        format!("{} {}", self.rest, self.parts.join(" "))
     }
 }
 
@@ -238,28 +250,35 @@ fn policy(name: &str, knowledge: &InterferenceContext) -> Box<dyn Policy> {
     parse_policy_with(name, knowledge).unwrap_or_else(|unknown| panic!("{unknown}"))
 }
 
-fn to_json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("a head can be written down")
+/// Panics with the invariant that does not hold, if there is one.
+fn check(head: &Head) {
+    head.check().unwrap_or_else(|broken| panic!("{broken}"));
 }
 
-fn replay_journal(now: Time, mut head: Head, journal: &[(Time, Event)]) -> Result<Head, SimFailure> {
-    for (at, event) in journal {
-        guarded(FailureKind::Crash, now, || head.handle(*at, event.clone(), &mut Vec::new()))?;
+fn replay_journal(now: Time, mut head: Head, journal: &[DurableEntry]) -> Result<Head, SimFailure> {
+    for entry in journal {
+        let (at, event) = entry.decode().map_err(|detail| unreadable(now, detail))?;
+        guarded(FailureKind::Crash, now, || head.handle(at, event, &mut Vec::new()))?;
     }
-    guarded(FailureKind::Invariant, now, || head.check())?;
+    guarded(FailureKind::Invariant, now, || check(&head))?;
     Ok(head)
 }
 
-fn check_equal(now: Time, what: &str, live: &str, other: &str) -> Result<(), SimFailure> {
+fn unreadable(now: Time, detail: String) -> SimFailure {
+    SimFailure { kind: FailureKind::Invariant, at: now, detail }
+}
+
+fn check_equal(now: Time, what: &str, live: &Head, other: &Head) -> Result<(), SimFailure> {
     if live == other {
         return Ok(());
     }
+    let (live, other) = (Image::of(live).text(), Image::of(other).text());
     let common = live.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let around = |text: &str| {
         let from = common.saturating_sub(120);
         text.chars().skip(from).take(240).collect::<String>()
     };
     let detail =
-        format!("{what} differs from the live head: …{}… instead of …{}…", around(other), around(live));
+        format!("{what} differs from the live head: …{}… instead of …{}…", around(&other), around(&live));
     Err(SimFailure { kind: FailureKind::Invariant, at: now, detail })
 }

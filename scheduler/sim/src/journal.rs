@@ -1,25 +1,49 @@
-//! The head's journal in the simulated cluster: events become durable in batches, sooner or later, or not.
+//! The head's journal in the simulated cluster: events become durable in batches, unless a crash comes first.
 //!
-//! What comes while one batch is being written waits for the next. Nothing is handled before it is durable,
-//! and a crash may come between the two.
+//! Events that arrive while a batch is being written wait for the next one. No event is handled before it is
+//! durable, and a crash may come between the two. Durable entries are kept as the text that the head's journal
+//! would hold, so every recovery also decodes what was encoded.
 
 use std::collections::VecDeque;
 
+use cohabit_journal::{decode_event, encode_event, is_journaled};
 use cohabit_scheduler_core::Event;
-use cohabit_types::{Report, Span, Time};
+use cohabit_types::{Span, Time};
+
+/// A durable event, as the journal holds it.
+#[derive(Debug)]
+pub(crate) struct DurableEntry {
+    at: Time,
+    text: String,
+}
+
+impl DurableEntry {
+    fn encode(entry: &(Time, Event)) -> DurableEntry {
+        let (at, event) = entry;
+        DurableEntry { at: *at, text: encode_event(event).expect("a journaled event has a JSON form") }
+    }
+
+    /// The event and its time.
+    ///
+    /// # Errors
+    /// If what was written cannot be read.
+    pub(crate) fn decode(&self) -> Result<(Time, Event), String> {
+        let event = decode_event(cohabit_journal::FORMAT, &self.text);
+        event.map(|event| (self.at, event)).map_err(|error| format!("cannot read {}: {error}", self.text))
+    }
+}
 
 /// Events on their way into the head.
 #[derive(Debug, Default)]
 pub(crate) struct SimJournal {
-    /// What is durable.
-    durable: Vec<(Time, Event)>,
-    /// So many of those were handled.
+    durable: Vec<DurableEntry>,
+    /// How many of the durable events were handled.
     handled: usize,
-    /// What is being written now; in one piece, or not at all.
+    /// The batch that is being written, all of it or none.
     writing: VecDeque<(Time, Event)>,
-    /// What waits until that is done.
+    /// Events that wait for the next batch.
     waiting: VecDeque<Event>,
-    /// How far the head's clock has leapt since it last looked at it.
+    /// How far the head's clock has jumped since its last event.
     leapt: Span,
     slow_until: Time,
     slow_commit: Span,
@@ -27,32 +51,32 @@ pub(crate) struct SimJournal {
 }
 
 impl SimJournal {
-    /// Something happened.
+    /// Takes in an event.
     pub(crate) fn add(&mut self, event: Event) {
         self.waiting.push_back(event);
     }
 
-    /// Each batch takes so long for a while.
+    /// Until then, each batch takes this long.
     pub(crate) const fn slow(&mut self, until: Time, commit: Span) {
         (self.slow_until, self.slow_commit) = (until, commit);
     }
 
-    /// No batch can be written for a while.
+    /// Until then, no batch can be written.
     pub(crate) const fn fill(&mut self, until: Time) {
         self.full_until = until;
     }
 
-    /// All is well again.
+    /// Ends all faults.
     pub(crate) const fn heal(&mut self) {
         (self.slow_until, self.full_until) = (Time::EPOCH, Time::EPOCH);
     }
 
-    /// The head's clock has leapt: it says so ahead of the first event that it stamps afterwards.
+    /// Notes a jump of the head's clock. It becomes an event before the next one.
     pub(crate) fn leap(&mut self, forward: Span) {
         self.leapt = self.leapt + forward;
     }
 
-    /// Begins to write what waits, unless it writes already; answers whether it did.
+    /// Starts a batch of the waiting events, unless one is being written. Returns whether it did.
     pub(crate) fn begin(&mut self, now: Time) -> bool {
         let begins = self.writing.is_empty() && !self.waiting.is_empty();
         if begins {
@@ -63,21 +87,21 @@ impl SimJournal {
         begins
     }
 
-    /// How long a batch takes that is begun now and usually takes so long.
+    /// How long a batch takes that starts now and usually takes `usual`.
     pub(crate) fn takes(&self, now: Time, usual: Span) -> Span {
         if now < self.slow_until { self.slow_commit.max(usual) } else { usual }
     }
 
-    /// The batch is written: its events are handed out one by one, or it could not be written.
+    /// Ends the batch: returns its events, or that there is no room for it.
     pub(crate) fn commit(&mut self, now: Time) -> Result<VecDeque<(Time, Event)>, JournalFull> {
         if now < self.full_until && self.writing.iter().any(|(_, event)| is_journaled(event)) {
             return Err(JournalFull);
         }
-        self.durable.extend(self.writing.iter().filter(|(_, event)| is_journaled(event)).cloned());
+        self.keep();
         Ok(std::mem::take(&mut self.writing))
     }
 
-    /// Nobody shall wait for room: takes the requests of clients out of the batch. All else stays in it.
+    /// Takes the requests of clients out of the batch: they are refused while there is no room.
     pub(crate) fn refuse(&mut self) -> Vec<Event> {
         let (requests, rest): (VecDeque<_>, VecDeque<_>) =
             self.writing.drain(..).partition(|(_, event)| matches!(event, Event::Client(..)));
@@ -85,42 +109,49 @@ impl SimJournal {
         requests.into_iter().map(|(_, event)| event).collect()
     }
 
-    /// Whether a batch is still to be written.
+    /// Whether a batch is being written.
     pub(crate) fn is_writing(&self) -> bool {
         !self.writing.is_empty()
     }
 
-    /// The next event is about to be handled.
+    /// Notes that the next event is about to be handled.
     pub(crate) fn handles(&mut self, event: &Event) {
         self.handled += usize::from(is_journaled(event));
     }
 
-    /// The head is gone, and with it all that is not durable; of a batch that was being written nobody knows
-    /// whether it is.
+    /// The head crashes and loses what is not durable. `fate` decides about the batch that was being written.
     pub(crate) fn crash(&mut self, fate: WriteOutcome) {
         match fate {
-            WriteOutcome::Written => {
-                self.durable.extend(self.writing.drain(..).filter(|(_, it)| is_journaled(it)))
-            }
-            WriteOutcome::Lost => self.writing.clear(),
+            WriteOutcome::Written => self.keep(),
+            WriteOutcome::Lost => {}
         }
+        self.writing.clear();
         self.waiting.clear();
         self.leapt = Span::ZERO;
     }
 
-    /// When the last event happened that is durable.
-    pub(crate) fn last(&self) -> Option<Time> {
-        self.durable.last().map(|(at, _)| *at)
+    /// Makes the batch durable.
+    fn keep(&mut self) {
+        let journaled = self.writing.iter().filter(|(_, event)| is_journaled(event));
+        self.durable.extend(journaled.map(DurableEntry::encode));
     }
 
-    /// Everything durable that was handled.
-    pub(crate) fn handled(&self) -> &[(Time, Event)] {
+    /// The time of the last durable event.
+    pub(crate) fn last(&self) -> Option<Time> {
+        self.durable.last().map(|entry| entry.at)
+    }
+
+    /// The durable events that were handled.
+    pub(crate) fn handled(&self) -> &[DurableEntry] {
         &self.durable[..self.handled]
     }
 
-    /// What is durable, and was not handled when the head died: it is handled now.
-    pub(crate) fn take_unhandled(&mut self) -> Vec<(Time, Event)> {
-        let unhandled = self.durable[self.handled..].to_vec();
+    /// The durable events that were not handled before the crash. From now on they count as handled.
+    ///
+    /// # Errors
+    /// If what was written cannot be read.
+    pub(crate) fn take_unhandled(&mut self) -> Result<Vec<(Time, Event)>, String> {
+        let unhandled = self.durable[self.handled..].iter().map(DurableEntry::decode).collect();
         self.handled = self.durable.len();
         unhandled
     }
@@ -130,14 +161,9 @@ impl SimJournal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JournalFull;
 
-/// What became of a batch that was being written when the head died.
+/// The fate of a batch that was being written when the head crashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteOutcome {
     Written,
     Lost,
-}
-
-/// Whether an event has to be durable; the next report brings others again.
-const fn is_journaled(event: &Event) -> bool {
-    !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_) | Report::Stretches(_)))
 }

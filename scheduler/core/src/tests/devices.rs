@@ -126,8 +126,8 @@ fn a_node_without_room_is_not_the_fault_of_the_job_and_is_given_time() {
         test.ended(rank(1, attempt), full(), None);
         let record = test.record(id);
         assert_eq!((record.state, record.attempt), (JobState::Pending, attempt), "{}", record.reason);
-        let why =
-            format!("node1 had no room (its disk is full) and is tried again in {}", Span::from_secs(pause));
+        let pause_ends = Span::from_secs(pause);
+        let why = format!("could not start a rank (its disk is full) and is tried again in {pause_ends}");
         assert!(record.reason.ends_with(&why), "{}", record.reason);
         assert_eq!(test.head.node_records()[0].state, NodeState::Paused);
         test.after(Span::from_secs(pause));
@@ -249,7 +249,7 @@ fn a_job_that_insists_on_limits_is_refused_where_nothing_could_enforce_them() {
     condition(&mut test, 2, Condition { sharing: without_mps, ..Condition::default() });
     assert_eq!(
         refusal(test.try_submit(insisting())),
-        "no node can ever run this job: it shares a GPU only within enforced limits, and none that is large \
+        "no node can ever run this job: it requires enforced limits on a shared GPU, and no GPU that is large \
          enough enforces them: nothing limits its ranks (gpu-0 of node1 and 1 more); nvidia-cuda-mps-control \
          is not on the PATH (gpu-2 of node1)"
     );
@@ -264,7 +264,7 @@ fn the_largest_share_leaves_the_reserve() {
     let demand = Demand { gpu_memory: Some(Bytes(80 * GIB)), ..part(500).demand };
     assert_eq!(
         refusal(test.try_submit(JobSpec { demand, ..part(500) })),
-        "no node can ever run this job: it needs 80 GiB of memory on each device beside a reserve of 1 GiB, \
+        "no node can ever run this job: it needs 80 GiB of memory on each device plus a reserve of 1 GiB; \
          the largest device is on node1 with 80 GiB"
     );
 }
@@ -276,7 +276,7 @@ fn it_is_told_once_whether_limits_are_enforced_and_again_when_that_changes() {
     assert_eq!(test.record(id).sharing(), None);
     let told = |test: &TestHead| {
         let shares = |it: &cohabit_types::JobEvent| matches!(it.happening, JobEventKind::Shares { .. });
-        test.head.story(id).iter().filter(|it| shares(it)).count()
+        test.head.job_history(id).iter().filter(|it| shares(it)).count()
     };
     let say = |test: &mut TestHead, enforcement: &Enforcement| {
         report(test, Report::Sharing { rank: rank(1, 1), enforcement: enforcement.clone() });
@@ -287,10 +287,10 @@ fn it_is_told_once_whether_limits_are_enforced_and_again_when_that_changes() {
         assert_eq!(test.record(id).sharing(), Some(enforcement));
     }
     assert_eq!(told(&test), 2);
-    let sentence = "Nothing enforces its limits on the GPU that it shares: its process 77";
+    let sentence = "Its limits on the shared GPU are not enforced: its process 77";
     assert!(sentences(&test, id).contains(sentence), "{}", sentences(&test, id));
     say(&mut test, &Enforcement::Enforced);
-    assert!(sentences(&test, id).contains("Its limits on the GPU that it shares are enforced."));
+    assert!(sentences(&test, id).contains("Its limits on the shared GPU are enforced."));
 }
 
 #[test]

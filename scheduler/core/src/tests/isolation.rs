@@ -49,7 +49,10 @@ fn a_job_that_claims_cores_or_memory_is_told_whether_that_limits_it() {
     let id = test.submit(claiming());
     assert_eq!(test.record(id).host_limits(), Some(("node1", &unenforced)));
     let told = sentences(&test, id);
-    assert!(told.contains("that it claims on node node1: no delegated cgroup."), "{told}");
+    assert!(
+        told.contains("cores and host memory are not enforced on node node1: no delegated cgroup."),
+        "{told}"
+    );
     let mut test = head_where(unenforced);
     let id = test.submit(command());
     assert_eq!(test.record(id).host_limits(), None, "it claims nothing");
@@ -63,9 +66,9 @@ fn a_user_without_account_is_told_of_once() {
         test.event(Event::Report(key(1, 1), Report::PrivateUser { rank: rank(1, 1), uid: 61_184 }));
     }
     let told = JobEventKind::PrivateUser { rank: rank(1, 1), account: "ada".into(), uid: 61_184 };
-    assert_eq!(test.head.story(id).iter().filter(|chapter| chapter.happening == told).count(), 1);
+    assert_eq!(test.head.job_history(id).iter().filter(|chapter| chapter.happening == told).count(), 1);
     assert_eq!(test.record(id).attempts[0].ranks[0].private_uid, Some(61_184));
-    assert!(sentences(&test, id).contains("there it runs as user 61184, which nobody else is"));
+    assert!(sentences(&test, id).contains("the job runs there as user id 61184, which no other job has"));
 }
 
 #[test]

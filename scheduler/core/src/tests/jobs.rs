@@ -135,15 +135,15 @@ fn of_a_long_story_the_beginning_and_the_latest_chapters_are_kept() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     // It was submitted, and placed for the first time.
-    let first = test.head.story(id);
+    let first = test.head.job_history(id);
     for attempt in 1..=100 {
-        let told = test.head.story(id);
+        let told = test.head.job_history(id);
         test.change(JobChange::Requeue, id);
         test.ended(rank(1, attempt), Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued));
-        let story = test.head.story(id);
+        let story = test.head.job_history(id);
         assert!(story.len() <= 201 && story[..2] == first && story.contains(&told[told.len() - 1]));
     }
-    assert!(test.head.story(id).len() >= 150);
+    assert!(test.head.job_history(id).len() >= 150);
 }
 
 #[test]
@@ -242,13 +242,13 @@ fn explanations_are_sentences_with_numbers() {
     insta::assert_json_snapshot!(vec![told(running), told(waiting)], @r#"
     [
       [
-        "Job 1 is RUNNING, for 1 min 30 s in attempt 1.",
+        "Job 1 is RUNNING; attempt 1 started 1 min 30 s ago.",
         "It runs on node1. (running)"
       ],
       [
-        "Job 3 is PENDING and has been waiting for 1 min 30 s since it was submitted.",
+        "Job 3 is PENDING; it was submitted 1 min 30 s ago.",
         "Needs 1 free GPU on one node; the best node has 0 free. 1 job is ahead in the queue. (waiting_for_devices)",
-        "1 job(s) run."
+        "1 job is running."
       ]
     ]
     "#);

@@ -105,7 +105,7 @@ impl TestHead {
     pub(crate) fn event(&mut self, event: Event) {
         self.events.push((self.now, event.clone()));
         self.head.handle(self.now, event, &mut self.effects);
-        self.head.check();
+        self.head.check().unwrap();
     }
 
     pub(crate) fn join(&mut self, number: u64, devices: u32) {
@@ -180,13 +180,13 @@ impl TestHead {
 
     /// Answers every open question with the policy's plan.
     pub(crate) fn planned(&mut self) {
-        while let Some(ticket) = self.head.open_ticket {
+        while let Some(ticket) = self.head.open_plan_request {
             self.look();
             let plan = self.policy.plan(&self.view);
             self.event(Event::Planned(ticket, plan));
         }
         self.look();
-        self.head.expect(forecast(&self.view, self.policy.explain_pending(&self.view)));
+        self.head.set_forecasts(forecast(&self.view, self.policy.explain_pending(&self.view)));
     }
 
     /// Lets time pass, with an alarm at every deadline on the way.

@@ -2,7 +2,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test names the one variant that it expects")]
 
 mod arrays;
-mod company;
+mod colocation;
 mod devices;
 mod isolation;
 mod jobs;

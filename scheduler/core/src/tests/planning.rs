@@ -25,7 +25,7 @@ fn unplanned(test: &mut TestHead, specs: Vec<JobSpec>) -> PlanRequestId {
         let request = cohabit_types::Request::Submit(Box::new(submit));
         test.event(Event::Client(cohabit_types::ClientRequestId(1), ada(), request));
     }
-    test.head.open_ticket.expect("a new job is a question to the policy")
+    test.head.open_plan_request.expect("a new job is a question to the policy")
 }
 
 fn answer(test: &mut TestHead, ticket: PlanRequestId, actions: Vec<Action>) {
@@ -33,7 +33,7 @@ fn answer(test: &mut TestHead, ticket: PlanRequestId, actions: Vec<Action>) {
 }
 
 fn was_dropped(test: &TestHead, job: JobId) -> bool {
-    test.head.story(job).iter().any(|it| matches!(it.happening, JobEventKind::PlanDropped(_)))
+    test.head.job_history(job).iter().any(|it| matches!(it.happening, JobEventKind::PlanDropped(_)))
 }
 
 #[test]

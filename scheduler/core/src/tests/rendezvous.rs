@@ -9,10 +9,10 @@ use cohabit_types::{
 };
 
 use super::kit::*;
-use crate::door::Event;
+use crate::interface::Event;
 
 /// The only port of the orders given since the last look, with its address.
-fn meeting_point(runs: &[RunOrder]) -> (String, u16) {
+fn rendezvous(runs: &[RunOrder]) -> (String, u16) {
     let points: BTreeSet<_> = runs
         .iter()
         .map(|run| run.rendezvous.clone().expect("there are ports"))
@@ -28,7 +28,7 @@ fn attempts_that_run_at_once_on_a_node_meet_at_different_ports() {
     let mut ports = BTreeSet::new();
     for _ in 0..3 {
         test.submit(gpus(1));
-        let (address, port) = meeting_point(&test.runs());
+        let (address, port) = rendezvous(&test.runs());
         assert_eq!(address, "10.0.0.1");
         ports.insert(port);
     }
@@ -66,7 +66,7 @@ fn ranks_meet_on_the_node_of_rank_0_wherever_it_lies() {
     spec.demand.spread = Spread::Free;
     let submit = Submit { spec, idempotency_key: None, estimate: None };
     test.event(Event::Client(ClientRequestId(1), ada(), Request::Submit(Box::new(submit))));
-    let ticket = test.head.open_ticket.expect("a new job is a question to the policy");
+    let ticket = test.head.open_plan_request.expect("a new job is a question to the policy");
     let part = |number, rank| RankPlacement {
         node: key(number, 1).node,
         devices: vec![DeviceId("gpu-0".into())],
@@ -83,7 +83,7 @@ fn ranks_meet_on_the_node_of_rank_0_wherever_it_lies() {
     }];
     test.event(Event::Planned(ticket, Plan { actions, ..Plan::default() }));
     let runs = test.runs();
-    assert_eq!(meeting_point(&runs).0, "10.0.0.2");
+    assert_eq!(rendezvous(&runs).0, "10.0.0.2");
     let ranks: Vec<_> = runs
         .iter()
         .map(|run| (run.nodes[run.ranks[0].node_rank as usize].as_str(), run.ranks[0].rank))
@@ -95,16 +95,16 @@ fn ranks_meet_on_the_node_of_rank_0_wherever_it_lies() {
 fn a_taken_port_is_not_the_jobs_fault_and_the_next_attempt_meets_elsewhere() {
     let mut test = TestHead::with_devices(1);
     let job = test.submit(gpus(1));
-    let (_, first) = meeting_point(&test.runs());
+    let (_, first) = rendezvous(&test.runs());
     test.ended(job.attempt(1).rank(0), Outcome::NotStarted(StartFailure::PortTaken(first)), None);
-    let (_, second) = meeting_point(&test.runs());
+    let (_, second) = rendezvous(&test.runs());
     assert_ne!(second, first);
     test.ended(job.attempt(2).rank(0), Outcome::Exited(0), None);
     assert_eq!((test.state(job), test.record(job).attempts.len()), (JobState::Completed, 2));
     let ports: BTreeSet<u16> = (0..3)
         .map(|_| {
             let next = test.submit(gpus(1));
-            let (_, port) = meeting_point(&test.runs());
+            let (_, port) = rendezvous(&test.runs());
             test.ended(next.attempt(1).rank(0), Outcome::Exited(0), None);
             port
         })
@@ -117,7 +117,7 @@ fn a_port_that_stays_taken_ends_the_job_with_a_reason() {
     let mut test = TestHead::with_devices(1);
     let job = test.submit(gpus(1));
     for attempt in 1..=3 {
-        let (_, port) = meeting_point(&test.runs());
+        let (_, port) = rendezvous(&test.runs());
         test.ended(job.attempt(attempt).rank(0), Outcome::NotStarted(StartFailure::PortTaken(port)), None);
     }
     assert_eq!(test.state(job), JobState::NodeFail);

@@ -37,18 +37,18 @@ fn what_no_node_can_hold_is_refused_naming_the_largest() {
     assert_eq!(code, RefusalCode::Unsatisfiable);
     assert_eq!(
         message,
-        "no node can ever run this job: it needs 5 devices on a node, the largest node is node2 with 4"
+        "no node can ever run this job: it needs 5 devices on one node; the largest node is node2 with 4"
     );
     let (_, message) = refused(&mut test, Demand { gpu_memory: Some(Bytes(81 << 30)), ..Demand::default() });
     assert!(
         message.ends_with(
-            "it needs 81 GiB of memory on each device, the largest device is on node2 with 80 GiB"
+            "it needs 81 GiB of memory on each device; the largest device is on node2 with 80 GiB"
         )
     );
     let (_, message) = refused(&mut test, Demand { cpus: 9, ..Demand::default() });
     assert!(message.contains("9 cores") && message.ends_with("with 8"), "{message}");
     let (_, message) = refused(&mut test, Demand { nodes: 3, ..Demand::default() });
-    assert!(message.ends_with("it needs 3 nodes at once, the cluster has 2"), "{message}");
+    assert!(message.ends_with("it needs 3 nodes at once; the cluster has 2"), "{message}");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn users_change_only_their_own_jobs() {
     let Reply::Changed(verdicts) = test.request(bob, cancel.clone()) else { panic!() };
     let ChangeResult::Refused(refusal) = &verdicts[0].1 else { panic!("{verdicts:?}") };
     assert_eq!(refusal.code, RefusalCode::NotAllowed);
-    assert_eq!(refusal.message, "job 1 belongs to ada: only they or an admin may cancel it");
+    assert_eq!(refusal.message, "job 1 belongs to ada: only ada or an admin can cancel it");
     assert_eq!(test.request(root(), cancel), Reply::Changed(vec![(id, ChangeResult::Done)]));
 }
 
@@ -86,7 +86,10 @@ fn a_drained_node_finishes_its_jobs_and_takes_no_more() {
     test.request(root(), Request::Resume("node1".into()));
     assert_eq!(test.state(second), JobState::Running);
     let (code, message) = refusal(test.request(root(), Request::Drain("nod1".into())));
-    assert_eq!((code, message.as_str()), (RefusalCode::NotFound, "there is no node 'nod1': there are node1"));
+    assert_eq!(
+        (code, message.as_str()),
+        (RefusalCode::NotFound, "there is no node 'nod1': the nodes are node1")
+    );
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn a_lost_node_gives_its_job_to_another_and_late_reports_are_ignored() {
     test.ended_on(key(1, 2), rank(1, 1), Outcome::Exited(0), None);
     assert_eq!(test.orders(), [(key(1, 2), Order::Acknowledge(rank(1, 1)))]);
     assert_eq!(test.state(id), JobState::Running, "a late report of an old attempt is ignored");
-    assert!(test.head.story(id).iter().any(|it| it.happening == JobEventKind::StaleReport(rank(1, 1))));
+    assert!(test.head.job_history(id).iter().any(|it| it.happening == JobEventKind::StaleReport(rank(1, 1))));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn an_order_that_died_with_the_head_costs_its_job_nothing() {
         assert_eq!(record.attempts[attempt as usize - 1].ranks[0].outcome, Some(unheard));
     }
     let job = &test.head.jobs[&id];
-    assert_eq!((job.failures, job.node_failures), (0, 0));
+    assert_eq!((job.own_failures, job.node_failures), (0, 0));
 }
 
 #[test]
@@ -162,11 +162,11 @@ fn a_report_that_is_repeated_is_acknowledged_again_and_changes_nothing() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     test.ended(rank(1, 1), Outcome::Exited(0), None);
-    let chapters = test.head.story(id).len();
+    let chapters = test.head.job_history(id).len();
     test.effects();
     test.ended(rank(1, 1), Outcome::Exited(0), None);
     assert_eq!(test.effects(), [Effect::Tell(key(1, 1), Order::Acknowledge(rank(1, 1)))]);
-    assert_eq!(test.head.story(id).len(), chapters);
+    assert_eq!(test.head.job_history(id).len(), chapters);
 }
 
 #[test]

@@ -8,11 +8,12 @@
 use std::sync::Arc;
 
 use cohabit_actor::{ActorFailure, Context};
+use cohabit_journal::is_journaled;
 use cohabit_scheduler_core::Event;
 use cohabit_types::{Refusal, Reply};
 
 use super::batch::{BatchEnd, PendingEvent};
-use super::durability::{CommitInProgress, is_journaled, refusal};
+use super::durability::{CommitInProgress, refusal};
 use super::log_line::LogLine;
 use super::message::Message;
 use super::state::Driver;
@@ -122,7 +123,7 @@ impl Driver {
         }
         self.flush_history().await?;
         // Events that wait for the next commit are not in the head yet, so a snapshot taken now is complete.
-        self.parts.snapshots.take(&self.parts.head, &self.parts.journal);
+        self.parts.snapshots.take(&self.parts.head, &mut self.state_check, &self.parts.journal);
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cohabit_actor::{Address, AskError};
+use cohabit_journal::is_journaled;
 use cohabit_net::Backoff;
 use cohabit_scheduler_core::Event;
 use cohabit_types::{Refusal, RefusalCode, Report};
@@ -11,7 +12,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 
 use super::batch::PendingEvent;
-use crate::journal::{Commit, JournalWriteError, Write};
+use crate::journal::{Commit, JournalWrite, JournalWriteError};
 
 /// Pauses between attempts: the first is shorter than a person takes to read the refusal, and the longest
 /// still notices soon that the disk has room again.
@@ -57,7 +58,7 @@ impl Durability {
     /// Passes the events to the journal as one commit.
     pub(super) fn commit(&mut self, journal: &Address<Commit>, events: Vec<PendingEvent>) -> PendingCommit {
         let journaled = events.iter().map(|it| &it.entry).filter(|it| is_journaled(&it.event));
-        let writes = journaled.map(|entry| Write::Event(Arc::clone(entry))).collect();
+        let writes = journaled.map(|entry| JournalWrite::Event(Arc::clone(entry))).collect();
         let journal = journal.clone();
         let outcome = async move { journal.ask(|durable| Commit { writes, durable: Some(durable) }).await };
         let outcome = outcome.boxed().shared();
@@ -122,11 +123,6 @@ impl Durability {
         });
         self.outage = Some(JournalOutage { error, state: BackoffState::Waiting, ..outage });
     }
-}
-
-/// Progress and telemetry are not journaled: the next report after a restart brings them again.
-pub(super) fn is_journaled(event: &Event) -> bool {
-    !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_)))
 }
 
 pub(super) fn refusal(error: &JournalWriteError) -> Refusal {

@@ -12,7 +12,7 @@ use cohabit_types::{JobId, Notice, Order, WorkerKey};
 
 use super::message::WorkerSessionMessage;
 use super::state::Driver;
-use crate::journal::Write;
+use crate::journal::JournalWrite;
 
 impl Driver {
     pub(super) fn perform(&mut self, effect: Effect) {
@@ -48,7 +48,7 @@ impl Driver {
             Notice::Ended(record) => {
                 self.parts.estimates.learn(slice::from_ref(&record));
                 self.parts.memory_tracker.finish_job(&record);
-                self.history.push(Write::Ended(record));
+                self.history.push(JournalWrite::Ended(record));
             }
         }
         self.parts.watchers.notify(job);

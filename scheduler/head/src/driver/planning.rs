@@ -13,7 +13,9 @@ use crate::planner::{Forecasts, PlanReply, fall_back};
 impl Driver {
     /// Requests one plan for all that changed since the last request.
     pub(super) fn request_plan(&mut self, context: &mut Context<Driver>) {
-        let Some(request) = self.plan_request.take() else { return };
+        // A broken state may book devices wrongly: no plan is requested for it.
+        let request = self.plan_request.take().filter(|_| !self.state_check.is_broken());
+        let Some(request) = request else { return };
         self.pass_changes();
         let now = self.parts.clock.now();
         context.pipe_to_self(self.parts.planner.plan(request, now), Message::Planned);
@@ -56,7 +58,7 @@ impl Driver {
     /// Answers the queries that waited. Without forecasts the next query asks the policy again.
     pub(super) fn forecasts_arrived(&mut self, forecasts: Option<Forecasts>) {
         if let Some(Forecasts { jobs, colocations }) = forecasts {
-            self.parts.head.expect(jobs);
+            self.parts.head.set_forecasts(jobs);
             self.parts.head.set_colocation_slowdowns(colocations);
             self.forecast_cache.note_update();
         }
@@ -90,7 +92,7 @@ impl Driver {
     pub(super) fn finish_dry_run(&self, finished: FinishedDryRun) {
         let FinishedDryRun { job, result, reply_to } = finished;
         reply_to.send(match result {
-            Ok(result) => Answer::Considered(Box::new(self.parts.head.considered(&job, &result))),
+            Ok(result) => Answer::Considered(Box::new(self.parts.head.finish_dry_run(&job, &result))),
             Err(problem) => {
                 let message = format!("the policy did not answer where the job would go: {problem}");
                 Answer::Refused(Refusal::new(RefusalCode::Unavailable, message))

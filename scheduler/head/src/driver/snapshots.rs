@@ -6,12 +6,14 @@
 //! version, repeats no decision.
 
 use cohabit_actor::{Address, AskError, blocking};
-use cohabit_scheduler_core::{Head, SnapshotParts};
+use cohabit_journal::{encode_head, encode_part};
+use cohabit_scheduler_core::{Head, HeadSnapshot, SnapshotParts};
 use cohabit_types::Time;
 use futures::future::OptionFuture;
 use tokio::task::JoinHandle;
 
-use crate::journal::{Commit, EncodedPart, JournalWriteError, Write};
+use super::state_check::StateCheck;
+use crate::journal::{Commit, EncodedPart, JournalWrite, JournalWriteError};
 
 /// Jobs in one part. A commit of one part then takes about as long as a commit of as many submissions.
 const JOBS_PER_PART: usize = 512;
@@ -43,19 +45,21 @@ impl Snapshots {
     }
 
     /// Begins a snapshot of the head, which has applied its last event, if one is due.
-    pub(super) fn take(&mut self, head: &Head, journal: &Address<Commit>) {
+    pub(super) fn take(&mut self, head: &Head, check: &mut StateCheck, journal: &Address<Commit>) {
         // The cost grows with the number of jobs, so a head with many jobs takes snapshots less often.
         let due = self.every.max(head.job_count() as u64 / 2);
         if self.since < due || self.in_progress.as_ref().is_some_and(|it| !it.is_finished()) {
             return;
         }
-        self.begin(head, journal);
+        if check.passes(head) {
+            self.begin(head, journal);
+        }
     }
 
     /// Takes a last snapshot, after the last event, and waits for it.
-    pub(super) async fn take_last(&mut self, head: &Head, journal: &Address<Commit>) {
+    pub(super) async fn take_last(&mut self, head: &Head, check: &mut StateCheck, journal: &Address<Commit>) {
         self.settle().await;
-        if self.since > 0 {
+        if self.since > 0 && check.passes(head) {
             self.begin(head, journal);
             self.settle().await;
         }
@@ -97,23 +101,26 @@ enum SnapshotError {
 
 /// Writes a snapshot part by part, each once the previous one is durable.
 async fn write_parts(
-    rest: Head,
+    rest: HeadSnapshot,
     mut parts: SnapshotParts,
     sequence: u64,
     at: Time,
     journal: &Address<Commit>,
 ) -> Result<(), SnapshotError> {
     let mut number = 0;
-    let mut encoded = Some(blocking(move || EncodedPart::of(&rest)).await);
+    let mut encoded = Some(blocking(move || encode_head(&rest).map(|text| EncodedPart::of(&text))).await);
     while let Some(content) = encoded {
-        write(journal, Write::Part { snapshot: sequence, number, content: content? }).await?;
+        write(journal, JournalWrite::Part { snapshot: sequence, number, content: content? }).await?;
         number += 1;
-        let next = move || (parts.next().map(|part| EncodedPart::of(&part)), parts);
+        let next = move || {
+            let encode = |part| encode_part(&part).map(|text| EncodedPart::of(&text));
+            (parts.next().map(encode), parts)
+        };
         (encoded, parts) = blocking(next).await;
     }
-    write(journal, Write::Snapshot { sequence, at, parts: number }).await
+    write(journal, JournalWrite::Snapshot { sequence, at, parts: number }).await
 }
 
-async fn write(journal: &Address<Commit>, write: Write) -> Result<(), SnapshotError> {
+async fn write(journal: &Address<Commit>, write: JournalWrite) -> Result<(), SnapshotError> {
     Ok(journal.ask(|durable| Commit { writes: vec![write], durable: Some(durable) }).await??)
 }

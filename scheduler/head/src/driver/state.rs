@@ -17,12 +17,13 @@ use super::forecast_cache::ForecastCache;
 use super::log_line::LogLine;
 use super::message::SessionHandle;
 use super::snapshots::Snapshots;
+use super::state_check::StateCheck;
 use super::training_queue::TrainingQueue;
 use crate::clock::Clock;
 use crate::estimates::Estimates;
 use crate::gpu_memory::GpuMemoryTracker;
 use crate::interference::TrainerHandle;
-use crate::journal::{Commit, JournalEntry, Write};
+use crate::journal::{Commit, JournalEntry, JournalWrite};
 use crate::planner::Planner;
 use crate::watchers::Watchers;
 
@@ -56,12 +57,13 @@ pub(crate) struct Driver {
     pub(super) last_client: u64,
     pub(super) batch: Batch,
     pub(super) durability: Durability,
+    pub(super) state_check: StateCheck,
     /// The head's latest request for a plan, not yet passed to the planner.
     pub(super) plan_request: Option<PlanRequestId>,
     pub(super) forecast_cache: ForecastCache,
     pub(super) training_queue: TrainingQueue,
     /// Writes for the history, not yet passed to the journal.
-    pub(super) history: Vec<Write>,
+    pub(super) history: Vec<JournalWrite>,
     /// The head's next deadline, and the timer for it.
     pub(super) alarm: Option<(Time, TaskHandle)>,
 }
@@ -75,6 +77,7 @@ impl Driver {
             last_client: 0,
             batch: Batch::default(),
             durability: Durability::default(),
+            state_check: StateCheck::default(),
             plan_request: None,
             forecast_cache: ForecastCache::default(),
             training_queue: TrainingQueue::default(),

@@ -1,4 +1,4 @@
-//! Questions to the history: one job, a page of jobs, the newest of them.
+//! Queries to the history: one job, a page of jobs, the newest jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -9,11 +9,11 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params_from_iter};
 
 use super::rows::ended_at;
-use super::stretches::{self, StoredSample};
+use super::samples::{self, StoredSample};
 use crate::HeadError;
-use crate::journal::failed;
+use crate::sql::sqlite_error;
 
-/// Reads the history; cheap to clone. Its methods block: call them where that is allowed.
+/// Reads the history; cheap to clone. Its methods block: call them on blocking threads only.
 #[derive(Debug, Clone)]
 pub(crate) struct HistoryReader {
     path: PathBuf,
@@ -56,7 +56,7 @@ impl HistoryReader {
         Ok(HistoryPage { jobs, more })
     }
 
-    /// The jobs that ended last, at most so many; the newest last.
+    /// The jobs that ended last, at most `limit`; the newest last.
     pub(crate) fn newest(&self, limit: u32) -> Result<Vec<JobRecord>, HeadError> {
         let wanted = "SELECT record FROM jobs ORDER BY ended_at_us DESC, number DESC LIMIT ?1";
         let mut jobs = self.read(|connection| records(connection, wanted, vec![limit.into()]))?;
@@ -64,12 +64,12 @@ impl HistoryReader {
         Ok(jobs)
     }
 
-    /// The stretches that ended last, at most so many; the newest last.
-    pub(crate) fn newest_stretches(&self, limit: u32) -> Result<Vec<StoredSample>, HeadError> {
-        self.read(|connection| stretches::newest(connection, limit))
+    /// The samples that ended last, at most `limit`; the newest last.
+    pub(crate) fn newest_samples(&self, limit: u32) -> Result<Vec<StoredSample>, HeadError> {
+        self.read(|connection| samples::newest(connection, limit))
     }
 
-    /// The records of those of these jobs that ended.
+    /// The records of these jobs, as far as they have ended.
     pub(crate) fn records(
         &self,
         jobs: impl IntoIterator<Item = JobId>,
@@ -83,18 +83,18 @@ impl HistoryReader {
         })
     }
 
-    /// Those of these records that it does not have.
-    pub(crate) fn lacks(&self, ended: Vec<JobRecord>) -> Result<Vec<JobRecord>, HeadError> {
+    /// The records among these that the history does not have.
+    pub(crate) fn missing(&self, ended: Vec<JobRecord>) -> Result<Vec<JobRecord>, HeadError> {
         self.read(|connection| {
             let mut query = connection.prepare("SELECT 1 FROM jobs WHERE id = ?1 AND ended_at_us = ?2")?;
             let mut has =
                 |record: &JobRecord| query.exists((record.id.to_string(), ended_at(record).as_micros()));
-            let lacking = ended.into_iter().map(|record| Ok((!has(&record)?).then_some(record)));
-            lacking.filter_map(Result::transpose).collect()
+            let missing = ended.into_iter().map(|record| Ok((!has(&record)?).then_some(record)));
+            missing.filter_map(Result::transpose).collect()
         })
     }
 
-    /// Jobs and arrays as a whole with these numbers.
+    /// Plain jobs, and arrays as a whole, with these numbers.
     pub(crate) fn numbers(&self, numbers: RangeInclusive<u64>) -> Result<Vec<JobId>, HeadError> {
         self.read(|connection| {
             let wanted = "SELECT number FROM jobs WHERE number BETWEEN ?1 AND ?2 AND array_index IS NULL \
@@ -108,8 +108,8 @@ impl HistoryReader {
 
     fn read<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, HeadError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&self.path, flags).map_err(failed(&self.path))?;
-        ask(&connection).map_err(failed(&self.path))
+        let connection = Connection::open_with_flags(&self.path, flags).map_err(sqlite_error(&self.path))?;
+        ask(&connection).map_err(sqlite_error(&self.path))
     }
 }
 
@@ -119,12 +119,12 @@ fn records(connection: &Connection, wanted: &str, values: Vec<Value>) -> rusqlit
 }
 
 fn parse(record: String) -> rusqlite::Result<JobRecord> {
-    serde_json::from_str(&record).map_err(|error| {
+    cohabit_journal::decode_record(&record).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, error.into())
     })
 }
 
-/// What `filter` wants, as SQL and its values.
+/// A filter as an SQL condition and its values.
 fn conditions(filter: &Filter) -> (String, Vec<Value>) {
     let mut wanted: Vec<(&str, Vec<Value>)> = Vec::new();
     match filter.members_of {
@@ -144,7 +144,7 @@ fn conditions(filter: &Filter) -> (String, Vec<Value>) {
         let index = after.index.map_or(-1, i64::from);
         wanted.push(("(number, ifnull(array_index, -1)) > (?, ?)", vec![number(after.number), index.into()]));
     }
-    // Each once, however often it was asked for: a statement has only so many places.
+    // Each state once, however often the filter names it: SQLite limits the parameters of a statement.
     let states: BTreeSet<&str> = filter.states.iter().map(|state| state.word()).collect();
     let one_of = format!("state IN ({})", vec!["?"; states.len()].join(", "));
     if !states.is_empty() {

@@ -1,9 +1,9 @@
-//! From records to rows: one for the job, one for each of its attempts.
+//! Writes the record of an ended job as rows: one for the job, and one for each of its attempts.
 
-use cohabit_types::{AttemptRecord, DeviceId, JobRecord, Share, Time};
+use cohabit_types::{AttemptRecord, DeviceId, JobRecord, Share, StopReason, Time};
 use rusqlite::{Transaction, named_params};
 
-use crate::journal::as_json;
+use crate::sql::no_json;
 
 const UPSERT: &str = "INSERT OR REPLACE INTO jobs VALUES (:id, :number, :array_index, :members, :name, :user, \
      :group, :state, :reason_code, :exit_code, :signal, :submitted_at, :started_at, :ended_at, :submitted_at_us, \
@@ -12,21 +12,21 @@ const UPSERT: &str = "INSERT OR REPLACE INTO jobs VALUES (:id, :number, :array_i
 const INSERT_ATTEMPT: &str = "INSERT INTO attempts VALUES (:job, :attempt, :started_at, :ended_at, \
      :started_at_us, :ended_at_us, :runtime_s, :stopped, :gpus, :nodes, :devices)";
 
-/// Writes a job that ended, in place of what was known of it.
+/// Writes the record of a job that ended, in place of an earlier one.
 pub(crate) fn upsert(transaction: &Transaction<'_>, record: &JobRecord) -> rusqlite::Result<()> {
-    // Rows of attempts go with the row that is replaced.
+    // A replaced row takes its attempts with it: they reference it with ON DELETE CASCADE.
     insert_job(transaction, record)?;
     record.attempts.iter().try_for_each(|attempt| insert_attempt(transaction, record, attempt))
 }
 
-/// Forgets the jobs and stretches that ended before this time.
+/// Removes the jobs and samples that ended before this time.
 pub(crate) fn prune(transaction: &Transaction<'_>, before: Time) -> rusqlite::Result<()> {
     transaction.execute("DELETE FROM jobs WHERE ended_at_us < ?1", [before.as_micros()])?;
     transaction.execute("DELETE FROM stretches WHERE ended_at_us < ?1", [before.as_micros()])?;
     Ok(())
 }
 
-/// When a job ended that did.
+/// When an ended job ended.
 pub(super) fn ended_at(record: &JobRecord) -> Time {
     record.ended_at.unwrap_or(record.submitted_at)
 }
@@ -57,7 +57,7 @@ fn insert_job(transaction: &Transaction<'_>, record: &JobRecord) -> rusqlite::Re
         ":nodes": record.nodes().join(","),
         ":devices": listed(&record.devices()),
         ":command": record.work,
-        ":record": as_json(record)?,
+        ":record": cohabit_journal::encode_record(record).map_err(no_json)?,
     })?;
     Ok(())
 }
@@ -76,7 +76,7 @@ fn insert_attempt(
         ":started_at_us": attempt.started_at.as_micros(),
         ":ended_at_us": attempt.ended_at.map(Time::as_micros),
         ":runtime_s": attempt.ended_at.map(|end| end.since(attempt.started_at).as_secs_f64()),
-        ":stopped": attempt.stopped.map(|why| format!("{why:?}")),
+        ":stopped": attempt.stopped.map(StopReason::as_str),
         ":gpus": held(attempt),
         ":nodes": nodes(attempt).join(","),
         ":devices": listed(&devices),
@@ -84,7 +84,7 @@ fn insert_attempt(
     Ok(())
 }
 
-/// Devices of an attempt, each counted by the share that it held.
+/// Devices of an attempt, each weighted by the share that it held.
 fn held(attempt: &AttemptRecord) -> f64 {
     let of_rank = |share: Share, devices: usize| share.as_f64() * devices as f64;
     attempt.ranks.iter().map(|rank| of_rank(rank.share, rank.devices.len())).sum()
@@ -100,7 +100,7 @@ fn listed(devices: &[DeviceId]) -> String {
     devices.iter().map(|device| device.as_str()).collect::<Vec<_>>().join(",")
 }
 
-/// RFC 3339 in UTC; a time beyond all calendars is shown as its microseconds.
+/// RFC 3339 in UTC. A time that no calendar holds is written as its microseconds.
 pub(super) fn text(time: Time) -> String {
     let stamp =
         i64::try_from(time.as_micros()).ok().and_then(|us| jiff::Timestamp::from_microsecond(us).ok());

@@ -5,7 +5,7 @@ use cohabit_types::{
 };
 
 use super::HistoryReader;
-use crate::journal::{Journal, Write};
+use crate::journal::{Journal, JournalWrite};
 use crate::recovery::recover;
 use crate::test_kit::{TestJournal, at, ended, one_job, planned, submitted};
 
@@ -21,7 +21,7 @@ fn two_ended() -> Vec<JobRecord> {
 
 fn history() -> (TestJournal, HistoryReader) {
     let journal = TestJournal::new();
-    let ended = two_ended().into_iter().map(|record| Write::Ended(Box::new(record)));
+    let ended = two_ended().into_iter().map(|record| JournalWrite::Ended(Box::new(record)));
     journal.open().commit(&ended.collect::<Vec<_>>()).unwrap();
     let history = HistoryReader::new(&journal.path);
     (journal, history)
@@ -84,7 +84,7 @@ fn a_second_end_replaces_the_first() {
     let (journal, history) = history();
     let mut again = two_ended().remove(0);
     again.state = JobState::Cancelled;
-    journal.open().commit(&[Write::Ended(Box::new(again.clone()))]).unwrap();
+    journal.open().commit(&[JournalWrite::Ended(Box::new(again.clone()))]).unwrap();
     assert_eq!(history.record(JobId::new(1)).unwrap(), Some(again));
     assert_eq!(journal.ask("SELECT count(*) FROM attempts"), [Some("2".into())]);
 }
@@ -114,7 +114,7 @@ fn a_page_says_whether_there_is_more() {
 #[test]
 fn jobs_that_ended_too_long_ago_leave_with_their_attempts() {
     let (journal, history) = history();
-    journal.open().commit(&[Write::Prune(at(6))]).unwrap();
+    journal.open().commit(&[JournalWrite::Prune(at(6))]).unwrap();
     assert_eq!(ids(&history, &all()), ["2"]);
     assert_eq!(journal.ask("SELECT group_concat(job) FROM attempts"), [Some("2".into())]);
     assert_eq!(history.newest(5).unwrap()[0].nodes(), ["box"]);
@@ -145,7 +145,10 @@ fn told(journal: &TestJournal, sql: &str) -> Vec<String> {
 fn a_stretch_is_a_row_and_one_that_is_told_again_is_still_one() {
     let (journal, _) = history();
     let longer = ColocationSample { to: at(8), steps: 70, memory: None, ..stretch() };
-    journal.open().commit(&[Write::Stretches(vec![stretch()]), Write::Stretches(vec![longer])]).unwrap();
+    journal
+        .open()
+        .commit(&[JournalWrite::Samples(vec![stretch()]), JournalWrite::Samples(vec![longer])])
+        .unwrap();
     assert_eq!(told(&journal, "SELECT count(*) FROM stretches"), ["1"]);
     let row = "SELECT job, attempt, rank, device, gpu, sharing, neighbours, started_at, ended_at, steps, rate, \
                memory_bytes, utilisation FROM stretches";
@@ -158,7 +161,7 @@ fn a_stretch_is_a_row_and_one_that_is_told_again_is_still_one() {
 fn stretches_are_told_with_the_names_of_jobs_that_ended() {
     let (journal, _) = history();
     let unknown = ColocationSample { rank: "9#1/0".parse().unwrap(), to: at(7), ..stretch() };
-    journal.open().commit(&[Write::Stretches(vec![stretch(), unknown])]).unwrap();
+    journal.open().commit(&[JournalWrite::Samples(vec![stretch(), unknown])]).unwrap();
     let beside = |job: &str| {
         told(&journal, &format!("SELECT name, model, beside, rate FROM co_location WHERE job = '{job}'"))
     };
@@ -179,7 +182,7 @@ fn what_makes_no_sense_never_stops_a_commit() {
         utilisation: Some(f64::NAN),
         ..stretch()
     };
-    journal.open().commit(&[Write::Stretches(vec![never, huge])]).unwrap();
+    journal.open().commit(&[JournalWrite::Samples(vec![never, huge])]).unwrap();
     let row = told(&journal, "SELECT count(*), steps, memory_bytes, utilisation FROM stretches");
     let most = i64::MAX.to_string();
     assert_eq!(row, ["1", &most, &most, "-"]);
@@ -189,7 +192,10 @@ fn what_makes_no_sense_never_stops_a_commit() {
 fn stretches_leave_the_history_like_jobs() {
     let (journal, _) = history();
     let late = ColocationSample { from: at(7), to: at(9), ..stretch() };
-    journal.open().commit(&[Write::Stretches(vec![stretch(), late]), Write::Prune(at(8))]).unwrap();
+    journal
+        .open()
+        .commit(&[JournalWrite::Samples(vec![stretch(), late]), JournalWrite::Prune(at(8))])
+        .unwrap();
     let left = told(&journal, "SELECT count(*), min(ended_at) FROM stretches");
     assert_eq!(left, ["1", "2026-01-01T00:00:09Z"]);
 }

@@ -33,7 +33,7 @@ impl PastObservations {
         head: &Head,
         solos: &SoloMetricsTable,
     ) -> Result<PastObservations, HeadError> {
-        let samples = history.newest_stretches(MAX_PAST_SAMPLES)?;
+        let samples = history.newest_samples(MAX_PAST_SAMPLES)?;
         let records = history.records(jobs_of(&samples))?;
         Ok(PastObservations {
             experience: experience(&samples, head, &records, solos),

@@ -1,7 +1,7 @@
-//! The journal of this release, as SQL: what every later version must load.
+//! A journal of this release, as SQL. Every later version must load it.
 //!
-//! Written once for each format, by `cargo test -p cohabit-head write_the_fixture -- --ignored`, and never
-//! changed after the release.
+//! `cargo nextest run -p cohabit-head --run-ignored all write_the_fixture` writes the one of a new format. It
+//! never changes after the release.
 
 use std::fmt::Write as _;
 
@@ -15,66 +15,66 @@ use cohabit_types::{
 use cohabit_types::{ClientRequestId, Incarnation, Inventory, Principal, Report, WorkerKey};
 
 use super::schema::FORMAT;
-use super::{Journal, JournalEntry, Write};
+use super::{Journal, JournalEntry, JournalWrite};
 use crate::test_kit::{TestJournal, ada, at, fifo_plan, inventory, key, snapshot};
 
-/// A cluster that lives through a little of everything.
+/// A head that meets every kind of event.
 #[derive(Default)]
 struct Cluster {
     head: Head,
     entries: Vec<JournalEntry>,
-    question: Option<PlanRequestId>,
+    open_request: Option<PlanRequestId>,
 }
 
 impl Cluster {
-    fn happens(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         let entry = JournalEntry { at: at(self.entries.len() as u64), event };
         let mut effects = Vec::new();
         self.head.handle(entry.at, entry.event.clone(), &mut effects);
         self.entries.push(entry);
         for effect in effects {
             match effect {
-                Effect::Plan(ticket) => self.question = Some(ticket),
+                Effect::Plan(request) => self.open_request = Some(request),
                 Effect::Tell(..) | Effect::Answer(..) | Effect::Publish(..) | Effect::Close(..) => {}
             }
         }
     }
 
-    fn asks(&mut self, by: Principal, request: Request) {
-        self.happens(Event::Client(ClientRequestId(self.entries.len() as u64), by, request));
+    fn request(&mut self, by: Principal, request: Request) {
+        self.handle(Event::Client(ClientRequestId(self.entries.len() as u64), by, request));
     }
 
-    fn submits(&mut self, change: impl FnOnce(&mut JobSpec)) {
+    fn submit(&mut self, change: impl FnOnce(&mut JobSpec)) {
         let idempotency_key = Some(format!("key {}", self.entries.len()));
-        // A program that every machine has: the tests of later versions run what is left to run.
+        // Every machine has this program: the tests of later versions run the jobs that have not ended.
         let spec = JobSpec::command(vec!["echo".into(), "trained".into()], "/tmp".into());
         let mut submit = Submit { spec, idempotency_key, estimate: None };
         change(&mut submit.spec);
-        self.asks(ada(), Request::Submit(Box::new(submit)));
+        self.request(ada(), Request::Submit(Box::new(submit)));
     }
 
-    /// The policy answers, if it was asked.
-    fn plans(&mut self) {
-        let Some(ticket) = self.question.take() else { return };
+    /// Answers the open question to the policy, if there is one.
+    fn plan(&mut self) {
+        let Some(request) = self.open_request.take() else { return };
         let mut plan = fifo_plan(&self.head.view(at(self.entries.len() as u64)));
         plan.wake = Some(at(1_000));
-        self.happens(Event::Planned(ticket, plan));
+        self.handle(Event::Planned(request, plan));
     }
 
-    fn reports(&mut self, report: Report) {
-        self.happens(Event::Report(key(), report));
+    fn report(&mut self, report: Report) {
+        self.handle(Event::Report(key(), report));
     }
 
-    fn ends(&mut self, rank: &str, outcome: Outcome) {
+    fn end(&mut self, rank: &str, outcome: Outcome) {
         let metrics = [("loss".to_owned(), 0.25)].into();
         let progress = Progress { step: 9, total: Some(10), rate: Some(1.5), metrics, at: at(0) };
         let rank = rank.parse().unwrap();
-        self.reports(Report::Ended { rank, outcome, stopped: None, progress: Some(progress), at: at(0) });
+        self.report(Report::Ended { rank, outcome, stopped: None, progress: Some(progress), at: at(0) });
     }
 }
 
-/// Everything that a user can say about a job.
-fn say_everything(spec: &mut JobSpec) {
+/// Sets every option of a job.
+fn set_every_option(spec: &mut JobSpec) {
     spec.environment = [("SEED".to_owned(), "7".to_owned())].into();
     spec.time_limit = Some(Span::from_secs(3_600));
     spec.retry = RetryPolicy { limit: 2, ..RetryPolicy::default() };
@@ -102,7 +102,7 @@ fn say_everything(spec: &mut JobSpec) {
     });
 }
 
-fn in_trouble() -> Condition {
+fn recovering() -> Condition {
     Condition {
         health: Health::Recovering("MPS is restarted".into()),
         sharing: DeviceSharing::Enforced,
@@ -110,57 +110,57 @@ fn in_trouble() -> Condition {
     }
 }
 
-/// Job 1 completed, job 2 runs, job 3 waits for it, job 4 is an array, job 5 was cancelled; and a snapshot
-/// after so many events.
-fn a_little_of_everything() -> (Vec<JournalEntry>, usize, Vec<Write>) {
+/// Job 1 completed, job 2 runs, job 3 waits for job 2, job 4 is an array, job 5 was cancelled. Also returns a
+/// snapshot, and after how many of the events it was taken.
+fn entries_with_snapshot() -> (Vec<JournalEntry>, usize, Vec<JournalWrite>) {
     let mut cluster = Cluster::default();
     let admin = || Principal::new("root", Role::Admin);
-    cluster.happens(Event::Configured(Config::default()));
-    cluster.happens(Event::Joined(key(), inventory()));
-    cluster.submits(say_everything);
-    cluster.plans();
-    cluster.reports(Report::Started { rank: "1#1/0".parse().unwrap(), at: at(0) });
-    cluster.ends("1#1/0", Outcome::Signalled(Signal::KILL));
-    cluster.happens(Event::Alarm);
-    cluster.submits(|_| {});
-    cluster.plans();
-    cluster.reports(Report::Started { rank: "2#1/0".parse().unwrap(), at: at(0) });
+    cluster.handle(Event::Configured(Config::default()));
+    cluster.handle(Event::Joined(key(), inventory()));
+    cluster.submit(set_every_option);
+    cluster.plan();
+    cluster.report(Report::Started { rank: "1#1/0".parse().unwrap(), at: at(0) });
+    cluster.end("1#1/0", Outcome::Signalled(Signal::KILL));
+    cluster.handle(Event::Alarm);
+    cluster.submit(|_| {});
+    cluster.plan();
+    cluster.report(Report::Started { rank: "2#1/0".parse().unwrap(), at: at(0) });
     let early = cluster.entries.len();
     let snapshot = snapshot(early as u64, &cluster.head);
-    cluster.submits(|spec| {
+    cluster.submit(|spec| {
         spec.depends_on = vec![Dependency { job: JobId::new(2), when: DependencyKind::AfterOk }];
         spec.begin = Some(at(500));
     });
     let ranges = vec![IndexRange { first: 0, last: 4, step: 2 }];
-    cluster.submits(|spec| spec.array = Some(Array { ranges, at_once: Some(1) }));
-    cluster.submits(|spec| spec.held = true);
-    cluster.asks(ada(), Request::Change(JobChange::Release, vec![JobId::new(5)]));
-    cluster.asks(ada(), Request::Change(JobChange::Cancel, vec![JobId::new(5)]));
-    cluster.happens(Event::Alarm);
-    cluster.plans();
-    cluster.reports(Report::Sharing {
+    cluster.submit(|spec| spec.array = Some(Array { ranges, at_once: Some(1) }));
+    cluster.submit(|spec| spec.held = true);
+    cluster.request(ada(), Request::Change(JobChange::Release, vec![JobId::new(5)]));
+    cluster.request(ada(), Request::Change(JobChange::Cancel, vec![JobId::new(5)]));
+    cluster.handle(Event::Alarm);
+    cluster.plan();
+    cluster.report(Report::Sharing {
         rank: "2#1/0".parse().unwrap(),
         enforcement: Enforcement::Unenforced("MPS is switched off".into()),
     });
-    cluster.reports(Report::Condition { device: DeviceId("host-1".into()), condition: in_trouble() });
-    cluster.ends("1#2/0", Outcome::Exited(0));
-    cluster.happens(Event::Learned);
-    cluster.asks(admin(), Request::Drain("box".into()));
-    cluster.happens(Event::Lost(key(), "the other side closed it".into()));
+    cluster.report(Report::Condition { device: DeviceId("host-1".into()), condition: recovering() });
+    cluster.end("1#2/0", Outcome::Exited(0));
+    cluster.handle(Event::Learned);
+    cluster.request(admin(), Request::Drain("box".into()));
+    cluster.handle(Event::Lost(key(), "the other side closed it".into()));
     let again = WorkerKey { incarnation: Incarnation(2), ..key() };
     let held = vec![HeldRank { rank: "2#1/0".parse().unwrap(), phase: HeldRankPhase::Running(at(0)) }];
-    cluster.happens(Event::Joined(again, Inventory { held, ..inventory() }));
-    cluster.asks(admin(), Request::Resume("box".into()));
-    cluster.plans();
+    cluster.handle(Event::Joined(again, Inventory { held, ..inventory() }));
+    cluster.request(admin(), Request::Resume("box".into()));
+    cluster.plan();
     (cluster.entries, early, snapshot)
 }
 
 #[test]
-#[ignore = "writes the fixture of a release; run by hand when the format changes"]
+#[ignore = "writes the fixture of a new format; run it by hand"]
 fn write_the_fixture() {
-    let (mut early, taken, snapshot) = a_little_of_everything();
+    let (mut early, taken, snapshot) = entries_with_snapshot();
     let late = early.split_off(taken);
-    let events = |entries: Vec<JournalEntry>| entries.into_iter().map(Write::from).collect::<Vec<_>>();
+    let events = |entries: Vec<JournalEntry>| entries.into_iter().map(JournalWrite::from).collect::<Vec<_>>();
     let journal = TestJournal::new();
     let mut open = journal.open();
     open.commit(&events(early)).unwrap();
@@ -185,8 +185,8 @@ fn dump(journal: &TestJournal) -> String {
     }
     for (table, columns) in [
         ("meta", "key, value"),
-        ("events", "sequence, at, event"),
-        ("snapshots", "sequence, at, parts"),
+        ("events", "sequence, at, event, format"),
+        ("snapshots", "sequence, at, parts, format"),
         ("parts", "snapshot, number, content"),
     ] {
         let quoted = columns

@@ -1,7 +1,11 @@
-//! The journal in a SQLite file: opened with every doubt, written with one transaction for each commit.
+//! The journal in a SQLite file: checked when it is opened, one transaction for each commit.
 //!
 //! Write-ahead log and `synchronous = FULL`: a commit that returned survives a loss of power. Readers of the
 //! history have connections of their own and never hold it up.
+//!
+//! A file of an older format is upgraded in a transaction that stays open until [`SqliteJournal::accept_upgrade`]
+//! or the first commit, which come after recovery. If recovery fails, the file stays as it was, and the release
+//! that wrote it can still open it.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,10 +17,11 @@ use rusqlite::{Connection, Transaction};
 
 use super::schema::{APPLICATION, FORMAT, migrate};
 use super::sweep::{SweepProgress, sweep};
-use super::{EncodedPart, Journal, JournalContents, JournalEntry, Write, load};
+use super::{EncodedPart, Journal, JournalContents, JournalEntry, JournalWrite, load};
+use crate::sql::{corrupt, no_json, sqlite_error};
 use crate::{HeadError, history};
 
-/// How long a commit waits for a person's tool that holds the file's write lock before it is tried anew.
+/// How long a commit waits for a person's tool that holds the file's write lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A journal in a file.
@@ -25,39 +30,57 @@ pub(crate) struct SqliteJournal {
     path: PathBuf,
     connection: Connection,
     written: JournalPosition,
+    upgrade: Upgrade,
 }
 
-/// How far it is written.
+/// How far the journal is written.
 #[derive(Debug, Clone, Copy)]
 struct JournalPosition {
     /// The number of the last event.
     sequence: u64,
-    /// The snapshot whose parts were written last; in this life of the head, for no other will go on with it.
+    /// The snapshot whose parts were written last by this process; nobody else will finish it.
     snapshot: Option<u64>,
-    /// Whether there is something that newer snapshots made redundant.
+    /// Whether there may be something that newer snapshots made redundant.
     swept: SweepProgress,
 }
 
+/// Whether the file was of an older format and its upgrade is not committed yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Upgrade {
+    Done,
+    /// The connection is inside the transaction of the upgrade.
+    Pending,
+}
+
 impl SqliteJournal {
-    /// Opens the journal, or makes an empty one where there is none. What cannot be understood stays as it
-    /// is.
+    /// Opens the journal, or creates an empty one. A file that it does not understand stays as it is.
     pub(crate) fn open(path: &Path) -> Result<SqliteJournal, HeadError> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
         options.open(path).map_err(HeadError::state(path))?;
-        let mut connection = Connection::open(path).map_err(failed(path))?;
-        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed(path))?;
+        let connection = Connection::open(path).map_err(sqlite_error(path))?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(sqlite_error(path))?;
         let found = examine(path, &connection)?;
-        configure(&connection).and_then(|()| migrate(&mut connection, found)).map_err(failed(path))?;
-        let sequence = load::last_sequence(&connection).map_err(failed(path))?;
-        let written = JournalPosition { sequence, snapshot: None, swept: SweepProgress::Some };
-        Ok(SqliteJournal { path: path.to_owned(), connection, written })
+        let upgrade = prepare(&connection, found).map_err(sqlite_error(path))?;
+        let sequence = load::last_sequence(&connection).map_err(sqlite_error(path))?;
+        let written = JournalPosition { sequence, snapshot: None, swept: SweepProgress::Partial };
+        Ok(SqliteJournal { path: path.to_owned(), connection, written, upgrade })
     }
 
-    /// The number that this cluster was given when its journal was made.
+    /// Makes the upgrade of an older file permanent. From then on, the release that wrote it refuses the file.
+    pub(crate) fn accept_upgrade(&mut self) -> Result<(), HeadError> {
+        if self.upgrade == Upgrade::Pending {
+            self.connection.execute_batch("COMMIT").map_err(sqlite_error(&self.path))?;
+            self.upgrade = Upgrade::Done;
+            configure(&self.connection).map_err(sqlite_error(&self.path))?;
+        }
+        Ok(())
+    }
+
+    /// The id that this cluster was given when its journal was created.
     pub(crate) fn cluster_id(&self) -> Result<String, HeadError> {
         let wanted = "SELECT value FROM meta WHERE key = 'cluster_id'";
-        self.connection.query_row(wanted, [], |row| row.get(0)).map_err(failed(&self.path))
+        self.connection.query_row(wanted, [], |row| row.get(0)).map_err(sqlite_error(&self.path))
     }
 }
 
@@ -66,19 +89,20 @@ impl Journal for SqliteJournal {
         load::load(&self.path, &self.connection)
     }
 
-    fn commit(&mut self, writes: &[Write]) -> Result<(), HeadError> {
+    fn commit(&mut self, writes: &[JournalWrite]) -> Result<(), HeadError> {
+        self.accept_upgrade()?;
         let mut written = self.written;
         let committed = (|| {
             let transaction = self.connection.transaction()?;
             for write in writes {
                 apply(&transaction, write, &mut written)?;
             }
-            if written.swept == SweepProgress::Some {
+            if written.swept == SweepProgress::Partial {
                 written.swept = sweep(&transaction, written.snapshot)?;
             }
             transaction.commit()
         })();
-        committed.map_err(failed(&self.path))?;
+        committed.map_err(sqlite_error(&self.path))?;
         self.written = written;
         Ok(())
     }
@@ -86,31 +110,33 @@ impl Journal for SqliteJournal {
 
 fn apply(
     transaction: &Transaction<'_>,
-    write: &Write,
+    write: &JournalWrite,
     written: &mut JournalPosition,
 ) -> rusqlite::Result<()> {
     match write {
-        Write::Event(entry) => {
+        JournalWrite::Event(entry) => {
             written.sequence += 1;
             append(transaction, written.sequence, entry)
         }
-        Write::Part { snapshot, number, content } => {
-            (written.snapshot, written.swept) = (Some(*snapshot), SweepProgress::Some);
+        JournalWrite::Part { snapshot, number, content } => {
+            (written.snapshot, written.swept) = (Some(*snapshot), SweepProgress::Partial);
             keep_part(transaction, *snapshot, *number, content)
         }
-        Write::Snapshot { sequence, at, parts } => {
-            written.swept = SweepProgress::Some;
+        JournalWrite::Snapshot { sequence, at, parts } => {
+            written.swept = SweepProgress::Partial;
             keep_snapshot(transaction, *sequence, *at, *parts)
         }
-        Write::Ended(record) => history::upsert(transaction, record),
-        Write::Stretches(stretches) => history::insert_stretches(transaction, stretches),
-        Write::Prune(before) => history::prune(transaction, *before),
+        JournalWrite::Ended(record) => history::upsert(transaction, record),
+        JournalWrite::Samples(samples) => history::insert_samples(transaction, samples),
+        JournalWrite::Prune(before) => history::prune(transaction, *before),
     }
 }
 
 fn append(transaction: &Transaction<'_>, sequence: u64, entry: &JournalEntry) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare_cached("INSERT INTO events VALUES (?1, ?2, ?3)")?;
-    insert.execute((sequence, entry.at.as_micros(), as_json(&entry.event)?))?;
+    let insert = "INSERT INTO events (sequence, at, event, format) VALUES (?1, ?2, ?3, ?4)";
+    let text = cohabit_journal::encode_event(&entry.event).map_err(no_json)?;
+    let mut insert = transaction.prepare_cached(insert)?;
+    insert.execute((sequence, entry.at.as_micros(), text, cohabit_journal::FORMAT))?;
     Ok(())
 }
 
@@ -126,23 +152,18 @@ fn keep_part(
 }
 
 fn keep_snapshot(transaction: &Transaction<'_>, sequence: u64, at: Time, parts: u32) -> rusqlite::Result<()> {
-    let insert = "INSERT OR REPLACE INTO snapshots (sequence, at, parts) VALUES (?1, ?2, ?3)";
-    transaction.execute(insert, (sequence, at.as_micros(), parts))?;
+    let insert = "INSERT OR REPLACE INTO snapshots (sequence, at, parts, format) VALUES (?1, ?2, ?3, ?4)";
+    transaction.execute(insert, (sequence, at.as_micros(), parts, cohabit_journal::FORMAT))?;
     Ok(())
-}
-
-/// JSON for a column. What cannot be said in it fails the commit.
-pub(crate) fn as_json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
-    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
 /// The format of the file, 0 if it is empty; or why it must not be touched.
 fn examine(path: &Path, connection: &Connection) -> Result<u32, HeadError> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-    let format = number("user_version").map_err(failed(path))?;
-    let application = number("application_id").map_err(failed(path))?;
+    let format = number("user_version").map_err(sqlite_error(path))?;
+    let application = number("application_id").map_err(sqlite_error(path))?;
     let tables = "SELECT count(*) FROM sqlite_schema";
-    let tables: u64 = connection.query_row(tables, [], |row| row.get(0)).map_err(failed(path))?;
+    let tables: u64 = connection.query_row(tables, [], |row| row.get(0)).map_err(sqlite_error(path))?;
     match u32::try_from(format) {
         Ok(0) if tables == 0 => Ok(0),
         Ok(found) if found > 0 && application == i64::from(APPLICATION) => {
@@ -151,31 +172,35 @@ fn examine(path: &Path, connection: &Connection) -> Result<u32, HeadError> {
             }
             quick_check(path, connection).map(|()| found)
         }
-        Ok(_) | Err(_) => Err(corrupt(path, "it is a database, but none of Cohabit's journals")),
+        Ok(_) | Err(_) => Err(corrupt(path, "it is a database, but not a journal of Cohabit")),
     }
 }
 
 fn quick_check(path: &Path, connection: &Connection) -> Result<(), HeadError> {
     let verdict: String =
-        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed(path))?;
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(sqlite_error(path))?;
     if verdict == "ok" { Ok(()) } else { Err(corrupt(path, verdict)) }
+}
+
+/// Gives a file of the format `found` the tables of this version. An older file stays in the transaction of its
+/// upgrade.
+fn prepare(connection: &Connection, found: u32) -> rusqlite::Result<Upgrade> {
+    if found == FORMAT {
+        return configure(connection).map(|()| Upgrade::Done);
+    }
+    if found == 0 {
+        configure(connection)?;
+    }
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    migrate(connection, found)?;
+    if found > 0 {
+        return Ok(Upgrade::Pending);
+    }
+    connection.execute_batch("COMMIT").map(|()| Upgrade::Done)
 }
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")
-}
-
-/// For `map_err`: damage is told from other trouble.
-pub(crate) fn failed(path: &Path) -> impl FnOnce(rusqlite::Error) -> HeadError + '_ {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-    move |source| match source.sqlite_error_code() {
-        Some(DatabaseCorrupt | NotADatabase) => corrupt(path, source.to_string()),
-        Some(_) | None => HeadError::Journal { path: path.to_owned(), source },
-    }
-}
-
-pub(super) fn corrupt(path: &Path, what: impl Into<String>) -> HeadError {
-    HeadError::Corrupt { path: path.to_owned(), what: what.into() }
 }

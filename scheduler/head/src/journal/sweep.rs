@@ -1,14 +1,14 @@
-//! What newer snapshots made redundant leaves the journal bit by bit: each commit takes some of it away, more
-//! than it brings, so that none takes long and the file stays small.
+//! Removes what newer snapshots made redundant. Each commit removes more than it adds, so no commit takes long
+//! and the file stays small.
 //!
-//! The newest two snapshots stay, and the events after the older one. Parts of one that was not finished go,
-//! unless it is being written.
+//! The newest two snapshots stay, and the events after the older of them. Parts of a snapshot that was never
+//! finished go, unless it is being written.
 
 use rusqlite::Transaction;
 
-/// Events that go with one commit: twice as many as one brings.
+/// Events that one commit removes: twice as many as one adds.
 const EVENTS: usize = 1_024;
-/// Parts that go with one commit: most bring none, and none more than one.
+/// Parts that one commit removes: most commits add none, and none adds more than one.
 const PARTS: usize = 4;
 
 const OLD_SNAPSHOTS: &str = "DELETE FROM snapshots WHERE sequence NOT IN (\
@@ -22,14 +22,14 @@ const OLD_PARTS: &str = "DELETE FROM parts WHERE rowid IN (\
      SELECT rowid FROM parts WHERE snapshot NOT IN (SELECT sequence FROM snapshots) \
          AND snapshot IS NOT ?1 LIMIT ?2)";
 
-/// Whether there may still be something to take away.
+/// Whether there may be more to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SweepProgress {
-    Some,
-    All,
+    Partial,
+    Complete,
 }
 
-/// Takes away some of what is redundant while this snapshot is being written.
+/// Removes some of what is redundant. `under_way` is the snapshot that is being written.
 pub(super) fn sweep(
     transaction: &Transaction<'_>,
     under_way: Option<u64>,
@@ -37,5 +37,5 @@ pub(super) fn sweep(
     transaction.prepare_cached(OLD_SNAPSHOTS)?.execute([])?;
     let events = transaction.prepare_cached(OLD_EVENTS)?.execute([EVENTS])?;
     let parts = transaction.prepare_cached(OLD_PARTS)?.execute((under_way, PARTS))?;
-    Ok(if events < EVENTS && parts < PARTS { SweepProgress::All } else { SweepProgress::Some })
+    Ok(if events < EVENTS && parts < PARTS { SweepProgress::Complete } else { SweepProgress::Partial })
 }

@@ -1,30 +1,35 @@
-//! What a journal promises: everything back, in order, or a clear refusal that changes nothing.
+//! A journal gives back everything in order, or refuses clearly and changes nothing.
 
 use std::sync::{Arc, Mutex};
 
+use cohabit_journal::{encode_head, encode_part};
 use cohabit_scheduler_core::{Event, Head};
-use cohabit_types::{JobId, JobState, Time};
+use cohabit_types::{JobId, JobState, StopReason, Time};
 use futures::executor::block_on;
 use futures::future::join_all;
 
 use super::{
-    Commit, EncodedPart, Journal, JournalContents, JournalEntry, JournalWriter, SqliteJournal, Write,
+    Commit, EncodedPart, Journal, JournalContents, JournalEntry, JournalWrite, JournalWriter, SqliteJournal,
 };
 use crate::HeadError;
 use crate::recovery::{RecoveredHead, recover};
 use crate::test_kit::{TestJournal, at, one_job, snapshot, submitted, writes};
 
 /// A journal of each format.
-const FIXTURES: [&str; 5] = [
+const FIXTURES: [&str; 6] = [
     include_str!("../../tests/fixtures/journal-1.sql"),
     include_str!("../../tests/fixtures/journal-2.sql"),
     include_str!("../../tests/fixtures/journal-3.sql"),
     include_str!("../../tests/fixtures/journal-4.sql"),
     include_str!("../../tests/fixtures/journal-5.sql"),
+    include_str!("../../tests/fixtures/journal-6.sql"),
 ];
 
 fn recovered(journal: &TestJournal) -> Result<RecoveredHead, HeadError> {
-    recover(&journal.path, &SqliteJournal::open(&journal.path)?)
+    let mut open = SqliteJournal::open(&journal.path)?;
+    let recovered = recover(&journal.path, &open)?;
+    open.accept_upgrade()?;
+    Ok(recovered)
 }
 
 fn refusal(journal: &TestJournal) -> String {
@@ -35,8 +40,13 @@ fn refusal(journal: &TestJournal) -> String {
     refusal
 }
 
+/// Everything that a snapshot of the head holds.
 fn json(head: &Head) -> String {
-    serde_json::to_string(head).unwrap()
+    let (rest, parts) = head.split_for_snapshot(usize::MAX);
+    let parts = parts.map(|part| encode_part(&part).unwrap());
+    let texts = std::iter::once(encode_head(&rest).unwrap()).chain(parts);
+    let texts: Vec<String> = texts.map(|text| String::from_utf8(text).unwrap()).collect();
+    format!("[{}]", texts.join(","))
 }
 
 fn replayed(events: Vec<Event>) -> Head {
@@ -82,7 +92,7 @@ fn a_snapshot_and_its_tail_give_the_same_head() {
     let mut open = journal.open();
     open.commit(&writes(early.clone())).unwrap();
     open.commit(&snapshot(4, &replayed(early))).unwrap();
-    let tail = (4..).zip(late).map(|(secs, event)| Write::from(JournalEntry { at: at(secs), event }));
+    let tail = (4..).zip(late).map(|(secs, event)| JournalWrite::from(JournalEntry { at: at(secs), event }));
     open.commit(&tail.collect::<Vec<_>>()).unwrap();
     drop(open);
     let recovered = recovered(&journal).unwrap();
@@ -95,7 +105,7 @@ fn events_before_the_last_snapshot_but_one_are_dropped() {
     let journal = TestJournal::new();
     let mut open = journal.open();
     for secs in 0..3 {
-        open.commit(&[Write::from(JournalEntry { at: at(secs), event: Event::Alarm })]).unwrap();
+        open.commit(&[JournalWrite::from(JournalEntry { at: at(secs), event: Event::Alarm })]).unwrap();
         open.commit(&snapshot(secs + 1, &Head::new())).unwrap();
     }
     drop(open);
@@ -103,15 +113,15 @@ fn events_before_the_last_snapshot_but_one_are_dropped() {
     assert_eq!(column("SELECT group_concat(sequence) FROM events"), "3");
     assert_eq!(column("SELECT group_concat(sequence) FROM snapshots"), "2,3");
     let mut open = journal.open();
-    open.commit(&[Write::from(JournalEntry { at: at(9), event: Event::Alarm })]).unwrap();
+    open.commit(&[JournalWrite::from(JournalEntry { at: at(9), event: Event::Alarm })]).unwrap();
     assert_eq!(open.load().unwrap().tail, [(4, JournalEntry { at: at(9), event: Event::Alarm })]);
 }
 
 #[test]
-fn what_is_redundant_goes_bit_by_bit_while_other_commits_go_on() {
+fn redundant_rows_are_removed_a_few_with_each_commit() {
     let journal = TestJournal::new();
     let mut open = journal.open();
-    let alarm = || Write::from(JournalEntry { at: at(9_000), event: Event::Alarm });
+    let alarm = || JournalWrite::from(JournalEntry { at: at(9_000), event: Event::Alarm });
     open.commit(&std::iter::repeat_with(alarm).take(3_000).collect::<Vec<_>>()).unwrap();
     for sequence in [3_000, 3_001] {
         open.commit(&snapshot(sequence, &Head::new())).unwrap();
@@ -128,9 +138,9 @@ fn what_is_redundant_goes_bit_by_bit_while_other_commits_go_on() {
     assert_eq!(open.load().unwrap().tail.len(), 1);
 }
 
-/// A crash came between its parts.
+/// The head crashed between its parts.
 #[test]
-fn an_unfinished_snapshot_counts_for_nothing_and_goes() {
+fn an_unfinished_snapshot_is_ignored_and_removed() {
     let journal = TestJournal::of(one_job());
     let mut unfinished = snapshot(7, &replayed(one_job()));
     unfinished.pop();
@@ -139,7 +149,7 @@ fn an_unfinished_snapshot_counts_for_nothing_and_goes() {
     open.commit(&unfinished).unwrap();
     open.commit(&[]).unwrap();
     let parts = || journal.ask("SELECT group_concat(DISTINCT snapshot) FROM parts")[0].clone().unwrap();
-    assert_eq!(parts(), "4,7", "it may still be finished");
+    assert_eq!(parts(), "4,7", "the head may still finish it");
     drop(open);
     let recovered = recovered(&journal).unwrap();
     assert_eq!((recovered.replayed, json(&recovered.head)), (3, json(&replayed(one_job()))));
@@ -150,23 +160,29 @@ fn an_unfinished_snapshot_counts_for_nothing_and_goes() {
 #[test]
 fn a_missing_event_is_named() {
     let journal = TestJournal::of(one_job());
-    journal.meddle("DELETE FROM events WHERE sequence = 3");
+    journal.edit("DELETE FROM events WHERE sequence = 3");
     assert!(refusal(&journal).contains("event 3 is missing"));
-    journal.meddle("DELETE FROM events WHERE sequence < 6");
+    journal.edit("DELETE FROM events WHERE sequence < 6");
     assert!(refusal(&journal).contains("event 1 is missing"));
 }
 
 #[test]
 fn an_event_that_cannot_be_read_is_named() {
     let journal = TestJournal::of(one_job());
-    journal.meddle("UPDATE events SET event = '{\"Joined\":' WHERE sequence = 2");
+    journal.edit("UPDATE events SET event = '{\"worker_joined\":' WHERE sequence = 2");
     assert!(refusal(&journal).contains("event 2 cannot be read"));
+    journal.edit("UPDATE events SET format = 99 WHERE sequence = 2");
+    let refusal = refusal(&journal);
+    assert!(
+        refusal.contains("event 2 cannot be read: it has format 99, but this version reads"),
+        "{refusal}"
+    );
 }
 
 #[test]
-fn an_event_out_of_time_is_named() {
+fn an_event_older_than_its_predecessor_is_named() {
     let journal = TestJournal::of(one_job());
-    journal.meddle("UPDATE events SET at = 5 WHERE sequence = 4");
+    journal.edit("UPDATE events SET at = 5 WHERE sequence = 4");
     assert!(refusal(&journal).contains("event 4 is older"));
 }
 
@@ -174,8 +190,8 @@ fn an_event_out_of_time_is_named() {
 fn a_snapshot_that_cannot_be_read_is_named() {
     let journal = TestJournal::of(one_job());
     let content = EncodedPart::Plain("{}".into());
-    let part = Write::Part { snapshot: 7, number: 0, content };
-    journal.open().commit(&[part, Write::Snapshot { sequence: 7, at: at(6), parts: 1 }]).unwrap();
+    let part = JournalWrite::Part { snapshot: 7, number: 0, content };
+    journal.open().commit(&[part, JournalWrite::Snapshot { sequence: 7, at: at(6), parts: 1 }]).unwrap();
     assert!(refusal(&journal).contains("the snapshot after event 7 cannot be read"));
 }
 
@@ -184,24 +200,57 @@ fn a_part_that_is_missing_or_damaged_is_named() {
     let journal = TestJournal::of(one_job());
     journal.open().commit(&snapshot(7, &replayed(one_job()))).unwrap();
     // LZ4 that says how long it is, and ends there.
-    journal.meddle("UPDATE parts SET content = x'ffffff7f00' WHERE number = 2");
+    journal.edit("UPDATE parts SET content = x'ffffff7f00' WHERE number = 2");
     assert!(refusal(&journal).contains("the snapshot after event 7 cannot be read: it is too short"));
-    journal.meddle("DELETE FROM parts WHERE number = 1");
+    journal.edit("DELETE FROM parts WHERE number = 1");
     assert!(refusal(&journal).contains("the snapshot after event 7 has 2 of its 3 parts"));
 }
 
 #[test]
 fn a_newer_format_is_left_alone() {
     let journal = TestJournal::of(one_job());
-    journal.meddle("PRAGMA user_version = 99");
+    journal.edit("PRAGMA user_version = 99");
     let refusal = refusal(&journal);
     assert!(refusal.contains("format 99") && refusal.contains("start the newer version"), "{refusal}");
+}
+
+/// The release that wrote it can still be started, as docs/OPERATIONS.md promises.
+#[test]
+fn a_journal_of_an_older_format_that_cannot_be_read_is_not_upgraded() {
+    for fixture in &FIXTURES[..5] {
+        let journal = TestJournal::new();
+        journal.edit(fixture);
+        journal.edit("UPDATE events SET event = '{}' WHERE sequence = (SELECT max(sequence) FROM events)");
+        let format = journal.ask("PRAGMA user_version");
+        assert!(refusal(&journal).contains("cannot be read"));
+        assert_eq!(journal.ask("PRAGMA user_version"), format);
+    }
+}
+
+#[test]
+fn reasons_of_stops_become_words_when_a_journal_is_upgraded() {
+    let journal = TestJournal::new();
+    journal.edit(FIXTURES[4]);
+    let old = "Cancelled TimeLimit Requeued GangBroken Preempted Superseded Orphaned MpsFault MpsFaultVictim \
+               GpuMemory DeviceLost Unenforced";
+    journal.edit(
+        "INSERT INTO jobs SELECT '1', 1, NULL, NULL, '', '', NULL, '', '', NULL, NULL, '', NULL, NULL, 0, \
+                  NULL, 0, NULL, 0, 0, '', '', '', ''",
+    );
+    for (number, word) in old.split_whitespace().enumerate() {
+        let values = format!("'1', {number}, '', NULL, 0, NULL, NULL, '{word}', 0, '', ''");
+        journal.edit(&format!("INSERT INTO attempts VALUES ({values})"));
+    }
+    recovered(&journal).unwrap();
+    let words =
+        journal.ask("SELECT group_concat(stopped) FROM (SELECT stopped FROM attempts ORDER BY attempt)");
+    assert_eq!(words, [Some(StopReason::ALL.map(StopReason::as_str).join(","))]);
 }
 
 #[test]
 fn damage_inside_the_file_is_found() {
     let journal = TestJournal::of(one_job());
-    journal.meddle("PRAGMA wal_checkpoint(TRUNCATE)");
+    journal.edit("PRAGMA wal_checkpoint(TRUNCATE)");
     let mut bytes = std::fs::read(&journal.path).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle..middle + 6_000].fill(0xa5);
@@ -210,36 +259,35 @@ fn damage_inside_the_file_is_found() {
 }
 
 #[test]
-fn what_is_no_journal_is_left_alone() {
+fn a_file_that_is_no_journal_is_left_alone() {
     let journal = TestJournal::new();
     std::fs::write(&journal.path, "these are my notes, and no database at all".repeat(100)).unwrap();
     assert!(refusal(&journal).contains("is damaged"));
     std::fs::remove_file(&journal.path).unwrap();
-    journal.meddle("CREATE TABLE songs (title TEXT)");
-    assert!(refusal(&journal).contains("none of Cohabit's journals"));
+    journal.edit("CREATE TABLE songs (title TEXT)");
+    assert!(refusal(&journal).contains("not a journal of Cohabit"));
 }
 
 #[test]
 fn a_failed_commit_leaves_nothing_behind() {
     let journal = TestJournal::of(one_job());
     let mut open = journal.open();
-    journal
-        .meddle("CREATE TRIGGER full BEFORE INSERT ON snapshots BEGIN SELECT raise(FAIL, 'no space'); END");
-    let event = Write::from(JournalEntry { at: at(8), event: Event::Alarm });
-    let snapshot = Write::Snapshot { sequence: 8, at: at(8), parts: 0 };
+    journal.edit("CREATE TRIGGER full BEFORE INSERT ON snapshots BEGIN SELECT raise(FAIL, 'no space'); END");
+    let event = JournalWrite::from(JournalEntry { at: at(8), event: Event::Alarm });
+    let snapshot = JournalWrite::Snapshot { sequence: 8, at: at(8), parts: 0 };
     assert!(open.commit(&[event.clone(), snapshot]).is_err());
     open.commit(&[event]).unwrap();
     assert_eq!(open.load().unwrap().tail.len(), 8);
 }
 
-/// One job ended, one runs, one waits. Every later version must load it.
+/// In each, one job ended, one runs and one waits.
 #[test]
 fn the_journal_of_every_format_loads() {
     for fixture in FIXTURES {
         let journal = TestJournal::new();
-        journal.meddle(fixture);
+        journal.edit(fixture);
         let recovered = recovered(&journal).unwrap();
-        recovered.head.check();
+        recovered.head.check().unwrap();
         let record = |number| recovered.head.record(recovered.last, JobId::new(number)).unwrap();
         let states: Vec<_> = (1..=5).map(|number| record(number).state).collect();
         use JobState::{Cancelled, Completed, Pending, Running};
@@ -250,27 +298,27 @@ fn the_journal_of_every_format_loads() {
     }
 }
 
-/// The same journals without their snapshots: every event of them, from the first.
+/// The same journals without their snapshots: replay starts with the first event.
 #[test]
 fn every_event_of_every_format_is_replayed() {
     for fixture in FIXTURES {
         let journal = TestJournal::new();
-        journal.meddle(fixture);
-        // Snapshots of old formats do not tell roles, nor when the head began: events of the same journal do.
+        journal.edit(fixture);
+        // Snapshots of old formats lack roles and the start of the head; the events of the same journal have them.
         let head = || {
             let text =
                 json(&recovered(&journal).unwrap().head).replace(r#""role":"user""#, r#""role":"admin""#);
             let mut head: serde_json::Value = serde_json::from_str(&text).unwrap();
-            head["started_at"].take();
+            head[0]["started_at"].take();
             head
         };
         let by_snapshot = head();
-        journal.meddle("DELETE FROM snapshots");
+        journal.edit("DELETE FROM snapshots");
         assert_eq!(head(), by_snapshot);
     }
 }
 
-/// Counts commits and what was in them.
+/// Records how many writes each commit had.
 #[derive(Clone, Default)]
 struct Counting(Arc<Mutex<Vec<usize>>>, Arc<Mutex<()>>);
 
@@ -279,7 +327,7 @@ impl Journal for Counting {
         Ok(JournalContents { snapshot: None, tail: vec![] })
     }
 
-    fn commit(&mut self, writes: &[Write]) -> Result<(), HeadError> {
+    fn commit(&mut self, writes: &[JournalWrite]) -> Result<(), HeadError> {
         drop(self.1.lock().unwrap());
         self.0.lock().unwrap().push(writes.len());
         Ok(())
@@ -287,16 +335,16 @@ impl Journal for Counting {
 }
 
 #[test]
-fn what_queues_up_during_a_commit_shares_the_next_one() {
+fn writes_that_queue_during_a_commit_share_the_next_one() {
     let (counting, event) =
-        (Counting::default(), Write::from(JournalEntry { at: Time::EPOCH, event: submitted(1) }));
+        (Counting::default(), JournalWrite::from(JournalEntry { at: Time::EPOCH, event: submitted(1) }));
     let disk = counting.1.clone();
     let busy = disk.lock().unwrap();
     let writer = JournalWriter::start(counting.clone()).unwrap();
     let address = writer.address.clone();
     let ask = |_| address.ask(|durable| Commit { writes: vec![event.clone()], durable: Some(durable) });
     let mut asked: Vec<_> = (0..20).map(ask).map(Box::pin).collect();
-    // Every question is in the mailbox while the disk is busy with the first.
+    // All requests are in the mailbox while the first commit is under way.
     asked.iter_mut().for_each(|asked| assert!(futures::FutureExt::now_or_never(asked).is_none()));
     drop(busy);
     assert!(block_on(join_all(asked)).into_iter().all(|answer| answer.is_ok()));
@@ -306,11 +354,11 @@ fn what_queues_up_during_a_commit_shares_the_next_one() {
     assert!(commits.len() <= 2, "one commit under way and one for all that waited: {commits:?}");
 }
 
-/// Full as often as it is told to be; keeps what was committed.
+/// A disk that is full for a set number of commits. Keeps what was committed.
 #[derive(Clone, Default)]
 struct Filling {
     failures: Arc<Mutex<usize>>,
-    committed: Arc<Mutex<Vec<Write>>>,
+    committed: Arc<Mutex<Vec<JournalWrite>>>,
 }
 
 impl Journal for Filling {
@@ -318,7 +366,7 @@ impl Journal for Filling {
         Ok(JournalContents { snapshot: None, tail: vec![] })
     }
 
-    fn commit(&mut self, writes: &[Write]) -> Result<(), HeadError> {
+    fn commit(&mut self, writes: &[JournalWrite]) -> Result<(), HeadError> {
         let mut failures = self.failures.lock().unwrap();
         if *failures > 0 {
             *failures -= 1;
@@ -332,18 +380,18 @@ impl Journal for Filling {
 }
 
 #[test]
-fn what_nobody_waits_for_is_kept_over_a_full_disk_and_comes_before_what_follows() {
+fn writes_that_nobody_waits_for_survive_a_full_disk_and_stay_first() {
     let filling = Filling::default();
     let writer = JournalWriter::start(filling.clone()).unwrap();
-    let event = Write::from(JournalEntry { at: Time::EPOCH, event: submitted(1) });
-    let prune = |secs| Write::Prune(at(secs));
+    let event = JournalWrite::from(JournalEntry { at: Time::EPOCH, event: submitted(1) });
+    let prune = |secs| JournalWrite::Prune(at(secs));
     let ask = || writer.address.ask(|durable| Commit { writes: vec![event.clone()], durable: Some(durable) });
     *filling.failures.lock().unwrap() = 2;
     for secs in [1, 2] {
         let history = Commit { writes: vec![prune(secs)], durable: None };
         block_on(writer.address.tell(history)).unwrap();
     }
-    // Whether the history had a commit of its own or not, one of the questions fails at the latest.
+    // The history may or may not have had a commit of its own, so one or two of the requests fail.
     let refused = (0..2).filter(|_| block_on(ask()).unwrap().is_err()).count();
     assert_eq!(block_on(ask()), Ok(Ok(())));
     writer.close().unwrap();
@@ -359,7 +407,7 @@ fn after_a_failed_commit_nothing_is_acknowledged() {
         fn load(&self) -> Result<JournalContents, HeadError> {
             Ok(JournalContents { snapshot: None, tail: vec![] })
         }
-        fn commit(&mut self, _: &[Write]) -> Result<(), HeadError> {
+        fn commit(&mut self, _: &[JournalWrite]) -> Result<(), HeadError> {
             Err(HeadError::Failed("no space left".into()))
         }
     }

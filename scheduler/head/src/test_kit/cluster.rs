@@ -37,6 +37,30 @@ pub(crate) struct TestHead {
     options: HeadOptions,
 }
 
+/// A head that was stopped, and the folder that it left.
+pub(crate) struct StoppedHead {
+    pub(crate) folder: TempDir,
+    options: HeadOptions,
+}
+
+impl StoppedHead {
+    pub(crate) async fn started(self) -> TestHead {
+        let daemon = HeadDaemon::start(self.options.clone()).await.unwrap();
+        TestHead { folder: self.folder, daemon, options: self.options }
+    }
+
+    /// What a person's question to the journal gives: the first column of the first row.
+    pub(crate) fn ask(&self, sql: &str) -> String {
+        ask(self.folder.path(), sql)
+    }
+}
+
+/// The first column of the first row of the answer.
+fn ask(folder: &Path, sql: &str) -> String {
+    let journal = rusqlite::Connection::open(folder.join("journal.sqlite")).unwrap();
+    journal.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
 impl TestHead {
     pub(crate) async fn start() -> TestHead {
         TestHead::start_like(|_| {}).await
@@ -76,6 +100,12 @@ impl TestHead {
         drop(self.daemon);
         let daemon = HeadDaemon::start(self.options.clone()).await.unwrap();
         TestHead { daemon, ..self }
+    }
+
+    /// Stops it in order, and keeps its folder.
+    pub(crate) async fn stopped(self) -> StoppedHead {
+        self.daemon.stop().await.unwrap();
+        StoppedHead { folder: self.folder, options: self.options }
     }
 
     pub(crate) async fn start_another(
@@ -127,8 +157,7 @@ impl TestHead {
 
     /// The first column of the first row of a query to the journal.
     pub(crate) fn ask(&self, sql: &str) -> String {
-        let journal = rusqlite::Connection::open(self.folder.path().join("journal.sqlite")).unwrap();
-        journal.query_row(sql, [], |row| row.get(0)).unwrap()
+        ask(self.folder.path(), sql)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The head's journal in the simulated cluster: batches take their time, and sometimes there is no room.
+//! Drives the head's journal: batches take time, and sometimes there is no room for them.
 
 use cohabit_scheduler_core::Event;
 use cohabit_types::{Refusal, RefusalCode, Reply, Span};
@@ -8,11 +8,11 @@ use crate::failure::SimFailure;
 use crate::journal::JournalFull;
 use crate::sim_event::{HeadSimEvent, SimEvent};
 
-/// How long the head waits before it tries again to write a batch for which there was no room.
+/// The pause before the head tries again to write a batch.
 const RETRY_DELAY: Span = Span::from_secs(1);
 
 impl World<'_> {
-    /// Writes what waits; what takes no time is handled at once.
+    /// Starts a batch of the waiting events. A batch that takes no time is handled at once.
     pub(super) fn write_journal(&mut self) -> Result<(), SimFailure> {
         while self.head.is_up() && self.head.journal.begin(self.head_now()) {
             let usual = self.commits.span(self.settings.commit);
@@ -24,7 +24,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// The batch has been written, or could not be.
+    /// The time of the batch is over: it was written, or there was no room for it.
     pub(super) fn journal_written(&mut self) -> Result<(), SimFailure> {
         self.commit()?;
         self.write_journal()
@@ -34,7 +34,7 @@ impl World<'_> {
         match self.head.journal.commit(self.now) {
             Ok(batch) => {
                 for (at, event) in batch {
-                    // It may crash over each of them; the others are found in the journal.
+                    // Any of them may crash the head; recovery finds the others in the journal.
                     if self.head.is_up() {
                         self.head_handles(at, event)?;
                     }
@@ -45,7 +45,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Clients hear at once that there is no room. All else waits in its order.
+    /// Refuses the requests of clients at once. Other events keep their order and wait.
     fn refuse_clients(&mut self) {
         for event in self.head.journal.refuse() {
             if let Event::Client(client, ..) = event {

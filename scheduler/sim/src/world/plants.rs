@@ -1,4 +1,4 @@
-//! Bugs planted around the production cores: what the shells around them would do if they were wrong.
+//! Bugs planted around the production cores: faulty shells, and faulty state after a recovery.
 
 use cohabit_scheduler_core::Effect;
 use cohabit_types::{
@@ -11,11 +11,11 @@ use crate::failure::SimFailure;
 use crate::planted_bug::PlantedBug;
 use crate::sim_event::{HeadSimEvent, SimEvent, SimMessage};
 
-/// How long after an order the end of an earlier attempt is told once more.
+/// How long after an order the end of an earlier attempt is reported again.
 const INJECTION_DELAY: Span = Span::from_secs(1);
 
 impl World<'_> {
-    /// Whether a worker tells this to the head, as it should.
+    /// Whether a worker sends this report to the head, as it should.
     pub(super) fn tells(&mut self, node: usize, report: &Report) -> Result<bool, SimFailure> {
         let Report::Ended { rank, .. } = report else { return Ok(true) };
         if self.plant != Some(PlantedBug::LostReport) {
@@ -25,7 +25,7 @@ impl World<'_> {
         Ok(false)
     }
 
-    /// The head gives an order, and perhaps one more.
+    /// Adds the planted bug, if any, to an order of the head.
     pub(super) fn inject_worker_bugs(&mut self, effect: &Effect) {
         let Effect::Tell(key, Order::Run(order)) = effect else { return };
         match self.plant {
@@ -35,7 +35,7 @@ impl World<'_> {
         }
     }
 
-    /// Another machine gets the same order, for devices of its own.
+    /// Sends the same order to another machine, for its own devices.
     fn double(&mut self, key: WorkerKey, order: &RunOrder) {
         let other = self.head.sessions.iter().find(|(other, _)| other.node != key.node);
         let Some((link, node)) = other.and_then(|(other, link)| Some((*link, self.node_index(other.node)?)))
@@ -51,7 +51,7 @@ impl World<'_> {
         self.send(link, SimMessage::Order(Order::Run(Box::new(order))));
     }
 
-    /// The end of an earlier attempt is told as if it were that of the one that is ordered now.
+    /// Reports the end of an earlier attempt as if it were the end of the one that is ordered now.
     fn relabel(&mut self, key: WorkerKey, order: &RunOrder) {
         let Some(earlier) = order.attempt.attempt.checked_sub(1).filter(|earlier| *earlier > 0) else {
             return;
@@ -64,21 +64,21 @@ impl World<'_> {
         self.queue.put(self.now + INJECTION_DELAY, told);
     }
 
-    /// The head comes back, and not quite as it was.
+    /// Changes the state of the head that was recovered.
     pub(super) fn inject_head_bugs(&mut self) {
         match self.plant {
-            Some(PlantedBug::LeakedSlot) => self.head.edit(|head| {
+            Some(PlantedBug::LeakedSlot) => self.head.edit(|head, _| {
                 let nodes = head["nodes"].as_object_mut().into_iter().flatten();
                 nodes.for_each(|(_, node)| node["devices"][1]["used"] = Share::WHOLE.0.into());
             }),
-            Some(PlantedBug::ForgottenJob) => self.head.edit(|head| {
+            Some(PlantedBug::ForgottenJob) => self.head.edit(|_, parts| {
                 let forgotten = JobId::new(1).to_string();
-                for jobs in ["jobs", "submissions"] {
-                    head[jobs].as_object_mut().expect("it is a map").remove(&forgotten);
-                }
-                for set in ["eligible", "unended"] {
-                    let members = head[set].as_array_mut().expect("it is a set");
-                    members.retain(|job| *job != forgotten.as_str());
+                for part in parts {
+                    for jobs in ["jobs", "submissions"] {
+                        part[jobs].as_object_mut().expect("it is a map").remove(&forgotten);
+                    }
+                    let eligible = part["eligible"].as_array_mut().expect("it is a set");
+                    eligible.retain(|job| *job != forgotten.as_str());
                 }
             }),
             Some(PlantedBug::LostReport | PlantedBug::DoubledAttempt | PlantedBug::UnfencedReport) | None => {

@@ -1,0 +1,132 @@
+//! Dry runs: what would happen to a job if it were submitted now. Nothing of it is kept.
+
+use std::sync::Arc;
+
+use cohabit_policy::{DryRunResult, JobForecast, PendingJob, Proposal};
+use cohabit_types::{
+    ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, JobId, JobPrediction, NodeId, Placement,
+    Principal, Refusal, Share, Slowdown, Span, Submit, Time,
+};
+
+use crate::head::Head;
+use crate::reason::not_yet_eligible;
+use crate::submission::Submission;
+
+/// A job as it would be if it were submitted now.
+#[derive(Debug, Clone)]
+pub struct DryRunJob {
+    /// What a policy would see of it; of an array, the first member.
+    pub job: PendingJob,
+    /// Why it would not be eligible, whatever is free.
+    not_eligible: Option<String>,
+    now: Time,
+}
+
+impl Head {
+    /// Checks the job as its submission would, and prepares what a policy would see of it.
+    ///
+    /// # Errors
+    /// The refusal that its submission would get.
+    pub fn prepare_dry_run(&self, now: Time, by: &Principal, submit: Submit) -> Result<DryRunJob, Refusal> {
+        self.check_submission(&submit.spec)?;
+        let submission = Submission::new(by, submit, now);
+        let mut job = self.new_job(&submission, now);
+        let mut not_before = None;
+        if let Some(waiting) = job.waiting_mut() {
+            waiting.waits_for.retain(|earlier| self.final_state(*earlier).is_none());
+            not_before = waiting.not_before;
+        }
+        let number = self.last_number + 1;
+        let id = submission.jobs(number).first().copied().unwrap_or(JobId::new(number));
+        let not_eligible = not_yet_eligible(now, &job).map(|(_, why)| why);
+        let traits = Arc::new(submission.traits());
+        let job = submission.pending(id, &job, not_before.unwrap_or(now), traits);
+        Ok(DryRunJob { job, not_eligible, now })
+    }
+
+    /// What the policy said about the job, with the names that people know.
+    pub fn finish_dry_run(&self, job: &DryRunJob, result: &DryRunResult) -> DryRun {
+        let own = |it: &&ColocationSlowdown| it.job == job.job.id;
+        let neighbours = result.with_job.iter().filter(|it| !own(it));
+        DryRun {
+            place: result.place.as_ref().ok().map(|proposal| self.dry_run_placement(&proposal.placement)),
+            reason: job.reason(result),
+            predicted: job.predicted(result),
+            company: result.with_job.iter().find(own).cloned(),
+            neighbours: neighbours.map(|then| self.dry_run_neighbor(then, &result.current)).collect(),
+        }
+    }
+
+    fn dry_run_placement(&self, placement: &Placement) -> DryRunPlacement {
+        let parts = &placement.parts;
+        let name = |node: &NodeId| self.nodes.get(node).map(|node| node.name.clone());
+        DryRunPlacement {
+            nodes: parts.iter().filter_map(|part| name(&part.node)).collect(),
+            devices: parts.iter().flat_map(|part| part.devices.clone()).collect(),
+            share: parts.first().map_or(Share::WHOLE, |part| part.share),
+        }
+    }
+
+    fn dry_run_neighbor(&self, then: &ColocationSlowdown, present: &[ColocationSlowdown]) -> DryRunNeighbor {
+        let submission = self.submissions.get(&then.job.number);
+        let now =
+            present.iter().find(|it| it.job == then.job).map_or(Slowdown::NONE, ColocationSlowdown::slowdown);
+        DryRunNeighbor {
+            name: submission.map(|it| it.spec.name.clone()).unwrap_or_default(),
+            now,
+            then: then.clone(),
+        }
+    }
+}
+
+impl DryRunJob {
+    /// Where it would start at once, if it would.
+    fn start<'r>(&self, result: &'r DryRunResult) -> Option<&'r Proposal> {
+        let at_once = |expected: &JobForecast| expected.starts_at.is_some_and(|at| at <= self.now);
+        let its_turn = self.not_eligible.is_none() && result.forecast.as_ref().is_none_or(at_once);
+        result.place.as_ref().ok().filter(|_| its_turn)
+    }
+
+    /// Why it would start at once, or would not.
+    fn reason(&self, result: &DryRunResult) -> String {
+        if let Some(why) = &self.not_eligible {
+            return why.clone();
+        }
+        match (self.start(result), &result.forecast, &result.place) {
+            (Some(Proposal { why, .. }), ..) if why.is_empty() => "it would start at once".to_owned(),
+            (Some(Proposal { why, .. }), ..) => format!("it would start at once: {why}"),
+            (None, Some(expected), _) => expected.why.clone(),
+            (None, None, Err(shortage)) => shortage.to_string(),
+            (None, None, Ok(proposal)) => proposal.why.clone(),
+        }
+    }
+
+    fn predicted(&self, result: &DryRunResult) -> JobPrediction {
+        let estimate = self.job.traits.estimate.as_ref();
+        let expected = result.forecast.as_ref();
+        let runtime = estimate.and_then(|it| it.runtime).or_else(|| expected?.runtime);
+        let company = result.with_job.iter().find(|it| it.job == self.job.id);
+        let colocation_slowdown =
+            result.place.as_ref().ok().and_then(|proposal| proposal.colocation_slowdown);
+        let (starts_at, ends_at) = self.times(result, runtime);
+        JobPrediction {
+            iterations: estimate.and_then(|it| it.iterations),
+            runtime,
+            slowdown: company.map(|it| it.predicted.expected).or(colocation_slowdown),
+            gpu_memory: estimate.and_then(|it| it.gpu_memory),
+            starts_at,
+            ends_at,
+        }
+    }
+
+    /// When it would start and end. A forecast that says 'now' although there is no place for it is ignored.
+    fn times(&self, result: &DryRunResult, runtime: Option<Span>) -> (Option<Time>, Option<Time>) {
+        if let Some(Proposal { slowdown, .. }) = self.start(result) {
+            let there = |alone: Span| Span::from_secs_f64(alone.as_secs_f64() * slowdown);
+            return (Some(self.now), runtime.map(|alone| self.now + there(alone)));
+        }
+        let expected = result.forecast.as_ref().filter(|_| self.not_eligible.is_none());
+        let later = expected.filter(|it| it.starts_at.is_some_and(|at| at > self.now));
+        (later.and_then(|it| it.starts_at), later.and_then(|it| it.ends_at))
+    }
+}

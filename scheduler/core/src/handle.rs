@@ -1,0 +1,53 @@
+//! The only entry point for changes: one event, its time, and the effects that follow.
+
+use std::collections::BTreeSet;
+
+use cohabit_types::{Cause, Time};
+
+use crate::head::Head;
+use crate::interface::{Config, Effect, Event};
+use crate::transition::Transition;
+
+impl Head {
+    /// Handles an event, and appends what is to be done about it to `out`.
+    pub fn handle(&mut self, now: Time, event: Event, out: &mut Vec<Effect>) {
+        Transition::new(self, now, out).handle(event);
+    }
+}
+
+impl Transition<'_> {
+    /// Handles the event, and requests at most one plan however much it changed.
+    fn handle(mut self, event: Event) {
+        match event {
+            Event::Configured(config) => self.configured(config),
+            Event::Client(client, by, request) => self.request(client, by, request),
+            Event::Joined(key, inventory) => self.joined(key, inventory),
+            Event::Lost(key, detail) => self.lost(key, &detail),
+            Event::Report(key, report) => self.report(key, report),
+            Event::Planned(request, plan) => self.planned(request, plan),
+            Event::Alarm => self.alarm(),
+            Event::Learned => self.learned(),
+            Event::ClockSet(forward) => self.clock_set(forward),
+        }
+        self.settle_ends();
+        self.ask_for_plan();
+    }
+
+    /// The head starts: no earlier link is left, and no earlier request for a plan will be answered.
+    fn configured(&mut self, config: Config) {
+        self.head.config = config;
+        self.head.started_at = self.now;
+        self.head.open_plan_request = None;
+        self.head.replan_needed = true;
+        let linked: Vec<_> = self.head.nodes.values().filter_map(|node| node.key()).collect();
+        self.cause = Cause::Restart;
+        self.head.volatile.pending_changes = self.head.all_changes();
+        // A snapshot has no traits. Those of jobs that the policy will see are made now, once for each submission.
+        for number in self.head.active.iter().map(|id| id.number).collect::<BTreeSet<_>>() {
+            self.head.keep_traits(number);
+        }
+        for key in linked {
+            self.unreachable(key);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The interface of the state machine: events go in, effects come out.
+
+use cohabit_policy::Plan;
+use cohabit_types::{
+    ClientRequestId, Inventory, JobId, NodeId, Notice, Order, PlanRequestId, Principal, Reply, Report,
+    Request, Span, WorkerKey,
+};
+
+/// What can happen to a head. Every event except reports of progress and telemetry is journaled before it is
+/// handled.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The operator's settings; the first event of every start.
+    Configured(Config),
+    /// A client requests a change.
+    Client(ClientRequestId, Principal, Request),
+    /// A worker joined and holds the ranks that its inventory lists. Any other rank that it was told to start
+    /// does not run and never will.
+    Joined(WorkerKey, Inventory),
+    /// A worker's link broke.
+    Lost(WorkerKey, String),
+    /// A worker reported.
+    Report(WorkerKey, Report),
+    /// The policy answered a request for a plan.
+    Planned(PlanRequestId, Plan),
+    /// The time of [`crate::Head::deadline`] came.
+    Alarm,
+    /// The interference model changed, so jobs that share devices may have to be separated. Also follows
+    /// each start with a policy that predicts interference.
+    Learned,
+    /// The machine's clock jumped forward by this span, in which nothing could happen.
+    ClockSet(Span),
+}
+
+/// What the shell has to do after an event, in this order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Send an order to a worker.
+    Tell(WorkerKey, Order),
+    /// Answer a client's request.
+    Answer(ClientRequestId, Reply),
+    /// Notify those who watch this job.
+    Publish(JobId, Notice),
+    /// Ask the policy for a plan; at most one request is open.
+    Plan(PlanRequestId),
+    /// Close a worker's link, for this reason.
+    Close(WorkerKey, String),
+}
+
+/// What a deadline is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeadlineKind {
+    /// A node has been unreachable for so long that its attempts are given up.
+    NodeLost(NodeId),
+    /// The begin time of a job, or the end of its pause before a retry, comes.
+    JobEligible(JobId),
+    /// A node on which ranks could not start is tried again.
+    NodeRetry(NodeId),
+    /// The policy wanted to be asked again at this time.
+    PlannedWake,
+    /// The retention of an ended job is over.
+    Retention,
+}
+
+/// The operator's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// After this long, the attempts on an unreachable node are given up. Must exceed the workers'
+    /// `orphan-grace` plus the longest stop sequence, or an attempt could run twice.
+    pub lost_after: Span,
+    /// How long ended jobs stay in memory; the history keeps them longer.
+    pub retention: Span,
+    /// How many attempts a job may lose to failures of nodes and devices before it ends as NODE_FAIL.
+    pub node_failures: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { lost_after: Span::from_secs(300), retention: Span::from_secs(86_400), node_failures: 5 }
+    }
+}

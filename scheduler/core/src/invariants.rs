@@ -1,0 +1,187 @@
+//! The invariants of the head's state: what must hold between any two events, beyond what the types ensure.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use cohabit_types::{Bytes, JobId, JobState, NodeId, Share};
+
+use crate::head::Head;
+use crate::job::Job;
+use crate::node::{DeviceUse, Node};
+use crate::submission::Submission;
+
+/// An invariant that does not hold: a fault of the head itself, or of what it was restored from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenInvariant(String);
+
+impl fmt::Display for BrokenInvariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BrokenInvariant {}
+
+/// Nothing, or the sentence that says which invariant is broken.
+type Checked = Result<(), BrokenInvariant>;
+
+/// Fails with the sentence unless the condition holds.
+fn ensure(holds: bool, sentence: impl FnOnce() -> String) -> Checked {
+    if holds { Ok(()) } else { Err(BrokenInvariant(sentence())) }
+}
+
+impl Head {
+    /// Checks the invariants; passes once over the state, in the order of the jobs.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold: which job or node, what was expected, and what was found.
+    pub fn check(&self) -> Result<(), BrokenInvariant> {
+        for (id, job) in &self.jobs {
+            check_attempts(*id, job)?;
+        }
+        self.check_sets()?;
+        self.check_submissions()?;
+        self.check_nodes()
+    }
+
+    fn check_sets(&self) -> Checked {
+        for id in &self.eligible {
+            let waiting = self.jobs.get(id).and_then(|job| job.waiting());
+            let is_free = waiting.is_some_and(|it| !it.held && it.waits_for.is_empty());
+            ensure(is_free, || {
+                let state = self.jobs.get(id).map_or("unknown", |job| job.state().word());
+                format!("job {id} is queued as eligible, but it is {state}, or waits for other jobs")
+            })?;
+        }
+        let mut active = self.active.iter();
+        for (id, job) in &self.jobs {
+            let (state, is_listed) = (job.state(), |listed| if listed { "is" } else { "is not" });
+            match job.ended() {
+                None => ensure(active.next() == Some(id), || {
+                    format!(
+                        "job {id} is {state}, and it {} in the set of active jobs",
+                        is_listed(self.active.contains(id))
+                    )
+                })?,
+                Some(end) => ensure(self.ended.contains(&(end.at, *id)), || {
+                    format!("job {id} is {state}, but the set of ended jobs does not have it")
+                })?,
+            }
+        }
+        ensure(self.ended.len() + self.active.len() == self.jobs.len(), || {
+            let (active, ended, jobs) = (self.active.len(), self.ended.len(), self.jobs.len());
+            format!("there are {jobs} jobs, but {active} active and {ended} ended ones")
+        })
+    }
+
+    /// Every job has its submission, and the counts of a submission are those of its jobs.
+    fn check_submissions(&self) -> Checked {
+        let mut jobs = self.jobs.iter().peekable();
+        for (number, submission) in &self.submissions {
+            let mut counts: BTreeMap<JobState, u64> = BTreeMap::new();
+            while let Some((_, job)) = jobs.next_if(|(id, _)| id.number == *number) {
+                *counts.entry(job.state()).or_default() += 1;
+            }
+            check_submission(*number, submission, &counts)?;
+        }
+        ensure(jobs.peek().is_none(), || {
+            let without = jobs.peek().map(|(id, _)| id.to_string()).unwrap_or_default();
+            format!("job {without} has no submission")
+        })
+    }
+
+    /// What a node's ledger says is the sum of what live attempts hold.
+    fn check_nodes(&self) -> Checked {
+        let mut holders: BTreeMap<NodeId, (u32, Vec<JobId>)> = BTreeMap::new();
+        for id in &self.active {
+            let (Some(job), Some(submission)) = (self.jobs.get(id), self.submissions.get(&id.number)) else {
+                continue;
+            };
+            let Some(attempt) = job.live_attempt() else { continue };
+            for part in &attempt.placement.parts {
+                ensure(self.nodes.contains_key(&part.node), || {
+                    format!("job {id} is placed on node {}, which is unknown", part.node)
+                })?;
+                let (cpus, jobs) = holders.entry(part.node).or_default();
+                *cpus = cpus.saturating_add(submission.spec.demand.cpus);
+                jobs.push(*id);
+            }
+        }
+        for (id, node) in &self.nodes {
+            let (cpus, jobs) = holders.remove(id).unwrap_or_default();
+            self.check_node(node, cpus, &jobs)?;
+        }
+        Ok(())
+    }
+
+    fn check_node(&self, node: &Node, cpus: u32, jobs: &[JobId]) -> Checked {
+        let name = &node.name;
+        ensure(node.cpus_used == cpus, || {
+            format!("the jobs on node {name} hold {cpus} cores, but its ledger says {}", node.cpus_used)
+        })?;
+        ensure(node.jobs.iter().eq(jobs), || {
+            format!("the jobs on node {name} are {jobs:?}, but its ledger says {:?}", node.jobs)
+        })?;
+        node.devices.iter().try_for_each(|device| self.check_device(name, device))
+    }
+
+    fn check_device(&self, node: &str, device: &DeviceUse) -> Checked {
+        let (id, used, memory_used) = (&device.device.id, device.used, device.memory_used);
+        ensure(used <= Share::WHOLE, || {
+            format!("device {id} of node {node} is used at {used}, more than the whole")
+        })?;
+        ensure((used == Share(0)) == device.jobs.is_empty(), || {
+            format!("device {id} of node {node} is used at {used}, but its jobs are {:?}", device.jobs)
+        })?;
+        let memory = device.device.memory;
+        ensure(memory.is_none_or(|memory| memory_used <= memory), || {
+            format!("device {id} of node {node} has {memory_used} of memory in use, but only {memory:?}")
+        })?;
+        let is_known =
+            |job: &JobId| self.jobs.contains_key(job) && self.submissions.contains_key(&job.number);
+        ensure(device.jobs.iter().all(is_known), || {
+            format!("device {id} of node {node} is held by a job that is unknown, one of {:?}", device.jobs)
+        })?;
+        let claimed: Bytes = device.jobs.iter().filter_map(|job| self.demand(*job).gpu_memory).sum();
+        ensure(memory_used == claimed, || {
+            format!(
+                "the jobs on device {id} of node {node} claim {claimed}, but its ledger says {memory_used}"
+            )
+        })
+    }
+}
+
+fn check_attempts(id: JobId, job: &Arc<Job>) -> Checked {
+    for (expected, it) in (1..).zip(job.attempts()) {
+        let (number, is_live) = (it.attempt.number, it.is_live());
+        ensure(number == expected, || format!("attempt {expected} of job {id} has the number {number}"))?;
+        let has_live_ranks = it.attempt.ranks.iter().any(|rank| rank.is_live());
+        ensure(has_live_ranks == is_live, || {
+            let (attempt, ranks) = (
+                if is_live { "is live" } else { "ended" },
+                if has_live_ranks { "a rank" } else { "no rank" },
+            );
+            format!("attempt {number} of job {id} {attempt}, but {ranks} of it is live")
+        })?;
+    }
+    Ok(())
+}
+
+fn check_submission(number: u64, submission: &Submission, counts: &BTreeMap<JobState, u64>) -> Checked {
+    let members = submission.spec.array.as_ref().map_or(1, |array| array.len());
+    // Members that ended long ago are forgotten one by one, and still count.
+    if counts.values().sum::<u64>() == members {
+        ensure(submission.state_counts == *counts, || {
+            format!(
+                "the jobs of submission {number} are {counts:?}, but it counts {:?}",
+                submission.state_counts
+            )
+        })?;
+    }
+    let limit = submission.spec.array.as_ref().and_then(|array| array.at_once);
+    let placed = submission.placed();
+    ensure(limit.is_none_or(|limit| placed <= u64::from(limit)), || {
+        format!("array {number} runs {placed} members at once, but {limit:?} may")
+    })
+}

@@ -1,0 +1,87 @@
+//! Changes of one job that keep the rest of the head in step: the counts of its submission, the sets of live
+//! and ended jobs, the queue, and those who watch it.
+//!
+//! Every change of a job's phase goes through `change_status`. When and why a job changes is decided in
+//! `lifecycle` and `job_changes`.
+
+use cohabit_types::{JobEvent, JobEventKind, JobId, NodeId, Order, StopReason};
+
+use crate::interface::Effect;
+use crate::job::Job;
+use crate::transition::Transition;
+
+/// A job that is requeued for ever must not fill the memory: its first event and the latest ones are kept.
+const MAX_JOB_EVENTS: usize = 200;
+/// Dropped together, so that the rest does not move up for each new event.
+const JOB_EVENTS_DROPPED_AT_ONCE: usize = 50;
+
+impl Transition<'_> {
+    /// Appends to the history of a job.
+    pub(crate) fn record_event(&mut self, id: JobId, kind: JobEventKind) {
+        let event = JobEvent { at: self.now, cause: self.cause.clone(), happening: kind };
+        let Some(job) = self.head.job_mut(id) else { return };
+        if job.events.len() >= MAX_JOB_EVENTS {
+            job.events.drain(1..=JOB_EVENTS_DROPPED_AT_ONCE);
+        }
+        job.events.push(event);
+    }
+
+    pub(crate) fn job_mut(&mut self, id: JobId) -> &mut Job {
+        self.head.job_mut(id).expect("the caller found this job")
+    }
+
+    /// Changes the phase of a job, and everything that depends on the phase.
+    pub(crate) fn change_status(&mut self, id: JobId, change: impl FnOnce(&mut Job)) {
+        let job = self.job_mut(id);
+        let (from, ended_before) = (job.state(), job.ended().copied());
+        change(job);
+        let (to, ended) = (job.state(), job.ended().copied());
+        if let Some(end) = ended_before {
+            self.head.ended.remove(&(end.at, id));
+        }
+        match ended {
+            Some(end) => {
+                self.head.active.remove(&id);
+                self.head.ended.insert((end.at, id));
+            }
+            None => {
+                self.head.active.insert(id);
+            }
+        }
+        if let Some(submission) = self.head.submission_mut(id.number) {
+            submission.count(from, to);
+            if let Some(end) = ended {
+                submission.note_member_end(id, end.state);
+            }
+        }
+        self.changed(id);
+    }
+
+    /// Recomputes whether only room keeps the job waiting.
+    pub(crate) fn refresh_eligibility(&mut self, id: JobId) {
+        let now = self.now;
+        self.head.volatile.pending_changes.note_job(id);
+        let Some(job) = self.head.jobs.get(&id) else { return };
+        let Some(waiting) = job.waiting().filter(|_| job.is_eligible(now)) else {
+            self.head.leave_queue(id);
+            return;
+        };
+        let eligible_at = waiting.eligible_at;
+        if self.head.queue_up(id) {
+            self.head.replan_needed = true;
+            // A new member of an array is not changed, so that it shares its memory with the others.
+            if eligible_at != now
+                && let Some(waiting) = self.job_mut(id).waiting_mut()
+            {
+                waiting.eligible_at = now;
+            }
+        }
+    }
+
+    /// Tells a worker to stop its ranks of an attempt.
+    pub(crate) fn order_stop(&mut self, node: NodeId, id: JobId, attempt: u32, why: StopReason) {
+        if let Some(key) = self.head.link_of(node) {
+            self.effect(Effect::Tell(key, Order::Stop { attempt: id.attempt(attempt), why }));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! From a planned start to an attempt: its ranks, their devices, and the orders for the workers.
+
+use std::sync::Arc;
+
+use cohabit_types::{
+    AttemptId, DeviceId, JobEventKind, JobId, JobSpec, LaunchMode, NodeId, Placement, RankPlacement, RankRun,
+    RunOrder, Share, Slowdown, Span, Time, WorkerKey,
+};
+
+use crate::head::Head;
+use crate::job::{Attempt, Rank, RankPhase, RendezvousEndpoint};
+
+/// A start that a policy planned.
+pub(crate) struct PlannedStart {
+    pub(crate) placement: Placement,
+    /// How long the job is expected to run there.
+    pub(crate) runtime: Option<Span>,
+    /// The slowdown by jobs on the same devices that is predicted.
+    pub(crate) slowdown: Option<Slowdown>,
+    /// Why there and now, for people.
+    pub(crate) why: String,
+}
+
+impl Head {
+    /// The next attempt of a job, and the orders that start it.
+    pub(crate) fn new_attempt(
+        &self,
+        id: JobId,
+        planned: &PlannedStart,
+        now: Time,
+    ) -> (Attempt, Vec<(WorkerKey, RunOrder)>) {
+        let number = self.jobs[&id].attempt_count() + 1;
+        let runs = rank_runs(&planned.placement, self.submissions[&id.number].spec.launch);
+        let claims_host = self.demand(id).claims_host();
+        let rank = |node: NodeId, run: &RankRun| Rank {
+            node,
+            node_name: self.nodes[&node].name.clone(),
+            devices: run.devices.clone(),
+            phase: RankPhase::Ordered,
+            enforcement: None,
+            host_limits: claims_host.then(|| self.nodes[&node].isolation.host_limits.clone()),
+            private_uid: None,
+        };
+        let mut ranks: Vec<(u32, Rank)> = runs
+            .iter()
+            .flat_map(|(node, runs)| runs.iter().map(|run| (run.rank, rank(*node, run))))
+            .collect();
+        // Reports name a rank by its number, and a plan may have numbered ranks across nodes.
+        ranks.sort_by_key(|(number, _)| *number);
+        let ranks: Vec<Rank> = ranks.into_iter().map(|(_, rank)| rank).collect();
+        let rendezvous = self.choose_rendezvous_endpoint(id, number, &runs);
+        let orders = self.run_orders(id.attempt(number), ranks.len() as u32, rendezvous, runs);
+        let attempt = Attempt {
+            number,
+            placement: planned.placement.clone(),
+            rendezvous,
+            started_at: now,
+            expected_runtime: planned.runtime,
+            predicted_slowdown: planned.slowdown,
+            stop_reported: None,
+            ranks,
+            first_failure: None,
+            progress: None,
+        };
+        (attempt, orders)
+    }
+
+    /// One order for each node that is linked.
+    fn run_orders(
+        &self,
+        attempt: AttemptId,
+        world_size: u32,
+        endpoint: Option<RendezvousEndpoint>,
+        runs: Vec<(NodeId, Vec<RankRun>)>,
+    ) -> Vec<(WorkerKey, RunOrder)> {
+        let submission = &self.submissions[&attempt.job.number];
+        let demand = self.demand(attempt.job);
+        let spec = match demand == submission.spec.demand {
+            true => submission.spec.clone(),
+            false => Arc::new(JobSpec { demand, ..JobSpec::clone(&submission.spec) }),
+        };
+        let rendezvous = self.rendezvous(endpoint);
+        let nodes: Vec<String> = runs.iter().map(|(node, _)| self.nodes[node].address.clone()).collect();
+        let order = |ranks| RunOrder {
+            attempt,
+            spec: spec.clone(),
+            user: submission.user.clone(),
+            account: submission.account().to_owned(),
+            role: submission.role,
+            nodes: nodes.clone(),
+            world_size,
+            rendezvous: rendezvous.clone(),
+            ranks,
+        };
+        runs.into_iter().filter_map(|(node, ranks)| Some((self.link_of(node)?, order(ranks)))).collect()
+    }
+
+    /// What the job's history says about its start.
+    pub(crate) fn placed_event(&self, id: JobId, attempt: &Attempt, now: Time, why: String) -> JobEventKind {
+        let parts = &attempt.placement.parts;
+        JobEventKind::Placed {
+            attempt: id.attempt(attempt.number),
+            nodes: parts.iter().map(|part| self.nodes[&part.node].name.clone()).collect(),
+            devices: parts.iter().flat_map(|part| part.devices.clone()).collect(),
+            share: parts.first().map_or(Share::WHOLE, |part| part.share),
+            waited: now.since(self.jobs[&id].waiting().map_or(now, |waiting| waiting.eligible_at)),
+            why,
+        }
+    }
+}
+
+/// The ranks on each node: one that holds all its devices there, or one for each device. They are numbered as
+/// the placement says, or in the order of parts and devices.
+fn rank_runs(placement: &Placement, launch: LaunchMode) -> Vec<(NodeId, Vec<RankRun>)> {
+    let mut next_rank = 0;
+    let mut runs = Vec::new();
+    for (node_rank, part) in placement.parts.iter().enumerate() {
+        let holdings = holdings(part, launch, next_rank);
+        next_rank += holdings.len() as u32;
+        let run = |(local_rank, (rank, devices))| RankRun {
+            rank,
+            local_rank: local_rank as u32,
+            node_rank: node_rank as u32,
+            devices,
+            share: part.share,
+        };
+        runs.push((part.node, holdings.into_iter().enumerate().map(run).collect()));
+    }
+    runs
+}
+
+/// The ranks of one part with their devices. `next` is the first free number.
+fn holdings(part: &RankPlacement, launch: LaunchMode, next: u32) -> Vec<(u32, Vec<DeviceId>)> {
+    let devices = part.devices.iter().cloned();
+    if launch != LaunchMode::PerGpu || part.devices.is_empty() {
+        return vec![(next, devices.collect())];
+    }
+    let number = |position: usize| part.ranks.get(position).copied().unwrap_or(next + position as u32);
+    devices.enumerate().map(|(position, device)| (number(position), vec![device])).collect()
+}

@@ -1,0 +1,133 @@
+//! Why a job is in its state: a code for programs, and a short reason with numbers for people.
+//!
+//! A reason completes "Reason: ..."; `explain` adds further sentences.
+
+use cohabit_types::{JobId, Outcome, ReasonCode, Span, Time};
+
+use crate::head::Head;
+use crate::job::{AttemptRef, Job, JobStatus, device_fault};
+use crate::node::Node;
+
+impl Head {
+    /// Why a job is in its state.
+    pub(crate) fn reason(&self, now: Time, id: JobId, job: &Job) -> (ReasonCode, String) {
+        match &job.status {
+            JobStatus::Waiting(_) => {
+                not_yet_eligible(now, job).unwrap_or_else(|| self.waiting_reason(now, id))
+            }
+            JobStatus::Running(_) | JobStatus::Stopping(..) => (job.reason_code(), placed_reason(job)),
+            JobStatus::Ended(end) => (end.reason, self.end_reason(id, job, end.reason)),
+        }
+    }
+
+    /// Why an eligible job has not started.
+    fn waiting_reason(&self, now: Time, id: JobId) -> (ReasonCode, String) {
+        let submission = &self.submissions[&id.number];
+        if submission.array_slots_left() == 0 {
+            let running = submission.placed();
+            let why = format!("{running} members of its array are running, as many as may run at once");
+            return (ReasonCode::WaitingForArrayLimit, why);
+        }
+        if !self.nodes.values().any(Node::takes_jobs) {
+            return (ReasonCode::WaitingForNodes, self.no_node_reason(now));
+        }
+        match self.volatile.forecasts.get(&id) {
+            Some(forecast) => (forecast.code, forecast.why.clone()),
+            None => (ReasonCode::WaitingForTurn, queue_reason(self.ahead_of(id))),
+        }
+    }
+
+    /// Why no node takes jobs.
+    fn no_node_reason(&self, now: Time) -> String {
+        let paused = self.nodes.values().find_map(|node| {
+            let problem = node.problem.as_ref().filter(|_| node.key().is_some())?;
+            let again = problem.paused_until?.since(now);
+            let (name, message) = (&node.name, &problem.message);
+            Some(format!("; {name} could not start a rank ({message}) and is tried again in {again}"))
+        });
+        format!("no connected worker accepts jobs{}", paused.unwrap_or_default())
+    }
+
+    /// How a job ended, and why.
+    fn end_reason(&self, id: JobId, job: &Job, reason: ReasonCode) -> String {
+        let limit = self.submissions[&id.number].spec.retry.limit;
+        let retries = match limit {
+            0 => String::new(),
+            _ => format!("; {} of {limit} retries were used", job.own_failures),
+        };
+        match (reason, job.last_attempt()) {
+            (ReasonCode::DependencyFailed, _) => "a job that it depends on did not end as required".into(),
+            (ReasonCode::CancelledByUser, None) => "it was cancelled before it ran".into(),
+            (ReasonCode::CancelledByUser, Some(attempt)) => {
+                format!("it was cancelled after {}", ran_for(attempt))
+            }
+            (ReasonCode::TimeLimit, Some(attempt)) => format!(
+                "it reached its time limit of {} after {}",
+                self.submissions[&id.number].spec.time_limit.unwrap_or_default(),
+                ran_for(attempt)
+            ),
+            (_, Some(attempt)) => match attempt.effective_stop().filter(|why| device_fault(*why).is_some()) {
+                Some(why) => format!("{}: {}{retries}", why.clause(), describe_end(attempt)),
+                None => format!("{}{retries}", describe_end(attempt)),
+            },
+            (reason, None) => format!("it never ran: {reason}"),
+        }
+    }
+}
+
+/// Why a waiting job is not eligible; none if it only waits for room in the cluster.
+pub(crate) fn not_yet_eligible(now: Time, job: &Job) -> Option<(ReasonCode, String)> {
+    let waiting = job.waiting()?;
+    if waiting.held {
+        return Some((ReasonCode::HeldByUser, "it is on hold: release it to let it run".into()));
+    }
+    if !waiting.waits_for.is_empty() {
+        let jobs = if waiting.waits_for.len() == 1 { "job" } else { "jobs" };
+        let why = format!("it waits for {jobs} {} to end", listed(&waiting.waits_for));
+        return Some((ReasonCode::WaitingForDependency, why));
+    }
+    let wait = waiting.not_before.filter(|at| *at > now)?.since(now);
+    Some(match job.ended_attempts.is_empty() {
+        true => (ReasonCode::WaitingForBegin, format!("its begin time is in {wait}")),
+        false => (ReasonCode::WaitingForRetry, format!("its next attempt starts in {wait} at the earliest")),
+    })
+}
+
+fn queue_reason(ahead: usize) -> String {
+    match ahead {
+        0 => "it is first in the queue".into(),
+        1 => "1 job is ahead of it in the queue".into(),
+        ahead => format!("{ahead} jobs are ahead of it in the queue"),
+    }
+}
+
+/// Where a placed job runs, or why it is being stopped there.
+fn placed_reason(job: &Job) -> String {
+    let ranks = job.live_attempt().map_or(&[][..], |attempt| &attempt.ranks);
+    let mut nodes: Vec<&str> = ranks.iter().map(|rank| rank.node_name.as_str()).collect();
+    nodes.dedup();
+    let nodes = nodes.join(", ");
+    match job.stop_requested() {
+        Some(why) => format!("it is being stopped on {nodes} because {}", why.clause()),
+        None => format!("it runs on {nodes}"),
+    }
+}
+
+/// How the rank ended that decided the end of the attempt.
+fn describe_end(it: AttemptRef<'_>) -> String {
+    let number = it.attempt.first_failure.unwrap_or(0);
+    let Some(rank) = it.attempt.ranks.get(number as usize) else { return "it had no rank".into() };
+    let outcome = rank.outcome().map_or_else(|| "has not ended".to_owned(), Outcome::to_string);
+    let subject = if it.attempt.ranks.len() > 1 { format!("rank {number}") } else { "it".into() };
+    format!("{subject} {outcome} on {} after {}", rank.node_name, ran_for(it))
+}
+
+fn ran_for(it: AttemptRef<'_>) -> Span {
+    let started_at = it.attempt.started_at;
+    it.ended_at.unwrap_or(started_at).since(started_at)
+}
+
+/// Job ids with commas between them.
+pub(crate) fn listed<'j>(jobs: impl IntoIterator<Item = &'j JobId>) -> String {
+    jobs.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,196 @@
+//! Snapshots: the state of a head as plain data, in parts that can be written and read one by one.
+//!
+//! What grows with the number of jobs is in `SnapshotPart`s, each with some of the jobs; the rest is a
+//! `HeadSnapshot`. So a snapshot is never in memory as a whole. What follows from the jobs, such as the set of
+//! those that ended, is in no part: it is computed again. `scheduler/journal` owns the stored formats.
+
+use std::collections::{BTreeMap, BTreeSet, btree_map, btree_set};
+use std::fmt;
+use std::iter::{Peekable, from_fn};
+use std::sync::Arc;
+
+use cohabit_types::{JobId, NodeId, PlanRequestId, Time};
+
+use crate::alarm::Alarm;
+use crate::head::Head;
+use crate::interface::Config;
+use crate::job::Job;
+use crate::node::Node;
+use crate::submission::Submission;
+use crate::volatile::VolatileState;
+
+/// The state of a head without its jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeadSnapshot {
+    /// The operator's settings.
+    pub config: Config,
+    /// The number of the last submission.
+    pub last_number: u64,
+    /// The number of the last request for a plan.
+    pub last_request: u64,
+    /// The request for a plan that the policy has not answered yet.
+    pub open_plan_request: Option<PlanRequestId>,
+    /// Whether something changed since that request.
+    pub replan_needed: bool,
+    /// Whether the policy predicts interference.
+    pub interference_aware: bool,
+    /// Whether to ask for a plan because of jobs that share devices.
+    pub reconsider_colocations: bool,
+    /// When the head was last started.
+    pub started_at: Time,
+    /// When the policy wants to be asked again.
+    pub next_plan_at: Option<Time>,
+    /// The jobs that wait for the end of a job, or of an array as a whole.
+    pub dependents: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// The nodes.
+    pub nodes: BTreeMap<NodeId, Node>,
+    /// How many nodes ever joined.
+    pub nodes_joined: u64,
+    /// The alarms that are set.
+    pub alarms: BTreeSet<(Time, Alarm)>,
+}
+
+/// Some of a head's jobs, in the order of their ids.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SnapshotPart {
+    /// The submissions whose first job is in this part, by number.
+    pub submissions: Vec<(u64, Arc<Submission>)>,
+    /// The jobs. None where a job is the same as the one before it, which may be in an earlier part.
+    pub jobs: Vec<(JobId, Option<Arc<Job>>)>,
+    /// Those of the jobs that only wait for room in the cluster.
+    pub eligible: Vec<JobId>,
+}
+
+/// All jobs of a head, part by part.
+#[derive(Debug)]
+pub struct SnapshotParts {
+    submissions: Peekable<btree_map::IntoIter<u64, Arc<Submission>>>,
+    jobs: btree_map::IntoIter<JobId, Arc<Job>>,
+    eligible: Peekable<btree_set::IntoIter<JobId>>,
+    /// The last job of the previous part.
+    before: Option<Arc<Job>>,
+    size: usize,
+}
+
+/// The first job of a snapshot refers to a job before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MissingFirstJob(pub JobId);
+
+impl fmt::Display for MissingFirstJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "job {} is stored as equal to the job before it, but there is no job before the first",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for MissingFirstJob {}
+
+impl Head {
+    /// A copy of everything that a snapshot keeps: the head without its jobs, and the jobs in parts of `size`.
+    /// The copy shares the jobs with this head.
+    pub fn split_for_snapshot(&self, size: usize) -> (HeadSnapshot, SnapshotParts) {
+        let rest = HeadSnapshot {
+            config: self.config.clone(),
+            last_number: self.last_number,
+            last_request: self.last_request,
+            open_plan_request: self.open_plan_request,
+            replan_needed: self.replan_needed,
+            interference_aware: self.interference_aware,
+            reconsider_colocations: self.reconsider_colocations,
+            started_at: self.started_at,
+            next_plan_at: self.next_plan_at,
+            dependents: self.dependents.clone(),
+            nodes: self.nodes.clone(),
+            nodes_joined: self.nodes_joined,
+            alarms: self.alarms.clone(),
+        };
+        let parts = SnapshotParts {
+            submissions: self.submissions.clone().into_iter().peekable(),
+            jobs: self.jobs.clone().into_iter(),
+            eligible: self.eligible.clone().into_iter().peekable(),
+            before: None,
+            size,
+        };
+        (rest, parts)
+    }
+
+    /// The head that was split into these parts.
+    ///
+    /// # Errors
+    /// If the first job refers to one before it: the first part is missing.
+    pub fn from_snapshot(rest: HeadSnapshot, parts: Vec<SnapshotPart>) -> Result<Head, MissingFirstJob> {
+        let (mut submissions, mut jobs, mut eligible) = (Vec::new(), Vec::new(), Vec::new());
+        for part in parts {
+            submissions.extend(part.submissions);
+            jobs.extend(part.jobs);
+            eligible.extend(part.eligible);
+        }
+        let jobs = expand_runs(jobs)?;
+        let ended = jobs.iter().filter_map(|(id, job)| Some((job.ended()?.at, *id))).collect();
+        let active = jobs.iter().filter(|(_, job)| job.ended().is_none()).map(|(id, _)| *id).collect();
+        let mut idempotency_keys: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+        for (number, submission) in &submissions {
+            if let Some(key) = &submission.idempotency_key {
+                let keys = idempotency_keys.entry(submission.user.clone()).or_default();
+                keys.insert(key.clone(), *number);
+            }
+        }
+        Ok(Head {
+            config: rest.config,
+            last_number: rest.last_number,
+            last_request: rest.last_request,
+            open_plan_request: rest.open_plan_request,
+            replan_needed: rest.replan_needed,
+            interference_aware: rest.interference_aware,
+            reconsider_colocations: rest.reconsider_colocations,
+            started_at: rest.started_at,
+            next_plan_at: rest.next_plan_at,
+            submissions: submissions.into_iter().collect(),
+            jobs,
+            eligible: eligible.into_iter().collect(),
+            active,
+            ended,
+            dependents: rest.dependents,
+            idempotency_keys,
+            nodes: rest.nodes,
+            nodes_joined: rest.nodes_joined,
+            alarms: rest.alarms,
+            volatile: VolatileState::default(),
+        })
+    }
+}
+
+impl Iterator for SnapshotParts {
+    type Item = SnapshotPart;
+
+    fn next(&mut self) -> Option<SnapshotPart> {
+        let jobs = self.jobs.by_ref().take(self.size);
+        let jobs: Vec<_> = jobs.map(|(id, job)| (id, unless_same(job, &mut self.before))).collect();
+        let (last, _) = jobs.last()?;
+        let submissions = from_fn(|| self.submissions.next_if(|(number, _)| *number <= last.number));
+        let eligible = from_fn(|| self.eligible.next_if(|id| id <= last));
+        Some(SnapshotPart { submissions: submissions.collect(), eligible: eligible.collect(), jobs })
+    }
+}
+
+/// The job, unless it shares its memory with the one before it, which it then becomes.
+fn unless_same(job: Arc<Job>, before: &mut Option<Arc<Job>>) -> Option<Arc<Job>> {
+    if before.as_ref().is_some_and(|before| Arc::ptr_eq(before, &job)) {
+        return None;
+    }
+    *before = Some(Arc::clone(&job));
+    Some(job)
+}
+
+/// Gives every job of a run the content of the first one; they share it.
+fn expand_runs(runs: Vec<(JobId, Option<Arc<Job>>)>) -> Result<BTreeMap<JobId, Arc<Job>>, MissingFirstJob> {
+    let mut before: Option<Arc<Job>> = None;
+    let mut expand = |(id, job): (JobId, Option<Arc<Job>>)| {
+        before = job.or_else(|| before.take());
+        Ok((id, before.clone().ok_or(MissingFirstJob(id))?))
+    };
+    runs.into_iter().map(&mut expand).collect()
+}

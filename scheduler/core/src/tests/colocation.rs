@@ -1,0 +1,169 @@
+//! What people are told of jobs beside each other, and of jobs that are only thought of.
+
+use cohabit_policy::{
+    DryRunResult, JobForecast, PendingJob, SlowdownReporter, View, ViewChange, forecast, parse_policy,
+};
+use cohabit_types::{
+    ColocationSlowdown, Dependency, DependencyKind, DryRun, Estimate, JobId, JobSpec, Outcome,
+    PredictedSlowdown, RefusalCode, Share, Slowdown, Span, Submit,
+};
+
+use super::kit::*;
+
+fn companionship(number: u64, beside: &[u64], slowdown: f64, measured: Option<u32>) -> ColocationSlowdown {
+    ColocationSlowdown {
+        job: job(number),
+        beside: beside.iter().copied().map(job).collect(),
+        predicted: PredictedSlowdown::new(slowdown, 0.05),
+        measured: measured.map(Slowdown),
+    }
+}
+
+/// Two jobs on one device, and what they cost each other.
+fn pair() -> TestHead {
+    let mut test = TestHead::with_devices(1);
+    test.submit(part(400));
+    test.submit(part(400));
+    let told = vec![companionship(1, &[2], 1.12, None), companionship(2, &[1], 1.3, Some(1_220))];
+    test.head.set_colocation_slowdowns(told);
+    test
+}
+
+fn sentences(test: &TestHead, job: JobId) -> String {
+    test.head.sentences(test.now, job).unwrap().join(" ")
+}
+
+fn shown(test: &TestHead, number: u64) -> (Option<u32>, Option<u32>) {
+    let record = test.record(job(number));
+    let predicted = record.predicted.and_then(|it| it.slowdown);
+    (predicted.map(|it| it.0), record.slowdown_measured.map(|it| it.0))
+}
+
+/// What becomes of a job, by the policy of these tests and a foresight that knows only the law.
+fn considered(test: &TestHead, submit: Submit) -> DryRun {
+    let imagined = test.head.prepare_dry_run(test.now, &ada(), submit).unwrap();
+    let (view, mut foresight) = (test.head.view(test.now), SlowdownReporter::default());
+    let mut policy = parse_policy("first-fit-sharing").unwrap();
+    policy.learn(&view, &view.as_changes());
+    foresight.learn(&view, &view.as_changes());
+    let place = policy.dry_run(&view, &imagined.job);
+    let with_job = place.as_ref().map(|it| foresight.report_with(&view, &imagined.job, &it.placement));
+    let thought = DryRunResult {
+        with_job: with_job.unwrap_or_default(),
+        current: foresight.report_current(&view),
+        place,
+        forecast: expected(&view, &imagined.job),
+    };
+    test.head.finish_dry_run(&imagined, &thought)
+}
+
+fn expected(view: &View, job: &PendingJob) -> Option<JobForecast> {
+    let mut view = view.clone();
+    view.apply(&[ViewChange::Pending(job.clone())]);
+    let mut policy = parse_policy("first-fit-sharing").unwrap();
+    policy.learn(&view, &view.as_changes());
+    forecast(&view, policy.explain_pending(&view)).into_iter().find(|it| it.job == job.id)
+}
+
+fn submit(spec: JobSpec) -> Submit {
+    let (runtime, gpu_memory) = (Some(Span::from_secs(100)), None);
+    let estimate = Some(Estimate { runtime, gpu_memory, ..Estimate::default() });
+    Submit { spec, idempotency_key: None, estimate }
+}
+
+#[test]
+fn neighbours_are_shown_with_what_they_cost_as_predicted_and_as_measured() {
+    let test = pair();
+    assert_eq!((shown(&test, 1), shown(&test, 2)), ((Some(1_120), None), (Some(1_300), Some(1_220))));
+    let told = sentences(&test, job(1));
+    let sentence = "Because it shares a GPU with job 2, it is predicted to take 1.12 times as long as alone \
+                    (likely range: 1.06 to 1.18); job 2 takes 1.30 times as long (measured: 1.22).";
+    assert!(told.contains(sentence), "{told}");
+    let told = sentences(&test, job(2));
+    assert!(told.contains("; measured: 1.22 times; job 1 takes 1.12 times as long."), "{told}");
+}
+
+#[test]
+fn what_was_known_of_other_neighbours_is_not_told_of_the_present_ones() {
+    let mut test = pair();
+    assert!(test.head.has_fresh_forecasts());
+    test.submit(part(200));
+    assert_eq!(shown(&test, 1), (None, None));
+    assert!(!test.head.has_fresh_forecasts());
+    assert!(!sentences(&test, job(1)).contains("shares a GPU with"));
+    test.ended(rank(3, 1), Outcome::Exited(0), None);
+    assert_eq!(shown(&test, 1), (Some(1_120), None));
+    test.ended(rank(2, 1), Outcome::Exited(0), None);
+    assert_eq!(shown(&test, 1), (None, None), "it has its device for itself");
+}
+
+#[test]
+fn who_came_after_the_last_outlook_was_not_foretold() {
+    let mut test = TestHead::with_devices(1);
+    test.submit(gpus(1));
+    test.submit(gpus(1));
+    assert!(test.head.has_fresh_forecasts());
+    test.head.set_forecasts(Vec::new());
+    assert!(!test.head.has_fresh_forecasts(), "one waits, of whom nothing is told");
+}
+
+#[test]
+fn a_job_that_is_thought_of_would_join_another_and_nothing_is_kept_of_it() {
+    let mut test = TestHead::with_devices(1);
+    let neighbour = test.submit(JobSpec { name: "resident".into(), ..part(500) });
+    let head = test.head.clone();
+    let told = considered(&test, submit(part(500)));
+    assert_eq!(head, test.head);
+    let place = told.place.unwrap();
+    assert_eq!(
+        (place.nodes, place.devices[0].as_str(), place.share),
+        (vec!["node1".to_owned()], "gpu-0", Share(500))
+    );
+    let own = told.company.unwrap();
+    let [beside] = &told.neighbours[..] else { panic!("{:?}", told.neighbours) };
+    assert_eq!((own.job, &own.beside[..]), (job(2), &[neighbour][..]));
+    assert_eq!((beside.then.job, beside.name.as_str(), beside.now), (neighbour, "resident", Slowdown::NONE));
+    assert!(beside.then.predicted.expected > Slowdown::NONE);
+    assert_eq!(told.predicted.slowdown, Some(own.predicted.expected));
+    assert_eq!(told.predicted.starts_at, Some(test.now));
+    assert!(told.reason.starts_with("it would start at once"), "{}", told.reason);
+}
+
+#[test]
+fn who_has_no_place_is_told_why_and_when_it_may_start() {
+    let mut test = TestHead::with_devices(1);
+    test.request(ada(), cohabit_types::Request::Submit(Box::new(submit(gpus(1)))));
+    let told = considered(&test, submit(gpus(1)));
+    assert_eq!((told.place, told.company, told.neighbours), (None, None, vec![]));
+    let later = |secs| Some(test.now + Span::from_secs(secs));
+    assert_eq!((told.predicted.starts_at, told.predicted.ends_at), (later(100), later(200)));
+    let sentence = "needs 1 free GPU on one node; the best node has 0 free";
+    assert!(told.reason.starts_with(sentence), "{}", told.reason);
+}
+
+#[test]
+fn who_may_not_start_yet_is_told_that_beside_where_it_would_go() {
+    let mut test = TestHead::with_devices(2);
+    let earlier = test.submit(gpus(1));
+    let depends_on = vec![Dependency { job: earlier, when: DependencyKind::AfterOk }];
+    let told = considered(&test, submit(JobSpec { depends_on: depends_on.clone(), ..gpus(1) }));
+    assert!(told.place.is_some());
+    assert_eq!(told.reason, "it waits for job 1 to end");
+    assert_eq!((told.predicted.starts_at, told.predicted.runtime), (None, Some(Span::from_secs(100))));
+    let held = considered(&test, submit(JobSpec { held: true, ..gpus(1) }));
+    assert_eq!(held.reason, "it is on hold: release it to let it run");
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    let told = considered(&test, submit(JobSpec { depends_on, ..gpus(1) }));
+    assert_eq!(told.predicted.starts_at, Some(test.now));
+}
+
+#[test]
+fn a_job_that_its_submission_would_refuse_is_refused() {
+    let test = TestHead::with_devices(1);
+    let refused = |spec| test.head.prepare_dry_run(test.now, &ada(), submit(spec)).unwrap_err().code;
+    assert_eq!(refused(gpus(2)), RefusalCode::Unsatisfiable);
+    assert_eq!(refused(JobSpec { workdir: "here".into(), ..gpus(1) }), RefusalCode::Invalid);
+    let depends_on = vec![Dependency { job: job(9), when: DependencyKind::AfterAny }];
+    assert_eq!(refused(JobSpec { depends_on, ..gpus(1) }), RefusalCode::NotFound);
+    assert!(test.head.prepare_dry_run(test.now, &ada(), submit(array(3, 9, None))).is_ok());
+}

@@ -1,0 +1,21 @@
+-- Each event and each snapshot says which format its text has. Rows of formats 1 to 5 stay as they are: one reader serves
+-- them all, and the column counts them as 5.
+ALTER TABLE events ADD COLUMN format INTEGER NOT NULL DEFAULT 5;
+ALTER TABLE snapshots ADD COLUMN format INTEGER NOT NULL DEFAULT 5;
+
+-- Why an attempt was stopped, in the words of `cohabit show --output json`: time_limit instead of TimeLimit.
+UPDATE attempts SET stopped = CASE stopped
+    WHEN 'Cancelled' THEN 'cancelled'
+    WHEN 'TimeLimit' THEN 'time_limit'
+    WHEN 'Requeued' THEN 'requeued'
+    WHEN 'GangBroken' THEN 'gang_broken'
+    WHEN 'Preempted' THEN 'preempted'
+    WHEN 'Superseded' THEN 'superseded'
+    WHEN 'Orphaned' THEN 'orphaned'
+    WHEN 'MpsFault' THEN 'mps_fault'
+    WHEN 'MpsFaultVictim' THEN 'mps_fault_victim'
+    WHEN 'GpuMemory' THEN 'gpu_memory'
+    WHEN 'DeviceLost' THEN 'device_lost'
+    WHEN 'Unenforced' THEN 'unenforced'
+    ELSE stopped END
+WHERE stopped IS NOT NULL;

@@ -1,0 +1,33 @@
+//! The formats of the head's journal and snapshots.
+//!
+//! The journal and the snapshots outlive the version of Cohabit that wrote them, so nothing in them is derived
+//! from the types that the code works with. This crate owns the stored types of each format and converts them
+//! to and from those of `cohabit-scheduler-core` and `cohabit-types`. It reads and writes text; the SQLite
+//! file around that text is the head's (`scheduler/head/src/journal`).
+//!
+//! - [`encode_event`] writes the newest format, [`decode_event`] reads every format.
+//! - `v5` has the events of formats 1 to 5, which are only read; `v6` those of format 6.
+//! - `stored` has the shapes inside events and snapshots that all formats share: start there to see what a job
+//!   looks like in the journal.
+//! - `tests/golden` has one line for every event and every value in it. Those files never change.
+#![warn(missing_docs)]
+
+mod error;
+mod event;
+mod record;
+mod shape;
+mod snapshot;
+mod stored;
+mod v5;
+mod v6;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::JournalDecodeError;
+pub use event::{decode_event, encode_event, is_journaled};
+pub use record::{decode_record, encode_record};
+pub use snapshot::{DecodedHead, decode_head, decode_part, encode_head, encode_part};
+
+/// The format that [`encode_event`] writes.
+pub const FORMAT: u32 = 6;

@@ -1,0 +1,38 @@
+//! Stored shapes of the types that events and snapshots contain. Formats 1 to 6 share them.
+//!
+//! Each shape names the fields, variants and defaults of the JSON. Ids, times and amounts ([`Time`], [`Bytes`],
+//! ...) have one text form everywhere and are stored as they are; the golden files hold those forms, too.
+//!
+//! To change a shape, do not edit it: copy it under a new name, use the copy in the newest format, and raise
+//! [`FORMAT`](crate::FORMAT). A new optional field with a default is the exception: older journals still
+//! decode.
+//!
+//! [`Time`]: cohabit_types::Time
+//! [`Bytes`]: cohabit_types::Bytes
+
+mod config;
+mod device;
+mod job;
+mod job_event;
+mod model;
+mod node;
+mod outcome;
+mod record;
+mod report;
+mod request;
+mod state;
+
+pub(crate) use config::StoredConfig;
+pub(crate) use device::{
+    StoredCondition, StoredDevice, StoredEnforcement, StoredIsolation, StoredLinkBandwidths,
+    StoredSharingLimits,
+};
+pub(crate) use job::{StoredDemand, StoredJobSpec};
+pub(crate) use job_event::StoredJobEvent;
+pub(crate) use model::StoredModelDescription;
+pub(crate) use node::{StoredInventory, StoredPlacement, StoredWorkerKey};
+pub(crate) use outcome::{StoredOutcome, StoredProgress};
+pub(crate) use record::StoredJobRecord;
+pub(crate) use report::StoredReport;
+pub(crate) use request::{StoredEstimate, StoredPrincipal, StoredRequest, StoredRole};
+pub(crate) use state::{StoredJobState, StoredReasonCode, StoredStopReason};

@@ -1,0 +1,217 @@
+//! What a user submits.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{self as types, Bytes, JobId, Share, Signal, Slowdown, Span, Time};
+use serde::{Deserialize, Serialize};
+use serde_with::As;
+
+use super::StoredModelDescription;
+use crate::shape::shape_of;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::JobSpec")]
+pub(crate) struct StoredJobSpec {
+    name: String,
+    #[serde(with = "As::<StoredEntrypoint>")]
+    work: types::Entrypoint,
+    #[serde(with = "As::<StoredDemand>")]
+    demand: types::Demand,
+    #[serde(with = "As::<StoredLaunchMode>")]
+    launch: types::LaunchMode,
+    workdir: String,
+    environment: BTreeMap<String, String>,
+    #[serde(with = "As::<Option<StoredArray>>", default)]
+    array: Option<types::Array>,
+    #[serde(with = "As::<Vec<StoredDependency>>")]
+    depends_on: Vec<types::Dependency>,
+    begin: Option<Time>,
+    priority: i32,
+    time_limit: Option<Span>,
+    #[serde(with = "As::<StoredRetryPolicy>")]
+    retry: types::RetryPolicy,
+    #[serde(with = "As::<StoredStop>")]
+    stop: types::Stop,
+    group: Option<String>,
+    #[serde(with = "As::<Option<StoredModelDescription>>", default)]
+    model: Option<types::ModelDescription>,
+    iterations: Option<u64>,
+    checkpoint: Option<String>,
+    held: bool,
+    slurm_environment: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::Entrypoint")]
+pub(crate) enum StoredEntrypoint {
+    Command(#[serde(with = "As::<StoredCommand>")] types::Command),
+    Function(#[serde(with = "As::<StoredFunctionWork>")] types::FunctionWork),
+    Actor(#[serde(with = "As::<StoredActorWork>")] types::ActorWork),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::Command")]
+pub(crate) struct StoredCommand {
+    argv: Vec<String>,
+    script: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::FunctionWork")]
+pub(crate) struct StoredFunctionWork {
+    name: String,
+    argument: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::ActorWork")]
+pub(crate) struct StoredActorWork {
+    name: String,
+    state: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::Demand")]
+pub(crate) struct StoredDemand {
+    nodes: u32,
+    #[serde(with = "As::<StoredGpuRequest>")]
+    gpus: types::GpuRequest,
+    gpu_memory: Option<Bytes>,
+    cpus: u32,
+    memory: Bytes,
+    #[serde(with = "As::<StoredSharing>")]
+    sharing: types::Sharing,
+    #[serde(with = "As::<StoredSpread>", default)]
+    spread: types::Spread,
+    #[serde(with = "As::<StoredEnforcementRequirement>", default)]
+    limits: types::EnforcementRequirement,
+    #[serde(with = "As::<StoredComputeLimit>", default)]
+    compute: types::ComputeLimit,
+    #[serde(default = "one")]
+    gpu_processes: u32,
+    #[serde(default)]
+    max_slowdown: Option<Slowdown>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::GpuRequest", rename_all = "lowercase")]
+pub(crate) enum StoredGpuRequest {
+    Part(Share),
+    Whole(u32),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::Sharing", rename_all = "lowercase")]
+pub(crate) enum StoredSharing {
+    Shared,
+    Exclusive,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::Spread", rename_all = "lowercase")]
+pub(crate) enum StoredSpread {
+    Even,
+    Free,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::EnforcementRequirement", rename_all = "kebab-case")]
+pub(crate) enum StoredEnforcementRequirement {
+    BestEffort,
+    Enforced,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::ComputeLimit", rename_all = "lowercase")]
+pub(crate) enum StoredComputeLimit {
+    Open,
+    Capped,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::LaunchMode", rename_all = "kebab-case")]
+pub(crate) enum StoredLaunchMode {
+    PerNode,
+    PerGpu,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::Array")]
+pub(crate) struct StoredArray {
+    #[serde(with = "As::<Vec<StoredIndexRange>>")]
+    ranges: Vec<types::IndexRange>,
+    at_once: Option<u32>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::IndexRange")]
+pub(crate) struct StoredIndexRange {
+    first: u32,
+    last: u32,
+    step: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::Dependency")]
+pub(crate) struct StoredDependency {
+    job: JobId,
+    #[serde(with = "As::<StoredDependencyKind>")]
+    when: types::DependencyKind,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::DependencyKind", rename_all = "lowercase")]
+pub(crate) enum StoredDependencyKind {
+    AfterOk,
+    AfterAny,
+    AfterNotOk,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::RetryPolicy")]
+pub(crate) struct StoredRetryPolicy {
+    limit: u32,
+    backoff: Span,
+    backoff_cap: Span,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::Stop")]
+pub(crate) struct StoredStop {
+    #[serde(with = "As::<Option<StoredWarningSignal>>", default)]
+    warning: Option<types::WarningSignal>,
+    grace: Span,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::WarningSignal")]
+pub(crate) struct StoredWarningSignal {
+    signal: Signal,
+    before: Span,
+}
+
+shape_of! {
+    StoredJobSpec => types::JobSpec,
+    StoredEntrypoint => types::Entrypoint,
+    StoredCommand => types::Command,
+    StoredFunctionWork => types::FunctionWork,
+    StoredActorWork => types::ActorWork,
+    StoredDemand => types::Demand,
+    StoredGpuRequest => types::GpuRequest,
+    StoredSharing => types::Sharing,
+    StoredSpread => types::Spread,
+    StoredEnforcementRequirement => types::EnforcementRequirement,
+    StoredComputeLimit => types::ComputeLimit,
+    StoredLaunchMode => types::LaunchMode,
+    StoredArray => types::Array,
+    StoredIndexRange => types::IndexRange,
+    StoredDependency => types::Dependency,
+    StoredDependencyKind => types::DependencyKind,
+    StoredRetryPolicy => types::RetryPolicy,
+    StoredStop => types::Stop,
+    StoredWarningSignal => types::WarningSignal,
+}

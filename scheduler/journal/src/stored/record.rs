@@ -1,0 +1,126 @@
+//! The record of an ended job: the column `record` of the history.
+//!
+//! People query that column, so its names never change.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{self as types, Bytes, DeviceId, JobId, Share, Signal, Slowdown, Span, Time};
+use serde::{Deserialize, Serialize};
+use serde_with::{As, Same};
+
+use super::{
+    StoredDemand, StoredEnforcement, StoredJobState, StoredOutcome, StoredProgress, StoredReasonCode,
+    StoredStopReason,
+};
+use crate::shape::shape_of;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::JobRecord")]
+pub(crate) struct StoredJobRecord {
+    id: JobId,
+    name: String,
+    user: String,
+    group: Option<String>,
+    #[serde(with = "As::<StoredJobState>")]
+    state: types::JobState,
+    #[serde(with = "As::<StoredReasonCode>")]
+    reason_code: types::ReasonCode,
+    reason: String,
+    work: String,
+    #[serde(with = "As::<StoredDemand>")]
+    demand: types::Demand,
+    priority: i32,
+    time_limit: Option<Span>,
+    workdir: String,
+    attempt: u32,
+    #[serde(with = "As::<Vec<StoredAttemptRecord>>")]
+    attempts: Vec<types::AttemptRecord>,
+    exit_code: Option<i32>,
+    signal: Option<Signal>,
+    submitted_at: Time,
+    started_at: Option<Time>,
+    ended_at: Option<Time>,
+    sharing_with: Vec<JobId>,
+    #[serde(with = "As::<StoredTrainingSpec>", default)]
+    trained: types::TrainingSpec,
+    #[serde(with = "As::<Option<StoredJobPrediction>>", default)]
+    predicted: Option<types::JobPrediction>,
+    #[serde(default)]
+    slowdown_measured: Option<Slowdown>,
+    #[serde(with = "As::<Option<StoredProgress>>", default)]
+    progress: Option<types::Progress>,
+    #[serde(with = "As::<Option<StoredArraySummary>>", default)]
+    array: Option<types::ArraySummary>,
+    revision: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::AttemptRecord")]
+pub(crate) struct StoredAttemptRecord {
+    attempt: u32,
+    started_at: Time,
+    ended_at: Option<Time>,
+    #[serde(with = "As::<Option<StoredStopReason>>", default)]
+    stopped: Option<types::StopReason>,
+    #[serde(with = "As::<Vec<StoredRankRecord>>")]
+    ranks: Vec<types::RankRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::RankRecord")]
+pub(crate) struct StoredRankRecord {
+    node: String,
+    devices: Vec<DeviceId>,
+    share: Share,
+    #[serde(with = "As::<Option<StoredOutcome>>", default)]
+    outcome: Option<types::Outcome>,
+    #[serde(with = "As::<Option<StoredEnforcement>>", default)]
+    enforcement: Option<types::Enforcement>,
+    #[serde(default)]
+    gpu_memory: Option<Bytes>,
+    #[serde(with = "As::<Option<StoredEnforcement>>", default)]
+    host_limits: Option<types::Enforcement>,
+    #[serde(default)]
+    private_uid: Option<u32>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::TrainingSpec")]
+pub(crate) struct StoredTrainingSpec {
+    model: Option<String>,
+    batch_size: Option<u64>,
+    #[serde(default)]
+    precision: Option<String>,
+    replicas: Vec<u32>,
+    iterations: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::JobPrediction")]
+pub(crate) struct StoredJobPrediction {
+    iterations: Option<u64>,
+    runtime: Option<Span>,
+    #[serde(default)]
+    slowdown: Option<Slowdown>,
+    #[serde(default)]
+    gpu_memory: Option<Bytes>,
+    starts_at: Option<Time>,
+    ends_at: Option<Time>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::ArraySummary")]
+pub(crate) struct StoredArraySummary {
+    members: u64,
+    #[serde(with = "As::<BTreeMap<StoredJobState, Same>>")]
+    states: BTreeMap<types::JobState, u64>,
+}
+
+shape_of! {
+    StoredJobRecord => types::JobRecord,
+    StoredAttemptRecord => types::AttemptRecord,
+    StoredRankRecord => types::RankRecord,
+    StoredTrainingSpec => types::TrainingSpec,
+    StoredJobPrediction => types::JobPrediction,
+    StoredArraySummary => types::ArraySummary,
+}

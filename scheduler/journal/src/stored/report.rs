@@ -1,0 +1,52 @@
+//! The reports of workers that enter the journal.
+
+use cohabit_types::{self as types, DeviceId, RankId, Time};
+use serde::{Deserialize, Serialize};
+use serde_with::As;
+
+use super::{StoredCondition, StoredEnforcement, StoredOutcome, StoredProgress, StoredStopReason};
+use crate::shape::shape_of;
+
+/// The skipped reports never enter a journal (see [`is_journaled`](crate::is_journaled)): encoding one fails.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::Report")]
+pub(crate) enum StoredReport {
+    Started {
+        rank: RankId,
+        at: Time,
+    },
+    Ended {
+        rank: RankId,
+        #[serde(with = "As::<StoredOutcome>")]
+        outcome: types::Outcome,
+        #[serde(with = "As::<Option<StoredStopReason>>", default)]
+        stopped: Option<types::StopReason>,
+        #[serde(with = "As::<Option<StoredProgress>>", default)]
+        progress: Option<types::Progress>,
+        at: Time,
+    },
+    #[serde(skip)]
+    Progress(Vec<types::AttemptProgress>),
+    Sharing {
+        rank: RankId,
+        #[serde(with = "As::<StoredEnforcement>")]
+        enforcement: types::Enforcement,
+    },
+    PrivateUser {
+        rank: RankId,
+        uid: u32,
+    },
+    Condition {
+        device: DeviceId,
+        #[serde(with = "As::<StoredCondition>")]
+        condition: types::Condition,
+    },
+    #[serde(skip)]
+    Telemetry(Vec<types::DeviceTelemetry>),
+    #[serde(skip)]
+    Stretches(Vec<types::ColocationSample>),
+}
+
+shape_of! {
+    StoredReport => types::Report,
+}

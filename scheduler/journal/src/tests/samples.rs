@@ -1,0 +1,540 @@
+//! One value for every variant, and for every field that may be there or not.
+
+use std::collections::BTreeMap;
+
+use cohabit_policy::{Action, Plan};
+use cohabit_scheduler_core::{Config, Event};
+use cohabit_types::{
+    ActorWork, Array, ArraySummary, AttemptId, AttemptRecord, Bandwidth, Bytes, Cause, ClientRequestId,
+    Command, ComputeLimit, ComputeMode, Condition, Demand, Dependency, DependencyKind, Device, DeviceId,
+    DeviceKind, DeviceSharing, Enforcement, EnforcementRequirement, Entrypoint, Estimate, FunctionWork,
+    GpuPeer, GpuProperties, GpuRequest, Health, HeldRank, HeldRankPhase, Incarnation, IndexRange, Inventory,
+    Isolation, JobChange, JobEvent, JobEventKind, JobId, JobPrediction, JobRecord, JobSpec, JobState,
+    LaunchMode, LinkBandwidths, Mig, ModelDescription, ModelFamily, NodeId, Outcome, PeerPath, PipelineStage,
+    Placement, PlanRequestId, Principal, Progress, RankId, RankPlacement, RankRecord, ReasonCode, Report,
+    Request, RetryPolicy, Role, Share, Sharing, SharingLimits, Signal, Slowdown, Span, Spread, StartFailure,
+    Stop, StopReason, Submit, Time, TrainingSpec, UserIsolation, WarningSignal, WorkerKey,
+};
+use uuid::Uuid;
+
+const fn at(secs: u64) -> Time {
+    Time::from_micros(1_767_225_600_000_000 + secs * 1_000_000)
+}
+
+fn rank() -> RankId {
+    JobId::member(12, 5).attempt(2).rank(3)
+}
+
+fn attempt() -> AttemptId {
+    JobId::new(7).attempt(1)
+}
+
+fn worker() -> WorkerKey {
+    WorkerKey { node: NodeId(Uuid::from_u128(7)), incarnation: Incarnation(3) }
+}
+
+fn gpu(name: &str) -> DeviceId {
+    DeviceId(name.into())
+}
+
+/// Every event that can be in a journal.
+pub(super) fn events() -> Vec<Event> {
+    let config =
+        Config { lost_after: Span::from_secs(300), retention: Span::from_secs(86_400), node_failures: 5 };
+    let mut events = vec![
+        Event::Configured(config),
+        Event::Lost(worker(), "the other side closed it".into()),
+        Event::Alarm,
+        Event::Learned,
+        Event::ClockSet(Span::from_secs(3_600)),
+    ];
+    events.extend(requests().into_iter().map(|(by, request)| Event::Client(ClientRequestId(9), by, request)));
+    events.extend(inventories().into_iter().map(|inventory| Event::Joined(worker(), inventory)));
+    events.extend(reports().into_iter().map(|report| Event::Report(worker(), report)));
+    events.extend(plans().into_iter().map(|plan| Event::Planned(PlanRequestId(4), plan)));
+    events
+}
+
+fn requests() -> Vec<(Principal, Request)> {
+    let ada = || Principal::new("ada", Role::User);
+    let root = || Principal { account: Some("operator".into()), ..Principal::new("root", Role::Admin) };
+    let change = |change| (ada(), Request::Change(change, vec![JobId::new(5), JobId::member(6, 0)]));
+    let mut requests: Vec<_> =
+        [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue].map(change).into();
+    requests.push((ada(), Request::Change(JobChange::Cancel, vec![])));
+    requests.push((root(), Request::Drain("box".into())));
+    requests.push((Principal::new("box", Role::Worker), Request::Resume("box".into())));
+    let estimate = |gpu_memory| Estimate {
+        iterations: Some(1_000),
+        runtime: Some(Span::from_secs(60)),
+        gpu_memory,
+        basis: "12 earlier runs".into(),
+    };
+    let key = Some("key 1".to_owned());
+    let submits = specs().into_iter().map(|spec| Submit { spec, idempotency_key: None, estimate: None });
+    let mut submits: Vec<Submit> = submits.collect();
+    submits[0] =
+        Submit { idempotency_key: key, estimate: Some(estimate(Some(Bytes(3 << 30)))), ..submits[0].clone() };
+    submits[1].estimate = Some(Estimate { iterations: None, runtime: None, ..estimate(None) });
+    requests.extend(submits.into_iter().map(|submit| (ada(), Request::Submit(Box::new(submit)))));
+    requests
+}
+
+fn specs() -> Vec<JobSpec> {
+    let plain = || JobSpec::command(vec!["/bin/train".into(), "--fast \"ü\"".into()], "/tmp".into());
+    let works = [
+        Entrypoint::Command(Command {
+            argv: vec!["./run.sh".into()],
+            script: Some("#!/bin/sh\ntrue\n".into()),
+        }),
+        Entrypoint::Function(FunctionWork { name: "train".into(), argument: vec![0, 255] }),
+        Entrypoint::Actor(ActorWork { name: "server".into(), state: vec![] }),
+    ];
+    let array = Some(Array { ranges: vec![], at_once: None });
+    let mut specs = vec![full_spec(), plain(), JobSpec { array, ..plain() }];
+    specs.extend(works.map(|work| JobSpec { work, ..plain() }));
+    specs.extend(demands().map(|demand| JobSpec { demand, ..plain() }));
+    specs.extend(models().map(|model| JobSpec { model: Some(model), ..plain() }));
+    specs
+}
+
+/// A job with everything that a user can say about one.
+fn full_spec() -> JobSpec {
+    let depends = |job, when| Dependency { job, when };
+    JobSpec {
+        name: "night".into(),
+        launch: LaunchMode::PerGpu,
+        environment: [("SEED".to_owned(), "7".to_owned())].into(),
+        array: Some(Array {
+            ranges: vec![
+                IndexRange { first: 0, last: 9, step: 3 },
+                IndexRange { first: 20, last: 20, step: 1 },
+            ],
+            at_once: Some(2),
+        }),
+        depends_on: vec![
+            depends(JobId::new(1), DependencyKind::AfterOk),
+            depends(JobId::member(2, 4), DependencyKind::AfterAny),
+            depends(JobId::new(3), DependencyKind::AfterNotOk),
+        ],
+        begin: Some(at(500)),
+        priority: -3,
+        time_limit: Some(Span::from_secs(3_600)),
+        retry: RetryPolicy { limit: 2, backoff: Span::from_secs(1), backoff_cap: Span::from_millis(2_500) },
+        stop: Stop {
+            warning: Some(WarningSignal { signal: Signal::USR1, before: Span::from_secs(60) }),
+            grace: Span::from_secs(10),
+        },
+        group: Some("nightly".into()),
+        iterations: Some(10),
+        checkpoint: Some("/tmp/checkpoints".into()),
+        held: true,
+        slurm_environment: true,
+        ..JobSpec::command(vec!["train".into()], "/home/ada".into())
+    }
+}
+
+fn demands() -> [Demand; 4] {
+    let default = Demand::default();
+    [
+        Demand {
+            nodes: 1,
+            gpus: GpuRequest::Part(Share(250)),
+            gpu_memory: Some(Bytes(5 << 30)),
+            cpus: 4,
+            memory: Bytes(16 << 30),
+            sharing: Sharing::Shared,
+            spread: Spread::Even,
+            limits: EnforcementRequirement::Enforced,
+            compute: ComputeLimit::Capped,
+            gpu_processes: 2,
+            max_slowdown: Some(Slowdown(1_300)),
+        },
+        Demand { sharing: Sharing::Exclusive, gpus: GpuRequest::Part(Share(500)), ..default },
+        Demand { spread: Spread::Free, gpus: GpuRequest::Whole(8), ..default },
+        Demand { nodes: 4, gpus: GpuRequest::Whole(0), ..default },
+    ]
+}
+
+fn models() -> [ModelDescription; 6] {
+    let of = |family| ModelDescription { family: Some(family), ..ModelDescription::default() };
+    let stage = PipelineStage {
+        replicas: 4,
+        compute_seconds: 0.11,
+        compute_seconds_on: [("H200".to_owned(), 0.03)].into(),
+        activation_bytes: 1.2e8,
+        gradient_bytes: 1.0e8,
+    };
+    let full = ModelDescription {
+        name: Some("resnet50".into()),
+        batch_size: Some(32),
+        precision: Some("bf16".into()),
+        parameters: Some(25_600_000),
+        flops_per_sample: Some(4.1e9),
+        activation_bytes: Some(1.25e8),
+        input_bytes: Some(150_528),
+        operators: [("Conv".to_owned(), 53)].into(),
+        iterations: Some(90),
+        epochs: Some(3),
+        samples: Some(1_281_167),
+        stages: vec![stage.clone(), PipelineStage { compute_seconds_on: BTreeMap::new(), ..stage }],
+        ..of(ModelFamily::Cnn)
+    };
+    let [rnn, transformer, embedding, other] =
+        [ModelFamily::Rnn, ModelFamily::Transformer, ModelFamily::Embedding, ModelFamily::Other].map(of);
+    [full, rnn, transformer, embedding, other, ModelDescription::default()]
+}
+
+fn inventories() -> Vec<Inventory> {
+    let phases = [HeldRankPhase::Starting, HeldRankPhase::Running(at(3)), HeldRankPhase::Ended];
+    let bare = Inventory {
+        name: "box".into(),
+        address: "10.0.0.7".into(),
+        cpus: 8,
+        memory: Bytes(16 << 30),
+        devices: vec![],
+        build: "0.1.0".into(),
+        links: LinkBandwidths::default(),
+        sharing: SharingLimits::default(),
+        rendezvous_ports: vec![],
+        isolation: Isolation::default(),
+        orphan_grace: Span::from_secs(120),
+        held: vec![],
+    };
+    let full = Inventory {
+        devices: devices(),
+        links: LinkBandwidths {
+            network: Some(Bandwidth(25_000_000_000)),
+            interconnect: Some(Bandwidth(2_400_000_000_000)),
+        },
+        sharing: SharingLimits { max_ranks: 4, reserve: Bytes(2 << 30) },
+        rendezvous_ports: vec![29_601, 29_602],
+        isolation: Isolation { users: UserIsolation::Apart, host_limits: Enforcement::Enforced },
+        held: phases.map(|phase| HeldRank { rank: rank(), phase }).into(),
+        ..bare.clone()
+    };
+    vec![bare, full]
+}
+
+fn devices() -> Vec<Device> {
+    let paths = [
+        PeerPath::NvLink(18),
+        PeerPath::Board,
+        PeerPath::Switch,
+        PeerPath::Switches,
+        PeerPath::HostBridge,
+        PeerPath::NumaNode,
+        PeerPath::System,
+    ];
+    let driver = GpuProperties {
+        multiprocessors: Some(132),
+        compute_capability: Some((9, 0)),
+        pci_address: "00000000:3B:00.0".into(),
+        driver: "570.86".into(),
+        cuda: Some((12, 8)),
+        mig: Mig::On,
+        compute_mode: ComputeMode::ExclusiveProcess,
+        peers: paths.map(|path| GpuPeer { device: gpu("GPU-2"), path }).into(),
+    };
+    let unknown = GpuProperties::default();
+    let prohibited = GpuProperties { compute_mode: ComputeMode::Prohibited, ..GpuProperties::default() };
+    let device = |kind, gpu: Option<GpuProperties>, condition| Device {
+        gpu,
+        condition,
+        ..Device::new(DeviceId("GPU-1".into()), kind, "NVIDIA H200", Some(Bytes(141 << 30)))
+    };
+    let [well, recovering, fenced] = conditions();
+    vec![
+        device(DeviceKind::Gpu, Some(driver), well),
+        device(DeviceKind::Gpu, Some(unknown), recovering),
+        device(DeviceKind::Fake, Some(prohibited), fenced),
+        Device::new(gpu("host-0"), DeviceKind::Host, "host slot", None),
+    ]
+}
+
+fn conditions() -> [Condition; 3] {
+    let condition = |health, sharing| Condition { health, sharing, foreign_memory: Bytes(256 << 20) };
+    [
+        condition(Health::Well, DeviceSharing::Enforced),
+        condition(Health::Recovering("MPS is restarted".into()), DeviceSharing::Unenforced("no MPS".into())),
+        condition(Health::Fenced("ECC".into()), DeviceSharing::Alone("it is prohibited".into())),
+    ]
+}
+
+fn enforcements() -> [Enforcement; 2] {
+    [Enforcement::Enforced, Enforcement::Unenforced("MPS is switched off".into())]
+}
+
+fn progress() -> Progress {
+    Progress {
+        step: 9,
+        total: Some(10),
+        rate: Some(1.5),
+        metrics: [("loss".to_owned(), 0.1)].into(),
+        at: at(5),
+    }
+}
+
+fn outcomes() -> Vec<Outcome> {
+    let text = || "its words".to_owned();
+    let mut outcomes = vec![
+        Outcome::Exited(0),
+        Outcome::Exited(-1),
+        Outcome::Signalled(Signal::KILL),
+        Outcome::Lost(text()),
+        Outcome::OutOfGpuMemory { code: 1, said: "CUDA out of memory".into() },
+        Outcome::OutOfMemory { code: 137, limit: Some(Bytes(2 << 30)), peak: Some(Bytes(1 << 30)) },
+        Outcome::OutOfMemory { code: 137, limit: None, peak: None },
+    ];
+    let failures = [
+        StartFailure::CommandNotFound(text()),
+        StartFailure::NotExecutable(text()),
+        StartFailure::WorkdirMissing(text()),
+        StartFailure::DeviceMissing(text()),
+        StartFailure::Other(text()),
+        StartFailure::PortTaken(29_601),
+        StartFailure::DeviceFenced(text()),
+        StartFailure::Unenforced(text()),
+        StartFailure::NodeTrouble(text()),
+        StartFailure::Account(text()),
+        StartFailure::OrderLost,
+    ];
+    outcomes.extend(failures.map(Outcome::NotStarted));
+    outcomes
+}
+
+const STOP_REASONS: [StopReason; 12] = [
+    StopReason::Cancelled,
+    StopReason::TimeLimit,
+    StopReason::Requeued,
+    StopReason::GangBroken,
+    StopReason::Preempted,
+    StopReason::Superseded,
+    StopReason::Orphaned,
+    StopReason::MpsFault,
+    StopReason::MpsFaultVictim,
+    StopReason::GpuMemory,
+    StopReason::DeviceLost,
+    StopReason::Unenforced,
+];
+
+fn reports() -> Vec<Report> {
+    let rank = rank();
+    let mut reports = vec![Report::Started { rank, at: at(4) }, Report::PrivateUser { rank, uid: 1_000_007 }];
+    let ended = |outcome, stopped, progress| Report::Ended { rank, outcome, stopped, progress, at: at(6) };
+    reports.extend(outcomes().into_iter().map(|outcome| ended(outcome, None, None)));
+    reports.extend(STOP_REASONS.map(|why| ended(Outcome::Exited(143), Some(why), None)));
+    let unknown = Progress { total: None, rate: None, metrics: BTreeMap::new(), ..progress() };
+    reports.extend([progress(), unknown].map(|progress| ended(Outcome::Exited(0), None, Some(progress))));
+    reports.extend(enforcements().map(|enforcement| Report::Sharing { rank, enforcement }));
+    reports.extend(conditions().map(|condition| Report::Condition { device: gpu("GPU-1"), condition }));
+    reports
+}
+
+fn plans() -> Vec<Plan> {
+    let part = |ranks| RankPlacement {
+        node: worker().node,
+        devices: vec![gpu("GPU-1"), gpu("GPU-2")],
+        share: Share(500),
+        ranks,
+    };
+    let start = |parts, runtime, slowdown| Action::Place {
+        job: JobId::member(12, 5),
+        placement: Placement { parts },
+        runtime,
+        slowdown,
+        why: "it is first".into(),
+    };
+    let bare = RankPlacement { devices: vec![], ..part(vec![]) };
+    let full = start(vec![part(vec![1, 0]), bare], Some(Span::from_secs(60)), Some(Slowdown(1_100)));
+    let preempt = Action::Preempt { job: JobId::new(3), why: "a job with less service waits".into() };
+    vec![
+        Plan::default(),
+        Plan { actions: vec![full, preempt, start(vec![], None, None)], wake: Some(at(1_000)) },
+    ]
+}
+
+/// Every event of a job's history.
+pub(super) fn job_events() -> Vec<JobEvent> {
+    let causes = [
+        Cause::User("ada".into()),
+        Cause::Plan(PlanRequestId(4)),
+        Cause::Node("box".into()),
+        Cause::Job(JobId::new(3)),
+        Cause::Clock,
+        Cause::Restart,
+    ];
+    let event = |cause, happening| JobEvent { at: at(1), cause, happening };
+    let mut events: Vec<JobEvent> =
+        causes.into_iter().map(|cause| event(cause, JobEventKind::Submitted)).collect();
+    events.extend(job_event_kinds().into_iter().map(|kind| event(Cause::Clock, kind)));
+    events
+}
+
+fn job_event_kinds() -> Vec<JobEventKind> {
+    let (rank, attempt) = (rank(), attempt());
+    let placed = |devices, why: &str| JobEventKind::Placed {
+        attempt,
+        nodes: vec!["box".into()],
+        devices,
+        share: Share(500),
+        waited: Span::from_millis(1_500),
+        why: why.into(),
+    };
+    let requeued =
+        |why| JobEventKind::Requeued { attempt, pause: Span::from_secs(5), failures: 1, limit: 3, why };
+    let distrusted = |failed| JobEventKind::Distrusted { attempt, predicted: Bytes(3 << 30), failed };
+    let mut kinds = vec![
+        JobEventKind::Held,
+        JobEventKind::Released,
+        placed(vec![gpu("GPU-1")], "it is first"),
+        placed(vec![], ""),
+        JobEventKind::Started(rank),
+        JobEventKind::PrivateUser { rank, account: "ada".into(), uid: 1_000_007 },
+        JobEventKind::NodeUnreachable { node: "box".into(), patience: Span::from_secs(300) },
+        JobEventKind::Adopted(attempt),
+        JobEventKind::AttemptLost { attempt, detail: "its node was gone".into() },
+        requeued(None),
+        requeued(Some(StopReason::Preempted)),
+        JobEventKind::StaleReport(rank),
+        JobEventKind::PlanDropped("no room".into()),
+        distrusted(Some(attempt)),
+        distrusted(None),
+    ];
+    kinds.extend(enforcements().map(|enforcement| JobEventKind::Shares { rank, enforcement }));
+    kinds.extend(STOP_REASONS.map(|why| JobEventKind::Stopping(attempt, why)));
+    kinds.extend(outcomes().into_iter().map(|outcome| JobEventKind::RankEnded { rank, outcome }));
+    let ended = |state, reason| JobEventKind::Ended { state, reason };
+    kinds.extend(JobState::ALL.map(|state| ended(state, ReasonCode::Completed)));
+    kinds.extend(REASONS.map(|reason| ended(JobState::Failed, reason)));
+    kinds
+}
+
+const REASONS: [ReasonCode; 32] = [
+    ReasonCode::WaitingForTurn,
+    ReasonCode::WaitingForNodes,
+    ReasonCode::WaitingForDevices,
+    ReasonCode::WaitingForMemory,
+    ReasonCode::WaitingForHost,
+    ReasonCode::WaitingForDependency,
+    ReasonCode::WaitingForBegin,
+    ReasonCode::WaitingForRetry,
+    ReasonCode::WaitingForArrayLimit,
+    ReasonCode::WaitingForVirtualTurn,
+    ReasonCode::HeldByUser,
+    ReasonCode::Running,
+    ReasonCode::Stopping,
+    ReasonCode::Completed,
+    ReasonCode::ExitCode,
+    ReasonCode::Signalled,
+    ReasonCode::CouldNotStart,
+    ReasonCode::CommandNotFound,
+    ReasonCode::NotExecutable,
+    ReasonCode::WorkdirMissing,
+    ReasonCode::CancelledByUser,
+    ReasonCode::TimeLimit,
+    ReasonCode::NodeLost,
+    ReasonCode::ExecutorLost,
+    ReasonCode::DependencyFailed,
+    ReasonCode::GpuOom,
+    ReasonCode::MpsFaultVictim,
+    ReasonCode::MpsFault,
+    ReasonCode::DeviceLost,
+    ReasonCode::SharingUnenforced,
+    ReasonCode::MemoryLimit,
+    ReasonCode::Oom,
+];
+
+/// Records of a plain job, of one that ran in every way, and of an array as a whole.
+pub(super) fn records() -> Vec<JobRecord> {
+    let plain = JobRecord {
+        id: JobId::new(7),
+        name: "train".into(),
+        user: "ada".into(),
+        group: None,
+        state: JobState::Cancelled,
+        reason_code: ReasonCode::CancelledByUser,
+        reason: String::new(),
+        work: "train --fast".into(),
+        demand: Demand::default(),
+        priority: 0,
+        time_limit: None,
+        workdir: "/tmp".into(),
+        attempt: 0,
+        attempts: vec![],
+        exit_code: None,
+        signal: None,
+        submitted_at: at(0),
+        started_at: None,
+        ended_at: Some(at(9)),
+        sharing_with: vec![],
+        trained: TrainingSpec::default(),
+        predicted: None,
+        slowdown_measured: None,
+        progress: None,
+        array: None,
+        revision: 1,
+    };
+    let array =
+        ArraySummary { members: 3, states: [(JobState::NodeFail, 1), (JobState::OutOfMemory, 2)].into() };
+    let array = JobRecord { array: Some(array), state: JobState::NodeFail, ..plain.clone() };
+    vec![full_record(&plain), plain, array]
+}
+
+fn full_record(plain: &JobRecord) -> JobRecord {
+    let rank = RankRecord {
+        node: "box".into(),
+        devices: vec![gpu("GPU-1")],
+        share: Share(250),
+        outcome: Some(Outcome::Signalled(Signal::KILL)),
+        enforcement: Some(Enforcement::Enforced),
+        gpu_memory: Some(Bytes(3 << 30)),
+        host_limits: Some(Enforcement::Unenforced("no cgroups".into())),
+        private_uid: Some(1_000_007),
+    };
+    let unknown = RankRecord {
+        outcome: None,
+        enforcement: None,
+        gpu_memory: None,
+        host_limits: None,
+        private_uid: None,
+        ..rank.clone()
+    };
+    let attempt = |attempt, ended_at, stopped| AttemptRecord {
+        attempt,
+        started_at: at(2),
+        ended_at,
+        stopped,
+        ranks: vec![rank.clone(), unknown.clone()],
+    };
+    JobRecord {
+        group: Some("nightly".into()),
+        demand: demands()[0],
+        priority: -3,
+        time_limit: Some(Span::from_secs(60)),
+        attempt: 2,
+        attempts: vec![attempt(1, Some(at(3)), Some(StopReason::MpsFaultVictim)), attempt(2, None, None)],
+        exit_code: Some(137),
+        signal: Some(Signal::KILL),
+        started_at: Some(at(4)),
+        sharing_with: vec![JobId::new(8), JobId::member(9, 1)],
+        trained: TrainingSpec {
+            model: Some("resnet50".into()),
+            batch_size: Some(32),
+            precision: Some("bf16".into()),
+            replicas: vec![4, 2],
+            iterations: Some(90),
+        },
+        predicted: Some(JobPrediction {
+            iterations: Some(1_000),
+            runtime: Some(Span::from_secs(60)),
+            slowdown: Some(Slowdown(1_200)),
+            gpu_memory: Some(Bytes(3 << 30)),
+            starts_at: Some(at(1)),
+            ends_at: Some(at(61)),
+        }),
+        slowdown_measured: Some(Slowdown(1_250)),
+        progress: Some(progress()),
+        ..plain.clone()
+    }
+}
