@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use cohabit_actor::{Address, AskError};
 use cohabit_journal::is_journaled;
 use cohabit_net::Backoff;
-use cohabit_scheduler_core::Event;
-use cohabit_types::{Refusal, RefusalCode, Report};
+use cohabit_types::{Refusal, RefusalCode};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 
