@@ -10,12 +10,14 @@
 //! A snapshot is written in parts, each with its own commit, so that other commits never wait long. It counts
 //! once all its parts are durable; until then the snapshot before it does.
 //!
-//! Start with `sqlite` (opening and writing), then `load` (reading) and `schema` (the formats of the file).
+//! Start with `store` (the trait and its data), then `sqlite` (opening and writing), `load` (reading) and
+//! `schema` (the formats of the file).
 
 mod encoded_part;
 mod load;
 mod schema;
 mod sqlite;
+mod store;
 mod sweep;
 mod writer;
 
@@ -24,92 +26,7 @@ mod fixture;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use cohabit_scheduler_core::Event;
-use cohabit_types::{ColocationSample, JobRecord, Time};
-
-use crate::HeadError;
-
 pub(crate) use encoded_part::{EncodedPart, PartDecodeError};
 pub(crate) use sqlite::SqliteJournal;
+pub(crate) use store::{Journal, JournalContents, JournalEntry, JournalWrite, LoadedSnapshot};
 pub(crate) use writer::{Commit, JournalWriteError, JournalWriter};
-
-/// A durable store of the events of a head.
-pub(crate) trait Journal: Send {
-    /// The newest snapshot and every event after it.
-    fn load(&self) -> Result<JournalContents, HeadError>;
-
-    /// Makes these writes durable, in this order, all of them or none.
-    fn commit(&mut self, writes: &[JournalWrite]) -> Result<(), HeadError>;
-}
-
-/// One write of a commit.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum JournalWrite {
-    /// An event that the head will handle next.
-    Event(Arc<JournalEntry>),
-    /// A part of a snapshot.
-    Part {
-        /// The number of the last event that the snapshot includes.
-        snapshot: u64,
-        /// From 0; part 0 is the head without its jobs.
-        number: u32,
-        /// The part.
-        content: EncodedPart,
-    },
-    /// A snapshot whose parts were all written: from now on it counts.
-    Snapshot {
-        /// The number of the last event that it includes.
-        sequence: u64,
-        /// The time of that event.
-        at: Time,
-        /// How many parts it has.
-        parts: u32,
-    },
-    /// The record of a job that ended. Replaces an earlier record of the same job in the history.
-    Ended(Box<JobRecord>),
-    /// How fast ranks ran beside others, for the history.
-    Samples(Vec<ColocationSample>),
-    /// Removes jobs and samples from the history that ended before this time.
-    Prune(Time),
-}
-
-/// An event and its time.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct JournalEntry {
-    /// Never before the time of the entry before it.
-    pub(crate) at: Time,
-    /// The event.
-    pub(crate) event: Event,
-}
-
-impl From<JournalEntry> for JournalWrite {
-    fn from(entry: JournalEntry) -> JournalWrite {
-        JournalWrite::Event(Arc::new(entry))
-    }
-}
-
-/// The contents of a journal that recovery needs.
-#[derive(Debug, PartialEq)]
-pub(crate) struct JournalContents {
-    /// The newest snapshot.
-    pub(crate) snapshot: Option<LoadedSnapshot>,
-    /// Every event after it, each with its number.
-    pub(crate) tail: Vec<(u64, JournalEntry)>,
-}
-
-/// A snapshot, in parts that are still encoded.
-#[derive(Debug, PartialEq)]
-pub(crate) struct LoadedSnapshot {
-    /// The number of the last event that it includes.
-    pub(crate) sequence: u64,
-    /// The time of that event.
-    pub(crate) at: Time,
-    /// The format of its parts.
-    pub(crate) format: u32,
-    /// The head without its jobs. In formats 1 to 4, the head as a whole.
-    pub(crate) rest: EncodedPart,
-    /// Its jobs.
-    pub(crate) parts: Vec<EncodedPart>,
-}

@@ -5,15 +5,18 @@
 //! to and from those of `cohabit-scheduler-core` and `cohabit-types`. It reads and writes text; the SQLite
 //! file around that text is the head's (`scheduler/head/src/journal`).
 //!
-//! - [`encode_event`] writes the newest format, [`decode_event`] reads every format.
-//! - `v5` has the events of formats 1 to 5, which are only read; `v6` those of format 6.
+//! - [`encode_event`] writes the newest format, [`decode_event`] reads every format. The same goes for the two
+//!   kinds of parts of a snapshot: [`encode_head`] and [`encode_part`], [`decode_head`] and [`decode_part`].
+//! - `v5` has the events of formats 1 to 5, which are only read; `v6` those of format 6. `snapshot` has a
+//!   folder with the same two.
 //! - `stored` has the shapes inside events and snapshots that all formats share: start there to see what a job
-//!   looks like in the journal.
-//! - `tests/golden` has one line for every event and every value in it. Those files never change.
+//!   looks like in the journal, and how to change a format.
+//! - `tests/golden` has one line for every event and every value in it. Those of a released format never change.
 #![warn(missing_docs)]
 
 mod error;
 mod event;
+mod format;
 mod record;
 mod shape;
 mod snapshot;
@@ -26,8 +29,6 @@ mod tests;
 
 pub use error::JournalDecodeError;
 pub use event::{decode_event, encode_event, is_journaled};
+pub use format::FORMAT;
 pub use record::{decode_record, encode_record};
 pub use snapshot::{DecodedHead, decode_head, decode_part, encode_head, encode_part};
-
-/// The format that [`encode_event`] writes.
-pub const FORMAT: u32 = 6;

@@ -4,7 +4,7 @@ use cohabit_types::JobRecord;
 use serde_with::de::DeserializeAsWrap;
 use serde_with::ser::SerializeAsWrap;
 
-use crate::JournalDecodeError;
+use crate::error::JournalDecodeError;
 use crate::stored::StoredJobRecord;
 
 /// The JSON of a job's record.

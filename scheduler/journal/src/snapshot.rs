@@ -14,7 +14,8 @@ use serde::de::DeserializeOwned;
 use serde_with::de::DeserializeAsWrap;
 use serde_with::ser::SerializeAsWrap;
 
-use crate::{FORMAT, JournalDecodeError};
+use crate::error::JournalDecodeError;
+use crate::format::FORMAT;
 
 /// Part 0 of a snapshot.
 #[derive(Debug, Clone, PartialEq)]

@@ -54,6 +54,7 @@ pub(crate) enum EventV6<'a> {
     PlanDecided {
         request: PlanRequestId,
         decisions: Vec<DecisionV6<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         next_plan_at: Option<Time>,
     },
     TimerFired,
@@ -71,7 +72,9 @@ pub(crate) enum DecisionV6<'a> {
         job: JobId,
         #[serde(with = "CowOf::<StoredPlacement>")]
         placement: Cow<'a, Placement>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         expected_runtime: Option<Span>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         predicted_slowdown: Option<Slowdown>,
         reason: Cow<'a, str>,
     },

@@ -1,4 +1,4 @@
-//! What people find in the history, and what leaves it.
+//! What queries find in the history, and what is removed from it.
 
 use cohabit_types::{
     Bytes, ColocationSample, DeviceId, Filter, JobId, JobRecord, JobState, Outcome, SharingStrategy, Time,
@@ -9,7 +9,7 @@ use crate::journal::{Journal, JournalWrite};
 use crate::recovery::recover;
 use crate::test_kit::{TestJournal, at, ended, one_job, planned, submitted};
 
-/// The records of two jobs: the first ended well, the second with code 3.
+/// The records of two jobs: the first succeeded, the second exited with code 3.
 fn two_ended() -> Vec<JobRecord> {
     let mut events = one_job();
     events.extend([planned(2, "2"), ended("2#1/0", Outcome::Exited(3)), submitted(3)]);
@@ -36,7 +36,7 @@ fn all() -> Filter {
 }
 
 #[test]
-fn a_job_that_ended_is_a_row_that_people_can_read() {
+fn an_ended_job_is_a_row_that_people_can_read() {
     let (journal, _) = history();
     let row = journal.ask(
         "SELECT name, user, state, reason_code, exit_code, ended_at, runtime_s, gpus, nodes, devices, command \
@@ -62,7 +62,7 @@ fn a_job_that_ended_is_a_row_that_people_can_read() {
 }
 
 #[test]
-fn views_sum_up_who_used_what() {
+fn views_add_up_the_use_of_each_user() {
     let (journal, _) = history();
     let usage = journal.ask("SELECT user, jobs, completed, gpu_hours FROM usage_by_user");
     let hours = "0.001".to_owned();
@@ -72,7 +72,7 @@ fn views_sum_up_who_used_what() {
 }
 
 #[test]
-fn a_record_comes_back_whole() {
+fn a_record_is_read_as_it_was_written() {
     let (_journal, history) = history();
     let expected = two_ended().remove(0);
     assert_eq!(history.record(JobId::new(1)).unwrap(), Some(expected));
@@ -112,7 +112,7 @@ fn a_page_says_whether_there_is_more() {
 }
 
 #[test]
-fn jobs_that_ended_too_long_ago_leave_with_their_attempts() {
+fn pruning_removes_jobs_with_their_attempts() {
     let (journal, history) = history();
     journal.open().commit(&[JournalWrite::Prune(at(6))]).unwrap();
     assert_eq!(ids(&history, &all()), ["2"]);
@@ -120,8 +120,8 @@ fn jobs_that_ended_too_long_ago_leave_with_their_attempts() {
     assert_eq!(history.newest(5).unwrap()[0].nodes(), ["box"]);
 }
 
-/// Rank 0 of the first job, beside the second and one that nobody knows, for five seconds.
-fn stretch() -> ColocationSample {
+/// Rank 0 of the first job beside the second and an unknown one, for five seconds.
+fn sample() -> ColocationSample {
     ColocationSample {
         rank: "1#1/0".parse().unwrap(),
         device: DeviceId("GPU-1".into()),
@@ -137,71 +137,71 @@ fn stretch() -> ColocationSample {
     }
 }
 
-fn told(journal: &TestJournal, sql: &str) -> Vec<String> {
+fn rows(journal: &TestJournal, sql: &str) -> Vec<String> {
     journal.ask(sql).into_iter().map(|value| value.unwrap_or_else(|| "-".into())).collect()
 }
 
 #[test]
-fn a_stretch_is_a_row_and_one_that_is_told_again_is_still_one() {
+fn a_sample_is_one_row_even_if_it_is_reported_again() {
     let (journal, _) = history();
-    let longer = ColocationSample { to: at(8), steps: 70, memory: None, ..stretch() };
+    let longer = ColocationSample { to: at(8), steps: 70, memory: None, ..sample() };
     journal
         .open()
-        .commit(&[JournalWrite::Samples(vec![stretch()]), JournalWrite::Samples(vec![longer])])
+        .commit(&[JournalWrite::Samples(vec![sample()]), JournalWrite::Samples(vec![longer])])
         .unwrap();
-    assert_eq!(told(&journal, "SELECT count(*) FROM stretches"), ["1"]);
+    assert_eq!(rows(&journal, "SELECT count(*) FROM stretches"), ["1"]);
     let row = "SELECT job, attempt, rank, device, gpu, sharing, neighbours, started_at, ended_at, steps, rate, \
                memory_bytes, utilisation FROM stretches";
     let times = ["2026-01-01T00:00:01Z", "2026-01-01T00:00:08Z"];
     let whose = ["1", "1", "0", "GPU-1", "H200", "mps", r#"["2","9"]"#];
-    assert_eq!(told(&journal, row), [&whose[..], &times, &["70", "10", "-", "0.5"]].concat());
+    assert_eq!(rows(&journal, row), [&whose[..], &times, &["70", "10", "-", "0.5"]].concat());
 }
 
 #[test]
-fn stretches_are_told_with_the_names_of_jobs_that_ended() {
+fn the_view_of_samples_names_jobs_that_ended() {
     let (journal, _) = history();
-    let unknown = ColocationSample { rank: "9#1/0".parse().unwrap(), to: at(7), ..stretch() };
-    journal.open().commit(&[JournalWrite::Samples(vec![stretch(), unknown])]).unwrap();
+    let unknown = ColocationSample { rank: "9#1/0".parse().unwrap(), to: at(7), ..sample() };
+    journal.open().commit(&[JournalWrite::Samples(vec![sample(), unknown])]).unwrap();
     let beside = |job: &str| {
-        told(&journal, &format!("SELECT name, model, beside, rate FROM co_location WHERE job = '{job}'"))
+        rows(&journal, &format!("SELECT name, model, beside, rate FROM co_location WHERE job = '{job}'"))
     };
     assert_eq!(beside("1"), ["train", "-", r#"["train","9"]"#, "10"]);
     assert_eq!(beside("9"), ["-", "-", r#"["train","9"]"#, "10"]);
-    assert_eq!(told(&journal, "SELECT job FROM co_location"), ["9"], "the latest first");
+    assert_eq!(rows(&journal, "SELECT job FROM co_location"), ["9"], "the latest first");
 }
 
 #[test]
-fn what_makes_no_sense_never_stops_a_commit() {
+fn samples_without_sense_never_fail_a_commit() {
     let (journal, _) = history();
-    let never = ColocationSample { rate: f64::NAN, ..stretch() };
+    let never = ColocationSample { rate: f64::NAN, ..sample() };
     let huge = ColocationSample {
         from: Time::NEVER,
         to: Time::NEVER,
         steps: u64::MAX,
         memory: Some(Bytes(u64::MAX)),
         utilisation: Some(f64::NAN),
-        ..stretch()
+        ..sample()
     };
     journal.open().commit(&[JournalWrite::Samples(vec![never, huge])]).unwrap();
-    let row = told(&journal, "SELECT count(*), steps, memory_bytes, utilisation FROM stretches");
+    let row = rows(&journal, "SELECT count(*), steps, memory_bytes, utilisation FROM stretches");
     let most = i64::MAX.to_string();
     assert_eq!(row, ["1", &most, &most, "-"]);
 }
 
 #[test]
-fn stretches_leave_the_history_like_jobs() {
+fn pruning_removes_samples() {
     let (journal, _) = history();
-    let late = ColocationSample { from: at(7), to: at(9), ..stretch() };
+    let late = ColocationSample { from: at(7), to: at(9), ..sample() };
     journal
         .open()
-        .commit(&[JournalWrite::Samples(vec![stretch(), late]), JournalWrite::Prune(at(8))])
+        .commit(&[JournalWrite::Samples(vec![sample(), late]), JournalWrite::Prune(at(8))])
         .unwrap();
-    let left = told(&journal, "SELECT count(*), min(ended_at) FROM stretches");
+    let left = rows(&journal, "SELECT count(*), min(ended_at) FROM stretches");
     assert_eq!(left, ["1", "2026-01-01T00:00:09Z"]);
 }
 
 #[test]
-fn numbers_and_lists_beyond_all_bounds_find_nothing_and_are_no_error() {
+fn numbers_and_lists_out_of_bounds_find_nothing_without_an_error() {
     let (_journal, history) = history();
     assert_eq!(history.numbers(1..=u64::MAX).unwrap().len(), ids(&history, &all()).len());
     assert_eq!(history.record(JobId::new(u64::MAX)).unwrap(), None);

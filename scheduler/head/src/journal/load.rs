@@ -6,7 +6,8 @@ use cohabit_journal::decode_event;
 use cohabit_types::Time;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::{EncodedPart, JournalContents, JournalEntry, LoadedSnapshot};
+use super::encoded_part::EncodedPart;
+use super::store::{JournalContents, JournalEntry, LoadedSnapshot};
 use crate::HeadError;
 use crate::sql::{corrupt, sqlite_error};
 

@@ -15,9 +15,11 @@ use std::time::Duration;
 use cohabit_types::Time;
 use rusqlite::{Connection, Transaction};
 
+use super::encoded_part::EncodedPart;
+use super::load;
 use super::schema::{APPLICATION, FORMAT, migrate};
+use super::store::{Journal, JournalContents, JournalEntry, JournalWrite};
 use super::sweep::{SweepProgress, sweep};
-use super::{EncodedPart, Journal, JournalContents, JournalEntry, JournalWrite, load};
 use crate::sql::{corrupt, no_json, sqlite_error};
 use crate::{HeadError, history};
 

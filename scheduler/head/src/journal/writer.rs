@@ -4,7 +4,7 @@ use std::io;
 
 use cohabit_actor::{Address, ReplyTo};
 
-use super::{Journal, JournalWrite};
+use super::store::{Journal, JournalWrite};
 use crate::HeadError;
 use crate::actor_thread::{self, ActorThread, Inbox};
 

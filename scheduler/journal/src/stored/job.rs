@@ -21,21 +21,26 @@ pub(crate) struct StoredJobSpec {
     launch: types::LaunchMode,
     workdir: String,
     environment: BTreeMap<String, String>,
-    #[serde(with = "As::<Option<StoredArray>>", default)]
+    #[serde(with = "As::<Option<StoredArray>>", default, skip_serializing_if = "Option::is_none")]
     array: Option<types::Array>,
     #[serde(with = "As::<Vec<StoredDependency>>")]
     depends_on: Vec<types::Dependency>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     begin: Option<Time>,
     priority: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
     time_limit: Option<Span>,
     #[serde(with = "As::<StoredRetryPolicy>")]
     retry: types::RetryPolicy,
     #[serde(with = "As::<StoredStop>")]
     stop: types::Stop,
+    #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<String>,
-    #[serde(with = "As::<Option<StoredModelDescription>>", default)]
+    #[serde(with = "As::<Option<StoredModelDescription>>", default, skip_serializing_if = "Option::is_none")]
     model: Option<types::ModelDescription>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     iterations: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     checkpoint: Option<String>,
     held: bool,
     slurm_environment: bool,
@@ -53,6 +58,7 @@ pub(crate) enum StoredEntrypoint {
 #[serde(remote = "types::Command")]
 pub(crate) struct StoredCommand {
     argv: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     script: Option<String>,
 }
 
@@ -144,6 +150,7 @@ pub(crate) enum StoredLaunchMode {
 pub(crate) struct StoredArray {
     #[serde(with = "As::<Vec<StoredIndexRange>>")]
     ranges: Vec<types::IndexRange>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     at_once: Option<u32>,
 }
 
@@ -182,7 +189,7 @@ pub(crate) struct StoredRetryPolicy {
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "types::Stop")]
 pub(crate) struct StoredStop {
-    #[serde(with = "As::<Option<StoredWarningSignal>>", default)]
+    #[serde(with = "As::<Option<StoredWarningSignal>>", default, skip_serializing_if = "Option::is_none")]
     warning: Option<types::WarningSignal>,
     grace: Span,
 }

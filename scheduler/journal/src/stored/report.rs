@@ -19,9 +19,9 @@ pub(crate) enum StoredReport {
         rank: RankId,
         #[serde(with = "As::<StoredOutcome>")]
         outcome: types::Outcome,
-        #[serde(with = "As::<Option<StoredStopReason>>", default)]
+        #[serde(with = "As::<Option<StoredStopReason>>", default, skip_serializing_if = "Option::is_none")]
         stopped: Option<types::StopReason>,
-        #[serde(with = "As::<Option<StoredProgress>>", default)]
+        #[serde(with = "As::<Option<StoredProgress>>", default, skip_serializing_if = "Option::is_none")]
         progress: Option<types::Progress>,
         at: Time,
     },

@@ -13,7 +13,7 @@ pub(crate) struct StoredPrincipal {
     user: String,
     #[serde(with = "As::<StoredRole>")]
     role: types::Role,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     account: Option<String>,
 }
 
@@ -39,8 +39,9 @@ pub(crate) enum StoredRequest {
 pub(crate) struct StoredSubmit {
     #[serde(with = "As::<StoredJobSpec>")]
     spec: types::JobSpec,
+    #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<String>,
-    #[serde(with = "As::<Option<StoredEstimate>>", default)]
+    #[serde(with = "As::<Option<StoredEstimate>>", default, skip_serializing_if = "Option::is_none")]
     estimate: Option<types::Estimate>,
 }
 
