@@ -1,6 +1,6 @@
 //! Why an entry or a snapshot cannot be decoded.
 
-use crate::FORMAT;
+use crate::format::FORMAT;
 
 /// Why an entry or a snapshot cannot be decoded.
 #[derive(Debug, thiserror::Error)]

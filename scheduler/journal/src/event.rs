@@ -3,9 +3,10 @@
 use cohabit_scheduler_core::Event;
 use cohabit_types::Report;
 
+use crate::JournalDecodeError;
+use crate::format::FORMAT;
 use crate::v5::EventV5;
 use crate::v6::EventV6;
-use crate::{FORMAT, JournalDecodeError};
 
 /// Whether an event has to be durable before the head handles it. The next report repeats what the others say.
 #[must_use]

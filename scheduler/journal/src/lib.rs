@@ -14,6 +14,7 @@
 
 mod error;
 mod event;
+mod format;
 mod record;
 mod shape;
 mod snapshot;
@@ -26,8 +27,6 @@ mod tests;
 
 pub use error::JournalDecodeError;
 pub use event::{decode_event, encode_event, is_journaled};
+pub use format::FORMAT;
 pub use record::{decode_record, encode_record};
 pub use snapshot::{DecodedHead, decode_head, decode_part, encode_head, encode_part};
-
-/// The format that [`encode_event`] writes.
-pub const FORMAT: u32 = 6;
