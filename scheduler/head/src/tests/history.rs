@@ -15,7 +15,7 @@ async fn forgetful() -> (TestHead, TestClient, JobId) {
     let job = client.submit().await;
     worker.run_one(Outcome::Exited(3)).await;
     let forgotten = async {
-        let known = || "SELECT cast(count(*) AS TEXT) FROM events WHERE event = '\"Alarm\"'";
+        let known = || "SELECT cast(count(*) AS TEXT) FROM events WHERE event = '\"timer_fired\"'";
         while head.ask(known()) == "0" {
             client.query(Query::Nodes).await.unwrap();
         }

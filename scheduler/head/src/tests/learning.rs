@@ -114,7 +114,10 @@ async fn a_policy_that_looks_elsewhere_is_not_asked_for_plans_by_what_is_learned
     let jobs = [submit(&client, "a").await, submit(&client, "b").await];
     worker.report(pair(jobs)).await;
     let head = head.restarted().await;
-    assert_eq!(head.ask("SELECT cast(count(*) AS TEXT) FROM events WHERE event = '\"Learned\"'"), "0");
+    assert_eq!(
+        head.ask("SELECT cast(count(*) AS TEXT) FROM events WHERE event = '\"interference_updated\"'"),
+        "0"
+    );
     let models = head.admin().await.models(cohabit_types::ModelRequest::List).await.unwrap();
     assert_eq!((models.base.as_str(), models.sets, models.rows), ("law", 1, 2));
 }

@@ -18,7 +18,7 @@ async fn a_worker_that_falls_silent_loses_its_link() {
     let (client, worker) = (head.admin().await, head.worker(1, vec![]).await);
     within(worker.link.closed.clone()).await;
     within(async { while node_state(&client).await != NodeState::Unreachable {} }).await;
-    let losses = r#"SELECT cast(count(*) AS TEXT) FROM events WHERE event LIKE '{"Lost"%'"#;
+    let losses = r#"SELECT cast(count(*) AS TEXT) FROM events WHERE event LIKE '{"worker_lost"%'"#;
     assert_eq!(head.ask(losses), "1");
 }
 
