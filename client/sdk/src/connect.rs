@@ -2,7 +2,9 @@
 //!
 //! They are found the way the command line finds them: environment variables first, then the state folder of
 //! a head on the same machine. Tokens are read from files only, never from variables or arguments, which
-//! others can see.
+//! others can see. The functions of [`ConnectOptions`] read small files where they are called; async code calls
+//! [`Client::connect_from_environment`](crate::Client::connect_from_environment), or moves them to a blocking
+//! thread.
 
 use std::env;
 use std::ffi::OsString;
@@ -76,6 +78,14 @@ impl ConnectOptions {
         };
         Ok(ConnectOptions { head, token: token_at(&token_file)? })
     }
+}
+
+/// Runs what waits for the disk where that is allowed: the one way of this crate from async code to files.
+pub(crate) async fn on_blocking_thread<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let read = tokio::task::spawn_blocking(read).await;
+    read.unwrap_or_else(|error| Err(Error::Configuration(format!("the files were not read: {error}"))))
 }
 
 impl From<ConnectOptions> for Endpoint {

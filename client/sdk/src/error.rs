@@ -3,8 +3,6 @@
 //! Refusals of the head come as they are; trouble of the link is told apart from them. An error says what was
 //! wrong, where, and what to do; it never holds a token's secret.
 
-use std::fmt::Debug;
-
 use cohabit_net::{LinkError, LinkErrorKind, RpcError};
 use cohabit_types::{Refusal, RefusalCode};
 
@@ -57,11 +55,6 @@ impl Error {
             | Error::Configuration(_)
             | Error::Protocol(_) => false,
         }
-    }
-
-    /// An answer that does not belong to what was asked.
-    pub(crate) fn unexpected(asked: &str, answer: &impl Debug) -> Error {
-        Error::Protocol(format!("{asked} was answered with {answer:?}"))
     }
 
     /// What a broken or expired call to this head means.

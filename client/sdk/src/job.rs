@@ -3,7 +3,8 @@
 use cohabit_types::{ChangeResult, Filter, JobChange, JobId, JobRecord, LogRecord, Progress};
 use futures::stream::BoxStream;
 
-use crate::{Client, Error, LogOptions};
+use crate::call::Client;
+use crate::{Error, LogOptions};
 
 /// A job of the cluster, or an array as a whole. Dropping the handle does nothing to the job.
 #[derive(Debug, Clone)]

@@ -1,13 +1,13 @@
 //! The SDK of Cohabit: submit jobs to a cluster, follow them, and ask about them.
 //!
 //! ```no_run
-//! use cohabit_client::{Client, Connect, JobBuilder, LogOptions};
+//! use cohabit_client::{Client, JobBuilder, LogOptions};
 //! use futures::TryStreamExt;
 //! use std::io::Write;
 //!
 //! # async fn example() -> anyhow::Result<()> {
 //! // The head and token that COHABIT_HEAD and COHABIT_TOKEN_FILE name, or those of a head on this machine.
-//! let client = Client::connect(Connect::from_environment()?).await?;
+//! let client = Client::connect_from_environment().await?;
 //!
 //! let job = JobBuilder::new("python").args(["train.py", "--lr", "0.01"]).gpus(0.5).submit(&client).await?;
 //! println!("job {}", job.id());
@@ -45,9 +45,10 @@ mod submission;
 mod watch;
 
 pub use builder::JobBuilder;
-pub use client::{Client, Explanation};
+pub use call::Client;
 pub use cohabit_net::{HelloAccepted, Token, TokenError};
 pub use cohabit_types as proto;
+pub use cohabit_types::Explanation;
 pub use connect::ConnectOptions;
 pub use error::Error;
 pub use job::JobHandle;

@@ -11,10 +11,10 @@ use cohabit_types::{
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt, try_unfold};
 use tokio::time::timeout;
 
-use crate::call::long_poll_context;
+use crate::Error;
+use crate::call::{Client, long_poll_context};
 use crate::link::HeadConnection;
 use crate::watch::JobWatcher;
-use crate::{Client, Error};
 
 /// Which output to read, and how far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -42,6 +42,6 @@ impl Submission {
     }
 }
 
-pub(crate) fn new_key() -> String {
+fn new_key() -> String {
     Uuid::now_v7().to_string()
 }

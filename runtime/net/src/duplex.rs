@@ -13,6 +13,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use cohabit_wire::codec;
+use cohabit_wire::message::{InboundMessage, Message, OutboundMessage};
 use futures::channel::mpsc;
 use futures::{FutureExt, Sink, SinkExt, Stream, StreamExt, stream};
 use serde::de::DeserializeOwned;
@@ -21,9 +23,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Sleep, sleep, timeout};
 use tokio_util::bytes::Bytes;
 
-use crate::link::LinkEnd;
-use crate::message::{InboundMessage, Message, OutboundMessage};
-use crate::wire::{self, Frames, PartialFrameFlag};
+use crate::frames::{Frames, PartialFrameFlag};
+use crate::link_end::LinkEnd;
 
 /// Messages that wait between the connection and a port, in each direction.
 const QUEUE: usize = 32;
@@ -135,7 +136,7 @@ where
     Answered: DeserializeOwned,
 {
     while let Some(frame) = frames.next().await {
-        let message: Message<Served, Answered> = match frame.map(|frame| wire::decode(frame.as_ref())) {
+        let message: Message<Served, Answered> = match frame.map(|frame| codec::decode(frame.as_ref())) {
             Err(error) => return LinkEnd::of(&error),
             Ok(Err(error)) => return LinkEnd::Broken(error.to_string()),
             Ok(Ok(message)) => message,

@@ -70,7 +70,7 @@ impl HeadIdentity {
             UnixTime::since_unix_epoch(since_epoch),
         )
         .is_ok()
-            && tls::server_config(self).is_ok()
+            && tls::server_config(self.chain(), self.key()).is_ok()
     }
 }
 

@@ -15,12 +15,12 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_rustls::TlsAcceptor;
 
-use crate::complaints::RateLimitedLog;
+use crate::connection_slots::ConnectionLimiter;
 use crate::duplex::MESSAGE_LIMIT;
-use crate::greeting::HandshakeService;
-use crate::open_files::open_files;
-use crate::places::ConnectionLimiter;
-use crate::{ClientPeer, HeadIdentity, LinkError, TokenStore, WorkerPeer, tls};
+use crate::handshake::HandshakeService;
+use crate::open_file_limit::open_files;
+use crate::rate_limited_log::RateLimitedLog;
+use crate::{HeadIdentity, Incoming, LinkError, TokenStore, tls};
 
 /// After an error of the system, such as too many open files, it is asked again after this long.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -35,17 +35,9 @@ pub struct Listener {
     greetings: JoinSet<Option<Incoming>>,
     /// The greetings that began last, the oldest first; some may have ended.
     begun: VecDeque<AbortHandle>,
-    most_greetings: usize,
+    max_handshakes: usize,
     /// Nobody is let in before then.
     paused_until: Option<Instant>,
-}
-
-/// Whom a head lets in.
-pub enum Incoming {
-    /// One who asks.
-    Client(ClientPeer),
-    /// One who runs ranks.
-    Worker(WorkerPeer),
 }
 
 /// What a listener puts up with.
@@ -112,7 +104,9 @@ impl Listener {
     ) -> Result<Listener, LinkError> {
         let name = address.to_string();
         let refused = |source| LinkError::Bind { address: name.clone(), source };
-        let tls = tls::server_config(identity).map_err(io::Error::other).map_err(refused)?;
+        let tls = tls::server_config(identity.chain(), identity.key())
+            .map_err(io::Error::other)
+            .map_err(refused)?;
         let socket = TcpListener::bind(address).await.map_err(refused)?;
         let handshake_service = HandshakeService {
             tls: TlsAcceptor::from(Arc::new(tls)),
@@ -120,8 +114,8 @@ impl Listener {
             tokens,
             time_limit: limits.greeting,
             message_limit: limits.message,
-            places: ConnectionLimiter::new(limits.connections, limits.connections_per_token),
-            complaints: RateLimitedLog::default(),
+            connection_limiter: ConnectionLimiter::new(limits.connections, limits.connections_per_token),
+            rejections: RateLimitedLog::default(),
         };
         Ok(Listener {
             address: socket.local_addr().map_err(refused)?,
@@ -129,7 +123,7 @@ impl Listener {
             handshake_service: Arc::new(handshake_service),
             greetings: JoinSet::new(),
             begun: VecDeque::new(),
-            most_greetings: limits.greetings,
+            max_handshakes: limits.greetings,
             paused_until: None,
         })
     }
@@ -160,9 +154,9 @@ impl Listener {
         match dialled {
             Ok((stream, address)) => {
                 self.begun.retain(|greeting| !greeting.is_finished());
-                while self.begun.len() >= self.most_greetings {
+                while self.begun.len() >= self.max_handshakes {
                     self.drop_oldest();
-                    self.handshake_service.complaints.log_overload(self.most_greetings);
+                    self.handshake_service.rejections.log_overload(self.max_handshakes);
                 }
                 let greeting = Arc::clone(&self.handshake_service).run_handshake(stream, address);
                 self.begun.push_back(self.greetings.spawn(greeting));
@@ -171,7 +165,7 @@ impl Listener {
                 // Whoever is slow gives back what the system is short of.
                 self.drop_oldest();
                 self.paused_until = Some(Instant::now() + PAUSE);
-                self.handshake_service.complaints.log_accept_error(&error);
+                self.handshake_service.rejections.log_accept_error(&error);
             }
         }
     }

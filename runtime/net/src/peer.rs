@@ -6,25 +6,40 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use cohabit_types::{Inventory, Principal, WorkerKey};
+use cohabit_wire::hello::{HelloAnswer, encode_hello};
+use cohabit_wire::message::NoMessage;
+use cohabit_wire::v4::{self, ClientService as _, ClientServiceAdapter};
+use cohabit_wire::{
+    BUILD, ClientService, ClientServiceRequest, Fingerprint, HeadService, HeadServiceRequest, HelloAccepted,
+    ProtocolVersion, WorkerHello, WorkerServiceClient, WorkerServiceResponse,
+};
+use futures::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tarpc::client::{Config, NewClient};
+use tarpc::context::Context;
 use tarpc::server::Serve;
+use tarpc::{RequestName, ServerError};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
+use crate::TokenStore;
+use crate::connection_slots::ConnectionSlot;
 use crate::duplex::{Duplex, duplex};
-use crate::hello::{BUILD, HelloAccepted, HelloAnswer, WorkerHello, encode_hello};
-use crate::link::{self, LinkEnd, LinkEndFuture};
-use crate::message::NoMessage;
-use crate::places::ConnectionSlot;
-use crate::services::{
-    ClientService, ClientServiceRequest, HeadService, HeadServiceRequest, WorkerServiceClient,
-    WorkerServiceResponse,
-};
+use crate::frames::Frames;
+use crate::link::{self, LinkEndFuture};
+use crate::link_end::LinkEnd;
 use crate::token_store::Grant;
-use crate::wire::Frames;
-use crate::{Fingerprint, TokenStore};
+
+/// A peer that a head accepted.
+pub enum Incoming {
+    /// A client.
+    Client(ClientPeer),
+    /// A worker.
+    Worker(WorkerPeer),
+}
 
 /// A client whose token is good.
 pub struct ClientPeer {
@@ -42,11 +57,13 @@ pub struct WorkerPeer {
 /// By what right a peer is here.
 pub(crate) struct PeerContext {
     pub(crate) address: SocketAddr,
+    /// The version of its hello: it is welcomed and served in this one.
+    pub(crate) version: ProtocolVersion,
     pub(crate) cluster: Fingerprint,
     pub(crate) grant: Grant,
     pub(crate) tokens: TokenStore,
     /// Its place among the connections that the head allows; given back with the last of the link.
-    pub(crate) place: ConnectionSlot,
+    pub(crate) slot: ConnectionSlot,
     /// How long it may take over a message.
     pub(crate) message_limit: Duration,
 }
@@ -73,14 +90,37 @@ impl ClientPeer {
         self.admission.address
     }
 
-    /// Welcomes the client and answers it until its link ends. Dropped, it closes the link.
-    pub async fn serve<S: ClientService + Clone + Send + 'static>(self, service: S) -> LinkEnd {
-        let greeting = self.admission.welcome();
-        let (ports, pump): (Duplex<ClientServiceRequest, NoMessage>, _) =
-            duplex(self.frames, Some(greeting), self.admission.message_limit);
-        let serves = link::serve(ports.served, move |context, request| {
-            link::catch_handler_panic(service.clone().serve().serve(context, request))
-        });
+    /// Welcomes the client and answers its calls, in the version of its hello, until its link ends. Dropped, it
+    /// closes the link.
+    pub async fn serve<S: ClientService + Clone + Send + Sync + 'static>(self, service: S) -> LinkEnd {
+        match self.admission.version {
+            ProtocolVersion::V4 => {
+                let service = ClientServiceAdapter(service);
+                self.serve_calls(move |context, request: v4::ClientServiceRequest| {
+                    link::catch_handler_panic(service.clone().serve().serve(context, request))
+                })
+                .await
+            }
+            ProtocolVersion::V5 => {
+                self.serve_calls(move |context, request: ClientServiceRequest| {
+                    link::catch_handler_panic(ClientService::serve(service.clone()).serve(context, request))
+                })
+                .await
+            }
+        }
+    }
+
+    async fn serve_calls<Request, Answer, Handler>(self, handler: Handler) -> LinkEnd
+    where
+        Request: DeserializeOwned + RequestName + Send + 'static,
+        Answer: Serialize + Send + 'static,
+        Handler:
+            Fn(Context, Request) -> BoxFuture<'static, Result<Answer, ServerError>> + Clone + Send + 'static,
+    {
+        let welcome = self.admission.welcome();
+        let (ports, pump): (Duplex<Request, NoMessage>, _) =
+            duplex(self.frames, Some(welcome), self.admission.message_limit);
+        let serves = link::serve(ports.served, handler);
         link::run(pump, pending::<()>(), serves, self.admission.ended()).await
     }
 }
@@ -110,7 +150,8 @@ impl WorkerPeer {
         self.admission.address
     }
 
-    /// Welcomes the worker, which waits for this for ten seconds, and puts both services to work.
+    /// Welcomes the worker, which waits ten seconds for this, and starts both services. They are the same in all
+    /// versions that a head serves.
     pub async fn welcome<S: HeadService + Clone + Send + 'static>(self, service: S) -> WorkerSession {
         let greeting = self.admission.welcome();
         let (ports, pump): (Duplex<HeadServiceRequest, WorkerServiceResponse>, _) =
@@ -137,13 +178,13 @@ impl PeerContext {
     fn welcome(&self) -> Bytes {
         let by = self.grant.by.clone();
         let welcome = HelloAccepted { cluster: self.cluster, by, build: BUILD.to_owned() };
-        encode_hello(&HelloAnswer::Accepted(welcome)).expect("names of tokens are short")
+        encode_hello(self.version, &HelloAnswer::Accepted(welcome)).expect("names of tokens are short")
     }
 
     /// Waits for the end of the token. The place is held meanwhile.
     async fn ended(self) -> LinkEnd {
         let end = self.tokens.ended(&self.grant).await.into();
-        drop(self.place);
+        drop(self.slot);
         end
     }
 }

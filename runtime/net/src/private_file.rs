@@ -8,7 +8,58 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::StateError;
+/// Why a file of the state folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// It cannot be read.
+    #[error("cannot read {} ({source})", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It cannot be written.
+    #[error("cannot write {} ({source})", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Others than its owner may read a secret.
+    #[error("others may read {} (mode {mode:o}): run chmod 600 {}", path.display(), path.display())]
+    Exposed {
+        /// Which.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// It does not hold what it should.
+    #[error("{} is not usable: {reason}", path.display())]
+    Invalid {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+}
+
+impl StateError {
+    fn read(path: &Path) -> impl FnOnce(io::Error) -> StateError + use<> {
+        let path = path.to_owned();
+        move |source| StateError::Read { path, source }
+    }
+
+    fn write(path: &Path) -> impl FnOnce(io::Error) -> StateError + use<> {
+        let path = path.to_owned();
+        move |source| StateError::Write { path, source }
+    }
+
+    pub(crate) fn invalid(path: &Path, reason: impl std::fmt::Display) -> StateError {
+        StateError::Invalid { path: path.to_owned(), reason: reason.to_string() }
+    }
+}
 
 /// Makes the folder with mode 0700, or takes away what others may do in it.
 pub(crate) fn create_folder(folder: &Path) -> Result<(), StateError> {

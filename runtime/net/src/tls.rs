@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::NoServerSessionStorage;
 use rustls::version::TLS13;
 use rustls::{
@@ -17,7 +17,7 @@ use rustls::{
     RootCertStore, ServerConfig, SignatureScheme,
 };
 
-use crate::{Fingerprint, HeadIdentity};
+use crate::Fingerprint;
 
 /// The name in every head's certificate: heads are told apart by their CA.
 pub(crate) const HEAD_NAME: &str = "head.cohabit.internal";
@@ -28,11 +28,14 @@ pub(crate) const HEAD_NAME: &str = "head.cohabit.internal";
 pub(crate) struct PinMismatch;
 
 /// How a head accepts.
-pub(crate) fn server_config(identity: &HeadIdentity) -> Result<ServerConfig, Error> {
+pub(crate) fn server_config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<ServerConfig, Error> {
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
         .with_no_client_auth()
-        .with_single_cert(identity.chain(), identity.key())?;
+        .with_single_cert(chain, key)?;
     // Every link is greeted anew, so tickets to resume a session would be made for nobody.
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cohabit_types::{Principal, Refusal, RefusalCode, Role, Span, Time, TokenRecord};
+use cohabit_wire::Secret;
+use cohabit_wire::hex::{from_hex, to_hex};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;
 
-use crate::fingerprint::{from_hex, to_hex};
-use crate::token::Secret;
+use crate::token::draw_secret;
 use crate::{Fingerprint, StateError, Token, clock, private_file};
 
 /// The layout of the file; a larger number is of a later version.
@@ -154,7 +155,7 @@ impl TokenStore {
     ) -> Result<Token, TokenStoreError> {
         check_name(name)?;
         check_account(account.unwrap_or(name), role)?;
-        let secret = Secret::draw().map_err(|_| TokenStoreError::NoRandomness)?;
+        let secret = draw_secret().map_err(|_| TokenStoreError::NoRandomness)?;
         let expires_at = expires_in.map(|span| now + span);
         let account = account.filter(|account| *account != name).map(str::to_owned);
         let record = TokenRecord { name: name.to_owned(), role, account, created_at: now, expires_at };

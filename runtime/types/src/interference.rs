@@ -7,15 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 
-/// What is asked about the models.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ModelRequest {
-    /// Which there are.
-    List,
-    /// Go by this one. For admins.
-    Use(ModelChoice),
-}
-
 /// Which model the head is to go by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ModelChoice {

@@ -1,8 +1,9 @@
-//! The words of Cohabit: ids, time, resources, job specifications, and the messages between clients, head and
-//! workers.
+//! The common types of Cohabit: ids, time, quantities, job specifications, records, orders and reports.
 //!
-//! Everything here is plain data with `serde`. This crate reads no clock, opens no file and knows no other
-//! crate of the workspace; `clippy.toml` beside its manifest holds it to that.
+//! Everything here is plain data with `serde`. This crate reads no clock, opens no file and uses no other crate of
+//! the workspace; `clippy.toml` beside its manifest holds it to that. Most of these types travel between
+//! processes, where the order of fields and variants is the format: `cohabit-wire` holds their bytes, and its
+//! tests fail when a change here changes them. Start reading with `job` and `record`.
 #![warn(missing_docs)]
 
 mod amounts;
@@ -19,6 +20,7 @@ mod model;
 mod node;
 mod order;
 mod outcome;
+mod principal;
 mod progress;
 mod record;
 mod reference;
@@ -46,7 +48,7 @@ pub use ids::{
     AttemptId, ClientRequestId, DeviceId, Incarnation, JobId, NodeId, ParseIdError, PlanRequestId, RankId,
     WorkerKey,
 };
-pub use interference::{ModelChoice, ModelRecord, ModelRequest, Models};
+pub use interference::{ModelChoice, ModelRecord, Models};
 pub use isolation::{Isolation, UserIsolation};
 pub use job::{Dependency, DependencyKind, JobSpec, LaunchMode};
 pub use log::{FollowMode, LogChunk, LogPosition, LogRecord, LogRequest, LogStream};
@@ -57,6 +59,7 @@ pub use node::{
 };
 pub use order::{Order, RankRun, Rendezvous, RunOrder, StopReason};
 pub use outcome::{Outcome, StartFailure};
+pub use principal::{Principal, Role};
 pub use progress::{AttemptProgress, Progress};
 pub use record::{
     ArraySummary, AttemptRecord, DeviceRecord, JobPrediction, JobRecord, NodeRecord, NodeState, RankRecord,
@@ -65,8 +68,8 @@ pub use record::{
 pub use reference::{JobRef, ParseRefError};
 pub use report::Report;
 pub use request::{
-    Answer, ChangeResult, Estimate, Filter, JobChange, JobRevision, ListPage, Notice, Principal, Query,
-    Refusal, RefusalCode, Reply, Request, Role, Submit,
+    ChangeResult, Estimate, Explanation, Filter, JobChange, JobRevision, ListPage, Notice, Refusal,
+    RefusalCode, Reply, Request, Submit, SubmitReceipt,
 };
 pub use retry::RetryPolicy;
 pub use state::{JobPhase, JobState, ReasonCode};
@@ -76,5 +79,5 @@ pub use telemetry::{
     CO_LOCATION_COLUMNS, ColocationSample, DeviceTelemetry, GpuPerformance, GpuReading, SharingStrategy,
 };
 pub use time::{Span, Time};
-pub use token::{TokenAnswer, TokenRecord, TokenRequest};
+pub use token::{IssuedToken, NewToken, TokenRecord};
 pub use work::{ActorWork, Command, Entrypoint, FunctionWork};

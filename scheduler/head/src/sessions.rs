@@ -4,6 +4,7 @@
 //! whatever goes wrong with a peer ends that peer's session.
 
 pub(crate) mod admit;
+mod changes;
 mod client;
 mod lookup;
 mod tokens;
