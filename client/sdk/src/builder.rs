@@ -83,8 +83,8 @@ impl JobBuilder {
         self
     }
 
-    /// Devices on each node: a part of one (0.5), whole ones (4), or a [`GpuRequest`]; one whole device unless
-    /// said.
+    /// Devices on each node: a part of one (0.5), whole ones (4), or a [`GpuRequest`]; one whole device
+    /// unless said.
     pub fn gpus(mut self, gpus: impl Into<f64>) -> JobBuilder {
         self.gpus = Some(gpus.into());
         self

@@ -1,6 +1,7 @@
 //! What can be asked of a head: one method for each question and each change.
 //!
-//! This file holds what is asked once. Following a job over time is in `watch` and `logs`, pages of jobs are in
+//! This file holds what is asked once. Following a job over time is in `watch` and `logs`, pages of jobs are
+//! in
 //! `list`, and how a call is repeated is in `call`.
 
 use cohabit_net::HelloAccepted;
@@ -15,7 +16,8 @@ use crate::link::HeadConnection;
 use crate::{ConnectOptions, Error, JobHandle, Submission};
 
 impl Client {
-    /// Connects to the head. This first connection is tried once, so that a wrong address is reported at once.
+    /// Connects to the head. This first connection is tried once, so that a wrong address is reported at
+    /// once.
     ///
     /// # Errors
     /// [`Error::Unreachable`] if nothing answers there, [`Error::NotAllowed`] if the token is no good,
@@ -26,11 +28,12 @@ impl Client {
         Ok(client)
     }
 
-    /// Connects to the head that the environment names; see [`ConnectOptions::from_environment`]. Its files are
-    /// read on a blocking thread.
+    /// Connects to the head that the environment names; see [`ConnectOptions::from_environment`]. Its files
+    /// are read on a blocking thread.
     ///
     /// # Errors
-    /// [`Error::Configuration`] if there is no address or no readable token; else those of [`Client::connect`].
+    /// [`Error::Configuration`] if there is no address or no readable token; else those of
+    /// [`Client::connect`].
     pub async fn connect_from_environment() -> Result<Client, Error> {
         Client::connect(on_blocking_thread(ConnectOptions::from_environment).await?).await
     }

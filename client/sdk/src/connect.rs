@@ -2,9 +2,9 @@
 //!
 //! They are found the way the command line finds them: environment variables first, then the state folder of
 //! a head on the same machine. Tokens are read from files only, never from variables or arguments, which
-//! others can see. The functions of [`ConnectOptions`] read small files where they are called; async code calls
-//! [`Client::connect_from_environment`](crate::Client::connect_from_environment), or moves them to a blocking
-//! thread.
+//! others can see. The functions of [`ConnectOptions`] read small files where they are called; async code
+//! calls [`Client::connect_from_environment`](crate::Client::connect_from_environment), or moves them to a
+//! blocking thread.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
-//! Records what peers say to a head: `record HEAD_STATE_FOLDER HEAD_ADDRESS FOLDER`. Peers dial the address that
-//! it prints; `scheduler/head/tests/recorded` was made with it.
+//! Records what peers say to a head: `record HEAD_STATE_FOLDER HEAD_ADDRESS FOLDER`. Peers dial the address
+//! that it prints; `scheduler/head/tests/recorded` was made with it.
 #![expect(clippy::print_stdout, reason = "the address goes to whoever drives it")]
 
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! How clients and workers dial a head: TCP, TLS pinned by the token, hello, and then the services of the
-//! link.
+//! The client's and worker's side of a handshake: TCP, TLS pinned by the token, the hello, and then the
+//! services.
 //!
-//! One attempt, under time limits; whoever wants more tries again with a [`Backoff`](crate::Backoff) for as
-//! long as [`LinkError::kind`] says that this may help.
+//! One attempt, with time limits. A caller tries again with a [`Backoff`](crate::Backoff) as long as
+//! [`LinkError::kind`] says that this may help.
 
 use std::future::pending;
 use std::io;
@@ -29,14 +29,14 @@ use crate::frames::{Frames, frames};
 use crate::link::{self, LinkEndFuture};
 use crate::{Endpoint, LinkError, socket, tls};
 
-/// How long the connection, the TLS handshake, and the answer to the hello may take each.
+/// The time limit of the connection, of the TLS handshake, and of the answer to the hello.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// A worker's side of its link. It ends when the last clone of `head` is dropped.
 pub struct WorkerLink {
-    /// What to tell the head by.
+    /// Calls to the head.
     pub head: HeadServiceClient,
-    /// What the head said.
+    /// The head's answer to the hello.
     pub welcome: HelloAccepted,
     /// Resolves when the link has ended.
     pub closed: LinkEndFuture,
@@ -45,7 +45,7 @@ pub struct WorkerLink {
 /// Dials as a client. The link ends when the last clone of the returned client is dropped.
 ///
 /// # Errors
-/// Why there is no link, and what to do.
+/// Says why there is no link, and what to do.
 pub async fn connect_client(endpoint: &Endpoint) -> Result<(ClientServiceClient, HelloAccepted), LinkError> {
     let (frames, welcome) = Dial(endpoint).link(ProtocolVersion::CURRENT, ConnectionPurpose::Client).await?;
     let (ports, pump): (Duplex<NoMessage, ClientServiceResponse>, _) = duplex(frames, None, MESSAGE_LIMIT);
@@ -60,7 +60,7 @@ pub async fn connect_client(endpoint: &Endpoint) -> Result<(ClientServiceClient,
 /// head and worker are the same in both, so that workers may be upgraded before their head.
 ///
 /// # Errors
-/// Why there is no link, and what to do.
+/// Says why there is no link, and what to do.
 pub async fn connect_worker<S: WorkerService + Clone + Send + 'static>(
     endpoint: &Endpoint,
     hello: WorkerHello,

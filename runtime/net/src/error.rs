@@ -25,7 +25,7 @@ pub enum LinkError {
     Bind {
         /// Where.
         address: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Nothing answers there.
@@ -35,7 +35,7 @@ pub enum LinkError {
     Unreachable {
         /// Where.
         address: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Something answers, but not in our language.

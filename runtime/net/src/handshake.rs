@@ -1,8 +1,9 @@
-//! How the head greets who dials: TLS, then the hello, then a place; or a refusal that says what to do.
+//! The head's side of a handshake: TLS, then the hello, then a connection slot; or a refusal that says what
+//! to do.
 //!
-//! All of it is under one time limit, and nobody is believed before the token was found good: of what a
-//! stranger sends no more is read than the secret, which stands first. Whoever is turned away is logged with
-//! address and reason, never with what they said.
+//! One time limit covers all of it. Before the token is found good, the head reads no more than the secret,
+//! which stands first in the hello. A rejected peer is logged with its address and the reason, never with
+//! what it sent.
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,7 +31,7 @@ use crate::rate_limited_log::{RateLimitedLog, RejectionClass};
 use crate::token_store::Grant;
 use crate::{TokenStore, VerifyError, clock, socket};
 
-/// How long a refused peer has to take its refusal before the connection is dropped.
+/// How long a refused peer has to read its refusal before the connection is dropped.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Greets connections, and accepts those whose token is good.
@@ -44,7 +45,7 @@ pub(crate) struct HandshakeService {
     pub(crate) rejections: RateLimitedLog,
 }
 
-/// Why somebody was not let in.
+/// Why a connection was rejected.
 #[derive(Debug, thiserror::Error)]
 enum Rejection {
     #[error("it took too long to say hello")]
@@ -77,7 +78,7 @@ struct Authenticated {
 }
 
 impl HandshakeService {
-    /// Greets one connection; none if it was turned away.
+    /// Greets one connection; none if it was rejected.
     pub(crate) async fn run_handshake(
         self: Arc<Self>,
         stream: TcpStream,
@@ -154,7 +155,7 @@ impl HandshakeService {
     }
 }
 
-/// How long the first frame says that it is.
+/// The length of the first frame, as its prefix says.
 async fn length(stream: &mut TlsStream<TcpStream>) -> Result<usize, Rejection> {
     let mut length = [0; LENGTH_PREFIX];
     read(stream, &mut length).await?;
@@ -174,7 +175,7 @@ async fn read(stream: &mut TlsStream<TcpStream>, bytes: &mut [u8]) -> Result<(),
     }
 }
 
-/// Workers join with a worker's or an admin's token, clients come with a user's or an admin's.
+/// A worker needs a worker's or an admin's token, a client a user's or an admin's.
 fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> Result<(), Rejection> {
     let wrong_role = |needed: &str| Rejection::Refused {
         code: HelloRefusalCode::WrongRole,
@@ -194,7 +195,7 @@ fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> R
     }
 }
 
-/// Tells the peer, and waits until it has hung up: closing over unread bytes would destroy what was told.
+/// Sends the refusal and waits until the peer hangs up: closing over unread bytes would discard the refusal.
 async fn send_refusal(mut stream: TlsStream<TcpStream>, version: ProtocolVersion, answer: &HelloAnswer) {
     let Ok(answer) = encode_hello(version, answer) else { return };
     let told = frames(&mut stream, MAX_FRAME).send(answer).await;
@@ -220,7 +221,7 @@ impl Rejection {
         }
     }
 
-    /// What the peer is told; nothing if it would not understand.
+    /// The answer to the peer; none if it would not understand it.
     fn answer(&self) -> Option<HelloAnswer> {
         match self {
             Rejection::Refused { code, message } => {

@@ -1,8 +1,7 @@
-//! A link at work: the connection, the client and the service on it, and whatever may cut it, as one task.
+//! A running link: the connection, the client and the service on it, and what may cut it, as one task.
 //!
-//! They end together, whichever is first: the connection breaks, the last clone of the client is dropped,
-//! somebody closes the link, or its token is no longer good. Calls in flight fail then, and handlers are
-//! dropped.
+//! It ends when the connection breaks, the last clone of the client is dropped, the link is closed, or its
+//! token is no longer good. Calls in flight fail then, and handlers are dropped.
 
 use std::panic::AssertUnwindSafe;
 
@@ -17,13 +16,13 @@ use tarpc::{ClientMessage, RequestName, ServerError};
 use crate::duplex::CallTransport;
 use crate::link_end::LinkEnd;
 
-/// Calls of one peer that are handled at once; a client of ours never has more under way.
+/// Calls of one peer that run at once; our own clients never have more in flight.
 const MAX_CONCURRENT_CALLS: usize = 1_024;
 
-/// Resolves when a link has ended; clones resolve alike.
+/// Resolves when a link has ended; all clones resolve to the same end.
 pub type LinkEndFuture = Shared<BoxFuture<'static, LinkEnd>>;
 
-/// Serves the calls of a port until it ends; dropped, it drops every handler.
+/// Serves the calls of a transport until it ends. Dropped, it drops every handler.
 pub(crate) async fn serve<Request, Answer, Handler>(
     port: CallTransport<ClientMessage<Request>>,
     handler: Handler,

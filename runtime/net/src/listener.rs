@@ -1,7 +1,7 @@
-//! Where a head listens: every connection is greeted beside the others, and only good ones come out.
+//! The port of a head: handshakes run side by side, and only accepted peers come out.
 //!
-//! Bad peers are logged, never returned, and keep nobody out: when there are more than can be greeted at
-//! once, the one that has taken longest makes room. Whoever means it has said hello long before.
+//! Rejected peers are logged, never returned, and block nobody: when more connections arrive than may be in
+//! the handshake at once, the oldest handshake is dropped. An honest peer has finished long before.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -22,34 +22,34 @@ use crate::open_file_limit::open_files;
 use crate::rate_limited_log::RateLimitedLog;
 use crate::{HeadIdentity, Incoming, LinkError, TokenStore, tls};
 
-/// After an error of the system, such as too many open files, it is asked again after this long.
+/// Pause after an error of the system, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Files that a head needs for itself: journal, history, logs.
 const OWN_FILES: u64 = 256;
 
-/// A head's port. Connections are accepted while somebody waits in [`accept`](Listener::accept).
+/// The port of a head. It accepts connections while a caller waits in [`accept`](Listener::accept).
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
     handshake_service: Arc<HandshakeService>,
     greetings: JoinSet<Option<Incoming>>,
-    /// The greetings that began last, the oldest first; some may have ended.
+    /// The latest handshakes, the oldest first; some may have ended.
     begun: VecDeque<AbortHandle>,
     max_handshakes: usize,
-    /// Nobody is let in before then.
+    /// No connection is accepted before then.
     paused_until: Option<Instant>,
 }
 
-/// What a listener puts up with.
+/// Limits of a listener.
 #[derive(Debug, Clone)]
 pub struct ListenerLimits {
     /// How long TLS and hello may take together.
     pub greeting: Duration,
-    /// How many may be greeted at once; of more, the oldest is dropped.
+    /// How many handshakes may run at once; of more, the oldest is dropped.
     pub greetings: usize,
-    /// How many may be connected; others are told to come later.
+    /// How many peers may be connected; others are refused for now.
     pub connections: usize,
-    /// How many of them by one token.
+    /// How many of them with one token.
     pub connections_per_token: usize,
     /// How long a peer may take over one message, to send it as well as to take it.
     pub message: Duration,
@@ -68,7 +68,7 @@ impl Default for ListenerLimits {
 }
 
 impl ListenerLimits {
-    /// The usual ones, or less where so few files may be open: what is left serves the head itself.
+    /// The default limits, or lower ones where few files may be open: the head needs some itself.
     fn within(files: u64) -> ListenerLimits {
         let usual = ListenerLimits::default();
         let sockets = usize::try_from(files - OWN_FILES.min(files / 2)).unwrap_or(usize::MAX);
@@ -79,8 +79,8 @@ impl ListenerLimits {
 }
 
 impl Listener {
-    /// Listens with the default limits, as far as this process may have so many files open; port 0 takes a
-    /// free one.
+    /// Listens with the default limits, or lower ones where this process may open few files. Port 0 takes a
+    /// free port.
     ///
     /// # Errors
     /// When the address cannot be listened on.
@@ -128,13 +128,13 @@ impl Listener {
         })
     }
 
-    /// Where it listens, with the port that it got.
+    /// The address that it listens on, with the actual port.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// The next peer whose token is good. May be dropped and called again without losing anybody.
+    /// The next accepted peer. Cancel-safe: dropping the call loses no peer.
     pub async fn accept(&mut self) -> Incoming {
         loop {
             tokio::select! {
@@ -162,7 +162,7 @@ impl Listener {
                 self.begun.push_back(self.greetings.spawn(greeting));
             }
             Err(error) => {
-                // Whoever is slow gives back what the system is short of.
+                // The slowest handshake gives its socket back to the system.
                 self.drop_oldest();
                 self.paused_until = Some(Instant::now() + PAUSE);
                 self.handshake_service.rejections.log_accept_error(&error);

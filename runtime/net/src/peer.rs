@@ -1,5 +1,5 @@
-//! Those whom the head has let in: it welcomes each when it is ready for it, and their links end with their
-//! tokens.
+//! Peers that a head has accepted: it welcomes each when it is ready, in the protocol of its hello, and their
+//! links end with their tokens.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -54,7 +54,7 @@ pub struct WorkerPeer {
     pub(crate) hello: Box<WorkerHello>,
 }
 
-/// By what right a peer is here.
+/// The token, the connection slot and the protocol of a peer.
 pub(crate) struct PeerContext {
     pub(crate) address: SocketAddr,
     /// The version of its hello: it is welcomed and served in this one.
@@ -62,7 +62,7 @@ pub(crate) struct PeerContext {
     pub(crate) cluster: Fingerprint,
     pub(crate) grant: Grant,
     pub(crate) tokens: TokenStore,
-    /// Its place among the connections that the head allows; given back with the last of the link.
+    /// Its connection slot; freed with the end of the link.
     pub(crate) slot: ConnectionSlot,
     /// How long it may take over a message.
     pub(crate) message_limit: Duration,
@@ -70,7 +70,7 @@ pub(crate) struct PeerContext {
 
 /// A worker's link. It ends when this side closes it, or drops the last clone of `orders`.
 pub struct WorkerSession {
-    /// What to tell the worker by.
+    /// Calls to the worker.
     pub orders: WorkerServiceClient,
     /// Resolves when the link has ended.
     pub closed: LinkEndFuture,
@@ -78,20 +78,20 @@ pub struct WorkerSession {
 }
 
 impl ClientPeer {
-    /// Who it is.
+    /// Its user and role.
     #[must_use]
     pub const fn by(&self) -> &Principal {
         &self.admission.grant.by
     }
 
-    /// Where it dialled from.
+    /// The address that it connected from.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.admission.address
     }
 
-    /// Welcomes the client and answers its calls, in the version of its hello, until its link ends. Dropped, it
-    /// closes the link.
+    /// Welcomes the client and answers its calls, in the version of its hello, until its link ends. Dropped,
+    /// it closes the link.
     pub async fn serve<S: ClientService + Clone + Send + Sync + 'static>(self, service: S) -> LinkEnd {
         match self.admission.version {
             ProtocolVersion::V4 => {
@@ -126,32 +126,32 @@ impl ClientPeer {
 }
 
 impl WorkerPeer {
-    /// Which link of which node it is.
+    /// Its node, and the number of this link.
     #[must_use]
     pub const fn key(&self) -> WorkerKey {
         self.hello.key
     }
 
-    /// What the node has and holds.
+    /// The node's resources, and the ranks that it holds.
     #[must_use]
     pub const fn inventory(&self) -> &Inventory {
         &self.hello.inventory
     }
 
-    /// Whose token it came with.
+    /// The user and role of its token.
     #[must_use]
     pub const fn by(&self) -> &Principal {
         &self.admission.grant.by
     }
 
-    /// Where it dialled from.
+    /// The address that it connected from.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.admission.address
     }
 
-    /// Welcomes the worker, which waits ten seconds for this, and starts both services. They are the same in all
-    /// versions that a head serves.
+    /// Welcomes the worker, which waits ten seconds for this, and starts both services. They are the same in
+    /// all versions that a head serves.
     pub async fn welcome<S: HeadService + Clone + Send + 'static>(self, service: S) -> WorkerSession {
         let greeting = self.admission.welcome();
         let (ports, pump): (Duplex<HeadServiceRequest, WorkerServiceResponse>, _) =
@@ -181,7 +181,7 @@ impl PeerContext {
         encode_hello(self.version, &HelloAnswer::Accepted(welcome)).expect("names of tokens are short")
     }
 
-    /// Waits for the end of the token. The place is held meanwhile.
+    /// Waits for the end of the token, and holds the connection slot meanwhile.
     async fn ended(self) -> LinkEnd {
         let end = self.tokens.ended(&self.grant).await.into();
         drop(self.slot);

@@ -1,7 +1,8 @@
 //! Frames of peers, recorded between them and played again, for tests of the versions that a head serves.
 //!
-//! A recorder stands between a peer and a head of the same cluster: it holds the head's identity, so both trust
-//! it, and writes down each frame in the clear. A [`RawPeer`] sends and receives frames that nothing checks.
+//! A recorder stands between a peer and a head of the same cluster: it holds the head's identity, so both
+//! trust it, and writes down each frame in the clear. A [`RawPeer`] sends and receives frames that nothing
+//! checks.
 
 use std::fmt::Write as _;
 use std::io;

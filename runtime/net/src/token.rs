@@ -1,7 +1,7 @@
-//! The token: one small text that is all a client or a worker needs, `cohabit1.<fingerprint>.<secret>`.
+//! Tokens: `cohabit1.<fingerprint>.<secret>`, all that a client or a worker needs to connect.
 //!
-//! The fingerprint says which cluster to trust, the secret says who asks. The secret has no `Display`, and
-//! `Debug` hides it; it comes out only by `expose`, for the file or the screen that a person asked for.
+//! The fingerprint names the cluster to trust, the secret names the user. The secret has no `Display`, and
+//! `Debug` hides it; only `expose` shows it, for a file or screen that a person asked for.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -11,23 +11,23 @@ use rustls::crypto::{GetRandomFailed, ring};
 
 use crate::{Fingerprint, StateError, private_file};
 
-/// What a token's text begins with; another number is another format.
+/// The beginning of a token's text; another number is another format.
 const PREFIX: &str = "cohabit1";
 
-/// Which cluster to trust, and the secret that it knows.
+/// The cluster to trust, and a secret that it accepts.
 #[derive(Debug, Clone)]
 pub struct Token {
     fingerprint: Fingerprint,
     secret: Secret,
 }
 
-/// Why there is no token.
+/// Why a token cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The text is none.
+    /// The text is no token.
     #[error("this is not a token: a token looks like {PREFIX}.<64 digits>.<64 digits>, on one line")]
     Malformed,
-    /// The file holds none.
+    /// The file holds no token.
     #[error("{} does not hold a token: {PREFIX}.<64 digits>.<64 digits>, on one line", .0.display())]
     MalformedFile(std::path::PathBuf),
     /// The file cannot be used.
@@ -79,7 +79,7 @@ impl Token {
     }
 }
 
-/// Takes white space around the token, so that a line of a file is one.
+/// Ignores white space around the token, so that a line of a file is a token.
 impl FromStr for Token {
     type Err = TokenError;
     fn from_str(text: &str) -> Result<Token, TokenError> {

@@ -1,9 +1,9 @@
 //! The common types of Cohabit: ids, time, quantities, job specifications, records, orders and reports.
 //!
-//! Everything here is plain data with `serde`. This crate reads no clock, opens no file and uses no other crate of
-//! the workspace; `clippy.toml` beside its manifest holds it to that. Most of these types travel between
-//! processes, where the order of fields and variants is the format: `cohabit-wire` holds their bytes, and its
-//! tests fail when a change here changes them. Start reading with `job` and `record`.
+//! Everything here is plain data with `serde`. This crate reads no clock, opens no file and uses no other
+//! crate of the workspace; `clippy.toml` beside its manifest holds it to that. Most of these types travel
+//! between processes, where the order of fields and variants is the format: `cohabit-wire` holds their bytes,
+//! and its tests fail when a change here changes them. Start reading with `job` and `record`.
 #![warn(missing_docs)]
 
 mod amounts;

@@ -1,9 +1,10 @@
-//! The first frame each way: the version of the protocol, the purpose of the connection, and the head's answer.
+//! The first frame each way: the version of the protocol, the purpose of the connection, and the head's
+//! answer.
 //!
-//! The outer layout never changes, whatever the version, so that two versions can at least tell each other why
-//! they part: magic (8 bytes), protocol version (4 bytes, big end first), length of the build (1 byte), the
-//! build as text; then the body, which belongs to the version. A head answers in the version of the peer's
-//! hello where it serves that version, and in its own where it does not.
+//! The outer layout never changes, whatever the version, so that two versions can at least tell each other
+//! why they part: magic (8 bytes), protocol version (4 bytes, big end first), length of the build (1 byte),
+//! the build as text; then the body, which belongs to the version. A head answers in the version of the
+//! peer's hello where it serves that version, and in its own where it does not.
 
 use cohabit_types::{Inventory, Principal, WorkerKey};
 use serde::{Deserialize, Serialize};

@@ -8,10 +8,11 @@
 //! - [`v4`]: the version before, frozen: its services, the message types that have changed since, and
 //!   conversions to today's.
 //!
-//! A head of protocol N serves peers of protocols N and N-1 ([`ProtocolVersion`]). Types of `cohabit-types` travel
-//! by their serde derive; `golden/` holds the bytes of every message of both versions, and a test fails when a
-//! change of a type changes them. Whoever must change such a type freezes its earlier form in the module of the
-//! earlier version first: see docs/decisions/022-a-head-serves-the-protocol-before-its-own.md.
+//! A head of protocol N serves peers of protocols N and N-1 ([`ProtocolVersion`]). Types of `cohabit-types`
+//! travel by their serde derive; `golden/` holds the bytes of every message of both versions, and a test
+//! fails when a change of a type changes them. Whoever must change such a type freezes its earlier form in
+//! the module of the earlier version first: see
+//! docs/decisions/022-a-head-serves-the-protocol-before-its-own.md.
 //!
 //! This crate opens no connection and decides nothing about jobs: `cohabit-net` carries the frames. Start
 //! reading with the services.

@@ -2,8 +2,8 @@
 //!
 //! tarpc's own messages become ours on the way out, and ours become tarpc's on the way in. That keeps two
 //! weaknesses of tarpc off the wire: a deadline travels as a span, so that a hostile one is capped instead of
-//! overflowing a clock; an error travels as its sentence, without the kind that tarpc garbles. Both directions
-//! of a link share this one type, and so do all versions so far.
+//! overflowing a clock; an error travels as its sentence, without the kind that tarpc garbles. Both
+//! directions of a link share this one type, and so do all versions so far.
 
 use std::time::{Duration, Instant};
 

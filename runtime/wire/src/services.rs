@@ -1,8 +1,9 @@
-//! The services of the current protocol: what clients ask of the head, and what head and worker tell each other.
+//! The services of the current protocol: what clients ask of the head, and what head and worker tell each
+//! other.
 //!
-//! Calls of one link run side by side: a caller that needs them in order sends the next when the one before has
-//! come back. A refusal is part of an answer. A tarpc `ServerError` only ever means that the other side broke a
-//! promise; its `kind` arrives wrong, so nothing reads it.
+//! Calls of one link run side by side: a caller that needs them in order sends the next when the one before
+//! has come back. A refusal is part of an answer. A tarpc `ServerError` only ever means that the other side
+//! broke a promise; its `kind` arrives wrong, so nothing reads it.
 
 use cohabit_types::{
     ChangeResult, DryRun, Explanation, Filter, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,

@@ -1,9 +1,9 @@
 //! Protocol 4, frozen: its client service, the messages that only it has, and how today's head serves it.
 //!
 //! The hello, the frames and the services between head and worker are those of protocol 5; so are all message
-//! types that are not in [`messages`]. `golden/v4.txt` holds their bytes as the last release of protocol 4 wrote
-//! them. When such a type has to change, its earlier form moves here first, with a conversion. This module goes
-//! when a head no longer serves protocol 4.
+//! types that are not in [`messages`]. `golden/v4.txt` holds their bytes as the last release of protocol 4
+//! wrote them. When such a type has to change, its earlier form moves here first, with a conversion. This
+//! module goes when a head no longer serves protocol 4.
 
 mod adapter;
 pub mod messages;

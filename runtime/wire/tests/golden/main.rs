@@ -1,9 +1,9 @@
 //! The bytes of every message of both protocols, held against those that were recorded.
 //!
 //! `golden/v4.txt` was recorded with the last release of protocol 4, and never changes. `golden/v5.txt` is
-//! recorded anew while protocol 5 is not released (`cargo test -p cohabit-wire -- --ignored record`); from its
-//! release on it never changes either. A type that must change has its earlier form frozen in the module of the
-//! earlier version first.
+//! recorded anew while protocol 5 is not released (`cargo test -p cohabit-wire -- --ignored record`); from
+//! its release on it never changes either. A type that must change has its earlier form frozen in the module
+//! of the earlier version first.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 mod sampler;

@@ -1,9 +1,9 @@
 //! Makes values of any type that serde can decode, until each variant of each enum in it was made once.
 //!
 //! It is a deserializer without input: it counts upwards for numbers and strings, so that no two fields of a
-//! value are alike, gives every `Option` a value and every list one element, and picks of each enum the variant
-//! that was picked least. So the bytes of its values change whenever a field or variant is added, removed,
-//! moved, or changes its type.
+//! value are alike, gives every `Option` a value and every list one element, and picks of each enum the
+//! variant that was picked least. So the bytes of its values change whenever a field or variant is added,
+//! removed, moved, or changes its type.
 
 use std::collections::BTreeMap;
 use std::fmt;
