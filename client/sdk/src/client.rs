@@ -4,6 +4,8 @@
 //! in
 //! `list`, and how a call is repeated is in `call`.
 
+use std::path::PathBuf;
+
 use cohabit_net::HelloAccepted;
 use cohabit_types::{
     ChangeResult, DryRun, Explanation, IssuedToken, JobChange, JobId, JobRecord, JobRef, ModelChoice, Models,
@@ -36,6 +38,16 @@ impl Client {
     /// [`Client::connect`].
     pub async fn connect_from_environment() -> Result<Client, Error> {
         Client::connect(on_blocking_thread(ConnectOptions::from_environment).await?).await
+    }
+
+    /// Connects to the head whose state folder this is, as its admin; see [`ConnectOptions::local`]. The
+    /// files are read on a blocking thread.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`] if no head has started with it; else those of [`Client::connect`].
+    pub async fn connect_local(state_dir: impl Into<PathBuf>) -> Result<Client, Error> {
+        let state_dir = state_dir.into();
+        Client::connect(on_blocking_thread(move || ConnectOptions::local(state_dir)).await?).await
     }
 
     /// What the head said when it let this client in: its cluster and build, and the user of the token.

@@ -1,4 +1,4 @@
-//! Where the head is and who asks: an address and a token, given or found.
+//! The address of the head and the token of the user, given or found.
 //!
 //! They are found the way the command line finds them: environment variables first, then the state folder of
 //! a head on the same machine. Tokens are read from files only, never from variables or arguments, which
@@ -21,7 +21,7 @@ use crate::Error;
 pub struct ConnectOptions {
     /// `host:port`.
     pub head: String,
-    /// What says who asks.
+    /// The token of the user.
     pub token: Token,
 }
 
@@ -80,7 +80,8 @@ impl ConnectOptions {
     }
 }
 
-/// Runs what waits for the disk where that is allowed: the one way of this crate from async code to files.
+/// Runs a function that reads files on a blocking thread: async code of this crate reads files in no other
+/// way.
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

@@ -23,12 +23,12 @@
 //! # }
 //! ```
 //!
-//! A [`Client`] is cheap to clone, and all clones share one link. The link is made anew when it breaks: calls
-//! and streams go on where they were, and fail with [`Error::Unreachable`] only when their patience is at an
-//! end. A job that is submitted twice because of a broken link is one job, for every [`Submission`] carries a
+//! A [`Client`] is cheap to clone, and all clones share one link. A link that breaks is opened again: calls
+//! and streams go on where they were, and fail with [`Error::Unreachable`] only after the retry timeout. A
+//! job that is submitted twice because of a broken link is one job, because every [`Submission`] carries a
 //! key.
 //!
-//! The words of the protocol (records, states, filters) are those of [`proto`]. This crate decides nothing
+//! Records, states and filters are the types of [`proto`]. This crate decides nothing
 //! about jobs, keeps no state on disk, and depends on nothing of the head or of the workers.
 #![warn(missing_docs)]
 

@@ -23,10 +23,10 @@ impl Client {
         .boxed()
     }
 
-    /// The same at once.
+    /// The same jobs as one list.
     ///
     /// # Errors
-    /// Trouble with the link, or a filter that the head refuses.
+    /// Those of the link, or a filter that the head refuses.
     pub async fn list_all(&self, filter: Filter) -> Result<Vec<JobRecord>, Error> {
         self.list(filter).try_collect().await
     }

@@ -187,8 +187,8 @@ impl TokenStore {
     }
 
     /// Whether there is a token of this name that has not expired.
-    #[must_use]
-    pub fn is_valid(&self, name: &str, now: Time) -> bool {
+    #[cfg(test)]
+    fn is_valid(&self, name: &str, now: Time) -> bool {
         self.0.entries.borrow().iter().any(|entry| entry.record.name == name && !entry.is_expired(now))
     }
 

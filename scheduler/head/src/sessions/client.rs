@@ -81,7 +81,7 @@ impl ClientSession {
         Err(Refusal::new(RefusalCode::NotAllowed, message))
     }
 
-    /// The node of a rank that only the history knows.
+    /// The node of a rank that is in the history only.
     async fn find_by_record(&self, record: &JobRecord, request: &LogRequest) -> Result<WorkerRoute, Refusal> {
         let id = request.rank;
         let attempt = record.attempts.iter().find(|attempt| attempt.attempt == id.attempt.attempt);
@@ -189,7 +189,7 @@ impl ClientService for ClientSession {
     async fn ping(self, _: Context) {}
 }
 
-/// The driver has no answer.
+/// The refusal when the driver is gone.
 pub(super) fn ending(error: &AskError) -> Refusal {
     let message = format!("the head is ending ({error}): try again when it is back");
     Refusal::new(RefusalCode::Unavailable, message)
