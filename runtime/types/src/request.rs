@@ -200,7 +200,7 @@ pub struct ListPage {
     pub more: bool,
 }
 
-/// From head to client, pushed: something about a job changed.
+/// What the core publishes about a job: it wakes watchers and feeds the history, and never leaves the head.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Notice {
     /// The job changed; its record now has this revision.
