@@ -38,7 +38,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cohabit-journal", &["cohabit-types", "cohabit-policy", "cohabit-scheduler-core"]),
     ("cohabit-worker-core", &["cohabit-types"]),
     ("cohabit-actor", &[]),
-    ("cohabit-net", &["cohabit-types", "cohabit-actor"]),
+    ("cohabit-wire", &["cohabit-types"]),
+    ("cohabit-net", &["cohabit-types", "cohabit-wire"]),
     ("cohabit-client", &["cohabit-types", "cohabit-net"]),
     (
         "cohabit-head",
@@ -228,7 +229,7 @@ fn candle_and_nvml_stay_where_they_belong() {
         );
     }
     assert_eq!(users("nvml-wrapper"), ["cohabit-gpu"]);
-    assert_eq!(users("bincode"), ["cohabit-net"]);
+    assert_eq!(users("bincode"), ["cohabit-wire"]);
 }
 
 #[test]

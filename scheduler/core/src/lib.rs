@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  Event ──> handle ──> submit · job_changes · workers · planning · deadlines ──> lifecycle ──> [Effect]
-//!                                                answer · records · explain · dry_run <── Query
+//!                                                answer · records · explain · dry_run <── queries
 //! ```
 //!
 //! Start reading at `interface` (events and effects), `job` (the phases of a job) and `lifecycle`.

@@ -36,7 +36,7 @@ use cohabit_types::{ClientRequestId, Principal, Reply, Report, Request, WorkerKe
 
 use crate::journal::JournalWrite;
 
-pub(crate) use message::{Message, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
+pub(crate) use message::{Message, Question, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 pub(crate) use snapshots::Snapshots;
 pub(crate) use state::{Driver, DriverParts};
 
@@ -92,11 +92,8 @@ impl Driver {
     ) -> Result<(), ActorFailure> {
         match message {
             Message::Request { by, request, reply_to } => self.request(by, request, reply_to),
-            Message::Query { by, query, reply_to } => self.query(by, query, reply_to, context),
-            Message::Known(jobs, reply_to) => {
-                let known = |job: &_| self.parts.head.revision(*job).is_some();
-                reply_to.send(jobs.into_iter().filter(known).collect());
-            }
+            Message::Question(question) => self.question(question, context),
+            Message::DryRun { by, spec, reply_to } => self.dry_run(&by, *spec, reply_to, context),
             Message::Find(lookup, reply_to) => reply_to.send(self.find_worker(&lookup)),
             Message::Joined { key, inventory, session, handled } => {
                 self.sessions.insert(key, session);
@@ -111,7 +108,7 @@ impl Driver {
             Message::Alarm(set_for) => self.alarm_fired(set_for),
             Message::Forecast(forecasts) => self.forecasts_arrived(forecasts),
             Message::FinishedDryRun(finished) => self.finish_dry_run(*finished),
-            Message::Models { by, request, reply_to } => self.models(&by, request, reply_to, context),
+            Message::Models { by, choice, reply_to } => self.models(&by, choice, reply_to, context),
             Message::TrainingUpdate(update) => self.training_update(update, context),
             Message::TrainingPauseEnded => self.training_queue.end_pause(),
             Message::Prune => self.prune(),
@@ -138,6 +135,23 @@ impl Driver {
         let client = ClientRequestId(self.last_client);
         self.clients.insert(client, reply_to);
         self.queue(Event::Client(client, by, request), None);
+    }
+
+    /// Answers from memory.
+    fn answer(&mut self, question: Question) {
+        let now = self.parts.clock.now();
+        let head = &self.parts.head;
+        match question {
+            Question::Resolve(by, references, reply_to) => reply_to.send(head.resolve(&by, &references)),
+            Question::List(filter, reply_to) => reply_to.send(head.list(now, &filter)),
+            Question::Show(jobs, reply_to) => reply_to.send(head.show(now, &jobs)),
+            Question::Explain(job, reply_to) => reply_to.send(head.explain(now, job)),
+            Question::Nodes(reply_to) => reply_to.send(head.node_records()),
+            Question::ChangedSince(known, reply_to) => reply_to.send(head.changed_since(now, &known)),
+            Question::Known(jobs, reply_to) => {
+                reply_to.send(jobs.into_iter().filter(|job| head.revision(*job).is_some()).collect());
+            }
+        }
     }
 
     fn find_worker(&self, lookup: &WorkerLookup) -> Option<WorkerRoute> {

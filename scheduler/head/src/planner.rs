@@ -14,9 +14,7 @@ use std::time::Duration;
 
 use cohabit_actor::{Address, AskError, ReplyTo};
 use cohabit_policy::interference::InterferenceContext;
-use cohabit_policy::{
-    Action, DryRunResult, PendingJob, Plan, View, ViewChange, first_come_first_served,
-};
+use cohabit_policy::{Action, DryRunResult, PendingJob, Plan, View, ViewChange, first_come_first_served};
 use cohabit_types::{PlanRequestId, Time};
 
 use crate::actor_thread::{self, ActorThread};

@@ -11,7 +11,11 @@ use crate::render::model_documents::ModelsDocument;
 use crate::render::models_table::{current, models_sheet};
 
 pub(super) async fn models(arguments: ModelsArguments) -> Result<ExitCode, CommandError> {
-    let models = connect(arguments.connection()).await?.models(arguments.request()).await?;
+    let client = connect(arguments.connection()).await?;
+    let models = match arguments.choice() {
+        Some(choice) => client.choose_model(choice).await?,
+        None => client.models().await?,
+    };
     match arguments.display().output {
         OutputFormat::Table | OutputFormat::Wide => {
             output::print_text(&models_sheet(&models, &TimeZone::system(), Screen::of_stdout()))?

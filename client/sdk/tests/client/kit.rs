@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cohabit_client::proto::{
-    Answer, Demand, JobId, JobRecord, JobState, LogChunk, LogRecord, LogRequest, LogStream, ModelRequest,
-    Models, Query, ReasonCode, Refusal, RefusalCode, Reply, Request, Role, Time, TokenAnswer, TokenRequest,
+    ChangeResult, Demand, DryRun, Explanation, Filter, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    JobRevision, JobSpec, JobState, ListPage, LogChunk, LogRecord, LogRequest, LogStream, ModelChoice,
+    Models, NewToken, NodeRecord, ReasonCode, Refusal, RefusalCode, Role, SubmitReceipt, Time, TokenRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -22,20 +23,41 @@ use tokio::task::JoinHandle;
 /// What a client asked.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Call {
-    Request(Request),
-    Query(Query),
+    Submit(Box<JobSpec>, Option<String>),
+    ChangeJobs(JobChange, Vec<JobId>),
+    DrainNode(String),
+    ResumeNode(String),
+    Resolve(Vec<JobRef>),
+    List(Filter),
+    Show(Vec<JobId>),
+    Explain(JobId),
+    DryRun(Box<JobSpec>),
+    Nodes,
+    Watch(Vec<JobRevision>),
     ReadLog(LogRequest),
-    Token(TokenRequest),
-    Models(ModelRequest),
+    CreateToken(NewToken),
+    ListTokens,
+    RevokeToken(String),
+    ListModels,
+    ChooseModel(ModelChoice),
 }
 
 /// What the fake head does about a call.
 #[derive(Debug, Clone)]
 pub(crate) enum Turn {
-    Reply(Reply),
-    Answer(Answer),
+    Accepted(SubmitReceipt),
+    Changed(Vec<(JobId, ChangeResult)>),
+    Node(String),
+    Resolved(Vec<JobId>),
+    Listed(ListPage),
+    Jobs(Vec<JobRecord>),
+    Explained(Explanation),
+    DryRun(Box<DryRun>),
+    Nodes(Vec<NodeRecord>),
     Log(LogChunk),
-    Token(TokenAnswer),
+    Token(IssuedToken),
+    Tokens(Vec<TokenRecord>),
+    Revoked,
     Models(Models),
     Refuse(Refusal),
     /// Breaks the caller's connection.
@@ -157,46 +179,143 @@ impl<F: FnMut(&Call) -> Turn> Script<F> {
         let turn = (self.turn.lock().unwrap())(&call);
         self.calls.lock().unwrap().push(call);
         match turn {
-            Turn::Reply(_) | Turn::Answer(_) | Turn::Log(_) | Turn::Token(_) | Turn::Models(_) => {
-                return Ok(turn);
-            }
             Turn::Refuse(refusal) => return Err(refusal),
             Turn::Cut => self.cut.send_modify(|cuts| *cuts += 1),
             Turn::Wait => {}
+            answer => return Ok(answer),
         }
         pending().await
     }
 }
 
 impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
-    async fn request(self, _: Context, request: Request) -> Result<Reply, Refusal> {
-        let turn = self.turn(Call::Request(request)).await?;
-        let Turn::Reply(reply) = turn else { panic!("{turn:?} is no reply") };
-        Ok(reply)
+    async fn submit(
+        self,
+        _: Context,
+        spec: Box<JobSpec>,
+        key: Option<String>,
+    ) -> Result<SubmitReceipt, Refusal> {
+        match self.turn(Call::Submit(spec, key)).await? {
+            Turn::Accepted(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
     }
 
-    async fn query(self, _: Context, query: Query) -> Result<Answer, Refusal> {
-        let turn = self.turn(Call::Query(query)).await?;
-        let Turn::Answer(answer) = turn else { panic!("{turn:?} is no answer") };
-        Ok(answer)
+    async fn change_jobs(
+        self,
+        _: Context,
+        change: JobChange,
+        jobs: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        match self.turn(Call::ChangeJobs(change, jobs)).await? {
+            Turn::Changed(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
+    }
+
+    async fn drain_node(self, _: Context, name: String) -> Result<String, Refusal> {
+        match self.turn(Call::DrainNode(name)).await? {
+            Turn::Node(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
+    }
+
+    async fn resume_node(self, _: Context, name: String) -> Result<String, Refusal> {
+        match self.turn(Call::ResumeNode(name)).await? {
+            Turn::Node(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
+    }
+
+    async fn resolve(self, _: Context, references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal> {
+        match self.turn(Call::Resolve(references)).await? {
+            Turn::Resolved(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
+    }
+
+    async fn list(self, _: Context, filter: Filter) -> Result<ListPage, Refusal> {
+        match self.turn(Call::List(filter)).await? {
+            Turn::Listed(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
+    }
+
+    async fn show(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
+        match self.turn(Call::Show(jobs)).await? {
+            Turn::Jobs(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
+    }
+
+    async fn explain(self, _: Context, job: JobId) -> Result<Explanation, Refusal> {
+        match self.turn(Call::Explain(job)).await? {
+            Turn::Explained(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
+    }
+
+    async fn dry_run(self, _: Context, spec: Box<JobSpec>) -> Result<Box<DryRun>, Refusal> {
+        match self.turn(Call::DryRun(spec)).await? {
+            Turn::DryRun(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
+    }
+
+    async fn nodes(self, _: Context) -> Result<Vec<NodeRecord>, Refusal> {
+        match self.turn(Call::Nodes).await? {
+            Turn::Nodes(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
+    }
+
+    async fn watch(self, _: Context, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
+        match self.turn(Call::Watch(known)).await? {
+            Turn::Jobs(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
     }
 
     async fn read_log(self, _: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
-        let turn = self.turn(Call::ReadLog(request)).await?;
-        let Turn::Log(chunk) = turn else { panic!("{turn:?} is no piece of a log") };
-        Ok(chunk)
+        match self.turn(Call::ReadLog(request)).await? {
+            Turn::Log(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
     }
 
-    async fn token(self, _: Context, request: TokenRequest) -> Result<TokenAnswer, Refusal> {
-        let turn = self.turn(Call::Token(request)).await?;
-        let Turn::Token(answer) = turn else { panic!("{turn:?} is no answer about tokens") };
-        Ok(answer)
+    async fn create_token(self, _: Context, token: NewToken) -> Result<IssuedToken, Refusal> {
+        match self.turn(Call::CreateToken(token)).await? {
+            Turn::Token(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
     }
 
-    async fn models(self, _: Context, request: ModelRequest) -> Result<Models, Refusal> {
-        let turn = self.turn(Call::Models(request)).await?;
-        let Turn::Models(models) = turn else { panic!("{turn:?} is no list of models") };
-        Ok(models)
+    async fn list_tokens(self, _: Context) -> Result<Vec<TokenRecord>, Refusal> {
+        match self.turn(Call::ListTokens).await? {
+            Turn::Tokens(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
+    }
+
+    async fn revoke_token(self, _: Context, name: String) -> Result<(), Refusal> {
+        match self.turn(Call::RevokeToken(name)).await? {
+            Turn::Revoked => Ok(()),
+            other => panic!("{other:?} does not answer this call"),
+        }
+    }
+
+    async fn list_models(self, _: Context) -> Result<Models, Refusal> {
+        match self.turn(Call::ListModels).await? {
+            Turn::Models(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
+    }
+
+    async fn choose_model(self, _: Context, choice: ModelChoice) -> Result<Models, Refusal> {
+        match self.turn(Call::ChooseModel(choice)).await? {
+            Turn::Models(it) => Ok(it),
+            other => panic!("{other:?} does not answer this call"),
+        }
     }
 
     async fn ping(self, _: Context) {}
@@ -237,7 +356,7 @@ pub(crate) fn record(state: JobState, revision: u64) -> JobRecord {
 
 /// An answer with these records.
 pub(crate) fn jobs(records: impl IntoIterator<Item = JobRecord>) -> Turn {
-    Turn::Answer(Answer::Jobs(records.into_iter().collect()))
+    Turn::Jobs(records.into_iter().collect())
 }
 
 /// A piece of output up to this position.

@@ -1,26 +1,18 @@
-//! The policy's latest forecasts, and the queries that wait for new ones.
+//! The policy's latest forecasts, and the questions that wait for new ones.
 
 use std::time::{Duration, Instant};
 
-use cohabit_actor::ReplyTo;
-use cohabit_types::{Answer, Principal, Query};
+use super::message::Question;
 
 /// How long a forecast may be shown again.
 const FORECAST_TTL: Duration = Duration::from_millis(500);
-
-/// A client's query that needs a forecast first.
-pub(super) struct PendingQuery {
-    pub(super) by: Principal,
-    pub(super) query: Query,
-    pub(super) reply_to: ReplyTo<Answer>,
-}
 
 /// When the policy last made forecasts, and who waits for the next ones. The forecasts themselves are in
 /// the head.
 #[derive(Default)]
 pub(super) struct ForecastCache {
     updated_at: Option<Instant>,
-    waiting: Vec<PendingQuery>,
+    waiting: Vec<Question>,
 }
 
 impl ForecastCache {
@@ -34,14 +26,14 @@ impl ForecastCache {
         self.updated_at = Some(Instant::now());
     }
 
-    /// Adds a query. Returns whether it is the first, for which forecasts have to be requested.
-    pub(super) fn wait(&mut self, query: PendingQuery) -> bool {
-        self.waiting.push(query);
+    /// Adds a question. Returns whether it is the first, for which forecasts have to be requested.
+    pub(super) fn wait(&mut self, question: Question) -> bool {
+        self.waiting.push(question);
         self.waiting.len() == 1
     }
 
-    /// The queries that waited.
-    pub(super) fn take_waiting(&mut self) -> Vec<PendingQuery> {
+    /// The questions that waited.
+    pub(super) fn take_waiting(&mut self) -> Vec<Question> {
         std::mem::take(&mut self.waiting)
     }
 }

@@ -2,8 +2,9 @@
 
 use cohabit_actor::{Address, ReplyTo};
 use cohabit_types::{
-    Answer, Inventory, JobId, LogChunk, LogRequest, ModelRequest, Models, Order, Principal, Query, RankId,
-    Refusal, Reply, Report, Request, Time, WorkerKey,
+    DryRun, Explanation, Filter, Inventory, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage,
+    LogChunk, LogRequest, ModelChoice, Models, NodeRecord, Order, Principal, RankId, Refusal, Reply, Report,
+    Request, Time, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -23,26 +24,26 @@ pub(crate) enum Message {
         /// Where the reply goes.
         reply_to: ReplyTo<Reply>,
     },
-    /// A client asks something.
-    Query {
+    /// A client asks a question that the head answers from memory.
+    Question(Question),
+    /// A client asks what would become of a job.
+    DryRun {
         /// Who asks.
         by: Principal,
-        /// What.
-        query: Query,
+        /// The job.
+        spec: Box<JobSpec>,
         /// Where the answer goes.
-        reply_to: ReplyTo<Answer>,
+        reply_to: ReplyTo<Result<Box<DryRun>, Refusal>>,
     },
-    /// A client asks about the models of interference, or for another one.
+    /// A client asks for the interference models, once this one is chosen.
     Models {
         /// Who asks.
         by: Principal,
-        /// What.
-        request: ModelRequest,
+        /// The model to choose; none where the models are only listed.
+        choice: Option<ModelChoice>,
         /// Where the answer goes.
         reply_to: ReplyTo<Result<Models, Refusal>>,
     },
-    /// Which of these jobs are in memory?
-    Known(Vec<JobId>, ReplyTo<Vec<JobId>>),
     /// Where is the worker?
     Find(WorkerLookup, ReplyTo<Option<WorkerRoute>>),
     /// A worker opened a link.
@@ -80,6 +81,37 @@ pub(crate) enum Message {
     Committed,
     /// The pause after a failed commit is over.
     Retry,
+}
+
+/// A question about what is in memory, with where its answer goes.
+#[derive(Debug)]
+pub(crate) enum Question {
+    /// The jobs that these references mean to this user.
+    Resolve(Principal, Vec<JobRef>, ReplyTo<Result<Vec<JobId>, Refusal>>),
+    /// A page of jobs.
+    List(Filter, ReplyTo<ListPage>),
+    /// The records of these jobs.
+    Show(Vec<JobId>, ReplyTo<Result<Vec<JobRecord>, Refusal>>),
+    /// Why a job waits, or why it ended as it did.
+    Explain(JobId, ReplyTo<Result<Explanation, Refusal>>),
+    /// All nodes.
+    Nodes(ReplyTo<Vec<NodeRecord>>),
+    /// The records of those jobs whose revision is not the known one.
+    ChangedSince(Vec<JobRevision>, ReplyTo<Result<Vec<JobRecord>, Refusal>>),
+    /// Those of these jobs that are in memory.
+    Known(Vec<JobId>, ReplyTo<Vec<JobId>>),
+}
+
+impl Question {
+    /// Whether the answer says what jobs have to expect, which the policy knows.
+    pub(crate) fn needs_forecasts(&self) -> bool {
+        match self {
+            Question::List(..) | Question::Show(..) | Question::Explain(..) => true,
+            Question::Resolve(..) | Question::Nodes(_) | Question::ChangedSince(..) | Question::Known(..) => {
+                false
+            }
+        }
+    }
 }
 
 /// What a worker is looked for by.

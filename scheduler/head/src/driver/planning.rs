@@ -2,11 +2,10 @@
 
 use cohabit_actor::{Context, ReplyTo};
 use cohabit_scheduler_core::Event;
-use cohabit_types::{Answer, JobSpec, Principal, Query, Refusal, RefusalCode, Submit};
+use cohabit_types::{DryRun, JobSpec, Principal, Refusal, RefusalCode, Submit};
 
 use super::dry_run::FinishedDryRun;
-use super::forecast_cache::PendingQuery;
-use super::message::Message;
+use super::message::{Message, Question};
 use super::state::Driver;
 use crate::planner::{Forecasts, PlanReply, fall_back};
 
@@ -30,24 +29,14 @@ impl Driver {
     }
 
     /// Answers at once what needs no forecast, or only fresh ones; asks the policy first for the rest.
-    pub(super) fn query(
-        &mut self,
-        by: Principal,
-        query: Query,
-        reply_to: ReplyTo<Answer>,
-        context: &mut Context<Driver>,
-    ) {
-        if let Query::Consider(spec) = query {
-            return self.dry_run(&by, *spec, reply_to, context);
-        }
+    pub(super) fn question(&mut self, question: Question, context: &mut Context<Driver>) {
         let head = &self.parts.head;
-        let shows_forecasts = matches!(query, Query::List(_) | Query::Show(_) | Query::Explain(_));
         let has_forecasts = head.has_pending() || head.has_colocated_jobs();
         let is_fresh = self.forecast_cache.is_fresh() && head.has_fresh_forecasts();
-        if !shows_forecasts || is_fresh || !has_forecasts {
-            return reply_to.send(self.answer(&by, &query));
+        if !question.needs_forecasts() || is_fresh || !has_forecasts {
+            return self.answer(question);
         }
-        if !self.forecast_cache.wait(PendingQuery { by, query, reply_to }) {
+        if !self.forecast_cache.wait(question) {
             return;
         }
         self.pass_changes();
@@ -62,17 +51,17 @@ impl Driver {
             self.parts.head.set_colocation_slowdowns(colocations);
             self.forecast_cache.note_update();
         }
-        for PendingQuery { by, query, reply_to } in self.forecast_cache.take_waiting() {
-            reply_to.send(self.answer(&by, &query));
+        for question in self.forecast_cache.take_waiting() {
+            self.answer(question);
         }
     }
 
     /// Asks the policy where a job would go that was not submitted.
-    fn dry_run(
+    pub(super) fn dry_run(
         &mut self,
         by: &Principal,
         spec: JobSpec,
-        reply_to: ReplyTo<Answer>,
+        reply_to: ReplyTo<Result<Box<DryRun>, Refusal>>,
         context: &mut Context<Driver>,
     ) {
         let now = self.parts.clock.now();
@@ -80,7 +69,7 @@ impl Driver {
         self.fill_estimates(&by.user, &mut submit);
         let job = match self.parts.head.prepare_dry_run(now, by, submit) {
             Ok(job) => job,
-            Err(refusal) => return reply_to.send(Answer::Refused(refusal)),
+            Err(refusal) => return reply_to.send(Err(refusal)),
         };
         self.pass_changes();
         let result = self.parts.planner.dry_run(now, job.job.clone());
@@ -92,10 +81,10 @@ impl Driver {
     pub(super) fn finish_dry_run(&self, finished: FinishedDryRun) {
         let FinishedDryRun { job, result, reply_to } = finished;
         reply_to.send(match result {
-            Ok(result) => Answer::Considered(Box::new(self.parts.head.finish_dry_run(&job, &result))),
+            Ok(result) => Ok(Box::new(self.parts.head.finish_dry_run(&job, &result))),
             Err(problem) => {
                 let message = format!("the policy did not answer where the job would go: {problem}");
-                Answer::Refused(Refusal::new(RefusalCode::Unavailable, message))
+                Err(Refusal::new(RefusalCode::Unavailable, message))
             }
         });
     }

@@ -7,9 +7,7 @@ use std::time::Duration;
 use cohabit_actor::{Address, ReplyTo, TaskHandle};
 use cohabit_policy::interference::GpuKind;
 use cohabit_scheduler_core::{Config, Event, Head};
-use cohabit_types::{
-    Answer, ClientRequestId, PlanRequestId, Principal, Query, Reply, Span, Submit, Time, WorkerKey,
-};
+use cohabit_types::{ClientRequestId, PlanRequestId, Reply, Span, Submit, Time, WorkerKey};
 
 use super::batch::{Batch, PendingEvent};
 use super::durability::Durability;
@@ -108,11 +106,6 @@ impl Driver {
         self.parts.estimates.fill(user, submit, self.parts.clock.now());
         let gpus: Vec<GpuKind> = self.parts.head.gpu_models().into_iter().map(GpuKind::named).collect();
         self.parts.memory_tracker.fill(user, submit, &gpus);
-    }
-
-    pub(super) fn answer(&mut self, by: &Principal, query: &Query) -> Answer {
-        let now = self.parts.clock.now();
-        self.parts.head.answer(now, by, query)
     }
 
     /// Cancels the alarm, so that the next one is set even for the same deadline.

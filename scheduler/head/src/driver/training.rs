@@ -5,7 +5,7 @@
 use cohabit_actor::{Context, ReplyTo};
 use cohabit_scheduler_core::Event;
 use cohabit_types::{
-    ColocationSample, DeviceTelemetry, JobId, ModelRequest, Models, NodeId, Principal, Refusal, RefusalCode,
+    ColocationSample, DeviceTelemetry, JobId, ModelChoice, Models, NodeId, Principal, Refusal, RefusalCode,
     Role,
 };
 
@@ -67,19 +67,19 @@ impl Driver {
     pub(super) fn models(
         &mut self,
         by: &Principal,
-        request: ModelRequest,
+        choice: Option<ModelChoice>,
         reply_to: ReplyTo<Result<Models, Refusal>>,
         context: &mut Context<Driver>,
     ) {
-        if by.role != Role::Admin && request != ModelRequest::List {
+        if by.role != Role::Admin && choice.is_some() {
             let message = format!(
                 "choosing a model needs an admin's token, and the token of {} is a {}'s",
                 by.user, by.role
             );
             return reply_to.send(Err(Refusal::new(RefusalCode::NotAllowed, message)));
         }
-        tracing::debug!(user = by.user, ?request, "models");
-        let chosen = self.parts.trainer.models(request);
+        tracing::debug!(user = by.user, ?choice, "models");
+        let chosen = self.parts.trainer.models(choice);
         let driver = context.address().clone();
         context.spawn_task(async move {
             let (models, update) = chosen.await;

@@ -13,7 +13,7 @@ use cohabit_policy::interference::{
     ColocationHistory, InterferenceContext, MeasuredSet, ObservedInterference, ObservedSample, ObservedSet,
     SoloMetricsTable,
 };
-use cohabit_types::{ModelChoice, ModelRequest, Models, Refusal, RefusalCode, Slowdown};
+use cohabit_types::{ModelChoice, Models, Refusal, RefusalCode, Slowdown};
 
 use super::base_predictor::BasePredictor;
 use super::digest::InterferenceDigest;
@@ -64,7 +64,7 @@ pub(crate) struct TrainingUpdate {
 enum TrainRequest {
     Observe(Vec<ObservedSample>, ReplyTo<TrainingUpdate>),
     FinishRefit(Option<Box<BetterModel>>, ReplyTo<TrainingUpdate>),
-    Models(ModelRequest, ReplyTo<(Result<Models, Refusal>, TrainingUpdate)>),
+    Models(Option<ModelChoice>, ReplyTo<(Result<Models, Refusal>, TrainingUpdate)>),
 }
 
 impl TrainerHandle {
@@ -103,11 +103,11 @@ impl TrainerHandle {
     /// Lists the models, after the choice of another one if the request has one.
     pub(crate) fn models(
         &self,
-        request: ModelRequest,
+        choice: Option<ModelChoice>,
     ) -> impl Future<Output = (Result<Models, Refusal>, TrainingUpdate)> + use<> {
         let requests = self.requests.clone();
         async move {
-            let asked = requests.ask(|reply_to| TrainRequest::Models(request, reply_to)).await;
+            let asked = requests.ask(|reply_to| TrainRequest::Models(choice, reply_to)).await;
             asked.unwrap_or_else(|error| {
                 let refusal =
                     format!("the trainer of interference models has failed ({error}): restart the head");
@@ -181,8 +181,8 @@ impl Trainer {
                     let knowledge = better.and_then(|better| self.adopt(*better));
                     reply_to.send(TrainingUpdate { knowledge, ..TrainingUpdate::default() });
                 }
-                TrainRequest::Models(request, reply_to) => {
-                    let answer = self.choose(request);
+                TrainRequest::Models(choice, reply_to) => {
+                    let answer = self.choose(choice);
                     let changed = matches!(answer, Ok(ModelChange::Changed));
                     let knowledge = changed.then(|| self.knowledge());
                     let update = TrainingUpdate { knowledge, ..TrainingUpdate::default() };
@@ -254,20 +254,20 @@ impl Trainer {
         Some(self.knowledge())
     }
 
-    fn choose(&mut self, request: ModelRequest) -> Result<ModelChange, Refusal> {
+    fn choose(&mut self, choice: Option<ModelChoice>) -> Result<ModelChange, Refusal> {
         let current = self.versions.choice().current;
-        match request {
-            ModelRequest::List => Ok(ModelChange::Unchanged),
-            ModelRequest::Use(ModelChoice::Auto) => {
+        match choice {
+            None => Ok(ModelChange::Unchanged),
+            Some(ModelChoice::Auto) => {
                 self.save_choice(VersionChoice { current, pinned: false });
                 Ok(ModelChange::Unchanged)
             }
-            ModelRequest::Use(ModelChoice::Base) => {
+            Some(ModelChoice::Base) => {
                 self.current = GuardedModel::new(Arc::clone(&self.base.interference));
                 self.save_choice(VersionChoice { current: None, pinned: true });
                 Ok(ModelChange::Changed)
             }
-            ModelRequest::Use(ModelChoice::Version(version)) => {
+            Some(ModelChoice::Version(version)) => {
                 self.current = self.restore_version(version)?;
                 self.save_choice(VersionChoice { current: Some(version), pinned: true });
                 Ok(ModelChange::Changed)

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 
-use cohabit_policy::{PendingJob, PendingReason, Proposal, Shortage};
+use cohabit_policy::{PendingJob, PendingReason, Policy, Proposal, Shortage};
 
 use super::*;
 use crate::test_kit::{at, pending_view};

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cohabit_types::{
-    Answer, Demand, DeviceId, DryRun, GpuRequest, JobId, JobSpec, Query, RefusalCode, Reply, Request, Share,
-    Slowdown, Submit,
+    Demand, DeviceId, DryRun, GpuRequest, JobId, JobSpec, RefusalCode, Share, Slowdown, Submit,
 };
 
 use super::planning::HangingPolicy;
@@ -29,15 +28,11 @@ async fn sharing() -> TestHead {
 
 async fn submit(client: &TestClient, spec: JobSpec) -> JobId {
     let submit = Submit { spec, idempotency_key: None, estimate: None };
-    let reply = client.request(Request::Submit(Box::new(submit))).await.unwrap();
-    let Reply::Accepted { job, .. } = reply else { panic!("{reply:?}") };
-    job
+    client.try_submit(submit).await.unwrap().job
 }
 
 async fn dry_run(client: &TestClient, spec: JobSpec) -> DryRun {
-    let answer = client.query(Query::Consider(Box::new(spec))).await.unwrap();
-    let Answer::Considered(consideration) = answer else { panic!("{answer:?}") };
-    *consideration
+    *client.dry_run(spec).await.unwrap()
 }
 
 #[tokio::test]
@@ -57,8 +52,7 @@ async fn a_dry_run_names_the_neighbor_that_the_job_then_gets() {
     let record = client.show(newcomer).await;
     assert_eq!(record.sharing_with, [resident]);
     assert_eq!(record.predicted.unwrap().slowdown, told.predicted.slowdown);
-    let answer = client.query(Query::Explain(resident)).await.unwrap();
-    let Answer::Explained { sentences, .. } = answer else { panic!("{answer:?}") };
+    let sentences = client.explain(resident).await.unwrap().sentences;
     assert!(
         sentences.iter().any(|it| it.starts_with("Because it shares a GPU with job 2, it is predicted")),
         "{sentences:?}"
@@ -73,8 +67,7 @@ async fn a_dry_run_is_refused_or_waits_like_a_submission() {
     assert_eq!((told.place, told.reason.as_str()), (None, "no connected worker accepts jobs"));
     let _worker = head.worker(1, vec![]).await;
     let large = JobSpec { demand: Demand { gpus: GpuRequest::Whole(3), ..Demand::default() }, ..spec() };
-    let answer = client.query(Query::Consider(Box::new(large))).await.unwrap();
-    let Answer::Refused(refusal) = answer else { panic!("{answer:?}") };
+    let refusal = client.dry_run(large).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::Unsatisfiable);
 }
 
@@ -87,8 +80,7 @@ async fn a_dry_run_ends_with_an_error_if_the_policy_hangs() {
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     client.submit().await;
     worker.next_run().await;
-    let answer = client.query(Query::Consider(Box::new(spec()))).await.unwrap();
-    let Answer::Refused(refusal) = answer else { panic!("{answer:?}") };
+    let refusal = client.dry_run(spec()).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::Unavailable);
     assert!(refusal.message.contains("it took longer than 1ms"), "{refusal}");
     drop(end);

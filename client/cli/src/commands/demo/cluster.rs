@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use cohabit_client::Client;
 use cohabit_client::proto::Span;
-use cohabit_client::{Client, ConnectOptions};
 use cohabit_console::{CommandError, CommandErrorKind};
 use cohabit_head::HeadDaemon;
 use cohabit_worker_daemon::{WorkerDaemon, WorkerOptions};
@@ -39,9 +39,7 @@ impl DemoCluster {
         let state = folder.path().join(WORKER_FOLDER);
         let options = worker::options(&settings, head.address().to_string(), token, state)?;
         let worker = start_and_join_worker(WorkerOptions { heartbeat: HEARTBEAT, ..options }).await?;
-        let path = folder.path().to_owned();
-        let endpoint = run_blocking(move || Ok(ConnectOptions::local(&path)?)).await?;
-        let client = Client::connect(endpoint).await?;
+        let client = Client::connect_local(folder.path()).await?;
         Ok(DemoCluster { client, worker, head, folder })
     }
 

@@ -1,10 +1,12 @@
-//! What a cluster is known by: the SHA-256 of its CA's certificate, written as 64 hexadecimal digits.
+//! The fingerprint of a cluster: the SHA-256 of the certificate of its CA, written as 64 hexadecimal digits.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use crate::hex::{from_hex, to_hex};
 
 /// The fingerprint of a cluster's CA; public.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -45,28 +47,6 @@ impl FromStr for Fingerprint {
 /// The SHA-256 of these bytes.
 pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
-}
-
-/// Two digits for each byte.
-pub(crate) fn to_hex(bytes: &[u8; 32]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The bytes of exactly 64 lower-case digits, so that each value has one text.
-pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let mut bytes = [0; 32];
-    if text.len() != 2 * bytes.len() {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A job that is only thought of: asked for as it would be submitted, and told where it would go.
 
 use cohabit_client::proto::{
-    Answer, DeviceId, DryRun, DryRunPlacement, JobPrediction, JobSpec, Query, Refusal, RefusalCode, Share,
+    DeviceId, DryRun, DryRunPlacement, JobPrediction, JobSpec, Refusal, RefusalCode, Share,
 };
 use cohabit_client::{Error, Submission};
 
@@ -23,17 +23,26 @@ async fn what_would_become_of_a_job_is_asked_without_submitting_it() {
         neighbours: Vec::new(),
     };
     let cluster = Cluster::new();
-    let head = cluster.head([Turn::Answer(Answer::Considered(Box::new(told.clone())))]).await;
+    let head = cluster.head([Turn::DryRun(Box::new(told.clone()))]).await;
     assert_eq!(cluster.client_of(head.address).dry_run(&submission()).await.unwrap(), told);
     let spec = Box::new(submission().spec().clone());
-    assert_eq!(head.calls(), [Call::Query(Query::Consider(spec))]);
+    assert_eq!(head.calls(), [Call::DryRun(spec)]);
 }
 
 #[tokio::test]
 async fn a_job_that_would_be_refused_is_refused() {
     let cluster = Cluster::new();
     let refusal = Refusal::new(RefusalCode::Unsatisfiable, "no node has 9 GPUs");
-    let head = cluster.head([Turn::Answer(Answer::Refused(refusal.clone()))]).await;
+    let head = cluster.head([Turn::Refuse(refusal.clone())]).await;
+    let refused = cluster.client_of(head.address).dry_run(&submission()).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused(told) if told == refusal));
+}
+
+#[tokio::test]
+async fn a_policy_that_cannot_say_is_not_asked_again() {
+    let cluster = Cluster::new();
+    let refusal = Refusal::new(RefusalCode::Unavailable, "the policy did not say where the job would go");
+    let head = cluster.head([Turn::Refuse(refusal.clone())]).await;
     let refused = cluster.client_of(head.address).dry_run(&submission()).await.unwrap_err();
     assert!(matches!(refused, Error::Refused(told) if told == refusal));
 }

@@ -1,4 +1,4 @@
-//! Amounts of things: shares of a device and bytes, with the text forms that people write.
+//! Quantities: shares of a device, slowdowns and bytes, with the text forms that people write.
 
 use std::fmt;
 use std::iter::Sum;
@@ -22,7 +22,7 @@ pub struct Slowdown(pub u32);
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
-/// A text that is no amount, with what was expected.
+/// A text that is no quantity, with what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not {expected}")]
 pub struct ParseAmountError {

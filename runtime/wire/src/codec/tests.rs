@@ -6,9 +6,9 @@ use cohabit_types::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::Token;
-use crate::hello::{ConnectionPurpose, Hello, HelloAccepted, HelloAnswer, HelloRefusalCode};
+use crate::hello::{ConnectionPurpose, Hello, HelloAnswer};
 use crate::message::{Message, NoMessage};
+use crate::{Fingerprint, HelloAccepted, HelloRefusalCode, Secret};
 
 /// The bytes of a message, two digits each.
 fn hex(message: &impl Serialize) -> String {
@@ -49,11 +49,10 @@ fn the_bytes_of_link_messages_are_those_of_this_protocol_version() {
 
 #[test]
 fn the_bytes_of_the_hello_are_those_of_this_protocol_version() {
-    let token: Token = format!("cohabit1.{}.{}", "5a".repeat(32), "77".repeat(32)).parse().unwrap();
-    let hello = Hello { secret: token.secret(), purpose: ConnectionPurpose::Client };
+    let hello = Hello { secret: Secret::new([0x77; 32]), purpose: ConnectionPurpose::Client };
     assert_eq!(hex(&hello), "77".repeat(32) + "00");
     let by = Principal::new("ada", Role::User);
-    let cluster = token.fingerprint();
+    let cluster: Fingerprint = "5a".repeat(32).parse().unwrap();
     let welcome = HelloAnswer::Accepted(HelloAccepted { cluster, by, build: "1".into() });
     assert_eq!(hex(&welcome), format!("00{cluster}0361646101000131"));
     let refused = HelloAnswer::Refused { code: HelloRefusalCode::ExpiredToken, message: "no".into() };
@@ -62,20 +61,20 @@ fn the_bytes_of_the_hello_are_those_of_this_protocol_version() {
 
 #[test]
 fn what_does_not_fit_into_a_frame_is_refused_before_it_is_written() {
-    assert!(matches!(encode(&vec![0u8; MAX_FRAME]), Err(WireError::TooLong)));
+    assert!(matches!(encode(&vec![0u8; MAX_FRAME]), Err(CodecError::TooLong)));
     assert!(encode(&vec![0u8; MAX_FRAME - 5]).is_ok());
 }
 
 #[test]
 fn a_length_that_is_not_there_is_refused_without_room_being_made_for_it() {
     let claims_2_to_the_63 = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0x80];
-    assert!(matches!(decode::<Vec<u64>>(&claims_2_to_the_63), Err(WireError::Garbled(_))));
-    assert!(matches!(decode::<String>(&claims_2_to_the_63), Err(WireError::Garbled(_))));
+    assert!(matches!(decode::<Vec<u64>>(&claims_2_to_the_63), Err(CodecError::Garbled(_))));
+    assert!(matches!(decode::<String>(&claims_2_to_the_63), Err(CodecError::Garbled(_))));
 }
 
 #[test]
 fn bytes_after_a_message_are_refused() {
-    assert!(matches!(decode::<u8>(&[1, 2]), Err(WireError::Garbled(_))));
+    assert!(matches!(decode::<u8>(&[1, 2]), Err(CodecError::Garbled(_))));
 }
 
 proptest! {

@@ -1,48 +1,47 @@
-//! The places at a head: how many may be connected, and how many of them by one token, so that nobody takes
-//! them all.
+//! Limits the connections to a head, in all and by token, so that no token takes every slot.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The places; clones share them.
+/// Counts connections against both limits; clones share the counts.
 #[derive(Clone)]
 pub(crate) struct ConnectionLimiter(Arc<Shared>);
 
 struct Shared {
-    /// For all.
+    /// The most connections in all.
     all: usize,
-    /// For one token.
+    /// The most connections by one token.
     connections_per_token: usize,
     taken: Mutex<SlotCounts>,
 }
 
-/// By the names of tokens, and all together.
+/// Connections by the name of their token, and in all.
 #[derive(Default)]
 struct SlotCounts {
     by_name: BTreeMap<String, usize>,
     all: usize,
 }
 
-/// A place that is taken; free again when it is dropped.
+/// A slot that is taken; dropping it frees it.
 pub(crate) struct ConnectionSlot {
     of: ConnectionLimiter,
     name: String,
 }
 
-/// Why there is no place.
+/// Why there is no free slot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConnectionLimitError {
-    /// All are taken.
+    /// All slots are taken.
     #[error("as many are connected as the head allows: try again later")]
     Total,
-    /// This token has its part of them.
+    /// This token has as many connections as one token may have.
     #[error(
         "{connections} are connected by the token '{name}', the most for one: end some, or try again later"
     )]
     PerToken {
         /// The token's name.
         name: String,
-        /// How many it has.
+        /// How many connections it has.
         connections: usize,
     },
 }
@@ -52,7 +51,7 @@ impl ConnectionLimiter {
         ConnectionLimiter(Arc::new(Shared { all, connections_per_token, taken: Mutex::default() }))
     }
 
-    /// A place for somebody with the token of this name.
+    /// Takes a slot for a connection with the token of this name.
     pub(crate) fn take(&self, name: &str) -> Result<ConnectionSlot, ConnectionLimitError> {
         let mut taken = self.taken();
         if taken.all >= self.0.all {

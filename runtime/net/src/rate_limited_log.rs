@@ -1,5 +1,5 @@
-//! What is logged of connections that come to nothing: each by itself while they are few, their number while
-//! they are many. Whoever dials often must not fill the disk.
+//! The log of rejected connections: one line each while they are few, a count while they are many, so that a
+//! peer that connects in a loop does not fill the disk.
 
 use std::fmt::Display;
 use std::io;
@@ -9,33 +9,33 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// In this time ...
+/// The period over which rejections are counted.
 const WINDOW: Duration = Duration::from_secs(10);
-/// ... so many are told of one by one.
+/// How many rejections of a period get a line each.
 const MAX_PER_WINDOW: u32 = 20;
 
-/// Tells of trouble with peers.
+/// Logs rejected connections.
 #[derive(Default)]
 pub(crate) struct RateLimitedLog(Mutex<LogWindow>);
 
-/// What was told in the present while.
+/// What was logged in the present period.
 struct LogWindow {
     since: Instant,
     logged: u32,
     suppressed: u32,
 }
 
-/// How much it matters.
+/// How much a rejection matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RejectionClass {
-    /// Somebody with a client of ours was refused: a person may want to know why.
+    /// A Cohabit peer was refused: an operator may look for the reason.
     Refusal,
-    /// Something else dialled.
+    /// Something else connected.
     Noise,
 }
 
 impl RateLimitedLog {
-    /// Tells of one, unless there were many just now.
+    /// Logs a rejection, unless there were many in this period.
     pub(crate) fn log_rejection(&self, weight: RejectionClass, address: SocketAddr, reason: &impl Display) {
         match (self.may_log(), weight) {
             (true, RejectionClass::Refusal) => tracing::warn!(%address, %reason, "refused a connection"),
@@ -44,14 +44,14 @@ impl RateLimitedLog {
         }
     }
 
-    /// Tells that somebody made room for others, unless there was much to tell just now.
+    /// Logs that a handshake was dropped to make room, unless there was much to log in this period.
     pub(crate) fn log_overload(&self, greetings: usize) {
         if self.may_log() {
             tracing::warn!(greetings, "more dial than are greeted at once: who has taken longest makes room");
         }
     }
 
-    /// Tells that the system did not hand over a connection, unless there was much to tell just now.
+    /// Logs that the system did not hand over a connection, unless there was much to log in this period.
     pub(crate) fn log_accept_error(&self, error: &io::Error) {
         if self.may_log() {
             tracing::warn!(%error, "the system did not hand over a connection; it is asked again");
@@ -69,7 +69,7 @@ impl RateLimitedLog {
 }
 
 impl LogWindow {
-    /// Whether the next is told of, and how many were not before it that have to be told of now.
+    /// Whether the next rejection is logged, and how many unlogged ones before it are counted with it.
     fn next(&mut self, now: Instant) -> (bool, u32) {
         let suppressed = if now.duration_since(self.since) < WINDOW {
             0

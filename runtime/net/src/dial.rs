@@ -1,14 +1,21 @@
-//! How clients and workers dial a head: TCP, TLS pinned by the token, hello, and then the services of the
-//! link.
+//! The client's and worker's side of a handshake: TCP, TLS pinned by the token, the hello, and then the
+//! services.
 //!
-//! One attempt, under time limits; whoever wants more tries again with a [`Backoff`](crate::Backoff) for as
-//! long as [`LinkError::kind`] says that this may help.
+//! One attempt, with time limits. A caller tries again with a [`Backoff`](crate::Backoff) as long as
+//! [`LinkError::kind`] says that this may help.
 
 use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cohabit_wire::codec::MAX_FRAME;
+use cohabit_wire::hello::{ConnectionPurpose, Hello, HelloAnswer, HelloError, decode_answer, encode_hello};
+use cohabit_wire::message::NoMessage;
+use cohabit_wire::{
+    ClientServiceClient, ClientServiceResponse, Fingerprint, HeadServiceClient, HeadServiceResponse,
+    HelloAccepted, ProtocolVersion, WorkerHello, WorkerService, WorkerServiceRequest,
+};
 use futures::{SinkExt, StreamExt};
 use tarpc::client::{Config, NewClient};
 use tarpc::server::Serve;
@@ -18,35 +25,18 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::duplex::{Duplex, MESSAGE_LIMIT, duplex};
-use crate::hello::{
-    ConnectionPurpose, Hello, HelloAccepted, HelloAnswer, HelloError, WorkerHello, decode_hello, encode_hello,
-};
+use crate::frames::{Frames, frames};
 use crate::link::{self, LinkEndFuture};
-use crate::message::NoMessage;
-use crate::services::{
-    ClientServiceClient, ClientServiceResponse, HeadServiceClient, HeadServiceResponse, WorkerService,
-    WorkerServiceRequest,
-};
-use crate::wire::{Frames, MAX_FRAME, frames};
-use crate::{Fingerprint, LinkError, Token, socket, tls};
+use crate::{Endpoint, LinkError, socket, tls};
 
-/// How long the connection, the TLS handshake, and the answer to the hello may take each.
+/// The time limit of the connection, of the TLS handshake, and of the answer to the hello.
 const LIMIT: Duration = Duration::from_secs(10);
-
-/// Which head, and by what right.
-#[derive(Debug, Clone)]
-pub struct Endpoint {
-    /// `HOST:PORT`.
-    pub address: String,
-    /// The token.
-    pub token: Token,
-}
 
 /// A worker's side of its link. It ends when the last clone of `head` is dropped.
 pub struct WorkerLink {
-    /// What to tell the head by.
+    /// Calls to the head.
     pub head: HeadServiceClient,
-    /// What the head said.
+    /// The head's answer to the hello.
     pub welcome: HelloAccepted,
     /// Resolves when the link has ended.
     pub closed: LinkEndFuture,
@@ -55,9 +45,9 @@ pub struct WorkerLink {
 /// Dials as a client. The link ends when the last clone of the returned client is dropped.
 ///
 /// # Errors
-/// Why there is no link, and what to do.
+/// Says why there is no link, and what to do.
 pub async fn connect_client(endpoint: &Endpoint) -> Result<(ClientServiceClient, HelloAccepted), LinkError> {
-    let (frames, welcome) = Dial(endpoint).link(ConnectionPurpose::Client).await?;
+    let (frames, welcome) = Dial(endpoint).link(ProtocolVersion::CURRENT, ConnectionPurpose::Client).await?;
     let (ports, pump): (Duplex<NoMessage, ClientServiceResponse>, _) = duplex(frames, None, MESSAGE_LIMIT);
     let NewClient { client, dispatch } = ClientServiceClient::new(Config::default(), ports.called);
     tokio::spawn(link::run(pump, dispatch, pending(), pending()));
@@ -66,14 +56,23 @@ pub async fn connect_client(endpoint: &Endpoint) -> Result<(ClientServiceClient,
 
 /// Dials as a worker, and serves the head's orders over the same connection.
 ///
+/// A head that speaks only the protocol before this one is greeted again in that one: the services between
+/// head and worker are the same in both, so that workers may be upgraded before their head.
+///
 /// # Errors
-/// Why there is no link, and what to do.
+/// Says why there is no link, and what to do.
 pub async fn connect_worker<S: WorkerService + Clone + Send + 'static>(
     endpoint: &Endpoint,
     hello: WorkerHello,
     service: S,
 ) -> Result<WorkerLink, LinkError> {
-    let (frames, welcome) = Dial(endpoint).link(ConnectionPurpose::Worker(Box::new(hello))).await?;
+    let purpose = || ConnectionPurpose::Worker(Box::new(hello.clone()));
+    let (frames, welcome) = match Dial(endpoint).link(ProtocolVersion::CURRENT, purpose()).await {
+        Err(LinkError::OtherVersion { theirs, .. }) if theirs == ProtocolVersion::OLDEST.number() => {
+            Dial(endpoint).link(ProtocolVersion::OLDEST, purpose()).await?
+        }
+        linked => linked?,
+    };
     let (ports, pump): (Duplex<WorkerServiceRequest, HeadServiceResponse>, _) =
         duplex(frames, None, MESSAGE_LIMIT);
     let NewClient { client: head, dispatch } = HeadServiceClient::new(Config::default(), ports.called);
@@ -90,20 +89,21 @@ struct Dial<'a>(&'a Endpoint);
 impl Dial<'_> {
     async fn link(
         &self,
+        version: ProtocolVersion,
         purpose: ConnectionPurpose,
     ) -> Result<(Frames<TlsStream<TcpStream>>, HelloAccepted), LinkError> {
         self.check_address()?;
         let stream = self.secure(self.reach().await?).await?;
         let mut frames = frames(stream, MAX_FRAME);
         let hello = Hello { secret: self.0.token.secret(), purpose };
-        let frame = encode_hello(&hello).map_err(|error| self.broken(error))?;
+        let frame = encode_hello(version, &hello).map_err(|error| self.broken(error))?;
         let answer = timeout(LIMIT, async {
             frames.send(frame).await?;
             frames.next().await.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into()))
         });
         let answer = answer.await.map_err(|_late| self.broken("it did not answer the hello"))?;
         let answer = answer.map_err(|error| self.broken(format!("it hung up over the hello: {error}")))?;
-        Ok((frames, self.welcome(&answer)?))
+        Ok((frames, self.welcome(&answer, version)?))
     }
 
     fn check_address(&self) -> Result<(), LinkError> {
@@ -144,9 +144,9 @@ impl Dial<'_> {
         }
     }
 
-    fn welcome(&self, answer: &[u8]) -> Result<HelloAccepted, LinkError> {
+    fn welcome(&self, answer: &[u8], said: ProtocolVersion) -> Result<HelloAccepted, LinkError> {
         let address = self.address();
-        match decode_hello(answer) {
+        match decode_answer(answer, said) {
             Ok(HelloAnswer::Accepted(welcome)) => Ok(welcome),
             Ok(HelloAnswer::Refused { code, message }) => Err(LinkError::Refused { address, code, message }),
             Err(HelloError::OtherVersion { theirs, build }) => {

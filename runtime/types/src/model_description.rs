@@ -1,4 +1,4 @@
-//! What is trained, as far as the user tells: the contents of `--model FILE.toml`.
+//! The description of a trained model: the contents of `--model FILE.toml`.
 //!
 //! All of it is optional; the more there is, the better the predictions.
 

@@ -1,9 +1,9 @@
-//! What travels on a link once both sides have said hello: calls, cancellations and answers.
+//! A frame after the hello: a call, a cancellation or an answer.
 //!
-//! tarpc's own messages are turned into ours on the way out and back on the way in. That keeps two of its
-//! weaknesses off the wire: a deadline travels as a span, and a hostile one is capped instead of overflowing
-//! a clock; an error travels as its sentence, without the kind that tarpc garbles. Both directions of a link
-//! share this one type.
+//! tarpc's own messages become ours on the way out, and ours become tarpc's on the way in. That keeps two
+//! weaknesses of tarpc off the wire: a deadline travels as a span, so that a hostile one is capped instead of
+//! overflowing a clock; an error travels as its sentence, without the kind that tarpc garbles. Both
+//! directions of a link share this one type, and so do all versions so far.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use tarpc::context::Context;
 use tarpc::{ClientMessage, Response, ServerError, trace};
 use tokio_util::bytes::Bytes;
 
-use crate::wire::{self, WireError};
+use crate::codec::{self, CodecError};
 
 /// No call may last longer than a day; more is cut to this.
 pub const MAX_CALL: Span = Span::from_secs(86_400);
@@ -24,29 +24,51 @@ pub fn context_for(span: Span) -> Context {
     context(tarpc::context::current().trace_context, span)
 }
 
-/// One frame. Requests go with answers of the other direction: a side sends `Message<its requests, its
-/// answers>`.
+/// One frame. A side sends `Message<its requests, its answers>`: a link carries calls both ways.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Message<Request, Answer> {
-    /// Do this.
-    Call { id: u64, time_left: Span, trace: trace::Context, request: Request },
+pub enum Message<Request, Answer> {
+    /// A call of a method of the other side.
+    Call {
+        /// Its number among the calls of this side.
+        id: u64,
+        /// How long the caller waits.
+        time_left: Span,
+        /// tarpc's trace.
+        trace: trace::Context,
+        /// The method and its arguments.
+        request: Request,
+    },
     /// Nobody waits for this call any more.
-    Cancel { id: u64, trace: trace::Context },
+    Cancel {
+        /// The number of the call.
+        id: u64,
+        /// tarpc's trace.
+        trace: trace::Context,
+    },
     /// The answer to a call, or the sentence that says why there is none.
-    Answer { id: u64, answer: Result<Answer, String> },
+    Answer {
+        /// The number of the call.
+        id: u64,
+        /// What the method returned.
+        answer: Result<Answer, String>,
+    },
 }
 
-/// Requests or answers of the direction that a link does not have.
+/// The requests or answers of a direction that a link does not have.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum NoMessage {}
+pub enum NoMessage {}
 
-/// What tarpc sends: it becomes the bytes of one frame.
-pub(crate) trait OutboundMessage {
-    fn into_bytes(self) -> Result<Bytes, WireError>;
+/// What tarpc sends.
+pub trait OutboundMessage {
+    /// The bytes of its frame.
+    ///
+    /// # Errors
+    /// When it does not fit a frame.
+    fn into_bytes(self) -> Result<Bytes, CodecError>;
 }
 
 impl<Request: Serialize> OutboundMessage for ClientMessage<Request> {
-    fn into_bytes(self) -> Result<Bytes, WireError> {
+    fn into_bytes(self) -> Result<Bytes, CodecError> {
         let message: Message<Request, NoMessage> = match self {
             ClientMessage::Request(call) => Message::Call {
                 id: call.id,
@@ -59,21 +81,21 @@ impl<Request: Serialize> OutboundMessage for ClientMessage<Request> {
             }
             _ => unreachable!("a tarpc client sends nothing else"),
         };
-        wire::encode(&message)
+        codec::encode(&message)
     }
 }
 
 impl<Answer: Serialize> OutboundMessage for Response<Answer> {
-    /// An answer that is too long becomes an error of its call: the link and the other calls live on.
-    fn into_bytes(self) -> Result<Bytes, WireError> {
+    /// An answer that is too long becomes an error of its call: the link and its other calls go on.
+    fn into_bytes(self) -> Result<Bytes, CodecError> {
         let id = self.request_id;
-        let answer = |answer| wire::encode(&Message::<NoMessage, Answer>::Answer { id, answer });
+        let answer = |answer| codec::encode(&Message::<NoMessage, Answer>::Answer { id, answer });
         answer(self.message.map_err(|error| error.detail)).or_else(|error| answer(Err(error.to_string())))
     }
 }
 
-/// A message that arrived, for whom it is.
-pub(crate) enum InboundMessage<Request, Answer> {
+/// A message that arrived, sorted by the side that it is for.
+pub enum InboundMessage<Request, Answer> {
     /// For the service on this side.
     Served(ClientMessage<Request>),
     /// For the client on this side.
@@ -98,7 +120,8 @@ impl<Request, Answer> From<Message<Request, Answer>> for InboundMessage<Request,
 }
 
 /// The error of a call whose handler, not whose request, is at fault.
-pub(crate) fn failure(detail: String) -> ServerError {
+#[must_use]
+pub fn failure(detail: String) -> ServerError {
     ServerError::new(std::io::ErrorKind::Other, detail)
 }
 

@@ -1,8 +1,9 @@
-//! How the head greets who dials: TLS, then the hello, then a place; or a refusal that says what to do.
+//! The head's side of a handshake: TLS, then the hello, then a connection slot; or a refusal that says what
+//! to do.
 //!
-//! All of it is under one time limit, and nobody is believed before the token was found good: of what a
-//! stranger sends no more is read than the secret, which stands first. Whoever is turned away is logged with
-//! address and reason, never with what they said.
+//! One time limit covers all of it. Before the token is found good, the head reads no more than the secret,
+//! which stands first in the hello. A rejected peer is logged with its address and the reason, never with
+//! what it sent.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,6 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_types::Role;
+use cohabit_wire::codec::{LENGTH_PREFIX, MAX_FRAME};
+use cohabit_wire::hello::{
+    ConnectionPurpose, HelloAnswer, HelloError, LONGEST_CLIENT_HELLO, LONGEST_HELLO, LONGEST_HELLO_PREFIX,
+    decode_purpose, decode_secret, encode_hello,
+};
+use cohabit_wire::{Fingerprint, HelloRefusalCode, ProtocolVersion};
 use futures::SinkExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -17,33 +24,28 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::complaints::{RateLimitedLog, RejectionClass};
-use crate::hello::{
-    ConnectionPurpose, HelloAnswer, HelloError, HelloRefusalCode, LONGEST_CLIENT_HELLO, LONGEST_HELLO,
-    LONGEST_HELLO_PREFIX, decode_secret, encode_hello, purpose,
-};
-use crate::listener::Incoming;
-use crate::peer::{ClientPeer, PeerContext, WorkerPeer};
-use crate::places::{ConnectionLimitError, ConnectionLimiter, ConnectionSlot};
+use crate::connection_slots::{ConnectionLimitError, ConnectionLimiter, ConnectionSlot};
+use crate::frames::frames;
+use crate::peer::{ClientPeer, Incoming, PeerContext, WorkerPeer};
+use crate::rate_limited_log::{RateLimitedLog, RejectionClass};
 use crate::token_store::Grant;
-use crate::wire::{LENGTH_PREFIX, MAX_FRAME, frames};
-use crate::{Fingerprint, TokenStore, VerifyError, clock, socket};
+use crate::{TokenStore, VerifyError, clock, socket};
 
-/// How long a refused peer has to take its refusal before the connection is dropped.
+/// How long a refused peer has to read its refusal before the connection is dropped.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Who lets people in.
+/// Greets connections, and accepts those whose token is good.
 pub(crate) struct HandshakeService {
     pub(crate) tls: TlsAcceptor,
     pub(crate) cluster: Fingerprint,
     pub(crate) tokens: TokenStore,
     pub(crate) time_limit: Duration,
     pub(crate) message_limit: Duration,
-    pub(crate) places: ConnectionLimiter,
-    pub(crate) complaints: RateLimitedLog,
+    pub(crate) connection_limiter: ConnectionLimiter,
+    pub(crate) rejections: RateLimitedLog,
 }
 
-/// Why somebody was not let in.
+/// Why a connection was rejected.
 #[derive(Debug, thiserror::Error)]
 enum Rejection {
     #[error("it took too long to say hello")]
@@ -60,27 +62,37 @@ enum Rejection {
     Refused { code: HelloRefusalCode, message: String },
 }
 
-/// Somebody who was not let in, and the connection over which to say why, if there is one.
+/// A connection that was rejected, and the stream over which to say why, if there is one.
 struct RejectedConnection {
     why: Rejection,
     stream: Option<TlsStream<TcpStream>>,
+    /// The version of its hello, in which it is answered.
+    version: ProtocolVersion,
+}
+
+/// A peer whose hello was understood and whose token is good.
+struct Authenticated {
+    purpose: ConnectionPurpose,
+    grant: Grant,
+    slot: ConnectionSlot,
 }
 
 impl HandshakeService {
-    /// Greets one connection; none if it was turned away.
+    /// Greets one connection; none if it was rejected.
     pub(crate) async fn run_handshake(
         self: Arc<Self>,
         stream: TcpStream,
         address: SocketAddr,
     ) -> Option<Incoming> {
         let greeted = timeout(self.time_limit, self.try_handshake(stream, address)).await;
-        let RejectedConnection { why, stream } = match greeted.unwrap_or(Err(Rejection::Slow.into())) {
+        let RejectedConnection { why, stream, version } = match greeted.unwrap_or(Err(Rejection::Slow.into()))
+        {
             Ok(peer) => return Some(peer),
             Err(turned_away) => turned_away,
         };
-        self.complaints.log_rejection(why.weight(), address, &why);
+        self.rejections.log_rejection(why.weight(), address, &why);
         if let (Some(stream), Some(answer)) = (stream, why.answer()) {
-            let _in_time = timeout(LINGER, tell(stream, &answer)).await;
+            let _in_time = timeout(LINGER, send_refusal(stream, version, &answer)).await;
         }
         None
     }
@@ -92,16 +104,19 @@ impl HandshakeService {
     ) -> Result<Incoming, RejectedConnection> {
         socket::set_up(&stream).map_err(Rejection::Unreadable)?;
         let mut stream = self.tls.accept(stream).await.map_err(Rejection::NotTls)?;
-        let (purpose, grant, place) = match self.authenticate(&mut stream).await {
-            Ok(judged) => judged,
-            Err(why) => return Err(RejectedConnection { why, stream: Some(stream) }),
+        let mut version = ProtocolVersion::CURRENT;
+        let Authenticated { purpose, grant, slot } = match self.authenticate(&mut stream, &mut version).await
+        {
+            Ok(authenticated) => authenticated,
+            Err(why) => return Err(RejectedConnection { why, stream: Some(stream), version }),
         };
         let admission = PeerContext {
             address,
+            version,
             cluster: self.cluster,
             grant,
             tokens: self.tokens.clone(),
-            place,
+            slot,
             message_limit: self.message_limit,
         };
         let frames = frames(stream, MAX_FRAME);
@@ -111,15 +126,18 @@ impl HandshakeService {
         })
     }
 
-    /// Who it is, what for, and whether there is a place.
+    /// Reads the hello and checks its token. Notes its version as soon as that is known, so that a refusal is
+    /// sent in it.
     async fn authenticate(
         &self,
         stream: &mut TlsStream<TcpStream>,
-    ) -> Result<(ConnectionPurpose, Grant, ConnectionSlot), Rejection> {
+        version: &mut ProtocolVersion,
+    ) -> Result<Authenticated, Rejection> {
         let length = length(stream).await?;
         let mut frame = vec![0; length.min(LONGEST_HELLO_PREFIX)];
         read(stream, &mut frame).await?;
-        let (secret, begin) = decode_secret(&frame)?;
+        let (said, secret, begin) = decode_secret(&frame)?;
+        *version = said;
         let grant = self.tokens.admit(secret, clock::now()).map_err(|error| Rejection::Refused {
             code: match error {
                 VerifyError::Unknown => HelloRefusalCode::UnknownToken,
@@ -130,14 +148,14 @@ impl HandshakeService {
         let introduced = frame.len();
         frame.resize(length, 0);
         read(stream, &mut frame[introduced..]).await?;
-        let purpose = purpose(&frame[begin..])?;
+        let purpose = decode_purpose(&frame[begin..])?;
         check_purpose(&purpose, &grant, length)?;
-        let place = self.places.take(&grant.by.user)?;
-        Ok((purpose, grant, place))
+        let slot = self.connection_limiter.take(&grant.by.user)?;
+        Ok(Authenticated { purpose, grant, slot })
     }
 }
 
-/// How long the first frame says that it is.
+/// The length of the first frame, as its prefix says.
 async fn length(stream: &mut TlsStream<TcpStream>) -> Result<usize, Rejection> {
     let mut length = [0; LENGTH_PREFIX];
     read(stream, &mut length).await?;
@@ -157,7 +175,7 @@ async fn read(stream: &mut TlsStream<TcpStream>, bytes: &mut [u8]) -> Result<(),
     }
 }
 
-/// Workers join with a worker's or an admin's token, clients come with a user's or an admin's.
+/// A worker needs a worker's or an admin's token, a client a user's or an admin's.
 fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> Result<(), Rejection> {
     let wrong_role = |needed: &str| Rejection::Refused {
         code: HelloRefusalCode::WrongRole,
@@ -177,9 +195,9 @@ fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> R
     }
 }
 
-/// Tells the peer, and waits until it has hung up: closing over unread bytes would destroy what was told.
-async fn tell(mut stream: TlsStream<TcpStream>, answer: &HelloAnswer) {
-    let Ok(answer) = encode_hello(answer) else { return };
+/// Sends the refusal and waits until the peer hangs up: closing over unread bytes would discard the refusal.
+async fn send_refusal(mut stream: TlsStream<TcpStream>, version: ProtocolVersion, answer: &HelloAnswer) {
+    let Ok(answer) = encode_hello(version, answer) else { return };
     let told = frames(&mut stream, MAX_FRAME).send(answer).await;
     if told.is_ok() && stream.shutdown().await.is_ok() {
         let mut ignored = [0; 4_096];
@@ -203,7 +221,7 @@ impl Rejection {
         }
     }
 
-    /// What the peer is told; nothing if it would not understand.
+    /// The answer to the peer; none if it would not understand it.
     fn answer(&self) -> Option<HelloAnswer> {
         match self {
             Rejection::Refused { code, message } => {
@@ -224,7 +242,7 @@ impl Rejection {
 
 impl From<Rejection> for RejectedConnection {
     fn from(why: Rejection) -> RejectedConnection {
-        RejectedConnection { why, stream: None }
+        RejectedConnection { why, stream: None, version: ProtocolVersion::CURRENT }
     }
 }
 

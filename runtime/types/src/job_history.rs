@@ -1,6 +1,6 @@
-//! The story of a job: what happened to it, when, and because of what.
+//! The history of a job: events, with their time and cause.
 //!
-//! Chapters are facts with numbers; their sentences are made here, so that every screen tells the same.
+//! Events are facts with numbers; their sentences are made here, so that every screen says the same.
 
 use std::fmt;
 
@@ -16,27 +16,27 @@ use crate::{
 pub struct JobEvent {
     /// When, by the head's clock.
     pub at: Time,
-    /// What made it happen.
+    /// Its cause.
     pub cause: Cause,
     /// What happened.
     pub happening: JobEventKind,
 }
 
-/// What made a chapter happen.
+/// The cause of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// A request of this user.
     User(String),
-    /// The plan that answered this ticket.
+    /// The plan with this number.
     Plan(PlanRequestId),
     /// A report of, or the state of the link to, this node.
     Node(String),
     /// The end of this job.
     Job(JobId),
-    /// A deadline that came.
+    /// A deadline passed.
     Clock,
-    /// A new start of the head.
+    /// The head restarted.
     Restart,
 }
 

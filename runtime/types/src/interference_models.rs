@@ -1,4 +1,4 @@
-//! Models of interference: what the head goes by when it lets jobs share GPUs, and its earlier versions.
+//! Interference models: the model that the head uses when jobs share GPUs, and its versions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,42 +7,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 
-/// What is asked about the models.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ModelRequest {
-    /// Which there are.
-    List,
-    /// Go by this one. For admins.
-    Use(ModelChoice),
-}
-
-/// Which model the head is to go by.
+/// The interference model that the head is to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ModelChoice {
-    /// The best that it learns: a new version takes the place of the present one when it errs less.
+    /// The best: a new version replaces the present one when its error is smaller.
     Auto,
-    /// What it was started with, until told otherwise.
+    /// The model that the head was started with, until another is chosen.
     Base,
-    /// This version, until told otherwise.
+    /// This version, until another is chosen.
     Version(u32),
 }
 
-/// The models of a head, and what it has learned so far.
+/// The interference models of a head, and the data that it has learned from.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Models {
-    /// What it was started with: `law`, `pretrained`, `table:FILE` or `model:FOLDER`.
+    /// The model that it was started with: `law`, `pretrained`, `table:FILE` or `model:FOLDER`.
     pub base: String,
-    /// Versions that erred less than the one before them when they were trained, the oldest first.
+    /// Versions whose error was smaller than that of the version before, the oldest first.
     pub versions: Vec<ModelRecord>,
-    /// The version that it goes by; the base, where there is none.
+    /// The version in use; none for the base.
     pub current: Option<u32>,
-    /// Whether it keeps to that one, by an admin's word.
+    /// Whether an admin pinned it.
     pub held: bool,
-    /// Sets of jobs that were seen beside each other and alone.
+    /// Co-location sets whose jobs were measured together and alone.
     pub sets: u64,
     /// Members of those sets.
     pub rows: u64,
-    /// Why it goes by the law instead, if the model has failed.
+    /// Why the head uses the law instead, if the model failed.
     pub trouble: Option<String>,
 }
 
@@ -51,19 +42,19 @@ pub struct Models {
 pub struct ModelRecord {
     /// From 1.
     pub version: u32,
-    /// What kind of model it is.
+    /// The kind of model.
     pub kind: String,
-    /// What the head was started with then.
+    /// The base at that time.
     pub base: String,
     /// When it was trained.
     pub trained_at: Time,
-    /// Rows that it learned from: members of sets.
+    /// Samples that it was trained on: members of sets.
     pub rows: u64,
-    /// Later rows that it never saw, and was judged on.
+    /// Later samples, not trained on, for validation.
     pub judged_on: u64,
-    /// Mean absolute error of the slowdown on those, as a part of it.
+    /// Mean absolute relative error of the slowdown on those.
     pub error: f64,
-    /// The same of the model that it took the place of.
+    /// The same error of the model that it replaced.
     pub error_before: f64,
 }
 

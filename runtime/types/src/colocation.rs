@@ -1,4 +1,4 @@
-//! Jobs beside each other on a device: what that costs each of them, as predicted and as measured.
+//! Co-location: the predicted and measured slowdown of jobs that share a device, and dry runs.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use crate::{DeviceId, JobId, JobPrediction, Share, Slowdown};
 /// How many times as long as alone a step is predicted to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PredictedSlowdown {
-    /// The likeliest.
+    /// The expected value.
     pub expected: Slowdown,
-    /// It is probably at least this: one standard deviation below.
+    /// One standard deviation below.
     pub least: Slowdown,
-    /// It is probably at most this: one standard deviation above.
+    /// One standard deviation above.
     pub most: Slowdown,
 }
 
@@ -22,28 +22,28 @@ pub struct ColocationSlowdown {
     pub job: JobId,
     /// Its neighbours.
     pub beside: Vec<JobId>,
-    /// What they are predicted to cost it.
+    /// The predicted slowdown.
     pub predicted: PredictedSlowdown,
-    /// What was measured of jobs like these beside each other, where they were.
+    /// The slowdown that was measured of such jobs together, where it was.
     pub measured: Option<Slowdown>,
 }
 
 /// What would become of a job if it were submitted now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DryRun {
-    /// Where it would go if its turn were now; nothing where it would have to wait for a place.
+    /// Where it would go now; none where it would have to wait.
     pub place: Option<DryRunPlacement>,
     /// Why it would start at once, or why it would wait.
     pub reason: String,
-    /// What is expected of it there.
+    /// What is predicted of it there.
     pub predicted: JobPrediction,
-    /// Itself among the neighbours that it would have; nothing where it would have none.
+    /// Its own slowdown beside its neighbours; none where it would have none.
     pub company: Option<ColocationSlowdown>,
     /// Those neighbours.
     pub neighbours: Vec<DryRunNeighbor>,
 }
 
-/// A place in words that people know.
+/// A placement by the names that people know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DryRunPlacement {
     /// Names of the nodes.
@@ -54,14 +54,14 @@ pub struct DryRunPlacement {
     pub share: Share,
 }
 
-/// A job that a newcomer would join.
+/// A running job that the new job would share a device with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DryRunNeighbor {
     /// Its name.
     pub name: String,
-    /// How many times as long as alone it takes now.
+    /// Its slowdown now.
     pub now: Slowdown,
-    /// What would become of it.
+    /// Its slowdown beside the new job.
     pub then: ColocationSlowdown,
 }
 
@@ -79,7 +79,7 @@ impl PredictedSlowdown {
 }
 
 impl ColocationSlowdown {
-    /// What was measured, or else what is predicted.
+    /// The measured slowdown, or else the predicted one.
     #[must_use]
     pub fn slowdown(&self) -> Slowdown {
         self.measured.unwrap_or(self.predicted.expected)

@@ -1,57 +1,18 @@
-//! How a message becomes bytes, and bytes become frames: the one place that knows the codec.
+//! Cuts a byte stream into frames: each is led by its length in four bytes, big end first.
 //!
-//! Bincode with variable-length integers, in frames led by their length in four bytes, big end first. To swap
-//! the codec, write `encode` and `decode` anew and raise [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION); the
-//! golden bytes in the tests hold the layout until then.
+//! What a frame means is the business of `cohabit-wire`.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bincode::Options;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use cohabit_wire::codec::LENGTH_PREFIX;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::bytes::{Bytes, BytesMut};
 use tokio_util::codec::{Decoder, Encoder, Framed, LengthDelimitedCodec};
 
-/// No message is longer than this many bytes, whoever sends it.
-pub const MAX_FRAME: usize = 8 << 20;
-
-/// Bytes of a frame's length in front of it.
-pub(crate) const LENGTH_PREFIX: usize = 4;
-
 /// A byte stream, cut into frames.
 pub(crate) type Frames<IO> = Framed<IO, Framing>;
-
-/// Why a message has no bytes, or bytes mean no message.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WireError {
-    /// It would not fit into a frame.
-    #[error("the message is longer than {} MiB, the most that a link carries", MAX_FRAME >> 20)]
-    TooLong,
-    /// They are no such message.
-    #[error("what arrived is no message of this protocol ({0})")]
-    Garbled(String),
-}
-
-fn codec() -> impl Options {
-    bincode::DefaultOptions::new().with_limit(MAX_FRAME as u64)
-}
-
-/// The bytes of a message.
-pub(crate) fn encode<T: Serialize>(message: &T) -> Result<Bytes, WireError> {
-    let encoded = codec().serialize(message).map(Bytes::from);
-    encoded.map_err(|error| {
-        let too_long = matches!(*error, bincode::ErrorKind::SizeLimit);
-        if too_long { WireError::TooLong } else { WireError::Garbled(error.to_string()) }
-    })
-}
-
-/// The message of these bytes, all of them.
-pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
-    codec().deserialize(bytes).map_err(|error| WireError::Garbled(error.to_string()))
-}
 
 /// Cuts a stream into frames, of which none may be longer than `longest`.
 pub(crate) fn frames<IO: AsyncRead + AsyncWrite>(io: IO, longest: usize) -> Frames<IO> {
@@ -110,6 +71,3 @@ impl Encoder<Bytes> for Framing {
         self.codec.encode(frame, to)
     }
 }
-
-#[cfg(test)]
-mod tests;
