@@ -224,6 +224,9 @@ impl Bench {
 
     /// Pending jobs whose virtual turn has come.
     fn in_queue(&mut self) -> usize {
+        // A policy explains only a view all changes of which it was told.
+        self.policy.learn(&self.view, &self.changes);
+        self.changes.clear();
         let reasons = self.policy.explain_pending(&self.view);
         reasons.iter().filter(|it| it.code != ReasonCode::WaitingForVirtualTurn).count()
     }
