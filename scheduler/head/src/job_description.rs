@@ -1,4 +1,4 @@
-//! What the record of an ended job tells of its demand and of the model that it trained.
+//! The demand of an ended job and the model that it trained, from its record.
 
 use cohabit_policy::JobTraits;
 use cohabit_types::{Demand, JobRecord, LaunchMode, ModelDescription};

@@ -17,7 +17,7 @@ use crate::job_description::demand_and_traits_of;
 /// How many of the newest samples are read: a few weeks of a small cluster, which takes a second or two.
 pub(crate) const MAX_PAST_SAMPLES: u32 = 20_000;
 
-/// What the history tells of jobs that shared GPUs.
+/// The observations in the history of jobs that shared GPUs.
 #[derive(Debug, Default)]
 pub(crate) struct PastObservations {
     /// How much jobs slowed each other down.

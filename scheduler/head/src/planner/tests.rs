@@ -8,7 +8,7 @@ use cohabit_policy::{PendingJob, PendingReason, Policy, Proposal, Shortage};
 use super::*;
 use crate::test_kit::{at, pending_view};
 
-/// Does at each plan what the test says.
+/// Follows a script, one step for each plan.
 struct ScriptedPolicy {
     steps: Arc<Mutex<Receiver<ScriptStep>>>,
     seen: u64,
@@ -44,7 +44,7 @@ impl Policy for ScriptedPolicy {
     }
 
     fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
-        unreachable!("nobody asks")
+        unreachable!("no test asks for it")
     }
 }
 

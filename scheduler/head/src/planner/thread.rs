@@ -101,8 +101,8 @@ impl PlannerThread {
         DryRunResult { place, with_job: company, current: present, forecast: self.forecast_of(job) }
     }
 
-    /// When the job would start and end behind those that wait. A new policy is asked, because the one that
-    /// plans must keep no trace of a job that was not submitted.
+    /// When the job would start and end behind those that wait. A new policy answers this, because the one
+    /// that plans must keep no trace of a job that was not submitted.
     fn forecast_of(&self, job: &PendingJob) -> Option<JobForecast> {
         let mut view = self.view.clone();
         view.apply(&[ViewChange::Pending(job.clone())]);

@@ -33,7 +33,7 @@ impl Policy for ReportingPolicy {
     }
 
     fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
-        unreachable!("nobody asks")
+        unreachable!("no test asks for it")
     }
 
     fn set_interference(&mut self, knowledge: &InterferenceContext) {

@@ -27,7 +27,7 @@ impl Policy for HangingPolicy {
     }
 
     fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
-        unreachable!("nobody asks")
+        unreachable!("no test asks for it")
     }
 }
 
@@ -55,7 +55,7 @@ impl Policy for PanickingPolicy {
     }
 
     fn dry_run(&mut self, _: &View, _: &PendingJob) -> Result<Proposal, Shortage> {
-        unreachable!("nobody asks")
+        unreachable!("no test asks for it")
     }
 }
 
