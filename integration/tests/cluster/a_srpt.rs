@@ -130,7 +130,7 @@ fn a_job_hears_of_its_virtual_turn_and_when_it_may_start_and_end() {
         "it is its turn after 100 + 1,000 s"
     );
     let explained = cluster.ok(&["explain", &longer]);
-    assert!(explained.contains("virtual") && explained.contains("it may start in"), "{explained}");
+    assert!(explained.contains("virtual") && explained.contains("Expected start: in about"), "{explained}");
     let listed = cluster.json(&["list"]);
     assert!(listed["jobs"][1]["predicted"]["starts_at"].is_string(), "{listed}");
     cluster.ok(&["cancel", &long, &longer]);

@@ -46,6 +46,10 @@ impl Head {
     }
 
     fn check_sets(&self) -> Checked {
+        let (queued, eligible) = (self.volatile.queue.len(), self.eligible.len());
+        ensure(queued == eligible, || {
+            format!("{queued} jobs are in the queue, but {eligible} are eligible")
+        })?;
         for id in &self.eligible {
             let waiting = self.jobs.get(id).and_then(|job| job.waiting());
             let is_free = waiting.is_some_and(|it| !it.held && it.waits_for.is_empty());

@@ -44,6 +44,7 @@ mod submission;
 mod submit;
 mod transition;
 mod volatile;
+mod waiting_queue;
 mod workers;
 
 pub use dry_run::DryRunJob;

@@ -156,13 +156,13 @@ impl Node {
         self.devices = inventory.devices.iter().map(with_use).collect();
     }
 
-    /// Takes over how a device is now; whether it is anything new.
+    /// Sets the condition of a device. Answers whether it changed.
     pub(crate) fn set_condition(&mut self, id: &DeviceId, condition: Condition) -> bool {
         let device = self.devices.iter_mut().find(|it| it.device.id == *id);
         device.is_some_and(|it| std::mem::replace(&mut it.device.condition, condition.clone()) != condition)
     }
 
-    /// The link, while there is one.
+    /// The key of the link while it is up.
     pub(crate) fn key(&self) -> Option<WorkerKey> {
         match self.link {
             LinkState::Up(key) => Some(key),
@@ -170,7 +170,7 @@ impl Node {
         }
     }
 
-    /// The newest link there ever was.
+    /// The key of the newest link, whether it is up or not.
     pub(crate) fn last_key(&self) -> WorkerKey {
         match self.link {
             LinkState::Up(key) | LinkState::Unreachable(key) | LinkState::Lost(key) => key,

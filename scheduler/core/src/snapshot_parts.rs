@@ -138,6 +138,12 @@ impl Head {
                 keys.insert(key.clone(), *number);
             }
         }
+        let submissions: BTreeMap<u64, Arc<Submission>> = submissions.into_iter().collect();
+        let mut volatile = VolatileState::default();
+        for job in &eligible {
+            let priority = submissions.get(&job.number).map_or(0, |submission| submission.spec.priority);
+            volatile.queue.insert(priority, *job);
+        }
         Ok(Head {
             config: rest.config,
             last_number: rest.last_number,
@@ -148,7 +154,7 @@ impl Head {
             reconsider_colocations: rest.reconsider_colocations,
             started_at: rest.started_at,
             next_plan_at: rest.next_plan_at,
-            submissions: submissions.into_iter().collect(),
+            submissions,
             jobs,
             eligible: eligible.into_iter().collect(),
             active,
@@ -158,7 +164,7 @@ impl Head {
             nodes: rest.nodes,
             nodes_joined: rest.nodes_joined,
             alarms: rest.alarms,
-            volatile: VolatileState::default(),
+            volatile,
         })
     }
 }

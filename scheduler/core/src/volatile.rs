@@ -1,12 +1,12 @@
 //! State that is not journaled: the next report or plan brings it again, or it only shapes answers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use cohabit_policy::{JobForecast, JobTraits};
 use cohabit_types::{AttemptId, ColocationSlowdown, DeviceId, DeviceTelemetry, JobId, NodeId, Progress};
 
-use crate::queue::WaitingQueue;
+use crate::waiting_queue::WaitingQueue;
 
 /// What the devices of all nodes last reported.
 pub(crate) type Telemetry = BTreeMap<(NodeId, DeviceId), DeviceTelemetry>;
@@ -26,8 +26,8 @@ pub(crate) struct VolatileState {
     /// What a policy knows of the jobs of each submission, made once for all of them. Ended submissions may
     /// have none.
     pub(crate) traits: BTreeMap<u64, Arc<JobTraits>>,
-    /// The order of the queue, once somebody has asked.
-    pub(crate) queue: OnceLock<WaitingQueue>,
+    /// The eligible jobs in the order of the queue; follows from `Head::eligible`.
+    pub(crate) queue: WaitingQueue,
     /// What of all this the policy has not seen yet.
     pub(crate) pending_changes: PendingChanges,
 }

@@ -3,6 +3,7 @@
 //! Part 0 is the head without its jobs; the other parts have some of the jobs each. In formats 1 to 4 part 0
 //! has all the jobs, and there is no other part.
 
+mod decoded;
 mod v5;
 mod v6;
 
@@ -14,17 +15,10 @@ use serde::de::DeserializeOwned;
 use serde_with::de::DeserializeAsWrap;
 use serde_with::ser::SerializeAsWrap;
 
-use crate::error::JournalDecodeError;
-use crate::format::FORMAT;
+pub use decoded::DecodedHead;
 
-/// Part 0 of a snapshot.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DecodedHead {
-    /// The head without its jobs.
-    pub head: HeadSnapshot,
-    /// All its jobs, if the format stores them with it.
-    pub jobs: Option<SnapshotPart>,
-}
+use crate::JournalDecodeError;
+use crate::format::FORMAT;
 
 /// The JSON of part 0 in the newest format, [`FORMAT`].
 ///
@@ -64,7 +58,13 @@ pub fn decode_head(format: u32, text: &[u8]) -> Result<DecodedHead, JournalDecod
 pub fn decode_part(format: u32, text: &[u8]) -> Result<SnapshotPart, JournalDecodeError> {
     match format {
         1..=5 => convert(decode::<v5::SnapshotPartV5>(text)?),
-        FORMAT => Ok(decode::<DeserializeAsWrap<SnapshotPart, v6::SnapshotPartV6>>(text)?.into_inner()),
+        FORMAT => {
+            let mut part = decode::<DeserializeAsWrap<SnapshotPart, v6::SnapshotPartV6>>(text)?.into_inner();
+            // A run of equal jobs goes by the order of ids, but tools may order the keys of JSON by their text.
+            part.submissions.sort_by_key(|(number, _)| *number);
+            part.jobs.sort_by_key(|(id, _)| *id);
+            Ok(part)
+        }
         found => Err(JournalDecodeError::UnknownFormat { found }),
     }
 }

@@ -33,7 +33,7 @@ fn members_run_up_to_the_limit_and_the_array_ends_with_the_last() {
 }
 
 #[test]
-fn the_worst_member_speaks_for_the_array() {
+fn the_worst_member_represents_the_array() {
     let mut test = TestHead::with_devices(4);
     let array = test.submit(array(0, 1, None));
     test.ended(member(0), Outcome::Exited(0), None);
@@ -94,7 +94,7 @@ fn members_that_claim_nothing_all_start() {
 }
 
 #[test]
-fn a_large_array_that_ends_at_once_is_told_once() {
+fn a_large_array_that_ends_at_once_is_published_once() {
     let mut test = TestHead::with_devices(1);
     let held = JobSpec { held: true, ..array(1, 20_000, None) };
     let array = test.submit(held);
@@ -106,7 +106,7 @@ fn a_large_array_that_ends_at_once_is_told_once() {
 }
 
 #[test]
-fn members_that_wait_alike_are_one_in_memory_and_a_run_in_a_snapshot() {
+fn waiting_members_share_memory_and_are_written_once_in_a_snapshot() {
     let mut test = TestHead::with_devices(1);
     test.submit(array(0, 999, None));
     let shared = |head: &Head| {
@@ -126,7 +126,7 @@ fn members_that_wait_alike_are_one_in_memory_and_a_run_in_a_snapshot() {
 }
 
 #[test]
-fn a_run_in_a_snapshot_has_a_beginning() {
+fn a_snapshot_whose_first_job_is_missing_is_refused() {
     let mut test = TestHead::with_devices(1);
     test.submit(array(0, 1, None));
     let (rest, parts) = test.head.split_for_snapshot(10);
@@ -137,7 +137,7 @@ fn a_run_in_a_snapshot_has_a_beginning() {
 }
 
 #[test]
-fn a_policy_hears_only_of_the_members_that_could_start() {
+fn a_policy_sees_only_the_members_that_could_start() {
     let mut test = TestHead::new();
     test.join(1, 2);
     test.head.changes();
@@ -149,7 +149,7 @@ fn a_policy_hears_only_of_the_members_that_could_start() {
 }
 
 #[test]
-fn a_place_in_line_goes_by_priority_then_time_then_index() {
+fn the_queue_is_ordered_by_priority_then_time_then_index() {
     let mut test = TestHead::new();
     let first = test.submit(array(0, 9, None));
     let urgent = test.submit(JobSpec { priority: 5, ..gpus(1) });

@@ -1,4 +1,4 @@
-//! What people are told of jobs beside each other, and of jobs that are only thought of.
+//! What people see of co-located jobs, and dry runs.
 
 use cohabit_policy::{
     DryRunResult, JobForecast, PendingJob, SlowdownReporter, View, ViewChange, forecast, parse_policy,
@@ -19,7 +19,7 @@ fn companionship(number: u64, beside: &[u64], slowdown: f64, measured: Option<u3
     }
 }
 
-/// Two jobs on one device, and what they cost each other.
+/// Two jobs on one device with their slowdowns.
 fn pair() -> TestHead {
     let mut test = TestHead::with_devices(1);
     test.submit(part(400));
@@ -39,7 +39,7 @@ fn shown(test: &TestHead, number: u64) -> (Option<u32>, Option<u32>) {
     (predicted.map(|it| it.0), record.slowdown_measured.map(|it| it.0))
 }
 
-/// What becomes of a job, by the policy of these tests and a foresight that knows only the law.
+/// A dry run with a sharing policy and a slowdown reporter without measurements.
 fn considered(test: &TestHead, submit: Submit) -> DryRun {
     let imagined = test.head.prepare_dry_run(test.now, &ada(), submit).unwrap();
     let (view, mut foresight) = (test.head.view(test.now), SlowdownReporter::default());
@@ -72,7 +72,7 @@ fn submit(spec: JobSpec) -> Submit {
 }
 
 #[test]
-fn neighbours_are_shown_with_what_they_cost_as_predicted_and_as_measured() {
+fn predicted_and_measured_slowdowns_of_colocated_jobs_are_shown() {
     let test = pair();
     assert_eq!((shown(&test, 1), shown(&test, 2)), ((Some(1_120), None), (Some(1_300), Some(1_220))));
     let told = sentences(&test, job(1));
@@ -84,7 +84,7 @@ fn neighbours_are_shown_with_what_they_cost_as_predicted_and_as_measured() {
 }
 
 #[test]
-fn what_was_known_of_other_neighbours_is_not_told_of_the_present_ones() {
+fn a_slowdown_by_earlier_neighbors_is_not_shown_for_the_present_ones() {
     let mut test = pair();
     assert!(test.head.has_fresh_forecasts());
     test.submit(part(200));
@@ -98,7 +98,7 @@ fn what_was_known_of_other_neighbours_is_not_told_of_the_present_ones() {
 }
 
 #[test]
-fn who_came_after_the_last_outlook_was_not_foretold() {
+fn forecasts_do_not_cover_jobs_that_came_later() {
     let mut test = TestHead::with_devices(1);
     test.submit(gpus(1));
     test.submit(gpus(1));
@@ -108,7 +108,7 @@ fn who_came_after_the_last_outlook_was_not_foretold() {
 }
 
 #[test]
-fn a_job_that_is_thought_of_would_join_another_and_nothing_is_kept_of_it() {
+fn a_dry_run_predicts_sharing_and_leaves_nothing_behind() {
     let mut test = TestHead::with_devices(1);
     let neighbour = test.submit(JobSpec { name: "resident".into(), ..part(500) });
     let head = test.head.clone();
@@ -130,7 +130,7 @@ fn a_job_that_is_thought_of_would_join_another_and_nothing_is_kept_of_it() {
 }
 
 #[test]
-fn who_has_no_place_is_told_why_and_when_it_may_start() {
+fn a_dry_run_without_a_place_says_why_and_when_it_may_start() {
     let mut test = TestHead::with_devices(1);
     test.request(ada(), cohabit_types::Request::Submit(Box::new(submit(gpus(1)))));
     let told = considered(&test, submit(gpus(1)));
@@ -142,7 +142,7 @@ fn who_has_no_place_is_told_why_and_when_it_may_start() {
 }
 
 #[test]
-fn who_may_not_start_yet_is_told_that_beside_where_it_would_go() {
+fn a_dry_run_of_a_job_that_is_not_eligible_says_why_and_where_it_would_go() {
     let mut test = TestHead::with_devices(2);
     let earlier = test.submit(gpus(1));
     let depends_on = vec![Dependency { job: earlier, when: DependencyKind::AfterOk }];
@@ -158,7 +158,7 @@ fn who_may_not_start_yet_is_told_that_beside_where_it_would_go() {
 }
 
 #[test]
-fn a_job_that_its_submission_would_refuse_is_refused() {
+fn a_dry_run_is_refused_like_its_submission() {
     let test = TestHead::with_devices(1);
     let refused = |spec| test.head.prepare_dry_run(test.now, &ada(), submit(spec)).unwrap_err().code;
     assert_eq!(refused(gpus(2)), RefusalCode::Unsatisfiable);

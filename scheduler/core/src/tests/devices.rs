@@ -1,4 +1,4 @@
-//! Devices get into trouble, and jobs with them: who is at fault, who tries again, and what people are told.
+//! Failures of devices: whose fault they are, whether the job runs again, and what people see.
 
 use cohabit_types::{
     Bytes, Condition, Demand, DeviceId, DeviceSharing, DeviceTelemetry, Enforcement, EnforcementRequirement,
@@ -32,7 +32,7 @@ fn enforced() -> Condition {
     Condition { sharing: DeviceSharing::Enforced, ..Condition::default() }
 }
 
-/// A job with so many retries, without pauses between them, that runs.
+/// A running job with this many retries and no pauses between them.
 fn running_with(test: &mut TestHead, retries: u32) -> JobId {
     let retry = RetryPolicy { limit: retries, backoff: Span::ZERO, backoff_cap: Span::ZERO };
     test.submit(JobSpec { retry, ..part(500) })
@@ -47,7 +47,7 @@ fn killed() -> Outcome {
 }
 
 #[test]
-fn a_victim_of_a_neighbours_fault_tries_again_without_using_a_retry_but_not_for_ever() {
+fn a_victim_of_a_neighbors_fault_uses_no_retry_but_is_not_repeated_for_ever() {
     let mut test = TestHead::with_devices(1);
     let id = running_with(&mut test, 1);
     for attempt in 1..=2 {
@@ -68,7 +68,7 @@ fn a_victim_of_a_neighbours_fault_tries_again_without_using_a_retry_but_not_for_
 }
 
 #[test]
-fn a_victim_that_saved_its_work_in_time_goes_on_too() {
+fn a_victim_that_exited_with_success_is_repeated_too() {
     let mut test = TestHead::with_devices(1);
     let id = running_with(&mut test, 0);
     test.ended(rank(1, 1), Outcome::Exited(0), Some(StopReason::MpsFaultVictim));
@@ -76,7 +76,7 @@ fn a_victim_that_saved_its_work_in_time_goes_on_too() {
 }
 
 #[test]
-fn a_culprit_uses_a_retry_and_then_fails() {
+fn a_job_that_causes_a_fault_uses_a_retry_and_then_fails() {
     let mut test = TestHead::with_devices(1);
     let id = running_with(&mut test, 1);
     test.ended(rank(1, 1), Outcome::Exited(1), Some(StopReason::MpsFault));
@@ -94,7 +94,7 @@ fn a_culprit_uses_a_retry_and_then_fails() {
 }
 
 #[test]
-fn who_finds_no_gpu_memory_ends_as_out_of_memory_with_its_own_code() {
+fn a_job_that_finds_no_gpu_memory_ends_as_out_of_memory_with_its_own_code() {
     let mut test = TestHead::with_devices(1);
     let id = running_with(&mut test, 1);
     let oom = || Outcome::OutOfGpuMemory { code: 3, said: "CUDA out of memory".into() };
@@ -108,7 +108,7 @@ fn who_finds_no_gpu_memory_ends_as_out_of_memory_with_its_own_code() {
 }
 
 #[test]
-fn who_holds_more_gpu_memory_than_it_asked_for_is_out_of_memory() {
+fn a_job_that_holds_more_gpu_memory_than_it_demanded_is_out_of_memory() {
     let mut test = TestHead::with_devices(1);
     let id = running_with(&mut test, 0);
     test.ended(rank(1, 1), killed(), Some(StopReason::GpuMemory));
@@ -118,7 +118,7 @@ fn who_holds_more_gpu_memory_than_it_asked_for_is_out_of_memory() {
 }
 
 #[test]
-fn a_node_without_room_is_not_the_fault_of_the_job_and_is_given_time() {
+fn a_node_on_which_ranks_cannot_start_is_paused_and_the_job_uses_no_retry() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(part(500));
     let full = || Outcome::NotStarted(StartFailure::NodeTrouble("its disk is full".into()));
@@ -139,7 +139,7 @@ fn a_node_without_room_is_not_the_fault_of_the_job_and_is_given_time() {
 }
 
 #[test]
-fn what_befalls_a_device_is_not_the_fault_of_the_job_on_it() {
+fn a_device_failure_is_not_the_fault_of_the_job_on_it() {
     let fenced = Outcome::NotStarted(StartFailure::DeviceFenced("it fell off the bus".into()));
     let refused = Outcome::NotStarted(StartFailure::Unenforced("MPS does not start".into()));
     for (outcome, stopped, reason) in [
@@ -160,7 +160,7 @@ fn what_befalls_a_device_is_not_the_fault_of_the_job_on_it() {
 }
 
 #[test]
-fn a_gang_that_breaks_with_a_device_is_not_at_fault() {
+fn a_gang_that_breaks_because_of_a_device_uses_no_retry() {
     let mut test = TestHead::with_devices(2);
     let id = test.submit(JobSpec { launch: LaunchMode::PerGpu, ..gpus(2) });
     test.ended(rank(1, 1), killed(), Some(StopReason::DeviceLost));
@@ -171,7 +171,7 @@ fn a_gang_that_breaks_with_a_device_is_not_at_fault() {
 }
 
 #[test]
-fn a_cancelled_job_is_cancelled_whatever_befell_its_device_meanwhile() {
+fn a_cancelled_job_is_cancelled_even_if_its_device_failed_meanwhile() {
     let mut test = TestHead::with_devices(1);
     let id = running_with(&mut test, 0);
     test.change(cohabit_types::JobChange::Cancel, id);
@@ -180,7 +180,7 @@ fn a_cancelled_job_is_cancelled_whatever_befell_its_device_meanwhile() {
 }
 
 #[test]
-fn a_device_out_of_service_gets_no_jobs_until_it_is_well() {
+fn a_device_out_of_service_gets_no_jobs_until_it_recovers() {
     for health in
         [Health::Fenced("it fell off the bus".into()), Health::Recovering("MPS is restarted".into())]
     {
@@ -197,7 +197,7 @@ fn a_device_out_of_service_gets_no_jobs_until_it_is_well() {
 }
 
 #[test]
-fn a_condition_is_known_again_after_a_restart_but_not_what_an_older_link_says() {
+fn a_condition_survives_a_restart_and_an_older_link_cannot_change_it() {
     let mut test = TestHead::with_devices(1);
     let fenced = || healthy(Health::Fenced("it fell off the bus".into()));
     condition(&mut test, 0, fenced());
@@ -212,7 +212,7 @@ fn a_condition_is_known_again_after_a_restart_but_not_what_an_older_link_says() 
 }
 
 #[test]
-fn no_more_than_three_share_a_device_and_the_fourth_is_told() {
+fn at_most_three_jobs_share_a_device_and_the_fourth_says_why_it_waits() {
     let mut test = TestHead::with_devices(1);
     let jobs: Vec<JobId> = (0..4).map(|_| test.submit(part(100))).collect();
     assert_eq!(test.record(jobs[0]).sharing_with, jobs[1..3]);
@@ -222,7 +222,7 @@ fn no_more_than_three_share_a_device_and_the_fourth_is_told() {
 }
 
 #[test]
-fn a_part_of_a_device_without_a_figure_for_memory_runs_alone() {
+fn a_share_of_a_device_without_a_memory_demand_runs_alone() {
     let mut test = TestHead::with_devices(1);
     let alone = JobSpec { demand: Demand { gpu_memory: None, ..part(500).demand }, ..part(500) };
     let (first, second) = (test.submit(alone), test.submit(part(500)));
@@ -238,7 +238,7 @@ fn refusal(reply: Reply) -> String {
 }
 
 #[test]
-fn a_job_that_insists_on_limits_is_refused_where_nothing_could_enforce_them() {
+fn a_job_that_requires_enforced_limits_is_refused_where_nothing_enforces_them() {
     let insisting = || {
         let demand = Demand { limits: EnforcementRequirement::Enforced, ..part(500).demand };
         JobSpec { demand, ..part(500) }
@@ -269,7 +269,7 @@ fn the_largest_share_leaves_the_reserve() {
 }
 
 #[test]
-fn it_is_told_once_whether_limits_are_enforced_and_again_when_that_changes() {
+fn enforcement_is_recorded_once_and_again_when_it_changes() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(part(500));
     assert_eq!(test.record(id).sharing(), None);
@@ -293,7 +293,7 @@ fn it_is_told_once_whether_limits_are_enforced_and_again_when_that_changes() {
 }
 
 #[test]
-fn telemetry_tells_what_ranks_hold_for_as_long_as_they_live_and_the_link_does() {
+fn telemetry_shows_the_memory_of_live_ranks_while_the_link_is_up() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(part(500));
     let reading = GpuReading { utilisation: Some(0.5), ..GpuReading::default() };

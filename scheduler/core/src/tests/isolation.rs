@@ -1,4 +1,4 @@
-//! As whom jobs run, what holds them to what they claim, and what becomes of those who take more.
+//! The accounts that jobs run as, the limits on what they claim, and jobs that exceed them.
 
 use cohabit_types::{
     Bytes, Demand, Enforcement, Inventory, Isolation, JobEventKind, JobSpec, JobState, Outcome, Principal,
@@ -14,7 +14,7 @@ fn claiming() -> JobSpec {
     JobSpec { demand: Demand { cpus: 2, memory: MEMORY, ..command().demand }, ..command() }
 }
 
-/// A head with one node whose worker says this of limits.
+/// A head with one node whose worker reports this enforcement of limits.
 fn head_where(host_limits: Enforcement) -> TestHead {
     let mut test = TestHead::new();
     let isolation = Isolation { users: UserIsolation::Apart, host_limits };
@@ -27,7 +27,7 @@ fn sentences(test: &TestHead, id: cohabit_types::JobId) -> String {
 }
 
 #[test]
-fn an_order_says_as_which_account_and_by_which_right() {
+fn an_order_names_the_account_and_the_role() {
     for (account, runs_as) in [(None, "ada"), (Some("al"), "al")] {
         let mut test = TestHead::with_devices(1);
         let by = Principal { account: account.map(str::to_owned), ..Principal::new("ada", Role::Admin) };
@@ -40,7 +40,7 @@ fn an_order_says_as_which_account_and_by_which_right() {
 }
 
 #[test]
-fn a_job_that_claims_cores_or_memory_is_told_whether_that_limits_it() {
+fn a_job_that_claims_cores_or_memory_shows_whether_the_claim_is_enforced() {
     let mut test = head_where(Enforcement::Enforced);
     let id = test.submit(claiming());
     assert_eq!(test.record(id).host_limits(), Some(("node1", &Enforcement::Enforced)));
@@ -59,7 +59,7 @@ fn a_job_that_claims_cores_or_memory_is_told_whether_that_limits_it() {
 }
 
 #[test]
-fn a_user_without_account_is_told_of_once() {
+fn a_private_user_id_is_recorded_once() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(command());
     for _ in 0..2 {
@@ -72,7 +72,7 @@ fn a_user_without_account_is_told_of_once() {
 }
 
 #[test]
-fn want_of_host_memory_is_an_end_of_its_own_that_uses_retries() {
+fn running_out_of_host_memory_is_a_state_of_its_own_and_uses_retries() {
     for (limit, reason) in [(Some(MEMORY), ReasonCode::MemoryLimit), (None, ReasonCode::Oom)] {
         let mut test = TestHead::with_devices(1);
         let retry = RetryPolicy { limit: 1, backoff: Span::ZERO, backoff_cap: Span::ZERO };

@@ -25,7 +25,7 @@ fn a_job_runs_and_completes_with_four_messages() {
 }
 
 #[test]
-fn jobs_wait_in_line_until_a_device_is_free() {
+fn jobs_wait_in_the_queue_until_a_device_is_free() {
     let mut test = TestHead::with_devices(1);
     let (first, second) = (test.submit(gpus(1)), test.submit(gpus(1)));
     assert_eq!(test.state(second), JobState::Pending);
@@ -72,7 +72,7 @@ fn a_failing_job_is_retried_after_growing_pauses_and_then_fails() {
 }
 
 #[test]
-fn ends_map_to_states_reasons_and_codes() {
+fn outcomes_map_to_states_reasons_and_exit_codes() {
     let not_found = Outcome::NotStarted(StartFailure::CommandNotFound("train".into()));
     let not_executable = Outcome::NotStarted(StartFailure::NotExecutable("train".into()));
     let no_workdir = Outcome::NotStarted(StartFailure::WorkdirMissing("/x".into()));
@@ -131,7 +131,7 @@ fn a_requeued_job_runs_again_with_the_next_attempt() {
 }
 
 #[test]
-fn of_a_long_story_the_beginning_and_the_latest_chapters_are_kept() {
+fn a_long_history_keeps_its_first_and_latest_events() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     // It was submitted, and placed for the first time.
@@ -147,7 +147,7 @@ fn of_a_long_story_the_beginning_and_the_latest_chapters_are_kept() {
 }
 
 #[test]
-fn a_cancellation_overrules_a_requeue_under_way() {
+fn a_cancellation_replaces_a_requeue_that_has_begun() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     test.change(JobChange::Requeue, id);
@@ -167,7 +167,7 @@ fn a_held_job_waits_for_its_release() {
 }
 
 #[test]
-fn a_job_does_not_begin_before_its_time() {
+fn a_job_does_not_start_before_its_begin_time() {
     let mut test = TestHead::with_devices(1);
     let begin = Some(test.now + Span::from_secs(100));
     let id = test.submit(JobSpec { begin, ..gpus(1) });
@@ -210,7 +210,7 @@ fn dependencies_decide_by_how_the_earlier_job_ended() {
 }
 
 #[test]
-fn a_long_chain_falls_without_deep_recursion() {
+fn a_long_chain_of_dependents_is_cancelled_without_deep_recursion() {
     let mut test = TestHead::with_devices(1);
     let first = test.submit(gpus(1));
     let mut last = first;
@@ -255,7 +255,7 @@ fn explanations_are_sentences_with_numbers() {
 }
 
 #[test]
-fn a_forgotten_job_does_not_mind_the_end_of_one_it_waited_for() {
+fn the_end_of_a_job_ignores_dependents_that_were_forgotten() {
     let mut test = TestHead::with_devices(1);
     let first = test.submit(gpus(1));
     let waiting = test.submit(after(first, DependencyKind::AfterOk));

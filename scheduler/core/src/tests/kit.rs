@@ -1,4 +1,4 @@
-//! Scenario words: a head with a policy beside it, and what it did since it was last looked at.
+//! The test kit: a head with a policy, and the effects since the last look at them.
 
 use cohabit_policy::{Policy, View, forecast, parse_policy};
 use cohabit_types::{
@@ -52,7 +52,7 @@ pub(crate) fn gpus(count: u32) -> JobSpec {
     JobSpec { demand: Demand { gpus: GpuRequest::Whole(count), ..Demand::default() }, ..command() }
 }
 
-/// A part of a device that may have neighbours: it says how much memory it needs.
+/// A share of a device that may be shared: it says how much memory it needs.
 pub(crate) fn part(thousandths: u32) -> JobSpec {
     let (gpus, gpu_memory) = (GpuRequest::Part(Share(thousandths)), Some(Bytes(1 << 30)));
     JobSpec { demand: Demand { gpus, gpu_memory, ..Demand::default() }, ..command() }
@@ -94,7 +94,7 @@ impl TestHead {
         test
     }
 
-    /// A configured head with one node that has so many devices.
+    /// A configured head with one node that has this many devices.
     pub(crate) fn with_devices(devices: u32) -> TestHead {
         let mut test = TestHead::new();
         test.join(1, devices);
@@ -178,7 +178,7 @@ impl TestHead {
         self.policy.learn(&self.view, &changes);
     }
 
-    /// Answers every open question with the policy's plan.
+    /// Answers every open request with the policy's plan.
     pub(crate) fn planned(&mut self) {
         while let Some(ticket) = self.head.open_plan_request {
             self.look();

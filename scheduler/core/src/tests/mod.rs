@@ -1,9 +1,10 @@
-//! Scenarios of the head, told in the words of the kit.
+//! Scenarios of the head, written with the test kit in `kit`.
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test names the one variant that it expects")]
 
 mod arrays;
 mod colocation;
 mod devices;
+mod invariants;
 mod isolation;
 mod jobs;
 mod kit;

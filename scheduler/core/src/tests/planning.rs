@@ -18,7 +18,7 @@ fn place(job: JobId, placement: Placement) -> Action {
     Action::Place { job, placement, runtime: None, slowdown: None, why: String::new() }
 }
 
-/// Submits these jobs without letting the policy answer; the question that is open then.
+/// Submits these jobs without a plan; answers with the request that is open then.
 fn unplanned(test: &mut TestHead, specs: Vec<JobSpec>) -> PlanRequestId {
     for spec in specs {
         let submit = cohabit_types::Submit { spec, idempotency_key: None, estimate: None };
@@ -37,7 +37,7 @@ fn was_dropped(test: &TestHead, job: JobId) -> bool {
 }
 
 #[test]
-fn a_device_is_not_given_away_twice() {
+fn a_device_is_not_placed_twice() {
     let mut test = TestHead::with_devices(1);
     let ticket = unplanned(&mut test, vec![gpus(1), part(600), part(600)]);
     let whole = || on("gpu-0", Share::WHOLE);
@@ -47,7 +47,7 @@ fn a_device_is_not_given_away_twice() {
 }
 
 #[test]
-fn a_placement_that_makes_no_sense_is_dropped() {
+fn an_invalid_placement_is_dropped() {
     for placement in [
         on("no-such-device", Share::WHOLE),
         on("gpu-0", Share(500)),
@@ -85,7 +85,7 @@ fn a_preempted_job_is_stopped_and_queued_again() {
     assert_eq!(test.record(id).attempt, 2, "first come, first served");
 }
 
-/// What the head asks over this event.
+/// The request for a plan that this event causes.
 fn asks(test: &mut TestHead, after: Span, event: Event) -> Option<PlanRequestId> {
     test.now += after;
     let mut effects = Vec::new();
@@ -100,7 +100,7 @@ fn woken_after_a_minute(test: &TestHead, ticket: PlanRequestId) -> Event {
 const MINUTE: Span = Span::from_secs(60);
 
 #[test]
-fn a_policy_that_learns_is_asked_about_neighbours_although_nobody_waits() {
+fn an_interference_aware_policy_is_asked_about_colocated_jobs_although_none_waits() {
     let mut test = TestHead::with_devices(1);
     test.submit(part(500));
     assert_eq!(asks(&mut test, Span::ZERO, Event::Learned), None, "who is alone cannot be separated");
@@ -116,7 +116,7 @@ fn a_policy_that_learns_is_asked_about_neighbours_although_nobody_waits() {
 }
 
 #[test]
-fn a_policy_that_never_learned_is_not_woken_for_those_that_run() {
+fn a_policy_without_interference_model_is_not_asked_about_running_jobs() {
     let mut test = TestHead::with_devices(1);
     let ticket = unplanned(&mut test, vec![part(500), part(500)]);
     let actions = [job(1), job(2)].map(|id| place(id, on("gpu-0", Share(500))));
@@ -130,7 +130,7 @@ fn a_policy_that_never_learned_is_not_woken_for_those_that_run() {
 }
 
 #[test]
-fn a_preempted_member_hides_no_other_of_its_array() {
+fn a_preempted_member_does_not_hide_others_of_its_array() {
     let mut test = TestHead::with_devices(1);
     test.submit(array(0, 9, None));
     let ticket = unplanned(&mut test, vec![gpus(1)]);
@@ -144,7 +144,7 @@ fn a_preempted_member_hides_no_other_of_its_array() {
 }
 
 #[test]
-fn ranks_are_known_by_the_numbers_that_the_plan_gave_them() {
+fn ranks_have_the_numbers_that_the_plan_gave_them() {
     let mut test = TestHead::new();
     test.join(1, 1);
     test.join(2, 1);

@@ -1,4 +1,4 @@
-//! Memory that was predicted lets a job share, and is trusted until the first failure that may be due to it.
+//! Predicted memory lets a job share a GPU, until the first failure that the prediction may have caused.
 
 use cohabit_types::{
     Array, Bytes, Demand, Estimate, GpuRequest, HeldRank, HeldRankPhase, IndexRange, JobChange, JobId,
@@ -10,7 +10,7 @@ use super::kit::*;
 
 const GIB: u64 = 1 << 30;
 
-/// Half a device, and not a word about memory.
+/// Half a device, without a demand for memory.
 fn silent() -> JobSpec {
     let demand = Demand { gpus: GpuRequest::Part(Share(500)), ..Demand::default() };
     let retry = RetryPolicy { limit: 0, ..RetryPolicy::default() };
@@ -35,7 +35,7 @@ fn predicted(test: &TestHead, job: JobId) -> Option<Bytes> {
 }
 
 #[test]
-fn jobs_share_a_device_by_what_is_predicted_of_their_memory() {
+fn jobs_share_a_device_because_of_their_predicted_memory() {
     let mut test = TestHead::with_devices(1);
     let (first, second) = (submit(&mut test, silent(), 6), submit(&mut test, silent(), 7));
     let orders: Vec<Option<Bytes>> = test.runs().iter().map(|run| run.spec.demand.gpu_memory).collect();
@@ -49,7 +49,7 @@ fn jobs_share_a_device_by_what_is_predicted_of_their_memory() {
 }
 
 #[test]
-fn a_prediction_changes_nothing_for_who_says_it_or_would_have_a_gpu_alone_anyway() {
+fn a_prediction_changes_nothing_for_jobs_that_demand_memory_or_a_whole_gpu() {
     let mut test = TestHead::with_devices(3);
     let said = Demand { gpu_memory: Some(Bytes(3 * GIB)), ..silent().demand };
     let exclusive = Demand { sharing: Sharing::Exclusive, ..silent().demand };
@@ -60,7 +60,7 @@ fn a_prediction_changes_nothing_for_who_says_it_or_would_have_a_gpu_alone_anyway
 }
 
 #[test]
-fn the_first_failure_under_a_prediction_is_laid_to_it_and_costs_no_retry() {
+fn the_first_failure_under_a_prediction_is_attributed_to_it_and_uses_no_retry() {
     let failures = [
         (Outcome::Exited(1), None),
         (Outcome::Signalled(Signal::KILL), None),
@@ -85,7 +85,7 @@ fn the_first_failure_under_a_prediction_is_laid_to_it_and_costs_no_retry() {
 }
 
 #[test]
-fn who_is_distrusted_waits_for_a_gpu_of_its_own() {
+fn a_job_whose_prediction_was_dropped_waits_for_a_gpu_of_its_own() {
     let mut test = TestHead::with_devices(1);
     let (id, neighbour) = (submit(&mut test, silent(), 6), submit(&mut test, silent(), 6));
     test.ended(rank(1, 1), Outcome::Signalled(Signal::KILL), Some(StopReason::GpuMemory));
@@ -104,7 +104,7 @@ fn who_is_distrusted_waits_for_a_gpu_of_its_own() {
 }
 
 #[test]
-fn a_failure_that_has_nothing_to_do_with_memory_is_the_jobs_own() {
+fn a_failure_unrelated_to_memory_is_the_jobs_own() {
     let failures = [
         (Outcome::NotStarted(StartFailure::CommandNotFound("train".into())), None),
         (Outcome::Signalled(Signal::KILL), Some(StopReason::MpsFault)),
@@ -123,7 +123,7 @@ fn a_failure_that_has_nothing_to_do_with_memory_is_the_jobs_own() {
 }
 
 #[test]
-fn each_member_of_an_array_is_distrusted_for_itself() {
+fn predictions_are_dropped_for_each_member_of_an_array_separately() {
     let mut test = TestHead::with_devices(2);
     let ranges = vec![IndexRange { first: 0, last: 2, step: 1 }];
     let spec = JobSpec { array: Some(Array { ranges, at_once: None }), ..silent() };
@@ -138,7 +138,7 @@ fn each_member_of_an_array_is_distrusted_for_itself() {
 }
 
 #[test]
-fn more_than_any_gpu_has_is_not_waited_for() {
+fn a_prediction_larger_than_any_gpu_is_dropped() {
     let mut test = TestHead::with_devices(1);
     let id = submit(&mut test, silent(), 81);
     assert_eq!(test.state(id), JobState::Running);
@@ -146,7 +146,7 @@ fn more_than_any_gpu_has_is_not_waited_for() {
 }
 
 #[test]
-fn what_came_before_any_node_is_measured_by_the_first_and_by_one_that_comes_back_smaller() {
+fn predictions_are_checked_again_when_the_first_node_joins_or_one_returns_smaller() {
     let mut test = TestHead::new();
     let [large, small] = [100, 70].map(|gibibytes| submit(&mut test, silent(), gibibytes));
     test.join(1, 1);
@@ -161,7 +161,7 @@ fn what_came_before_any_node_is_measured_by_the_first_and_by_one_that_comes_back
 }
 
 #[test]
-fn when_the_large_gpus_are_gone_who_was_to_have_one_takes_another() {
+fn a_prediction_is_dropped_when_the_large_gpus_are_lost() {
     let mut test = TestHead::with_devices(1);
     let mut small = inventory(2, 1, vec![]);
     small.devices[0].memory = Some(Bytes(16 * GIB));
@@ -182,7 +182,7 @@ fn when_the_large_gpus_are_gone_who_was_to_have_one_takes_another() {
 }
 
 #[test]
-fn a_replay_distrusts_the_same() {
+fn a_replay_drops_the_same_predictions() {
     let mut test = TestHead::with_devices(1);
     submit(&mut test, silent(), 6);
     test.ended(rank(1, 1), Outcome::Exited(1), None);

@@ -1,4 +1,4 @@
-//! Where the ranks of attempts meet.
+//! The rendezvous of an attempt's ranks.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn rendezvous(runs: &[RunOrder]) -> (String, u16) {
 }
 
 #[test]
-fn attempts_that_run_at_once_on_a_node_meet_at_different_ports() {
+fn concurrent_attempts_on_a_node_use_different_rendezvous_ports() {
     let mut test = TestHead::with_devices(3);
     let mut ports = BTreeSet::new();
     for _ in 0..3 {
@@ -49,7 +49,7 @@ fn where_there_are_too_few_ports_attempts_share_them() {
 }
 
 #[test]
-fn a_worker_without_ports_starts_ranks_all_the_same() {
+fn a_worker_without_rendezvous_ports_still_starts_ranks() {
     let mut test = TestHead::new();
     let mut inventory = inventory(1, 1, vec![]);
     inventory.rendezvous_ports.clear();
@@ -59,7 +59,7 @@ fn a_worker_without_ports_starts_ranks_all_the_same() {
 }
 
 #[test]
-fn ranks_meet_on_the_node_of_rank_0_wherever_it_lies() {
+fn the_rendezvous_is_on_the_node_of_rank_0() {
     let mut test = TestHead::with_devices(1);
     test.join(2, 1);
     let mut spec = JobSpec { launch: LaunchMode::PerGpu, ..gpus(2) };
@@ -92,7 +92,7 @@ fn ranks_meet_on_the_node_of_rank_0_wherever_it_lies() {
 }
 
 #[test]
-fn a_taken_port_is_not_the_jobs_fault_and_the_next_attempt_meets_elsewhere() {
+fn a_port_in_use_is_not_the_jobs_fault_and_the_next_attempt_uses_another() {
     let mut test = TestHead::with_devices(1);
     let job = test.submit(gpus(1));
     let (_, first) = rendezvous(&test.runs());
@@ -113,7 +113,7 @@ fn a_taken_port_is_not_the_jobs_fault_and_the_next_attempt_meets_elsewhere() {
 }
 
 #[test]
-fn a_port_that_stays_taken_ends_the_job_with_a_reason() {
+fn a_job_that_finds_every_port_in_use_ends_with_a_reason() {
     let mut test = TestHead::with_devices(1);
     let job = test.submit(gpus(1));
     for attempt in 1..=3 {

@@ -27,7 +27,7 @@ fn replay_makes_the_same_head() {
 }
 
 #[test]
-fn a_head_of_parts_is_as_it_was_before_it_was_cut() {
+fn a_head_restored_from_parts_equals_the_original() {
     let mut test = eventful();
     let keyed = |key: &str| Submit { spec: gpus(1), idempotency_key: Some(key.into()), estimate: None };
     for key in ["a", "b"] {
@@ -64,7 +64,7 @@ fn a_restarted_head_waits_for_its_workers_before_it_gives_up_their_jobs() {
 }
 
 #[test]
-fn an_answer_to_an_older_question_is_dropped() {
+fn a_plan_for_an_older_request_is_dropped() {
     let mut test = TestHead::new();
     test.submit(gpus(1));
     let plan = cohabit_policy::Plan::default();

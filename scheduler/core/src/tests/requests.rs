@@ -1,4 +1,4 @@
-//! Who may ask what, and what is refused in which words.
+//! Permissions, refusals and their sentences.
 
 use cohabit_types::{
     Answer, Bytes, ChangeResult, Demand, JobChange, JobId, JobRef, JobRevision, JobSpec, JobState, NodeState,
@@ -26,7 +26,7 @@ fn a_repeated_submission_with_the_same_key_makes_one_job() {
 }
 
 #[test]
-fn what_no_node_can_hold_is_refused_naming_the_largest() {
+fn a_job_that_no_node_can_hold_is_refused_with_the_largest_node() {
     let mut test = TestHead::new();
     assert!(matches!(test.try_submit(gpus(64)), Reply::Accepted { .. }), "an unknown node may still come");
     test.join(1, 2);
@@ -65,7 +65,7 @@ fn users_change_only_their_own_jobs() {
 }
 
 #[test]
-fn a_workers_token_submits_nothing() {
+fn a_worker_token_cannot_submit() {
     let mut test = TestHead::with_devices(1);
     let worker = Principal::new("node1", Role::Worker);
     let submit = Submit { spec: gpus(1), idempotency_key: None, estimate: None };
@@ -93,7 +93,7 @@ fn a_drained_node_finishes_its_jobs_and_takes_no_more() {
 }
 
 #[test]
-fn references_mean_what_people_expect() {
+fn references_resolve_to_jobs() {
     let mut test = TestHead::with_devices(1);
     for name in ["a", "b", "b"] {
         test.submit(JobSpec { name: name.into(), ..gpus(1) });
@@ -120,7 +120,7 @@ fn references_mean_what_people_expect() {
 }
 
 #[test]
-fn a_watcher_hears_of_every_change_and_of_nothing_else() {
+fn a_watcher_sees_every_change_and_nothing_else() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     let watch = |test: &TestHead, revision| match test.head.answer(

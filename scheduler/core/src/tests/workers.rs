@@ -1,4 +1,4 @@
-//! Workers come, report, go, and come back.
+//! Workers join, report, disconnect and return.
 
 use cohabit_types::{
     AttemptProgress, Demand, HeldRank, HeldRankPhase, JobChange, JobEventKind, JobSpec, JobState, LaunchMode,
@@ -13,7 +13,7 @@ fn held(rank: cohabit_types::RankId, phase: HeldRankPhase) -> HeldRank {
 }
 
 #[test]
-fn a_short_break_of_the_link_disturbs_nothing() {
+fn a_short_break_of_the_link_changes_nothing() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     test.started(rank(1, 1));
@@ -51,7 +51,7 @@ fn a_lost_node_gives_its_job_to_another_and_late_reports_are_ignored() {
 }
 
 #[test]
-fn patience_does_not_end_because_the_clock_was_set_forward() {
+fn a_clock_that_is_set_forward_does_not_make_a_node_lost() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     test.join(2, 1);
@@ -68,7 +68,7 @@ fn patience_does_not_end_because_the_clock_was_set_forward() {
 }
 
 #[test]
-fn a_job_that_keeps_losing_its_node_becomes_node_fail() {
+fn a_job_that_keeps_losing_its_node_ends_as_node_fail() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     for attempt in 1..=3 {
@@ -81,7 +81,7 @@ fn a_job_that_keeps_losing_its_node_becomes_node_fail() {
 }
 
 #[test]
-fn a_rank_that_the_worker_does_not_hold_is_started_anew() {
+fn a_rank_that_the_worker_does_not_hold_is_started_again() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     test.effects();
@@ -92,7 +92,7 @@ fn a_rank_that_the_worker_does_not_hold_is_started_anew() {
 }
 
 #[test]
-fn an_order_that_died_with_the_head_costs_its_job_nothing() {
+fn an_order_lost_in_a_head_crash_uses_no_retry() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     // More often than a job may lose its node.
@@ -110,7 +110,7 @@ fn an_order_that_died_with_the_head_costs_its_job_nothing() {
 }
 
 #[test]
-fn a_rank_that_had_begun_and_is_gone_after_a_restart_lost_its_node() {
+fn a_rank_that_had_started_and_is_gone_after_a_restart_counts_as_lost() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     test.started(rank(1, 1));
@@ -121,7 +121,7 @@ fn a_rank_that_had_begun_and_is_gone_after_a_restart_lost_its_node() {
 }
 
 #[test]
-fn a_worker_cannot_say_that_an_order_died_with_a_head_that_lives() {
+fn a_worker_cannot_claim_that_an_order_was_lost_while_the_head_is_up() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     test.ended(rank(1, 1), Outcome::NotStarted(StartFailure::OrderLost), None);
@@ -146,7 +146,7 @@ fn a_newer_link_replaces_a_half_open_one_and_the_older_is_dropped() {
 }
 
 #[test]
-fn a_cancellation_reaches_a_worker_that_was_away() {
+fn a_cancellation_reaches_a_worker_that_was_disconnected() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     test.lose(1, 1);
@@ -158,7 +158,7 @@ fn a_cancellation_reaches_a_worker_that_was_away() {
 }
 
 #[test]
-fn a_report_that_is_repeated_is_acknowledged_again_and_changes_nothing() {
+fn a_repeated_report_is_acknowledged_again_and_changes_nothing() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     test.ended(rank(1, 1), Outcome::Exited(0), None);
@@ -170,7 +170,7 @@ fn a_report_that_is_repeated_is_acknowledged_again_and_changes_nothing() {
 }
 
 #[test]
-fn two_workers_of_one_name_are_told_apart() {
+fn two_workers_with_one_name_get_different_names() {
     let mut test = TestHead::with_devices(1);
     let mut twin = inventory(2, 1, vec![]);
     twin.name = "node1".into();
@@ -180,7 +180,7 @@ fn two_workers_of_one_name_are_told_apart() {
 }
 
 #[test]
-fn a_gang_starts_all_or_none_and_breaks_as_a_whole() {
+fn a_gang_starts_as_a_whole_and_is_stopped_as_a_whole() {
     let mut test = TestHead::with_devices(1);
     let demand = Demand { nodes: 2, ..Demand::default() };
     test.join(2, 1);
@@ -213,7 +213,7 @@ fn per_gpu_launch_gives_each_device_a_rank() {
 }
 
 #[test]
-fn progress_is_kept_and_foreign_progress_is_not() {
+fn progress_is_kept_only_from_the_node_of_the_attempt() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     let progress =
@@ -238,7 +238,7 @@ fn progress_is_kept_and_foreign_progress_is_not() {
 }
 
 #[test]
-fn a_node_is_not_given_up_while_its_ranks_may_still_run_there() {
+fn a_node_is_not_given_up_while_ranks_may_still_run_there() {
     let mut test = TestHead::with_devices(1);
     let mut patient = inventory(1, 1, vec![]);
     patient.orphan_grace = Span::from_secs(100);
@@ -253,7 +253,7 @@ fn a_node_is_not_given_up_while_its_ranks_may_still_run_there() {
 }
 
 #[test]
-fn what_an_older_link_says_is_dropped() {
+fn messages_of_an_older_link_are_dropped() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     test.rejoin(1, 2, vec![held(rank(1, 1), HeldRankPhase::Running(test.now))]);

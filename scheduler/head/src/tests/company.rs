@@ -59,7 +59,10 @@ async fn a_job_that_is_thought_of_is_told_whom_it_would_join_and_then_joins_it()
     assert_eq!(record.predicted.unwrap().slowdown, told.predicted.slowdown);
     let answer = client.query(Query::Explain(resident)).await.unwrap();
     let Answer::Explained { sentences, .. } = answer else { panic!("{answer:?}") };
-    assert!(sentences.iter().any(|it| it.starts_with("Beside job 2 it is predicted")), "{sentences:?}");
+    assert!(
+        sentences.iter().any(|it| it.starts_with("Because it shares a GPU with job 2, it is predicted")),
+        "{sentences:?}"
+    );
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_with::{As, Same};
 use state::{EndedAttempt, EndedJob, JobExit, JobStatus, TerminalState, WaitingJob};
 
-use super::DecodedHead;
+use super::decoded::DecodedHead;
 use crate::stored::{
     StoredConfig, StoredDevice, StoredEnforcement, StoredEstimate, StoredIsolation, StoredJobEvent,
     StoredJobSpec, StoredJobState, StoredLinkBandwidths, StoredOutcome, StoredPlacement, StoredProgress,

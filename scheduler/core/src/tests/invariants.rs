@@ -1,0 +1,59 @@
+//! A broken state is found and named, whatever part of it is wrong.
+
+use std::sync::Arc;
+
+use cohabit_types::{JobState, Outcome};
+
+use super::kit::*;
+use crate::Head;
+use crate::job::RankPhase;
+
+/// One job that ended, one that runs, and one that waits.
+fn head() -> Head {
+    let mut test = TestHead::with_devices(1);
+    for _ in 0..3 {
+        test.submit(gpus(1));
+    }
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    let states: Vec<JobState> = (1..=3).map(|number| test.state(job(number))).collect();
+    assert_eq!(states, [JobState::Completed, JobState::Running, JobState::Pending]);
+    test.head
+}
+
+#[test]
+fn each_broken_invariant_is_named() {
+    type Break = fn(&mut Head);
+    let cases: [(Break, &str); 9] = [
+        (|head| head.nodes.values_mut().for_each(|node| node.cpus_used += 1), "on node node1 hold 0 cores"),
+        (|head| head.nodes.values_mut().for_each(|node| node.jobs.clear()), "on node node1 are [JobId"),
+        (
+            |head| head.nodes.values_mut().for_each(|node| node.devices[0].jobs.clear()),
+            "device gpu-0 of node",
+        ),
+        (|head| head.nodes.clear(), "job 2 is placed on node"),
+        (|head| drop(head.submissions.remove(&2)), "job 2 has no submission"),
+        (|head| drop(head.jobs.remove(&job(3))), "job 3 is queued as eligible, but it is unknown"),
+        (
+            |head| drop(head.active.remove(&job(2))),
+            "job 2 is RUNNING, and it is not in the set of active jobs",
+        ),
+        (|head| head.ended.clear(), "job 1 is COMPLETED, but the set of ended jobs does not have it"),
+        (|head| head.submission_mut(3).unwrap().state_counts.clear(), "the jobs of submission 3 are"),
+    ];
+    assert_eq!(head().check(), Ok(()));
+    for (break_it, expected) in cases {
+        let mut head = head();
+        break_it(&mut head);
+        let sentence = head.check().unwrap_err().to_string();
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+}
+
+#[test]
+fn an_attempt_is_live_exactly_while_a_rank_of_it_is() {
+    let mut head = head();
+    let ended = Arc::make_mut(head.jobs.get_mut(&job(1)).unwrap());
+    ended.ended_attempts[0].attempt.ranks[0].phase = RankPhase::Running;
+    let sentence = head.check().unwrap_err().to_string();
+    assert_eq!(sentence, "attempt 1 of job 1 ended, but a rank of it is live");
+}
