@@ -8,7 +8,8 @@ use crate::format::FORMAT;
 use crate::v5::EventV5;
 use crate::v6::EventV6;
 
-/// Whether an event has to be durable before the head handles it. The next report repeats what the others say.
+/// Whether an event has to be durable before the head handles it. The next report repeats what the others
+/// say.
 #[must_use]
 pub const fn is_journaled(event: &Event) -> bool {
     !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_) | Report::Stretches(_)))

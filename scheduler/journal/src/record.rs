@@ -1,4 +1,5 @@
-//! The record of an ended job, as the history keeps it. It has one form, which every version reads and writes.
+//! The record of an ended job, as the history keeps it. It has one form, which every version reads and
+//! writes.
 
 use cohabit_types::JobRecord;
 use serde_with::de::DeserializeAsWrap;

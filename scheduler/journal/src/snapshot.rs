@@ -39,7 +39,8 @@ pub fn encode_part(part: &SnapshotPart) -> serde_json::Result<Vec<u8>> {
 /// Decodes part 0 of a snapshot of this format.
 ///
 /// # Errors
-/// If the format is unknown, the text is not JSON of that format, or the fields of a job contradict each other.
+/// If the format is unknown, the text is not JSON of that format, or the fields of a job contradict each
+/// other.
 pub fn decode_head(format: u32, text: &[u8]) -> Result<DecodedHead, JournalDecodeError> {
     match format {
         1..=5 => convert(decode::<v5::HeadV5>(text)?),
@@ -54,11 +55,19 @@ pub fn decode_head(format: u32, text: &[u8]) -> Result<DecodedHead, JournalDecod
 /// Decodes another part of a snapshot of this format.
 ///
 /// # Errors
-/// If the format is unknown, the text is not JSON of that format, or the fields of a job contradict each other.
+/// If the format is unknown, the text is not JSON of that format, or the fields of a job contradict each
+/// other.
 pub fn decode_part(format: u32, text: &[u8]) -> Result<SnapshotPart, JournalDecodeError> {
     match format {
         1..=5 => convert(decode::<v5::SnapshotPartV5>(text)?),
-        FORMAT => Ok(decode::<DeserializeAsWrap<SnapshotPart, v6::SnapshotPartV6>>(text)?.into_inner()),
+        FORMAT => {
+            let mut part = decode::<DeserializeAsWrap<SnapshotPart, v6::SnapshotPartV6>>(text)?.into_inner();
+            // A run of equal jobs goes by the order of ids, but tools may order the keys of JSON by their
+            // text.
+            part.submissions.sort_by_key(|(number, _)| *number);
+            part.jobs.sort_by_key(|(id, _)| *id);
+            Ok(part)
+        }
         found => Err(JournalDecodeError::UnknownFormat { found }),
     }
 }

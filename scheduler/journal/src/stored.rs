@@ -1,10 +1,12 @@
 //! Stored shapes of the types that events and snapshots contain. Formats 1 to 6 share them.
 //!
-//! Each shape names the fields, variants and defaults of the JSON. Ids, times and amounts ([`Time`], [`Bytes`],
-//! ...) have one text form everywhere and are stored as they are; the golden files hold those forms, too.
+//! Each shape names the fields, variants and defaults of the JSON. Ids, times and amounts ([`Time`],
+//! [`Bytes`], ...) have one text form everywhere and are stored as they are; the golden files hold those
+//! forms, too.
 //!
-//! Every shape reads an absent `Option` as `None`. Formats 1 to 5 wrote `null` there; format 6 leaves most of
-//! them out, which makes a submission a third shorter. Records of the history, which people query, keep `null`.
+//! Every shape reads an absent `Option` as `None`. Formats 1 to 5 wrote `null` there; format 6 leaves most
+//! of them out, which makes a submission a fifth shorter. Records of the history, which people query, keep
+//! `null`.
 //!
 //! To change a shape, do not edit it: copy it under a new name, use the copy in the newest format, and raise
 //! [`FORMAT`](crate::FORMAT). A new optional field with a default is the exception: older journals still

@@ -1,8 +1,8 @@
 //! Golden files: what earlier versions wrote is read for ever, and what this version writes never changes.
 //!
-//! `tests/golden` holds one line of JSON for each value in `samples`. The lines of a released format are never
-//! edited. `cargo nextest run -p cohabit-journal --run-ignored all write_the_golden_files` writes those of a
-//! new format.
+//! `tests/golden` holds one line of JSON for each value in `samples`. The lines of a released format are
+//! never edited. `cargo nextest run -p cohabit-journal --run-ignored all write_the_golden_files` writes
+//! those of a new format.
 
 mod samples;
 

@@ -1,8 +1,8 @@
 //! The head's journal in the simulated cluster: events become durable in batches, unless a crash comes first.
 //!
 //! Events that arrive while a batch is being written wait for the next one. No event is handled before it is
-//! durable, and a crash may come between the two. Durable entries are kept as the text that the head's journal
-//! would hold, so every recovery also decodes what was encoded.
+//! durable, and a crash may come between the two. Durable entries are kept as the text that the head's
+//! journal would hold, so every recovery also decodes what was encoded.
 
 use std::collections::VecDeque;
 

@@ -42,8 +42,8 @@ fn insert_one(transaction: &Transaction<'_>, sample: &ColocationSample) -> rusql
     Ok(())
 }
 
-/// The words that schema/2.sql documents for the column `sharing`. [`SharingStrategy::word`] differs in one of
-/// them, but people's queries go by this one.
+/// The words that schema/2.sql documents for the column `sharing`. [`SharingStrategy::word`] differs in one
+/// of them, but people's queries go by this one.
 const fn column_word(sharing: SharingStrategy) -> &'static str {
     match sharing {
         SharingStrategy::Exclusive => "exclusive",

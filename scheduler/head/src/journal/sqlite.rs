@@ -3,9 +3,9 @@
 //! Write-ahead log and `synchronous = FULL`: a commit that returned survives a loss of power. Readers of the
 //! history have connections of their own and never hold it up.
 //!
-//! A file of an older format is upgraded in a transaction that stays open until [`SqliteJournal::accept_upgrade`]
-//! or the first commit, which come after recovery. If recovery fails, the file stays as it was, and the release
-//! that wrote it can still open it.
+//! A file of an older format is upgraded in a transaction that stays open until
+//! [`SqliteJournal::accept_upgrade`] or the first commit, which come after recovery. If recovery fails, the
+//! file stays as it was, and the release that wrote it can still open it.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -69,7 +69,8 @@ impl SqliteJournal {
         Ok(SqliteJournal { path: path.to_owned(), connection, written, upgrade })
     }
 
-    /// Makes the upgrade of an older file permanent. From then on, the release that wrote it refuses the file.
+    /// Makes the upgrade of an older file permanent. From then on, the release that wrote it refuses the
+    /// file.
     pub(crate) fn accept_upgrade(&mut self) -> Result<(), HeadError> {
         if self.upgrade == Upgrade::Pending {
             self.connection.execute_batch("COMMIT").map_err(sqlite_error(&self.path))?;
@@ -184,8 +185,8 @@ fn quick_check(path: &Path, connection: &Connection) -> Result<(), HeadError> {
     if verdict == "ok" { Ok(()) } else { Err(corrupt(path, verdict)) }
 }
 
-/// Gives a file of the format `found` the tables of this version. An older file stays in the transaction of its
-/// upgrade.
+/// Gives a file of the format `found` the tables of this version. An older file stays in the transaction of
+/// its upgrade.
 fn prepare(connection: &Connection, found: u32) -> rusqlite::Result<Upgrade> {
     if found == FORMAT {
         return configure(connection).map(|()| Upgrade::Done);

@@ -1,5 +1,5 @@
-//! Removes what newer snapshots made redundant. Each commit removes more than it adds, so no commit takes long
-//! and the file stays small.
+//! Removes what newer snapshots made redundant. Each commit removes more than it adds, so no commit takes
+//! long and the file stays small.
 //!
 //! The newest two snapshots stay, and the events after the older of them. Parts of a snapshot that was never
 //! finished go, unless it is being written.

@@ -304,7 +304,8 @@ fn every_event_of_every_format_is_replayed() {
     for fixture in FIXTURES {
         let journal = TestJournal::new();
         journal.edit(fixture);
-        // Snapshots of old formats lack roles and the start of the head; the events of the same journal have them.
+        // Snapshots of old formats lack roles and the start of the head; the events of the same journal have
+        // them.
         let head = || {
             let text =
                 json(&recovered(&journal).unwrap().head).replace(r#""role":"user""#, r#""role":"admin""#);

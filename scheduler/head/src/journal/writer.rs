@@ -16,8 +16,8 @@ const CAPACITY: usize = 64;
 pub(crate) struct Commit {
     /// Written in this order, all of them or none.
     pub(crate) writes: Vec<JournalWrite>,
-    /// Receives the outcome, if somebody waits for it. It is dropped when the journal has failed for good: then
-    /// the writer has ended.
+    /// Receives the outcome, if somebody waits for it. It is dropped when the journal has failed for good:
+    /// then the writer has ended.
     pub(crate) durable: Option<ReplyTo<Result<(), JournalWriteError>>>,
 }
 
@@ -56,8 +56,8 @@ impl JournalWriter {
     }
 }
 
-/// Ends with the first permanent failure: after it, nothing may be acknowledged any more. After a transient one,
-/// those who wait are told, and writes that nobody waits for go with the next commit.
+/// Ends with the first permanent failure: after it, nothing may be acknowledged any more. After a transient
+/// one, those who wait are told, and writes that nobody waits for go with the next commit.
 fn write_all(mut journal: impl Journal, mut inbox: Inbox<Commit>) -> Result<(), HeadError> {
     let mut kept = Vec::new();
     while let Some(first) = inbox.next() {

@@ -53,7 +53,7 @@ fn without_a_bug_no_check_fails() {
 #[test]
 fn a_lost_report_is_caught() {
     // The head believes that the job is running until its worker comes back without it.
-    let parts = ["is recorded as Lost(\"the worker came back without it\"), the truth is Ended(Exited("];
+    let parts = ["is recorded as Lost(\"the worker reconnected without it\"), the truth is Ended(Exited("];
     assert_broken(&caught(PlantedBug::LostReport), &parts);
 }
 
