@@ -178,11 +178,14 @@ impl<F: FnMut(&Call) -> Turn> Script<F> {
     async fn turn(self, call: Call) -> Result<Turn, Refusal> {
         let turn = (self.turn.lock().unwrap())(&call);
         self.calls.lock().unwrap().push(call);
-        match turn {
-            Turn::Refuse(refusal) => return Err(refusal),
-            Turn::Cut => self.cut.send_modify(|cuts| *cuts += 1),
-            Turn::Wait => {}
-            answer => return Ok(answer),
+        if let Turn::Refuse(refusal) = turn {
+            return Err(refusal);
+        }
+        if !matches!(turn, Turn::Cut | Turn::Wait) {
+            return Ok(turn);
+        }
+        if matches!(turn, Turn::Cut) {
+            self.cut.send_modify(|cuts| *cuts += 1);
         }
         pending().await
     }
@@ -195,10 +198,9 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
         spec: Box<JobSpec>,
         key: Option<String>,
     ) -> Result<SubmitReceipt, Refusal> {
-        match self.turn(Call::Submit(spec, key)).await? {
-            Turn::Accepted(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::Submit(spec, key)).await?;
+        let Turn::Accepted(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn change_jobs(
@@ -207,115 +209,99 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
         change: JobChange,
         jobs: Vec<JobId>,
     ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
-        match self.turn(Call::ChangeJobs(change, jobs)).await? {
-            Turn::Changed(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::ChangeJobs(change, jobs)).await?;
+        let Turn::Changed(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn drain_node(self, _: Context, name: String) -> Result<String, Refusal> {
-        match self.turn(Call::DrainNode(name)).await? {
-            Turn::Node(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::DrainNode(name)).await?;
+        let Turn::Node(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn resume_node(self, _: Context, name: String) -> Result<String, Refusal> {
-        match self.turn(Call::ResumeNode(name)).await? {
-            Turn::Node(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::ResumeNode(name)).await?;
+        let Turn::Node(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn resolve(self, _: Context, references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal> {
-        match self.turn(Call::Resolve(references)).await? {
-            Turn::Resolved(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::Resolve(references)).await?;
+        let Turn::Resolved(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn list(self, _: Context, filter: Filter) -> Result<ListPage, Refusal> {
-        match self.turn(Call::List(filter)).await? {
-            Turn::Listed(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::List(filter)).await?;
+        let Turn::Listed(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn show(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
-        match self.turn(Call::Show(jobs)).await? {
-            Turn::Jobs(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::Show(jobs)).await?;
+        let Turn::Jobs(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn explain(self, _: Context, job: JobId) -> Result<Explanation, Refusal> {
-        match self.turn(Call::Explain(job)).await? {
-            Turn::Explained(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::Explain(job)).await?;
+        let Turn::Explained(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn dry_run(self, _: Context, spec: Box<JobSpec>) -> Result<Box<DryRun>, Refusal> {
-        match self.turn(Call::DryRun(spec)).await? {
-            Turn::DryRun(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::DryRun(spec)).await?;
+        let Turn::DryRun(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn nodes(self, _: Context) -> Result<Vec<NodeRecord>, Refusal> {
-        match self.turn(Call::Nodes).await? {
-            Turn::Nodes(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::Nodes).await?;
+        let Turn::Nodes(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn watch(self, _: Context, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
-        match self.turn(Call::Watch(known)).await? {
-            Turn::Jobs(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::Watch(known)).await?;
+        let Turn::Jobs(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn read_log(self, _: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
-        match self.turn(Call::ReadLog(request)).await? {
-            Turn::Log(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::ReadLog(request)).await?;
+        let Turn::Log(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn create_token(self, _: Context, token: NewToken) -> Result<IssuedToken, Refusal> {
-        match self.turn(Call::CreateToken(token)).await? {
-            Turn::Token(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::CreateToken(token)).await?;
+        let Turn::Token(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn list_tokens(self, _: Context) -> Result<Vec<TokenRecord>, Refusal> {
-        match self.turn(Call::ListTokens).await? {
-            Turn::Tokens(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::ListTokens).await?;
+        let Turn::Tokens(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn revoke_token(self, _: Context, name: String) -> Result<(), Refusal> {
-        match self.turn(Call::RevokeToken(name)).await? {
-            Turn::Revoked => Ok(()),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::RevokeToken(name)).await?;
+        let Turn::Revoked = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(())
     }
 
     async fn list_models(self, _: Context) -> Result<Models, Refusal> {
-        match self.turn(Call::ListModels).await? {
-            Turn::Models(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::ListModels).await?;
+        let Turn::Models(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn choose_model(self, _: Context, choice: ModelChoice) -> Result<Models, Refusal> {
-        match self.turn(Call::ChooseModel(choice)).await? {
-            Turn::Models(it) => Ok(it),
-            other => panic!("{other:?} does not answer this call"),
-        }
+        let turn = self.turn(Call::ChooseModel(choice)).await?;
+        let Turn::Models(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn ping(self, _: Context) {}

@@ -114,6 +114,7 @@ async fn a_broken_link_neither_loses_nor_repeats_output() {
     );
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "a head has no news for any other call")]
 #[tokio::test]
 async fn following_bears_with_an_absent_worker_until_there_is_another_attempt() {
     let cluster = Cluster::new();

@@ -1,4 +1,6 @@
-//! What the driver is told, and how it speaks to the sessions of workers.
+//! Messages to the driver, and from the driver to the sessions of workers.
+//!
+//! Each question carries where its typed answer goes.
 
 use cohabit_actor::{Address, ReplyTo};
 use cohabit_types::{
@@ -12,14 +14,14 @@ use super::dry_run::FinishedDryRun;
 use crate::interference::TrainingUpdate;
 use crate::planner::{Forecasts, PlanReply};
 
-/// To the driver.
+/// A message to the driver.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// A client asks for a change; answered when it is durable.
+    /// A client's change; answered when it is durable.
     Request {
-        /// Who asks.
+        /// The user.
         by: Principal,
-        /// For what.
+        /// The change.
         request: Request,
         /// Where the reply goes.
         reply_to: ReplyTo<Reply>,
@@ -28,7 +30,7 @@ pub(crate) enum Message {
     Question(Question),
     /// A client asks what would become of a job.
     DryRun {
-        /// Who asks.
+        /// The user.
         by: Principal,
         /// The job.
         spec: Box<JobSpec>,
@@ -37,24 +39,24 @@ pub(crate) enum Message {
     },
     /// A client asks for the interference models, once this one is chosen.
     Models {
-        /// Who asks.
+        /// The user.
         by: Principal,
         /// The model to choose; none where the models are only listed.
         choice: Option<ModelChoice>,
         /// Where the answer goes.
         reply_to: ReplyTo<Result<Models, Refusal>>,
     },
-    /// Where is the worker?
+    /// The session of a worker.
     Find(WorkerLookup, ReplyTo<Option<WorkerRoute>>),
     /// A worker opened a link.
     Joined {
-        /// Which.
+        /// The link.
         key: WorkerKey,
-        /// What it has and holds.
+        /// The node's resources and the ranks that it holds.
         inventory: Inventory,
-        /// How to reach it.
+        /// The session.
         session: SessionHandle,
-        /// Told once the head knows.
+        /// Answered when the join is durable.
         handled: ReplyTo<()>,
     },
     /// A worker's link ended.
@@ -114,12 +116,12 @@ impl Question {
     }
 }
 
-/// What a worker is looked for by.
+/// How to find a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorkerLookup {
-    /// It holds, or held, this rank of a job in memory.
+    /// By a rank of a job in memory that it holds or held.
     Rank(RankId),
-    /// Its name.
+    /// By its name.
     Node(String),
 }
 
@@ -135,17 +137,17 @@ pub(crate) struct WorkerRoute {
 /// The driver's end of a worker's session. Dropped, it ends the session.
 #[derive(Debug)]
 pub(crate) struct SessionHandle {
-    /// Where orders go.
+    /// Orders to the worker.
     pub(crate) orders: Address<WorkerSessionMessage>,
     /// Ends the session for this reason.
     pub(crate) cut: oneshot::Sender<String>,
 }
 
-/// To a worker's session.
+/// A message to a worker's session.
 #[derive(Debug)]
 pub(crate) enum WorkerSessionMessage {
-    /// Tell the worker this, after what it was told before.
+    /// Send this order, after the orders before it.
     Order(Order),
-    /// Ask it for a piece of a log.
+    /// Ask the worker for a piece of a log.
     ReadLog(LogRequest, ReplyTo<Result<LogChunk, Refusal>>),
 }

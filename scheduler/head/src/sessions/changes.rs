@@ -18,7 +18,7 @@ impl ClientSession {
         let submit = Submit { spec, idempotency_key, estimate: None };
         self.request(Request::Submit(Box::new(submit)), |reply| match reply {
             Reply::Accepted { job, members } => Ok(SubmitReceipt { job, members }),
-            other => Err(other),
+            other @ (Reply::Changed(_) | Reply::Node(_) | Reply::Refused(_)) => Err(other),
         })
         .await
     }
@@ -30,7 +30,7 @@ impl ClientSession {
     ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
         self.request(Request::Change(change, jobs), |reply| match reply {
             Reply::Changed(results) => Ok(results),
-            other => Err(other),
+            other @ (Reply::Accepted { .. } | Reply::Node(_) | Reply::Refused(_)) => Err(other),
         })
         .await
     }
@@ -46,7 +46,7 @@ impl ClientSession {
     async fn change_node(self, request: Request) -> Result<String, Refusal> {
         self.request(request, |reply| match reply {
             Reply::Node(name) => Ok(name),
-            other => Err(other),
+            other @ (Reply::Accepted { .. } | Reply::Changed(_) | Reply::Refused(_)) => Err(other),
         })
         .await
     }
