@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::process::exit;
 
 use anyhow::{Result, ensure};
-use cohabit_client::{Client, ConnectOptions, Error, JobBuilder, JobHandle, LogOptions};
+use cohabit_client::{Client, Error, JobBuilder, JobHandle, LogOptions};
 use futures::{TryStreamExt, try_join};
 
 #[tokio::main(flavor = "current_thread")]
@@ -21,7 +21,7 @@ async fn main() -> Result<()> {
     let command: Vec<String> = std::env::args().skip(1).collect();
     ensure!(!command.is_empty(), "which command? Write it after --");
 
-    let client = Client::connect(ConnectOptions::from_environment()?).await?;
+    let client = Client::connect_from_environment().await?;
     let job = JobBuilder::command(command).submit(&client).await?;
     writeln!(io::stderr(), "job {}", job.id())?;
 

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 
 use anyhow::{Context, Result};
 use cohabit_client::proto::{JobRecord, JobState};
-use cohabit_client::{Client, ConnectOptions, JobBuilder};
+use cohabit_client::{Client, JobBuilder};
 use futures::TryStreamExt;
 
 /// Member 3 of the array tries 0.001: its index is the exponent.
@@ -27,7 +27,7 @@ async fn main() -> Result<()> {
     let program = std::path::absolute(arguments.next().context("which program? Write it after --")?)?;
     let program = program.into_os_string().into_string().ok().context("the program's path is not text")?;
 
-    let client = Client::connect(ConnectOptions::from_environment()?).await?;
+    let client = Client::connect_from_environment().await?;
     let sweep = JobBuilder::command(["sh", "-c", TRY_ONE_RATE])
         .arg(program)
         .args(arguments)

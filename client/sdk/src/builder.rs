@@ -1,6 +1,6 @@
-//! Describes a job step by step. What is not said has the defaults of [`JobSpec::command`].
+//! Describes a job step by step. Fields that are not set have the defaults of [`JobSpec::command`].
 //!
-//! Nothing is refused on the way: `build` checks the whole, so that a chain of calls stays a chain.
+//! The setters refuse nothing: `build` checks the whole description, so that calls can be chained.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -77,26 +77,26 @@ impl JobBuilder {
         self
     }
 
-    /// A name for people; the program's unless said.
+    /// A name for people; the program's by default.
     pub fn name(mut self, name: impl Into<String>) -> JobBuilder {
         self.name = Some(name.into());
         self
     }
 
-    /// Devices on each node: a part of one (0.5), whole ones (4), or a [`GpuRequest`]; one whole device unless
-    /// said.
+    /// Devices on each node: a part of one (0.5), whole ones (4), or a [`GpuRequest`]; one whole device
+    /// by default.
     pub fn gpus(mut self, gpus: impl Into<f64>) -> JobBuilder {
         self.gpus = Some(gpus.into());
         self
     }
 
-    /// Memory on each device; not limited unless said.
+    /// Memory on each device; not limited by default.
     pub fn gpu_memory(mut self, memory: Bytes) -> JobBuilder {
         self.spec.demand.gpu_memory = Some(memory);
         self
     }
 
-    /// Lets nobody else join the job's device, though it asks for a part of it only.
+    /// Lets no other job join its device, although it asks for a part of it only.
     pub fn exclusive(mut self) -> JobBuilder {
         self.spec.demand.sharing = Sharing::Exclusive;
         self
@@ -108,50 +108,50 @@ impl JobBuilder {
         self
     }
 
-    /// Computes on no more of its device than its share, though its neighbours leave some idle.
+    /// Computes on no more of its device than its share, even where neighbours leave some idle.
     pub fn cap_compute(mut self) -> JobBuilder {
         self.spec.demand.compute = ComputeLimit::Capped;
         self
     }
 
     /// How many times as long as alone its neighbours on the device may make a step take; what the cluster
-    /// allows unless said.
+    /// allows by default.
     pub fn max_slowdown(mut self, factor: Slowdown) -> JobBuilder {
         self.spec.demand.max_slowdown = Some(factor);
         self
     }
 
-    /// How many processes of a rank use its device, each with an equal part of the memory; 1 unless said.
+    /// How many processes of a rank use its device, each with an equal part of the memory; 1 by default.
     pub fn gpu_processes(mut self, count: u32) -> JobBuilder {
         self.spec.demand.gpu_processes = count;
         self
     }
 
-    /// Processor cores on each node; claims none unless said.
+    /// Processor cores on each node; claims none by default.
     pub fn cpus(mut self, cpus: u32) -> JobBuilder {
         self.spec.demand.cpus = cpus;
         self
     }
 
-    /// Host memory on each node; claims none unless said.
+    /// Host memory on each node; claims none by default.
     pub fn memory(mut self, memory: Bytes) -> JobBuilder {
         self.spec.demand.memory = memory;
         self
     }
 
-    /// How many nodes, all at once; 1 unless said.
+    /// How many nodes, all at once; 1 by default.
     pub fn nodes(mut self, nodes: u32) -> JobBuilder {
         self.spec.demand.nodes = nodes;
         self
     }
 
-    /// How ranks are started: one for each node, unless said.
+    /// How ranks are started: one for each node, by default.
     pub fn launch(mut self, launch: LaunchMode) -> JobBuilder {
         self.spec.launch = launch;
         self
     }
 
-    /// The folder it starts in, on the worker; this program's unless said.
+    /// The folder it starts in, on the worker; this program's by default.
     pub fn workdir(mut self, workdir: impl Into<PathBuf>) -> JobBuilder {
         self.workdir = Some(workdir.into());
         self
@@ -187,19 +187,19 @@ impl JobBuilder {
         self
     }
 
-    /// The larger, the earlier; 0 unless said.
+    /// Jobs with a larger priority start earlier; 0 by default.
     pub fn priority(mut self, priority: i32) -> JobBuilder {
         self.spec.priority = priority;
         self
     }
 
-    /// How long one attempt may run; without limit unless said.
+    /// How long one attempt may run; without limit by default.
     pub fn time_limit(mut self, limit: Duration) -> JobBuilder {
         self.spec.time_limit = Some(limit.into());
         self
     }
 
-    /// How many more attempts it gets when it fails; none unless said.
+    /// How many more attempts it gets when it fails; none by default.
     pub fn retries(mut self, limit: u32) -> JobBuilder {
         self.spec.retry.limit = limit;
         self
@@ -211,7 +211,7 @@ impl JobBuilder {
         self
     }
 
-    /// How long it may take to end after SIGTERM, before it is killed; 30 seconds unless said.
+    /// How long it may take to end after SIGTERM, before it is killed; 30 seconds by default.
     pub fn grace(mut self, grace: Duration) -> JobBuilder {
         self.spec.stop.grace = grace.into();
         self
@@ -223,7 +223,7 @@ impl JobBuilder {
         self
     }
 
-    /// What is trained: the more is said, the better the predictions.
+    /// The model that is trained: the fuller the description, the better the predictions.
     pub fn model(mut self, model: ModelDescription) -> JobBuilder {
         self.spec.model = Some(model);
         self
@@ -301,7 +301,7 @@ impl JobBuilder {
     }
 }
 
-/// The folder as given, from the root; this program's own if none was given.
+/// The given folder as an absolute path, or else the working directory of this program.
 fn starting_folder(given: Option<PathBuf>) -> Result<String, String> {
     let folder = std::path::absolute(given.unwrap_or_else(|| PathBuf::from(".")))
         .map_err(|error| format!("the working directory cannot be told ({error}): give its full path"))?;

@@ -1,15 +1,17 @@
-//! Calls to the head: each with a time limit, and repeated on a new link for as long as patience lasts.
+//! The client, and how it calls a head: with a time limit, and again on a new link until the retry timeout.
 //!
-//! Nearly everything may be asked twice: queries change nothing, a submission carries a key, and cancelling
-//! what is cancelled does no harm. What must not happen twice goes through `call_once`.
+//! Nearly everything may be asked twice: questions change nothing, a submission carries a key, and cancelling
+//! a cancelled job does no harm. What must not happen twice goes through `call_once`.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cohabit_net::{Backoff, Context, RpcError, context_for};
 use cohabit_types::{Refusal, Span};
 
 use crate::link::{HeadConnection, HeadLink};
-use crate::{Client, Error};
+use crate::{ConnectOptions, Error};
 
 /// How long the head may take to answer a plain call.
 const CALL_TIMEOUT: Span = Span::from_secs(20);
@@ -20,6 +22,22 @@ const LONG_POLL_TIMEOUT: Span = Span::from_secs(50);
 /// Pauses between tries: people wait for the outcome, and clients are few.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How many jobs go into one message, so that the answer fits a frame.
+pub(crate) const PAGE: usize = 500;
+
+/// A client of one head. Clones are cheap and share one link.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) link: Arc<HeadLink>,
+    retry_timeout: Duration,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client of {}", self.head())
+    }
+}
 
 /// What a call on one connection comes to.
 type CallResult<T> = Result<Result<T, Refusal>, RpcError>;
@@ -35,6 +53,28 @@ pub(crate) fn long_poll_context() -> Context {
 }
 
 impl Client {
+    /// How long calls bear a broken link unless told otherwise.
+    pub const DEFAULT_RETRY_TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// A client that connects with its first call, and bears with a head that is not there yet.
+    #[must_use]
+    pub fn disconnected(connect: ConnectOptions) -> Client {
+        Client { link: Arc::new(HeadLink::new(connect.into())), retry_timeout: Client::DEFAULT_RETRY_TIMEOUT }
+    }
+
+    /// The same client, whose calls bear a broken link for this long before they fail with
+    /// [`Error::Unreachable`].
+    #[must_use]
+    pub fn with_retry_timeout(self, retry_timeout: Duration) -> Client {
+        Client { retry_timeout, ..self }
+    }
+
+    /// The head's address.
+    #[must_use]
+    pub fn head(&self) -> &str {
+        self.link.head()
+    }
+
     /// Asks, and asks again when the link breaks or the head is ending: only for what may be asked twice.
     pub(crate) async fn call<T, C: Future<Output = CallResult<T>>>(
         &self,

@@ -1,8 +1,10 @@
-//! Where the head is and who asks: an address and a token, given or found.
+//! The address of the head and the token of the user, given or found.
 //!
 //! They are found the way the command line finds them: environment variables first, then the state folder of
 //! a head on the same machine. Tokens are read from files only, never from variables or arguments, which
-//! others can see.
+//! others can see. The functions of [`ConnectOptions`] read small files where they are called; async code
+//! calls [`Client::connect_from_environment`](crate::Client::connect_from_environment), or moves them to a
+//! blocking thread.
 
 use std::env;
 use std::ffi::OsString;
@@ -19,7 +21,7 @@ use crate::Error;
 pub struct ConnectOptions {
     /// `host:port`.
     pub head: String,
-    /// What says who asks.
+    /// The token of the user.
     pub token: Token,
 }
 
@@ -76,6 +78,15 @@ impl ConnectOptions {
         };
         Ok(ConnectOptions { head, token: token_at(&token_file)? })
     }
+}
+
+/// Runs a function that reads files on a blocking thread: async code of this crate reads files in no other
+/// way.
+pub(crate) async fn on_blocking_thread<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let read = tokio::task::spawn_blocking(read).await;
+    read.unwrap_or_else(|error| Err(Error::Configuration(format!("the files were not read: {error}"))))
 }
 
 impl From<ConnectOptions> for Endpoint {

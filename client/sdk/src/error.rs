@@ -1,27 +1,25 @@
-//! What can go wrong between a program and the head, sorted by what the program can do about it.
+//! Errors of the SDK, by what the program can do about them.
 //!
-//! Refusals of the head come as they are; trouble of the link is told apart from them. An error says what was
-//! wrong, where, and what to do; it never holds a token's secret.
-
-use std::fmt::Debug;
+//! Refusals of the head are apart from errors of the link. An error says what was wrong, where, and what to
+//! do; it never holds the secret of a token.
 
 use cohabit_net::{LinkError, LinkErrorKind, RpcError};
 use cohabit_types::{Refusal, RefusalCode};
 
-/// Why something was not done.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing answers at the head's address, or it ceased to, for longer than the client's patience.
+    /// Nothing answers at the head's address, or nothing has answered for longer than the retry timeout.
     #[error(transparent)]
     Unreachable(LinkError),
     /// The token is unknown, expired or revoked, or its role does not allow this.
     #[error("{0}")]
     NotAllowed(String),
-    /// The head would not do it.
+    /// The head refused.
     #[error(transparent)]
     Refused(Refusal),
-    /// No link can come about as things are: another protocol version, another cluster, no address.
+    /// No link is possible: another protocol version, another cluster, no address.
     #[error(transparent)]
     Link(LinkError),
     /// The link broke under a request that must not be made twice; it may have been carried out or not.
@@ -33,7 +31,7 @@ pub enum Error {
         #[source]
         why: LinkError,
     },
-    /// The job can never run as it is described.
+    /// The description of the job is not valid.
     #[error("the job cannot be submitted: {0}")]
     InvalidJob(String),
     /// There is no usable address or token.
@@ -45,7 +43,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same may succeed a little later: on a new link, or by a head that is back.
+    /// Whether the same call may succeed a little later, on a new link or with a restarted head.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Error::Unreachable(_) => true,
@@ -59,12 +57,7 @@ impl Error {
         }
     }
 
-    /// An answer that does not belong to what was asked.
-    pub(crate) fn unexpected(asked: &str, answer: &impl Debug) -> Error {
-        Error::Protocol(format!("{asked} was answered with {answer:?}"))
-    }
-
-    /// What a broken or expired call to this head means.
+    /// The error of a broken or expired call to this head.
     pub(crate) fn of_call(head: &str, error: &RpcError) -> Error {
         match error {
             RpcError::Shutdown | RpcError::Channel(_) | RpcError::DeadlineExceeded => {

@@ -1,9 +1,10 @@
-//! A handle for one job: what a client can do, said about this job.
+//! A handle for one job: the methods of a client that concern one job.
 
 use cohabit_types::{ChangeResult, Filter, JobChange, JobId, JobRecord, LogRecord, Progress};
 use futures::stream::BoxStream;
 
-use crate::{Client, Error, LogOptions};
+use crate::call::Client;
+use crate::{Error, LogOptions};
 
 /// A job of the cluster, or an array as a whole. Dropping the handle does nothing to the job.
 #[derive(Debug, Clone)]
@@ -23,7 +24,7 @@ impl JobHandle {
         self.id
     }
 
-    /// All about it, as it is now.
+    /// Its present record.
     ///
     /// # Errors
     /// [`Error::Refused`] if there is no such job.
@@ -45,13 +46,13 @@ impl JobHandle {
         self.client.watch(self.id)
     }
 
-    /// How far it is, whenever it says so, until it has ended.
+    /// Its progress, each time it reports some, until it has ended.
     #[must_use]
     pub fn progress(&self) -> BoxStream<'static, Result<Progress, Error>> {
         self.client.progress(self.id)
     }
 
-    /// What it prints.
+    /// Its output.
     #[must_use]
     pub fn logs(&self, options: LogOptions) -> BoxStream<'static, Result<LogRecord, Error>> {
         self.client.logs(self.id, options)

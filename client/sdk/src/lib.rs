@@ -1,13 +1,13 @@
 //! The SDK of Cohabit: submit jobs to a cluster, follow them, and ask about them.
 //!
 //! ```no_run
-//! use cohabit_client::{Client, Connect, JobBuilder, LogOptions};
+//! use cohabit_client::{Client, JobBuilder, LogOptions};
 //! use futures::TryStreamExt;
 //! use std::io::Write;
 //!
 //! # async fn example() -> anyhow::Result<()> {
 //! // The head and token that COHABIT_HEAD and COHABIT_TOKEN_FILE name, or those of a head on this machine.
-//! let client = Client::connect(Connect::from_environment()?).await?;
+//! let client = Client::connect_from_environment().await?;
 //!
 //! let job = JobBuilder::new("python").args(["train.py", "--lr", "0.01"]).gpus(0.5).submit(&client).await?;
 //! println!("job {}", job.id());
@@ -23,12 +23,12 @@
 //! # }
 //! ```
 //!
-//! A [`Client`] is cheap to clone, and all clones share one link. The link is made anew when it breaks: calls
-//! and streams go on where they were, and fail with [`Error::Unreachable`] only when their patience is at an
-//! end. A job that is submitted twice because of a broken link is one job, for every [`Submission`] carries a
+//! A [`Client`] is cheap to clone, and all clones share one link. A link that breaks is opened again: calls
+//! and streams go on where they were, and fail with [`Error::Unreachable`] only after the retry timeout. A
+//! job that is submitted twice because of a broken link is one job, because every [`Submission`] carries a
 //! key.
 //!
-//! The words of the protocol (records, states, filters) are those of [`proto`]. This crate decides nothing
+//! Records, states and filters are the types of [`proto`]. This crate decides nothing
 //! about jobs, keeps no state on disk, and depends on nothing of the head or of the workers.
 #![warn(missing_docs)]
 
@@ -45,9 +45,10 @@ mod submission;
 mod watch;
 
 pub use builder::JobBuilder;
-pub use client::{Client, Explanation};
+pub use call::Client;
 pub use cohabit_net::{HelloAccepted, Token, TokenError};
 pub use cohabit_types as proto;
+pub use cohabit_types::Explanation;
 pub use connect::ConnectOptions;
 pub use error::Error;
 pub use job::JobHandle;

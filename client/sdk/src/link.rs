@@ -1,7 +1,7 @@
-//! The link to the head: made when it is first needed, shared by all who ask, and made anew after it broke.
+//! The link to the head: opened when it is first needed, shared by all callers, and opened again after it
+//! broke.
 //!
-//! A broken link is noticed by a call that fails on it, and forgotten then; this file repeats nothing by
-//! itself.
+//! A call that fails on a broken link drops it; this file repeats no call by itself.
 
 use std::sync::Arc;
 
@@ -27,10 +27,9 @@ struct State {
 pub(crate) struct HeadConnection {
     /// Where calls go.
     pub(crate) service: ClientServiceClient,
-    /// Which of the successive connections this is, from 1: what the head says of revisions is good on one of
-    /// them.
+    /// The number of this connection among the successive ones, from 1. Revisions are valid on one of them.
     pub(crate) number: u64,
-    /// What the head said when it let us in.
+    /// The head's answer to the hello.
     pub(crate) welcome: Arc<HelloAccepted>,
 }
 
@@ -44,7 +43,7 @@ impl HeadLink {
         &self.endpoint.address
     }
 
-    /// The connection there is, or else a new one. Callers that come meanwhile wait for the same one.
+    /// The present connection, or else a new one. Callers that come meanwhile wait for the same one.
     pub(crate) async fn connection(&self) -> Result<HeadConnection, Error> {
         let mut state = self.state.lock().await;
         if let Some(current) = &state.current {

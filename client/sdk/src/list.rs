@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-use cohabit_types::{Answer, Filter, JobRecord, ListPage, Query};
+use cohabit_types::{Filter, JobRecord, ListPage};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
 
-use crate::client::PAGE;
-use crate::{Client, Error};
+use crate::Error;
+use crate::call::{Client, PAGE, short_call_context};
+use crate::link::HeadConnection;
 
 impl Client {
     /// Jobs that pass the filter, the newest last; a limit of 0 is none. Attempts are left out: see
@@ -22,10 +23,10 @@ impl Client {
         .boxed()
     }
 
-    /// The same at once.
+    /// The same jobs as one list.
     ///
     /// # Errors
-    /// Trouble with the link, or a filter that the head refuses.
+    /// Those of the link, or a filter that the head refuses.
     pub async fn list_all(&self, filter: Filter) -> Result<Vec<JobRecord>, Error> {
         self.list(filter).try_collect().await
     }
@@ -57,10 +58,11 @@ impl Listing {
 
     async fn fetch_page(&mut self) -> Result<(), Error> {
         let limit = u32::try_from(self.left).unwrap_or(u32::MAX).min(PAGE as u32);
-        let answer = self.client.query(Query::List(Filter { limit, ..self.filter.clone() })).await?;
-        let Answer::Listed(ListPage { jobs, more }) = answer else {
-            return Err(Error::unexpected("a list", &answer));
+        let ask = |to: HeadConnection| {
+            let filter = Filter { limit, ..self.filter.clone() };
+            async move { to.service.list(short_call_context(), filter).await }
         };
+        let ListPage { jobs, more } = self.client.call(ask).await?;
         self.filter.after = jobs.last().map(|job| job.id).or(self.filter.after);
         self.left = self.left.saturating_sub(jobs.len() as u64);
         self.more = more && !jobs.is_empty();

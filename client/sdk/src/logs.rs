@@ -1,7 +1,7 @@
-//! What a rank prints, pulled piece by piece: a slow reader slows nobody, and a broken link loses nothing.
+//! The output of a rank, pulled piece by piece: a slow reader slows nobody, and a broken link loses nothing.
 //!
-//! Nothing is merged: one stream is the output of one rank. A stream that follows waits for a pending job to
-//! start, goes on with the next attempt when the job is queued again, and ends when the job has.
+//! One stream is the output of one rank; outputs are never merged. A stream that follows waits for a pending
+//! job to start, goes on with the next attempt when the job is queued again, and ends when the job has.
 
 use cohabit_net::Backoff;
 use cohabit_types::{
@@ -11,15 +11,15 @@ use cohabit_types::{
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt, try_unfold};
 use tokio::time::timeout;
 
-use crate::call::long_poll_context;
+use crate::Error;
+use crate::call::{Client, long_poll_context};
 use crate::link::HeadConnection;
 use crate::watch::JobWatcher;
-use crate::{Client, Error};
 
 /// Which output to read, and how far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogOptions {
-    /// Whose output.
+    /// The rank.
     pub rank: u32,
     /// Only of this attempt; else of the latest and, when following, of those after it.
     pub attempt: Option<u32>,
@@ -32,7 +32,7 @@ pub struct LogOptions {
 /// A piece of the output of one rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPart {
-    /// Whose output.
+    /// The rank.
     pub rank: RankId,
     /// What it printed.
     pub chunk: LogChunk,
@@ -54,14 +54,14 @@ impl LogOptions {
 }
 
 impl Client {
-    /// What one rank of a job prints.
+    /// The output of one rank of a job.
     #[must_use]
     pub fn logs(&self, job: JobId, options: LogOptions) -> BoxStream<'static, Result<LogRecord, Error>> {
         let records = |part: LogPart| stream::iter(part.chunk.records.into_iter().map(Ok));
         self.log_parts(job, options).map_ok(records).try_flatten().boxed()
     }
 
-    /// The same in pieces, which also tell the attempt, and how much is no longer kept.
+    /// The same in pieces, with the attempt, and how much is no longer kept.
     #[must_use]
     pub fn log_parts(&self, job: JobId, options: LogOptions) -> BoxStream<'static, Result<LogPart, Error>> {
         let reader = LogReader::new(self.clone(), job, options);
@@ -69,7 +69,7 @@ impl Client {
             .boxed()
     }
 
-    /// Refusals come at once: it is the worker that cannot be reached then, not the head.
+    /// Refusals are not retried here: the worker cannot be reached then, not the head.
     async fn read_log(&self, request: LogRequest) -> Result<LogChunk, Error> {
         let ask = |to: HeadConnection| async move {
             to.service.read_log(long_poll_context(), request).await.map(Ok)
@@ -78,7 +78,7 @@ impl Client {
     }
 }
 
-/// A reader on its way through the attempts of a job.
+/// A reader of the attempts of a job, one after another.
 struct LogReader {
     client: Client,
     job: JobId,
@@ -90,14 +90,14 @@ struct LogReader {
     backoff: Backoff,
 }
 
-/// Where a reader is.
+/// The position of a reader.
 #[derive(Clone, Copy)]
 enum LogCursor {
-    /// Before the first attempt that it will read.
+    /// Before the first attempt to read.
     Before,
     /// In this attempt, here.
     In(AttemptId, LogPosition),
-    /// Behind this attempt.
+    /// After this attempt.
     Behind(AttemptId),
 }
 
@@ -115,7 +115,7 @@ impl LogReader {
         }
     }
 
-    /// The next piece with anything in it; none at the end.
+    /// The next piece that is not empty; none at the end.
     async fn next(&mut self) -> Result<Option<LogPart>, Error> {
         while let Some((attempt, from)) = self.place().await? {
             let part = self.read(attempt, from).await?;
@@ -198,8 +198,8 @@ impl LogReader {
         (!is_empty).then_some(LogPart { rank, chunk })
     }
 
-    /// Output that cannot be had now: gives the worker time for as long as the attempt lives, goes on to the
-    /// next attempt if there is one, and gives up when there is none to come.
+    /// The output cannot be read now: waits for the worker while the attempt lives, goes on to the next
+    /// attempt if there is one, and gives up when the job is over.
     async fn handle_unavailable_log(&mut self, attempt: AttemptId, refusal: Refusal) -> Result<(), Error> {
         let is_over = self.record.as_ref().is_none_or(|record| record.state.is_terminal());
         let is_old = self.record.as_ref().is_some_and(|record| record.attempt > attempt.attempt);
@@ -222,7 +222,7 @@ impl LogReader {
 }
 
 impl LogOptions {
-    /// Refuses what has no output of its own.
+    /// Refuses arrays and unknown ranks, which have no output.
     fn check(&self, record: &JobRecord) -> Result<(), Error> {
         let job = record.id;
         if record.array.is_some() {
@@ -245,7 +245,8 @@ fn not_found(why: String) -> Error {
     Refusal::new(RefusalCode::NotFound, why).into()
 }
 
-/// Whether a log that is refused so may still come: its worker is away, or has not begun to write it.
+/// Whether a log that was refused with this code may still come: its worker is away, or has not begun to
+/// write it.
 fn is_transient_refusal(code: RefusalCode) -> bool {
     match code {
         RefusalCode::Unavailable | RefusalCode::NotFound => true,

@@ -1,11 +1,11 @@
-//! A job as it is submitted: its checked specification and the key by which the head knows it again.
+//! A submission: a checked specification and its idempotency key.
 
 use cohabit_types::JobSpec;
 use uuid::Uuid;
 
 use crate::Error;
 
-/// A job that can be submitted, as often as it takes: the head makes one job of it.
+/// A job to submit. Submitted more than once, it is still one job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
     spec: JobSpec,
@@ -13,7 +13,7 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// Takes a specification that can be run, under a key of its own.
+    /// A submission of this specification, with a new key.
     ///
     /// # Errors
     /// [`Error::InvalidJob`] says what is wrong with it, and what to do.
@@ -22,14 +22,14 @@ impl Submission {
         Ok(Submission { spec, key: new_key() })
     }
 
-    /// The same under this key: two submissions of one user with the same key are one job, also across
-    /// programs.
+    /// The same submission with this key: two submissions of one user with the same key are one job, also
+    /// across programs.
     #[must_use]
     pub fn with_key(self, key: impl Into<String>) -> Submission {
         Submission { key: key.into(), ..self }
     }
 
-    /// What is run.
+    /// The specification.
     #[must_use]
     pub fn spec(&self) -> &JobSpec {
         &self.spec
@@ -42,6 +42,6 @@ impl Submission {
     }
 }
 
-pub(crate) fn new_key() -> String {
+fn new_key() -> String {
     Uuid::now_v7().to_string()
 }

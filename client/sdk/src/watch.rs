@@ -1,17 +1,16 @@
 //! Follows jobs by long polls: one question for all of them, answered when one has changed.
 //!
-//! Revisions are good for as long as one connection lasts, for a head that was restarted counts anew. So on a
-//! new connection a watcher asks for everything, and what it has seen already is left out.
+//! Revisions are good for as long as one connection lasts, because a restarted head counts anew. So on a new
+//! connection a watcher asks for all records, and leaves out what it has seen already.
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{Answer, JobId, JobRecord, JobRevision, Progress, Query};
+use cohabit_types::{JobId, JobRecord, JobRevision, Progress};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
 
-use crate::call::long_poll_context;
-use crate::client::{PAGE, refusal_as_error};
+use crate::Error;
+use crate::call::{Client, PAGE, long_poll_context};
 use crate::link::HeadConnection;
-use crate::{Client, Error};
 
 /// Jobs that are followed, and what was last seen of them.
 pub(crate) struct JobWatcher {
@@ -69,7 +68,7 @@ impl JobWatcher {
     /// The next record of the one job that is followed; none after its last.
     pub(crate) async fn next(&mut self) -> Result<Option<JobRecord>, Error> {
         while self.has_live_jobs() {
-            if let Some(record) = self.news().await?.pop() {
+            if let Some(record) = self.poll_changes().await?.pop() {
                 return Ok(Some(record));
             }
         }
@@ -79,7 +78,7 @@ impl JobWatcher {
     /// The last records of all, in the order asked, once they have ended.
     async fn ended(mut self) -> Result<Vec<JobRecord>, Error> {
         while self.has_live_jobs() {
-            self.news().await?;
+            self.poll_changes().await?;
         }
         Ok(self.jobs.iter().filter_map(|job| self.seen.get(job)).cloned().collect())
     }
@@ -92,31 +91,32 @@ impl JobWatcher {
         self.seen.get(&job).is_none_or(|record| !record.state.is_terminal())
     }
 
-    /// Records that changed; perhaps none, when the head had waited for long enough.
-    async fn news(&mut self) -> Result<Vec<JobRecord>, Error> {
+    /// Records that changed; perhaps none, when the head has waited for long enough.
+    async fn poll_changes(&mut self) -> Result<Vec<JobRecord>, Error> {
         let ask = |to: HeadConnection| {
-            let question = self.question(to.number);
+            let (live, known) = (self.live_jobs(), self.known_on(to.number));
             async move {
-                let answer = to.service.query(long_poll_context(), question).await?;
-                Ok(answer.map(|answer| (answer, to.number)))
+                let records = match known {
+                    Some(known) => to.service.watch(long_poll_context(), known).await?,
+                    None => to.service.show(long_poll_context(), live).await?,
+                };
+                Ok(records.map(|records| (records, to.number)))
             }
         };
-        let (answer, connection) = self.client.call(ask).await?;
-        let answer = refusal_as_error(answer)?;
-        let Answer::Jobs(records) = answer else { return Err(Error::unexpected("a watch", &answer)) };
+        let (records, connection) = self.client.call(ask).await?;
         self.connection = connection;
         Ok(records.into_iter().filter_map(|record| self.store_if_changed(record)).collect())
     }
 
-    /// On the connection of the last answer: what has changed since. On a new one: everything.
-    fn question(&self, connection: u64) -> Query {
-        let live = self.jobs.iter().copied().filter(|job| self.is_live(*job));
-        if connection != self.connection {
-            return Query::Show(live.collect());
-        }
-        let watched =
-            |job| JobRevision { job, revision: self.seen.get(&job).map_or(0, |record| record.revision) };
-        Query::Watch(live.map(watched).collect())
+    fn live_jobs(&self) -> Vec<JobId> {
+        self.jobs.iter().copied().filter(|job| self.is_live(*job)).collect()
+    }
+
+    /// The revisions that were seen of the live jobs, if they were seen on this connection.
+    fn known_on(&self, connection: u64) -> Option<Vec<JobRevision>> {
+        let revision = |job| self.seen.get(&job).map_or(0, |record| record.revision);
+        let known = |job| JobRevision { job, revision: revision(job) };
+        (connection == self.connection).then(|| self.live_jobs().into_iter().map(known).collect())
     }
 
     /// The record, if it tells anything new.

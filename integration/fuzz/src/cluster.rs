@@ -6,8 +6,8 @@ use cohabit_net::fuzzing::decode;
 use cohabit_policy::parse_policy;
 use cohabit_scheduler_core::{Effect, Event, Head};
 use cohabit_types::{
-    ClientRequestId, Incarnation, Inventory, NodeId, Principal, Query, Report, Request, Role, Span, Submit,
-    Time, WorkerKey,
+    ClientRequestId, Filter, Incarnation, Inventory, JobId, JobRef, JobRevision, JobSpec, NodeId, Principal,
+    Report, Request, Role, Span, Submit, Time, WorkerKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub(crate) enum PeerAction {
     /// A client asks for a change.
     Asks(User, Request),
     /// A client asks a question.
-    Wonders(User, Query),
+    Wonders(User, Question),
     /// A worker joins by its next link.
     Joins(u8, Inventory),
     /// Its link breaks.
@@ -26,6 +26,18 @@ pub(crate) enum PeerAction {
     Reports(u8, Report),
     /// The head's alarm rings, if one is set.
     Waits,
+}
+
+/// A question about the head's memory, or about a job that nobody has submitted.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Question {
+    Resolve(Vec<JobRef>),
+    List(Filter),
+    Show(Vec<JobId>),
+    Explain(JobId),
+    DryRun(Box<JobSpec>),
+    Nodes,
+    Watch(Vec<JobRevision>),
 }
 
 /// Somebody with a token.
@@ -68,8 +80,7 @@ impl World {
                 self.apply_event(Event::Client(ClientRequestId(1), user.by(), request));
             }
             PeerAction::Asks(..) => {}
-            PeerAction::Wonders(user, Query::Consider(spec)) => self.dry_run_job(user, *spec),
-            PeerAction::Wonders(user, query) => _ = self.head.answer(self.now, &user.by(), &query),
+            PeerAction::Wonders(user, question) => self.answer(user, question),
             PeerAction::Joins(node, inventory) => {
                 self.links += 1;
                 self.apply_event(Event::Joined(self.key(node), admitted_inventory(inventory)));
@@ -89,6 +100,20 @@ impl World {
         }
     }
 
+    /// A refusal is as good an answer as any.
+    fn answer(&mut self, user: User, question: Question) {
+        let (head, now) = (&self.head, self.now);
+        match question {
+            Question::Resolve(references) => _ = head.resolve(&user.by(), &references),
+            Question::List(filter) => _ = head.list(now, &filter),
+            Question::Show(jobs) => _ = head.show(now, &jobs),
+            Question::Explain(job) => _ = head.explain(now, job),
+            Question::DryRun(spec) => self.dry_run_job(user, *spec),
+            Question::Nodes => _ = head.node_records(),
+            Question::Watch(known) => _ = head.changed_since(now, &known),
+        }
+    }
+
     fn apply_event(&mut self, event: Event) {
         let mut effects = Vec::new();
         self.head.handle(self.now, event, &mut effects);
@@ -103,7 +128,7 @@ impl World {
         }
     }
 
-    fn dry_run_job(&mut self, user: User, spec: cohabit_types::JobSpec) {
+    fn dry_run_job(&mut self, user: User, spec: JobSpec) {
         let submit = Submit { spec, idempotency_key: None, estimate: None };
         if admits_job(&submit.spec) && is_short(&Request::Submit(Box::new(submit.clone()))) {
             let _refused_or_imagined = self.head.prepare_dry_run(self.now, &user.by(), submit);

@@ -9,13 +9,13 @@ use cohabit_net::fuzzing::{decode, encode};
 use cohabit_types::{
     Array, Bytes, Demand, Dependency, DependencyKind, Device, DeviceId, DeviceKind, Filter, FollowMode,
     GpuRequest, Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId, JobRef, JobRevision,
-    JobSpec, LinkBandwidths, LogChunk, LogPosition, LogRecord, LogRequest, LogStream, NodeId, Order, Outcome,
-    Query, Refusal, Report, Request, Role, Share, SharingLimits, Signal, Span, StopReason, Submit, Time,
-    TokenRequest, WorkerKey,
+    JobSpec, LinkBandwidths, LogChunk, LogPosition, LogRecord, LogRequest, LogStream, NewToken, NodeId,
+    Order, Outcome, Refusal, Report, Request, Role, Share, SharingLimits, Signal, Span, StopReason, Submit,
+    Time, WorkerKey,
 };
 use serde::Serialize;
 
-use crate::cluster::{PeerAction, User};
+use crate::cluster::{PeerAction, Question, User};
 
 /// The beginning of a call: its kind, its number, the time that it has, and a trace that nobody follows.
 const CALL: [u8; 21] = [0, 1, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -70,14 +70,14 @@ fn ended() -> Report {
     }
 }
 
-fn queries() -> Vec<Query> {
+fn queries() -> Vec<Question> {
     vec![
-        Query::Resolve(vec![JobRef::Range(7, 1), JobRef::Last(0), JobRef::Name("train".into())]),
-        Query::Show(vec![JobId::new(1), JobId::member(2, 5)]),
-        Query::Explain(JobId::new(1)),
-        Query::Watch(vec![JobRevision { job: JobId::new(1), revision: 0 }]),
-        Query::List(Filter::default()),
-        Query::Nodes,
+        Question::Resolve(vec![JobRef::Range(7, 1), JobRef::Last(0), JobRef::Name("train".into())]),
+        Question::Show(vec![JobId::new(1), JobId::member(2, 5)]),
+        Question::Explain(JobId::new(1)),
+        Question::Watch(vec![JobRevision { job: JobId::new(1), revision: 0 }]),
+        Question::List(Filter::default()),
+        Question::Nodes,
     ]
 }
 
@@ -128,18 +128,21 @@ fn recorded_messages() -> Vec<(&'static str, Vec<u8>)> {
         progress: Some(Default::default()),
         at: Time::from_micros(70_000),
     };
-    let token = TokenRequest::Create {
-        name: "ada".into(),
-        role: Role::User,
-        account: None,
-        expires_in: Some(Span::ZERO),
-    };
+    let token =
+        NewToken { name: "ada".into(), role: Role::User, account: None, expires_in: Some(Span::ZERO) };
+    let mut spec = JobSpec::command(vec!["train".into(), "--fast".into()], "/home/ada".into());
+    array(&mut spec);
     vec![
-        ("submit", message(0, &CALL, 0, &submit(array))),
-        ("query", message(0, &CALL, 1, &queries().remove(0))),
-        ("read-log", message(0, &CALL, 2, &log)),
-        ("token", message(0, &CALL, 3, &token)),
-        ("logged", message(1, &ANSWER, 2, &chunk)),
+        ("submit", message(0, &CALL, 0, &(spec, Some("key".to_owned())))),
+        ("list", message(0, &CALL, 5, &Filter::default())),
+        ("read-log", message(0, &CALL, 11, &log)),
+        ("token", message(0, &CALL, 12, &token)),
+        ("logged", message(1, &ANSWER, 11, &chunk)),
+        ("submit-v4", message(4, &CALL, 0, &submit(array))),
+        ("query-v4", message(4, &CALL, 1, &queries().remove(0))),
+        ("read-log-v4", message(4, &CALL, 2, &log)),
+        ("token-v4", message(4, &CALL, 3, &(0u8, token.clone()))),
+        ("logged-v4", message(5, &ANSWER, 2, &chunk)),
         ("report", message(2, &CALL, 0, &vec![killed, ended()])),
         ("order", message(3, &CALL, 0, &vec![stop])),
     ]

@@ -1,13 +1,11 @@
-//! How long to wait before trying again: longer each time, up to a cap, and never all at once.
-//!
-//! Half of each wait is fixed and half is drawn, so that many workers which lost one head do not return in
-//! step.
+//! Exponential backoff with jitter. Half of each delay is fixed and half is random, so that workers that lost
+//! their head do not all return at once.
 
 use std::time::Duration;
 
 use rand::RngExt;
 
-/// Waits that double from the first up to the longest, with jitter.
+/// Delays that double from the first up to the longest, with jitter.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     first: Duration,
@@ -16,20 +14,20 @@ pub struct Backoff {
 }
 
 impl Default for Backoff {
-    /// From a tenth of a second to ten seconds.
+    /// Delays from a tenth of a second to ten seconds.
     fn default() -> Backoff {
         Backoff::new(Duration::from_millis(100), Duration::from_secs(10))
     }
 }
 
 impl Backoff {
-    /// Waits of at most `first`, then twice that, up to `longest`.
+    /// Delays of at most `first`, then twice that, up to `longest`.
     #[must_use]
     pub fn new(first: Duration, longest: Duration) -> Backoff {
         Backoff { first, longest, next: first.min(longest) }
     }
 
-    /// How long to wait this time.
+    /// The next delay.
     pub fn next_delay(&mut self) -> Duration {
         let full = self.next;
         self.next = full.saturating_mul(2).min(self.longest);
@@ -41,7 +39,7 @@ impl Backoff {
         tokio::time::sleep(self.next_delay()).await;
     }
 
-    /// It worked: begin with the first wait again.
+    /// Begins with the first delay again, after a success.
     pub fn reset(&mut self) {
         self.next = self.first.min(self.longest);
     }

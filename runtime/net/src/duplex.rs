@@ -1,18 +1,20 @@
-//! One connection, two directions of calls: what comes in is sorted to the client and to the service on this
-//! side, what either of them sends goes out in order.
+//! One connection, two directions of calls: incoming frames are sorted to the client and to the service on
+//! this side, and what either of them sends leaves in order.
 //!
-//! Each gets a [`CallTransport`]: a tarpc transport over two small queues. Messages become bytes in the port, so that
-//! one which is too long fails its own call. The queues are those of `futures`, because tarpc spins for ever
-//! over a sink whose `poll_flush` is ready while its `poll_ready` is not; theirs never is.
+//! Each gets a [`CallTransport`]: a tarpc transport over two small queues. Messages become bytes there, so
+//! that one that is too long fails its own call. The queues are those of `futures`, because tarpc spins for
+//! ever over a sink whose `poll_flush` is ready while its `poll_ready` is not; theirs never is.
 //!
-//! Nobody may take for ever over one message: neither to send the rest of one that has begun, nor to take
-//! one. A link on which nothing is under way costs no clock.
+//! A peer has limited time for each message: to send the rest of one that has begun, and to take one. An idle
+//! link sets no timer.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use cohabit_wire::codec;
+use cohabit_wire::message::{InboundMessage, Message, OutboundMessage};
 use futures::channel::mpsc;
 use futures::{FutureExt, Sink, SinkExt, Stream, StreamExt, stream};
 use serde::de::DeserializeOwned;
@@ -21,14 +23,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Sleep, sleep, timeout};
 use tokio_util::bytes::Bytes;
 
-use crate::link::LinkEnd;
-use crate::message::{InboundMessage, Message, OutboundMessage};
-use crate::wire::{self, Frames, PartialFrameFlag};
+use crate::frames::{Frames, PartialFrameFlag};
+use crate::link_end::LinkEnd;
 
-/// Messages that wait between the connection and a port, in each direction.
+/// Messages that may wait between the connection and a transport, in each direction.
 const QUEUE: usize = 32;
 
-/// How long the other side may take over one message, unless a head says otherwise.
+/// How long the other side may take over one message, unless the head's limits say otherwise.
 pub(crate) const MESSAGE_LIMIT: Duration = Duration::from_secs(60);
 
 /// One side's end of a link: `called` for its client, `served` for its service.
@@ -43,8 +44,8 @@ pub(crate) struct CallTransport<In> {
     leaving: mpsc::Sender<Bytes>,
 }
 
-/// The two ports of a connection, and what moves messages between it and them for as long as it is polled.
-/// The greeting leaves before everything else.
+/// The two transports of a connection, and the future that moves messages between it and them while it is
+/// polled. `greeting` leaves before everything else.
 pub(crate) fn duplex<Served, Answered>(
     frames: Frames<impl AsyncRead + AsyncWrite + Unpin>,
     greeting: Option<Bytes>,
@@ -74,7 +75,7 @@ where
     (ports, pump)
 }
 
-/// The frames that arrive; an error if one that has begun is not whole in time.
+/// The frames that arrive; an error if one that has begun is not complete in time.
 fn whole_in_time<Frame>(
     mut frames: impl Stream<Item = io::Result<Frame>> + Unpin,
     begun: PartialFrameFlag,
@@ -93,7 +94,7 @@ fn whole_in_time<Frame>(
     })
 }
 
-/// Sends what waits, for as long as the other side takes it in time.
+/// Sends the waiting frames, as long as the other side takes each in time.
 async fn send(
     mut waiting: impl Stream<Item = Bytes> + Unpin,
     mut sink: impl Sink<Bytes, Error = io::Error> + Unpin,
@@ -104,7 +105,7 @@ async fn send(
         if let Err(error) = in_time(sink.feed(frame), limit).await {
             return LinkEnd::of(&error);
         }
-        // What waits already goes with it.
+        // Frames that wait already leave with the same flush.
         next = match waiting.next().now_or_never() {
             Some(more) => more,
             None => match in_time(sink.flush(), limit).await {
@@ -124,7 +125,7 @@ fn stalled(what: &str, limit: Duration) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, format!("{what} within {limit:?}"))
 }
 
-/// Brings each frame to the port that it is for, until the connection ends.
+/// Brings each frame to its transport until the connection ends.
 async fn sort<Served, Answered>(
     mut frames: impl Stream<Item = io::Result<impl AsRef<[u8]>>> + Unpin,
     mut to_client: mpsc::Sender<Response<Answered>>,
@@ -135,7 +136,7 @@ where
     Answered: DeserializeOwned,
 {
     while let Some(frame) = frames.next().await {
-        let message: Message<Served, Answered> = match frame.map(|frame| wire::decode(frame.as_ref())) {
+        let message: Message<Served, Answered> = match frame.map(|frame| codec::decode(frame.as_ref())) {
             Err(error) => return LinkEnd::of(&error),
             Ok(Err(error)) => return LinkEnd::Broken(error.to_string()),
             Ok(Ok(message)) => message,

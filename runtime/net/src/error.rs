@@ -1,13 +1,15 @@
-//! What can go wrong with a link, and with the files behind it; each error says what to do.
+//! Errors of links. Each says what to do, and none carries a secret.
 //!
-//! A program asks [`LinkError::kind`] whether trying again can help. No error carries a secret.
+//! A program asks [`LinkError::kind`] whether another try can help.
 
 use std::io;
-use std::path::{Path, PathBuf};
 
 use tarpc::client::RpcError;
 
-use crate::{DEFAULT_PORT, Fingerprint, HelloRefusalCode, PROTOCOL_VERSION};
+use cohabit_wire::hello::older_side;
+use cohabit_wire::{BUILD, Fingerprint, HelloRefusalCode, PROTOCOL_VERSION};
+
+use crate::endpoint::DEFAULT_PORT;
 
 /// Why there is no link, or no link any more.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +25,7 @@ pub enum LinkError {
     Bind {
         /// Where.
         address: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Nothing answers there.
@@ -33,7 +35,7 @@ pub enum LinkError {
     Unreachable {
         /// Where.
         address: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Something answers, but not in our language.
@@ -70,8 +72,8 @@ pub enum LinkError {
         "the head at {address} runs cohabit {build} and speaks protocol {theirs}, \
          this is cohabit {ours_build} and speaks protocol {ours}: upgrade {older}",
         ours = PROTOCOL_VERSION,
-        ours_build = crate::hello::BUILD,
-        older = crate::hello::older(*theirs, "the head", "this one")
+        ours_build = BUILD,
+        older = older_side(*theirs, "the head first", "this one")
     )]
     OtherVersion {
         /// Where.
@@ -118,7 +120,7 @@ impl LinkError {
     pub fn kind(&self) -> LinkErrorKind {
         match self {
             LinkError::Unreachable { .. } | LinkError::Broken { .. } => LinkErrorKind::Unreachable,
-            LinkError::Refused { code, .. } => code.kind(),
+            LinkError::Refused { code, .. } => kind_of_refusal(*code),
             LinkError::BadAddress { .. }
             | LinkError::Bind { .. }
             | LinkError::NotCohabit { .. }
@@ -135,6 +137,16 @@ impl LinkError {
     }
 }
 
+const fn kind_of_refusal(code: HelloRefusalCode) -> LinkErrorKind {
+    match code {
+        HelloRefusalCode::UnknownToken | HelloRefusalCode::ExpiredToken | HelloRefusalCode::WrongRole => {
+            LinkErrorKind::NotAllowed
+        }
+        HelloRefusalCode::Busy => LinkErrorKind::Unreachable,
+        HelloRefusalCode::Garbled => LinkErrorKind::BadConfiguration,
+    }
+}
+
 impl LinkErrorKind {
     /// The exit code that scripts see.
     #[must_use]
@@ -144,58 +156,5 @@ impl LinkErrorKind {
             LinkErrorKind::NotAllowed => 77,
             LinkErrorKind::BadConfiguration => 78,
         }
-    }
-}
-
-/// Why a file of the state folder cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// It cannot be read.
-    #[error("cannot read {} ({source})", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// It cannot be written.
-    #[error("cannot write {} ({source})", path.display())]
-    Write {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Others than its owner may read a secret.
-    #[error("others may read {} (mode {mode:o}): run chmod 600 {}", path.display(), path.display())]
-    Exposed {
-        /// Which.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
-    /// It does not hold what it should.
-    #[error("{} is not usable: {reason}", path.display())]
-    Invalid {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong and what to do.
-        reason: String,
-    },
-}
-
-impl StateError {
-    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> StateError + use<> {
-        let path = path.to_owned();
-        move |source| StateError::Read { path, source }
-    }
-
-    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> StateError + use<> {
-        let path = path.to_owned();
-        move |source| StateError::Write { path, source }
-    }
-
-    pub(crate) fn invalid(path: &Path, reason: impl std::fmt::Display) -> StateError {
-        StateError::Invalid { path: path.to_owned(), reason: reason.to_string() }
     }
 }

@@ -2,19 +2,19 @@
 //!
 //! Every function takes any bytes and panics where a promise is broken.
 
+use cohabit_wire::hello::{Hello, HelloAnswer, HelloError, MAGIC, decode_hello};
+use cohabit_wire::message::{Message, NoMessage};
+use cohabit_wire::{
+    ClientServiceRequest, ClientServiceResponse, HeadServiceRequest, HeadServiceResponse,
+    WorkerServiceRequest, WorkerServiceResponse, codec, v4,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_util::bytes::{Bytes, BytesMut};
 use tokio_util::codec::{Decoder, Encoder};
 
-use crate::hello::{Hello, HelloAnswer, HelloError, MAGIC, decode_hello};
-use crate::message::{Message, NoMessage};
-use crate::services::{
-    ClientServiceRequest, ClientServiceResponse, HeadServiceRequest, HeadServiceResponse,
-    WorkerServiceRequest, WorkerServiceResponse,
-};
 use crate::token::{Token, TokenError};
-use crate::{token_store, wire};
+use crate::{frames, token_store};
 
 /// Short enough that a few bytes can ask for more.
 const LONGEST: usize = 4_096;
@@ -27,14 +27,14 @@ pub fn frames(bytes: &[u8]) {
     let mut written = BytesMut::new();
     for frame in whole {
         assert!(frame.len() <= LONGEST);
-        wire::framing(LONGEST).encode(frame, &mut written).expect("a frame that was read can be written");
+        frames::framing(LONGEST).encode(frame, &mut written).expect("a frame that was read can be written");
     }
     assert!(stream.starts_with(&written));
 }
 
 /// The frames of a stream that arrives in pieces of this length, up to its end or to the first that is wrong.
 fn cut(stream: &[u8], piece: usize) -> Vec<Bytes> {
-    let (mut codec, mut arrived, mut frames) = (wire::framing(LONGEST), BytesMut::new(), Vec::new());
+    let (mut codec, mut arrived, mut frames) = (frames::framing(LONGEST), BytesMut::new(), Vec::new());
     for piece in stream.chunks(piece) {
         arrived.extend_from_slice(piece);
         loop {
@@ -51,22 +51,24 @@ fn cut(stream: &[u8], piece: usize) -> Vec<Bytes> {
 /// What clients, heads and workers say on links. The first byte chooses who speaks.
 pub fn messages(bytes: &[u8]) {
     let Some((speaker, frame)) = bytes.split_first() else { return };
-    match speaker % 4 {
+    match speaker % 6 {
         0 => settles::<Message<ClientServiceRequest, NoMessage>>(frame),
         1 => settles::<Message<NoMessage, ClientServiceResponse>>(frame),
         2 => settles::<Message<HeadServiceRequest, WorkerServiceResponse>>(frame),
-        _ => settles::<Message<WorkerServiceRequest, HeadServiceResponse>>(frame),
+        3 => settles::<Message<WorkerServiceRequest, HeadServiceResponse>>(frame),
+        4 => settles::<Message<v4::ClientServiceRequest, NoMessage>>(frame),
+        _ => settles::<Message<NoMessage, v4::ClientServiceResponse>>(frame),
     }
 }
 
 /// What is read, written and read again is written alike: numbers have more than one form, and only the
 /// shortest is written.
 fn settles<T: Serialize + DeserializeOwned>(frame: &[u8]) {
-    let Ok(message) = wire::decode::<T>(frame) else { return };
-    let written = wire::encode(&message).expect("what fitted into a frame still does");
+    let Ok(message) = codec::decode::<T>(frame) else { return };
+    let written = codec::encode(&message).expect("what fitted into a frame still does");
     assert!(written.len() <= frame.len(), "it is written in its shortest form");
-    let again = wire::decode::<T>(&written).expect("what was written can be read");
-    assert_eq!(wire::encode(&again).expect("it was written before"), written);
+    let again = codec::decode::<T>(&written).expect("what was written can be read");
+    assert_eq!(codec::encode(&again).expect("it was written before"), written);
 }
 
 /// First frames of both sides: their bodies, and what surrounds those in every version.
@@ -75,7 +77,7 @@ pub fn hello(bytes: &[u8]) {
     settles::<HelloAnswer>(bytes);
     let sealed = [&MAGIC, bytes].concat();
     for frame in [bytes, &sealed] {
-        if let Err(HelloError::OtherVersion { build, .. }) = decode_hello::<Hello>(frame) {
+        if let Err(HelloError::OtherVersion { build, .. }) = decode_hello(frame) {
             assert!(!build.contains(char::is_control), "a build disturbs no terminal");
         }
     }
@@ -105,10 +107,10 @@ pub fn token_store(bytes: &[u8]) {
 
 /// What these bytes mean, as a message of a link.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    wire::decode(bytes).ok()
+    codec::decode(bytes).ok()
 }
 
 /// The bytes of a message.
 pub fn encode<T: Serialize>(message: &T) -> Option<Bytes> {
-    wire::encode(message).ok()
+    codec::encode(message).ok()
 }

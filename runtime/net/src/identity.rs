@@ -1,9 +1,8 @@
-//! Who a head is: the cluster's CA, made on the first start, and the certificate that the CA gave to the
-//! head.
+//! The identity of a head: the cluster's CA, made on the first start, and the head's certificate, signed by
+//! it.
 //!
-//! The CA is what clients know by its fingerprint; it is never replaced, because every token would be
-//! worthless then. The head's certificate is made anew whenever it is missing, unusable or near its end. All
-//! four files are private.
+//! Clients know the CA by its fingerprint, so it is never replaced: every token would become worthless. The
+//! head's certificate is renewed when it is missing, unusable or about to expire. All four files are private.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -17,11 +16,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 
 use crate::{Fingerprint, StateError, private_file, tls};
 
-/// Clocks that are behind by less than this accept a new certificate.
+/// A new certificate is valid on machines whose clocks are behind by less than this.
 const CLOCK_SKEW_ALLOWANCE: Duration = Duration::from_secs(86_400);
-/// How long a head's certificate is good for.
+/// The lifetime of a head's certificate.
 const LIFETIME: Duration = Duration::from_secs(5 * 365 * 86_400);
-/// A certificate that ends within this time is made anew.
+/// A certificate that expires within this time is renewed.
 const RENEWAL: Duration = Duration::from_secs(365 * 86_400);
 
 /// The cluster's CA and the head's certificate.
@@ -32,7 +31,7 @@ pub struct HeadIdentity {
 }
 
 impl HeadIdentity {
-    /// Reads the identity that lies in this folder, or makes one. Waits for the disk.
+    /// Reads the identity in this folder, or makes one. Blocks on the disk.
     ///
     /// # Errors
     /// When a file cannot be read or written, others may read it, or the CA's files do not fit together.
@@ -45,7 +44,7 @@ impl HeadIdentity {
         }
     }
 
-    /// What clients know the cluster by.
+    /// The fingerprint by which clients know the cluster.
     #[must_use]
     pub const fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
@@ -70,7 +69,7 @@ impl HeadIdentity {
             UnixTime::since_unix_epoch(since_epoch),
         )
         .is_ok()
-            && tls::server_config(self).is_ok()
+            && tls::server_config(self.chain(), self.key()).is_ok()
     }
 }
 
@@ -105,7 +104,7 @@ impl Authority {
         Ok(Authority { certificate, key: key.ok_or_else(|| broken(&key_path))? })
     }
 
-    /// The key first: a crash in between leaves a key that nobody trusts yet.
+    /// Writes the key first: a crash in between leaves a key that nobody trusts yet.
     fn create(certificate_path: &Path, key_path: &Path) -> Result<Authority, StateError> {
         let key = KeyPair::generate().map_err(|error| StateError::invalid(key_path, error))?;
         let certificate =
@@ -119,8 +118,7 @@ impl Authority {
         Fingerprint::of(&self.certificate)
     }
 
-    /// The certificate of an earlier start, if it is good for long enough. What is wrong with it does not
-    /// matter.
+    /// The certificate of an earlier start, if it is valid for long enough; any error means none.
     fn kept_certificate(&self, folder: &Path) -> Option<HeadIdentity> {
         let certificate = private_file::read(&head_certificate(folder)).ok()??;
         let key = private_file::read(&head_key(folder)).ok()??;
@@ -167,7 +165,7 @@ fn head_key(folder: &Path) -> PathBuf {
     folder.join("head.key")
 }
 
-/// The CA's subject is the same in every cluster: it is known by its fingerprint, never by its name.
+/// The subject of the CA is the same in every cluster: clients know it by its fingerprint, never by its name.
 fn ca_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "Cohabit cluster CA");

@@ -19,53 +19,54 @@
 
 mod backoff;
 mod clock;
-mod complaints;
-mod connect;
+mod connection_slots;
+mod dial;
 mod duplex;
+mod endpoint;
 mod error;
-mod fingerprint;
+mod frames;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod greeting;
-mod hello;
+mod handshake;
 mod identity;
 mod link;
+mod link_end;
 mod listener;
-mod message;
-mod open_files;
+mod open_file_limit;
 mod peer;
-mod places;
 mod private_file;
-mod services;
+mod rate_limited_log;
+#[cfg(feature = "recorded")]
+#[doc(hidden)]
+pub mod recorded;
 mod socket;
 mod tls;
 mod token;
 mod token_store;
-mod wire;
 
 pub use backoff::Backoff;
-pub use connect::{Endpoint, WorkerLink, connect_client, connect_worker};
-pub use error::{LinkError, LinkErrorKind, StateError};
-pub use fingerprint::{Fingerprint, ParseFingerprintError};
-pub use hello::{HelloAccepted, HelloRefusalCode, PROTOCOL_VERSION, WorkerHello};
-pub use identity::HeadIdentity;
-pub use link::{LinkEnd, LinkEndFuture};
-pub use listener::{Incoming, Listener, ListenerLimits};
-pub use message::{MAX_CALL, context_for};
-pub use open_files::{initial_open_file_limit, lower_open_file_limit, raise_open_file_limit};
-pub use peer::{ClientPeer, WorkerPeer, WorkerSession};
-pub use services::{
-    ClientService, ClientServiceClient, HeadService, HeadServiceClient, WorkerService, WorkerServiceClient,
+pub use cohabit_wire::codec::MAX_FRAME;
+pub use cohabit_wire::message::{MAX_CALL, context_for};
+pub use cohabit_wire::{
+    ClientService, ClientServiceClient, Fingerprint, HeadService, HeadServiceClient, HelloAccepted,
+    HelloRefusalCode, PROTOCOL_VERSION, ParseFingerprintError, WorkerHello, WorkerService,
+    WorkerServiceClient,
 };
+pub use dial::{WorkerLink, connect_client, connect_worker};
+pub use endpoint::{DEFAULT_PORT, Endpoint};
+pub use error::{LinkError, LinkErrorKind};
+pub use identity::HeadIdentity;
+pub use link::LinkEndFuture;
+pub use link_end::LinkEnd;
+pub use listener::{Listener, ListenerLimits};
+pub use open_file_limit::{initial_open_file_limit, lower_open_file_limit, raise_open_file_limit};
+pub use peer::{ClientPeer, Incoming, WorkerPeer, WorkerSession};
+pub use private_file::StateError;
 pub use tarpc::client::RpcError;
 pub use tarpc::context::Context;
 pub use token::{Token, TokenError};
 pub use token_store::{TokenEnd, TokenStore, TokenStoreError, VerifyError};
-pub use wire::MAX_FRAME;
-
-/// The port that a head listens on unless it is told another.
-pub const DEFAULT_PORT: u16 = 7070;
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,11 @@
-//! A link at work: the connection, the client and the service on it, and whatever may cut it, as one task.
+//! A running link: the connection, the client and the service on it, and what may cut it, as one task.
 //!
-//! They end together, whichever is first: the connection breaks, the last clone of the client is dropped,
-//! somebody closes the link, or its token is no longer good. Calls in flight fail then, and handlers are
-//! dropped.
+//! It ends when the connection breaks, the last clone of the client is dropped, the link is closed, or its
+//! token is no longer good. Calls in flight fail then, and handlers are dropped.
 
-use std::io;
 use std::panic::AssertUnwindSafe;
 
+use cohabit_wire::message::failure;
 use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, StreamExt};
 use serde::Serialize;
@@ -14,54 +13,16 @@ use tarpc::context::Context;
 use tarpc::server::{BaseChannel, Channel};
 use tarpc::{ClientMessage, RequestName, ServerError};
 
-use crate::TokenEnd;
 use crate::duplex::CallTransport;
-use crate::message::failure;
+use crate::link_end::LinkEnd;
 
-/// Calls of one peer that are handled at once; a client of ours never has more under way.
+/// Calls of one peer that run at once; our own clients never have more in flight.
 const MAX_CONCURRENT_CALLS: usize = 1_024;
 
-/// Why a link ended.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LinkEnd {
-    /// This side closed it, or dropped its client.
-    #[error("it was closed here")]
-    ClosedHere,
-    /// The other side closed it, or is gone.
-    #[error("the other side closed it")]
-    ClosedByPeer,
-    /// The other side's token was revoked.
-    #[error("its token was revoked")]
-    TokenRevoked,
-    /// The other side's token expired.
-    #[error("its token has expired")]
-    TokenExpired,
-    /// Something went wrong.
-    #[error("it broke: {0}")]
-    Broken(String),
-}
-
-/// Resolves when a link has ended; clones resolve alike.
+/// Resolves when a link has ended; all clones resolve to the same end.
 pub type LinkEndFuture = Shared<BoxFuture<'static, LinkEnd>>;
 
-impl LinkEnd {
-    /// What an error of the connection means.
-    pub(crate) fn of(error: &io::Error) -> LinkEnd {
-        let gone = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
-        if gone.contains(&error.kind()) { LinkEnd::ClosedByPeer } else { LinkEnd::Broken(error.to_string()) }
-    }
-}
-
-impl From<TokenEnd> for LinkEnd {
-    fn from(end: TokenEnd) -> LinkEnd {
-        match end {
-            TokenEnd::Revoked => LinkEnd::TokenRevoked,
-            TokenEnd::Expired => LinkEnd::TokenExpired,
-        }
-    }
-}
-
-/// Serves the calls of a port until it ends; dropped, it drops every handler.
+/// Serves the calls of a transport until it ends. Dropped, it drops every handler.
 pub(crate) async fn serve<Request, Answer, Handler>(
     port: CallTransport<ClientMessage<Request>>,
     handler: Handler,

@@ -1,7 +1,7 @@
-//! Where a head listens: every connection is greeted beside the others, and only good ones come out.
+//! The port of a head: handshakes run side by side, and only accepted peers come out.
 //!
-//! Bad peers are logged, never returned, and keep nobody out: when there are more than can be greeted at
-//! once, the one that has taken longest makes room. Whoever means it has said hello long before.
+//! Rejected peers are logged, never returned, and block nobody: when more connections arrive than may be in
+//! the handshake at once, the oldest handshake is dropped. An honest peer has finished long before.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -15,49 +15,41 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_rustls::TlsAcceptor;
 
-use crate::complaints::RateLimitedLog;
+use crate::connection_slots::ConnectionLimiter;
 use crate::duplex::MESSAGE_LIMIT;
-use crate::greeting::HandshakeService;
-use crate::open_files::open_files;
-use crate::places::ConnectionLimiter;
-use crate::{ClientPeer, HeadIdentity, LinkError, TokenStore, WorkerPeer, tls};
+use crate::handshake::HandshakeService;
+use crate::open_file_limit::open_files;
+use crate::rate_limited_log::RateLimitedLog;
+use crate::{HeadIdentity, Incoming, LinkError, TokenStore, tls};
 
-/// After an error of the system, such as too many open files, it is asked again after this long.
+/// Pause after an error of the system, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Files that a head needs for itself: journal, history, logs.
 const OWN_FILES: u64 = 256;
 
-/// A head's port. Connections are accepted while somebody waits in [`accept`](Listener::accept).
+/// The port of a head. It accepts connections while a caller waits in [`accept`](Listener::accept).
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
     handshake_service: Arc<HandshakeService>,
     greetings: JoinSet<Option<Incoming>>,
-    /// The greetings that began last, the oldest first; some may have ended.
+    /// The latest handshakes, the oldest first; some may have ended.
     begun: VecDeque<AbortHandle>,
-    most_greetings: usize,
-    /// Nobody is let in before then.
+    max_handshakes: usize,
+    /// No connection is accepted before then.
     paused_until: Option<Instant>,
 }
 
-/// Whom a head lets in.
-pub enum Incoming {
-    /// One who asks.
-    Client(ClientPeer),
-    /// One who runs ranks.
-    Worker(WorkerPeer),
-}
-
-/// What a listener puts up with.
+/// Limits of a listener.
 #[derive(Debug, Clone)]
 pub struct ListenerLimits {
     /// How long TLS and hello may take together.
     pub greeting: Duration,
-    /// How many may be greeted at once; of more, the oldest is dropped.
+    /// How many handshakes may run at once; of more, the oldest is dropped.
     pub greetings: usize,
-    /// How many may be connected; others are told to come later.
+    /// How many peers may be connected; others are refused for now.
     pub connections: usize,
-    /// How many of them by one token.
+    /// How many of them with one token.
     pub connections_per_token: usize,
     /// How long a peer may take over one message, to send it as well as to take it.
     pub message: Duration,
@@ -76,7 +68,7 @@ impl Default for ListenerLimits {
 }
 
 impl ListenerLimits {
-    /// The usual ones, or less where so few files may be open: what is left serves the head itself.
+    /// The default limits, or lower ones where few files may be open: the head needs some itself.
     fn within(files: u64) -> ListenerLimits {
         let usual = ListenerLimits::default();
         let sockets = usize::try_from(files - OWN_FILES.min(files / 2)).unwrap_or(usize::MAX);
@@ -87,8 +79,8 @@ impl ListenerLimits {
 }
 
 impl Listener {
-    /// Listens with the default limits, as far as this process may have so many files open; port 0 takes a
-    /// free one.
+    /// Listens with the default limits, or lower ones where this process may open few files. Port 0 takes a
+    /// free port.
     ///
     /// # Errors
     /// When the address cannot be listened on.
@@ -112,7 +104,9 @@ impl Listener {
     ) -> Result<Listener, LinkError> {
         let name = address.to_string();
         let refused = |source| LinkError::Bind { address: name.clone(), source };
-        let tls = tls::server_config(identity).map_err(io::Error::other).map_err(refused)?;
+        let tls = tls::server_config(identity.chain(), identity.key())
+            .map_err(io::Error::other)
+            .map_err(refused)?;
         let socket = TcpListener::bind(address).await.map_err(refused)?;
         let handshake_service = HandshakeService {
             tls: TlsAcceptor::from(Arc::new(tls)),
@@ -120,8 +114,8 @@ impl Listener {
             tokens,
             time_limit: limits.greeting,
             message_limit: limits.message,
-            places: ConnectionLimiter::new(limits.connections, limits.connections_per_token),
-            complaints: RateLimitedLog::default(),
+            connection_limiter: ConnectionLimiter::new(limits.connections, limits.connections_per_token),
+            rejections: RateLimitedLog::default(),
         };
         Ok(Listener {
             address: socket.local_addr().map_err(refused)?,
@@ -129,18 +123,18 @@ impl Listener {
             handshake_service: Arc::new(handshake_service),
             greetings: JoinSet::new(),
             begun: VecDeque::new(),
-            most_greetings: limits.greetings,
+            max_handshakes: limits.greetings,
             paused_until: None,
         })
     }
 
-    /// Where it listens, with the port that it got.
+    /// The address that it listens on, with the actual port.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// The next peer whose token is good. May be dropped and called again without losing anybody.
+    /// The next accepted peer. Cancel-safe: dropping the call loses no peer.
     pub async fn accept(&mut self) -> Incoming {
         loop {
             tokio::select! {
@@ -160,18 +154,18 @@ impl Listener {
         match dialled {
             Ok((stream, address)) => {
                 self.begun.retain(|greeting| !greeting.is_finished());
-                while self.begun.len() >= self.most_greetings {
+                while self.begun.len() >= self.max_handshakes {
                     self.drop_oldest();
-                    self.handshake_service.complaints.log_overload(self.most_greetings);
+                    self.handshake_service.rejections.log_overload(self.max_handshakes);
                 }
                 let greeting = Arc::clone(&self.handshake_service).run_handshake(stream, address);
                 self.begun.push_back(self.greetings.spawn(greeting));
             }
             Err(error) => {
-                // Whoever is slow gives back what the system is short of.
+                // The slowest handshake gives its socket back to the system.
                 self.drop_oldest();
                 self.paused_until = Some(Instant::now() + PAUSE);
-                self.handshake_service.complaints.log_accept_error(&error);
+                self.handshake_service.rejections.log_accept_error(&error);
             }
         }
     }

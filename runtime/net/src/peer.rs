@@ -1,30 +1,45 @@
-//! Those whom the head has let in: it welcomes each when it is ready for it, and their links end with their
-//! tokens.
+//! Peers that a head has accepted: it welcomes each when it is ready, in the protocol of its hello, and their
+//! links end with their tokens.
 
 use std::future::pending;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use cohabit_types::{Inventory, Principal, WorkerKey};
+use cohabit_wire::hello::{HelloAnswer, encode_hello};
+use cohabit_wire::message::NoMessage;
+use cohabit_wire::v4::{self, ClientService as _, ClientServiceAdapter};
+use cohabit_wire::{
+    BUILD, ClientService, ClientServiceRequest, Fingerprint, HeadService, HeadServiceRequest, HelloAccepted,
+    ProtocolVersion, WorkerHello, WorkerServiceClient, WorkerServiceResponse,
+};
+use futures::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tarpc::client::{Config, NewClient};
+use tarpc::context::Context;
 use tarpc::server::Serve;
+use tarpc::{RequestName, ServerError};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
+use crate::TokenStore;
+use crate::connection_slots::ConnectionSlot;
 use crate::duplex::{Duplex, duplex};
-use crate::hello::{BUILD, HelloAccepted, HelloAnswer, WorkerHello, encode_hello};
-use crate::link::{self, LinkEnd, LinkEndFuture};
-use crate::message::NoMessage;
-use crate::places::ConnectionSlot;
-use crate::services::{
-    ClientService, ClientServiceRequest, HeadService, HeadServiceRequest, WorkerServiceClient,
-    WorkerServiceResponse,
-};
+use crate::frames::Frames;
+use crate::link::{self, LinkEndFuture};
+use crate::link_end::LinkEnd;
 use crate::token_store::Grant;
-use crate::wire::Frames;
-use crate::{Fingerprint, TokenStore};
+
+/// A peer that a head accepted.
+pub enum Incoming {
+    /// A client.
+    Client(ClientPeer),
+    /// A worker.
+    Worker(WorkerPeer),
+}
 
 /// A client whose token is good.
 pub struct ClientPeer {
@@ -39,21 +54,23 @@ pub struct WorkerPeer {
     pub(crate) hello: Box<WorkerHello>,
 }
 
-/// By what right a peer is here.
+/// The token, the connection slot and the protocol of a peer.
 pub(crate) struct PeerContext {
     pub(crate) address: SocketAddr,
+    /// The version of its hello: it is welcomed and served in this one.
+    pub(crate) version: ProtocolVersion,
     pub(crate) cluster: Fingerprint,
     pub(crate) grant: Grant,
     pub(crate) tokens: TokenStore,
-    /// Its place among the connections that the head allows; given back with the last of the link.
-    pub(crate) place: ConnectionSlot,
+    /// Its connection slot; freed with the end of the link.
+    pub(crate) slot: ConnectionSlot,
     /// How long it may take over a message.
     pub(crate) message_limit: Duration,
 }
 
 /// A worker's link. It ends when this side closes it, or drops the last clone of `orders`.
 pub struct WorkerSession {
-    /// What to tell the worker by.
+    /// Calls to the worker.
     pub orders: WorkerServiceClient,
     /// Resolves when the link has ended.
     pub closed: LinkEndFuture,
@@ -61,56 +78,80 @@ pub struct WorkerSession {
 }
 
 impl ClientPeer {
-    /// Who it is.
+    /// Its user and role.
     #[must_use]
     pub const fn by(&self) -> &Principal {
         &self.admission.grant.by
     }
 
-    /// Where it dialled from.
+    /// The address that it connected from.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.admission.address
     }
 
-    /// Welcomes the client and answers it until its link ends. Dropped, it closes the link.
-    pub async fn serve<S: ClientService + Clone + Send + 'static>(self, service: S) -> LinkEnd {
-        let greeting = self.admission.welcome();
-        let (ports, pump): (Duplex<ClientServiceRequest, NoMessage>, _) =
-            duplex(self.frames, Some(greeting), self.admission.message_limit);
-        let serves = link::serve(ports.served, move |context, request| {
-            link::catch_handler_panic(service.clone().serve().serve(context, request))
-        });
+    /// Welcomes the client and answers its calls, in the version of its hello, until its link ends. Dropped,
+    /// it closes the link.
+    pub async fn serve<S: ClientService + Clone + Send + Sync + 'static>(self, service: S) -> LinkEnd {
+        match self.admission.version {
+            ProtocolVersion::V4 => {
+                let service = ClientServiceAdapter(service);
+                self.serve_calls(move |context, request: v4::ClientServiceRequest| {
+                    link::catch_handler_panic(service.clone().serve().serve(context, request))
+                })
+                .await
+            }
+            ProtocolVersion::V5 => {
+                self.serve_calls(move |context, request: ClientServiceRequest| {
+                    link::catch_handler_panic(ClientService::serve(service.clone()).serve(context, request))
+                })
+                .await
+            }
+        }
+    }
+
+    async fn serve_calls<Request, Answer, Handler>(self, handler: Handler) -> LinkEnd
+    where
+        Request: DeserializeOwned + RequestName + Send + 'static,
+        Answer: Serialize + Send + 'static,
+        Handler:
+            Fn(Context, Request) -> BoxFuture<'static, Result<Answer, ServerError>> + Clone + Send + 'static,
+    {
+        let welcome = self.admission.welcome();
+        let (ports, pump): (Duplex<Request, NoMessage>, _) =
+            duplex(self.frames, Some(welcome), self.admission.message_limit);
+        let serves = link::serve(ports.served, handler);
         link::run(pump, pending::<()>(), serves, self.admission.ended()).await
     }
 }
 
 impl WorkerPeer {
-    /// Which link of which node it is.
+    /// Its node, and the number of this link.
     #[must_use]
     pub const fn key(&self) -> WorkerKey {
         self.hello.key
     }
 
-    /// What the node has and holds.
+    /// The node's resources, and the ranks that it holds.
     #[must_use]
     pub const fn inventory(&self) -> &Inventory {
         &self.hello.inventory
     }
 
-    /// Whose token it came with.
+    /// The user and role of its token.
     #[must_use]
     pub const fn by(&self) -> &Principal {
         &self.admission.grant.by
     }
 
-    /// Where it dialled from.
+    /// The address that it connected from.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.admission.address
     }
 
-    /// Welcomes the worker, which waits for this for ten seconds, and puts both services to work.
+    /// Welcomes the worker, which waits ten seconds for this, and starts both services. They are the same in
+    /// all versions that a head serves.
     pub async fn welcome<S: HeadService + Clone + Send + 'static>(self, service: S) -> WorkerSession {
         let greeting = self.admission.welcome();
         let (ports, pump): (Duplex<HeadServiceRequest, WorkerServiceResponse>, _) =
@@ -137,13 +178,13 @@ impl PeerContext {
     fn welcome(&self) -> Bytes {
         let by = self.grant.by.clone();
         let welcome = HelloAccepted { cluster: self.cluster, by, build: BUILD.to_owned() };
-        encode_hello(&HelloAnswer::Accepted(welcome)).expect("names of tokens are short")
+        encode_hello(self.version, &HelloAnswer::Accepted(welcome)).expect("names of tokens are short")
     }
 
-    /// Waits for the end of the token. The place is held meanwhile.
+    /// Waits for the end of the token, and holds the connection slot meanwhile.
     async fn ended(self) -> LinkEnd {
         let end = self.tokens.ended(&self.grant).await.into();
-        drop(self.place);
+        drop(self.slot);
         end
     }
 }

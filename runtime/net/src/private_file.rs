@@ -1,14 +1,65 @@
 //! Files that only their owner may read: keys, tokens, the token store.
 //!
-//! They are written beside their place with mode 0600, made durable, and then renamed into it: a reader sees
-//! the old file or the new one, never half of one, and never one that others may read.
+//! A file is written under another name with mode 0600, made durable, and then renamed: a reader sees the old
+//! file or the new one, never half of one, and never one that others may read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::StateError;
+/// Why a file of the state folder cannot be used. Each variant names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// It cannot be read.
+    #[error("cannot read {} ({source})", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// It cannot be written.
+    #[error("cannot write {} ({source})", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// Others than the owner may read it, and it holds a secret.
+    #[error("others may read {} (mode {mode:o}): run chmod 600 {}", path.display(), path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// Its contents are not valid.
+    #[error("{} is not usable: {reason}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+}
+
+impl StateError {
+    fn read(path: &Path) -> impl FnOnce(io::Error) -> StateError + use<> {
+        let path = path.to_owned();
+        move |source| StateError::Read { path, source }
+    }
+
+    fn write(path: &Path) -> impl FnOnce(io::Error) -> StateError + use<> {
+        let path = path.to_owned();
+        move |source| StateError::Write { path, source }
+    }
+
+    pub(crate) fn invalid(path: &Path, reason: impl std::fmt::Display) -> StateError {
+        StateError::Invalid { path: path.to_owned(), reason: reason.to_string() }
+    }
+}
 
 /// Makes the folder with mode 0700, or takes away what others may do in it.
 pub(crate) fn create_folder(folder: &Path) -> Result<(), StateError> {
@@ -55,7 +106,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A leftover of a crash would keep its own mode and could be somebody else's link: never write into it.
+    // A leftover of a crash keeps its own mode and could be a symbolic link: never write into it.
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}

@@ -1,7 +1,7 @@
-//! How every TCP connection of a link is set up, on both sides.
+//! Socket options of every TCP connection of a link, on both sides.
 //!
-//! No delay, because calls are small. Probes, because a machine that lost its power says nothing: without
-//! them a head would keep the links of such clients for ever. Heartbeats of workers notice much sooner.
+//! `TCP_NODELAY`, because calls are small. Keepalive probes, because a machine that lost power sends nothing:
+//! without them a head would keep the links of such clients for ever. Heartbeats notice a lost worker much sooner.
 
 use std::io;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 
-/// A link that is silent for this long is probed.
+/// A link that is idle for this long is probed.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
-/// From one probe to the next.
+/// The time between probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// A link ends when this many probes, or what was sent for as long, were not taken.
+/// A link ends when this many probes, or data sent for as long, were not acknowledged.
 const KEEPALIVE_RETRIES: u32 = 6;
 
-/// Sets up a fresh connection.
+/// Sets the options of a new connection.
 pub(crate) fn set_up(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
@@ -25,7 +25,7 @@ pub(crate) fn set_up(stream: &TcpStream) -> io::Result<()> {
         .with_interval(KEEPALIVE_INTERVAL)
         .with_retries(KEEPALIVE_RETRIES);
     socket.set_tcp_keepalive(&probes)?;
-    // Probes rest while something is under way; this ends the wait for its acknowledgement.
+    // The kernel sends no probes while data is unacknowledged; this limits that wait.
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(KEEPALIVE_IDLE + KEEPALIVE_INTERVAL * KEEPALIVE_RETRIES))?;
     Ok(())

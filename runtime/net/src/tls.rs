@@ -1,15 +1,14 @@
-//! TLS as links use it: version 1.3 only, and trust by the fingerprint in the token, never by names or public
-//! CAs.
+//! TLS of links: version 1.3 only, with trust by the fingerprint in the token, never by names or public CAs.
 //!
-//! A client looks for the certificate with that fingerprint in what the head presents, and then has rustls
-//! verify the head's own certificate against exactly this CA, for one fixed name.
+//! A client looks for the certificate with that fingerprint in the head's chain, and then has rustls verify
+//! the head's own certificate against exactly this CA, for one fixed name.
 
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::NoServerSessionStorage;
 use rustls::version::TLS13;
 use rustls::{
@@ -17,29 +16,32 @@ use rustls::{
     RootCertStore, ServerConfig, SignatureScheme,
 };
 
-use crate::{Fingerprint, HeadIdentity};
+use crate::Fingerprint;
 
 /// The name in every head's certificate: heads are told apart by their CA.
 pub(crate) const HEAD_NAME: &str = "head.cohabit.internal";
 
-/// What the head's chain lacked.
+/// The head's chain lacks the pinned certificate.
 #[derive(Debug, thiserror::Error)]
 #[error("no certificate with the fingerprint of the token was presented")]
 pub(crate) struct PinMismatch;
 
-/// How a head accepts.
-pub(crate) fn server_config(identity: &HeadIdentity) -> Result<ServerConfig, Error> {
+/// The configuration of a head with this chain and key.
+pub(crate) fn server_config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<ServerConfig, Error> {
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
         .with_no_client_auth()
-        .with_single_cert(identity.chain(), identity.key())?;
-    // Every link is greeted anew, so tickets to resume a session would be made for nobody.
+        .with_single_cert(chain, key)?;
+    // No client resumes a session, so tickets would be wasted.
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)
 }
 
-/// How a client of the cluster with this fingerprint dials.
+/// The configuration of a client of the cluster with this fingerprint.
 pub(crate) fn client_config(pin: Fingerprint) -> Result<ClientConfig, Error> {
     let config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
@@ -77,7 +79,7 @@ pub(crate) fn is_pin_mismatch(error: &Error) -> bool {
     matches!(error, Error::InvalidCertificate(CertificateError::Other(other)) if other.0.is::<PinMismatch>())
 }
 
-/// Whether the certificate was what the handshake failed by.
+/// Whether a handshake failed because of the certificate.
 pub(crate) const fn is_bad_certificate(error: &Error) -> bool {
     matches!(error, Error::InvalidCertificate(_))
 }

@@ -1,35 +1,33 @@
-//! The token: one small text that is all a client or a worker needs, `cohabit1.<fingerprint>.<secret>`.
+//! Tokens: `cohabit1.<fingerprint>.<secret>`, all that a client or a worker needs to connect.
 //!
-//! The fingerprint says which cluster to trust, the secret says who asks. The secret has no `Display`, and
-//! `Debug` hides it; it comes out only by `expose`, for the file or the screen that a person asked for.
+//! The fingerprint names the cluster to trust, the secret names the user. The secret has no `Display`, and
+//! `Debug` hides it; only `expose` shows it, for a file or screen that a person asked for.
 
-use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use cohabit_wire::Secret;
 use rustls::crypto::{GetRandomFailed, ring};
-use serde::{Deserialize, Serialize};
 
-use crate::fingerprint::{from_hex, sha256, to_hex};
 use crate::{Fingerprint, StateError, private_file};
 
-/// What a token's text begins with; another number is another format.
+/// The beginning of a token's text; another number is another format.
 const PREFIX: &str = "cohabit1";
 
-/// Which cluster to trust, and the secret that it knows.
+/// The cluster to trust, and a secret that it accepts.
 #[derive(Debug, Clone)]
 pub struct Token {
     fingerprint: Fingerprint,
     secret: Secret,
 }
 
-/// Why there is no token.
+/// Why a token cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The text is none.
+    /// The text is no token.
     #[error("this is not a token: a token looks like {PREFIX}.<64 digits>.<64 digits>, on one line")]
     Malformed,
-    /// The file holds none.
+    /// The file holds no token.
     #[error("{} does not hold a token: {PREFIX}.<64 digits>.<64 digits>, on one line", .0.display())]
     MalformedFile(std::path::PathBuf),
     /// The file cannot be used.
@@ -73,7 +71,7 @@ impl Token {
     /// Its whole text, secret included.
     #[must_use]
     pub fn expose(&self) -> String {
-        format!("{PREFIX}.{}.{}", self.fingerprint, to_hex(&self.secret.0))
+        format!("{PREFIX}.{}.{}", self.fingerprint, self.secret.expose_hex())
     }
 
     pub(crate) const fn secret(&self) -> Secret {
@@ -81,43 +79,23 @@ impl Token {
     }
 }
 
-/// Takes white space around the token, so that a line of a file is one.
+/// Ignores white space around the token, so that a line of a file is a token.
 impl FromStr for Token {
     type Err = TokenError;
     fn from_str(text: &str) -> Result<Token, TokenError> {
         let parts = text.trim().strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('.')?.split_once('.'));
         let (fingerprint, secret) = parts.ok_or(TokenError::Malformed)?;
         let fingerprint = fingerprint.parse().map_err(|_| TokenError::Malformed)?;
-        let secret = from_hex(secret).ok_or(TokenError::Malformed)?;
-        Ok(Token { fingerprint, secret: Secret(secret) })
+        let secret = Secret::from_hex(secret).ok_or(TokenError::Malformed)?;
+        Ok(Token { fingerprint, secret })
     }
 }
 
-/// 256 random bits that only the token's owner knows.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Secret([u8; Secret::LENGTH]);
-
-impl Secret {
-    /// Bytes of it, in memory and on the wire.
-    pub(crate) const LENGTH: usize = 32;
-
-    /// A new one, from the system's source of randomness.
-    pub(crate) fn draw() -> Result<Secret, GetRandomFailed> {
-        let mut bytes = [0; 32];
-        ring::default_provider().secure_random.fill(&mut bytes)?;
-        Ok(Secret(bytes))
-    }
-
-    /// What the head keeps of it.
-    pub(crate) fn digest(&self) -> [u8; 32] {
-        sha256(&self.0)
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("secret")
-    }
+/// A new secret, from the system's source of randomness.
+pub(crate) fn draw_secret() -> Result<Secret, GetRandomFailed> {
+    let mut bytes = [0; Secret::LENGTH];
+    ring::default_provider().secure_random.fill(&mut bytes)?;
+    Ok(Secret::new(bytes))
 }
 
 #[cfg(test)]
@@ -125,7 +103,7 @@ mod tests {
     use super::*;
 
     fn token() -> Token {
-        Token::new(Fingerprint::of(b"ca"), Secret::draw().unwrap())
+        Token::new(Fingerprint::of(b"ca"), draw_secret().unwrap())
     }
 
     #[test]
@@ -139,7 +117,7 @@ mod tests {
     fn no_two_secrets_are_equal_and_none_shows_itself() {
         let (one, two) = (token(), token());
         assert_ne!(one.expose(), two.expose());
-        let secret = to_hex(&one.secret.0);
+        let secret = one.secret.expose_hex();
         assert!(one.expose().ends_with(&secret));
         assert!(!format!("{one:?} {one:#?} {:?}", one.secret()).contains(&secret));
     }

@@ -1,30 +1,31 @@
-//! The tokens that a head accepts. The file and the memory hold only the SHA-256 of each secret: who reads
-//! them can join nothing.
+//! The tokens that a head accepts. File and memory hold only the SHA-256 of each secret, which is useless to
+//! a thief.
 //!
-//! A verification compares with every entry and stops at none, so its duration tells nothing. Every change is
-//! written before it counts, and reaches open links at once: a link ends with its token, revoked or expired.
+//! A verification compares with every entry, so its duration reveals nothing. A change is written before it
+//! takes effect, and reaches open links at once: a link ends when its token is revoked or expires.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cohabit_types::{Principal, Refusal, RefusalCode, Role, Span, Time, TokenRecord};
+use cohabit_wire::Secret;
+use cohabit_wire::hex::{from_hex, to_hex};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;
 
-use crate::fingerprint::{from_hex, to_hex};
-use crate::token::Secret;
+use crate::token::draw_secret;
 use crate::{Fingerprint, StateError, Token, clock, private_file};
 
 /// The layout of the file; a larger number is of a later version.
 const SCHEMA: u32 = 1;
-/// Names end up in tables and in the stories of jobs.
+/// Names appear in tables and in the history of jobs.
 const LONGEST_NAME: usize = 64;
-/// The wall clock may be set meanwhile: an expiry is looked at again at least this often.
+/// An expiry is checked again at least this often, because the wall clock may be set meanwhile.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The tokens of a cluster; clones share them. Its methods that change something wait for the disk.
+/// The tokens of a cluster; clones share them. Methods that change something block on the disk.
 #[derive(Clone)]
 pub struct TokenStore(Arc<Shared>);
 
@@ -32,7 +33,7 @@ struct Shared {
     path: PathBuf,
     fingerprint: Fingerprint,
     entries: watch::Sender<Vec<Entry>>,
-    /// Held while the file is written, so that changes follow one another.
+    /// Held while the file is written: one change at a time.
     writing: Mutex<()>,
 }
 
@@ -65,7 +66,7 @@ pub enum TokenStoreError {
         "an account's name has 1 to {LONGEST_NAME} letters, digits and characters of '-_.@', unlike '{0}'"
     )]
     BadAccount(String),
-    /// Only who may do everything may do so on the workers' machines, too.
+    /// Only an admin's jobs may run as an account with all rights.
     #[error(
         "the jobs of a {0} never run as root: name the account of the person with --account, or make the token \
          an admin's"
@@ -85,24 +86,24 @@ pub enum TokenStoreError {
 /// Why a secret is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
-    /// It never was, or is not any more.
+    /// There is no such token, or it was revoked.
     #[error("the token is not known here, or was revoked: ask an admin for another")]
     Unknown,
-    /// It was good until then.
+    /// It has expired.
     #[error("the token has expired: ask an admin for another")]
     Expired,
 }
 
-/// Why a token that was good no longer is.
+/// Why a token is no longer good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenEnd {
-    /// Somebody revoked it.
+    /// It was revoked.
     Revoked,
-    /// Its time is over.
+    /// It expired.
     Expired,
 }
 
-/// An accepted token: who it is, and which entry to watch. A later token of the same name is another one.
+/// An accepted token: its user, and the entry to watch. A later token of the same name is another entry.
 #[derive(Clone)]
 pub(crate) struct Grant {
     pub(crate) by: Principal,
@@ -125,7 +126,7 @@ impl TokenStore {
         })))
     }
 
-    /// Makes a token whose jobs run as the account named like it.
+    /// Makes a token whose jobs run as the account of the same name.
     ///
     /// # Errors
     /// As for [`create_for`](TokenStore::create_for).
@@ -139,8 +140,7 @@ impl TokenStore {
         self.create_for(None, name, role, expires_in, now)
     }
 
-    /// Makes a token whose jobs run as this account. What comes back is the only place where its secret ever
-    /// is.
+    /// Makes a token whose jobs run as this account. Only the returned value holds its secret.
     ///
     /// # Errors
     /// When the name is taken or unfit, the account is not for this role, or the file cannot be written.
@@ -154,7 +154,7 @@ impl TokenStore {
     ) -> Result<Token, TokenStoreError> {
         check_name(name)?;
         check_account(account.unwrap_or(name), role)?;
-        let secret = Secret::draw().map_err(|_| TokenStoreError::NoRandomness)?;
+        let secret = draw_secret().map_err(|_| TokenStoreError::NoRandomness)?;
         let expires_at = expires_in.map(|span| now + span);
         let account = account.filter(|account| *account != name).map(str::to_owned);
         let record = TokenRecord { name: name.to_owned(), role, account, created_at: now, expires_at };
@@ -187,12 +187,12 @@ impl TokenStore {
     }
 
     /// Whether there is a token of this name that has not expired.
-    #[must_use]
-    pub fn is_valid(&self, name: &str, now: Time) -> bool {
+    #[cfg(test)]
+    fn is_valid(&self, name: &str, now: Time) -> bool {
         self.0.entries.borrow().iter().any(|entry| entry.record.name == name && !entry.is_expired(now))
     }
 
-    /// Who a token's owner is.
+    /// The user and role of the token with this secret.
     ///
     /// # Errors
     /// When the token is not accepted, or not any more.
@@ -220,7 +220,7 @@ impl TokenStore {
                 Err(end) => return end,
                 Ok(left) => left.map_or(RECHECK_INTERVAL, |left| Duration::from(left).min(RECHECK_INTERVAL)),
             };
-            // The sender lives in `self`: a change, or the end of the nap.
+            // Wakes on a change or when the pause ends. The sender lives in `self`, so it cannot close.
             let _ = tokio::time::timeout(nap, changes.changed()).await;
         }
     }
@@ -256,7 +256,7 @@ fn find<'a>(entries: &'a [Entry], digest: &[u8; 32]) -> Option<&'a Entry> {
     entries.get(usize::try_from(found).ok()?)
 }
 
-/// How long the grant is still good; none for ever.
+/// How long the grant is still good; none if it does not expire.
 fn remaining(entries: &[Entry], grant: &Grant, now: Time) -> Result<Option<Span>, TokenEnd> {
     let entry = find(entries, &grant.digest).ok_or(TokenEnd::Revoked)?;
     if entry.is_expired(now) {
@@ -269,7 +269,7 @@ fn check_name(name: &str) -> Result<(), TokenStoreError> {
     if is_name(name) { Ok(()) } else { Err(TokenStoreError::BadName(name.to_owned())) }
 }
 
-/// Other names of the same account a worker finds out, and refuses the job.
+/// A worker finds out other names of the same account, and refuses the job.
 fn check_account(account: &str, role: Role) -> Result<(), TokenStoreError> {
     match role {
         Role::User if account == "root" => Err(TokenStoreError::Root(role)),

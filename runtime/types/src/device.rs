@@ -93,7 +93,7 @@ pub enum ComputeMode {
 /// How another GPU of the same machine is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuPeer {
-    /// Which.
+    /// The id.
     pub device: DeviceId,
     /// By which way.
     pub path: PeerPath,

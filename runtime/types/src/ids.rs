@@ -1,8 +1,7 @@
-//! Names of things: jobs, attempts, ranks, nodes, links, devices.
+//! Ids: jobs, attempts, ranks, nodes, links, devices.
 //!
-//! Ids that people meet have one text form (`12`, `12.5`, `12.5#2`, `12.5#2/0`), used in JSON, logs and on
-//! the command line alike; binary encodings carry the fields. Ids come from outside: nothing here draws
-//! random numbers.
+//! Ids that people see have one text form (`12`, `12.5`, `12.5#2`, `12.5#2/0`), in JSON, logs and on the
+//! command line; binary encodings carry the fields. Nothing here draws random numbers: ids come from callers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -167,12 +166,12 @@ text_or_fields!(RankId, (attempt: AttemptId, rank: u32));
 #[serde(transparent)]
 pub struct NodeId(pub Uuid);
 
-/// Which of a worker's successive links this is; of two, the larger is the newer.
+/// The number of a link among the successive links of a worker; the larger is the newer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Incarnation(pub u64);
 
-/// One link of one worker: what orders and reports are fenced by.
+/// One link of one worker; orders and reports are fenced by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WorkerKey {
     /// The machine.
@@ -181,18 +180,18 @@ pub struct WorkerKey {
     pub incarnation: Incarnation,
 }
 
-/// One request of one client: where its reply goes.
+/// A request of a client, to which its reply belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClientRequestId(pub u64);
 
-/// One question to the planner.
+/// A request to the planner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PlanRequestId(pub u64);
 
 /// A device within its node: a GPU's UUID, or `host-0` for a host slot.
-/// Shared: whoever looks at devices holds their ids.
+/// Reference-counted, because every view of a device holds its id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DeviceId(pub Arc<str>);

@@ -1,10 +1,11 @@
-//! What a worker keeps apart on its machine: users from each other, and jobs from what others have claimed.
+//! The isolation that a worker provides: between users, and between a job and the resources that others
+//! claim.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Enforcement;
 
-/// What a worker keeps apart.
+/// The isolation that a worker provides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isolation {
     /// Whether jobs of different users run as different accounts.
@@ -13,7 +14,7 @@ pub struct Isolation {
     pub host_limits: Enforcement,
 }
 
-/// As whom a worker runs jobs.
+/// The accounts as which a worker runs jobs.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserIsolation {
@@ -24,7 +25,7 @@ pub enum UserIsolation {
     Apart,
 }
 
-/// What is taken of a worker that does not say.
+/// What is assumed of a worker that does not say.
 impl Default for Isolation {
     fn default() -> Isolation {
         let unknown = "its worker does not say whether they are".to_owned();

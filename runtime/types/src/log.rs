@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{RankId, Time};
 
-/// A piece of a rank's output, please.
+/// A request for a piece of a rank's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogRequest {
-    /// Whose output.
+    /// The rank.
     pub rank: RankId,
-    /// From where.
+    /// Where to begin.
     pub from: LogPosition,
     /// What to do at the end of the output of a rank that still runs.
     pub at_end: FollowMode,

@@ -33,8 +33,7 @@ pub struct Demand {
     /// How many processes of a rank use its device: each gets as much of the rank's memory as any other.
     #[serde(default = "one")]
     pub gpu_processes: u32,
-    /// How much its neighbours on a device may slow it down; as much as the cluster's setting says without
-    /// it.
+    /// The largest slowdown by neighbours on a device; the cluster's setting without it.
     #[serde(default)]
     pub max_slowdown: Option<Slowdown>,
 }
@@ -97,7 +96,7 @@ pub enum Sharing {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Spread {
-    /// As many devices on each of its `nodes`.
+    /// The same number of devices on each of its `nodes`.
     #[default]
     Even,
     /// The whole devices of its one `nodes` may lie on any number of nodes, as the scheduler thinks best;
@@ -105,7 +104,7 @@ pub enum Spread {
     Free,
 }
 
-/// What a job that shares a device does about limits that nobody enforces.
+/// Whether a job that shares a device needs its limits enforced.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnforcementRequirement {
@@ -146,7 +145,7 @@ impl Default for Demand {
 }
 
 impl Demand {
-    /// Refuses what makes no sense, in words for the person who asked.
+    /// Refuses a demand that makes no sense, in words for the person who asked.
     ///
     /// # Errors
     /// What is wrong and what to do.
@@ -282,9 +281,9 @@ pub struct LinkBandwidths {
 /// A rank that a joining worker holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldRank {
-    /// Which.
+    /// The id.
     pub rank: RankId,
-    /// How far it is.
+    /// Its progress.
     pub phase: HeldRankPhase,
 }
 

@@ -1,4 +1,4 @@
-//! What the head tells a worker.
+//! Orders of the head to a worker.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AttemptId, DeviceId, JobSpec, RankId, Role, Share};
 
-/// From head to worker. An order that names an attempt is fenced by it.
+/// An order of the head to a worker. An order that names an attempt is fenced by it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Order {
     /// Start these ranks.
@@ -18,7 +18,7 @@ pub enum Order {
         /// Why.
         why: StopReason,
     },
-    /// The end of this rank is durably known: it may be forgotten.
+    /// The head has made the end of this rank durable: the worker may forget the rank.
     Acknowledge(RankId),
 }
 
@@ -40,7 +40,7 @@ pub struct RunOrder {
     pub nodes: Vec<String>,
     /// How many ranks the attempt has on all nodes together.
     pub world_size: u32,
-    /// Where its ranks meet; nothing, if the node of rank 0 has no port to offer.
+    /// Where its ranks meet; none if the node of rank 0 has no port to offer.
     pub rendezvous: Option<Rendezvous>,
     /// The ranks to start here.
     pub ranks: Vec<RankRun>,

@@ -1,4 +1,4 @@
-//! How a rank ended.
+//! Outcomes of ranks.
 
 use std::fmt;
 
@@ -18,11 +18,11 @@ pub enum Outcome {
     NotStarted(StartFailure),
     /// Its executor vanished without leaving an outcome.
     Lost(String),
-    /// It ended badly, and had said that the GPU had no memory left for it.
+    /// It failed after reporting that the GPU had no memory left.
     OutOfGpuMemory {
         /// Its exit code, or 128 + signal.
         code: i32,
-        /// Its own words.
+        /// Its own message.
         said: String,
     },
     /// The system killed it for want of host memory.
@@ -66,7 +66,7 @@ pub enum StartFailure {
 }
 
 impl Outcome {
-    /// Whether it did what it should.
+    /// Whether it exited with code 0.
     #[must_use]
     pub const fn succeeded(&self) -> bool {
         matches!(self, Outcome::Exited(0))

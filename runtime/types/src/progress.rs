@@ -1,4 +1,4 @@
-//! How far a training run is, by its own word.
+//! Training progress, as the program reports it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AttemptId, Span, Time};
 
-/// How far a training run is.
+/// The progress of a training run.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Steps done.
@@ -15,14 +15,14 @@ pub struct Progress {
     pub total: Option<u64>,
     /// Steps a second, smoothed by the executor; none until two steps were seen.
     pub rate: Option<f64>,
-    /// Whatever else the program reports, by name: `loss`, `accuracy`. Finite numbers only.
+    /// Other metrics that the program reports, by name: `loss`, `accuracy`. Finite numbers only.
     pub metrics: BTreeMap<String, f64>,
     /// When it was reported.
     pub at: Time,
 }
 
 impl Progress {
-    /// How long the rest takes at the present rate.
+    /// The remaining time at the present rate.
     #[must_use]
     pub fn remaining(&self) -> Option<Span> {
         let left = self.total?.saturating_sub(self.step);
@@ -34,9 +34,9 @@ impl Progress {
 /// The progress of one attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttemptProgress {
-    /// Whose.
+    /// The rank or attempt.
     pub attempt: AttemptId,
-    /// How far.
+    /// Its progress.
     pub progress: Progress,
 }
 

@@ -1,5 +1,4 @@
-//! What the head tells about jobs and nodes: records, as shown by `list`, `show` and `nodes` and kept in the
-//! history.
+//! Records of jobs and nodes, as `list`, `show` and `nodes` show them and the history keeps them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +10,7 @@ use crate::{
     StopReason, Time,
 };
 
-/// All there is to tell about a job, an array as a whole, or a member.
+/// The record of a job, an array as a whole, or a member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobRecord {
     /// Which job.
@@ -54,7 +53,7 @@ pub struct JobRecord {
     pub ended_at: Option<Time>,
     /// Other jobs on the same devices now.
     pub sharing_with: Vec<JobId>,
-    /// What it told of what it trains.
+    /// What its specification says of the training.
     #[serde(default)]
     pub trained: TrainingSpec,
     /// What was predicted at submission, corrected by its own progress.
@@ -63,7 +62,7 @@ pub struct JobRecord {
     /// were measured beside each other.
     #[serde(default)]
     pub slowdown_measured: Option<Slowdown>,
-    /// How far it is.
+    /// Its progress.
     pub progress: Option<Progress>,
     /// Its members, if it is an array as a whole.
     pub array: Option<ArraySummary>,
@@ -71,7 +70,7 @@ pub struct JobRecord {
     pub revision: u64,
 }
 
-/// What a job told of what it trains, as far as the run times of others can be learned from it.
+/// What a job's specification says of its training, as far as run times of other jobs can be learned from it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainingSpec {
     /// The name of the model.
@@ -88,7 +87,7 @@ pub struct TrainingSpec {
 }
 
 impl TrainingSpec {
-    /// What a job's specification tells.
+    /// The part of a job's specification.
     #[must_use]
     pub fn of(spec: &JobSpec) -> TrainingSpec {
         let model = spec.model.as_ref();
@@ -251,10 +250,10 @@ impl JobRecord {
     }
 }
 
-/// All there is to tell about a node.
+/// The record of a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeRecord {
-    /// Which.
+    /// The id.
     pub id: NodeId,
     /// Its name.
     pub name: String,
@@ -322,7 +321,7 @@ pub enum NodeState {
 }
 
 impl NodeState {
-    /// The word that people and scripts see.
+    /// The state as people and scripts see it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What a worker tells the head.
+//! Reports of a worker to the head.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub enum Report {
         /// By the worker's clock.
         at: Time,
     },
-    /// Where the attempts on this worker stand: one batch for each heartbeat. Not journaled.
+    /// The progress of the attempts on this worker: one batch for each heartbeat. Not journaled.
     Progress(Vec<AttemptProgress>),
     /// Whether the limits of a rank that shares its device are enforced. Sent again over each new link.
     Sharing {
@@ -47,15 +47,15 @@ pub enum Report {
         /// The number of that user.
         uid: u32,
     },
-    /// A device is no longer as it was.
+    /// The condition of a device changed.
     Condition {
         /// Which device.
         device: DeviceId,
         /// How it is now.
         condition: Condition,
     },
-    /// What the GPUs of this worker show: one batch for each look. Not journaled.
+    /// Readings of the GPUs of this worker: one batch each time. Not journaled.
     Telemetry(Vec<DeviceTelemetry>),
-    /// How fast ranks got on beside which others. Not journaled, but kept in the history.
+    /// Samples of co-located ranks. Not journaled, but kept in the history.
     Stretches(Vec<ColocationSample>),
 }

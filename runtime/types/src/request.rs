@@ -1,56 +1,13 @@
 //! What clients ask of the head, and what it answers.
 //!
-//! A [`Request`] changes something, enters the journal and is answered by a [`Reply`]. A [`Query`] only reads
-//! and is answered by an [`Answer`]. A refusal is a reply with a code and a sentence, never a broken
+//! A [`Request`] changes something and is answered by a [`Reply`]: the head's state machine takes the one and
+//! gives the other. Neither travels: on links each change and each question is a method of its own, with the
+//! types below as arguments and results. A refusal is a result with a code and a sentence, never a broken
 //! connection.
-
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, DryRun, JobEvent, JobId, JobRecord, JobRef, JobSpec, JobState, NodeRecord, Span, Time};
-
-/// Who asks, as the token says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Principal {
-    /// The token's name.
-    pub user: String,
-    /// The token's role.
-    pub role: Role,
-    /// The account as which the user's jobs run, where it is not named like the user.
-    #[serde(default)]
-    pub account: Option<String>,
-}
-
-impl Principal {
-    /// A user whose jobs run as the account of the same name.
-    #[must_use]
-    pub fn new(user: impl Into<String>, role: Role) -> Principal {
-        Principal { user: user.into(), role, account: None }
-    }
-}
-
-/// What a token allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Join as a worker; nothing else.
-    Worker,
-    /// Submit jobs and change one's own.
-    User,
-    /// Everything.
-    Admin,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Role::Worker => "worker",
-            Role::User => "user",
-            Role::Admin => "admin",
-        })
-    }
-}
+use crate::{Bytes, JobEvent, JobId, JobRecord, JobSpec, JobState, Span, Time};
 
 /// A change that a client asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -135,6 +92,15 @@ pub enum Reply {
     Refused(Refusal),
 }
 
+/// A job that the head has taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmitReceipt {
+    /// The job, or the array as a whole.
+    pub job: JobId,
+    /// How many members it has; 1 for a plain job.
+    pub members: u64,
+}
+
 /// What became of a change to one job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChangeResult {
@@ -188,25 +154,6 @@ pub enum RefusalCode {
     StorageFailed,
 }
 
-/// A question that changes nothing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Query {
-    /// Which jobs these references mean.
-    Resolve(Vec<JobRef>),
-    /// Jobs, newest last.
-    List(Filter),
-    /// All about these jobs.
-    Show(Vec<JobId>),
-    /// Why a job waits, or why it ended as it did.
-    Explain(JobId),
-    /// What would become of this job if it were submitted now.
-    Consider(Box<JobSpec>),
-    /// All nodes.
-    Nodes,
-    /// Records of these jobs whose revision is no longer the known one; waits a while for a change.
-    Watch(Vec<JobRevision>),
-}
-
 /// A job and the revision of it that the client has seen; 0 for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRevision {
@@ -235,28 +182,13 @@ pub struct Filter {
     pub limit: u32,
 }
 
-/// The answer to a [`Query`].
+/// Why a job waits, or why it ended as it did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Answer {
-    /// The jobs meant, in the order asked.
-    Resolved(Vec<JobId>),
-    /// A page of jobs.
-    Listed(ListPage),
-    /// The records asked for or changed.
-    Jobs(Vec<JobRecord>),
-    /// The explanation and the whole story.
-    Explained {
-        /// Sentences with numbers.
-        sentences: Vec<String>,
-        /// Everything that happened.
-        story: Vec<JobEvent>,
-    },
-    /// What would become of the job.
-    Considered(Box<DryRun>),
-    /// All nodes.
-    Nodes(Vec<NodeRecord>),
-    /// It cannot be answered.
-    Refused(Refusal),
+pub struct Explanation {
+    /// For people, with numbers.
+    pub sentences: Vec<String>,
+    /// Everything that happened to it.
+    pub story: Vec<JobEvent>,
 }
 
 /// A page of jobs.
@@ -268,7 +200,7 @@ pub struct ListPage {
     pub more: bool,
 }
 
-/// From head to client, pushed: something about a job changed.
+/// What the core publishes about a job: it wakes watchers and feeds the history, and never leaves the head.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Notice {
     /// The job changed; its record now has this revision.

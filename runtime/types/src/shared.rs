@@ -1,10 +1,10 @@
-//! What several hold at once is written down as if each had its own.
+//! Serialises an `Arc<T>` as its `T`: use with `#[serde(with = ...)]`.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Writes what is held.
+/// Serialises the value.
 ///
 /// # Errors
 /// Those of the serializer.
@@ -12,7 +12,7 @@ pub fn serialize<T: Serialize, S: Serializer>(held: &Arc<T>, serializer: S) -> R
     held.as_ref().serialize(serializer)
 }
 
-/// Reads something that nobody else holds yet.
+/// Deserialises the value into an `Arc` of its own.
 ///
 /// # Errors
 /// Those of the deserializer.

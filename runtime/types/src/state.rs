@@ -17,9 +17,9 @@ pub enum JobState {
     Running,
     /// Its attempt is being stopped.
     Completing,
-    /// Ended well.
+    /// Exited with code 0.
     Completed,
-    /// Ended with an error of its own.
+    /// Failed by itself.
     Failed,
     /// Was cancelled.
     Cancelled,
@@ -33,14 +33,14 @@ pub enum JobState {
     Preempted,
 }
 
-/// The three parts of a job's life.
+/// The three phases of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobPhase {
     /// Holds nothing yet.
     Waiting,
     /// An attempt of it has its place in the cluster.
     Placed,
-    /// Nothing will happen to it any more, unless it is requeued.
+    /// It has ended, and stays so unless it is requeued.
     Ended,
 }
 
@@ -60,7 +60,7 @@ impl JobState {
         JobState::Preempted,
     ];
 
-    /// Which part of a job's life it belongs to.
+    /// The phase that the state belongs to.
     #[must_use]
     pub const fn phase(self) -> JobPhase {
         match self {
@@ -76,13 +76,13 @@ impl JobState {
         }
     }
 
-    /// Whether nothing will happen to the job any more.
+    /// Whether the job has ended.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self.phase(), JobPhase::Ended)
     }
 
-    /// The word that people and scripts see.
+    /// The state as people and scripts see it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

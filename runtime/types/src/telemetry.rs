@@ -1,4 +1,4 @@
-//! What is measured on GPUs: readings of the moment, and how fast ranks got on beside which others.
+//! GPU measurements: present readings, and the rates of ranks beside others.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, DeviceId, RankId, Time};
 
-/// What a GPU showed when it was looked at, as far as it tells.
+/// A reading of a GPU; values that it does not report are missing.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GpuReading {
     /// The part of the time during which any kernel ran, 0 to 1. Says nothing of how full the GPU was.
@@ -34,23 +34,23 @@ pub struct GpuPerformance {
     pub memory_bandwidth: Option<f64>,
 }
 
-/// A reading, and whose memory it is.
+/// A reading of a GPU, and the memory of each rank on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceTelemetry {
     /// Which device.
     pub device: DeviceId,
-    /// When it was looked at, by the worker's clock.
+    /// When it was read, by the worker's clock.
     pub at: Time,
-    /// What it showed.
+    /// The reading.
     pub reading: GpuReading,
     /// Memory of each rank on it, where the driver tells.
     pub ranks: Vec<(RankId, Bytes)>,
 }
 
-/// How fast one rank got on while the same others were on its device: what interference is learned from.
+/// The rate of a rank while the same others were on its device: a sample for the interference models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ColocationSample {
-    /// Whose.
+    /// The rank or attempt.
     pub rank: RankId,
     /// Its device.
     pub device: DeviceId,
@@ -74,7 +74,7 @@ pub struct ColocationSample {
     pub utilisation: Option<f64>,
 }
 
-/// How a device was shared during a stretch.
+/// How a device was shared while a sample was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SharingStrategy {
@@ -87,7 +87,7 @@ pub enum SharingStrategy {
 }
 
 impl SharingStrategy {
-    /// Every way, in the order in which they are told.
+    /// Every strategy, in the order of tables.
     pub const ALL: [SharingStrategy; 3] =
         [SharingStrategy::Exclusive, SharingStrategy::TimeSliced, SharingStrategy::Mps];
 
@@ -102,7 +102,7 @@ impl SharingStrategy {
     }
 }
 
-/// The way with this name; otherwise the names that there are.
+/// The strategy with this name; the error lists the names.
 impl FromStr for SharingStrategy {
     type Err = String;
     fn from_str(word: &str) -> Result<SharingStrategy, String> {

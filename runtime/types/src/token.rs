@@ -1,38 +1,29 @@
-//! Tokens: who may do what. Their secrets appear once, in the answer to their creation.
+//! Tokens: who may do what. The secret of a token appears once, in the answer to its creation.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Role, Span, Time};
 
-/// What an admin asks about tokens.
+/// A token to make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TokenRequest {
-    /// Make one.
-    Create {
-        /// Whose it is: the user's name on jobs; unique.
-        name: String,
-        /// What it allows.
-        role: Role,
-        /// The account on workers' machines as which its jobs run; the one named like it, where none is said.
-        account: Option<String>,
-        /// How long it is good for; for ever without it.
-        expires_in: Option<Span>,
-    },
-    /// List all.
-    List,
-    /// Make this one worthless, at once.
-    Revoke(String),
+pub struct NewToken {
+    /// The user's name on jobs; unique among tokens.
+    pub name: String,
+    /// What it allows.
+    pub role: Role,
+    /// The account on workers' machines as which its jobs run; the one with the user's name without it.
+    pub account: Option<String>,
+    /// How long it is good for; for ever without it.
+    pub expires_in: Option<Span>,
 }
 
-/// The answer.
+/// A token that was just made. `Debug` hides it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TokenAnswer {
-    /// The whole text of the new token: `cohabit1.<fingerprint>.<secret>`.
-    Created(String),
-    /// All tokens, without secrets.
-    Listed(Vec<TokenRecord>),
-    /// It is worthless now.
-    Revoked,
+pub struct IssuedToken {
+    /// Its whole text: `cohabit1.<fingerprint>.<secret>`.
+    pub text: String,
 }
 
 /// A token without its secret.
@@ -62,13 +53,8 @@ impl TokenRecord {
     }
 }
 
-/// Never shows the secret.
-impl std::fmt::Debug for TokenAnswer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            TokenAnswer::Created(_) => f.write_str("Created(secret)"),
-            TokenAnswer::Listed(tokens) => f.debug_tuple("Listed").field(tokens).finish(),
-            TokenAnswer::Revoked => f.write_str("Revoked"),
-        }
+impl fmt::Debug for IssuedToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IssuedToken(secret)")
     }
 }

@@ -1,40 +1,32 @@
-//! Questions that change nothing.
+//! Questions about jobs: one method for each, none of which changes anything.
 
 use std::ops::Bound;
 
 use cohabit_types::{
-    Answer, Filter, JobId, JobRecord, JobRevision, ListPage, Principal, Query, Refusal, RefusalCode, Time,
+    Explanation, Filter, JobId, JobRecord, JobRevision, ListPage, Refusal, RefusalCode, Time,
 };
 
 use crate::head::Head;
 
-/// The longest page: a reply has to fit a frame.
+/// The longest page: an answer has to fit a frame.
 const MAX_PAGE: u32 = 1_000;
 
 impl Head {
-    /// Answers a query at once; `Watch` may be answered with no job, when nothing changed yet.
-    pub fn answer(&self, now: Time, by: &Principal, query: &Query) -> Answer {
-        match query {
-            Query::Resolve(references) => self.resolve(by, references).map(Answer::Resolved),
-            Query::List(filter) => Ok(Answer::Listed(self.list(now, filter))),
-            Query::Show(jobs) => self.show(now, jobs).map(Answer::Jobs),
-            Query::Explain(job) => self.explain(now, *job),
-            Query::Consider(_) => {
-                Err(Refusal::new(RefusalCode::Unavailable, "no policy is there to say where a job would go"))
-            }
-            Query::Nodes => Ok(Answer::Nodes(self.node_records())),
-            Query::Watch(watched) => self.watch(now, watched).map(Answer::Jobs),
-        }
-        .unwrap_or_else(Answer::Refused)
-    }
-
-    fn show(&self, now: Time, jobs: &[JobId]) -> Result<Vec<JobRecord>, Refusal> {
+    /// The records of these jobs, in their order.
+    ///
+    /// # Errors
+    /// When one of them is not in memory.
+    pub fn show(&self, now: Time, jobs: &[JobId]) -> Result<Vec<JobRecord>, Refusal> {
         jobs.iter().map(|job| self.record(now, *job).ok_or_else(|| no_such_job(*job))).collect()
     }
 
-    fn watch(&self, now: Time, watched: &[JobRevision]) -> Result<Vec<JobRecord>, Refusal> {
+    /// The records of those jobs whose revision is not the known one; none when nothing has changed yet.
+    ///
+    /// # Errors
+    /// When one of them is not in memory.
+    pub fn changed_since(&self, now: Time, known: &[JobRevision]) -> Result<Vec<JobRecord>, Refusal> {
         let mut changed = Vec::new();
-        for JobRevision { job, revision } in watched {
+        for JobRevision { job, revision } in known {
             let current = self.revision(*job).ok_or_else(|| no_such_job(*job))?;
             if current != *revision {
                 changed.extend(self.record(now, *job));
@@ -43,12 +35,17 @@ impl Head {
         Ok(changed)
     }
 
-    fn explain(&self, now: Time, job: JobId) -> Result<Answer, Refusal> {
+    /// Why the job waits, or why it ended as it did.
+    ///
+    /// # Errors
+    /// When it is not in memory.
+    pub fn explain(&self, now: Time, job: JobId) -> Result<Explanation, Refusal> {
         let sentences = self.sentences(now, job).ok_or_else(|| no_such_job(job))?;
-        Ok(Answer::Explained { sentences, story: self.story(job) })
+        Ok(Explanation { sentences, story: self.story(job) })
     }
 
-    fn list(&self, now: Time, filter: &Filter) -> ListPage {
+    /// A page of the jobs in memory that pass the filter, the newest last.
+    pub fn list(&self, now: Time, filter: &Filter) -> ListPage {
         let limit = filter.limit.clamp(1, MAX_PAGE) as usize;
         let mut jobs: Vec<JobRecord> = match filter.members_of {
             Some(number) => self.members_after(number, filter.after),

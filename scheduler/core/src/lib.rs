@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  Event ──> turn ──> submit · change · workers · planning · deadlines ──> lifecycle ──> [Effect]
-//!                                                        answer · record · explain · consider <── Query
+//!                                                        answer · record · explain · consider <── questions
 //! ```
 
 mod alarm;

@@ -1,4 +1,4 @@
-//! What the words by which people name jobs mean.
+//! The jobs that people mean by a number, a range, a name or `@last`.
 
 use cohabit_types::{JobId, JobRef, Principal, Refusal, RefusalCode};
 
@@ -6,7 +6,10 @@ use crate::head::Head;
 
 impl Head {
     /// The jobs that these references mean to this user, in the order asked.
-    pub(crate) fn resolve(&self, by: &Principal, references: &[JobRef]) -> Result<Vec<JobId>, Refusal> {
+    ///
+    /// # Errors
+    /// When one means no job in memory, or a name means several.
+    pub fn resolve(&self, by: &Principal, references: &[JobRef]) -> Result<Vec<JobId>, Refusal> {
         let mut jobs = Vec::new();
         for reference in references {
             jobs.extend(self.resolve_one(by, reference)?);

@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::clock::Clock;
-use crate::driver::{self, Driver, DriverParts, InterferenceAwareness, Message, Snapshots};
+use crate::driver::{self, Driver, DriverParts, InterferenceAwareness, Message, Question, Snapshots};
 use crate::estimates::{Estimates, MAX_TRAINING_JOBS};
 use crate::history::HistoryReader;
 use crate::interference::PastObservations;
@@ -242,7 +242,7 @@ async fn run(
     };
     let system = ActorSystem::new();
     let driver = spawn_driver(&system, parts);
-    let ready = driver.ask(|reply_to| Message::Known(Vec::new(), reply_to)).await;
+    let ready = driver.ask(|reply_to| Message::Question(Question::Known(Vec::new(), reply_to))).await;
     if ready.is_err() {
         let ended = system.shutdown(SHUTDOWN_GRACE).await;
         blocking(move || journal.close()).await?;

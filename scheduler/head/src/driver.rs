@@ -26,7 +26,7 @@ use cohabit_actor::{Actor, ActorFailure, Address, Context, ReplyTo, TaskHandle};
 use cohabit_policy::interference::GpuKind;
 use cohabit_scheduler_core::{Event, Head};
 use cohabit_types::{
-    ClientRequestId, PlanRequestId, Principal, Query, Reply, Report, Request, Span, Submit, Time, WorkerKey,
+    ClientRequestId, PlanRequestId, Principal, Reply, Report, Request, Span, Submit, Time, WorkerKey,
 };
 
 use crate::clock::Clock;
@@ -43,7 +43,7 @@ use learning::TrainingQueue;
 use planning::Outlook;
 
 pub(crate) use learning::InterferenceAwareness;
-pub(crate) use message::{Message, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
+pub(crate) use message::{Message, Question, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 pub(crate) use snapshots::Snapshots;
 
 /// How many messages may wait for the driver.
@@ -81,8 +81,8 @@ pub(crate) struct Driver {
     last_client: u64,
     batch: Batch,
     durability: Durability,
-    /// The latest question of the head to the policy, still to be asked.
-    question: Option<PlanRequestId>,
+    /// The latest plan that the head wants of the policy, still to be asked for.
+    wanted_plan: Option<PlanRequestId>,
     outlook: Outlook,
     training_queue: TrainingQueue,
     /// Writes for the history, still to be told to the journal.
@@ -99,7 +99,7 @@ impl Driver {
             last_client: 0,
             batch: Batch::default(),
             durability: Durability::default(),
-            question: None,
+            wanted_plan: None,
             outlook: Outlook::default(),
             training_queue: TrainingQueue::default(),
             history: Vec::new(),
@@ -110,11 +110,8 @@ impl Driver {
     async fn take(&mut self, message: Message, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
         match message {
             Message::Request { by, request, reply_to } => self.request(by, request, reply_to),
-            Message::Query { by, query, reply_to } => self.query(by, query, reply_to, context),
-            Message::Known(jobs, reply_to) => {
-                let known = |job: &_| self.parts.head.revision(*job).is_some();
-                reply_to.send(jobs.into_iter().filter(known).collect());
-            }
+            Message::Question(question) => self.question(question, context),
+            Message::DryRun { by, spec, reply_to } => self.dry_run(&by, *spec, reply_to, context),
             Message::Find(whose, reply_to) => reply_to.send(self.find(&whose)),
             Message::Joined { key, inventory, session, handled } => {
                 self.sessions.insert(key, session);
@@ -129,7 +126,7 @@ impl Driver {
             Message::Alarm(set_for) => self.alarm_fired(set_for),
             Message::Outlook(forecasts) => self.forecasts_arrived(forecasts),
             Message::Considered(considered) => self.considered(*considered),
-            Message::Models { by, request, reply_to } => self.models(&by, request, reply_to, context),
+            Message::Models { by, choice, reply_to } => self.models(&by, choice, reply_to, context),
             Message::TrainingUpdate(training_update) => self.training_update(training_update, context),
             Message::TrainingPauseEnded => self.training_pause_ended(),
             Message::Prune => self.prune(),
@@ -160,9 +157,20 @@ impl Driver {
         self.parts.memory_tracker.fill(user, submit, &gpus);
     }
 
-    fn answer(&mut self, by: &Principal, query: &Query) -> cohabit_types::Answer {
+    fn answer(&mut self, question: Question) {
         let now = self.parts.clock.now();
-        self.parts.head.answer(now, by, query)
+        let head = &self.parts.head;
+        match question {
+            Question::Resolve(by, references, reply_to) => reply_to.send(head.resolve(&by, &references)),
+            Question::List(filter, reply_to) => reply_to.send(head.list(now, &filter)),
+            Question::Show(jobs, reply_to) => reply_to.send(head.show(now, &jobs)),
+            Question::Explain(job, reply_to) => reply_to.send(head.explain(now, job)),
+            Question::Nodes(reply_to) => reply_to.send(head.node_records()),
+            Question::ChangedSince(known, reply_to) => reply_to.send(head.changed_since(now, &known)),
+            Question::Known(jobs, reply_to) => {
+                reply_to.send(jobs.into_iter().filter(|job| head.revision(*job).is_some()).collect());
+            }
+        }
     }
 
     /// The session of the worker that holds, or held, something.

@@ -1,9 +1,11 @@
-//! Sessions: one for each connection, from the greeting to the end of its link.
+//! Sessions: one for each connection, from the handshake to the end of its link.
 //!
-//! A session translates between a link and the driver and keeps no state of jobs. It never ends the head:
-//! whatever goes wrong with a peer ends that peer's session.
+//! A session translates between a link and the driver and keeps no state of jobs. An error of a peer ends the
+//! session of that peer, never the head. Sessions know one protocol, the current one: `cohabit-wire` translates
+//! for older peers.
 
 pub(crate) mod admit;
+mod changes;
 mod client;
 mod lookup;
 mod tokens;
@@ -23,7 +25,7 @@ use crate::watchers::Watchers;
 use client::ClientSession;
 use worker::WorkerSessionTask;
 
-/// What every session works with; cheap to clone.
+/// The handles that every session needs; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct SessionContext {
     pub(crate) driver: Address<Message>,

@@ -6,6 +6,7 @@ mod jobs;
 mod learning;
 mod memory;
 mod planning;
+mod recorded;
 mod refusals;
 mod restarts;
 mod storage;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use cohabit_scheduler_core::Head;
 use cohabit_types::{
-    Answer, AttemptId, AttemptRecord, Filter, JobEvent, JobEventKind, JobId, JobRecord, JobRevision,
-    JobState, Outcome, Principal, Query, RankId, Role, Span, StartFailure, StopReason, Time,
+    AttemptId, AttemptRecord, Filter, JobEvent, JobEventKind, JobId, JobRecord, JobRevision, JobState,
+    Outcome, RankId, Span, StartFailure, StopReason, Time,
 };
 
 use crate::node::SimNode;
@@ -203,18 +203,20 @@ const fn is_blameless(why: StopReason) -> bool {
 pub(crate) fn check_answers(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
     let jobs: Vec<JobId> = jobs.iter().copied().filter(|job| head.record(now, *job).is_some()).collect();
     let filter = Filter { limit: 1_000, ..Filter::default() };
-    let watched = jobs.iter().map(|job| JobRevision { job: *job, revision: 0 }).collect();
-    let mut queries =
-        vec![Query::Nodes, Query::List(filter), Query::Show(jobs.to_vec()), Query::Watch(watched)];
-    queries.extend(jobs.iter().map(|job| Query::Explain(*job)));
-    for query in queries {
-        if let Answer::Refused(refusal) = head.answer(now, &admin(), &query) {
-            return Err(format!("{query:?} was refused: {refusal}"));
+    let known: Vec<JobRevision> = jobs.iter().map(|job| JobRevision { job: *job, revision: 0 }).collect();
+    let refused =
+        |question: &str, refusal: cohabit_types::Refusal| Err(format!("{question} was refused: {refusal}"));
+    let (_nodes, _page) = (head.node_records(), head.list(now, &filter));
+    if let Err(refusal) = head.show(now, &jobs) {
+        return refused("show", refusal);
+    }
+    if let Err(refusal) = head.changed_since(now, &known) {
+        return refused("watch", refusal);
+    }
+    for job in jobs {
+        if let Err(refusal) = head.explain(now, job) {
+            return refused(&format!("explain {job}"), refusal);
         }
     }
     Ok(())
-}
-
-fn admin() -> Principal {
-    Principal::new("root", Role::Admin)
 }

@@ -1,7 +1,7 @@
 //! `models`: what the head has learned of interference.
 
 use clap::{Args, Subcommand};
-use cohabit_client::proto::{ModelChoice, ModelRequest};
+use cohabit_client::proto::ModelChoice;
 
 use super::{ConnectionArguments, DisplayArguments};
 
@@ -44,11 +44,11 @@ struct ModelsUseArguments {
 }
 
 impl ModelsArguments {
-    /// What to ask of the head.
-    pub(crate) fn request(&self) -> ModelRequest {
+    /// The model to choose; none where the models are only listed.
+    pub(crate) fn choice(&self) -> Option<ModelChoice> {
         match &self.verb {
-            Some(ModelsVerb::Use(arguments)) => ModelRequest::Use(arguments.model),
-            None => ModelRequest::List,
+            Some(ModelsVerb::Use(arguments)) => Some(arguments.model),
+            None => None,
         }
     }
 

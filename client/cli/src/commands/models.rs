@@ -12,7 +12,11 @@ use crate::render::documents::with_schema;
 use crate::render::models::{ModelsDocument, current, models_sheet};
 
 pub(super) async fn models(arguments: ModelsArguments) -> Result<ExitCode, CommandError> {
-    let models = connect(arguments.connection()).await?.models(arguments.request()).await?;
+    let client = connect(arguments.connection()).await?;
+    let models = match arguments.choice() {
+        Some(choice) => client.choose_model(choice).await?,
+        None => client.models().await?,
+    };
     match arguments.display().output {
         OutputFormat::Table | OutputFormat::Wide => {
             output::data(&models_sheet(&models, &TimeZone::system(), Screen::of_stdout()))?

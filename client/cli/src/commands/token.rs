@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::Client;
-use cohabit_client::proto::{Role, TokenAnswer, TokenRecord, TokenRequest};
+use cohabit_client::proto::{NewToken, Role, TokenRecord};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
@@ -11,7 +10,7 @@ use crate::arguments::{
     OutputFormat, TokenCreateArguments, TokenListArguments, TokenRevokeArguments, TokenVerb,
 };
 use crate::connect::connect;
-use crate::failure::{CommandError, CommandErrorKind};
+use crate::failure::CommandError;
 use crate::output::{self, Screen};
 use crate::render::documents::{TokenDocument, TokenListDocument, with_schema};
 use crate::render::tokens_table::tokens_table;
@@ -38,11 +37,11 @@ async fn create(arguments: TokenCreateArguments) -> Result<(), CommandError> {
     let role = Role::from(arguments.role);
     let name = match arguments.name {
         Some(name) => name,
-        None => free_name(role, &listed(&client).await?),
+        None => free_name(role, &client.tokens().await?),
     };
     let (account, expires_in) = (arguments.account, arguments.expires);
-    let request = TokenRequest::Create { name: name.clone(), role, account, expires_in };
-    let TokenAnswer::Created(token) = client.tokens(request).await? else { return Err(misunderstood()) };
+    let new = NewToken { name: name.clone(), role, account, expires_in };
+    let token = client.create_token(new).await?.text;
     match arguments.display.output {
         OutputFormat::Json => output::document(&with_schema(Created { name, role: role.to_string(), token })),
         OutputFormat::Quiet => output::data(&token),
@@ -60,15 +59,8 @@ fn free_name(role: Role, taken: &[TokenRecord]) -> String {
     (1..).map(name).find(is_free).expect("there are more numbers than tokens")
 }
 
-async fn listed(client: &Client) -> Result<Vec<TokenRecord>, CommandError> {
-    match client.tokens(TokenRequest::List).await? {
-        TokenAnswer::Listed(tokens) => Ok(tokens),
-        TokenAnswer::Created(_) | TokenAnswer::Revoked => Err(misunderstood()),
-    }
-}
-
 async fn list(arguments: TokenListArguments) -> Result<(), CommandError> {
-    let tokens = listed(&connect(&arguments.connection).await?).await?;
+    let tokens = connect(&arguments.connection).await?.tokens().await?;
     match arguments.display.output {
         OutputFormat::Table | OutputFormat::Wide => {
             output::data(&tokens_table(&tokens, &TimeZone::system(), Screen::of_stdout()))
@@ -82,7 +74,7 @@ async fn list(arguments: TokenListArguments) -> Result<(), CommandError> {
 
 async fn revoke(arguments: TokenRevokeArguments) -> Result<(), CommandError> {
     let client = connect(&arguments.connection).await?;
-    client.tokens(TokenRequest::Revoke(arguments.name.clone())).await?;
+    client.revoke_token(&arguments.name).await?;
     match arguments.display.output {
         OutputFormat::Json => {
             output::document(&with_schema(serde_json::json!({ "name": arguments.name, "revoked": true })))
@@ -92,13 +84,6 @@ async fn revoke(arguments: TokenRevokeArguments) -> Result<(), CommandError> {
             output::data(&format!("Token '{}' is worthless now", arguments.name))
         }
     }
-}
-
-fn misunderstood() -> CommandError {
-    CommandError::new(
-        CommandErrorKind::Protocol,
-        "the head answered something else than was asked about tokens",
-    )
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Submissions and other changes: what is repeated over a broken link, and what is not.
 
 use cohabit_client::proto::{
-    ChangeResult, JobChange, JobId, ModelChoice, ModelRequest, Models, RefusalCode, Reply, Request, Role,
-    TokenAnswer, TokenRequest,
+    ChangeResult, Explanation, IssuedToken, JobChange, JobId, ModelChoice, Models, NewToken, RefusalCode,
+    Role, SubmitReceipt,
 };
 use cohabit_client::{Error, JobBuilder, Submission};
 
@@ -13,13 +13,13 @@ fn submission() -> Submission {
 }
 
 fn accepted(number: u64) -> Turn {
-    Turn::Reply(Reply::Accepted { job: JobId::new(number), members: 1 })
+    Turn::Accepted(SubmitReceipt { job: JobId::new(number), members: 1 })
 }
 
 fn keys(calls: &[Call]) -> Vec<Option<String>> {
     let key = |call: &Call| {
-        let Call::Request(Request::Submit(submit)) = call else { return None };
-        Some(submit.idempotency_key.clone())
+        let Call::Submit(_, key) = call else { return None };
+        Some(key.clone())
     };
     calls.iter().filter_map(key).collect()
 }
@@ -35,28 +35,25 @@ async fn a_submission_cut_off_before_its_answer_is_repeated_with_the_same_key() 
 }
 
 #[tokio::test]
-async fn a_plain_submit_request_gets_a_key_that_stays() {
+async fn two_submissions_of_one_description_have_keys_of_their_own() {
     let cluster = Cluster::new();
-    let head = cluster.head([Turn::Cut, accepted(7)]).await;
-    let submit = cohabit_client::proto::Submit {
-        spec: submission().spec().clone(),
-        idempotency_key: None,
-        estimate: None,
-    };
-    cluster.client_of(head.address).request(Request::Submit(Box::new(submit))).await.unwrap();
+    let head = cluster.head([accepted(7), accepted(8)]).await;
+    let client = cluster.client_of(head.address);
+    for _ in 0..2 {
+        client.submit(&Submission::new(submission().spec().clone()).unwrap()).await.unwrap();
+    }
     let keys = keys(&head.calls());
-    assert_eq!(keys.len(), 2);
-    assert!(keys[0].is_some());
-    assert_eq!(keys[0], keys[1]);
+    assert!(keys.iter().all(Option::is_some));
+    assert_ne!(keys[0], keys[1]);
 }
 
 #[tokio::test]
 async fn a_cancellation_is_repeated() {
     let cluster = Cluster::new();
-    let already = Turn::Reply(Reply::Changed(vec![(JobId::new(7), ChangeResult::Already)]));
+    let already = Turn::Changed(vec![(JobId::new(7), ChangeResult::Already)]);
     let head = cluster.head([Turn::Cut, already]).await;
     cluster.client_of(head.address).job(JobId::new(7)).cancel().await.unwrap();
-    assert_eq!(head.calls(), vec![Call::Request(Request::Change(JobChange::Cancel, vec![JobId::new(7)])); 2]);
+    assert_eq!(head.calls(), vec![Call::ChangeJobs(JobChange::Cancel, vec![JobId::new(7)]); 2]);
 }
 
 #[tokio::test]
@@ -71,7 +68,7 @@ async fn a_requeue_is_asked_once_and_the_error_says_that_nobody_knows() {
 #[tokio::test]
 async fn a_requeue_over_a_link_that_broke_unnoticed_goes_over_a_new_one() {
     let cluster = Cluster::new();
-    let done = Turn::Reply(Reply::Changed(vec![(JobId::new(7), ChangeResult::Done)]));
+    let done = Turn::Changed(vec![(JobId::new(7), ChangeResult::Done)]);
     let head = cluster.head([done]).await;
     let client = cluster.client_of(head.address);
     client.welcome().await.unwrap();
@@ -84,11 +81,10 @@ async fn a_requeue_over_a_link_that_broke_unnoticed_goes_over_a_new_one() {
 async fn a_token_is_made_once() {
     let cluster = Cluster::new();
     let head = cluster.head([Turn::Cut]).await;
-    let create =
-        TokenRequest::Create { name: "bob".into(), role: Role::User, account: None, expires_in: None };
-    let result = cluster.client_of(head.address).tokens(create.clone()).await;
+    let new = NewToken { name: "bob".into(), role: Role::User, account: None, expires_in: None };
+    let result = cluster.client_of(head.address).create_token(new.clone()).await;
     assert!(matches!(result, Err(Error::Unconfirmed { what: "token create", .. })), "{result:?}");
-    assert_eq!(head.calls(), [Call::Token(create)]);
+    assert_eq!(head.calls(), [Call::CreateToken(new)]);
 }
 
 #[tokio::test]
@@ -96,34 +92,31 @@ async fn a_model_is_chosen_again_over_a_new_link() {
     let cluster = Cluster::new();
     let models = Models { current: Some(2), held: true, ..Models::default() };
     let head = cluster.head([Turn::Cut, Turn::Models(models.clone())]).await;
-    let choose = ModelRequest::Use(ModelChoice::Version(2));
-    assert_eq!(cluster.client_of(head.address).models(choose.clone()).await.unwrap(), models);
-    assert_eq!(head.calls(), [Call::Models(choose.clone()), Call::Models(choose)]);
+    let choice = ModelChoice::Version(2);
+    assert_eq!(cluster.client_of(head.address).choose_model(choice).await.unwrap(), models);
+    assert_eq!(head.calls(), [Call::ChooseModel(choice), Call::ChooseModel(choice)]);
 }
 
 #[tokio::test]
 async fn tokens_are_listed_again_over_a_new_link() {
     let cluster = Cluster::new();
-    let head = cluster.head([Turn::Cut, Turn::Token(TokenAnswer::Listed(Vec::new()))]).await;
-    let answer = cluster.client_of(head.address).tokens(TokenRequest::List).await.unwrap();
-    assert_eq!(answer, TokenAnswer::Listed(Vec::new()));
+    let head = cluster.head([Turn::Cut, Turn::Tokens(Vec::new())]).await;
+    assert_eq!(cluster.client_of(head.address).tokens().await.unwrap(), Vec::new());
+    assert_eq!(head.calls(), [Call::ListTokens, Call::ListTokens]);
 }
 
 #[tokio::test]
-async fn refusals_are_errors_whichever_way_they_come() {
+async fn refusals_are_errors() {
     let cluster = Cluster::new();
-    let inside = Turn::Reply(Reply::Refused(refusal(RefusalCode::Unsatisfiable)));
-    let outside = Turn::Refuse(refusal(RefusalCode::Unsatisfiable));
+    let unsatisfiable = Turn::Refuse(refusal(RefusalCode::Unsatisfiable));
     let forbidden = Turn::Refuse(refusal(RefusalCode::NotAllowed));
-    let head = cluster.head([inside, outside, forbidden]).await;
+    let head = cluster.head([unsatisfiable, forbidden]).await;
     let client = cluster.client_of(head.address);
-    for _ in 0..2 {
-        let result = client.submit(&submission()).await;
-        assert!(
-            matches!(&result, Err(Error::Refused(why)) if *why == refusal(RefusalCode::Unsatisfiable)),
-            "{result:?}"
-        );
-    }
+    let result = client.submit(&submission()).await;
+    assert!(
+        matches!(&result, Err(Error::Refused(why)) if *why == refusal(RefusalCode::Unsatisfiable)),
+        "{result:?}"
+    );
     let result = client.drain("node-1").await;
     assert!(matches!(&result, Err(Error::NotAllowed(why)) if why == "refused as NotAllowed"), "{result:?}");
 }
@@ -132,15 +125,43 @@ async fn refusals_are_errors_whichever_way_they_come() {
 async fn what_became_of_one_job_is_the_outcome_of_its_change() {
     let cluster = Cluster::new();
     let verdict = ChangeResult::Refused(refusal(RefusalCode::WrongState));
-    let head = cluster.head([Turn::Reply(Reply::Changed(vec![(JobId::new(7), verdict)]))]).await;
+    let head = cluster.head([Turn::Changed(vec![(JobId::new(7), verdict)])]).await;
     let result = cluster.client_of(head.address).job(JobId::new(7)).change(JobChange::Release).await;
     assert!(matches!(&result, Err(Error::Refused(why)) if why.code == RefusalCode::WrongState), "{result:?}");
 }
 
 #[tokio::test]
-async fn an_answer_to_something_else_is_not_taken() {
+async fn each_question_and_each_change_is_a_call_of_its_own() {
     let cluster = Cluster::new();
-    let head = cluster.head([Turn::Reply(Reply::Node("node-1".into()))]).await;
-    let result = cluster.client_of(head.address).submit(&submission()).await;
-    assert!(matches!(result, Err(Error::Protocol(_))), "{result:?}");
+    let explanation = Explanation { sentences: vec!["It waits.".into()], story: Vec::new() };
+    let issued = IssuedToken { text: "cohabit1.x.y".into() };
+    let turns = [
+        Turn::Node("node-1".into()),
+        Turn::Node("node-1".into()),
+        Turn::Explained(explanation.clone()),
+        Turn::Nodes(Vec::new()),
+        Turn::Token(issued.clone()),
+        Turn::Revoked,
+        Turn::Models(Models::default()),
+    ];
+    let head = cluster.head(turns).await;
+    let client = cluster.client_of(head.address);
+    let new = NewToken { name: "bob".into(), role: Role::User, account: None, expires_in: None };
+    assert_eq!(client.drain("node-1").await.unwrap(), "node-1");
+    assert_eq!(client.resume("node-1").await.unwrap(), "node-1");
+    assert_eq!(client.explain(JobId::new(7)).await.unwrap(), explanation);
+    assert_eq!(client.nodes().await.unwrap(), []);
+    assert_eq!(client.create_token(new.clone()).await.unwrap(), issued);
+    client.revoke_token("bob").await.unwrap();
+    assert_eq!(client.models().await.unwrap(), Models::default());
+    let calls = [
+        Call::DrainNode("node-1".into()),
+        Call::ResumeNode("node-1".into()),
+        Call::Explain(JobId::new(7)),
+        Call::Nodes,
+        Call::CreateToken(new),
+        Call::RevokeToken("bob".into()),
+        Call::ListModels,
+    ];
+    assert_eq!(head.calls(), calls);
 }

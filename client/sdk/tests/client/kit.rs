@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cohabit_client::proto::{
-    Answer, Demand, JobId, JobRecord, JobState, LogChunk, LogRecord, LogRequest, LogStream, ModelRequest,
-    Models, Query, ReasonCode, Refusal, RefusalCode, Reply, Request, Role, Time, TokenAnswer, TokenRequest,
+    ChangeResult, Demand, DryRun, Explanation, Filter, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    JobRevision, JobSpec, JobState, ListPage, LogChunk, LogRecord, LogRequest, LogStream, ModelChoice,
+    Models, NewToken, NodeRecord, ReasonCode, Refusal, RefusalCode, Role, SubmitReceipt, Time, TokenRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -22,20 +23,41 @@ use tokio::task::JoinHandle;
 /// What a client asked.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Call {
-    Request(Request),
-    Query(Query),
+    Submit(Box<JobSpec>, Option<String>),
+    ChangeJobs(JobChange, Vec<JobId>),
+    DrainNode(String),
+    ResumeNode(String),
+    Resolve(Vec<JobRef>),
+    List(Filter),
+    Show(Vec<JobId>),
+    Explain(JobId),
+    DryRun(Box<JobSpec>),
+    Nodes,
+    Watch(Vec<JobRevision>),
     ReadLog(LogRequest),
-    Token(TokenRequest),
-    Models(ModelRequest),
+    CreateToken(NewToken),
+    ListTokens,
+    RevokeToken(String),
+    ListModels,
+    ChooseModel(ModelChoice),
 }
 
 /// What the fake head does about a call.
 #[derive(Debug, Clone)]
 pub(crate) enum Turn {
-    Reply(Reply),
-    Answer(Answer),
+    Accepted(SubmitReceipt),
+    Changed(Vec<(JobId, ChangeResult)>),
+    Node(String),
+    Resolved(Vec<JobId>),
+    Listed(ListPage),
+    Jobs(Vec<JobRecord>),
+    Explained(Explanation),
+    DryRun(Box<DryRun>),
+    Nodes(Vec<NodeRecord>),
     Log(LogChunk),
-    Token(TokenAnswer),
+    Token(IssuedToken),
+    Tokens(Vec<TokenRecord>),
+    Revoked,
     Models(Models),
     Refuse(Refusal),
     /// Breaks the caller's connection.
@@ -156,47 +178,130 @@ impl<F: FnMut(&Call) -> Turn> Script<F> {
     async fn turn(self, call: Call) -> Result<Turn, Refusal> {
         let turn = (self.turn.lock().unwrap())(&call);
         self.calls.lock().unwrap().push(call);
-        match turn {
-            Turn::Reply(_) | Turn::Answer(_) | Turn::Log(_) | Turn::Token(_) | Turn::Models(_) => {
-                return Ok(turn);
-            }
-            Turn::Refuse(refusal) => return Err(refusal),
-            Turn::Cut => self.cut.send_modify(|cuts| *cuts += 1),
-            Turn::Wait => {}
+        if let Turn::Refuse(refusal) = turn {
+            return Err(refusal);
+        }
+        if !matches!(turn, Turn::Cut | Turn::Wait) {
+            return Ok(turn);
+        }
+        if matches!(turn, Turn::Cut) {
+            self.cut.send_modify(|cuts| *cuts += 1);
         }
         pending().await
     }
 }
 
 impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
-    async fn request(self, _: Context, request: Request) -> Result<Reply, Refusal> {
-        let turn = self.turn(Call::Request(request)).await?;
-        let Turn::Reply(reply) = turn else { panic!("{turn:?} is no reply") };
-        Ok(reply)
+    async fn submit(
+        self,
+        _: Context,
+        spec: Box<JobSpec>,
+        key: Option<String>,
+    ) -> Result<SubmitReceipt, Refusal> {
+        let turn = self.turn(Call::Submit(spec, key)).await?;
+        let Turn::Accepted(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
-    async fn query(self, _: Context, query: Query) -> Result<Answer, Refusal> {
-        let turn = self.turn(Call::Query(query)).await?;
-        let Turn::Answer(answer) = turn else { panic!("{turn:?} is no answer") };
-        Ok(answer)
+    async fn change_jobs(
+        self,
+        _: Context,
+        change: JobChange,
+        jobs: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        let turn = self.turn(Call::ChangeJobs(change, jobs)).await?;
+        let Turn::Changed(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn drain_node(self, _: Context, name: String) -> Result<String, Refusal> {
+        let turn = self.turn(Call::DrainNode(name)).await?;
+        let Turn::Node(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn resume_node(self, _: Context, name: String) -> Result<String, Refusal> {
+        let turn = self.turn(Call::ResumeNode(name)).await?;
+        let Turn::Node(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn resolve(self, _: Context, references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal> {
+        let turn = self.turn(Call::Resolve(references)).await?;
+        let Turn::Resolved(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn list(self, _: Context, filter: Filter) -> Result<ListPage, Refusal> {
+        let turn = self.turn(Call::List(filter)).await?;
+        let Turn::Listed(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn show(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
+        let turn = self.turn(Call::Show(jobs)).await?;
+        let Turn::Jobs(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn explain(self, _: Context, job: JobId) -> Result<Explanation, Refusal> {
+        let turn = self.turn(Call::Explain(job)).await?;
+        let Turn::Explained(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn dry_run(self, _: Context, spec: Box<JobSpec>) -> Result<Box<DryRun>, Refusal> {
+        let turn = self.turn(Call::DryRun(spec)).await?;
+        let Turn::DryRun(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn nodes(self, _: Context) -> Result<Vec<NodeRecord>, Refusal> {
+        let turn = self.turn(Call::Nodes).await?;
+        let Turn::Nodes(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn watch(self, _: Context, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
+        let turn = self.turn(Call::Watch(known)).await?;
+        let Turn::Jobs(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn read_log(self, _: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
         let turn = self.turn(Call::ReadLog(request)).await?;
-        let Turn::Log(chunk) = turn else { panic!("{turn:?} is no piece of a log") };
-        Ok(chunk)
+        let Turn::Log(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
-    async fn token(self, _: Context, request: TokenRequest) -> Result<TokenAnswer, Refusal> {
-        let turn = self.turn(Call::Token(request)).await?;
-        let Turn::Token(answer) = turn else { panic!("{turn:?} is no answer about tokens") };
-        Ok(answer)
+    async fn create_token(self, _: Context, token: NewToken) -> Result<IssuedToken, Refusal> {
+        let turn = self.turn(Call::CreateToken(token)).await?;
+        let Turn::Token(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
-    async fn models(self, _: Context, request: ModelRequest) -> Result<Models, Refusal> {
-        let turn = self.turn(Call::Models(request)).await?;
-        let Turn::Models(models) = turn else { panic!("{turn:?} is no list of models") };
-        Ok(models)
+    async fn list_tokens(self, _: Context) -> Result<Vec<TokenRecord>, Refusal> {
+        let turn = self.turn(Call::ListTokens).await?;
+        let Turn::Tokens(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn revoke_token(self, _: Context, name: String) -> Result<(), Refusal> {
+        let turn = self.turn(Call::RevokeToken(name)).await?;
+        let Turn::Revoked = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(())
+    }
+
+    async fn list_models(self, _: Context) -> Result<Models, Refusal> {
+        let turn = self.turn(Call::ListModels).await?;
+        let Turn::Models(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn choose_model(self, _: Context, choice: ModelChoice) -> Result<Models, Refusal> {
+        let turn = self.turn(Call::ChooseModel(choice)).await?;
+        let Turn::Models(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
     }
 
     async fn ping(self, _: Context) {}
@@ -237,7 +342,7 @@ pub(crate) fn record(state: JobState, revision: u64) -> JobRecord {
 
 /// An answer with these records.
 pub(crate) fn jobs(records: impl IntoIterator<Item = JobRecord>) -> Turn {
-    Turn::Answer(Answer::Jobs(records.into_iter().collect()))
+    Turn::Jobs(records.into_iter().collect())
 }
 
 /// A piece of output up to this position.

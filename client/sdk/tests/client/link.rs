@@ -4,18 +4,22 @@ use std::mem;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use cohabit_client::proto::{Answer, JobId, JobRef, Query, RefusalCode};
+use cohabit_client::proto::{JobId, JobRef, RefusalCode};
 use cohabit_client::{Client, ConnectOptions, Error};
 use futures::future::join_all;
 
 use crate::kit::{Call, Cluster, Turn, refusal};
 
 fn resolved() -> Turn {
-    Turn::Answer(Answer::Resolved(vec![JobId::new(7)]))
+    Turn::Resolved(vec![JobId::new(7)])
 }
 
-fn question() -> Query {
-    Query::Resolve(vec![JobRef::Last(0)])
+fn question() -> [JobRef; 1] {
+    [JobRef::Last(0)]
+}
+
+fn asked() -> Call {
+    Call::Resolve(question().to_vec())
 }
 
 #[tokio::test]
@@ -24,13 +28,13 @@ async fn a_client_comes_back_when_its_head_was_restarted_on_the_same_port() {
     let head = cluster.head([resolved()]).await;
     let address = head.address;
     let client = cluster.client_of(address);
-    client.query(question()).await.unwrap();
+    client.resolve(&question()).await.unwrap();
     head.stop().await;
     // The question is on its way before there is anybody to answer it.
-    let asking = tokio::spawn(async move { client.query(question()).await });
+    let asking = tokio::spawn(async move { client.resolve(&question()).await });
     let head = cluster.head_at(address, [resolved()]).await;
     asking.await.unwrap().unwrap();
-    assert_eq!(head.calls(), [Call::Query(question())]);
+    assert_eq!(head.calls(), [asked()]);
 }
 
 #[tokio::test]
@@ -38,8 +42,8 @@ async fn a_head_that_is_ending_is_asked_again() {
     let cluster = Cluster::new();
     let ending = Turn::Refuse(refusal(RefusalCode::Unavailable));
     let head = cluster.head([ending, resolved()]).await;
-    cluster.client_of(head.address).query(question()).await.unwrap();
-    assert_eq!(head.calls(), [Call::Query(question()), Call::Query(question())]);
+    cluster.client_of(head.address).resolve(&question()).await.unwrap();
+    assert_eq!(head.calls(), [asked(), asked()]);
 }
 
 #[tokio::test]
@@ -49,7 +53,7 @@ async fn when_patience_ends_the_head_is_unreachable() {
     let client = cluster.client_of(head.address).with_retry_timeout(Duration::from_millis(300));
     client.welcome().await.unwrap();
     head.stop().await;
-    let result = client.query(question()).await;
+    let result = client.resolve(&question()).await;
     assert!(matches!(result, Err(Error::Unreachable(_))), "{result:?}");
 }
 
@@ -74,7 +78,7 @@ async fn a_token_of_nobody_is_not_allowed_and_not_tried_again() {
     let (known, _) = text.rsplit_once('.').unwrap();
     let token = format!("{known}.{secret}").parse().unwrap();
     let client = Client::disconnected(ConnectOptions { head: head.address.to_string(), token });
-    let result = client.query(question()).await;
+    let result = client.resolve(&question()).await;
     assert!(matches!(&result, Err(Error::NotAllowed(why)) if !why.contains(&secret)), "{result:?}");
     assert_eq!(head.calls(), []);
 }
@@ -83,7 +87,7 @@ async fn a_token_of_nobody_is_not_allowed_and_not_tried_again() {
 async fn the_head_of_another_cluster_gets_no_question() {
     let (cluster, other) = (Cluster::new(), Cluster::new());
     let head = other.head([resolved()]).await;
-    let result = cluster.client_of(head.address).query(question()).await;
+    let result = cluster.client_of(head.address).resolve(&question()).await;
     assert!(matches!(result, Err(Error::Link(_))), "{result:?}");
     assert_eq!(head.calls(), []);
 }
@@ -97,10 +101,10 @@ async fn clones_share_one_link_and_its_successor() {
     let client = cluster.client_of(head.address);
     let asking = (0..8).map(|_| {
         let client = client.clone();
-        async move { client.query(question()).await }
+        async move { client.resolve(&question()).await }
     });
     for answer in join_all(asking).await {
-        assert_eq!(answer.unwrap(), Answer::Resolved(vec![JobId::new(7)]));
+        assert_eq!(answer.unwrap(), vec![JobId::new(7)]);
     }
     assert_eq!(head.connections(), 2);
 }

@@ -1,18 +1,18 @@
 //! Lists: page after page, no more than were asked for.
 
-use cohabit_client::proto::{Answer, Filter, JobId, JobRecord, JobState, ListPage, Query};
+use cohabit_client::proto::{Filter, JobId, JobRecord, JobState, ListPage};
 use futures::{StreamExt, TryStreamExt};
 
 use crate::kit::{Call, Cluster, Turn, record};
 
 fn page(numbers: impl IntoIterator<Item = u64>, more: bool) -> Turn {
     let numbered = |number| JobRecord { id: JobId::new(number), ..record(JobState::Completed, 1) };
-    Turn::Answer(Answer::Listed(ListPage { jobs: numbers.into_iter().map(numbered).collect(), more }))
+    Turn::Listed(ListPage { jobs: numbers.into_iter().map(numbered).collect(), more })
 }
 
 fn asked(calls: &[Call]) -> Vec<(Option<u64>, u32)> {
     let page = |call: &Call| {
-        let Call::Query(Query::List(filter)) = call else { panic!("{call:?} is no list") };
+        let Call::List(filter) = call else { panic!("{call:?} is no list") };
         (filter.after.map(|job| job.number), filter.limit)
     };
     calls.iter().map(page).collect()

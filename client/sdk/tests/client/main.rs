@@ -5,7 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "tests, and what they share, end where something is wrong")]
 
 mod changes;
-mod considering;
+mod dry_runs;
 mod kit;
 mod link;
 mod lists;

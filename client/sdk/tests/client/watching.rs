@@ -2,7 +2,7 @@
 //! breaks.
 
 use cohabit_client::Error;
-use cohabit_client::proto::{Answer, JobId, JobRecord, JobRevision, JobState, Progress, Query, RefusalCode};
+use cohabit_client::proto::{JobId, JobRecord, JobRevision, JobState, Progress, RefusalCode};
 use futures::TryStreamExt;
 
 use crate::kit::{Call, Cluster, Turn, jobs, record, refusal};
@@ -10,12 +10,12 @@ use crate::kit::{Call, Cluster, Turn, jobs, record, refusal};
 const SEVEN: JobId = JobId::new(7);
 
 fn show(numbers: &[u64]) -> Call {
-    Call::Query(Query::Show(numbers.iter().copied().map(JobId::new).collect()))
+    Call::Show(numbers.iter().copied().map(JobId::new).collect())
 }
 
 fn watch(known: &[(u64, u64)]) -> Call {
     let watched = |&(number, revision): &(u64, u64)| JobRevision { job: JobId::new(number), revision };
-    Call::Query(Query::Watch(known.iter().map(watched).collect()))
+    Call::Watch(known.iter().map(watched).collect())
 }
 
 fn numbered(number: u64, state: JobState, revision: u64) -> JobRecord {
@@ -113,7 +113,7 @@ async fn progress_is_told_when_it_is_new() {
 #[tokio::test]
 async fn a_watch_of_no_job_ends_with_the_refusal() {
     let cluster = Cluster::new();
-    let refused = Turn::Answer(Answer::Refused(refusal(RefusalCode::NotFound)));
+    let refused = Turn::Refuse(refusal(RefusalCode::NotFound));
     let head = cluster.head([refused]).await;
     let mut watch = cluster.client_of(head.address).watch(SEVEN);
     let first = watch.try_next().await;

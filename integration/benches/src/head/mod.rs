@@ -9,7 +9,7 @@ pub(crate) mod submits;
 pub(crate) mod throughput;
 
 use cohabit_net::{ClientServiceClient, context_for};
-use cohabit_types::{Array, JobId, JobSpec, Reply, Request, Span, Submit};
+use cohabit_types::{Array, JobId, JobSpec, Span};
 
 /// How long any call may take.
 const LIMIT: Span = Span::from_secs(60);
@@ -26,10 +26,5 @@ fn array(members: u32) -> JobSpec {
 
 /// Submits a job; comes back when it is durable.
 async fn submit(client: &ClientServiceClient, spec: JobSpec) -> JobId {
-    let submit = Submit { spec, idempotency_key: None, estimate: None };
-    let reply = client.request(context_for(LIMIT), Request::Submit(Box::new(submit))).await;
-    match reply.unwrap().unwrap() {
-        Reply::Accepted { job, .. } => job,
-        other @ (Reply::Changed(_) | Reply::Node(_) | Reply::Refused(_)) => panic!("{other:?}"),
-    }
+    client.submit(context_for(LIMIT), Box::new(spec), None).await.unwrap().unwrap().job
 }

@@ -15,20 +15,17 @@ use crate::{MAX_CALL, RpcError, context_for};
 async fn every_call_of_a_client_is_answered() {
     let head = TestHead::start().await;
     let client = head.client("ada").await;
-    let drained = client.request(patient(), Request::Drain("node-a".into())).await.unwrap();
-    assert_eq!(drained, Ok(Reply::Node("node-a".into())));
-    let refused = client.token(patient(), TokenRequest::List).await.unwrap().unwrap_err();
+    let drained = client.drain_node(patient(), "node-a".into()).await.unwrap();
+    assert_eq!(drained, Ok("node-a".into()));
+    let refused = client.list_tokens(patient()).await.unwrap().unwrap_err();
     assert_eq!(refused.code, RefusalCode::NotAllowed);
     assert_eq!(client.read_log(patient(), log_request(41)).await.unwrap().unwrap().next, 42);
-    let Ok(Answer::Explained { sentences, .. }) = explain(&client, patient()).await else {
-        panic!("explained")
-    };
-    assert_eq!(sentences[0], "ada");
+    assert_eq!(explain(&client, patient()).await[0], "ada");
     client.ping(patient()).await.unwrap();
 }
 
-async fn explain(client: &ClientServiceClient, context: Context) -> Result<Answer, Refusal> {
-    client.query(context, Query::Explain(JobId::new(1))).await.unwrap()
+async fn explain(client: &ClientServiceClient, context: Context) -> Vec<String> {
+    client.explain(context, JobId::new(1)).await.unwrap().unwrap().sentences
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -85,7 +82,7 @@ fn run_by(order: Order, user: String) -> Order {
 async fn a_panicking_handler_answers_and_the_link_lives_on() {
     let head = TestHead::start().await;
     let client = head.client("ada").await;
-    let error = in_time(client.request(patient(), Request::Drain("panic".into()))).await.unwrap_err();
+    let error = in_time(client.drain_node(patient(), "panic".into())).await.unwrap_err();
     let RpcError::Server(error) = error else { panic!("{error:?}") };
     assert!(error.detail.contains("failed while it handled the call"), "{}", error.detail);
     client.ping(patient()).await.unwrap();
@@ -95,7 +92,7 @@ async fn a_panicking_handler_answers_and_the_link_lives_on() {
 async fn an_answer_too_long_for_a_frame_is_an_error_of_its_call_alone() {
     let head = TestHead::start().await;
     let client = head.client("ada").await;
-    let error = in_time(client.query(patient(), Query::Nodes)).await.unwrap_err();
+    let error = in_time(client.explain(patient(), JobId::new(3))).await.unwrap_err();
     let RpcError::Server(error) = error else { panic!("{error:?}") };
     assert!(error.detail.contains("longer than 8 MiB"), "{}", error.detail);
     client.ping(patient()).await.unwrap();
@@ -105,11 +102,10 @@ async fn an_answer_too_long_for_a_frame_is_an_error_of_its_call_alone() {
 async fn a_request_too_long_for_a_frame_fails_alone() {
     let head = TestHead::start().await;
     let client = head.client("ada").await;
-    let long = Request::Drain("x".repeat(9 << 20));
-    let error = in_time(client.request(patient(), long)).await.unwrap_err();
+    let error = in_time(client.drain_node(patient(), "x".repeat(9 << 20))).await.unwrap_err();
     assert!(matches!(error, RpcError::Send(_)), "{error:?}");
-    let nearly = Request::Drain("x".repeat((8 << 20) - 100));
-    assert!(in_time(client.request(patient(), nearly)).await.unwrap().is_ok());
+    let nearly = "x".repeat((8 << 20) - 100);
+    assert!(in_time(client.drain_node(patient(), nearly)).await.unwrap().is_ok());
 }
 
 #[tokio::test]
@@ -120,10 +116,7 @@ async fn a_call_has_the_time_that_its_context_says_and_never_more_than_a_day() {
     for (asked, least, most) in
         [(Span::from_secs(300), 290, 300), (Span::from_micros(u64::MAX), day - 10, day)]
     {
-        let Ok(Answer::Explained { sentences, .. }) = explain(&client, context_for(asked)).await else {
-            panic!("explained")
-        };
-        let left: u64 = sentences[1].parse().unwrap();
+        let left: u64 = explain(&client, context_for(asked)).await[1].parse().unwrap();
         assert!((least..=most).contains(&left), "{left} s of {asked}");
     }
 }
@@ -132,7 +125,7 @@ async fn a_call_has_the_time_that_its_context_says_and_never_more_than_a_day() {
 async fn a_call_past_its_deadline_is_given_up_and_the_link_lives_on() {
     let head = TestHead::start().await;
     let client = head.client("ada").await;
-    let watch = client.query(context_for(Span::from_millis(50)), Query::Watch(Vec::new()));
+    let watch = client.watch(context_for(Span::from_millis(50)), Vec::new());
     assert!(matches!(in_time(watch).await, Err(RpcError::DeadlineExceeded)));
     client.ping(patient()).await.unwrap();
 }

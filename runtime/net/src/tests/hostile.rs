@@ -12,12 +12,14 @@ use tokio_rustls::TlsConnector;
 use tokio_util::bytes::Bytes as Frame;
 
 use super::refusals::secured;
+use cohabit_wire::codec::{self, MAX_FRAME};
+use cohabit_wire::hello::{ConnectionPurpose, Hello, HelloAnswer, decode_answer, encode_hello};
+use cohabit_wire::message::{Message, NoMessage};
+use cohabit_wire::{ClientServiceRequest, ClientServiceResponse, ProtocolVersion};
+
 use super::*;
-use crate::hello::{ConnectionPurpose, Hello, HelloAnswer, decode_hello, encode_hello};
-use crate::message::{Message, NoMessage};
-use crate::services::{ClientServiceRequest, ClientServiceResponse};
-use crate::token::Secret;
-use crate::wire::{self, Frames};
+use crate::frames::{self, Frames};
+use crate::token::draw_secret;
 use crate::{HelloRefusalCode, tls};
 
 type RawLink = Frames<tokio_rustls::client::TlsStream<TcpStream>>;
@@ -33,11 +35,11 @@ async fn send_in_the_clear(head: &TestHead, bytes: &[u8]) {
 /// A client that has said hello and may say anything now.
 async fn raw_client(head: &TestHead, name: &str) -> RawLink {
     let token = head.endpoint(name, Role::User, None).token;
-    let mut frames = wire::frames(secured(&head.address, token.fingerprint()).await, wire::MAX_FRAME);
+    let mut frames = frames::frames(secured(&head.address, token.fingerprint()).await, MAX_FRAME);
     let hello = Hello { secret: token.secret(), purpose: ConnectionPurpose::Client };
-    frames.send(encode_hello(&hello).unwrap()).await.unwrap();
+    frames.send(encode_hello(ProtocolVersion::CURRENT, &hello).unwrap()).await.unwrap();
     let answer = in_time(frames.next()).await.unwrap().unwrap();
-    assert!(matches!(decode_hello(&answer), Ok(HelloAnswer::Accepted(_))));
+    assert!(matches!(decode_answer(&answer, ProtocolVersion::CURRENT), Ok(HelloAnswer::Accepted(_))));
     frames
 }
 
@@ -143,11 +145,11 @@ async fn who_takes_no_answers_is_hung_up_on_and_others_are_answered_meanwhile() 
     let bystander = head.client("ada").await;
     let mut frames = raw_client(&head, "bea").await;
     for id in 0..64 {
-        let request = ClientServiceRequest::Query { query: Query::Show(vec![JobId::new(1)]) };
+        let request = ClientServiceRequest::Explain { job: JobId::new(2) };
         let time_left = PATIENCE.into();
         let call: Message<_, NoMessage> = Message::Call { id, time_left, trace: Default::default(), request };
         // Near the end nobody may be there any more.
-        let _sent = frames.send(wire::encode(&call).unwrap()).await;
+        let _sent = frames.send(codec::encode(&call).unwrap()).await;
         bystander.ping(patient()).await.unwrap();
     }
     assert!(matches!(head.next_end().await, LinkEnd::Broken(reason) if reason.contains("was not taken")));
@@ -159,14 +161,18 @@ async fn of_a_stranger_no_more_is_read_than_the_secret() {
     let head = TestHead::start().await;
     let token = head.endpoint("ada", Role::User, None).token;
     let mut stream = secured(&head.address, token.fingerprint()).await;
-    let hello =
-        encode_hello(&Hello { secret: Secret::draw().unwrap(), purpose: ConnectionPurpose::Client }).unwrap();
+    let hello = {
+        let hello = Hello { secret: draw_secret().unwrap(), purpose: ConnectionPurpose::Client };
+        encode_hello(ProtocolVersion::CURRENT, &hello).unwrap()
+    };
     // It says that a megabyte follows, and sends the secret alone.
     stream.write_all(&(1u32 << 20).to_be_bytes()).await.unwrap();
     stream.write_all(&[&hello[..], &[0; 300]].concat()).await.unwrap();
-    let mut frames = wire::frames(stream, wire::MAX_FRAME);
+    let mut frames = frames::frames(stream, MAX_FRAME);
     let answer = in_time(frames.next()).await.unwrap().unwrap();
-    let HelloAnswer::Refused { code, .. } = decode_hello(&answer).unwrap() else { panic!("refused") };
+    let HelloAnswer::Refused { code, .. } = decode_answer(&answer, ProtocolVersion::CURRENT).unwrap() else {
+        panic!("refused")
+    };
     assert_eq!(code, HelloRefusalCode::UnknownToken);
 }
 
@@ -180,7 +186,7 @@ fn has_ended(stream: &TcpStream) -> bool {
 async fn a_client_whose_hello_is_long_is_refused() {
     let head = TestHead::start().await;
     let token = head.endpoint("ada", Role::User, None).token;
-    let mut frames = wire::frames(secured(&head.address, token.fingerprint()).await, wire::MAX_FRAME);
+    let mut frames = frames::frames(secured(&head.address, token.fingerprint()).await, MAX_FRAME);
     frames.send(Frame::from(vec![7; (1 << 20) + 1])).await.unwrap();
     assert!(!matches!(in_time(frames.next()).await, Some(Ok(_))));
     head.assert_serves("bea").await;
@@ -191,16 +197,17 @@ async fn a_hostile_deadline_is_capped_and_the_link_lives_on() {
     let head = TestHead::start().await;
     let mut frames = raw_client(&head, "ada").await;
     for (id, time_left) in [(1, Span::from_micros(u64::MAX)), (2, Span::from_secs(100 * 365 * 86_400))] {
-        let request = ClientServiceRequest::Query { query: Query::Explain(JobId::new(1)) };
+        let request = ClientServiceRequest::Explain { job: JobId::new(1) };
         let call: Message<_, NoMessage> = Message::Call { id, time_left, trace: Default::default(), request };
-        frames.send(wire::encode(&call).unwrap()).await.unwrap();
+        frames.send(codec::encode(&call).unwrap()).await.unwrap();
         let answer = in_time(frames.next()).await.unwrap().unwrap();
-        let message: Message<NoMessage, ClientServiceResponse> = wire::decode(&answer).unwrap();
-        let Message::Answer { id: answered, answer: Ok(ClientServiceResponse::Query(Ok(answer))) } = message
+        let message: Message<NoMessage, ClientServiceResponse> = codec::decode(&answer).unwrap();
+        let Message::Answer { id: answered, answer: Ok(ClientServiceResponse::Explain(Ok(answer))) } =
+            message
         else {
             panic!("{message:?}")
         };
-        let Answer::Explained { sentences, .. } = answer else { panic!("{answer:?}") };
+        let sentences = answer.sentences;
         let left: u64 = sentences[1].parse().unwrap();
         assert!(answered == id && left <= 86_400, "{answered} {left}");
     }
@@ -221,7 +228,7 @@ async fn an_answer_to_nothing_ends_its_own_link_only() {
     let mut head = TestHead::start().await;
     let mut frames = raw_client(&head, "ada").await;
     let answer: Message<NoMessage, ()> = Message::Answer { id: 1, answer: Ok(()) };
-    frames.send(wire::encode(&answer).unwrap()).await.unwrap();
+    frames.send(codec::encode(&answer).unwrap()).await.unwrap();
     assert!(matches!(head.next_end().await, LinkEnd::Broken(_)));
     head.assert_serves("bea").await;
 }

@@ -9,8 +9,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use super::refusals::secured;
 use super::*;
-use crate::hello::of_another_version;
-use crate::{PROTOCOL_VERSION, wire};
+use crate::{MAX_FRAME, PROTOCOL_VERSION, frames};
 
 /// A log in memory.
 #[derive(Clone, Default)]
@@ -55,7 +54,7 @@ async fn refusals_are_logged_with_address_and_reason_and_secrets_never() {
     let (client, _welcome) = connect_client(&good).await.unwrap();
     client.ping(patient()).await.unwrap();
     assert!(connect_client(&expired).await.is_err());
-    let mut frames = wire::frames(secured(&head.address, good.token.fingerprint()).await, wire::MAX_FRAME);
+    let mut frames = frames::frames(secured(&head.address, good.token.fingerprint()).await, MAX_FRAME);
     frames.send(of_another_version(0, "0.0.1")).await.unwrap();
     in_time(frames.next()).await.unwrap().unwrap();
 

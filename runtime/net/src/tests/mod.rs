@@ -5,13 +5,15 @@ mod hostile;
 mod logs;
 mod refusals;
 mod revocation;
+mod versions;
 
 use std::time::{Duration, Instant};
 
 use cohabit_types::{
-    Answer, Bytes, FollowMode, Incarnation, Inventory, Isolation, JobId, LinkBandwidths, LogChunk,
-    LogPosition, LogRequest, ModelRequest, Models, NodeId, Order, Query, Refusal, RefusalCode, Reply, Report,
-    Request, Role, SharingLimits, Span, TokenAnswer, TokenRequest, WorkerKey,
+    Bytes, ChangeResult, DryRun, Explanation, Filter, FollowMode, Incarnation, Inventory, Isolation,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, LinkBandwidths, ListPage,
+    LogChunk, LogPosition, LogRequest, ModelChoice, Models, NewToken, NodeId, NodeRecord, Order, Refusal,
+    RefusalCode, Report, Role, SharingLimits, Span, SubmitReceipt, TokenRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -114,6 +116,11 @@ async fn in_time<T>(awaited: impl Future<Output = T>) -> T {
     timeout(PATIENCE, awaited).await.expect("it comes in time")
 }
 
+/// A first frame as a version that nobody here serves would send it.
+fn of_another_version(version: u32, build: &str) -> tokio_util::bytes::Bytes {
+    cohabit_wire::hello::envelope(version, build, b"a body that nobody here can read")
+}
+
 /// A context whose deadline is not what a test is about.
 fn patient() -> Context {
     crate::context_for(PATIENCE.into())
@@ -156,44 +163,90 @@ struct ClientHandler {
 
 impl ClientService for ClientHandler {
     /// Nodes named `panic` make it panic.
-    async fn request(self, _: Context, request: Request) -> Result<Reply, Refusal> {
-        match request {
-            Request::Drain(node) if node == "panic" => panic!("on purpose, by a test"),
-            Request::Drain(node) => Ok(Reply::Node(node)),
-            Request::Submit(_) | Request::Change(..) | Request::Resume(_) => Err(unasked()),
-        }
+    async fn drain_node(self, _: Context, name: String) -> Result<String, Refusal> {
+        assert!(name != "panic", "on purpose, by a test");
+        Ok(name)
     }
 
-    /// Explains who asks and how much time there is; a job shown is long, a list of nodes
-    /// too long for a frame, a watch never ends.
-    async fn query(self, context: Context, query: Query) -> Result<Answer, Refusal> {
-        match query {
-            Query::Explain(_) => {
-                let left = context.deadline.saturating_duration_since(Instant::now()).as_secs();
-                Ok(Answer::Explained { sentences: vec![self.user, left.to_string()], story: Vec::new() })
-            }
-            Query::Nodes => Ok(Answer::Explained { sentences: vec!["x".repeat(9 << 20)], story: Vec::new() }),
-            Query::Show(_) => {
-                Ok(Answer::Explained { sentences: vec!["x".repeat(1 << 20)], story: Vec::new() })
-            }
-            Query::Watch(_) => std::future::pending().await,
-            Query::Resolve(_) | Query::List(_) | Query::Consider(_) => Err(unasked()),
-        }
+    /// Explains who asks and how much time there is; job 2 has an explanation that is long, job 3 one that is
+    /// too long for a frame.
+    async fn explain(self, context: Context, job: JobId) -> Result<Explanation, Refusal> {
+        let left = context.deadline.saturating_duration_since(Instant::now()).as_secs();
+        let sentences = match job.number {
+            2 => vec!["x".repeat(1 << 20)],
+            3 => vec!["x".repeat(9 << 20)],
+            _ => vec![self.user, left.to_string()],
+        };
+        Ok(Explanation { sentences, story: Vec::new() })
+    }
+
+    /// Never ends.
+    async fn watch(self, _: Context, _: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
+        std::future::pending().await
     }
 
     async fn read_log(self, _: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
         Ok(chunk(request))
     }
 
-    async fn token(self, _: Context, _: TokenRequest) -> Result<TokenAnswer, Refusal> {
+    async fn list_tokens(self, _: Context) -> Result<Vec<TokenRecord>, Refusal> {
         Err(Refusal::new(RefusalCode::NotAllowed, "only for admins"))
     }
 
-    async fn models(self, _: Context, _: ModelRequest) -> Result<Models, Refusal> {
+    async fn ping(self, _: Context) {}
+
+    async fn submit(self, _: Context, _: Box<JobSpec>, _: Option<String>) -> Result<SubmitReceipt, Refusal> {
         Err(unasked())
     }
 
-    async fn ping(self, _: Context) {}
+    async fn change_jobs(
+        self,
+        _: Context,
+        _: JobChange,
+        _: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn resume_node(self, _: Context, _: String) -> Result<String, Refusal> {
+        Err(unasked())
+    }
+
+    async fn resolve(self, _: Context, _: Vec<JobRef>) -> Result<Vec<JobId>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn list(self, _: Context, _: Filter) -> Result<ListPage, Refusal> {
+        Err(unasked())
+    }
+
+    async fn show(self, _: Context, _: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn dry_run(self, _: Context, _: Box<JobSpec>) -> Result<Box<DryRun>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn nodes(self, _: Context) -> Result<Vec<NodeRecord>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn create_token(self, _: Context, _: NewToken) -> Result<IssuedToken, Refusal> {
+        Err(unasked())
+    }
+
+    async fn revoke_token(self, _: Context, _: String) -> Result<(), Refusal> {
+        Err(unasked())
+    }
+
+    async fn list_models(self, _: Context) -> Result<Models, Refusal> {
+        Err(unasked())
+    }
+
+    async fn choose_model(self, _: Context, _: ModelChoice) -> Result<Models, Refusal> {
+        Err(unasked())
+    }
 }
 
 /// What workers meet: it passes on what they report.

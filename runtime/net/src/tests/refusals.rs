@@ -7,9 +7,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::*;
-use crate::hello::{HelloAnswer, LONGEST_HELLO, decode_hello, of_another_version};
-
-use crate::{Fingerprint, HelloRefusalCode, LinkError, LinkErrorKind, PROTOCOL_VERSION, Token, tls, wire};
+use crate::{Fingerprint, HelloRefusalCode, LinkError, LinkErrorKind, PROTOCOL_VERSION, Token, frames, tls};
+use cohabit_wire::ProtocolVersion;
+use cohabit_wire::hello::{HelloAnswer, LONGEST_HELLO, decode_answer};
 
 async fn refusal(endpoint: &Endpoint) -> LinkError {
     in_time(connect_client(endpoint)).await.map(drop).expect_err("it is refused")
@@ -126,10 +126,11 @@ async fn a_head_of_another_version_is_told_with_both_versions_and_what_to_upgrad
         let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap().to_string();
-        let acceptor = TlsAcceptor::from(Arc::new(tls::server_config(&identity).unwrap()));
+        let acceptor =
+            TlsAcceptor::from(Arc::new(tls::server_config(identity.chain(), identity.key()).unwrap()));
         let answer = async {
             let stream = acceptor.accept(socket.accept().await.unwrap().0).await.unwrap();
-            let mut frames = wire::frames(stream, LONGEST_HELLO);
+            let mut frames = frames::frames(stream, LONGEST_HELLO);
             frames.next().await.unwrap().unwrap();
             frames.send(of_another_version(version, build)).await.unwrap();
             frames
@@ -154,12 +155,15 @@ fn some_token(fingerprint: Fingerprint) -> Token {
 async fn a_client_of_another_version_is_answered_in_a_layout_that_it_can_read() {
     let head = TestHead::start().await;
     let fingerprint = head.endpoint("ada", Role::User, None).token.fingerprint();
-    let mut frames = wire::frames(secured(&head.address, fingerprint).await, LONGEST_HELLO);
+    let mut frames = frames::frames(secured(&head.address, fingerprint).await, LONGEST_HELLO);
     frames.send(of_another_version(PROTOCOL_VERSION + 1, "9.9.9")).await.unwrap();
     let answer = in_time(frames.next()).await.unwrap().unwrap();
     assert_eq!(&answer[..8], b"COHABIT\n");
     assert_eq!(answer[8..12], PROTOCOL_VERSION.to_be_bytes());
-    let HelloAnswer::Refused { message, .. } = decode_hello(&answer).unwrap() else { panic!("refused") };
+    let HelloAnswer::Refused { message, .. } = decode_answer(&answer, ProtocolVersion::CURRENT).unwrap()
+    else {
+        panic!("refused")
+    };
     let (theirs, ours) = (PROTOCOL_VERSION + 1, PROTOCOL_VERSION);
     for part in [format!("cohabit 9.9.9 and speaks protocol {theirs}"), format!("protocol {ours}")] {
         assert!(message.contains(&part), "{message}");

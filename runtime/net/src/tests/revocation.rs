@@ -7,7 +7,7 @@ use crate::LinkError;
 async fn a_client_is_cut_when_its_token_is_revoked_and_others_are_not() {
     let mut head = TestHead::start().await;
     let (ada, bea) = (head.client("ada").await, head.client("bea").await);
-    let watch = ada.query(patient(), Query::Watch(Vec::new()));
+    let watch = ada.watch(patient(), Vec::new());
     let revoke = async {
         ada.ping(patient()).await.unwrap();
         head.tokens.revoke("ada").unwrap();

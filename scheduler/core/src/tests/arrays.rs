@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cohabit_policy::ViewChange;
 use cohabit_types::{
     ChangeResult, ClientRequestId, Dependency, DependencyKind, Filter, JobChange, JobId, JobSpec, JobState,
-    Outcome, Query, ReasonCode, Request, Submit,
+    Outcome, ReasonCode, Request, Submit,
 };
 
 use super::kit::*;
@@ -74,10 +74,7 @@ fn a_large_array_shows_the_policy_only_what_could_start() {
     assert_eq!(test.head.view(test.now).pending.len(), 4);
     let page = |after| {
         let filter = Filter { members_of: Some(1), limit: 600, after, ..Filter::default() };
-        match test.head.answer(test.now, &ada(), &Query::List(filter)) {
-            cohabit_types::Answer::Listed(page) => page,
-            other => panic!("{other:?}"),
-        }
+        test.head.list(test.now, &filter)
     };
     let first = page(None);
     assert_eq!((first.jobs.len(), first.more), (600, true));

@@ -1,8 +1,8 @@
 //! Who may ask what, and what is refused in which words.
 
 use cohabit_types::{
-    Answer, Bytes, ChangeResult, Demand, JobChange, JobId, JobRef, JobRevision, JobSpec, JobState, NodeState,
-    Outcome, Principal, Query, RefusalCode, Reply, Request, Role, Span, Submit,
+    Bytes, ChangeResult, Demand, JobChange, JobId, JobRef, JobRevision, JobSpec, JobState, NodeState,
+    Outcome, Principal, RefusalCode, Reply, Request, Role, Span, Submit,
 };
 
 use super::kit::*;
@@ -97,14 +97,12 @@ fn references_mean_what_people_expect() {
     }
     let resolve = |text: &str| {
         let reference: JobRef = text.parse().unwrap();
-        match test.head.answer(test.now, &ada(), &Query::Resolve(vec![reference])) {
-            Answer::Resolved(jobs) => Ok(jobs.iter().map(|id| id.number).collect::<Vec<_>>()),
-            Answer::Refused(refusal) => Err((refusal.code, refusal.message)),
-            other => panic!("{other:?}"),
+        match test.head.resolve(&ada(), &[reference]) {
+            Ok(jobs) => Ok(jobs.iter().map(|id| id.number).collect::<Vec<_>>()),
+            Err(refusal) => Err((refusal.code, refusal.message)),
         }
     };
-    let backwards = Query::Resolve(vec![JobRef::Range(3, 2)]);
-    assert!(matches!(test.head.answer(test.now, &ada(), &backwards), Answer::Refused(_)));
+    assert!(test.head.resolve(&ada(), &[JobRef::Range(3, 2)]).is_err());
     assert_eq!(resolve("2"), Ok(vec![2]));
     assert_eq!(resolve("2-9"), Ok(vec![2, 3]));
     assert_eq!(resolve("last"), Ok(vec![3]));
@@ -120,13 +118,9 @@ fn references_mean_what_people_expect() {
 fn a_watcher_hears_of_every_change_and_of_nothing_else() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
-    let watch = |test: &TestHead, revision| match test.head.answer(
-        test.now,
-        &ada(),
-        &Query::Watch(vec![JobRevision { job: id, revision }]),
-    ) {
-        Answer::Jobs(jobs) => jobs.first().map(|record| (record.state, record.revision)),
-        other => panic!("{other:?}"),
+    let watch = |test: &TestHead, revision| {
+        let changed = test.head.changed_since(test.now, &[JobRevision { job: id, revision }]).unwrap();
+        changed.first().map(|record| (record.state, record.revision))
     };
     let (state, seen) = watch(&test, 0).unwrap();
     assert_eq!(state, JobState::Running);

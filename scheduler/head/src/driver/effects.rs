@@ -24,7 +24,7 @@ impl Driver {
             }
             Effect::Publish(job, notice) => self.publish(job, notice),
             // Asked after the batch, so that one plan answers all of it.
-            Effect::Plan(ticket) => self.question = Some(ticket),
+            Effect::Plan(ticket) => self.wanted_plan = Some(ticket),
             Effect::Close(key, why) => self.close(key, why),
         }
     }

@@ -7,7 +7,7 @@ use cohabit_actor::{Context, ReplyTo};
 use cohabit_policy::interference::ObservedSample;
 use cohabit_scheduler_core::Event;
 use cohabit_types::{
-    ColocationSample, DeviceTelemetry, ModelRequest, Models, NodeId, Principal, Refusal, RefusalCode, Role,
+    ColocationSample, DeviceTelemetry, ModelChoice, Models, NodeId, Principal, Refusal, RefusalCode, Role,
 };
 
 use super::{Driver, Message};
@@ -97,17 +97,17 @@ impl Driver {
     pub(super) fn models(
         &mut self,
         by: &Principal,
-        request: ModelRequest,
+        choice: Option<ModelChoice>,
         reply_to: ReplyTo<Result<Models, Refusal>>,
         context: &mut Context<Driver>,
     ) {
-        if by.role != Role::Admin && request != ModelRequest::List {
+        if by.role != Role::Admin && choice.is_some() {
             let message =
                 format!("only an admin's token may choose a model, and {}'s is a {}'s", by.user, by.role);
             return reply_to.send(Err(Refusal::new(RefusalCode::NotAllowed, message)));
         }
-        tracing::debug!(user = by.user, ?request, "models");
-        let asked = self.parts.learner.models(request);
+        tracing::debug!(user = by.user, ?choice, "models");
+        let asked = self.parts.learner.models(choice);
         let driver = context.address().clone();
         context.spawn_task(async move {
             let (models, training_update) = asked.await;

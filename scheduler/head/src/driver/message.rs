@@ -1,9 +1,12 @@
-//! What the driver is told, and how it speaks to the sessions of workers.
+//! Messages to the driver, and from the driver to the sessions of workers.
+//!
+//! Each question carries where its typed answer goes.
 
 use cohabit_actor::{Address, ReplyTo};
 use cohabit_types::{
-    Answer, Inventory, JobId, LogChunk, LogRequest, ModelRequest, Models, Order, Principal, Query, RankId,
-    Refusal, Reply, Report, Request, Time, WorkerKey,
+    DryRun, Explanation, Filter, Inventory, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage,
+    LogChunk, LogRequest, ModelChoice, Models, NodeRecord, Order, Principal, RankId, Refusal, Reply, Report,
+    Request, Time, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -11,83 +14,114 @@ use super::planning::Considered;
 use crate::interference::TrainingUpdate;
 use crate::planner::{Forecasts, Planned};
 
-/// To the driver.
+/// A message to the driver.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// A client asks for a change; answered when it is durable.
+    /// A client's change; answered when it is durable.
     Request {
-        /// Who asks.
+        /// The user.
         by: Principal,
-        /// For what.
+        /// The change.
         request: Request,
         /// Where the reply goes.
         reply_to: ReplyTo<Reply>,
     },
-    /// A client asks something.
-    Query {
-        /// Who asks.
+    /// A client asks a question that the head answers from memory.
+    Question(Question),
+    /// A client asks what would become of a job.
+    DryRun {
+        /// The user.
         by: Principal,
-        /// What.
-        query: Query,
+        /// The job.
+        spec: Box<JobSpec>,
         /// Where the answer goes.
-        reply_to: ReplyTo<Answer>,
+        reply_to: ReplyTo<Result<Box<DryRun>, Refusal>>,
     },
-    /// A client asks about the models of interference, or for another one.
+    /// A client asks for the interference models, once this one is chosen.
     Models {
-        /// Who asks.
+        /// The user.
         by: Principal,
-        /// What.
-        request: ModelRequest,
+        /// The model to choose; none where the models are only listed.
+        choice: Option<ModelChoice>,
         /// Where the answer goes.
         reply_to: ReplyTo<Result<Models, Refusal>>,
     },
-    /// Which of these jobs are in memory?
-    Known(Vec<JobId>, ReplyTo<Vec<JobId>>),
-    /// Where is the worker?
+    /// The session of a worker.
     Find(WorkerLookup, ReplyTo<Option<WorkerRoute>>),
     /// A worker opened a link.
     Joined {
-        /// Which.
+        /// The link.
         key: WorkerKey,
-        /// What it has and holds.
+        /// The node's resources and the ranks that it holds.
         inventory: Inventory,
-        /// How to reach it.
+        /// The session.
         session: SessionHandle,
-        /// Told once the head knows.
+        /// Answered when the join is durable.
         handled: ReplyTo<()>,
     },
     /// A worker's link ended.
     Lost(WorkerKey, String),
     /// A worker reported; told once the head knows.
     Reports(WorkerKey, Vec<Report>, ReplyTo<()>),
-    /// The policy, or the one in its place, answered.
+    /// The plan of the policy, or of the one in its place.
     Planned(Planned),
-    /// The alarm for this time rings.
+    /// The alarm for this time fired.
     Alarm(Time),
-    /// What jobs have to expect; nothing where the policy could not say.
+    /// Forecasts of the policy; none where it could not make any.
     Outlook(Option<Forecasts>),
-    /// What becomes of a job that is only thought of.
+    /// The policy's answer to a dry run.
     Considered(Box<Considered>),
-    /// What came of a lesson.
+    /// The result of a training run.
     TrainingUpdate(TrainingUpdate),
-    /// The next lesson may begin.
+    /// The next training run may begin.
     TrainingPauseEnded,
     /// It is time to prune the history.
     Prune,
-    /// The batch is to be committed: all that was queued up behind its first event has been taken in.
+    /// Commit the batch: all messages that were queued behind its first event are in it.
     Flush,
     /// The commit under way has ended, one way or the other.
     Committed,
-    /// The journal, which could not be written, is to be tried again.
+    /// Try again to write the journal.
     Retry,
 }
 
-/// What a worker is looked for by.
+/// A question about what is in memory, with where its answer goes.
+#[derive(Debug)]
+pub(crate) enum Question {
+    /// The jobs that these references mean to this user.
+    Resolve(Principal, Vec<JobRef>, ReplyTo<Result<Vec<JobId>, Refusal>>),
+    /// A page of jobs.
+    List(Filter, ReplyTo<ListPage>),
+    /// The records of these jobs.
+    Show(Vec<JobId>, ReplyTo<Result<Vec<JobRecord>, Refusal>>),
+    /// Why a job waits, or why it ended as it did.
+    Explain(JobId, ReplyTo<Result<Explanation, Refusal>>),
+    /// All nodes.
+    Nodes(ReplyTo<Vec<NodeRecord>>),
+    /// The records of those jobs whose revision is not the known one.
+    ChangedSince(Vec<JobRevision>, ReplyTo<Result<Vec<JobRecord>, Refusal>>),
+    /// Those of these jobs that are in memory.
+    Known(Vec<JobId>, ReplyTo<Vec<JobId>>),
+}
+
+impl Question {
+    /// Whether the answer says what jobs have to expect, which the policy knows.
+    pub(crate) fn needs_forecasts(&self) -> bool {
+        match self {
+            Question::List(..) | Question::Show(..) | Question::Explain(..) => true,
+            Question::Resolve(..) | Question::Nodes(_) | Question::ChangedSince(..) | Question::Known(..) => {
+                false
+            }
+        }
+    }
+}
+
+/// How to find a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorkerLookup {
-    /// It holds, or held, this rank of a job in memory.
+    /// By a rank of a job in memory that it holds or held.
     Rank(RankId),
-    /// Its name.
+    /// By its name.
     Node(String),
 }
 
@@ -103,17 +137,17 @@ pub(crate) struct WorkerRoute {
 /// The driver's end of a worker's session. Dropped, it ends the session.
 #[derive(Debug)]
 pub(crate) struct SessionHandle {
-    /// Where orders go.
+    /// Orders to the worker.
     pub(crate) orders: Address<WorkerSessionMessage>,
     /// Ends the session for this reason.
     pub(crate) cut: oneshot::Sender<String>,
 }
 
-/// To a worker's session.
+/// A message to a worker's session.
 #[derive(Debug)]
 pub(crate) enum WorkerSessionMessage {
-    /// Tell the worker this, after what it was told before.
+    /// Send this order, after the orders before it.
     Order(Order),
-    /// Ask it for a piece of a log.
+    /// Ask the worker for a piece of a log.
     ReadLog(LogRequest, ReplyTo<Result<LogChunk, Refusal>>),
 }

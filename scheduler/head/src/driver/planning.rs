@@ -5,20 +5,13 @@ use std::time::{Duration, Instant};
 use cohabit_actor::{Context, ReplyTo};
 use cohabit_policy::DryRunResult;
 use cohabit_scheduler_core::{DryRunJob, Event};
-use cohabit_types::{Answer, JobSpec, Principal, Query, Refusal, RefusalCode, Submit};
+use cohabit_types::{DryRun, JobSpec, Principal, Refusal, RefusalCode, Submit};
 
-use super::{Driver, Message};
+use super::{Driver, Message, Question};
 use crate::planner::{Forecasts, Planned, fall_back};
 
 /// What the policy said of its jobs is repeated for this long.
 const FORECAST_TTL: Duration = Duration::from_millis(500);
-
-/// A question of a person that the policy is to answer first.
-pub(super) struct PendingQuery {
-    by: Principal,
-    query: Query,
-    reply_to: ReplyTo<Answer>,
-}
 
 /// What the policy last said of its jobs.
 #[derive(Default)]
@@ -26,7 +19,7 @@ pub(super) struct Outlook {
     /// When it did.
     told_at: Option<Instant>,
     /// Who waits for it to say more.
-    waiting: Vec<PendingQuery>,
+    waiting: Vec<Question>,
 }
 
 /// What the policy said of a job that is only thought of.
@@ -34,13 +27,13 @@ pub(super) struct Outlook {
 pub(crate) struct Considered {
     imagined: DryRunJob,
     thought: Result<DryRunResult, String>,
-    reply_to: ReplyTo<Answer>,
+    reply_to: ReplyTo<Result<Box<DryRun>, Refusal>>,
 }
 
 impl Driver {
     /// Asks the policy once for all that changed meanwhile.
     pub(super) fn plan(&mut self, context: &mut Context<Driver>) {
-        let Some(ticket) = self.question.take() else { return };
+        let Some(ticket) = self.wanted_plan.take() else { return };
         let changes = self.parts.head.changes();
         self.parts.planner.change(changes);
         let planned = self.parts.planner.ask(ticket, self.parts.clock.now());
@@ -60,24 +53,14 @@ impl Driver {
 
     /// Answers at once what the head knows itself; what jobs have to expect is asked of the policy first,
     /// unless it has just said so and nothing has come since of which it did not.
-    pub(super) fn query(
-        &mut self,
-        by: Principal,
-        query: Query,
-        reply_to: ReplyTo<Answer>,
-        context: &mut Context<Driver>,
-    ) {
-        if let Query::Consider(spec) = query {
-            return self.consider(&by, *spec, reply_to, context);
-        }
-        let looks_ahead = matches!(query, Query::List(_) | Query::Show(_) | Query::Explain(_));
+    pub(super) fn question(&mut self, question: Question, context: &mut Context<Driver>) {
         let head = &self.parts.head;
         let recent = self.outlook.told_at.is_some_and(|at| at.elapsed() < FORECAST_TTL);
         let fresh = recent && head.has_fresh_forecasts();
-        if !looks_ahead || fresh || !(head.has_pending() || head.has_colocated_jobs()) {
-            return reply_to.send(self.answer(&by, &query));
+        if !question.needs_forecasts() || fresh || !(head.has_pending() || head.has_colocated_jobs()) {
+            return self.answer(question);
         }
-        self.outlook.waiting.push(PendingQuery { by, query, reply_to });
+        self.outlook.waiting.push(question);
         if self.outlook.waiting.len() > 1 {
             return;
         }
@@ -98,17 +81,17 @@ impl Driver {
             self.parts.head.set_colocation_slowdowns(company);
             self.outlook.told_at = Some(Instant::now());
         }
-        for PendingQuery { by, query, reply_to } in std::mem::take(&mut self.outlook.waiting) {
-            reply_to.send(self.answer(&by, &query));
+        for question in std::mem::take(&mut self.outlook.waiting) {
+            self.answer(question);
         }
     }
 
     /// Asks the policy where a job would go that nobody has submitted.
-    fn consider(
+    pub(super) fn dry_run(
         &mut self,
         by: &Principal,
         spec: JobSpec,
-        reply_to: ReplyTo<Answer>,
+        reply_to: ReplyTo<Result<Box<DryRun>, Refusal>>,
         context: &mut Context<Driver>,
     ) {
         let now = self.parts.clock.now();
@@ -116,7 +99,7 @@ impl Driver {
         self.expect(&by.user, &mut submit);
         let imagined = match self.parts.head.prepare_dry_run(now, by, submit) {
             Ok(imagined) => imagined,
-            Err(refusal) => return reply_to.send(Answer::Refused(refusal)),
+            Err(refusal) => return reply_to.send(Err(refusal)),
         };
         let changes = self.parts.head.changes();
         self.parts.planner.change(changes);
@@ -132,10 +115,10 @@ impl Driver {
     pub(super) fn considered(&self, considered: Considered) {
         let Considered { imagined, thought, reply_to } = considered;
         reply_to.send(match thought {
-            Ok(thought) => Answer::Considered(Box::new(self.parts.head.considered(&imagined, &thought))),
+            Ok(thought) => Ok(Box::new(self.parts.head.considered(&imagined, &thought))),
             Err(trouble) => {
                 let why = format!("the policy did not say where the job would go: {trouble}");
-                Answer::Refused(Refusal::new(RefusalCode::Unavailable, why))
+                Err(Refusal::new(RefusalCode::Unavailable, why))
             }
         });
     }

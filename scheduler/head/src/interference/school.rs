@@ -12,7 +12,7 @@ use cohabit_policy::interference::{
     ColocationHistory, InterferenceContext, MeasuredSet, ObservedInterference, ObservedSample, ObservedSet,
     SoloMetricsTable,
 };
-use cohabit_types::{ModelChoice, ModelRequest, Models, Refusal, RefusalCode, Slowdown};
+use cohabit_types::{ModelChoice, Models, Refusal, RefusalCode, Slowdown};
 
 use super::Base;
 use super::base::source::restore;
@@ -61,7 +61,7 @@ pub(crate) struct TrainingUpdate {
 enum TrainRequest {
     ObservedSample(Vec<ObservedSample>, ReplyTo<TrainingUpdate>),
     Refitted(Option<Box<BetterModel>>, ReplyTo<TrainingUpdate>),
-    Models(ModelRequest, ReplyTo<(Result<Models, Refusal>, TrainingUpdate)>),
+    Models(Option<ModelChoice>, ReplyTo<(Result<Models, Refusal>, TrainingUpdate)>),
 }
 
 impl TrainerHandle {
@@ -99,11 +99,11 @@ impl TrainerHandle {
     /// Asks about the models, or for another one.
     pub(crate) fn models(
         &self,
-        request: ModelRequest,
+        choice: Option<ModelChoice>,
     ) -> impl Future<Output = (Result<Models, Refusal>, TrainingUpdate)> + use<> {
         let requests = self.requests.clone();
         async move {
-            let asked = requests.ask(|reply_to| TrainRequest::Models(request, reply_to)).await;
+            let asked = requests.ask(|reply_to| TrainRequest::Models(choice, reply_to)).await;
             asked.unwrap_or_else(|error| {
                 let refusal = format!("the models are not to be had ({error}): start the head anew");
                 (Err(Refusal::new(RefusalCode::Internal, refusal)), TrainingUpdate::default())
@@ -175,8 +175,8 @@ impl Trainer {
                     let news = better.and_then(|better| self.adopt(*better));
                     reply_to.send(TrainingUpdate { knowledge: news, ..TrainingUpdate::default() });
                 }
-                TrainRequest::Models(request, reply_to) => {
-                    let answer = self.choose(request);
+                TrainRequest::Models(choice, reply_to) => {
+                    let answer = self.choose(choice);
                     let changed = matches!(answer, Ok(Changed::Yes));
                     let knowledge = changed.then(|| self.knowledge());
                     let update = TrainingUpdate { knowledge, ..TrainingUpdate::default() };
@@ -248,20 +248,20 @@ impl Trainer {
         Some(self.knowledge())
     }
 
-    fn choose(&mut self, request: ModelRequest) -> Result<Changed, Refusal> {
+    fn choose(&mut self, choice: Option<ModelChoice>) -> Result<Changed, Refusal> {
         let current = self.versions.choice().current;
-        match request {
-            ModelRequest::List => Ok(Changed::No),
-            ModelRequest::Use(ModelChoice::Auto) => {
+        match choice {
+            None => Ok(Changed::No),
+            Some(ModelChoice::Auto) => {
                 self.save_choice(VersionChoice { current, held: false });
                 Ok(Changed::No)
             }
-            ModelRequest::Use(ModelChoice::Base) => {
+            Some(ModelChoice::Base) => {
                 self.current = GuardedModel::new(Arc::clone(&self.base.interference));
                 self.save_choice(VersionChoice { current: None, held: true });
                 Ok(Changed::Yes)
             }
-            ModelRequest::Use(ModelChoice::Version(version)) => {
+            Some(ModelChoice::Version(version)) => {
                 self.current = self.model_of(version)?;
                 self.save_choice(VersionChoice { current: Some(version), held: true });
                 Ok(Changed::Yes)

@@ -10,9 +10,10 @@ use cohabit_net::{
     WorkerService, connect_client, connect_worker, context_for,
 };
 use cohabit_types::{
-    Answer, HeldRank, Incarnation, Inventory, JobId, JobRecord, JobRevision, JobSpec, LogChunk, LogRecord,
-    LogRequest, LogStream, ModelRequest, Models, Order, Outcome, Query, RankId, Refusal, Reply, Report,
-    Request, Role, RunOrder, Span, TokenAnswer, TokenRequest, WorkerKey,
+    ChangeResult, DryRun, Explanation, Filter, HeldRank, Incarnation, Inventory, IssuedToken, JobChange,
+    JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRecord, LogRequest, LogStream,
+    ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal, Report, Role, RunOrder, Span,
+    Submit, SubmitReceipt, TokenRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -107,10 +108,9 @@ impl TestHead {
 
     /// A client with a new token of this name.
     pub(crate) async fn user(&self, name: &str) -> TestClient {
-        let create =
-            TokenRequest::Create { name: name.into(), role: Role::User, account: None, expires_in: None };
-        let TokenAnswer::Created(token) = self.admin().await.token(create).await.unwrap() else { panic!() };
-        self.client(token.parse().unwrap()).await.unwrap()
+        let new = NewToken { name: name.into(), role: Role::User, account: None, expires_in: None };
+        let issued = self.admin().await.create_token(new).await.unwrap();
+        self.client(issued.text.parse().unwrap()).await.unwrap()
     }
 
     /// The machine of this crate's tests, on its link of this number.
@@ -153,24 +153,76 @@ fn long() -> Context {
 }
 
 impl TestClient {
-    pub(crate) async fn request(&self, request: Request) -> Result<Reply, Refusal> {
-        within(self.head.request(long(), request)).await.unwrap()
+    pub(crate) async fn try_submit(&self, submit: Submit) -> Result<SubmitReceipt, Refusal> {
+        within(self.head.submit(long(), Box::new(submit.spec), submit.idempotency_key)).await.unwrap()
     }
 
-    pub(crate) async fn query(&self, query: Query) -> Result<Answer, Refusal> {
-        within(self.head.query(long(), query)).await.unwrap()
+    pub(crate) async fn change(
+        &self,
+        change: JobChange,
+        jobs: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        within(self.head.change_jobs(long(), change, jobs)).await.unwrap()
     }
 
-    pub(crate) async fn token(&self, request: TokenRequest) -> Result<TokenAnswer, Refusal> {
-        within(self.head.token(long(), request)).await.unwrap()
+    pub(crate) async fn drain(&self, name: &str) -> Result<String, Refusal> {
+        within(self.head.drain_node(long(), name.into())).await.unwrap()
+    }
+
+    pub(crate) async fn resume(&self, name: &str) -> Result<String, Refusal> {
+        within(self.head.resume_node(long(), name.into())).await.unwrap()
+    }
+
+    pub(crate) async fn resolve(&self, references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal> {
+        within(self.head.resolve(long(), references)).await.unwrap()
+    }
+
+    pub(crate) async fn list(&self, filter: Filter) -> Result<ListPage, Refusal> {
+        within(self.head.list(long(), filter)).await.unwrap()
+    }
+
+    pub(crate) async fn records(&self, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
+        within(self.head.show(long(), jobs)).await.unwrap()
+    }
+
+    pub(crate) async fn explain(&self, job: JobId) -> Result<Explanation, Refusal> {
+        within(self.head.explain(long(), job)).await.unwrap()
+    }
+
+    pub(crate) async fn dry_run(&self, spec: JobSpec) -> Result<Box<DryRun>, Refusal> {
+        within(self.head.dry_run(long(), Box::new(spec))).await.unwrap()
+    }
+
+    pub(crate) async fn nodes(&self) -> Result<Vec<NodeRecord>, Refusal> {
+        within(self.head.nodes(long())).await.unwrap()
+    }
+
+    pub(crate) async fn watch(&self, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
+        within(self.head.watch(long(), known)).await.unwrap()
     }
 
     pub(crate) async fn read_log(&self, request: LogRequest) -> Result<LogChunk, Refusal> {
         within(self.head.read_log(long(), request)).await.unwrap()
     }
 
-    pub(crate) async fn models(&self, request: ModelRequest) -> Result<Models, Refusal> {
-        within(self.head.models(long(), request)).await.unwrap()
+    pub(crate) async fn create_token(&self, token: NewToken) -> Result<IssuedToken, Refusal> {
+        within(self.head.create_token(long(), token)).await.unwrap()
+    }
+
+    pub(crate) async fn tokens(&self) -> Result<Vec<TokenRecord>, Refusal> {
+        within(self.head.list_tokens(long())).await.unwrap()
+    }
+
+    pub(crate) async fn revoke_token(&self, name: &str) -> Result<(), Refusal> {
+        within(self.head.revoke_token(long(), name.into())).await.unwrap()
+    }
+
+    pub(crate) async fn models(&self) -> Result<Models, Refusal> {
+        within(self.head.list_models(long())).await.unwrap()
+    }
+
+    pub(crate) async fn choose_model(&self, choice: ModelChoice) -> Result<Models, Refusal> {
+        within(self.head.choose_model(long(), choice)).await.unwrap()
     }
 
     pub(crate) async fn submit(&self) -> JobId {
@@ -180,24 +232,18 @@ impl TestClient {
     pub(crate) async fn submit_like(&self, change: impl FnOnce(&mut JobSpec)) -> JobId {
         let mut submit = submit();
         change(&mut submit.spec);
-        let reply = self.request(Request::Submit(Box::new(submit))).await.unwrap();
-        let Reply::Accepted { job, .. } = reply else { panic!("{reply:?}") };
-        job
+        self.try_submit(submit).await.unwrap().job
     }
 
     pub(crate) async fn show(&self, job: JobId) -> JobRecord {
-        let answer = self.query(Query::Show(vec![job])).await.unwrap();
-        let Answer::Jobs(mut records) = answer else { panic!("{answer:?}") };
-        records.remove(0)
+        self.records(vec![job]).await.unwrap().remove(0)
     }
 
     /// Watches the job until it is as wanted.
     pub(crate) async fn seen(&self, job: JobId, wanted: impl Fn(&JobRecord) -> bool) -> JobRecord {
         let mut revision = 0;
         loop {
-            let watched = Query::Watch(vec![JobRevision { job, revision }]);
-            let Answer::Jobs(changed) = self.query(watched).await.unwrap() else { panic!() };
-            for record in changed {
+            for record in self.watch(vec![JobRevision { job, revision }]).await.unwrap() {
                 if wanted(&record) {
                     return record;
                 }

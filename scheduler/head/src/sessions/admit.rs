@@ -1,4 +1,4 @@
-//! What is let in: a journal in JSON cannot say "not a number", and a link cannot carry a job without end.
+//! Checks of input from peers: JSON in the journal has no NaN, and a job has to fit a message.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(crate) fn request(request: &Request) -> Result<(), Refusal> {
     }
 }
 
-/// The same for a job that is only thought of.
+/// The same for the job of a dry run.
 pub(crate) fn job(spec: &JobSpec) -> Result<(), Refusal> {
     let refuse = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
     let weight = weight(spec);

@@ -1,18 +1,20 @@
-//! A client's session: its requests, its questions, and the logs it wants to read.
+//! A client's session: its changes, its questions, and the logs that it reads.
 //!
-//! A request goes on when its client hangs up: whoever asks again with the same idempotency key hears what
-//! became of it. What a client may do is the core's rule, by the name and role of its token.
+//! A change goes on when its client hangs up: a client that asks again with the same idempotency key gets the
+//! answer. What a client may do is the core's rule, by the name and role of its token. Questions are answered
+//! in `lookup`, changes of jobs and nodes in `changes`.
 
 use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
-    Answer, JobRecord, JobRevision, LogChunk, LogRequest, ModelRequest, Models, Principal, Query, Refusal,
-    RefusalCode, Reply, Request, Role, TokenAnswer, TokenRequest,
+    ChangeResult, DryRun, Explanation, Filter, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
+    JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord, Principal, Refusal,
+    RefusalCode, Role, SubmitReceipt, TokenRecord,
 };
 use tokio::time::{Instant, timeout_at};
 
 use super::{SessionContext, admit, tokens};
-use crate::driver::{Message, WorkerLookup, WorkerRoute, WorkerSessionMessage};
+use crate::driver::{Message, Question, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 
 /// The most records in one answer to a watcher, which has to fit a message; the others come with the next.
 const MOST_CHANGES: usize = 1_000;
@@ -30,20 +32,23 @@ impl ClientSession {
     }
 
     /// Waits until one of the jobs is no longer as the client knows it, or the limit comes.
-    async fn watch(&self, watched: Vec<JobRevision>) -> Result<Answer, Refusal> {
+    async fn wait_for_change(&self, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
         let limit = Instant::now() + self.session_context.watch_limit;
         // Before the first look: no change falls between the two.
-        let watch = self.session_context.watchers.watch(watched.iter().map(|it| it.job).collect());
+        let watch = self.session_context.watchers.watch(known.iter().map(|it| it.job).collect());
         loop {
-            let mut answer = self.look_up(Query::Watch(watched.clone())).await?;
-            if let Answer::Jobs(jobs) = &mut answer {
-                jobs.truncate(MOST_CHANGES);
-            }
-            let unchanged = matches!(&answer, Answer::Jobs(jobs) if jobs.is_empty());
-            if !unchanged || timeout_at(limit, watch.changed()).await.is_err() {
-                return Ok(answer);
+            let mut changed = self.changed_since(known.clone()).await?;
+            changed.truncate(MOST_CHANGES);
+            if !changed.is_empty() || timeout_at(limit, watch.changed()).await.is_err() {
+                return Ok(changed);
             }
         }
+    }
+
+    async fn models(&self, choice: Option<ModelChoice>) -> Result<Models, Refusal> {
+        let by = self.by.clone();
+        let asked = self.session_context.driver.ask(|reply_to| Message::Models { by, choice, reply_to });
+        asked.await.map_err(|error| ending(&error))?
     }
 
     async fn find_log(&self, request: LogRequest) -> Result<LogChunk, Refusal> {
@@ -76,7 +81,7 @@ impl ClientSession {
         Err(Refusal::new(RefusalCode::NotAllowed, message))
     }
 
-    /// The node of a rank that only the history knows.
+    /// The node of a rank that is in the history only.
     async fn find_by_record(&self, record: &JobRecord, request: &LogRequest) -> Result<WorkerRoute, Refusal> {
         let id = request.rank;
         let attempt = record.attempts.iter().find(|attempt| attempt.attempt == id.attempt.attempt);
@@ -100,49 +105,91 @@ impl ClientSession {
 }
 
 impl ClientService for ClientSession {
-    async fn request(self, _: Context, request: Request) -> Result<Reply, Refusal> {
-        admit::request(&request)?;
-        let (driver, by) = (self.session_context.driver.clone(), self.by);
-        // In a task of its own: it goes on when the client hangs up.
-        let asked =
-            tokio::spawn(
-                async move { driver.ask(|reply_to| Message::Request { by, request, reply_to }).await },
-            );
-        let replied = asked.await.map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))?;
-        replied.map_err(|error| ending(&error))
+    async fn submit(
+        self,
+        _: Context,
+        spec: Box<JobSpec>,
+        idempotency_key: Option<String>,
+    ) -> Result<SubmitReceipt, Refusal> {
+        self.submit_job(*spec, idempotency_key).await
     }
 
-    async fn query(self, _: Context, query: Query) -> Result<Answer, Refusal> {
-        match query {
-            Query::Watch(watched) => self.watch(watched).await,
-            Query::Consider(spec) => {
-                admit::job(&spec)?;
-                self.look_up(Query::Consider(spec)).await
-            }
-            Query::Resolve(_) | Query::List(_) | Query::Show(_) | Query::Explain(_) | Query::Nodes => {
-                self.look_up(query).await
-            }
-        }
+    async fn change_jobs(
+        self,
+        _: Context,
+        change: JobChange,
+        jobs: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        self.apply_to_jobs(change, jobs).await
+    }
+
+    async fn drain_node(self, _: Context, name: String) -> Result<String, Refusal> {
+        self.drain(name).await
+    }
+
+    async fn resume_node(self, _: Context, name: String) -> Result<String, Refusal> {
+        self.resume(name).await
+    }
+
+    async fn resolve(self, _: Context, references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal> {
+        self.look_up_references(references).await
+    }
+
+    async fn list(self, _: Context, filter: Filter) -> Result<ListPage, Refusal> {
+        self.look_up_page(filter).await
+    }
+
+    async fn show(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
+        self.look_up_records(jobs).await
+    }
+
+    async fn explain(self, _: Context, job: JobId) -> Result<Explanation, Refusal> {
+        self.look_up_explanation(job).await
+    }
+
+    async fn dry_run(self, _: Context, spec: Box<JobSpec>) -> Result<Box<DryRun>, Refusal> {
+        admit::job(&spec)?;
+        let by = self.by.clone();
+        let asked = self.session_context.driver.ask(|reply_to| Message::DryRun { by, spec, reply_to });
+        asked.await.map_err(|error| ending(&error))?
+    }
+
+    async fn nodes(self, _: Context) -> Result<Vec<NodeRecord>, Refusal> {
+        self.ask(Question::Nodes).await
+    }
+
+    async fn watch(self, _: Context, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
+        self.wait_for_change(known).await
     }
 
     async fn read_log(self, _: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
         self.find_log(request).await
     }
 
-    async fn token(self, _: Context, request: TokenRequest) -> Result<TokenAnswer, Refusal> {
-        tokens::answer(&self.by, self.session_context.tokens, request).await
+    async fn create_token(self, _: Context, token: NewToken) -> Result<IssuedToken, Refusal> {
+        tokens::create(&self.by, self.session_context.tokens, token).await
     }
 
-    async fn models(self, _: Context, request: ModelRequest) -> Result<Models, Refusal> {
-        let by = self.by;
-        let asked = self.session_context.driver.ask(|reply_to| Message::Models { by, request, reply_to });
-        asked.await.map_err(|error| ending(&error))?
+    async fn list_tokens(self, _: Context) -> Result<Vec<TokenRecord>, Refusal> {
+        tokens::list(&self.by, &self.session_context.tokens)
+    }
+
+    async fn revoke_token(self, _: Context, name: String) -> Result<(), Refusal> {
+        tokens::revoke(&self.by, self.session_context.tokens, name).await
+    }
+
+    async fn list_models(self, _: Context) -> Result<Models, Refusal> {
+        self.models(None).await
+    }
+
+    async fn choose_model(self, _: Context, choice: ModelChoice) -> Result<Models, Refusal> {
+        self.models(Some(choice)).await
     }
 
     async fn ping(self, _: Context) {}
 }
 
-/// The driver has no answer.
+/// The refusal when the driver is gone.
 pub(super) fn ending(error: &AskError) -> Refusal {
     let message = format!("the head is ending ({error}): try again when it is back");
     Refusal::new(RefusalCode::Unavailable, message)
@@ -154,7 +201,7 @@ mod tests {
 
     use cohabit_actor::mailbox;
     use cohabit_net::{HeadIdentity, TokenStore, context_for};
-    use cohabit_types::Span;
+    use cohabit_types::{Request, Span};
     use futures::FutureExt;
 
     use super::*;
@@ -177,13 +224,12 @@ mod tests {
             watch_limit: Duration::ZERO,
             silence_limit: Duration::ZERO,
         };
-        let request = Request::Submit(Box::new(submit()));
-        let mut handling = Box::pin(
-            ClientSession::new(ada(), session_context).request(context_for(Span::ZERO), request.clone()),
-        );
+        let (spec, key) = (submit().spec, submit().idempotency_key);
+        let session = ClientSession::new(ada(), session_context);
+        let mut handling = Box::pin(session.submit(context_for(Span::ZERO), Box::new(spec), key));
         assert!(handling.as_mut().now_or_never().is_none());
         drop(handling);
         let Some(Message::Request { by, request: received, .. }) = played.receive().await else { panic!() };
-        assert_eq!((by, received), (ada(), request));
+        assert_eq!((by, received), (ada(), Request::Submit(Box::new(submit()))));
     }
 }

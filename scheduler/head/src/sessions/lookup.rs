@@ -1,90 +1,68 @@
-//! Answers from memory, and from the history where the memory has let go of a job.
+//! Answers from memory, and from the history where a job is no longer in memory.
 //!
 //! The core answers first and alone decides what it knows. Only what it does not find is looked for in the
 //! history, and the two are joined as if they were one.
 
 use std::collections::BTreeMap;
 
+use cohabit_actor::ReplyTo;
 use cohabit_types::{
-    Answer, Filter, JobId, JobRecord, JobRef, JobRevision, ListPage, Query, Refusal, RefusalCode,
+    Explanation, Filter, JobId, JobRecord, JobRef, JobRevision, ListPage, Refusal, RefusalCode,
 };
 use tokio::task::spawn_blocking;
 
 use super::client::{ClientSession, ending};
 use crate::HeadError;
 use crate::clock::wall_clock;
-use crate::driver::Message;
+use crate::driver::{Message, Question};
 use crate::history::HistoryReader;
 
 impl ClientSession {
-    /// The answer now; `Watch` does not wait.
-    pub(super) async fn look_up(&self, query: Query) -> Result<Answer, Refusal> {
-        let answer = self.ask(query.clone()).await?;
-        match (query, answer) {
-            (Query::List(filter), Answer::Listed(page)) if self.reaches_into_history(&filter) => {
-                self.with_history(filter, page).await
-            }
-            (query, Answer::Refused(refusal)) if refusal.code == RefusalCode::NotFound => {
-                self.beyond_memory(query, refusal).await
-            }
-            (_, answer) => Ok(answer),
-        }
-    }
-
-    /// A job's record, from wherever it is known.
-    pub(super) async fn record(&self, job: JobId) -> Result<JobRecord, Refusal> {
-        match self.look_up(Query::Show(vec![job])).await? {
-            Answer::Jobs(mut records) if !records.is_empty() => Ok(records.remove(0)),
-            Answer::Refused(refusal) => Err(refusal),
-            Answer::Jobs(_)
-            | Answer::Resolved(_)
-            | Answer::Listed(_)
-            | Answer::Explained { .. }
-            | Answer::Considered(_)
-            | Answer::Nodes(_) => Err(no_such_job(job)),
-        }
-    }
-
-    async fn ask(&self, query: Query) -> Result<Answer, Refusal> {
-        let by = self.by.clone();
-        let asked = self.session_context.driver.ask(|reply_to| Message::Query { by, query, reply_to });
+    /// Asks the driver a question about what is in memory.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(ReplyTo<T>) -> Question,
+    ) -> Result<T, Refusal> {
+        let asked = self.session_context.driver.ask(|reply_to| Message::Question(question(reply_to)));
         asked.await.map_err(|error| ending(&error))
     }
 
-    /// Some job of the question is not in memory.
-    async fn beyond_memory(&self, query: Query, refusal: Refusal) -> Result<Answer, Refusal> {
-        match query {
-            Query::Show(jobs) => self.show(jobs).await.map(Answer::Jobs),
-            Query::Watch(watched) => self.changed(watched).await.map(Answer::Jobs),
-            Query::Explain(job) => self.explain(job).await,
-            Query::Resolve(references) => self.resolve(references).await.map(Answer::Resolved),
-            Query::List(_) | Query::Consider(_) | Query::Nodes => Err(refusal),
+    /// The record of a job, from wherever it is known.
+    pub(super) async fn record(&self, job: JobId) -> Result<JobRecord, Refusal> {
+        self.look_up_records(vec![job]).await?.pop().ok_or_else(|| no_such_job(job))
+    }
+
+    /// The records of these jobs, in their order.
+    pub(super) async fn look_up_records(&self, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
+        let wanted = jobs.clone();
+        match self.ask(|reply_to| Question::Show(wanted, reply_to)).await? {
+            Err(refusal) if refusal.code == RefusalCode::NotFound => self.records_with_history(jobs).await,
+            answer => answer,
         }
     }
 
-    async fn show(&self, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
-        let forgotten = self.forgotten(jobs.clone()).await?;
-        let known: Vec<JobId> = jobs.iter().copied().filter(|job| !forgotten.contains_key(job)).collect();
-        let mut found: BTreeMap<JobId, JobRecord> = forgotten;
-        if let Answer::Jobs(records) = self.ask(Query::Show(known)).await? {
-            found.extend(records.into_iter().map(|record| (record.id, record)));
-        }
+    async fn records_with_history(&self, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
+        let mut found = self.forgotten(jobs.clone()).await?;
+        let known: Vec<JobId> = jobs.iter().copied().filter(|job| !found.contains_key(job)).collect();
+        let in_memory = self.ask(|reply_to| Question::Show(known, reply_to)).await?;
+        found.extend(in_memory?.into_iter().map(|record| (record.id, record)));
         jobs.into_iter().map(|job| found.get(&job).cloned().ok_or_else(|| no_such_job(job))).collect()
     }
 
-    async fn changed(&self, watched: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
-        let forgotten = self.forgotten(watched.iter().map(|it| it.job).collect()).await?;
+    /// The records of those jobs whose revision is not the known one; does not wait.
+    pub(super) async fn changed_since(&self, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
+        let watched = known.clone();
+        match self.ask(|reply_to| Question::ChangedSince(watched, reply_to)).await? {
+            Err(refusal) if refusal.code == RefusalCode::NotFound => self.changed_with_history(known).await,
+            answer => answer,
+        }
+    }
+
+    async fn changed_with_history(&self, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
+        let forgotten = self.forgotten(known.iter().map(|it| it.job).collect()).await?;
         let (old, live): (Vec<JobRevision>, _) =
-            watched.into_iter().partition(|it| forgotten.contains_key(&it.job));
-        let mut changed = match self.ask(Query::Watch(live)).await? {
-            Answer::Jobs(records) => records,
-            Answer::Refused(refusal) => return Err(refusal),
-            Answer::Resolved(_)
-            | Answer::Listed(_)
-            | Answer::Explained { .. }
-            | Answer::Considered(_)
-            | Answer::Nodes(_) => Vec::new(),
-        };
+            known.into_iter().partition(|it| forgotten.contains_key(&it.job));
+        let mut changed = self.ask(|reply_to| Question::ChangedSince(live, reply_to)).await??;
         let unseen = |it: &JobRevision| {
             forgotten.get(&it.job).filter(|record| record.revision != it.revision).cloned()
         };
@@ -92,31 +70,47 @@ impl ClientSession {
         Ok(changed)
     }
 
-    async fn explain(&self, job: JobId) -> Result<Answer, Refusal> {
+    /// Why a job waits, or why it ended as it did.
+    pub(super) async fn look_up_explanation(&self, job: JobId) -> Result<Explanation, Refusal> {
+        match self.ask(|reply_to| Question::Explain(job, reply_to)).await? {
+            Err(refusal) if refusal.code == RefusalCode::NotFound => self.explain_from_history(job).await,
+            answer => answer,
+        }
+    }
+
+    async fn explain_from_history(&self, job: JobId) -> Result<Explanation, Refusal> {
         let record = self.forgotten(vec![job]).await?.remove(&job).ok_or_else(|| no_such_job(job))?;
         let sentences = vec![
             format!("Job {job} ended as {} after {} attempt(s).", record.state, record.attempts.len()),
             format!("{} ({})", record.reason, record.reason_code),
             "It ended so long ago that only its record is kept, without its story.".to_owned(),
         ];
-        Ok(Answer::Explained { sentences, story: Vec::new() })
+        Ok(Explanation { sentences, story: Vec::new() })
     }
 
-    /// Each reference by itself: some mean jobs in memory, others not.
-    async fn resolve(&self, references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal> {
+    /// The jobs that these references mean, in their order.
+    pub(super) async fn look_up_references(&self, references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal> {
+        match self.resolve_in_memory(references.clone()).await? {
+            Err(refusal) if refusal.code == RefusalCode::NotFound => {}
+            answer => return answer,
+        }
+        // Each by itself: some mean jobs in memory, others not.
         let mut jobs = Vec::new();
         for reference in references {
-            match self.ask(Query::Resolve(vec![reference.clone()])).await? {
-                Answer::Resolved(found) => jobs.extend(found),
-                Answer::Refused(refusal) => jobs.extend(self.resolve_forgotten(reference, refusal).await?),
-                Answer::Listed(_)
-                | Answer::Jobs(_)
-                | Answer::Explained { .. }
-                | Answer::Considered(_)
-                | Answer::Nodes(_) => {}
-            }
+            jobs.extend(match self.resolve_in_memory(vec![reference.clone()]).await? {
+                Ok(found) => found,
+                Err(refusal) => self.resolve_forgotten(reference, refusal).await?,
+            });
         }
         Ok(jobs)
+    }
+
+    async fn resolve_in_memory(
+        &self,
+        references: Vec<JobRef>,
+    ) -> Result<Result<Vec<JobId>, Refusal>, Refusal> {
+        let by = self.by.clone();
+        self.ask(|reply_to| Question::Resolve(by, references, reply_to)).await
     }
 
     async fn resolve_forgotten(&self, reference: JobRef, refusal: Refusal) -> Result<Vec<JobId>, Refusal> {
@@ -126,6 +120,13 @@ impl ClientSession {
             JobRef::Last(_) | JobRef::Name(_) => Vec::new(),
         };
         if found.is_empty() { Err(refusal) } else { Ok(found) }
+    }
+
+    /// A page of jobs.
+    pub(super) async fn look_up_page(&self, filter: Filter) -> Result<ListPage, Refusal> {
+        let wanted = filter.clone();
+        let page = self.ask(|reply_to| Question::List(wanted, reply_to)).await?;
+        if self.reaches_into_history(&filter) { self.page_with_history(filter, page).await } else { Ok(page) }
     }
 
     /// Records of those jobs that are in the history and not in memory.
@@ -141,11 +142,10 @@ impl ClientSession {
     }
 
     async fn known(&self, jobs: Vec<JobId>) -> Result<Vec<JobId>, Refusal> {
-        let asked = self.session_context.driver.ask(|reply_to| Message::Known(jobs, reply_to));
-        asked.await.map_err(|error| ending(&error))
+        self.ask(|reply_to| Question::Known(jobs, reply_to)).await
     }
 
-    /// Whether jobs that the memory has let go of may pass the filter.
+    /// Whether jobs that are no longer in memory may pass the filter.
     fn reaches_into_history(&self, filter: &Filter) -> bool {
         let wants_ended = filter.states.is_empty() || filter.states.iter().any(|state| state.is_terminal());
         let remembered_since = wall_clock() - self.session_context.memory;
@@ -153,7 +153,7 @@ impl ClientSession {
     }
 
     /// A page of memory and history together. A job that is in memory again is as the memory says.
-    async fn with_history(&self, filter: Filter, page: ListPage) -> Result<Answer, Refusal> {
+    async fn page_with_history(&self, filter: Filter, page: ListPage) -> Result<ListPage, Refusal> {
         let limit = filter.limit.clamp(1, LONGEST_PAGE);
         let wanted = Filter { limit, ..filter };
         let mut old = self.history(move |history| history.list(&wanted)).await?;
@@ -166,7 +166,7 @@ impl ClientSession {
         jobs.retain(|record| horizon.is_none_or(|horizon| record.id <= horizon));
         let more = horizon.is_some() || jobs.len() > limit as usize;
         jobs.truncate(limit as usize);
-        Ok(Answer::Listed(ListPage { jobs, more }))
+        Ok(ListPage { jobs, more })
     }
 
     async fn history<T: Send + 'static>(

@@ -1,7 +1,8 @@
-//! A worker's session: it joins, takes orders in batches, reports, and is lost exactly once.
+//! A worker's session: it joins, gets orders in batches, reports, and is lost exactly once.
 //!
-//! The worker is welcomed when its joining is durable, and reports only then. Whatever ends the link, the
-//! driver hears `Lost` after the last report.
+//! The worker is welcomed when its join is durable, and reports only then. However the link ends, the driver
+//! gets
+//! `Lost` after the last report.
 
 use std::future::pending;
 use std::time::Duration;
@@ -21,21 +22,21 @@ const CAPACITY: usize = 16_384;
 const MOST_ORDERS: usize = 256;
 /// A message is sent when it weighs this much, in bytes.
 const MAX_BATCH_BYTES: usize = 2 << 20;
-/// How long a worker may take to take orders in.
+/// How long a worker may take to accept orders.
 const ORDER_LIMIT: Span = Span::from_secs(30);
 /// How long a worker may take over a piece of a log; long enough for its long poll.
 const LOG_LIMIT: Span = Span::from_secs(40);
 
-/// The driver dropped its end of the session.
+/// The reason when the driver dropped its end of the session.
 const DROPPED_BY_HEAD: &str = "the head let go of it";
 
-/// A worker's link from its first to its last moment.
+/// The session of one worker's link.
 pub(super) struct WorkerSessionTask {
     key: WorkerKey,
     session_context: SessionContext,
 }
 
-/// What the worker tells.
+/// Handles the worker's calls.
 #[derive(Clone)]
 struct Reports {
     key: WorkerKey,
@@ -43,7 +44,7 @@ struct Reports {
     heard: watch::Sender<()>,
 }
 
-/// Ends with its session, also when the session is cancelled and a log is still being read.
+/// Closes the link with its session, also when the session is cancelled while a log is read.
 struct LinkGuard(WorkerSession);
 
 impl Drop for LinkGuard {
@@ -98,7 +99,7 @@ impl WorkerSessionTask {
     }
 }
 
-/// Ends when nothing was heard for too long.
+/// Ends when nothing arrived for too long.
 async fn silence(mut hearing: watch::Receiver<()>, limit: Duration) -> String {
     loop {
         match tokio::time::timeout(limit, hearing.changed()).await {
@@ -110,7 +111,7 @@ async fn silence(mut hearing: watch::Receiver<()>, limit: Duration) -> String {
     }
 }
 
-/// Passes on what the driver tells; ends when the worker does not take it in.
+/// Sends the driver's orders; ends when the worker does not take them.
 async fn pass_on(mut waiting: Mailbox<WorkerSessionMessage>, worker: WorkerServiceClient) -> String {
     while let Some(first) = waiting.receive().await {
         let orders = gather(first, &mut waiting, &worker);
@@ -124,7 +125,7 @@ async fn pass_on(mut waiting: Mailbox<WorkerSessionMessage>, worker: WorkerServi
     DROPPED_BY_HEAD.to_owned()
 }
 
-/// The orders that wait, as many as fit one message. Logs are read beside them, by their own calls.
+/// The waiting orders, as many as fit one message. Logs are read by calls of their own.
 fn gather(
     first: WorkerSessionMessage,
     waiting: &mut Mailbox<WorkerSessionMessage>,

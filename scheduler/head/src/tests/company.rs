@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cohabit_types::{
-    Answer, Demand, DeviceId, DryRun, GpuRequest, JobId, JobSpec, Query, RefusalCode, Reply, Request, Share,
-    Slowdown, Submit,
+    Demand, DeviceId, DryRun, GpuRequest, JobId, JobSpec, RefusalCode, Share, Slowdown, Submit,
 };
 
 use super::planning::Hanging;
@@ -29,15 +28,11 @@ async fn sharing() -> TestHead {
 
 async fn submit(client: &TestClient, spec: JobSpec) -> JobId {
     let submit = Submit { spec, idempotency_key: None, estimate: None };
-    let reply = client.request(Request::Submit(Box::new(submit))).await.unwrap();
-    let Reply::Accepted { job, .. } = reply else { panic!("{reply:?}") };
-    job
+    client.try_submit(submit).await.unwrap().job
 }
 
-async fn consider(client: &TestClient, spec: JobSpec) -> DryRun {
-    let answer = client.query(Query::Consider(Box::new(spec))).await.unwrap();
-    let Answer::Considered(consideration) = answer else { panic!("{answer:?}") };
-    *consideration
+async fn dry_run(client: &TestClient, spec: JobSpec) -> DryRun {
+    *client.dry_run(spec).await.unwrap()
 }
 
 #[tokio::test]
@@ -46,7 +41,7 @@ async fn a_job_that_is_thought_of_is_told_whom_it_would_join_and_then_joins_it()
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     let resident = submit(&client, half()).await;
     worker.next_run().await;
-    let told = consider(&client, half()).await;
+    let told = dry_run(&client, half()).await;
     let place = told.place.unwrap();
     assert_eq!((place.nodes, place.devices), (vec!["box".to_owned()], vec![DeviceId("host-0".into())]));
     assert_eq!(told.neighbours.iter().map(|it| it.then.job).collect::<Vec<_>>(), [resident]);
@@ -57,8 +52,7 @@ async fn a_job_that_is_thought_of_is_told_whom_it_would_join_and_then_joins_it()
     let record = client.show(newcomer).await;
     assert_eq!(record.sharing_with, [resident]);
     assert_eq!(record.predicted.unwrap().slowdown, told.predicted.slowdown);
-    let answer = client.query(Query::Explain(resident)).await.unwrap();
-    let Answer::Explained { sentences, .. } = answer else { panic!("{answer:?}") };
+    let sentences = client.explain(resident).await.unwrap().sentences;
     assert!(sentences.iter().any(|it| it.starts_with("Beside job 2 it is predicted")), "{sentences:?}");
 }
 
@@ -66,12 +60,11 @@ async fn a_job_that_is_thought_of_is_told_whom_it_would_join_and_then_joins_it()
 async fn a_job_that_is_thought_of_is_refused_or_waits_as_it_would_if_it_were_submitted() {
     let head = sharing().await;
     let client = head.admin().await;
-    let told = consider(&client, half()).await;
+    let told = dry_run(&client, half()).await;
     assert_eq!((told.place, told.reason.as_str()), (None, "no worker is connected that takes jobs"));
     let _worker = head.worker(1, vec![]).await;
     let large = JobSpec { demand: Demand { gpus: GpuRequest::Whole(3), ..Demand::default() }, ..spec() };
-    let answer = client.query(Query::Consider(Box::new(large))).await.unwrap();
-    let Answer::Refused(refusal) = answer else { panic!("{answer:?}") };
+    let refusal = client.dry_run(large).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::Unsatisfiable);
 }
 
@@ -84,8 +77,7 @@ async fn a_policy_that_cannot_say_where_a_job_would_go_is_no_reason_to_wait_for_
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     client.submit().await;
     worker.next_run().await;
-    let answer = client.query(Query::Consider(Box::new(spec()))).await.unwrap();
-    let Answer::Refused(refusal) = answer else { panic!("{answer:?}") };
+    let refusal = client.dry_run(spec()).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::Unavailable);
     assert!(refusal.message.contains("it took longer than 1ms"), "{refusal}");
     drop(end);

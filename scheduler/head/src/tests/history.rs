@@ -1,8 +1,8 @@
 //! Jobs that have left the memory of the head are still found.
 
 use cohabit_types::{
-    Answer, ColocationSample, DeviceId, Filter, JobId, JobRef, JobRevision, JobState, Outcome, Query,
-    RefusalCode, Report, SharingStrategy, Span,
+    ColocationSample, DeviceId, Filter, JobId, JobRef, JobRevision, JobState, Outcome, RefusalCode, Report,
+    SharingStrategy, Span,
 };
 
 use crate::kit::at;
@@ -17,7 +17,7 @@ async fn forgetful() -> (TestHead, TestClient, JobId) {
     let forgotten = async {
         let known = || "SELECT cast(count(*) AS TEXT) FROM events WHERE event = '\"Alarm\"'";
         while head.ask(known()) == "0" {
-            client.query(Query::Nodes).await.unwrap();
+            client.nodes().await.unwrap();
         }
     };
     within(forgotten).await;
@@ -29,12 +29,10 @@ async fn a_forgotten_job_is_shown_explained_resolved_and_watched() {
     let (_head, client, job) = forgetful().await;
     let record = client.show(job).await;
     assert_eq!((record.state, record.exit_code), (JobState::Failed, Some(3)));
-    let Answer::Explained { sentences, .. } = client.query(Query::Explain(job)).await.unwrap() else {
-        panic!()
-    };
+    let sentences = client.explain(job).await.unwrap().sentences;
     assert!(sentences[0].contains("ended as FAILED"), "{sentences:?}");
     let references = vec![JobRef::Id(job), JobRef::Range(1, 9)];
-    assert_eq!(client.query(Query::Resolve(references)).await, Ok(Answer::Resolved(vec![job, job])));
+    assert_eq!(client.resolve(references).await, Ok(vec![job, job]));
     let seen = client.seen(job, |record| record.state.is_terminal()).await;
     assert_eq!(seen, record);
 }
@@ -44,18 +42,18 @@ async fn forgotten_and_live_jobs_are_listed_and_watched_together() {
     let (_head, client, job) = forgetful().await;
     let live = client.submit().await;
     let all = Filter { limit: 10, ..Filter::default() };
-    let Answer::Listed(page) = client.query(Query::List(all.clone())).await.unwrap() else { panic!() };
+    let page = client.list(all.clone()).await.unwrap();
     assert_eq!(page.jobs.iter().map(|record| record.id).collect::<Vec<_>>(), [job, live]);
     let one = Filter { limit: 1, ..all.clone() };
-    let Answer::Listed(first) = client.query(Query::List(one.clone())).await.unwrap() else { panic!() };
+    let first = client.list(one.clone()).await.unwrap();
     assert_eq!((first.jobs.len(), first.jobs[0].id, first.more), (1, job, true));
     let rest = Filter { after: Some(job), ..one };
-    let Answer::Listed(second) = client.query(Query::List(rest)).await.unwrap() else { panic!() };
+    let second = client.list(rest).await.unwrap();
     assert_eq!((second.jobs[0].id, second.more), (live, false));
     let both = [job, live].map(|job| JobRevision { job, revision: 0 });
-    let Answer::Jobs(records) = client.query(Query::Watch(both.to_vec())).await.unwrap() else { panic!() };
+    let records = client.watch(both.to_vec()).await.unwrap();
     assert_eq!(records.len(), 2);
-    let Answer::Jobs(shown) = client.query(Query::Show(vec![live, job])).await.unwrap() else { panic!() };
+    let shown = client.records(vec![live, job]).await.unwrap();
     assert_eq!(shown.iter().map(|record| record.id).collect::<Vec<_>>(), [live, job]);
 }
 
@@ -63,16 +61,13 @@ async fn forgotten_and_live_jobs_are_listed_and_watched_together() {
 async fn a_job_that_never_was_is_not_found_anywhere() {
     let (_head, client, _) = forgetful().await;
     let never = JobId::new(99);
-    for query in [
-        Query::Show(vec![never]),
-        Query::Explain(never),
-        Query::Resolve(vec![JobRef::Id(never)]),
-        Query::Watch(vec![JobRevision { job: never, revision: 0 }]),
-    ] {
-        let refusal = match client.query(query).await {
-            Err(refusal) | Ok(Answer::Refused(refusal)) => refusal,
-            Ok(other) => panic!("{other:?}"),
-        };
+    let refusals = [
+        client.records(vec![never]).await.unwrap_err(),
+        client.explain(never).await.unwrap_err(),
+        client.resolve(vec![JobRef::Id(never)]).await.unwrap_err(),
+        client.watch(vec![JobRevision { job: never, revision: 0 }]).await.unwrap_err(),
+    ];
+    for refusal in refusals {
         assert_eq!(refusal.code, RefusalCode::NotFound);
     }
 }

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use cohabit_types::{
-    Answer, Array, AttemptProgress, ChangeResult, FollowMode, IndexRange, JobChange, JobId, JobRevision,
-    JobState, LogPosition, LogRequest, Order, Outcome, Progress, Query, RefusalCode, Reply, Report, Request,
-    StopReason,
+    Array, AttemptProgress, ChangeResult, FollowMode, IndexRange, JobChange, JobId, JobRevision, JobState,
+    LogPosition, LogRequest, Order, Outcome, Progress, RefusalCode, Report, StopReason,
 };
 
 use crate::kit::cluster::{TestHead, within};
@@ -46,13 +45,12 @@ async fn a_cancelled_job_is_stopped_and_a_watcher_that_waits_wakes() {
     let attempt = worker.next_run().await.attempt;
     worker.started(attempt.rank(0)).await;
     let revision = client.show(job).await.revision;
-    let waiting = client.query(Query::Watch(vec![JobRevision { job, revision }]));
+    let waiting = client.watch(vec![JobRevision { job, revision }]);
     let cancelling = async {
-        let cancel = Request::Change(JobChange::Cancel, vec![job]);
-        assert_eq!(client.request(cancel).await.unwrap(), Reply::Changed(vec![(job, ChangeResult::Done)]));
+        assert_eq!(client.change(JobChange::Cancel, vec![job]).await, Ok(vec![(job, ChangeResult::Done)]));
     };
     let (woken, ()) = within(futures::future::join(waiting, cancelling)).await;
-    let Answer::Jobs(records) = woken.unwrap() else { panic!() };
+    let records = woken.unwrap();
     assert_eq!(records[0].state, JobState::Completing);
     assert_eq!(worker.next_order().await, Order::Stop { attempt, why: StopReason::Cancelled });
 }
@@ -64,7 +62,7 @@ async fn a_watch_without_a_change_ends_at_its_limit() {
     let job = client.submit().await;
     let record = client.show(job).await;
     let watched = JobRevision { job, revision: record.revision };
-    assert_eq!(client.query(Query::Watch(vec![watched])).await, Ok(Answer::Jobs(vec![])));
+    assert_eq!(client.watch(vec![watched]).await, Ok(vec![]));
 }
 
 #[tokio::test]
@@ -74,12 +72,11 @@ async fn a_watcher_of_more_jobs_than_one_message_holds_sees_them_all() {
     let mut submit = submit();
     let ranges = vec![IndexRange { first: 1, last: 1_500, step: 1 }];
     submit.spec.array = Some(Array { ranges, at_once: None });
-    client.request(Request::Submit(Box::new(submit))).await.unwrap();
+    client.try_submit(submit).await.unwrap();
     let mut unseen: Vec<JobRevision> =
         (1..=1_500).map(|index| JobRevision { job: JobId::member(1, index), revision: 0 }).collect();
     while !unseen.is_empty() {
-        let answer = client.query(Query::Watch(unseen.clone())).await.unwrap();
-        let Answer::Jobs(records) = answer else { panic!("{answer:?}") };
+        let records = client.watch(unseen.clone()).await.unwrap();
         assert!(!records.is_empty());
         unseen.retain(|watched| records.iter().all(|record| record.id != watched.job));
     }
@@ -116,9 +113,9 @@ async fn a_submission_that_is_retried_makes_one_job() {
     let client = head.admin().await;
     let mut submit = submit();
     submit.idempotency_key = Some("once".into());
-    let first = client.request(Request::Submit(Box::new(submit.clone()))).await.unwrap();
+    let first = client.try_submit(submit.clone()).await.unwrap();
     let head = head.killed_and_started().await;
-    let again = head.admin().await.request(Request::Submit(Box::new(submit))).await.unwrap();
+    let again = head.admin().await.try_submit(submit).await.unwrap();
     assert_eq!(first, again);
 }
 
@@ -150,12 +147,7 @@ async fn a_log_is_read_from_the_worker_that_has_it() {
     let nobody_s = LogRequest { rank: job.attempt(5).rank(0), ..request };
     assert_eq!(client.read_log(nobody_s).await.unwrap_err().code, RefusalCode::NotFound);
     drop(worker);
-    let nodes_away = Query::Nodes;
-    while let Answer::Nodes(nodes) = client.query(nodes_away.clone()).await.unwrap() {
-        if nodes[0].state == cohabit_types::NodeState::Unreachable {
-            break;
-        }
-    }
+    while client.nodes().await.unwrap()[0].state != cohabit_types::NodeState::Unreachable {}
     let refusal = client.read_log(request).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::Unavailable);
     assert!(refusal.message.contains("node box"), "{refusal}");

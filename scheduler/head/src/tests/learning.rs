@@ -115,32 +115,31 @@ async fn a_policy_that_looks_elsewhere_is_not_asked_for_plans_by_what_is_learned
     worker.report(pair(jobs)).await;
     let head = head.restarted().await;
     assert_eq!(head.ask("SELECT cast(count(*) AS TEXT) FROM events WHERE event = '\"Learned\"'"), "0");
-    let models = head.admin().await.models(cohabit_types::ModelRequest::List).await.unwrap();
+    let models = head.admin().await.models().await.unwrap();
     assert_eq!((models.base.as_str(), models.sets, models.rows), ("law", 1, 2));
 }
 
 #[tokio::test]
 async fn only_admins_choose_a_model_and_only_one_that_there_is() {
-    use cohabit_types::{ModelChoice, ModelRequest};
+    use cohabit_types::ModelChoice;
     let head = TestHead::start().await;
     let (admin, ada) = (head.admin().await, head.user("ada").await);
-    let choose = |choice| ModelRequest::Use(choice);
-    assert_eq!(ada.models(ModelRequest::List).await.unwrap().current, None);
-    let refused = ada.models(choose(ModelChoice::Base)).await.unwrap_err();
+    assert_eq!(ada.models().await.unwrap().current, None);
+    let refused = ada.choose_model(ModelChoice::Base).await.unwrap_err();
     assert_eq!(refused.code, RefusalCode::NotAllowed);
-    let unknown = admin.models(choose(ModelChoice::Version(3))).await.unwrap_err();
+    let unknown = admin.choose_model(ModelChoice::Version(3)).await.unwrap_err();
     assert_eq!(unknown.code, RefusalCode::NotFound);
     assert_eq!(unknown.message, "there is no version 3 of the model: there are base");
-    assert!(admin.models(choose(ModelChoice::Base)).await.unwrap().held);
+    assert!(admin.choose_model(ModelChoice::Base).await.unwrap().held);
     let head = head.restarted().await;
     let admin = head.admin().await;
-    assert!(admin.models(ModelRequest::List).await.unwrap().held, "an admin's word outlives the head");
-    assert!(!admin.models(choose(ModelChoice::Auto)).await.unwrap().held);
+    assert!(admin.models().await.unwrap().held, "an admin's word outlives the head");
+    assert!(!admin.choose_model(ModelChoice::Auto).await.unwrap().held);
 }
 
 #[cfg(feature = "learned")]
 mod learned {
-    use cohabit_types::{ColocationSample, ModelChoice, ModelRequest, Models};
+    use cohabit_types::{ColocationSample, ModelChoice, Models};
 
     use super::*;
     use crate::{HeadDaemon, HeadError, HeadOptions, InterferenceSource};
@@ -174,7 +173,7 @@ mod learned {
         worker.report(Report::Stretches(all_pairs(&jobs))).await;
         let learned = async {
             loop {
-                let models = client.models(ModelRequest::List).await.unwrap();
+                let models = client.models().await.unwrap();
                 if !models.versions.is_empty() {
                     return models;
                 }
@@ -192,18 +191,18 @@ mod learned {
         assert_eq!((version.version, version.kind.as_str(), version.rows), (1, "gaussian", 46));
         assert!(version.error < version.error_before / 2.0, "{version:?}");
         let head = head.restarted().await;
-        assert_eq!(head.admin().await.models(ModelRequest::List).await, Ok(models));
+        assert_eq!(head.admin().await.models().await, Ok(models));
     }
 
     #[tokio::test]
     async fn an_admin_rolls_back_and_forth_and_that_outlives_the_head() {
         let (head, _) = with_a_version().await;
         for (choice, current) in [(ModelChoice::Base, None), (ModelChoice::Version(1), Some(1))] {
-            let chosen = head.admin().await.models(ModelRequest::Use(choice)).await.unwrap();
+            let chosen = head.admin().await.choose_model(choice).await.unwrap();
             assert_eq!((chosen.current, chosen.held), (current, true));
         }
         let head = head.restarted().await;
-        let models = head.admin().await.models(ModelRequest::List).await.unwrap();
+        let models = head.admin().await.models().await.unwrap();
         assert_eq!((models.current, models.held), (Some(1), true));
     }
 
@@ -213,9 +212,9 @@ mod learned {
         std::fs::write(head.folder.path().join("interference/1/weights.safetensors"), "no weights").unwrap();
         let head = head.restarted().await;
         let admin = head.admin().await;
-        let models = admin.models(ModelRequest::List).await.unwrap();
+        let models = admin.models().await.unwrap();
         assert_eq!((models.current, models.versions.len()), (None, 1));
-        let refused = admin.models(ModelRequest::Use(ModelChoice::Version(1))).await.unwrap_err();
+        let refused = admin.choose_model(ModelChoice::Version(1)).await.unwrap_err();
         assert_eq!(refused.code, RefusalCode::WrongState);
         assert!(refused.message.contains("weights.safetensors"), "{refused}");
     }
@@ -228,7 +227,7 @@ mod learned {
             options.interference = InterferenceSource::Pretrained;
         })
         .await;
-        let models = head.admin().await.models(ModelRequest::List).await.unwrap();
+        let models = head.admin().await.models().await.unwrap();
         assert_eq!((models.base.as_str(), models.trouble), ("pretrained", None));
     }
 

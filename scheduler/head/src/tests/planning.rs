@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cohabit_policy::{PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
-use cohabit_types::{Answer, JobId, Outcome, Query};
+use cohabit_types::{JobId, Outcome};
 
 use crate::kit::cluster::{TestClient, TestHead, policy};
 use crate::kit::fifo_plan;
@@ -60,8 +60,7 @@ impl Policy for PanicsOnce {
 }
 
 async fn story(client: &TestClient, job: JobId) -> String {
-    let Answer::Explained { story, .. } = client.query(Query::Explain(job)).await.unwrap() else { panic!() };
-    story.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    client.explain(job).await.unwrap().story.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]

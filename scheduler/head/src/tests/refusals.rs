@@ -2,8 +2,7 @@
 
 use cohabit_net::{HelloRefusalCode, LinkError, Token, context_for};
 use cohabit_types::{
-    ChangeResult, FollowMode, JobChange, LogPosition, LogRequest, Outcome, RefusalCode, Reply, Request, Role,
-    Span, TokenAnswer, TokenRequest,
+    ChangeResult, FollowMode, JobChange, LogPosition, LogRequest, NewToken, Outcome, RefusalCode, Role, Span,
 };
 
 use crate::HeadError;
@@ -27,30 +26,24 @@ async fn users_own_their_jobs_logs_and_nothing_else() {
     let log = LogRequest { rank, from: LogPosition::Start, at_end: FollowMode::Return };
     assert!(ada.read_log(log).await.is_ok());
     assert_eq!(eve.read_log(log).await.unwrap_err().code, RefusalCode::NotAllowed);
-    let cancelled = eve.request(Request::Change(JobChange::Cancel, vec![job])).await.unwrap();
-    let Reply::Changed(verdicts) = cancelled else { panic!() };
+    let results = eve.change(JobChange::Cancel, vec![job]).await.unwrap();
     assert!(
-        matches!(&verdicts[..], [(_, ChangeResult::Refused(refusal))] if refusal.code == RefusalCode::NotAllowed)
+        matches!(&results[..], [(_, ChangeResult::Refused(refusal))] if refusal.code == RefusalCode::NotAllowed)
     );
-    let drained = eve.request(Request::Drain("box".into())).await.unwrap();
-    assert!(matches!(drained, Reply::Refused(refusal) if refusal.code == RefusalCode::NotAllowed));
-    assert_eq!(eve.token(TokenRequest::List).await.unwrap_err().code, RefusalCode::NotAllowed);
+    assert_eq!(eve.drain("box").await.unwrap_err().code, RefusalCode::NotAllowed);
+    assert_eq!(eve.tokens().await.unwrap_err().code, RefusalCode::NotAllowed);
 }
 
 #[tokio::test]
 async fn a_revoked_token_ends_its_links() {
     let head = TestHead::start().await;
     let (admin, eve) = (head.admin().await, head.user("eve").await);
-    let create =
-        TokenRequest::Create { name: "eve".into(), role: Role::User, account: None, expires_in: None };
-    assert_eq!(admin.token(create).await.unwrap_err().code, RefusalCode::Invalid);
-    assert_eq!(admin.token(TokenRequest::Revoke("eve".into())).await, Ok(TokenAnswer::Revoked));
+    let second = NewToken { name: "eve".into(), role: Role::User, account: None, expires_in: None };
+    assert_eq!(admin.create_token(second).await.unwrap_err().code, RefusalCode::Invalid);
+    assert_eq!(admin.revoke_token("eve").await, Ok(()));
     let cut = async { while eve.head.ping(context_for(Span::from_secs(5))).await.is_ok() {} };
     within(cut).await;
-    assert_eq!(
-        admin.token(TokenRequest::Revoke("eve".into())).await.unwrap_err().code,
-        RefusalCode::NotFound
-    );
+    assert_eq!(admin.revoke_token("eve").await.unwrap_err().code, RefusalCode::NotFound);
 }
 
 #[tokio::test]

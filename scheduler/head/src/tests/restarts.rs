@@ -99,8 +99,8 @@ async fn a_head_whose_journal_fails_ends_and_says_why() {
             "CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT raise(FAIL, 'no space'); END",
         )
         .unwrap();
-    let submit = cohabit_types::Request::Submit(Box::new(crate::kit::submit()));
-    let asked = client.head.request(cohabit_net::context_for(cohabit_types::Span::from_secs(30)), submit);
+    let context = cohabit_net::context_for(cohabit_types::Span::from_secs(30));
+    let asked = client.head.submit(context, Box::new(crate::kit::submit().spec), None);
     // Whether the refusal or the end of the link comes first, no job was accepted.
     assert!(!matches!(within(asked).await, Ok(Ok(_))));
     let failure = within(head.daemon.failed()).await;

@@ -1,6 +1,6 @@
 //! A journal that cannot be written for a while: nothing that was not durable happens, and nothing is lost.
 
-use cohabit_types::{JobState, Order, Outcome, RefusalCode, Reply, Report, Request};
+use cohabit_types::{JobState, Order, Outcome, RefusalCode, Report};
 
 use crate::kit::cluster::{TestHead, within};
 use crate::kit::{at, submit};
@@ -35,8 +35,8 @@ async fn while_the_journal_cannot_be_written_requests_are_refused_and_reports_wa
     let mut reported = Box::pin(worker.report(ended));
     // The first refusal says that the commit which was to make both durable has failed.
     tokio::select! {
-        refused = client.request(Request::Submit(Box::new(submit()))) => {
-            let Ok(Reply::Refused(refusal)) = refused else { panic!("{refused:?}") };
+        refused = client.try_submit(submit()) => {
+            let refusal = refused.unwrap_err();
             assert_eq!(refusal.code, RefusalCode::StorageFailed);
             assert!(refusal.message.contains("journal.sqlite"), "{}", refusal.message);
         }
@@ -57,9 +57,8 @@ async fn a_head_that_ends_while_its_journal_cannot_be_written_has_accepted_nothi
     let client = head.admin().await;
     let job = client.submit().await;
     let lock = Lock::on(&head);
-    let asked = Request::Submit(Box::new(submit()));
-    let refused = within(client.request(asked)).await;
-    assert!(matches!(&refused, Ok(Reply::Refused(_))), "{refused:?}");
+    let refused = within(client.try_submit(submit())).await;
+    assert!(refused.is_err(), "{refused:?}");
     drop(lock);
     let head = head.killed_and_started().await;
     let client = head.admin().await;

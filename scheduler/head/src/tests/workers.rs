@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use cohabit_types::{Answer, NodeState, Query};
+use cohabit_types::NodeState;
 
 use crate::kit::cluster::{TestClient, TestHead, within};
 
 async fn node_state(client: &TestClient) -> NodeState {
-    let Answer::Nodes(nodes) = client.query(Query::Nodes).await.unwrap() else { panic!() };
+    let nodes = client.nodes().await.unwrap();
     assert_eq!(nodes.len(), 1);
     nodes[0].state
 }
@@ -38,9 +38,9 @@ async fn a_newer_link_replaces_the_older_one() {
 async fn a_drained_node_takes_no_job_until_it_is_resumed() {
     let head = TestHead::start().await;
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
-    client.request(cohabit_types::Request::Drain("box".into())).await.unwrap();
+    client.drain("box").await.unwrap();
     assert_eq!(node_state(&client).await, NodeState::Drained);
     let job = client.submit().await;
-    client.request(cohabit_types::Request::Resume("box".into())).await.unwrap();
+    client.resume("box").await.unwrap();
     assert_eq!(worker.next_run().await.attempt.job, job);
 }

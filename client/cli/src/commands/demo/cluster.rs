@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use cohabit_client::Client;
 use cohabit_client::proto::Span;
-use cohabit_client::{Client, ConnectOptions};
 use cohabit_head::HeadDaemon;
 use cohabit_worker_daemon::{WorkerDaemon, WorkerOptions};
 use tempfile::TempDir;
@@ -36,7 +36,7 @@ impl DemoCluster {
         let state = folder.path().join(worker::WORKER_FOLDER);
         let options = worker::options(&settings, head.address().to_string(), token, state)?;
         let worker = joined(WorkerOptions { heartbeat: HEARTBEAT, ..options }).await?;
-        let client = Client::connect(ConnectOptions::local(folder.path())?).await?;
+        let client = Client::connect_local(folder.path()).await?;
         Ok(DemoCluster { client, worker, head, folder })
     }
 

@@ -1,0 +1,42 @@
+//! The limit of open files and sockets. A head with many workers needs more than the usual thousand, and
+//! limits its connections to what the system allows.
+
+use std::sync::OnceLock;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+/// The limit that is assumed where the system reports none.
+const DEFAULT_LIMIT: u64 = 1_024;
+
+/// The limit that this process was started with, once it was raised.
+static INITIAL_LIMIT: OnceLock<u64> = OnceLock::new();
+
+/// Raises the limit as far as the system allows without privileges.
+pub fn raise_open_file_limit() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && INITIAL_LIMIT.set(soft).is_ok()
+        && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
+    {
+        tracing::warn!(%error, soft, hard, "the number of files that may be open stays as it is");
+    }
+}
+
+/// The limit that this process was started with, for programs that it starts: some of them are slow or fail
+/// with a larger one.
+#[must_use]
+pub fn initial_open_file_limit() -> u64 {
+    INITIAL_LIMIT.get().copied().unwrap_or_else(open_files)
+}
+
+/// Lowers the limit to this, for this process and those that it will start.
+pub fn lower_open_file_limit(limit: u64) {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // A higher limit than a program expects does it no harm: an error is no reason to stop.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, limit.min(hard), hard);
+    }
+}
+
+/// The present limit.
+pub(crate) fn open_files() -> u64 {
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(DEFAULT_LIMIT, |(soft, _)| soft)
+}

@@ -1,0 +1,255 @@
+//! The history of a job: events, with their time and cause.
+//!
+//! Events are facts with numbers; their sentences are made here, so that every screen says the same.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AttemptId, Bytes, DeviceId, Enforcement, JobId, JobState, Outcome, PlanRequestId, RankId, ReasonCode,
+    Share, Span, StopReason, Time,
+};
+
+/// One thing that happened to a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobEvent {
+    /// When, by the head's clock.
+    pub at: Time,
+    /// Its cause.
+    pub cause: Cause,
+    /// What happened.
+    pub happening: JobEventKind,
+}
+
+/// The cause of an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// A request of this user.
+    User(String),
+    /// The plan with this number.
+    Plan(PlanRequestId),
+    /// A report of, or the state of the link to, this node.
+    Node(String),
+    /// The end of this job.
+    Job(JobId),
+    /// A deadline passed.
+    Clock,
+    /// The head restarted.
+    Restart,
+}
+
+/// What happened to a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobEventKind {
+    /// It was submitted.
+    Submitted,
+    /// It was put on hold.
+    Held,
+    /// It was released.
+    Released,
+    /// An attempt was placed.
+    Placed {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Names of the nodes.
+        nodes: Vec<String>,
+        /// All devices.
+        devices: Vec<DeviceId>,
+        /// How much of each.
+        share: Share,
+        /// Time since it could first have run.
+        waited: Span,
+        /// Why the policy chose so.
+        why: String,
+    },
+    /// A rank runs.
+    Started(RankId),
+    /// It is known whether the limits of a rank that shares its device are enforced.
+    Shares {
+        /// Which rank.
+        rank: RankId,
+        /// Whether they are.
+        enforcement: Enforcement,
+    },
+    /// A rank runs as a user of its own, for the account of its job does not exist on the node.
+    PrivateUser {
+        /// Which rank.
+        rank: RankId,
+        /// Name of the account.
+        account: String,
+        /// Number of the user that it runs as.
+        uid: u32,
+    },
+    /// The attempt is being stopped.
+    Stopping(AttemptId, StopReason),
+    /// A rank ended.
+    RankEnded {
+        /// Which rank.
+        rank: RankId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The worker that holds the attempt cannot be reached.
+    NodeUnreachable {
+        /// Its name.
+        node: String,
+        /// After this long its attempts are given up.
+        patience: Span,
+    },
+    /// The worker came back, and the attempt still runs.
+    Adopted(AttemptId),
+    /// The attempt was given up with its node.
+    AttemptLost {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Why.
+        detail: String,
+    },
+    /// It waits for another attempt.
+    Requeued {
+        /// The attempt that ended.
+        attempt: AttemptId,
+        /// Pause before the next.
+        pause: Span,
+        /// Failures that counted so far.
+        failures: u32,
+        /// Failures that may count.
+        limit: u32,
+        /// What ended that attempt, if it was stopped.
+        #[serde(default)]
+        why: Option<StopReason>,
+    },
+    /// A report of an attempt that is over was dropped.
+    StaleReport(RankId),
+    /// An action of a plan no longer fitted and was dropped.
+    PlanDropped(String),
+    /// It ended.
+    Ended {
+        /// How.
+        state: JobState,
+        /// Why.
+        reason: ReasonCode,
+    },
+    /// What was predicted of its memory counts no longer.
+    Distrusted {
+        /// The attempt from which on it has its GPU alone.
+        attempt: AttemptId,
+        /// What had been predicted.
+        predicted: Bytes,
+        /// The attempt that may have failed for that; without one, no GPU is left that has so much.
+        failed: Option<AttemptId>,
+    },
+}
+
+impl Cause {
+    fn clause(&self) -> String {
+        match self {
+            Cause::User(user) => format!("by {user}"),
+            Cause::Plan(ticket) => format!("by plan {}", ticket.0),
+            Cause::Node(node) => format!("reported by {node}"),
+            Cause::Job(job) => format!("because of job {job}"),
+            Cause::Clock => "by the clock".into(),
+            Cause::Restart => "because the head was restarted".into(),
+        }
+    }
+}
+
+fn listed<T: fmt::Display>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for JobEventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JobEventKind::Submitted => f.write_str("submitted"),
+            JobEventKind::Held => f.write_str("put on hold"),
+            JobEventKind::Released => f.write_str("released"),
+            JobEventKind::Placed { attempt, nodes, devices, share, waited, why } => {
+                let what = match devices.len() {
+                    0 => "without a device".to_owned(),
+                    _ if *share == Share::WHOLE => format!("with {}", listed(devices)),
+                    _ => format!("with {share} of {}", listed(devices)),
+                };
+                write!(
+                    f,
+                    "attempt {} placed on {} {what} after waiting {waited}",
+                    attempt.attempt,
+                    listed(nodes)
+                )?;
+                if why.is_empty() { Ok(()) } else { write!(f, ": {why}") }
+            }
+            JobEventKind::Started(rank) => {
+                write!(f, "attempt {} rank {} runs", rank.attempt.attempt, rank.rank)
+            }
+            JobEventKind::Shares { rank, enforcement } => {
+                write!(
+                    f,
+                    "attempt {} rank {} shares its device{}",
+                    rank.attempt.attempt,
+                    rank.rank,
+                    how(enforcement)
+                )
+            }
+            JobEventKind::PrivateUser { rank, account, uid } => write!(
+                f,
+                "attempt {} rank {} runs as user {uid}, which nobody else is: the account '{account}' does not \
+                 exist there",
+                rank.attempt.attempt, rank.rank
+            ),
+            JobEventKind::Stopping(attempt, why) => {
+                write!(f, "attempt {} is being stopped because {}", attempt.attempt, why.clause())
+            }
+            JobEventKind::RankEnded { rank, outcome } => {
+                write!(f, "attempt {} rank {} {outcome}", rank.attempt.attempt, rank.rank)
+            }
+            JobEventKind::NodeUnreachable { node, patience } => {
+                write!(f, "node {node} cannot be reached; given up after {patience}")
+            }
+            JobEventKind::Adopted(attempt) => {
+                write!(f, "attempt {} still runs and was adopted", attempt.attempt)
+            }
+            JobEventKind::AttemptLost { attempt, detail } => {
+                write!(f, "attempt {} given up: {detail}", attempt.attempt)
+            }
+            JobEventKind::Requeued { attempt, pause, failures, limit, why } => {
+                let because = why.map(|why| format!(" because {}", why.clause())).unwrap_or_default();
+                write!(
+                    f,
+                    "queued again after attempt {}{because}, with a pause of {pause} \
+                     ({failures} of {limit} retries used)",
+                    attempt.attempt
+                )
+            }
+            JobEventKind::StaleReport(rank) => write!(f, "a late report of {rank} was ignored"),
+            JobEventKind::PlanDropped(why) => write!(f, "a planned step no longer fitted: {why}"),
+            JobEventKind::Ended { state, reason } => write!(f, "ended as {state} ({reason})"),
+            JobEventKind::Distrusted { attempt, predicted, failed } => {
+                let why = why_distrusted(*predicted, *failed);
+                write!(f, "attempt {} will have its GPU alone, since {why}", attempt.attempt)
+            }
+        }
+    }
+}
+
+fn how(enforcement: &Enforcement) -> String {
+    match enforcement {
+        Enforcement::Enforced => " within enforced limits".to_owned(),
+        Enforcement::Unenforced(why) => format!(", but nothing enforces its limits: {why}"),
+    }
+}
+
+fn why_distrusted(predicted: Bytes, failed: Option<AttemptId>) -> String {
+    let Some(AttemptId { attempt, .. }) = failed else {
+        return format!("no GPU holds the {predicted} that were predicted for it");
+    };
+    format!("memory for it was only predicted ({predicted}) and attempt {attempt} may have failed for that")
+}
+
+impl fmt::Display for JobEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.happening, self.cause.clause())
+    }
+}

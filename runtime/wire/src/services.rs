@@ -1,0 +1,74 @@
+//! The services of the current protocol: what clients ask of the head, and what head and worker tell each
+//! other.
+//!
+//! Calls of one link run side by side: a caller that needs them in order sends the next when the one before
+//! has come back. A refusal is part of an answer. A tarpc `ServerError` only ever means that the other side
+//! broke a promise; its `kind` arrives wrong, so nothing reads it.
+
+use cohabit_types::{
+    ChangeResult, DryRun, Explanation, Filter, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
+    JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord, Order, Refusal,
+    Report, SubmitReceipt, TokenRecord,
+};
+
+/// Client to head. Changes come back when they are durable.
+#[tarpc::service]
+#[trait_variant::make(Send)]
+pub trait ClientService {
+    /// Submits a job. A second submission of the same user with the same key is answered with the first job.
+    async fn submit(spec: Box<JobSpec>, idempotency_key: Option<String>) -> Result<SubmitReceipt, Refusal>;
+    /// Applies a change to jobs; the results are in the order of the jobs.
+    async fn change_jobs(change: JobChange, jobs: Vec<JobId>) -> Result<Vec<(JobId, ChangeResult)>, Refusal>;
+    /// Gives a node no new jobs; answers with its name. For admins.
+    async fn drain_node(name: String) -> Result<String, Refusal>;
+    /// Gives a drained node jobs again; answers with its name. For admins.
+    async fn resume_node(name: String) -> Result<String, Refusal>;
+    /// The jobs that these references mean to this user, in their order.
+    async fn resolve(references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal>;
+    /// A page of jobs, the newest last.
+    async fn list(filter: Filter) -> Result<ListPage, Refusal>;
+    /// The records of these jobs, in their order.
+    async fn show(jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal>;
+    /// Why a job waits, or why it ended as it did.
+    async fn explain(job: JobId) -> Result<Explanation, Refusal>;
+    /// What would become of this job if it were submitted now.
+    async fn dry_run(spec: Box<JobSpec>) -> Result<Box<DryRun>, Refusal>;
+    /// All nodes.
+    async fn nodes() -> Result<Vec<NodeRecord>, Refusal>;
+    /// Records of these jobs whose revision is no longer the known one; a long poll, which may end with none.
+    async fn watch(known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal>;
+    /// A piece of the output of a rank; a long poll at its end.
+    async fn read_log(request: LogRequest) -> Result<LogChunk, Refusal>;
+    /// Makes a token. For admins.
+    async fn create_token(token: NewToken) -> Result<IssuedToken, Refusal>;
+    /// All tokens, without secrets. For admins.
+    async fn list_tokens() -> Result<Vec<TokenRecord>, Refusal>;
+    /// Makes a token worthless, at once. For admins.
+    async fn revoke_token(name: String) -> Result<(), Refusal>;
+    /// The interference models.
+    async fn list_models() -> Result<Models, Refusal>;
+    /// Chooses the model that the head goes by; answers with all models. For admins.
+    async fn choose_model(choice: ModelChoice) -> Result<Models, Refusal>;
+    /// Whether the head is there.
+    async fn ping();
+}
+
+/// Worker to head.
+#[tarpc::service]
+#[trait_variant::make(Send)]
+pub trait HeadService {
+    /// What happened, in order; comes back when the head has taken it in.
+    async fn report(reports: Vec<Report>);
+    /// The worker is there.
+    async fn heartbeat();
+}
+
+/// Head to worker.
+#[tarpc::service]
+#[trait_variant::make(Send)]
+pub trait WorkerService {
+    /// What to do, in order; comes back when the worker has taken it in.
+    async fn order(orders: Vec<Order>);
+    /// A piece of the output of a rank; a long poll at its end.
+    async fn read_log(request: LogRequest) -> Result<LogChunk, Refusal>;
+}

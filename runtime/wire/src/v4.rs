@@ -1,0 +1,32 @@
+//! Protocol 4, frozen: its client service, the messages that only it has, and how today's head serves it.
+//!
+//! The hello, the frames and the services between head and worker are those of protocol 5; so are all message
+//! types that are not in [`messages`]. `golden/v4.txt` holds their bytes as the last release of protocol 4
+//! wrote them. When such a type has to change, its earlier form moves here first, with a conversion. This
+//! module goes when a head no longer serves protocol 4.
+
+mod adapter;
+pub mod messages;
+
+use cohabit_types::{LogChunk, LogRequest, Models, Refusal};
+
+pub use adapter::ClientServiceAdapter;
+use messages::{Answer, ModelRequest, Query, Reply, Request, TokenAnswer, TokenRequest};
+
+/// Client to head.
+#[tarpc::service]
+#[trait_variant::make(Send)]
+pub trait ClientService {
+    /// Changes something.
+    async fn request(request: Request) -> Result<Reply, Refusal>;
+    /// Reads something; [`Query::Watch`] is a long poll.
+    async fn query(query: Query) -> Result<Answer, Refusal>;
+    /// A piece of the output of a rank; a long poll at its end.
+    async fn read_log(request: LogRequest) -> Result<LogChunk, Refusal>;
+    /// Makes, lists and revokes tokens.
+    async fn token(request: TokenRequest) -> Result<TokenAnswer, Refusal>;
+    /// Lists the interference models, after choosing one if one is given.
+    async fn models(request: ModelRequest) -> Result<Models, Refusal>;
+    /// Whether the head is there.
+    async fn ping();
+}

@@ -1,0 +1,71 @@
+//! Serves clients of protocol 4 by today's service: each message becomes the typed call that took its place.
+
+use cohabit_types::{LogChunk, LogRequest, Models, NewToken, Refusal};
+use tarpc::context::Context;
+
+use super::ClientService;
+use super::messages::{Answer, ModelRequest, Query, Reply, Request, Submit, TokenAnswer, TokenRequest};
+
+/// A service of protocol 5 that answers calls of protocol 4.
+#[derive(Debug, Clone)]
+pub struct ClientServiceAdapter<S>(pub S);
+
+impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapter<S> {
+    async fn request(self, context: Context, request: Request) -> Result<Reply, Refusal> {
+        match request {
+            Request::Submit(submit) => {
+                let Submit { spec, idempotency_key, .. } = *submit;
+                let receipt = self.0.submit(context, Box::new(spec), idempotency_key).await;
+                receipt.map(|receipt| Reply::Accepted { job: receipt.job, members: receipt.members })
+            }
+            Request::Change(change, jobs) => {
+                self.0.change_jobs(context, change, jobs).await.map(Reply::Changed)
+            }
+            Request::Drain(node) => self.0.drain_node(context, node).await.map(Reply::Node),
+            Request::Resume(node) => self.0.resume_node(context, node).await.map(Reply::Node),
+        }
+    }
+
+    async fn query(self, context: Context, query: Query) -> Result<Answer, Refusal> {
+        match query {
+            Query::Resolve(references) => self.0.resolve(context, references).await.map(Answer::Resolved),
+            Query::List(filter) => self.0.list(context, filter).await.map(Answer::Listed),
+            Query::Show(jobs) => self.0.show(context, jobs).await.map(Answer::Jobs),
+            Query::Explain(job) => {
+                let explanation = self.0.explain(context, job).await;
+                explanation.map(|it| Answer::Explained { sentences: it.sentences, story: it.story })
+            }
+            Query::Consider(spec) => self.0.dry_run(context, spec).await.map(Answer::Considered),
+            Query::Nodes => self.0.nodes(context).await.map(Answer::Nodes),
+            Query::Watch(known) => self.0.watch(context, known).await.map(Answer::Jobs),
+        }
+    }
+
+    async fn read_log(self, context: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
+        self.0.read_log(context, request).await
+    }
+
+    async fn token(self, context: Context, request: TokenRequest) -> Result<TokenAnswer, Refusal> {
+        match request {
+            TokenRequest::Create { name, role, account, expires_in } => {
+                let token = NewToken { name, role, account, expires_in };
+                self.0.create_token(context, token).await.map(|issued| TokenAnswer::Created(issued.text))
+            }
+            TokenRequest::List => self.0.list_tokens(context).await.map(TokenAnswer::Listed),
+            TokenRequest::Revoke(name) => {
+                self.0.revoke_token(context, name).await.map(|()| TokenAnswer::Revoked)
+            }
+        }
+    }
+
+    async fn models(self, context: Context, request: ModelRequest) -> Result<Models, Refusal> {
+        match request {
+            ModelRequest::List => self.0.list_models(context).await,
+            ModelRequest::Use(choice) => self.0.choose_model(context, choice).await,
+        }
+    }
+
+    async fn ping(self, context: Context) {
+        self.0.ping(context).await;
+    }
+}

@@ -1,0 +1,158 @@
+//! The messages of protocol 4 that protocol 5 no longer has. Frozen: not a field may change.
+
+use std::fmt;
+
+use cohabit_types::{
+    Bytes, ChangeResult, DryRun, Filter, JobChange, JobEvent, JobId, JobRecord, JobRef, JobRevision, JobSpec,
+    ListPage, ModelChoice, NodeRecord, Refusal, Role, Span, TokenRecord,
+};
+use serde::{Deserialize, Serialize};
+
+/// A change that a client asks for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Request {
+    /// Submit a job.
+    Submit(Box<Submit>),
+    /// Apply a change to each of these jobs.
+    Change(JobChange, Vec<JobId>),
+    /// Give a node no new jobs.
+    Drain(String),
+    /// Give a node jobs again.
+    Resume(String),
+}
+
+/// A job to run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Submit {
+    /// The job.
+    pub spec: JobSpec,
+    /// The same key of the same user is the same job.
+    pub idempotency_key: Option<String>,
+    /// A head ignores what a client says here.
+    pub estimate: Option<Estimate>,
+}
+
+/// What is expected of a job.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Training iterations.
+    pub iterations: Option<u64>,
+    /// How long it runs alone.
+    pub runtime: Option<Span>,
+    /// Memory of each device.
+    pub gpu_memory: Option<Bytes>,
+    /// What the estimate rests on.
+    pub basis: String,
+}
+
+/// The answer to a [`Request`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Reply {
+    /// The job is durable.
+    Accepted {
+        /// The job, or the array as a whole.
+        job: JobId,
+        /// How many members it has; 1 for a plain job.
+        members: u64,
+    },
+    /// What became of the change, for each job in the order asked.
+    Changed(Vec<(JobId, ChangeResult)>),
+    /// The name of the node.
+    Node(String),
+    /// Nothing was changed.
+    Refused(Refusal),
+}
+
+/// A question that changes nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Query {
+    /// The jobs that these references mean.
+    Resolve(Vec<JobRef>),
+    /// A page of jobs.
+    List(Filter),
+    /// The records of these jobs.
+    Show(Vec<JobId>),
+    /// Why a job waits, or why it ended as it did.
+    Explain(JobId),
+    /// What would become of this job.
+    Consider(Box<JobSpec>),
+    /// All nodes.
+    Nodes,
+    /// Records that have changed since.
+    Watch(Vec<JobRevision>),
+}
+
+/// The answer to a [`Query`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// The jobs that were meant.
+    Resolved(Vec<JobId>),
+    /// A page of jobs.
+    Listed(ListPage),
+    /// The records asked for, or changed.
+    Jobs(Vec<JobRecord>),
+    /// An explanation.
+    Explained {
+        /// Sentences for people.
+        sentences: Vec<String>,
+        /// Everything that happened to the job.
+        story: Vec<JobEvent>,
+    },
+    /// What would become of the job.
+    Considered(Box<DryRun>),
+    /// All nodes.
+    Nodes(Vec<NodeRecord>),
+    /// No answer.
+    Refused(Refusal),
+}
+
+/// What an admin asks about tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TokenRequest {
+    /// Make one.
+    Create {
+        /// The user's name on jobs.
+        name: String,
+        /// What it allows.
+        role: Role,
+        /// The account as which its jobs run.
+        account: Option<String>,
+        /// How long it is good for.
+        expires_in: Option<Span>,
+    },
+    /// List all.
+    List,
+    /// Make this one worthless.
+    Revoke(String),
+}
+
+/// The answer to a [`TokenRequest`].
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TokenAnswer {
+    /// The whole text of the new token.
+    Created(String),
+    /// All tokens, without secrets.
+    Listed(Vec<TokenRecord>),
+    /// The token is worthless now.
+    Revoked,
+}
+
+/// Never shows the secret.
+impl fmt::Debug for TokenAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TokenAnswer::Created(_) => f.write_str("Created(secret)"),
+            TokenAnswer::Listed(tokens) => f.debug_tuple("Listed").field(tokens).finish(),
+            TokenAnswer::Revoked => f.write_str("Revoked"),
+        }
+    }
+}
+
+/// What is asked about the interference models.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ModelRequest {
+    /// All models.
+    List,
+    /// Go by this one.
+    Use(ModelChoice),
+}
