@@ -23,7 +23,8 @@ use crate::stored::{
     StoredReasonCode, StoredRole, StoredSharingLimits, StoredStopReason, StoredWorkerKey,
 };
 
-/// A head: with all its jobs in formats 1 to 4, without any in format 5. What follows from the jobs is not read.
+/// A head: with all its jobs in formats 1 to 4, without any in format 5. What follows from the jobs is not
+/// read.
 #[derive(Deserialize)]
 pub(crate) struct HeadV5 {
     #[serde(with = "As::<StoredConfig>")]
