@@ -63,9 +63,13 @@ fn run_all(arguments: &SimulateArguments, input: &Input) -> Result<SimulationRes
     for seed in seeds {
         let jobs = input.jobs(seed)?;
         outcomes.record_left_out(&jobs);
-        for variant in &policy_variants {
+        for (index, variant) in policy_variants.iter().enumerate() {
             let evaluation = evaluation(*variant, seed, arguments, input, &jobs);
-            outcomes.runs.push(simulate(*variant, evaluation, jobs.load, &mut progress)?);
+            progress.begin(&variant.to_string(), seed, evaluation.jobs.len());
+            let mut evaluated = evaluate(evaluation, &mut progress)
+                .map_err(|error| CommandError::from_error(CommandErrorKind::Internal, &error))?;
+            evaluated.metrics.policy = variant.to_string();
+            outcomes.runs.push(SimulationResult { variant: index, seed, load: jobs.load, evaluated });
         }
     }
     progress.end();
@@ -95,20 +99,6 @@ fn under(sharing: Sharing, job: WorkloadJob) -> WorkloadJob {
         Sharing::Exclusive => job.exclusive(),
         Sharing::Shared => job,
     }
-}
-
-fn simulate(
-    variant: PolicyVariant<'_>,
-    evaluation: Evaluation,
-    load: Option<f64>,
-    progress: &mut SimulationProgress,
-) -> Result<SimulationResult, CommandError> {
-    let seed = evaluation.seed;
-    progress.begin(&variant.to_string(), seed, evaluation.jobs.len());
-    let mut evaluated = evaluate(evaluation, progress)
-        .map_err(|error| CommandError::from_error(CommandErrorKind::Internal, &error))?;
-    evaluated.metrics.policy = variant.to_string();
-    Ok(SimulationResult { seed, load, evaluated })
 }
 
 fn print_result(outcomes: &SimulationResults, format: OutputFormat) -> Result<(), CommandError> {

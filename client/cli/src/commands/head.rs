@@ -73,7 +73,7 @@ pub(super) fn local_address(head: &HeadDaemon) -> SocketAddr {
 
 /// The error of a head that cannot start or has failed.
 pub(super) fn failure(error: HeadError) -> CommandError {
-    let trouble = match &error {
+    let kind = match &error {
         HeadError::State { .. } | HeadError::Journal { .. } => CommandErrorKind::InputOutput,
         HeadError::Full { .. } => CommandErrorKind::TryLater,
         HeadError::NetworkFileSystem { .. }
@@ -89,5 +89,5 @@ pub(super) fn failure(error: HeadError) -> CommandError {
         | HeadError::NoModels { .. } => CommandErrorKind::Configuration,
         HeadError::Failed(_) => CommandErrorKind::Internal,
     };
-    CommandError::from_error(trouble, &error)
+    CommandError::from_error(kind, &error)
 }

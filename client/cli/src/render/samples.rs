@@ -47,7 +47,7 @@ pub(crate) fn pending() -> JobRecord {
     }
 }
 
-/// Runs, in its second attempt, on half a device, beside another job.
+/// A job in its second attempt that shares a device with another job.
 pub(crate) fn running() -> JobRecord {
     let metrics = BTreeMap::from([("accuracy".to_owned(), 0.9), ("loss".to_owned(), 0.4123)]);
     JobRecord {
@@ -108,13 +108,13 @@ fn attempt(number: u32, started: u64, ended: Option<u64>, outcome: Option<Outcom
     }
 }
 
-/// With its devices for itself.
+/// Gives the attempt whole devices.
 fn whole(mut attempt: AttemptRecord) -> AttemptRecord {
     attempt.ranks.iter_mut().for_each(|rank| (rank.share, rank.enforcement) = (Share::WHOLE, None));
     attempt
 }
 
-/// An array of which a third has ended.
+/// An array with 37 of 100 members ended.
 pub(crate) fn array() -> JobRecord {
     let states = BTreeMap::from([
         (JobState::Completed, 36),
@@ -136,7 +136,7 @@ pub(crate) fn array() -> JobRecord {
     }
 }
 
-/// Ended badly.
+/// A failed job.
 pub(crate) fn failed() -> JobRecord {
     JobRecord {
         id: JobId::member(7, 3),
@@ -240,7 +240,7 @@ fn fenced(record: DeviceRecord) -> DeviceRecord {
     DeviceRecord { device: Device { condition, ..record.device }, ..record }
 }
 
-/// One for ever, one not.
+/// Tokens with and without an expiry date.
 pub(crate) fn tokens() -> Vec<TokenRecord> {
     let token = |name: &str, role, expires_at| TokenRecord {
         name: name.into(),

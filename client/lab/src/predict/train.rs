@@ -63,9 +63,9 @@ fn train_and_store(arguments: &PredictTrainArguments) -> Result<ModelCard, Comma
 }
 
 fn untrainable(error: &TrainError) -> CommandError {
-    let trouble = match error {
+    let kind = match error {
         TrainError::NoPairs => CommandErrorKind::Impossible("unusable_data"),
         TrainError::Tensors(_) => CommandErrorKind::Internal,
     };
-    CommandError::from_error(trouble, error)
+    CommandError::from_error(kind, error)
 }

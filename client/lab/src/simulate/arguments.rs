@@ -40,7 +40,7 @@ pub struct SimulateArguments {
     pub(crate) limit: Option<u64>,
     /// Scale the arrival times so that ideally placed jobs would keep this fraction of all devices busy
     /// [default: 0.9 for synthetic jobs, otherwise as in the trace]
-    #[arg(long, value_parser = positive)]
+    #[arg(long, value_parser = parse_load)]
     pub(crate) load: Option<f64>,
     /// Cluster to simulate, such as 16x8:V100@25g: machines x devices, GPU and network bandwidth. The
     /// bandwidth between the devices of a machine follows a slash; join groups with +:
@@ -82,7 +82,7 @@ pub struct SimulateArguments {
     pub(crate) predictor: Predictor,
     /// Largest slowdown that sharing may cause, as a factor (1.3 = 30% slower): policies with a bound keep to
     /// it, and the time above it is reported
-    #[arg(long, value_name = "FACTOR", default_value_t = DEFAULT_MAX_SLOWDOWN, value_parser = slowdown)]
+    #[arg(long, value_name = "FACTOR", default_value_t = DEFAULT_MAX_SLOWDOWN, value_parser = parse_slowdown)]
     pub(crate) max_slowdown: f64,
     /// Largest number of jobs that share a GPU
     #[arg(long, value_name = "COUNT", default_value_t = SharingLimits::default().max_ranks)]
@@ -212,27 +212,29 @@ impl FromStr for Policies {
     }
 }
 
-const ESTIMATORS: &str = "oracle, forest, recent-median, group-mean, constant and noisy:0.3";
+/// The estimators without a parameter, by name. `noisy:SIGMA` is the only one with a parameter.
+const ESTIMATORS: [(&str, EstimatorKind); 5] = [
+    ("oracle", EstimatorKind::Oracle),
+    ("forest", EstimatorKind::Forest),
+    ("recent-median", EstimatorKind::RecentMedian),
+    ("group-mean", EstimatorKind::GroupMean),
+    ("constant", EstimatorKind::Constant),
+];
 
 impl FromStr for EstimatorArgument {
     type Err = String;
     fn from_str(text: &str) -> Result<EstimatorArgument, String> {
-        let kind = match text {
-            "oracle" => EstimatorKind::Oracle,
-            "forest" => EstimatorKind::Forest,
-            "recent-median" => EstimatorKind::RecentMedian,
-            "group-mean" => EstimatorKind::GroupMean,
-            "constant" => EstimatorKind::Constant,
-            _ => EstimatorKind::Noisy(sigma(text)?),
-        };
+        let named = ESTIMATORS.into_iter().find(|(name, _)| *name == text).map(|(_, kind)| kind);
+        let kind = named.map_or_else(|| parse_sigma(text).map(EstimatorKind::Noisy), Ok)?;
         Ok(EstimatorArgument(kind))
     }
 }
 
-fn sigma(text: &str) -> Result<f64, String> {
-    let written = text
-        .strip_prefix("noisy:")
-        .ok_or_else(|| format!("'{text}' is not an estimator: write one of {ESTIMATORS}"))?;
+fn parse_sigma(text: &str) -> Result<f64, String> {
+    let written = text.strip_prefix("noisy:").ok_or_else(|| {
+        let names = ESTIMATORS.map(|(name, _)| name).join(", ");
+        format!("'{text}' is not an estimator: write {names} or noisy:0.3")
+    })?;
     let sigma = written.parse().ok().filter(|sigma| (0.0..=10.0).contains(sigma));
     sigma.ok_or_else(|| {
         format!("'{written}' is not a standard deviation between 0 and 10: write for example noisy:0.3")
@@ -241,14 +243,11 @@ fn sigma(text: &str) -> Result<f64, String> {
 
 impl fmt::Display for EstimatorArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            EstimatorKind::Oracle => f.write_str("oracle"),
-            EstimatorKind::Forest => f.write_str("forest"),
-            EstimatorKind::RecentMedian => f.write_str("recent-median"),
-            EstimatorKind::GroupMean => f.write_str("group-mean"),
-            EstimatorKind::Constant => f.write_str("constant"),
-            EstimatorKind::Noisy(sigma) => write!(f, "noisy:{sigma}"),
+        if let EstimatorKind::Noisy(sigma) = self.0 {
+            return write!(f, "noisy:{sigma}");
         }
+        let named = ESTIMATORS.into_iter().find(|(_, kind)| *kind == self.0);
+        f.write_str(named.map_or("", |(name, _)| name))
     }
 }
 
@@ -259,12 +258,12 @@ fn policy_help() -> String {
     )
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+fn parse_load(text: &str) -> Result<f64, String> {
     let load = text.parse().ok().filter(|load| (0.001..=1_000.0).contains(load));
     load.ok_or_else(|| format!("'{text}' is not a load: write 0.9 for 90% of all devices"))
 }
 
-fn slowdown(text: &str) -> Result<f64, String> {
+fn parse_slowdown(text: &str) -> Result<f64, String> {
     let slowdown = text.parse().ok().filter(|slowdown| (1.0..=1_000.0).contains(slowdown));
     slowdown.ok_or_else(|| format!("'{text}' is not a slowdown of at least 1: write 1.3 for 30% slower"))
 }

@@ -1,5 +1,7 @@
 //! The results of all runs, with the options that produced them.
 
+use std::collections::BTreeMap;
+
 use cohabit_console::current_command_line;
 use cohabit_sim::workload::SkippedJobs;
 use cohabit_sim::{DeviceSpan, EvaluationResult, JobResult, Metrics};
@@ -41,6 +43,8 @@ pub(super) enum ConfigurationSource {
 
 /// One run.
 pub(super) struct SimulationResult {
+    /// The index of the policy variant, in the order of the command line.
+    pub(super) variant: usize,
     pub(super) seed: u64,
     /// The load while jobs arrive, if all jobs were placed ideally.
     pub(super) load: Option<f64>,
@@ -82,15 +86,13 @@ impl SimulationResults {
 
     /// The policies in the order of the command line, with all their runs.
     pub(super) fn by_policy(&self) -> Vec<(&str, Vec<&SimulationResult>)> {
-        let mut policies: Vec<(&str, Vec<&SimulationResult>)> = Vec::new();
+        let mut policies: BTreeMap<usize, (&str, Vec<&SimulationResult>)> = BTreeMap::new();
         for run in &self.runs {
-            let policy = run.metrics().policy.as_str();
-            match policies.iter_mut().find(|(known, _)| *known == policy) {
-                Some((_, runs)) => runs.push(run),
-                None => policies.push((policy, vec![run])),
-            }
+            let (_, runs) =
+                policies.entry(run.variant).or_insert_with(|| (run.metrics().policy.as_str(), Vec::new()));
+            runs.push(run);
         }
-        policies
+        policies.into_values().collect()
     }
 }
 

@@ -57,10 +57,11 @@ fn metrics(policy: &str, mean_jct_s: f64) -> Metrics {
 }
 
 /// A run of two jobs on the devices `node-0-0` and `node-1-0`.
-fn run(policy: &str, seed: u64, mean_jct_s: f64) -> SimulationResult {
+fn run(variant: usize, policy: &str, seed: u64, mean_jct_s: f64) -> SimulationResult {
     let span =
         |device: &str, job, from, to| DeviceSpan { device: device.into(), job, from: at(from), to: at(to) };
     SimulationResult {
+        variant,
         seed,
         load: Some(0.9),
         evaluated: EvaluationResult {
@@ -92,10 +93,10 @@ pub(super) fn outcomes() -> SimulationResults {
         command: "cohabit simulate --trace 'jobs <1>.csv'".into(),
         left_out: SkippedJobs { too_wide: 3, too_large: 1 },
         runs: vec![
-            run("fifo", 1, 200.0),
-            run(second, 1, 100.0),
-            run("fifo", 2, 400.0),
-            run(second, 2, 100.0),
+            run(0, "fifo", 1, 200.0),
+            run(1, second, 1, 100.0),
+            run(0, "fifo", 2, 400.0),
+            run(1, second, 2, 100.0),
         ],
     }
 }

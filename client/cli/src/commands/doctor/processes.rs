@@ -3,6 +3,7 @@
 //! An executor outlives its worker for `orphan-grace`, so one without a worker is a warning and not yet an
 //! error.
 
+use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -43,11 +44,11 @@ fn judge(processes: &[Vec<String>]) -> Finding {
     }
 }
 
-/// Whether the process runs this program, by file name.
+/// Whether the process runs this program, by file name. The program may be installed under another name.
 fn is_ours(words: &[String]) -> bool {
-    words
-        .first()
-        .is_some_and(|program| Path::new(program).file_name() == Some(OsStr::new(env!("CARGO_PKG_NAME"))))
+    let Some(name) = words.first().and_then(|program| Path::new(program).file_name()) else { return false };
+    let installed = env::current_exe().ok();
+    name == env!("CARGO_PKG_NAME") || installed.as_deref().and_then(Path::file_name) == Some(name)
 }
 
 fn verb(words: &[String]) -> Option<&str> {

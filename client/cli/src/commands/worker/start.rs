@@ -150,13 +150,13 @@ fn mps_mode(text: &str) -> Result<MpsMode, String> {
 
 /// The error of a worker that cannot start or has failed.
 pub(crate) fn failure(error: WorkerError) -> CommandError {
-    let trouble = match error {
+    let kind = match error {
         WorkerError::Link(refused) => return ClientError::from(refused).into(),
         WorkerError::StateInUse(_) => CommandErrorKind::Configuration,
         WorkerError::File(_) | WorkerError::Machine(_) | WorkerError::Mps(_) => CommandErrorKind::InputOutput,
         WorkerError::Failed(_) | WorkerError::Ended(_) => CommandErrorKind::Internal,
     };
-    CommandError::from_error(trouble, &error)
+    CommandError::from_error(kind, &error)
 }
 
 #[cfg(test)]

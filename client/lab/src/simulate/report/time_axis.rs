@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn landmarks_are_within_the_interval() {
-        let told: Vec<String> =
+        let labels: Vec<String> =
             logarithms(-0.5, 5.0).iter().map(|power| format_time(10_f64.powf(*power))).collect();
-        assert_eq!(told, ["1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d"]);
+        assert_eq!(labels, ["1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d"]);
     }
 }
