@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Which of our crates each of them may use. See docs/ARCHITECTURE.md.
-const ALLOWED: [(&str, &[&str]); 19] = [
+const ALLOWED: [(&str, &[&str]); 22] = [
     ("cohabit-types", &[]),
     ("cohabit-policy", &["cohabit-types"]),
     ("cohabit-predict", &["cohabit-policy", "cohabit-types"]),
@@ -32,9 +32,19 @@ const ALLOWED: [(&str, &[&str]); 19] = [
         ],
     ),
     ("cohabit-gpu", &["cohabit-types"]),
+    ("cohabit-host", &["cohabit-types", "cohabit-worker-core", "cohabit-gpu"]),
+    ("cohabit-executor", &["cohabit-types", "cohabit-worker-core", "cohabit-gpu", "cohabit-host"]),
+    ("cohabit-profiler", &["cohabit-types", "cohabit-gpu", "cohabit-host"]),
     (
         "cohabit-worker-daemon",
-        &["cohabit-types", "cohabit-worker-core", "cohabit-gpu", "cohabit-actor", "cohabit-net"],
+        &[
+            "cohabit-types",
+            "cohabit-worker-core",
+            "cohabit-gpu",
+            "cohabit-host",
+            "cohabit-actor",
+            "cohabit-net",
+        ],
     ),
     ("cohabit-fakes", &[]),
     ("cohabit-structure", &[]),
@@ -45,6 +55,9 @@ const ALLOWED: [(&str, &[&str]); 19] = [
             "cohabit-client",
             "cohabit-head",
             "cohabit-worker-daemon",
+            "cohabit-executor",
+            "cohabit-profiler",
+            "cohabit-gpu",
             "cohabit-examples",
             "cohabit-predict",
             "cohabit-sim",
@@ -72,7 +85,8 @@ const ALLOWED: [(&str, &[&str]); 19] = [
             "cohabit-scheduler-core",
             "cohabit-net",
             "cohabit-head",
-            "cohabit-worker-daemon",
+            "cohabit-host",
+            "cohabit-profiler",
             "cohabit-predict",
             "cohabit-sim",
         ],

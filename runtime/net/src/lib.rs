@@ -53,7 +53,7 @@ pub use identity::HeadIdentity;
 pub use link::{LinkEnd, LinkEndFuture};
 pub use listener::{Incoming, Listener, ListenerLimits};
 pub use message::{MAX_CALL, context_for};
-pub use open_files::{initial_open_file_limit, lower_open_file_limit, raise_open_file_limit};
+pub use open_files::{initial_open_file_limit, raise_open_file_limit};
 pub use peer::{ClientPeer, WorkerPeer, WorkerSession};
 pub use services::{
     ClientService, ClientServiceClient, HeadService, HeadServiceClient, WorkerService, WorkerServiceClient,

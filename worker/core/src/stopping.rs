@@ -7,9 +7,8 @@
 //! worker daemon: the rank's executor keeps how far it is, and the next daemon goes on from there.
 
 use cohabit_types::{Signal, Span, Stop, StopReason, Time};
-use serde::{Deserialize, Serialize};
 
-use crate::SignalTarget;
+use crate::interface::{SignalTarget, StopStep, Stopping};
 
 /// How long SIGKILL may take before it is sent again.
 const KILL_INTERVAL: Span = Span::from_secs(10);
@@ -26,27 +25,6 @@ pub(crate) struct StopSequence {
     terms: Stop,
     limit_at: Option<Time>,
     stopping: Option<Stopping>,
-}
-
-/// How far a stop is that has begun.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stopping {
-    /// Why the rank is being stopped.
-    pub why: StopReason,
-    /// What comes next.
-    pub next: StopStep,
-    /// When.
-    pub due_at: Time,
-}
-
-/// A step of a stop after its first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopStep {
-    /// SIGTERM.
-    Terminate,
-    /// SIGKILL, again and again.
-    Kill,
 }
 
 impl StopSequence {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cohabit_client::proto::Span;
-use cohabit_worker_daemon::profile::{
+use cohabit_profiler::{
     BusyGpu, EarlyStop, ProfileError, ProfileOptions, ProfilePlan, ProfileReport, Profiler, TrialTiming,
 };
 use tokio::runtime::{Builder, Runtime};

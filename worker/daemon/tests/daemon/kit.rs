@@ -120,7 +120,7 @@ impl Cluster {
         self.names += 1;
         let token = self.token(&format!("worker-{}", self.names), Role::Worker);
         let head = self.listener.local_addr().to_string();
-        let executor = env!("CARGO_BIN_EXE_cohabit-test-executor").into();
+        let executor = cohabit_fakes::examples().unwrap().join("worker-test-executor");
         let mut options = WorkerOptions::new(head, token, self.state(), executor);
         options.devices = DeviceSpec::Host(2);
         options.heartbeat = Span::from_millis(50);

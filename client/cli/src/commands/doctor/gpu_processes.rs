@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use cohabit_client::proto::{Bytes, Device};
-use cohabit_worker_daemon::gpu::{GpuProcess, NvmlSession};
+use cohabit_gpu::{GpuProcess, NvmlSession};
 
 use super::findings::Finding;
 use super::gpus::name;
@@ -16,7 +16,7 @@ const OF_A_RANK: &[u8] = b"COHABIT_PROGRESS=";
 const OF_MPS: &str = "nvidia-cuda-mps";
 
 pub(super) fn look(gpus: &NvmlSession, device: &Device) -> Finding {
-    match gpus.look(&device.id) {
+    match gpus.scan(&device.id) {
         Ok(look) => judge(device, &look.processes, Path::new("/proc")),
         Err(error) => Finding::broken(CHECK, error.to_string(), "nothing runs on it until it answers"),
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cohabit_client::proto::{Device, GpuPeer, GpuProperties, Health};
-use cohabit_worker_daemon::gpu::{NoGpus, NvmlSession};
+use cohabit_gpu::{GpusUnavailable, NvmlSession};
 
 use super::findings::Finding;
 use super::{device_files, gpu_processes, mps, probe};
@@ -57,9 +57,9 @@ pub(super) fn look(how: &GpuCheckOptions) -> Vec<Finding> {
 }
 
 /// No GPU is no trouble for a worker, unless there should be one.
-fn without_gpus(none: &NoGpus, named: Option<&Path>) -> Finding {
-    let seen = format!("{}; a worker offers a host slot here", none.seen());
-    if let NoGpus::NoLibrary { .. } = none {
+fn without_gpus(none: &GpusUnavailable, named: Option<&Path>) -> Finding {
+    let seen = format!("{}; a worker offers a host slot here", none.problem());
+    if let GpusUnavailable::NoLibrary { .. } = none {
         return match named {
             None => Finding::doubtful(DRIVER, seen, none.advice()),
             Some(_) => Finding::broken(DRIVER, seen, "correct --nvml-library, or leave it away"),
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_library_that_is_not_there_is_doubtful_unless_it_was_named() {
         let look = |library: Option<&Path>| {
-            let none = NoGpus::NoLibrary { why: "libx.so: no such file".into() };
+            let none = GpusUnavailable::NoLibrary { why: "libx.so: no such file".into() };
             without_gpus(&none, library)
         };
         assert_eq!(look(None).judgement, Diagnosis::Doubtful);
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_driver_that_should_answer_and_does_not_is_broken() {
-        let found = without_gpus(&NoGpus::VersionMismatch, None);
+        let found = without_gpus(&GpusUnavailable::VersionMismatch, None);
         assert_eq!(found.judgement, Diagnosis::Broken);
         assert!(found.advice.unwrap().contains("reload the driver"));
     }

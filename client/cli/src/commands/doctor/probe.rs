@@ -9,8 +9,8 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use cohabit_client::proto::{Device, DeviceSharing, Span};
-use cohabit_worker_daemon::gpu::NvmlSession;
-use cohabit_worker_daemon::gpu::mps::{MpsDaemon, MpsDirectory, MpsError, MpsPrograms};
+use cohabit_gpu::NvmlSession;
+use cohabit_gpu::mps::{MpsDaemon, MpsDirectory, MpsError, MpsPrograms};
 
 use super::findings::Finding;
 use super::gpus::name;
@@ -43,7 +43,7 @@ fn hindrance(gpus: &NvmlSession, device: &Device) -> Option<String> {
     if let DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why) = &device.condition.sharing {
         return Some(why.clone());
     }
-    match gpus.look(&device.id) {
+    match gpus.scan(&device.id) {
         Ok(look) if look.processes.is_empty() => None,
         Ok(look) => Some(format!("it has {} processes: try again when it is idle", look.processes.len())),
         Err(error) => Some(error.to_string()),
@@ -54,12 +54,12 @@ fn hindrance(gpus: &NvmlSession, device: &Device) -> Option<String> {
 fn attempt(device: &Device) -> Result<Span, MpsError> {
     let tools = MpsPrograms::find(&env::var("PATH").unwrap_or_default())?;
     let folder = private_folder().map_err(|error| MpsError(format!("no folder to try it in ({error})")))?;
-    let home = MpsDirectory::of(&folder, &device.id)?;
+    let home = MpsDirectory::create(&folder, &device.id)?;
     let started = Instant::now();
     let daemon = MpsDaemon::start(&tools, &home, &device.id)?;
     let took = started.elapsed();
     daemon.quit(TIMEOUT)?;
-    for left in [MpsDirectory::place(&folder, &device.id)?, folder] {
+    for left in [MpsDirectory::locate(&folder, &device.id)?, folder] {
         // What stays in a temporary folder harms nobody.
         _ = fs::remove_dir_all(left);
     }

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use cohabit_client::proto::SharingStrategy;
-use cohabit_worker_daemon::profile::{ProfileObserver, TrialStage};
+use cohabit_profiler::{ProfileObserver, TrialStage};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;

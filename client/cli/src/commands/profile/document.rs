@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use cohabit_worker_daemon::profile::{EarlyStop, ProfileReport, SetSlowdowns, summaries};
+use cohabit_profiler::{EarlyStop, ProfileReport, SetSlowdowns, summaries};
 use serde::Serialize;
 
 use crate::render::documents::{VersionedDocument, with_schema};

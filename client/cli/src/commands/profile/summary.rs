@@ -1,7 +1,7 @@
 //! What came out, for people: a row for each way of sharing, or for each member of each set.
 
 use cohabit_client::proto::Bytes;
-use cohabit_worker_daemon::profile::{ProfileReport, ProfileRow, SetSlowdowns, SharingSummary, summaries};
+use cohabit_profiler::{ProfileReport, ProfileRow, SetSlowdowns, SharingSummary, summaries};
 
 use crate::output::Screen;
 use crate::render::{format_number, table};

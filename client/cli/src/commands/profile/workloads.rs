@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cohabit_client::proto::{Bytes, ModelDescription};
-use cohabit_worker_daemon::profile::ProfileWorkload;
+use cohabit_profiler::ProfileWorkload;
 use serde::Deserialize;
 use toml::Spanned;
 
