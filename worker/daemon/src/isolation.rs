@@ -88,7 +88,7 @@ impl Isolator {
 
     /// The cgroup that limits the rank to what its job claims, where cgroups can be used.
     pub(crate) fn cgroup(&self, rank: &RankStart) -> Option<RankCgroup> {
-        self.0.cgroups.as_ref().ok().map(|cgroups| cgroups.of(rank.rank, &rank.spec.demand))
+        self.0.cgroups.as_ref().ok().map(|cgroups| cgroups.for_rank(rank.rank, &rank.spec.demand))
     }
 
     fn log(&self) {

@@ -1,7 +1,8 @@
-//! An account, and how to act as it.
+//! An account, and how to run code as it.
 //!
-//! Rights belong to threads: one of its own takes on the account and never gets back what it had. Whatever it
-//! finds, may not enter or starts, it does as the account; the rest of the process keeps all its rights.
+//! On Linux, user ids belong to threads. A thread of its own takes the identity of the account and never returns from
+//! it; the files that it opens and the processes that it starts are subject to the account's permissions. The other
+//! threads keep theirs.
 
 use std::io;
 use std::os::unix::fs::lchown;
@@ -15,23 +16,28 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use crate::files::{FileContext, FileError};
 
-/// As whom the processes of a rank run.
+/// The account that the processes of a rank run as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
+    /// Its name.
     pub name: String,
+    /// Its user id.
     pub uid: u32,
+    /// Its primary group.
     pub gid: u32,
-    /// All groups, the first one included.
+    /// All groups, the primary one included.
     pub groups: Vec<u32>,
+    /// Its home directory.
     pub home: PathBuf,
+    /// Its login shell.
     pub shell: PathBuf,
 }
 
 impl Account {
-    /// Does this work as the account.
+    /// Runs `work` as the account. Blocks.
     ///
     /// # Errors
-    /// When this process may not do so, or has no room for another thread.
+    /// When this process may not change its identity, or no thread can be started.
     pub fn run_as<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         if self.uid == geteuid().as_raw() {
             return Ok(work());
@@ -46,8 +52,8 @@ impl Account {
         })
     }
 
-    /// This thread is the account from now on. Its groups come first, for then it still may change them, and
-    /// its rights go with the last step.
+    /// Gives this thread the identity of the account. The user id comes last, because changing it drops the privilege to
+    /// change the others.
     fn assume_identity(&self) -> io::Result<()> {
         let groups: Vec<Gid> = self.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
@@ -57,12 +63,16 @@ impl Account {
         Ok(())
     }
 
-    /// Gives a file or folder, not what a link leads to, to the account.
+    /// Makes the account the owner of a file or directory; does not follow symbolic links.
+    ///
+    /// # Errors
+    /// When this process may not do so.
     pub fn own(&self, path: &Path) -> Result<(), FileError> {
         lchown(path, Some(self.uid), Some(self.gid)).at("give to its user", path)
     }
 
-    /// What a login as the account would find in its environment.
+    /// The variables that a login as the account would set.
+    #[must_use]
     pub fn environment(&self) -> [(String, String); 4] {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         [
@@ -95,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_as_an_account_has_its_rights_and_no_others_and_the_process_keeps_its_own() {
+    fn work_has_the_permissions_of_the_account_and_the_process_keeps_its_own() {
         if !geteuid().is_root() {
             eprintln!("skipped: only root may act as others");
             return;
@@ -121,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_root_acts_as_nobody_else() {
+    fn only_root_can_run_work_as_another_account() {
         if geteuid().is_root() {
             let refused = stranger().run_as(|| stranger_again().run_as(|| ()).is_err()).unwrap();
             assert!(refused);

@@ -1,9 +1,7 @@
-//! The worker's clock: microseconds since 1970, which nobody can set while the machine runs.
+//! The worker's clock: microseconds since 1970, independent of changes of the system time.
 //!
-//! What time it was is asked once; since then it counts as much as has passed. So a span keeps its length,
-//! whatever is done to the machine's clock: a job is stopped by its time limit neither early nor late. The
-//! first daemon since the start of the machine writes down when that was, by its lights, and all that come
-//! after it, executors too, go by the same.
+//! It is the time of boot plus the monotonic clock, so spans keep their length when the system time is changed, and time
+//! limits are exact. The first daemon after a boot stores the time of boot; later daemons and executors use the same.
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,22 +11,25 @@ use nix::time::{ClockId, clock_gettime};
 
 static BOOTED_AT: OnceLock<Time> = OnceLock::new();
 
-/// What time it is.
+/// The current time.
+#[must_use]
 pub fn now() -> Time {
     booted_at() + since_boot()
 }
 
-/// When the machine was started, as this process has it.
+/// The time of boot that this process uses.
+#[must_use]
 pub fn booted_at() -> Time {
     *BOOTED_AT.get_or_init(|| wall_clock() - since_boot())
 }
 
-/// Has it as others have it, unless this process has been asked for the time before.
+/// Uses this time of boot, unless this process has already read the clock.
 pub fn agree_on(booted_at: Time) {
     let _ = BOOTED_AT.set(booted_at);
 }
 
-/// What the machine's clock says, by which programs go. One before 1970 reads as the epoch.
+/// The system time, which programs of jobs use; a time before 1970 becomes the epoch.
+#[must_use]
 pub fn wall_clock() -> Time {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time::EPOCH + Span::from(since_epoch)
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_goes_by_what_it_has_once_gone_by() {
+    fn the_time_of_boot_does_not_change_within_a_process() {
         let before = now();
         agree_on(Time::EPOCH);
         assert!(now() >= before);

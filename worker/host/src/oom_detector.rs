@@ -1,31 +1,31 @@
-//! Finds in what a rank prints the words by which frameworks say that the GPU has no memory left for it.
+//! Detects the messages by which frameworks report that the GPU has no memory left.
 //!
-//! Pure. Programs survive such an error, with a smaller batch for example: so the words count only while
-//! little has been printed since.
+//! Pure. Programs may survive such an error, for example with a smaller batch, so a message only counts if little was
+//! printed after it.
 
 use cohabit_types::LogStream;
 
-/// So many bytes of both streams may have been printed since: a long traceback, and not an hour of training.
+/// The most bytes on both streams after the message: enough for a long traceback, not for an hour of training.
 const MAX_DISTANCE: u64 = 64 * 1024;
 
-/// A longer line is looked at in pieces.
+/// A longer line is examined in pieces.
 const MAX_LINE: usize = 16 * 1024;
 
-/// Of a longer line no more characters are told.
+/// The most characters of a message that are reported.
 const MAX_MESSAGE: usize = 200;
 
-/// A line says it if it has all words of one of these.
+/// A line matches if it contains all parts of one pattern.
 const PATTERNS: [&[&str]; 12] = [
-    // PyTorch, and CUDA's own words in its errors.
+    // PyTorch, and CUDA's own messages.
     &["CUDA out of memory"],
     &["CUDA error: out of memory"],
     &["torch.OutOfMemoryError"],
     &["torch.cuda.OutOfMemoryError"],
-    // XLA, and with it JAX; TensorFlow also says this of host memory.
+    // XLA, and with it JAX. TensorFlow prints the second one for host memory, too.
     &["RESOURCE_EXHAUSTED: Out of memory"],
     &["OOM when allocating tensor", "GPU"],
     &["cupy.cuda.memory.OutOfMemoryError"],
-    // Names of errors, of the driver, the runtime, and two libraries.
+    // Error names of the driver, the runtime and two libraries.
     &["CUDA_ERROR_OUT_OF_MEMORY"],
     &["cudaErrorMemoryAllocation"],
     &["CUBLAS_STATUS_ALLOC_FAILED"],
@@ -33,20 +33,20 @@ const PATTERNS: [&[&str]; 12] = [
     &["CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"],
 ];
 
-/// What was printed, as far as it matters here.
+/// The detector for both streams of a rank.
 #[derive(Debug, Default)]
 pub struct OutOfMemoryDetector {
-    /// Bytes of both streams.
+    /// Bytes printed on both streams.
     length: u64,
-    /// The last line that said it, and how much had been printed by then.
-    said: Option<(u64, String)>,
-    /// Lines that are not yet whole.
+    /// The last matching line, and the length after it.
+    found: Option<(u64, String)>,
+    /// Unfinished lines.
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
 impl OutOfMemoryDetector {
-    /// Takes in what was printed at once.
+    /// Examines output.
     pub fn append(&mut self, stream: LogStream, bytes: &[u8]) {
         for part in bytes.split_inclusive(ends_line) {
             self.length += part.len() as u64;
@@ -57,24 +57,25 @@ impl OutOfMemoryDetector {
             line.extend(part);
             if part.last().is_some_and(ends_line) || line.len() >= MAX_LINE {
                 let line = std::mem::take(line);
-                self.look_at(&line);
+                self.examine(&line);
             }
         }
     }
 
-    /// The words by which it was said, if that was a short while ago. To be asked at the end.
+    /// The message, if it was printed shortly before the end. Call it at the end.
+    #[must_use]
     pub fn out_of_gpu_memory(mut self) -> Option<String> {
         for unfinished in [std::mem::take(&mut self.stdout), std::mem::take(&mut self.stderr)] {
-            self.look_at(&unfinished);
+            self.examine(&unfinished);
         }
-        let (by_then, words) = self.said?;
-        (self.length - by_then <= MAX_DISTANCE).then_some(words)
+        let (position, message) = self.found?;
+        (self.length - position <= MAX_DISTANCE).then_some(message)
     }
 
-    fn look_at(&mut self, line: &[u8]) {
+    fn examine(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
-        if PATTERNS.iter().any(|sign| sign.iter().all(|words| line.contains(words))) {
-            self.said = Some((self.length, line.trim().chars().take(MAX_MESSAGE).collect()));
+        if PATTERNS.iter().any(|pattern| pattern.iter().all(|part| line.contains(part))) {
+            self.found = Some((self.length, line.trim().chars().take(MAX_MESSAGE).collect()));
         }
     }
 }
@@ -87,14 +88,14 @@ fn ends_line(byte: &u8) -> bool {
 mod tests {
     use super::*;
 
-    fn said(pieces: &[&str]) -> Option<String> {
+    fn message(pieces: &[&str]) -> Option<String> {
         let mut printed = OutOfMemoryDetector::default();
         pieces.iter().for_each(|piece| printed.append(LogStream::Stderr, piece.as_bytes()));
         printed.out_of_gpu_memory()
     }
 
     #[test]
-    fn the_words_of_every_framework_are_known() {
+    fn the_messages_of_every_framework_are_known() {
         for words in [
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity",
             "RuntimeError: CUDA error: out of memory",
@@ -108,12 +109,12 @@ mod tests {
             "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
             "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
         ] {
-            assert_eq!(said(&[words, "\n"]).as_deref(), Some(words));
+            assert_eq!(message(&[words, "\n"]).as_deref(), Some(words));
         }
     }
 
     #[test]
-    fn other_memory_is_not_the_gpus() {
+    fn messages_about_host_memory_do_not_match() {
         for words in [
             "java.lang.OutOfMemoryError: Java heap space",
             "MemoryError: Unable to allocate 8.00 GiB for an array",
@@ -121,19 +122,19 @@ mod tests {
             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
             "RESOURCE_EXHAUSTED: too many requests",
         ] {
-            assert_eq!(said(&[words, "\n"]), None, "{words}");
+            assert_eq!(message(&[words, "\n"]), None, "{words}");
         }
     }
 
     #[test]
-    fn words_are_found_across_pieces_and_in_a_last_line_without_an_end() {
+    fn a_message_is_found_across_pieces_and_in_an_unfinished_line() {
         let words = Some("E: CUDA out of memory.".to_owned());
-        assert_eq!(said(&["step 1\rE: CUDA ou", "t of mem", "ory.\r\nbye\n"]), words);
-        assert_eq!(said(&["step 1\nE: CUDA out of", " memory."]), words);
+        assert_eq!(message(&["step 1\rE: CUDA ou", "t of mem", "ory.\r\nbye\n"]), words);
+        assert_eq!(message(&["step 1\nE: CUDA out of", " memory."]), words);
     }
 
     #[test]
-    fn the_two_streams_do_not_mix() {
+    fn the_two_streams_are_separate() {
         let mut printed = OutOfMemoryDetector::default();
         printed.append(LogStream::Stdout, b"CUDA out ");
         printed.append(LogStream::Stderr, b"of memory");
@@ -142,23 +143,23 @@ mod tests {
     }
 
     #[test]
-    fn what_was_survived_long_ago_does_not_count() {
+    fn a_message_long_before_the_end_does_not_count() {
         let later = "step 2000 loss 0.1\n".repeat(4000);
         assert_eq!(
-            said(&["CUDA out of memory\n", &later[..MAX_DISTANCE as usize]]).as_deref(),
+            message(&["CUDA out of memory\n", &later[..MAX_DISTANCE as usize]]).as_deref(),
             Some("CUDA out of memory")
         );
-        assert_eq!(said(&["CUDA out of memory\n", &later[..=MAX_DISTANCE as usize]]), None);
+        assert_eq!(message(&["CUDA out of memory\n", &later[..=MAX_DISTANCE as usize]]), None);
     }
 
     #[test]
-    fn a_line_without_end_is_neither_kept_whole_nor_told_whole() {
+    fn an_endless_line_takes_bounded_memory_and_a_message_is_bounded() {
         let mut printed = OutOfMemoryDetector::default();
         for _ in 0..1000 {
             printed.append(LogStream::Stdout, &[b'x'; 1000]);
             assert!(printed.stdout.len() < MAX_LINE + 1000);
         }
         let long = format!("CUDA out of memory {}\n", "ü".repeat(10_000));
-        assert_eq!(said(&[&long]).unwrap().chars().count(), MAX_MESSAGE);
+        assert_eq!(message(&[&long]).unwrap().chars().count(), MAX_MESSAGE);
     }
 }

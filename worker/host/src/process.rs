@@ -1,7 +1,7 @@
-//! Many processes as `/proc` shows them: who descends from one, who carries a certain environment.
+//! Sets of processes from `/proc`: the descendants of a process, and processes with a certain variable.
 //!
-//! What is read here may be out of date when it is used, so whoever must be sure reads again until nothing is
-//! left.
+//! A result may be out of date when it is used; a caller that must reach every process repeats the scan until nothing is
+//! left. All functions read `/proc`, and so block.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,11 +16,14 @@ use procfs::process::{Process, Stat};
 /// A living process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveProcess {
+    /// Its process id.
     pub pid: Pid,
+    /// Its process group.
     pub group: Pid,
 }
 
-/// All living descendants of this process. Those whose parents died count, if this process is a sub-reaper.
+/// All living descendants of this process; orphans count if the process is a child subreaper.
+#[must_use]
 pub fn descendants_of(ancestor: Pid) -> Vec<LiveProcess> {
     let mut children: BTreeMap<i32, Vec<Stat>> = BTreeMap::new();
     for stat in all() {
@@ -39,19 +42,22 @@ pub fn descendants_of(ancestor: Pid) -> Vec<LiveProcess> {
     found
 }
 
-/// All living processes of our user whose environment has this variable with this value.
+/// All living processes of our user that have this variable with this value.
+#[must_use]
 pub fn with_environment(name: &str, value: &OsStr) -> Vec<LiveProcess> {
     let carries = |stat: &Stat| variable_of(stat.pid, name).is_some_and(|found| found == value);
     let living = |stat: Stat| LiveProcess { pid: Pid::from_raw(stat.pid), group: Pid::from_raw(stat.pgrp) };
     all().filter(is_alive).filter(carries).map(living).collect()
 }
 
-/// When the process with this number was started, in ticks since the start of the machine.
+/// When the process with this id was started, in clock ticks since boot.
+#[must_use]
 pub fn started_at_ticks(pid: i32) -> Option<u64> {
     stat_of(pid).map(|stat| stat.starttime)
 }
 
-/// Whether any process has this number, also one that `/proc` does not show us.
+/// Whether a process with this id exists, even if `/proc` does not show it to us.
+#[must_use]
 pub fn exists(pid: i32) -> bool {
     kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH)
 }
@@ -76,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn descendants_and_marked_processes_are_found_while_they_live() {
+    fn descendants_and_processes_with_a_variable_are_found_while_they_live() {
         let mut child = sleeper();
         let pid = Pid::from_raw(child.id().cast_signed());
         let found = |living: Vec<LiveProcess>| living.iter().any(|living| living.pid == pid);

@@ -1,8 +1,6 @@
-//! How far a rank is, from what it writes: JSON lines in its progress file, or else progress bars in its
-//! output.
+//! The progress of a rank: from JSON lines in its progress file, else from progress bars in its output.
 //!
-//! Whatever a program writes is taken as well-meant: what cannot be understood is passed over, never an
-//! error.
+//! Whatever a program writes, what cannot be parsed is ignored and never an error.
 
 mod bars;
 mod file;

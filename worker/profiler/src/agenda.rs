@@ -1,40 +1,40 @@
-//! What is measured in which order.
+//! The order in which sets are measured.
 //!
-//! Pure. Combinations come in rounds; a round first measures alone those of its workloads that no round had
-//! before, then its combinations by each way of sharing. So what a stop leaves behind is a smaller table,
-//! not half of one, and the MPS daemon starts once in a round.
+//! Pure. Combinations are measured in rounds. A round first measures those of its workloads alone that no earlier round
+//! had, then its combinations with each way of sharing. So an early stop leaves a smaller but consistent table, and the
+//! MPS daemon starts once in a round.
 
 use cohabit_types::SharingStrategy;
 
 use crate::combinations::combinations;
 
-/// Combinations of one round.
+/// The number of combinations in a round.
 const ROUND_SIZE: usize = 8;
 
-/// What is to be compared.
+/// What to compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfilePlan {
-    /// By which ways; workloads are always measured alone where a table has not yet got them.
+    /// The ways of sharing. Workloads that the table lacks are always measured alone, too.
     pub sharing: Vec<SharingStrategy>,
-    /// How many share the GPU at a time: 1, 2 or 3.
+    /// How many workloads share the GPU: 1, 2 or 3.
     pub sizes: Vec<usize>,
-    /// At most so many pairs, each by every way.
+    /// The most pairs; each is measured with every way of sharing.
     pub pairs: usize,
-    /// Likewise for triples.
+    /// The most triples.
     pub triples: usize,
-    /// What draws them, where there are more.
+    /// The seed of the sample, if there are more combinations.
     pub seed: u64,
 }
 
-/// Workloads that run together, by their places in the list of workloads.
+/// Workloads that run together, by their indices in the list of workloads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WorkloadSet {
     pub(super) sharing: SharingStrategy,
-    /// Ascending.
+    /// In ascending order.
     pub(super) members: Vec<usize>,
 }
 
-/// All sets of a comparison of so many workloads.
+/// All sets of a comparison of `count` workloads.
 pub(super) fn agenda(workloads: usize, comparison: &ProfilePlan) -> Vec<WorkloadSet> {
     let of_size = |size: usize, most: usize| {
         let wanted = comparison.sizes.contains(&size) && !together(comparison).is_empty();
@@ -78,12 +78,12 @@ impl AgendaBuilder<'_> {
     }
 }
 
-/// The ways by which several can share.
+/// The ways of sharing for several workloads.
 fn together(comparison: &ProfilePlan) -> Vec<SharingStrategy> {
     comparison.sharing.iter().copied().filter(|sharing| *sharing != SharingStrategy::Exclusive).collect()
 }
 
-/// Both lists as one, each spread evenly over it.
+/// Merges both lists, each spread evenly over the result.
 fn interleaved<T>(one: Vec<T>, other: Vec<T>) -> Vec<T> {
     let place = |at: usize, of: usize| (2 * at + 1) as f64 / (2 * of) as f64;
     let (ones, others) = (one.len(), other.len());

@@ -1,13 +1,13 @@
-//! Which workloads are put together: all combinations of a size, or a fair sample of them.
+//! Chooses which workloads run together: all combinations of a size, or a balanced sample.
 //!
-//! Pure. Each next combination is one of those whose members were taken least often so far, so that wherever
-//! the list is cut, it covers the workloads as evenly as its length allows.
+//! Pure. Each combination is one of those whose members were chosen least often before, so every prefix of the list
+//! covers the workloads as evenly as its length allows.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// At most so many combinations of this size, the same workload twice among them, of workloads 0 to `count`
-/// - 1; in the order in which they should be measured. The members of each ascend.
+/// At most this many combinations of this size of the workloads 0 to `count` - 1, in the order in which they should be
+/// measured. A workload may occur twice. The members of each combination ascend.
 pub(super) fn combinations(count: usize, size: usize, most: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut left = all(count, size);
     shuffle(&mut left, seed.wrapping_add(size as u64));
@@ -23,7 +23,7 @@ pub(super) fn combinations(count: usize, size: usize, most: usize, seed: u64) ->
     chosen
 }
 
-/// All ascending lists of this length, members repeated.
+/// All ascending lists of this length, with repetition.
 fn all(count: usize, size: usize) -> Vec<Vec<usize>> {
     let mut lists = vec![Vec::new()];
     for _ in 0..size {
@@ -45,7 +45,7 @@ fn shuffle(lists: &mut [Vec<usize>], seed: u64) {
     }
 }
 
-/// The first whose cost is the smallest.
+/// The first with the smallest cost.
 fn least_taken(lists: &[Vec<usize>], taken: &[usize], size: usize) -> Option<usize> {
     let cheapest = lowest_cost(taken, size);
     let mut best: Option<(usize, usize)> = None;
@@ -61,14 +61,14 @@ fn least_taken(lists: &[Vec<usize>], taken: &[usize], size: usize) -> Option<usi
     best.map(|(at, _)| at)
 }
 
-/// How often its members were taken, counted as if they were taken one after the other: the same one twice
-/// costs more than two that nobody took.
+/// How often its members were chosen, counted one after the other: the same unused workload twice costs more than two
+/// unused ones.
 fn cost(list: &[usize], taken: &[usize]) -> usize {
     let again = |at: usize| list[..at].iter().filter(|before| **before == list[at]).count();
     list.iter().enumerate().map(|(at, member)| taken[*member] + again(at)).sum()
 }
 
-/// No combination can cost less.
+/// A lower bound of the cost.
 fn lowest_cost(taken: &[usize], size: usize) -> usize {
     let mut least = taken.to_vec();
     least.sort_unstable();

@@ -1,4 +1,4 @@
-//! What lies beside a table: where, when and how its rows were measured.
+//! The details beside a table: where, when and how its rows were measured.
 
 use cohabit_types::{Device, GpuPerformance};
 use serde::{Deserialize, Serialize};
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Details {
     pub(super) schema: u32,
-    /// Every command that measured something for the table, in their order.
+    /// All commands that measured sets of the table, in order.
     pub(super) runs: Vec<RunDetails>,
-    /// Every set of the table.
+    /// All sets of the table.
     pub(super) sets: Vec<SetDetails>,
-    /// Sets that say nothing, because something else went wrong. They are tried again by the next command.
+    /// Sets that could not be measured. The next command tries them again.
     pub(super) not_measured: Vec<NotMeasured>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct RunDetails {
     pub(super) started_at: String,
     /// The version of this program.
     pub(super) cohabit: String,
-    /// With its driver and CUDA.
+    /// With its driver and CUDA versions.
     pub(super) gpu: Device,
     pub(super) warm_up_s: f64,
     pub(super) steady_s: f64,
@@ -33,20 +33,20 @@ pub(super) struct RunDetails {
 /// One set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SetDetails {
-    /// As in the table.
+    /// Its number in the table.
     pub(super) set: u64,
     /// Which of `runs` measured it, from 0.
     pub(super) run: usize,
     pub(super) sharing: String,
     /// RFC 3339, UTC.
     pub(super) ended_at: String,
-    /// From the start of its members to their end.
+    /// The time from the start of its members to their end.
     pub(super) took_s: f64,
     pub(super) feasible: bool,
-    /// Why not.
+    /// Why it is not feasible.
     pub(super) reason: Option<String>,
     pub(super) members: Vec<MemberDetails>,
-    /// The performance monitor's means over the measurement, 0 to 1.
+    /// The performance monitor's averages over the measurement, 0 to 1.
     pub(super) performance: Option<GpuPerformance>,
 }
 
@@ -55,13 +55,13 @@ pub(super) struct SetDetails {
 pub(super) struct MemberDetails {
     pub(super) workload: String,
     pub(super) command: Vec<String>,
-    /// Steps a second in each window of the measurement that saw a step.
+    /// Steps per second in each window of the measurement with a step.
     pub(super) windows: Vec<f64>,
-    /// Whether all windows lay within the bound.
+    /// Whether the spread of the windows was within the bound.
     pub(super) steady: bool,
 }
 
-/// A set that says nothing.
+/// A set that could not be measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct NotMeasured {
     /// Which of `runs` tried, from 0.

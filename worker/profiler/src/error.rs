@@ -1,4 +1,4 @@
-//! Why a comparison cannot begin, or cannot go on.
+//! Why a comparison cannot start or continue.
 
 use std::path::PathBuf;
 
@@ -9,94 +9,94 @@ use cohabit_types::Bytes;
 use crate::table::TableError;
 use cohabit_host::files::FileError;
 
-/// Why a comparison cannot begin, or cannot go on. What was measured until then is in the table.
+/// Why a comparison cannot start or continue. What was measured before is in the table.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// There is no GPU to speak of.
+    /// No GPU is available.
     #[error("{0}")]
     NoGpus(#[from] GpusUnavailable),
-    /// The GPU that was named is not there, or none was named where there are several.
+    /// The named GPU does not exist, or none was named although there are several.
     #[error("{0}")]
     NotThatGpu(String),
-    /// Somebody else is on the GPU.
+    /// Other processes use the GPU.
     #[error(
-        "GPU {gpu} is in use by {holders}: measured rates would be wrong. Wait, name another with --gpu, or use --force"
+        "GPU {gpu} is in use by {holders}: measured rates would be wrong. Wait, name another GPU with --gpu, or use --force"
     )]
     Busy {
         /// Its UUID.
         gpu: String,
-        /// Who.
+        /// The processes.
         holders: String,
     },
-    /// A worker or another comparison runs with this state folder.
+    /// A worker or another comparison uses this state directory.
     #[error(
-        "a worker of this machine, or another `cohabit profile`, runs with the state folder {}: stop it, or give \
-         --state another folder if it does not use this GPU", .0.display()
+        "a worker of this host, or another `cohabit profile`, uses the state directory {}: stop it, or name another \
+         directory with --state if it does not use this GPU", .0.display()
     )]
     WorkerHere(PathBuf),
-    /// The GPU cannot be shared in a way that was asked for.
+    /// The GPU cannot be shared in a requested way.
     #[error("GPU {gpu} cannot be shared by {sharing}: {why}. Name other ways with --sharing")]
     CannotShare {
         /// Its UUID.
         gpu: String,
-        /// The way.
+        /// The way of sharing.
         sharing: &'static str,
         /// Why not.
         why: String,
     },
-    /// The table cannot be understood.
+    /// The table cannot be parsed.
     #[error("{}: {trouble}", table.display())]
     Table {
-        /// Which.
+        /// Its path.
         table: PathBuf,
         /// Why not.
         trouble: TableError,
     },
-    /// A workload of this name in the table is not the same.
+    /// The table has a different workload of the same name.
     #[error(
-        "{}: workload '{workload}' is there with {there}, but now has {now}: give it another name, or write to another \
-         file", table.display()
+        "{}: workload '{workload}' is in the table with {there}, but now has {now}: give it another name, or write to \
+         another file", table.display()
     )]
     OtherWorkload {
-        /// Which table.
+        /// The path of the table.
         table: PathBuf,
         /// Its name.
         workload: String,
-        /// What the table says.
+        /// The value in the table.
         there: String,
-        /// What it is now.
+        /// The present value.
         now: String,
     },
-    /// Somebody else wrote to the table.
-    #[error("{} was changed by somebody else while it was being filled: nothing was overwritten; start again", .0.display())]
+    /// Another process changed the table.
+    #[error("{} was changed by another process while it was being filled: nothing was overwritten; start again", .0.display())]
     Changed(PathBuf),
-    /// Workloads share that nobody measured alone.
+    /// A workload would share the GPU without having been measured alone.
     #[error(
-        "{0} was not measured alone on this GPU, and will not be: add exclusive to --sharing and 1 to --set-sizes"
+        "{0} has not been measured alone on this GPU, and will not be: add exclusive to --sharing and 1 to --set-sizes"
     )]
     NotAlone(String),
     /// The GPU does not answer any more.
     #[error("{0}")]
     Gpu(#[from] GpuError),
-    /// Memory of processes that ended is still in use.
+    /// GPU memory of processes that have ended is still in use.
     #[error(
-        "GPU {gpu} did not give back the memory of workloads that ended: {used} in use, {before} before; look for what they left with `cohabit doctor`"
+        "GPU {gpu} did not release the memory of workloads that have ended: {used} in use, {before} before; find remaining processes with `cohabit doctor`"
     )]
     NotGivenBack {
         /// Its UUID.
         gpu: String,
         /// Memory in use now.
         used: Bytes,
-        /// Memory in use before they began.
+        /// Memory in use before they started.
         before: Bytes,
     },
     /// MPS does not work.
     #[error("{0}")]
     Mps(#[from] MpsError),
-    /// The machine does not do what it should.
+    /// A system call failed.
     #[error("{0}")]
     Machine(#[from] std::io::Error),
-    /// A file or folder refuses.
+    /// A file or directory cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
 }

@@ -1,4 +1,4 @@
-//! The GPU on which workloads are compared: which it is, and who else is on it.
+//! The GPU on which workloads are compared, and other processes that use it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,26 +11,26 @@ use nix::unistd::{Uid, User};
 
 use crate::error::ProfileError;
 
-/// A GPU that nobody is on may still show so much memory in use: its driver needs some.
+/// An unused GPU may show this much memory in use: its driver needs some.
 const DRIVER_MEMORY: Bytes = Bytes(2 << 30);
 
-/// So much more than before may be left when a set has gone.
+/// The most additional memory that may stay in use after a set.
 const MAX_LEFTOVER: Bytes = Bytes(256 << 20);
 
-/// How long a GPU may take to give back the memory of processes that ended.
+/// How long a GPU may take to release the memory of processes that have ended.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Between two looks for that.
+/// The time between two polls for that.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The GPU and the library that tells of it.
+/// The GPU, with its NVML session.
 pub(super) struct TargetGpu {
     gpus: NvmlSession,
     pub(super) device: Device,
 }
 
 impl TargetGpu {
-    /// The GPU with this UUID, the beginning of one, or this number; without a name, the only one.
+    /// The GPU with this UUID, beginning of a UUID, or number; without a name, the only one.
     pub(super) fn open(library: Option<&Path>, name: Option<&str>) -> Result<TargetGpu, ProfileError> {
         let gpus = NvmlSession::open(library)?;
         let mut devices = gpus.devices();
@@ -48,14 +48,14 @@ impl TargetGpu {
         Ok(self.gpus.scan(&self.device.id)?)
     }
 
-    /// Refuses a GPU that somebody is on.
+    /// Refuses a GPU that other processes use.
     pub(super) fn must_be_free(&self) -> Result<(), ProfileError> {
         let scan = self.scan()?;
         let mut holders: Vec<String> = scan.processes.iter().map(holder).collect();
         if let Some(used) =
             scan.reading.memory_used.filter(|used| holders.is_empty() && *used > DRIVER_MEMORY)
         {
-            holders.push(format!("processes that cannot be seen from here, with {used}"));
+            holders.push(format!("processes that are not visible here, with {used}"));
         }
         if holders.is_empty() {
             return Ok(());
@@ -63,7 +63,7 @@ impl TargetGpu {
         Err(ProfileError::Busy { gpu: self.device.id.to_string(), holders: holders.join(", ") })
     }
 
-    /// Waits until no more memory is in use than before. Refuses a GPU that does not give it back.
+    /// Waits until no more memory is in use than before; an error if the GPU does not release it.
     pub(super) fn must_settle(&self, before: Option<Bytes>) -> Result<(), ProfileError> {
         let begin = Instant::now();
         loop {
@@ -80,7 +80,7 @@ impl TargetGpu {
     }
 }
 
-/// The place of the GPU with this name among those with these UUIDs.
+/// The index of the GPU with this name among these UUIDs.
 fn choose(ids: &[String], name: Option<&str>) -> Result<usize, String> {
     let list = || {
         let all = ids.iter().enumerate().map(|(number, id)| format!("{number} {id}"));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_goes_by_its_number_its_uuid_or_the_beginning_of_it() {
+    fn a_gpu_is_named_by_number_uuid_or_beginning_of_its_uuid() {
         let two = ids(&["GPU-11aa", "GPU-22bb"]);
         for (name, at) in [("1", 1), ("GPU-11aa", 0), ("GPU-2", 1)] {
             assert_eq!(choose(&two, Some(name)), Ok(at));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_means_no_gpu_or_several_is_refused_with_those_there_are() {
+    fn an_unknown_or_ambiguous_name_is_refused_with_the_list_of_gpus() {
         let two = ids(&["GPU-11aa", "GPU-22bb"]);
         for name in [None, Some("2"), Some("GPU-3"), Some("GPU-")] {
             let refusal = choose(&two, name).unwrap_err();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_is_told_by_name_number_owner_and_memory() {
+    fn a_process_is_shown_with_name_id_owner_and_memory() {
         let pid = std::process::id().cast_signed();
         let told = holder(&GpuProcess { pid, memory: Some(Bytes(3 << 30)) });
         assert!(told.contains(&format!("(PID {pid}")) && told.ends_with(", 3 GiB)"), "{told}");

@@ -1,4 +1,4 @@
-//! The comparison as a whole: what is left to measure, one set after the other, into the table.
+//! The comparison as a whole: measures the sets that the table lacks, one after the other.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -21,10 +21,10 @@ use crate::workload::ProfileWorkload;
 use cohabit_host::files::create_directory;
 use cohabit_host::state_lock::{StateLock, lock};
 
-/// What the start and the end of a set take besides warm-up and measuring, for the estimate.
+/// The estimated time for starting and stopping a set, besides warm-up and measuring.
 const TRIAL_OVERHEAD: Duration = Duration::from_secs(15);
 
-/// A comparison that can begin.
+/// A comparison that is ready to start.
 pub struct Profiler {
     options: ProfileOptions,
     gpu: TargetGpu,
@@ -33,7 +33,7 @@ pub struct Profiler {
     _lock: StateLock,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileReport {
     /// The rows of this GPU, new and old.
@@ -42,18 +42,18 @@ pub struct ProfileReport {
     pub added: usize,
     /// Sets that could not be measured.
     pub unmeasured: Vec<UnmeasuredSet>,
-    /// Sets that it did not come to.
+    /// Sets that are left to measure.
     pub left: usize,
     /// Why it ended early, if it did.
     pub stopped: Option<EarlyStop>,
 }
 
 impl Profiler {
-    /// Makes sure that everything is as it must be, before anything is started: the table fits, the GPU is
-    /// there, free, and can be shared in the ways that are compared.
+    /// Checks the requirements before anything is started: the table fits, and the GPU exists, is free and can be shared
+    /// in the compared ways.
     ///
     /// # Errors
-    /// What is not so.
+    /// Which requirement is not met.
     pub fn prepare(options: ProfileOptions) -> Result<Profiler, ProfileError> {
         create_directory(&options.state)?;
         let lock = lock(&options.state).map_err(|_| ProfileError::WorkerHere(options.state.clone()))?;
@@ -85,17 +85,17 @@ impl Profiler {
         self.left.len()
     }
 
-    /// How long they may take all together.
+    /// An estimate of how long they take together.
     #[must_use]
     pub fn estimate(&self) -> Duration {
         let TrialTiming { warm_up, steady } = self.options.pacing;
         (warm_up + steady + TRIAL_OVERHEAD) * u32::try_from(self.left.len()).unwrap_or(u32::MAX)
     }
 
-    /// Measures what is left, until somebody asks it to stop.
+    /// Measures what is left, until `asked` is set.
     ///
     /// # Errors
-    /// What keeps it from going on. What was measured until then is in the table.
+    /// Why it cannot continue. What was measured before is in the table.
     pub fn run(
         mut self,
         watcher: &mut dyn ProfileObserver,
@@ -139,7 +139,7 @@ impl Profiler {
     }
 }
 
-/// All sets that the table has not got. Refuses sets with members that nobody measured alone or will measure.
+/// All sets that the table lacks. Refuses sets with members that are neither measured alone nor will be.
 fn left(
     workloads: &[ProfileWorkload],
     comparison: &ProfilePlan,
@@ -162,7 +162,7 @@ fn left(
     Ok(sets)
 }
 
-/// A command under way.
+/// A running command.
 struct ProfileRun<'a> {
     options: &'a ProfileOptions,
     gpu: &'a TargetGpu,
@@ -181,7 +181,7 @@ impl ProfileRun<'_> {
         self.workloads(set).iter().map(|workload| workload.name.clone()).collect()
     }
 
-    /// Measures a set, unless the time that it needs is over.
+    /// Measures a set, unless the command is to stop.
     fn measure(
         &mut self,
         set: &WorkloadSet,
@@ -212,7 +212,7 @@ impl ProfileRun<'_> {
         Ok(None)
     }
 
-    /// Why a set need not be tried.
+    /// Why a set cannot be measured, if that is known in advance.
     fn lacks(&self, set: &WorkloadSet) -> Option<String> {
         let is_solo = set.members.len() == 1 && set.sharing == SharingStrategy::Exclusive;
         let alone = |workload: &&ProfileWorkload| {
@@ -340,7 +340,7 @@ fn figures(measured: &Measurement, at: usize) -> MemberFigures {
     }
 }
 
-/// What the performance monitor says of a workload that is alone, as columns.
+/// The values of the performance monitor for a workload alone, as columns.
 fn performance(measured: Option<&Measurement>) -> Vec<(String, String)> {
     let Some(told) = measured.and_then(|measured| measured.usage.performance.as_ref()) else {
         return Vec::new();
@@ -355,7 +355,7 @@ fn performance(measured: Option<&Measurement>) -> Vec<(String, String)> {
     known.map(|(name, value)| (name.to_owned(), value.to_string())).collect()
 }
 
-/// Where members of the present set have their files.
+/// The directory for the files of the current set.
 fn folder(state: &Path) -> PathBuf {
     state.join("profile")
 }

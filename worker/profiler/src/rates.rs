@@ -1,50 +1,50 @@
-//! How fast a workload gets on, and whether it does so steadily.
+//! The rate of a workload, and whether it is steady.
 //!
-//! Pure. A rate is counted from the sight of one step to the sight of another: a workload that makes few
-//! steps is not charged for the part of a step at either end.
+//! Pure. A rate is measured from one observed step to another, so that partial steps at both ends do not distort the rate
+//! of a workload with few steps.
 
 use std::time::Duration;
 
-/// Windows into which the time that has to be steady is divided.
+/// The number of windows into which the steady time is divided.
 const WINDOWS: u32 = 5;
 
-/// The fastest and the slowest window of a steady workload lie at most this part of the rate apart.
+/// The largest difference between the fastest and the slowest window of a steady workload, relative to its rate.
 const MAX_SPREAD: f64 = 0.05;
 
-/// Measuring lasts at most so many times as long as the time that has to be steady.
+/// The longest measurement, as a multiple of the steady time.
 const MAX_LENGTH_FACTOR: u32 = 3;
 
-/// How long things take.
+/// The timing of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrialTiming {
-    /// Steps of this time after the first are not counted.
+    /// Steps in this time after the first one are not counted.
     pub warm_up: Duration,
-    /// Rates have to be steady for this long; measuring ends after three times as long in any case.
+    /// Rates must be steady for this long. Measuring ends after three times as long in any case.
     pub steady: Duration,
 }
 
-/// The steps of one workload as they were seen.
+/// The observed steps of one workload.
 #[derive(Debug, Default)]
 pub(super) struct StepMarks {
-    /// When which step was first seen; both ascend.
+    /// When each step was first observed; both ascend.
     marks: Vec<(Duration, u64)>,
 }
 
-/// A rate and how well it is known.
+/// A rate and its spread.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rate {
-    /// Steps a second.
+    /// Steps per second.
     pub(super) per_second: f64,
-    /// From the slowest window to the fastest, as a part of the rate; none where a window saw no step.
+    /// The difference between the fastest and the slowest window, relative to the rate; `None` if a window had no step.
     pub(super) spread: Option<f64>,
-    /// Steps a second in each window that saw one.
+    /// Steps per second in each window with a step.
     pub(super) windows: Vec<f64>,
 }
 
-/// What the paces of a set say together.
+/// The rates of a set.
 #[derive(Debug, PartialEq)]
 pub(super) enum RateResult {
-    /// More has to be seen.
+    /// More steps are needed.
     Wait,
     /// The rates, in the order of the members.
     Rates(Vec<Rate>),
@@ -53,7 +53,7 @@ pub(super) enum RateResult {
 }
 
 impl StepMarks {
-    /// Takes note of a step; one that goes back begins anew.
+    /// Records a step. A step that goes back restarts the record.
     pub(super) fn saw(&mut self, at: Duration, step: u64) {
         match self.marks.last() {
             Some((_, last)) if step == *last => return,
@@ -63,12 +63,12 @@ impl StepMarks {
         self.marks.push((at, step));
     }
 
-    /// When its first step was seen.
+    /// When its first step was observed.
     pub(super) fn begun(&self) -> Option<Duration> {
         self.marks.first().map(|(at, _)| *at)
     }
 
-    /// Steps a second between the last sights up to these times.
+    /// Steps per second between the last observations before these times.
     fn rate(&self, from: Duration, to: Duration) -> Option<f64> {
         let last_until = |time: Duration| {
             let after = self.marks.partition_point(|(at, _)| *at <= time);
@@ -79,7 +79,7 @@ impl StepMarks {
         (end > begin).then(|| (last - first) as f64 / (end - begin).as_secs_f64())
     }
 
-    /// The rate over this time, and its spread over the windows at its end.
+    /// The rate over this time, with its spread over the windows at the end.
     fn measured(&self, from: Duration, to: Duration, steady: Duration) -> Option<Rate> {
         let per_second = self.rate(from, to)?;
         let width = steady / WINDOWS;
@@ -101,8 +101,8 @@ impl Rate {
     }
 }
 
-/// What to make of these paces, when measuring began at `from`. Steady rates are those of the last of it;
-/// others those of all of it.
+/// The rates of these workloads in a measurement that began at `from`: over its last part if they are steady, else over
+/// all of it.
 pub(super) fn measure_rates(
     paces: &[&StepMarks],
     from: Duration,
@@ -138,7 +138,7 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// A pace with a step after each of these times.
+    /// Marks with a step after each of these gaps.
     fn pace(gaps: impl IntoIterator<Item = u64>) -> StepMarks {
         let mut pace = StepMarks::default();
         let mut now = 0;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_pace_is_steady_as_soon_as_it_may_be() {
+    fn an_even_rate_is_steady_as_soon_as_possible() {
         let even = pace([100; 400]);
         assert_eq!(measure_rates(&[&even], ms(0), ms(9_990), STEADY), RateResult::Wait);
         let rate = &rates(&[&even], 10_150)[0];
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_pace_is_not_charged_for_parts_of_steps() {
+    fn partial_steps_do_not_distort_a_slow_rate() {
         let slow = pace([700; 60]);
         let rate = &rates(&[&slow], 12_000)[0];
         assert!((rate.per_second - 1.0 / 0.7).abs() < 1e-9, "{rate:?}");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn one_unsteady_member_keeps_the_set_until_time_is_over() {
+    fn one_unsteady_member_prolongs_the_measurement_to_its_limit() {
         let (even, uneven) = (pace([100; 400]), pace([50, 50, 50, 50, 4_000].repeat(20)));
         assert_eq!(measure_rates(&[&even, &uneven], ms(0), ms(20_000), STEADY), RateResult::Wait);
         let rates = rates(&[&even, &uneven], 30_000);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_stands_still_is_named() {
+    fn a_stalled_member_is_named() {
         let (even, stuck) = (pace([100; 400]), pace([100]));
         assert_eq!(measure_rates(&[&even, &stuck], ms(0), ms(30_000), STEADY), RateResult::Stalled(1));
         let few = pace([4_000; 8]);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_goes_back_begins_anew() {
+    fn a_step_that_goes_back_restarts_the_record() {
         let mut pace = pace([1_000; 5]);
         pace.saw(ms(6_000), 0);
         assert_eq!(pace.begun(), Some(ms(6_000)));

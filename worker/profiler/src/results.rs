@@ -1,7 +1,7 @@
 //! The two files of a comparison: the table, and the details beside it.
 //!
-//! Both are written anew after each set and put in place at once, so that a table never has half a set. The
-//! table is what counts: details of sets that it has not got are dropped.
+//! Both are rewritten after each set and replaced atomically, so a table never has half a set. The table takes
+//! precedence: details of sets that it lacks are dropped.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -16,20 +16,20 @@ use crate::table::{self, ProfileRow, TableError};
 use crate::workload::ProfileWorkload;
 use cohabit_host::files::{FileContext, FileError, read_json};
 
-/// Of the document beside the table.
+/// The schema number of the details.
 const SCHEMA: u32 = 1;
 
-/// What was measured up to now.
+/// What has been measured.
 #[derive(Debug)]
 pub(super) struct Results {
     table: PathBuf,
     rows: Vec<ProfileRow>,
     details: Details,
-    /// The table as it was left; none while there is none.
+    /// The fingerprint of the table when it was last written; `None` if there is no table.
     left: Option<FileFingerprint>,
 }
 
-/// By what a change of the table shows.
+/// What changes when the table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileFingerprint {
     inode: u64,
@@ -38,7 +38,7 @@ struct FileFingerprint {
 }
 
 impl Results {
-    /// What there is; nothing, where there is no table.
+    /// Reads both files; empty if there is no table.
     pub(super) fn open(table: &Path) -> Result<Results, ProfileError> {
         let left = file_fingerprint(table)?;
         let rows = match left {
@@ -57,7 +57,7 @@ impl Results {
         &self.rows
     }
 
-    /// Refuses workloads that are something else under the same name.
+    /// Refuses workloads that differ from those of the same name in the table.
     pub(super) fn check(&self, workloads: &[ProfileWorkload]) -> Result<(), ProfileError> {
         let told =
             |model: &str, batch: u64, precision: &str| format!("model {model}, batch {batch} {precision}");
@@ -75,7 +75,7 @@ impl Results {
         Ok(())
     }
 
-    /// Whether the table has this set; names in any order.
+    /// Whether the table has this set, with names in any order.
     pub(super) fn has(&self, gpu: &str, sharing: SharingStrategy, names: &[&str]) -> bool {
         let mut wanted = names.to_vec();
         wanted.sort_unstable();
@@ -87,7 +87,7 @@ impl Results {
         })
     }
 
-    /// A workload alone on this GPU.
+    /// The row of a workload alone on this GPU.
     pub(super) fn solo(&self, gpu: &str, workload: &str) -> Option<&ProfileRow> {
         let is_alone = |set: &&[ProfileRow]| set.len() == 1 && set[0].sharing == SharingStrategy::Exclusive;
         let mut alone = self.rows.chunk_by(|a, b| a.set == b.set).filter(is_alone).flatten();
@@ -99,7 +99,7 @@ impl Results {
         self.rows.iter().map(|row| row.set).max().map_or(1, |last| last + 1)
     }
 
-    /// Notes that a command begins to measure; its number.
+    /// Adds a command and returns its number.
     pub(super) fn begin(&mut self, run: RunDetails) -> usize {
         self.details.runs.push(run);
         self.details.runs.len() - 1
@@ -114,14 +114,14 @@ impl Results {
         self.save()
     }
 
-    /// Notes a set that says nothing.
+    /// Adds a set that could not be measured.
     pub(super) fn add_not_measured(&mut self, set: NotMeasured) -> Result<(), ProfileError> {
         self.forget(&set.sharing, &set.workloads);
         self.details.not_measured.push(set);
         self.save()
     }
 
-    /// Drops what was said of a set that earlier could not be measured.
+    /// Removes the record of an earlier failure to measure this set.
     fn forget(&mut self, sharing: &str, names: &[String]) {
         self.details.not_measured.retain(|set| set.sharing != sharing || set.workloads != names);
     }
@@ -148,7 +148,7 @@ fn beside(table: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Puts the text in the file's place at once.
+/// Replaces the file atomically.
 fn put(path: &Path, text: &[u8]) -> Result<(), FileError> {
     let fresh = beside(path, ".new");
     let mut file = File::create(&fresh).at("create", &fresh)?;
@@ -164,7 +164,7 @@ fn file_fingerprint(path: &Path) -> Result<Option<FileFingerprint>, FileError> {
             Ok(Some(FileFingerprint { inode: file.ino(), length: file.len(), changed_at }))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).at("look at", path),
+        Err(error) => Err(error).at("inspect", path),
     }
 }
 

@@ -1,5 +1,5 @@
-//! How members get at the GPU: alone or by turns without MPS, or through an MPS daemon that runs as long as
-//! it is needed.
+//! How workloads access the GPU: exclusively or time-sliced without MPS, or through an MPS daemon that runs as long as it
+//! is needed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,27 +15,28 @@ use crate::workload::ProfileWorkload;
 /// How long the daemon may take to end.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The way by which the GPU is shared now.
+/// The current setup of the GPU.
 pub(super) struct SharingSetup<'a> {
     gpu: &'a TargetGpu,
-    home: MpsDirectory,
-    tools: Result<MpsPrograms, MpsError>,
+    directory: MpsDirectory,
+    programs: Result<MpsPrograms, MpsError>,
     daemon: Option<MpsDaemon>,
-    /// Memory in use while no member was there.
+    /// Memory in use without workloads.
     idle: Option<Bytes>,
 }
 
 impl<'a> SharingSetup<'a> {
-    /// Without MPS. A daemon that an earlier comparison left with this state folder is stopped.
+    /// Starts without MPS. Stops a daemon that an earlier comparison left with this state directory.
     pub(super) fn open(
         gpu: &'a TargetGpu,
         state: &Path,
         search_path: &str,
     ) -> Result<SharingSetup<'a>, ProfileError> {
-        let home = MpsDirectory::create(state, &gpu.device.id)?;
-        let tools = MpsPrograms::find(search_path);
-        let daemon = tools.as_ref().ok().and_then(|tools| MpsDaemon::adopt(tools, &home, &gpu.device.id));
-        let mut access = SharingSetup { gpu, home, tools, daemon, idle: None };
+        let directory = MpsDirectory::create(state, &gpu.device.id)?;
+        let programs = MpsPrograms::find(search_path);
+        let daemon =
+            programs.as_ref().ok().and_then(|found| MpsDaemon::adopt(found, &directory, &gpu.device.id));
+        let mut access = SharingSetup { gpu, directory, programs, daemon, idle: None };
         access.leave_mps()?;
         Ok(access)
     }
@@ -55,8 +56,8 @@ impl<'a> SharingSetup<'a> {
             self.leave_mps()?;
         }
         if self.daemon.is_none() {
-            let tools = self.tools.as_ref().map_err(|error| MpsError(error.to_string()))?;
-            self.daemon = Some(MpsDaemon::start(tools, &self.home, &self.gpu.device.id)?);
+            let programs = self.programs.as_ref().map_err(|error| MpsError(error.to_string()))?;
+            self.daemon = Some(MpsDaemon::start(programs, &self.directory, &self.gpu.device.id)?);
         }
         Ok(())
     }
@@ -68,57 +69,57 @@ impl<'a> SharingSetup<'a> {
         }
     }
 
-    /// Memory in use while no member was there.
+    /// Memory in use without workloads.
     pub(super) fn idle(&self) -> Option<Bytes> {
         self.idle
     }
 
-    /// What a member finds in its environment.
+    /// The GPU variables of a workload.
     pub(super) fn environment(&self, workload: &ProfileWorkload) -> BTreeMap<String, String> {
         let device = &self.gpu.device;
         let mut environment = match &self.daemon {
-            Some(_) => mps::client_environment(&self.home, &device.id, limit(workload, device), None),
-            None => mps::environment_without_mps(&self.home),
+            Some(_) => mps::client_environment(&self.directory, &device.id, limit(workload, device), None),
+            None => mps::environment_without_mps(&self.directory),
         };
         environment.insert("CUDA_VISIBLE_DEVICES".into(), device.id.to_string());
         environment.insert("CUDA_DEVICE_ORDER".into(), "PCI_BUS_ID".into());
         environment
     }
 
-    /// How members are taken off the MPS server, if there is one.
+    /// How workloads are removed from the MPS server, if there is one.
     pub(super) fn removal(&self) -> Option<ClientRemoval> {
-        let tools = self.tools.as_ref().ok().filter(|_| self.daemon.is_some())?;
-        Some(ClientRemoval::new(tools, &self.home))
+        let programs = self.programs.as_ref().ok().filter(|_| self.daemon.is_some())?;
+        Some(ClientRemoval::new(programs, &self.directory))
     }
 
-    /// The processes that are clients of the MPS server; none where there is no MPS.
+    /// The clients of the MPS server; `None` without MPS.
     pub(super) fn clients(&self) -> Option<Result<Vec<i32>, MpsError>> {
         self.daemon.as_ref().map(MpsDaemon::clients)
     }
 
-    /// What the MPS server says of faults since the last call.
+    /// The faults of the MPS server since the last call.
     pub(super) fn faults(&mut self) -> Vec<String> {
         let faults = self.daemon.as_mut().map(MpsDaemon::faults).unwrap_or_default();
         faults.into_iter().map(|fault| fault.detail).collect()
     }
 }
 
-/// Whatever ends a comparison, no daemon stays.
+/// Stops the daemon, however the comparison ends.
 impl Drop for SharingSetup<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.leave_mps() {
-            tracing::warn!(%error, "something of the MPS daemon is left");
+            tracing::warn!(%error, "the MPS daemon could not be stopped completely");
         }
     }
 }
 
-/// All of the GPU, if nothing else is said.
+/// The memory limit of a workload; without one, all memory of the GPU.
 fn limit(workload: &ProfileWorkload, device: &Device) -> Bytes {
-    // A card whose memory nobody knows is limited by itself.
+    // The memory of the GPU is unknown: the GPU itself is the limit.
     workload.memory.or(device.memory).unwrap_or(Bytes(1 << 40))
 }
 
-/// Refuses a way by which this GPU cannot be shared.
+/// Refuses a way of sharing that this GPU does not support.
 pub(super) fn check(device: &Device, sharing: SharingStrategy) -> Result<(), ProfileError> {
     let refuse = |why: &str| {
         let gpu = device.id.to_string();
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_by_which_the_gpu_cannot_be_shared_is_refused_with_the_reason() {
+    fn an_unsupported_way_of_sharing_is_refused_with_the_reason() {
         let device = |sharing| Device {
             condition: Condition { sharing, ..Condition::default() },
             ..Device::new(DeviceId("GPU-1".into()), DeviceKind::Gpu, "Fake", None)

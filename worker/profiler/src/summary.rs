@@ -1,4 +1,4 @@
-//! What a table says about each way of sharing.
+//! Summarises a table for each way of sharing.
 //!
 //! Pure.
 
@@ -8,23 +8,22 @@ use cohabit_types::SharingStrategy;
 
 use crate::table::ProfileRow;
 
-/// Sets of several workloads that shared a GPU in one way.
+/// The summary of all sets of several workloads with one way of sharing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SharingSummary {
-    /// The way.
+    /// The way of sharing.
     pub sharing: SharingStrategy,
     /// Sets that ran.
     pub feasible: usize,
-    /// Sets that could not.
+    /// Sets that could not run.
     pub infeasible: usize,
-    /// The mean over all members of how many times longer a step takes than alone.
+    /// The average slowdown of a member: how many times as long a step takes as alone.
     pub mean_slowdown: Option<f64>,
-    /// The mean over all sets of what they get done together, alone being 1 for each: more than 1 is a gain
-    /// over one after the other.
+    /// The average combined throughput of a set, relative to its members one after the other: more than 1 is a gain.
     pub mean_throughput: Option<f64>,
-    /// The pair that gets most done together.
+    /// The pair with the highest combined throughput.
     pub best_pair: Option<SetSlowdowns>,
-    /// The pair that gets least done.
+    /// The pair with the lowest combined throughput.
     pub worst_pair: Option<SetSlowdowns>,
 }
 
@@ -33,12 +32,12 @@ pub struct SharingSummary {
 pub struct SetSlowdowns {
     /// The names of its members.
     pub workloads: Vec<String>,
-    /// How many times longer a step of each takes than alone.
+    /// The slowdown of each: how many times as long a step takes as alone.
     pub slowdowns: Vec<f64>,
 }
 
 impl SetSlowdowns {
-    /// What the members get done together, alone being 1 for each.
+    /// The combined throughput, relative to the members one after the other.
     #[must_use]
     pub fn throughput(&self) -> f64 {
         self.slowdowns.iter().map(|slowdown| slowdown.recip()).sum()
@@ -54,7 +53,7 @@ impl SetSlowdowns {
     }
 }
 
-/// A summary for each way by which several shared; those that nobody took are left out.
+/// A summary for each way of sharing that occurs in the table.
 #[must_use]
 pub fn summaries(rows: &[ProfileRow]) -> Vec<SharingSummary> {
     let mut sets: BTreeMap<u64, Vec<&ProfileRow>> = BTreeMap::new();
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_has_its_slowdown_and_its_best_and_worst_pair() {
+    fn each_way_of_sharing_has_a_slowdown_and_a_best_and_worst_pair() {
         use SharingStrategy::{Exclusive, Mps, TimeSliced};
         let rows = [
             set(1, Exclusive, &[("a", 10.0)]),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_types::{CO_LOCATION_COLUMNS, SharingStrategy};
 use csv::StringRecord;
 
-/// What this program's tables have beyond the columns of every table; features follow.
+/// The columns of this program's tables beyond those of every table. Feature columns follow.
 const OWN_COLUMNS: [&str; 4] = ["workload", "precision", "solo_spread", "rate_spread"];
 
 fn is_column(name: &str) -> bool {
@@ -21,15 +21,15 @@ pub struct ProfileRow {
     pub set: u64,
     /// Model of the GPU.
     pub gpu: String,
-    /// How the set shared it.
+    /// How the set shared the GPU.
     pub sharing: SharingStrategy,
-    /// What is trained.
+    /// The model that is trained.
     pub model: String,
     /// Samples in one step.
     pub batch: u64,
     /// Alone on the GPU, without MPS.
     pub solo: MemberFigures,
-    /// Beside the other members.
+    /// Together with the other members.
     pub together: MemberFigures,
     /// Whether the set can run on the GPU at all.
     pub feasible: bool,
@@ -37,45 +37,45 @@ pub struct ProfileRow {
     pub workload: String,
     /// Its precision.
     pub precision: String,
-    /// What else is known of it, by column.
+    /// Further properties, by column.
     pub features: BTreeMap<String, String>,
 }
 
-/// What was measured of one member.
+/// The measurements of one member.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct MemberFigures {
-    /// Steps a second.
+    /// Steps per second.
     pub rate: Option<f64>,
-    /// From the slowest to the fastest part of the measurement, as a part of the rate.
+    /// The difference between the fastest and the slowest part of the measurement, relative to the rate.
     pub spread: Option<f64>,
     /// The most memory that its processes held, in bytes.
     pub memory: Option<u64>,
-    /// Part of the time during which the GPU was busy with anything, 0 to 1.
+    /// The fraction of time in which the GPU was busy, 0 to 1.
     pub utilisation: Option<f64>,
 }
 
-/// Trouble with the text of a table.
+/// Why a table cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// It is no CSV.
+    /// It is not CSV.
     #[error("{0}")]
     Csv(#[from] csv::Error),
     /// It is another kind of table.
-    #[error("there is no column '{0}': this is no table of `cohabit profile`; write to another file")]
+    #[error("column '{0}' is missing: this is no table of `cohabit profile`; write to another file")]
     NoColumn(&'static str),
-    /// A cell makes no sense.
+    /// A cell is invalid.
     #[error("line {line}: '{text}' is no {column}")]
     Cell {
         /// From 1.
         line: u64,
-        /// Of this column.
+        /// The column.
         column: &'static str,
-        /// What it says.
+        /// The content of the cell.
         text: String,
     },
 }
 
-/// The rows of this text.
+/// Parses a table.
 pub(super) fn read(text: &[u8]) -> Result<Vec<ProfileRow>, TableError> {
     let mut reader = csv::Reader::from_reader(text);
     let headings = reader.headers()?.clone();
@@ -87,7 +87,7 @@ pub(super) fn read(text: &[u8]) -> Result<Vec<ProfileRow>, TableError> {
     Ok(rows)
 }
 
-/// The text of these rows.
+/// Writes a table.
 pub(super) fn write(rows: &[ProfileRow]) -> Result<Vec<u8>, TableError> {
     let features: BTreeSet<&str> =
         rows.iter().flat_map(|row| row.features.keys()).map(String::as_str).collect();
@@ -122,7 +122,7 @@ fn cells(row: &ProfileRow) -> [String; 16] {
     ]
 }
 
-/// With six significant figures, which is more than any measurement has.
+/// Rounds to six significant digits, which is more than any measurement has.
 pub(super) fn rounded(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
@@ -131,7 +131,7 @@ fn number(value: Option<f64>) -> String {
     value.map_or(String::new(), |value| rounded(value).to_string())
 }
 
-/// One line, by the names of its columns.
+/// One line, with access by column name.
 struct Cells<'a> {
     headings: &'a StringRecord,
     record: &'a StringRecord,
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_again_with_features_of_every_row() {
+    fn a_table_is_read_as_it_was_written_with_the_features_of_every_row() {
         let feature = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
         let infeasible = MemberFigures::default();
         let rows = [
@@ -257,12 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn an_invalid_cell_is_reported_with_its_line() {
         let good = text(&[row(1, SharingStrategy::Mps, "a", 6.0)]);
         let refusal = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
         assert_eq!(refusal(&good.replace(",mps,", ",spread,")), "line 2: 'spread' is no sharing");
         assert_eq!(refusal(&good.replace(",10,6,", ",fast,6,")), "line 2: 'fast' is no solo_rate");
-        assert!(refusal(&good.replace("workload", "name")).contains("no column 'workload'"));
+        assert!(refusal(&good.replace("workload", "name")).contains("column 'workload'"));
         assert!(refusal(&(good + "1,2\n")).contains("line: 3"));
     }
 }

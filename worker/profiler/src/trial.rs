@@ -1,4 +1,4 @@
-//! One set on the GPU: its members start together, warm up, are measured while all of them run, and stop.
+//! Runs one set on the GPU: its members start together, warm up, are measured while all of them run, and are stopped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,55 +20,55 @@ use crate::workload::ProfileWorkload;
 use crate::workload_process::{self, WorkloadProcess, belongs};
 use cohabit_host::files::{FileContext, create_directory};
 
-/// Members have so long to make their first step: interpreters load, kernels are compiled.
+/// How long members may take to their first step: interpreters load, kernels are compiled.
 const FIRST_STEP_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Between two looks at the steps of members.
+/// The time between two polls of the members' steps.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Between two looks at the GPU.
+/// The time between two samples of the GPU.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Under what a set runs.
+/// What a set needs to run.
 pub(super) struct Trial<'a> {
     pub(super) gpu: &'a TargetGpu,
     pub(super) access: &'a SharingSetup<'a>,
     pub(super) pacing: TrialTiming,
-    /// For files of the members.
+    /// The directory for the files of the members.
     pub(super) folder: &'a Path,
     pub(super) until: StopConditions<'a>,
 }
 
-/// What ends a set before its time.
+/// What stops a set early.
 #[derive(Clone, Copy)]
 pub(super) struct StopConditions<'a> {
-    /// Somebody asked for it.
+    /// Set when the user asks for a stop.
     pub(super) asked: &'a AtomicBool,
-    /// The command's time is over.
+    /// The end of the command's time.
     pub(super) deadline: Option<Instant>,
 }
 
 /// Why a command ends before it has measured everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EarlyStop {
-    /// Somebody asked for it.
+    /// The user asked for it.
     Asked,
-    /// Its time is over.
+    /// Its time has ended.
     TimeOver,
 }
 
-/// What came of a set.
+/// The result of a set.
 #[derive(Debug)]
 pub(super) enum TrialResult {
     Measurement(Measurement),
     /// It cannot run on this GPU: why.
     Infeasible(String),
-    /// It says nothing: why.
+    /// It could not be measured: why.
     NotMeasured(String),
     Stopped(EarlyStop),
 }
 
-/// Figures of a set that ran.
+/// The measurements of a set that ran.
 #[derive(Debug)]
 pub(super) struct Measurement {
     pub(super) rates: Vec<Rate>,
@@ -104,7 +104,7 @@ impl Trial<'_> {
         verdict
     }
 
-    /// Starts all, or says which could not be started and why.
+    /// Starts all members; an error names the one that could not be started.
     fn start(
         &self,
         workloads: &[&ProfileWorkload],
@@ -121,13 +121,12 @@ impl Trial<'_> {
 
     fn remove_directory(&self) -> Result<(), ProfileError> {
         if self.folder.exists() {
-            fs::remove_dir_all(self.folder).at("remove the folder", self.folder)?;
+            fs::remove_dir_all(self.folder).at("remove the directory", self.folder)?;
         }
         Ok(())
     }
 
-    /// Looks at the GPU from a thread of its own, so that a driver that takes its time does not blur the
-    /// rates.
+    /// Samples the GPU in a thread of its own, so that a slow driver does not distort the rates.
     fn watch(
         &self,
         members: &mut [WorkloadProcess],
@@ -146,9 +145,9 @@ impl Trial<'_> {
     }
 
     fn sample(&self, begin: Instant, marks: &[PathBuf], is_over: &Receiver<()>, to: &Sender<SampleResult>) {
-        let mut proof = ClientCheck::Open;
+        let mut proof = ClientCheck::Unknown;
         loop {
-            proof = proof.or_look(self.access, marks);
+            proof = proof.repeat(self.access, marks);
             let sampled = self.gpu.scan().map(|look| UsageSample {
                 at: begin.elapsed(),
                 reading: look.reading,
@@ -172,7 +171,7 @@ impl Trial<'_> {
         tell: &mut dyn FnMut(TrialStage),
     ) -> Result<TrialResult, ProfileError> {
         let mut seen: Vec<UsageSample> = Vec::new();
-        let mut proof = ClientCheck::Open;
+        let mut proof = ClientCheck::Unknown;
         loop {
             let now = begin.elapsed();
             for sampled in samples.try_iter() {
@@ -201,7 +200,7 @@ impl Trial<'_> {
         }
     }
 
-    /// From when on steps count: all members have to be past their warm-up.
+    /// When measuring begins: after the warm-up of all members.
     fn measuring_from(&self, members: &[WorkloadProcess]) -> Option<Duration> {
         let begun: Option<Vec<Duration>> = members.iter().map(|member| member.pace.begun()).collect();
         begun?.into_iter().max().map(|last| last + self.pacing.warm_up)
@@ -220,18 +219,20 @@ impl Trial<'_> {
             RateResult::Wait => None,
             RateResult::Stalled(member) => {
                 let name = &members[member].name;
-                Some(TrialResult::NotMeasured(format!("{name} made no two steps while it was measured")))
+                Some(TrialResult::NotMeasured(format!(
+                    "{name} made fewer than two steps while it was measured"
+                )))
             }
             RateResult::Rates(rates) => Some(match proof {
-                ClientCheck::Given => {
+                ClientCheck::Passed => {
                     let usage = usage(samples, members.len(), from, self.access.idle());
                     TrialResult::Measurement(Measurement { rates, usage })
                 }
-                ClientCheck::Open => {
-                    TrialResult::NotMeasured("the MPS server did not say who its clients are".into())
+                ClientCheck::Unknown => {
+                    TrialResult::NotMeasured("the MPS server did not report its clients".into())
                 }
                 ClientCheck::Missing(member) => TrialResult::NotMeasured(format!(
-                    "{} is no client of the MPS server: it got round it",
+                    "{} is not a client of the MPS server: it bypassed MPS",
                     members[member].name
                 )),
             }),
@@ -239,47 +240,47 @@ impl Trial<'_> {
     }
 }
 
-/// A look at the GPU, or why there will be no more.
+/// A sample of the GPU, or why there are no more.
 type SampleResult = Result<(UsageSample, ClientCheck), ProfileError>;
 
-/// Whether members of a set under MPS are clients of its server: a process that cannot reach it uses the GPU
-/// all the same, and says nothing.
+/// Whether members of a set under MPS are clients of its server. A process that cannot reach the server uses the GPU
+/// without it silently.
 #[derive(Debug, Clone, Copy)]
 enum ClientCheck {
-    /// The server has not said.
-    Open,
-    /// They are; or there is no MPS.
-    Given,
-    /// This one was none when the server last said.
+    /// The server has not answered.
+    Unknown,
+    /// They are, or MPS is not used.
+    Passed,
+    /// This member was not a client when the server last answered.
     Missing(usize),
 }
 
 impl ClientCheck {
-    /// Asks the server, unless it has proved it.
-    fn or_look(self, access: &SharingSetup<'_>, marks: &[PathBuf]) -> ClientCheck {
+    /// Asks the server, unless the check has passed.
+    fn repeat(self, access: &SharingSetup<'_>, marks: &[PathBuf]) -> ClientCheck {
         match self {
-            ClientCheck::Given => ClientCheck::Given,
-            ClientCheck::Open | ClientCheck::Missing(_) => match access.clients() {
-                None => ClientCheck::Given,
+            ClientCheck::Passed => ClientCheck::Passed,
+            ClientCheck::Unknown | ClientCheck::Missing(_) => match access.clients() {
+                None => ClientCheck::Passed,
                 Some(Err(_)) => self,
                 Some(Ok(clients)) => {
                     let is_client = |mark: &PathBuf| clients.iter().any(|pid| belongs(*pid, mark));
                     let missing = marks.iter().position(|mark| !is_client(mark));
-                    missing.map_or(ClientCheck::Given, ClientCheck::Missing)
+                    missing.map_or(ClientCheck::Passed, ClientCheck::Missing)
                 }
             },
         }
     }
 }
 
-/// What the processes with this mark hold.
+/// The GPU memory of the processes with this mark.
 fn memory_of(mark: &Path, on_gpu: &[GpuProcess]) -> Option<Bytes> {
     let ours = on_gpu.iter().filter(|process| belongs(process.pid, mark));
     let memory: Vec<Bytes> = ours.filter_map(|process| process.memory).collect();
     (!memory.is_empty()).then(|| memory.into_iter().sum())
 }
 
-/// Looks at all members; a verdict if one of them has ended.
+/// Polls all members; a result if one of them has ended.
 fn poll_members(members: &mut [WorkloadProcess], now: Duration) -> Result<Option<TrialResult>, ProfileError> {
     let alone = members.len() == 1;
     for member in members {
@@ -291,12 +292,13 @@ fn poll_members(members: &mut [WorkloadProcess], now: Duration) -> Result<Option
     Ok(None)
 }
 
-/// Alone, only the want of memory is the GPU's fault; what fails beside others fails because of them.
+/// A workload that fails alone is infeasible only if it ran out of GPU memory; one that fails beside others is infeasible
+/// with them.
 fn ended(member: &WorkloadProcess, outcome: &Outcome, alone: bool) -> TrialResult {
     let name = &member.name;
     if outcome.succeeded() {
         return TrialResult::NotMeasured(format!(
-            "{name} ended by itself before it was measured: its command has to run until it is told to end"
+            "{name} ended by itself before it was measured: its command must run until it is stopped"
         ));
     }
     if let Some(words) = member.out_of_gpu_memory() {
@@ -311,7 +313,7 @@ fn idle_words(members: &[WorkloadProcess]) -> String {
     idle.map_or(String::new(), |member| {
         let limit = FIRST_STEP_TIMEOUT.as_secs();
         format!(
-            "{} reported no step in {limit} s: it has to write {{\"step\": 1}} and so on to $COHABIT_PROGRESS; it last \
+            "{} reported no step in {limit} s: it must write {{\"step\": 1}} and so on to $COHABIT_PROGRESS; it last \
              printed: {}",
             member.name,
             member.last_words()

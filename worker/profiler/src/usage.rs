@@ -1,4 +1,4 @@
-//! What the members of a set took of their GPU.
+//! The GPU memory and utilisation of a set.
 //!
 //! Pure.
 
@@ -6,29 +6,29 @@ use std::time::Duration;
 
 use cohabit_types::{Bytes, GpuPerformance, GpuReading};
 
-/// One look at the GPU while a set was on it.
+/// One sample of the GPU while a set runs.
 #[derive(Debug, Clone)]
 pub(super) struct UsageSample {
-    /// Since the set began.
+    /// The time since the set started.
     pub(super) at: Duration,
     pub(super) reading: GpuReading,
-    /// What the processes of each member held, where the driver told.
+    /// GPU memory of each member, where the driver reports it.
     pub(super) members: Vec<Option<Bytes>>,
 }
 
-/// What all looks say together.
+/// The usage over all samples.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct SetUsage {
-    /// The most that each member held.
+    /// The peak memory of each member.
     pub(super) memory: Vec<Option<Bytes>>,
-    /// The part of the measurement during which the GPU did anything.
+    /// The fraction of the measurement in which the GPU was busy.
     pub(super) utilisation: Option<f64>,
-    /// Means over the measurement.
+    /// Averages over the measurement.
     pub(super) performance: Option<GpuPerformance>,
 }
 
-/// The usage by so many members that were measured from this time on. Where the driver tells of no processes,
-/// a member that is alone has all that is used beyond what was before it.
+/// The usage of this many members, measured from this time on. If the driver reports no processes, a single member has all
+/// memory beyond what was in use before.
 pub(super) fn usage(
     samples: &[UsageSample],
     members: usize,
@@ -42,7 +42,7 @@ pub(super) fn usage(
     let memory = |member| told(member).or_else(|| if members == 1 { alone() } else { None });
     let measured: Vec<&GpuReading> =
         samples.iter().filter(|sample| sample.at >= from).map(|sample| &sample.reading).collect();
-    // The first of them tells of the time before, which is better than nothing.
+    // The first sample covers time before the measurement; it is only used if there is no other.
     let measured = if measured.len() > 1 { &measured[1..] } else { &measured };
     SetUsage {
         memory: (0..members).map(memory).collect(),
@@ -63,7 +63,7 @@ fn performance(readings: &[&GpuReading]) -> Option<GpuPerformance> {
     })
 }
 
-/// Of those that are known.
+/// The mean of the known values.
 fn mean(numbers: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let known: Vec<f64> = numbers.flatten().collect();
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_the_most_of_all_time_and_utilisation_the_mean_of_the_measurement() {
+    fn memory_is_the_overall_peak_and_utilisation_the_mean_of_the_measurement() {
         let samples = [
             sample(1, 1.0, 900, &[Some(600), Some(100)]),
             sample(5, 1.0, 500, &[Some(200), Some(200)]),
@@ -104,20 +104,20 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_member_has_what_is_used_where_processes_are_not_told() {
+    fn a_single_member_has_all_used_memory_if_processes_are_not_reported() {
         let samples = [sample(1, 0.0, 900, &[None, None]), sample(6, 0.0, 700, &[None, None])];
         assert_eq!(usage(&samples, 1, FROM, Some(Bytes(50))).memory, [Some(Bytes(850))]);
         assert_eq!(usage(&samples, 2, FROM, Some(Bytes(50))).memory, [None, None]);
     }
 
     #[test]
-    fn one_look_is_better_than_none() {
+    fn a_single_sample_is_used() {
         let usage = usage(&[sample(1, 1.0, 0, &[]), sample(5, 0.5, 0, &[])], 1, FROM, None);
         assert_eq!(usage.utilisation, Some(0.5));
     }
 
     #[test]
-    fn what_nobody_tells_is_not_known() {
+    fn values_that_are_not_reported_are_none() {
         let nothing = UsageSample { at: FROM, reading: GpuReading::default(), members: vec![None] };
         let usage = usage(&[nothing.clone(), nothing], 1, FROM, None);
         assert_eq!(usage, SetUsage { memory: vec![None], ..SetUsage::default() });

@@ -1,35 +1,35 @@
-//! What is measured: a training program, and what its makers say of it.
+//! A workload: a training program and its description.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cohabit_types::{Bytes, ModelDescription, ModelFamily};
 
-/// A training program that runs until it is told to end, and reports its steps.
+/// A training program that runs until it is stopped and reports its steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileWorkload {
-    /// Unique among those that are compared; the same in all runs for one table.
+    /// Its name, unique in a comparison, and the same in all runs for one table.
     pub name: String,
-    /// What is trained.
+    /// The model that is trained.
     pub model: String,
     /// Samples in one step.
     pub batch: u64,
-    /// `fp32`, `bf16`; empty where nobody says.
+    /// `fp32`, `bf16`; empty if unknown.
     pub precision: String,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Where it starts.
+    /// Its working directory.
     pub workdir: PathBuf,
-    /// Its limit under MPS; all of the GPU without one.
+    /// Its memory limit under MPS; `None` for all memory of the GPU.
     pub memory: Option<Bytes>,
-    /// Variables of its own, besides those of the profiler.
+    /// Its own variables, besides those of the profiler.
     pub environment: BTreeMap<String, String>,
-    /// What its makers say of the model.
+    /// The description of the model.
     pub description: Option<ModelDescription>,
 }
 
 impl ProfileWorkload {
-    /// Its description as columns of a table; what is not known has none.
+    /// Its description as columns of a table; unknown values have no column.
     pub(super) fn features(&self) -> BTreeMap<String, String> {
         let Some(model) = &self.description else { return BTreeMap::new() };
         let known = [
@@ -59,7 +59,7 @@ const fn family_word(family: ModelFamily) -> &'static str {
 pub(super) mod samples {
     use super::*;
 
-    /// A workload of this name that does nothing.
+    /// A workload with this name that does nothing.
     pub(crate) fn workload(name: &str) -> ProfileWorkload {
         ProfileWorkload {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! A workload as a process: started in a group of its own, watched, stopped with everything that it started.
+//! A workload as a process: started in a process group of its own, monitored, and stopped with all its descendants.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -22,34 +22,34 @@ use cohabit_host::oom_detector::OutOfMemoryDetector;
 use cohabit_host::process::{LiveProcess, send, variable_of, with_environment};
 use cohabit_host::progress::{ProgressFile, ProgressTracker};
 
-/// Where a program reports its steps; also the mark by which its processes are found.
+/// Where a program reports its steps. The variable also marks its processes.
 const PROGRESS: &str = "COHABIT_PROGRESS";
 
-/// Where a job has its checkpoints; workloads begin anew each time.
+/// The checkpoints of a job; not passed on, because workloads start from scratch.
 const CHECKPOINTS: &str = "COHABIT_CHECKPOINT_DIR";
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long the MPS server may take to let go of processes before they are killed.
+/// How long the MPS server may take to remove processes before they are killed.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Killing goes on for so long: what is killed may just have started another.
+/// How long killing is repeated: a process may have started another one just before it was killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Between two looks for what should be gone.
+/// The time between two polls for remaining processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Of the last line of a program that failed, no more characters are told.
+/// The most characters of the last line of a failed program that are reported.
 const MAX_MESSAGE: usize = 200;
 
-/// A workload that runs.
+/// A running workload.
 pub(super) struct WorkloadProcess {
     pub(super) name: String,
     pub(super) pace: StepMarks,
     child: Child,
     ended: Option<ExitStatus>,
-    /// Where it reports its steps.
+    /// Its progress file, which marks its processes.
     mark: PathBuf,
     progress: ProgressFile,
     tracker: ProgressTracker,
@@ -57,7 +57,7 @@ pub(super) struct WorkloadProcess {
 }
 
 impl WorkloadProcess {
-    /// Starts it, with its files in this folder under this number.
+    /// Starts a workload, with its files in this directory under this number.
     pub(super) fn start(
         workload: &ProfileWorkload,
         folder: &Path,
@@ -90,7 +90,7 @@ impl WorkloadProcess {
         })
     }
 
-    /// Looks at its progress; this long after the set began.
+    /// Reads its progress; `now` is the time since the set started.
     pub(super) fn read_progress(&mut self, now: Duration) {
         if let Some(line) = self.progress.read_new() {
             self.tracker.line(Time::EPOCH + Span::from(now), line);
@@ -111,12 +111,12 @@ impl WorkloadProcess {
         }))
     }
 
-    /// By what its processes are found.
+    /// The mark of its processes.
     pub(super) fn mark(&self) -> PathBuf {
         self.mark.clone()
     }
 
-    /// The words by which it said, if it did, that the GPU has no memory left for it.
+    /// Its message that the GPU has no memory left, if there is one.
     pub(super) fn out_of_gpu_memory(&self) -> Option<String> {
         let mut printed = OutOfMemoryDetector::default();
         printed.append(LogStream::Stderr, &fs::read(&self.output).ok()?);
@@ -131,12 +131,12 @@ impl WorkloadProcess {
         last.unwrap_or("it printed nothing").chars().take(MAX_MESSAGE).collect()
     }
 
-    /// The living processes that it started, and itself.
+    /// Its living processes.
     fn living(&self) -> Vec<LiveProcess> {
         with_environment(PROGRESS, self.mark.as_os_str())
     }
 
-    /// Asks its group to end; where its first process has ended already, all that it left behind.
+    /// Sends SIGTERM to its process group; if its first process has ended, to all processes that it left.
     fn ask_to_end(&self) {
         match self.ended {
             None => self.signal_group(Signal::SIGTERM),
@@ -145,7 +145,7 @@ impl WorkloadProcess {
     }
 
     fn signal_group(&self, signal: Signal) {
-        // Until it is reaped, its number belongs to nobody else.
+        // The process id is not used again until the process is reaped.
         if self.ended.is_none() {
             _ = killpg(Pid::from_raw(self.child.id().cast_signed()), signal);
         }
@@ -163,7 +163,7 @@ pub(super) enum StartError {
     System(#[from] io::Error),
 }
 
-/// Whether a variable of the profiler's own environment would lead workloads astray: to another MPS daemon,
+/// Whether a variable of the profiler's own environment must not reach workloads: it would lead them to another MPS daemon,
 /// or to the checkpoint of a job in which the profiler runs.
 fn is_for_others(name: &OsStr) -> bool {
     name == CHECKPOINTS || name.as_encoded_bytes().starts_with(b"CUDA_MPS_")
@@ -174,7 +174,7 @@ pub(super) fn belongs(pid: i32, mark: &Path) -> bool {
     variable_of(pid, PROGRESS).is_some_and(|value| value == mark.as_os_str())
 }
 
-/// Ends all members: asks them, takes what is left off the MPS server, kills it.
+/// Ends all members: SIGTERM first; what remains is removed from the MPS server and killed.
 pub(super) fn stop(mut members: Vec<WorkloadProcess>, removal: Option<&ClientRemoval>) -> io::Result<()> {
     members.iter().for_each(WorkloadProcess::ask_to_end);
     if !gone(&mut members, GRACE)? {
@@ -182,7 +182,7 @@ pub(super) fn stop(mut members: Vec<WorkloadProcess>, removal: Option<&ClientRem
         if let Some(removal) = removal
             && let Err(error) = mps::terminate_clients(removal, &left, REMOVAL_TIMEOUT)
         {
-            tracing::warn!(%error, "workloads are killed without the word of their MPS server");
+            tracing::warn!(%error, "killing workloads without confirmation from their MPS server");
         }
         let begin = Instant::now();
         while begin.elapsed() < KILL_TIMEOUT {
@@ -196,7 +196,7 @@ pub(super) fn stop(mut members: Vec<WorkloadProcess>, removal: Option<&ClientRem
     members.iter_mut().try_for_each(|member| member.ended().map(|_| ()))
 }
 
-/// Waits for the end of everything.
+/// Waits until all members have ended.
 fn gone(members: &mut [WorkloadProcess], patience: Duration) -> io::Result<bool> {
     let begin = Instant::now();
     loop {

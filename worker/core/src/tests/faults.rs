@@ -8,7 +8,7 @@ use super::gpu_kit::*;
 use super::kit::*;
 use crate::{MpsEvent, MpsOrder, RankExit, StopStep, WorkerEffect, WorkerEvent};
 
-const NO_RECOVERY: &str = "its MPS server did not come back after a fault: no device";
+const NO_RECOVERY: &str = "its MPS server did not recover from a fault: no device";
 
 #[test]
 fn the_culprit_and_the_victims_are_stopped_and_the_server_recovers() {

@@ -9,7 +9,7 @@ use super::kit::*;
 use crate::{GpuSample, WorkerEffect, WorkerEvent};
 
 const OFF_THE_BUS: &str = "the driver reported Xid 79, the GPU has fallen off the bus";
-const NO_ANSWER: &str = "its driver does not reach it: GPU is lost";
+const NO_ANSWER: &str = "the driver does not reach it: GPU is lost";
 const MIB: u64 = 1 << 20;
 
 /// The batch that follows a look at `gpu-0` at this second.
@@ -149,10 +149,10 @@ fn a_gpu_off_the_bus_loses_its_ranks() {
 #[test]
 fn memory_and_nvlink_errors_fence_the_gpu_but_leave_its_ranks() {
     for (code, meaning) in [
-        (48, "memory error that could not be corrected"),
-        (64, "a bad row of memory could not be put out of use"),
+        (48, "uncorrectable memory error"),
+        (64, "a bad memory row could not be remapped"),
         (74, "NVLink error"),
-        (95, "memory error that was not contained"),
+        (95, "uncontained memory error"),
     ] {
         let why = format!("the driver reported Xid {code}, {meaning}");
         TestWorker::serving(&[1])

@@ -6,7 +6,7 @@ use super::gpu_kit::*;
 use super::kit::*;
 use crate::{GpuAccess, Lease, MpsEvent, MpsOrder, RankExit, StopStep, WorkerEffect, WorkerEvent};
 
-const LATE_TURNS: &str = "ranks on it were started without MPS, and still run";
+const LATE_TURNS: &str = "ranks that were started without MPS still run on it";
 
 fn restarted() -> TestWorker {
     TestWorker::with(vec![device(0, DeviceSharing::Enforced), device(1, DeviceSharing::Enforced)])
@@ -125,7 +125,7 @@ fn a_new_link_learns_conditions_from_the_greeting_and_the_rest_again() {
         .forget_effects()
         .xid(48)
         .does_nothing();
-    let why = "the driver reported Xid 48, memory error that could not be corrected";
+    let why = "the driver reported Xid 48, uncorrectable memory error";
     assert_eq!(test.worker.devices()[0].condition, fenced(why));
     test.link().does([
         lease(rank_of(1), Lease::Held),

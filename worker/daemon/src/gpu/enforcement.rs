@@ -1,9 +1,9 @@
-//! Whether the limits of the ranks on a GPU are enforced, by what is seen there: a process is within them if
-//! it is a client of the MPS server. One that holds memory of the GPU and is none has got past it, for a
-//! program that cannot reach the server runs without it and says nothing.
+//! Determines whether the limits of the ranks on a GPU are enforced, by observation: limits apply to clients of the MPS
+//! server. A process that holds GPU memory without being a client bypasses MPS, because a program that cannot reach the
+//! server runs without it silently.
 //!
-//! Pure. The two lists that are compared are not of the same moment, so nobody is accused before the second
-//! look.
+//! Pure. The two lists that are compared are not from the same moment, so a process is reported only if it is found
+//! twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,106 +11,109 @@ use std::time::Duration;
 use cohabit_types::{Enforcement, RankId};
 use tokio::time::Instant;
 
-/// After so long without any client, a rank is expected to become one no sooner than others.
+/// A rank without a client after this time is no longer checked more often than others.
 const FIRST_CLIENT_WINDOW: Duration = Duration::from_secs(60);
 
 /// A process of a rank.
 pub(crate) type RankPid = (RankId, i32);
 
-/// What is known of the ranks on one GPU.
+/// The checks of the ranks on one GPU.
 #[derive(Debug, Default)]
 pub(crate) struct EnforcementChecks {
     ranks: BTreeMap<RankId, EnforcementCheck>,
-    /// Who holds memory of the GPU, if the driver was asked since the clients were last compared with it.
+    /// The processes that hold GPU memory, if the driver was asked since the last comparison.
     holders: Option<Vec<RankPid>>,
 }
 
 #[derive(Debug)]
 struct EnforcementCheck {
     joined_at: Instant,
-    /// Processes that held memory without being clients when it was last compared.
+    /// Processes that held memory without being clients at the last comparison.
     suspects: BTreeSet<i32>,
-    /// What was last told.
-    told: Option<Enforcement>,
+    /// What was reported last.
+    reported: Option<Enforcement>,
 }
 
 impl EnforcementChecks {
-    /// A rank that is to be a client comes.
+    /// A rank starts that is to be a client.
     pub(crate) fn join(&mut self, now: Instant, rank: RankId) {
         self.ranks.entry(rank).or_insert(EnforcementCheck {
             joined_at: now,
             suspects: BTreeSet::new(),
-            told: None,
+            reported: None,
         });
     }
 
-    /// It is gone.
+    /// The rank has ended.
     pub(crate) fn leave(&mut self, rank: RankId) {
         self.ranks.remove(&rank);
     }
 
-    /// Whether no rank is here.
+    /// Whether the GPU has no ranks.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranks.is_empty()
     }
 
-    /// Whether it matters to look at the clients soon.
+    /// Whether a comparison is needed soon.
     pub(crate) fn is_waiting(&self, now: Instant) -> bool {
-        self.ranks.values().any(|proof| proof.told.is_none() && now < proof.joined_at + FIRST_CLIENT_WINDOW)
+        self.ranks
+            .values()
+            .any(|check| check.reported.is_none() && now < check.joined_at + FIRST_CLIENT_WINDOW)
     }
 
-    /// These hold memory of the GPU, by the driver.
+    /// The driver reports that these processes hold GPU memory.
     pub(crate) fn held_by(&mut self, holders: Vec<RankPid>) {
         self.holders = Some(holders);
     }
 
-    /// These are the clients, by the MPS server, which was asked after the driver. Says what is new.
+    /// The MPS server, which was asked after the driver, reports these clients. Returns what is new.
     pub(crate) fn compare(&mut self, clients: &[RankPid]) -> Vec<(RankId, Enforcement)> {
         let holders = self.holders.take();
-        let mut news = Vec::new();
-        for (rank, proof) in &mut self.ranks {
+        let mut changes = Vec::new();
+        for (rank, check) in &mut self.ranks {
             let own = |members: &[RankPid]| {
                 members.iter().filter(|(of, _)| of == rank).map(|(_, pid)| *pid).collect()
             };
             let clients: BTreeSet<i32> = own(clients);
             let holders: Option<BTreeSet<i32>> = holders.as_deref().map(own);
-            if let Some(verdict) = proof.verdict(&clients, holders.as_ref()) {
-                news.push((*rank, verdict));
+            if let Some(enforcement) = check.compare(&clients, holders.as_ref()) {
+                changes.push((*rank, enforcement));
             }
         }
-        news
+        changes
     }
 }
 
 impl EnforcementCheck {
-    /// Only if it is not what was last told.
-    fn verdict(&mut self, clients: &BTreeSet<i32>, holders: Option<&BTreeSet<i32>>) -> Option<Enforcement> {
+    /// The new result, if it differs from the last one that was reported.
+    fn compare(&mut self, clients: &BTreeSet<i32>, holders: Option<&BTreeSet<i32>>) -> Option<Enforcement> {
         let outside: BTreeSet<i32> = match holders {
             Some(holders) => holders - clients,
-            // Nothing new to compare with.
+            // No new list to compare with.
             None => {
-                return self
-                    .tell((!clients.is_empty() && self.told.is_none()).then_some(Enforcement::Enforced));
+                return self.report(
+                    (!clients.is_empty() && self.reported.is_none()).then_some(Enforcement::Enforced),
+                );
             }
         };
-        let accused = outside.intersection(&self.suspects).next().copied();
-        let verdict = match accused {
-            Some(pid) => Some(past_mps(pid)),
+        let bypassing = outside.intersection(&self.suspects).next().copied();
+        let enforcement = match bypassing {
+            Some(pid) => Some(bypasses_mps(pid)),
             None if outside.is_empty() && !clients.is_empty() => Some(Enforcement::Enforced),
             None => None,
         };
         self.suspects = outside;
-        self.tell(verdict)
+        self.report(enforcement)
     }
 
-    fn tell(&mut self, verdict: Option<Enforcement>) -> Option<Enforcement> {
-        let news = verdict.filter(|verdict| self.told.as_ref() != Some(verdict))?;
-        self.told = Some(news.clone());
-        Some(news)
+    fn report(&mut self, enforcement: Option<Enforcement>) -> Option<Enforcement> {
+        let change = enforcement.filter(|new| self.reported.as_ref() != Some(new))?;
+        self.reported = Some(change.clone());
+        Some(change)
     }
 }
 
-fn past_mps(pid: i32) -> Enforcement {
+fn bypasses_mps(pid: i32) -> Enforcement {
     Enforcement::Unenforced(format!("its process {pid} uses the GPU outside of MPS"))
 }
 
@@ -147,7 +150,7 @@ mod tests {
         checks.held_by(vec![(rank(1), 10), (rank(1), 11)]);
         assert_eq!(checks.compare(&[(rank(1), 10)]), []);
         checks.held_by(vec![(rank(1), 10), (rank(1), 11)]);
-        assert_eq!(checks.compare(&[(rank(1), 10)]), [(rank(1), past_mps(11))]);
+        assert_eq!(checks.compare(&[(rank(1), 10)]), [(rank(1), bypasses_mps(11))]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How ranks end, and how they are made to.
+//! How ranks end and are stopped.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,24 +8,24 @@ use serde_json::json;
 
 use crate::kit::{Plan, wait_for};
 
-/// For a script that is to be ended.
+/// The loop of a script that is to be stopped.
 const FOR_EVER: &str = "while :; do sleep 0.02; done";
 
 #[test]
-fn exit_codes_are_passed_on() {
+fn exit_codes_are_reported() {
     for code in [0, 1, 7, 255] {
         assert_eq!(Plan::shell(&format!("exit {code}")).outcome(), json!({ "exited": code }));
     }
 }
 
 #[test]
-fn a_signal_that_ended_it_is_told() {
+fn the_signal_that_ended_a_rank_is_reported() {
     assert_eq!(Plan::shell("kill -9 $$").outcome(), json!({ "signalled": 9 }));
     assert_eq!(Plan::shell("kill -11 $$").outcome(), json!({ "signalled": 11 }));
 }
 
 #[test]
-fn the_outcome_is_a_private_file_with_all_that_is_known() {
+fn the_outcome_is_a_private_and_complete_file() {
     let mut rank = Plan::shell("echo '{\"step\": 9}' | tee $COHABIT_PROGRESS").start();
     let ended = rank.ended();
     assert_eq!(ended["progress"]["step"], 9);
@@ -37,7 +37,7 @@ fn the_outcome_is_a_private_file_with_all_that_is_known() {
 }
 
 #[test]
-fn the_executor_says_which_process_it_is() {
+fn the_executor_writes_its_identity() {
     let rank = Plan::shell(FOR_EVER).start();
     let identity = wait_for("executor.json", || fs::read(rank.path("executor.json")).ok());
     let identity: serde_json::Value = serde_json::from_slice(&identity).unwrap();
@@ -47,7 +47,7 @@ fn the_executor_says_which_process_it_is() {
 }
 
 #[test]
-fn a_signal_reaches_the_whole_group() {
+fn a_signal_reaches_the_whole_process_group() {
     let child = format!("trap \"echo child > $DIR/child; exit\" USR1; echo > $DIR/ready; {FOR_EVER}");
     let parent = format!("trap 'echo parent > $DIR/parent; wait; exit 4' USR1; sh -c '{child}' & {FOR_EVER}");
     let mut rank = Plan::shell(&parent).start();
@@ -58,7 +58,7 @@ fn a_signal_reaches_the_whole_group() {
 }
 
 #[test]
-fn a_stubborn_rank_is_killed_with_everything() {
+fn a_rank_that_ignores_sigterm_is_killed_with_all_its_processes() {
     let mut rank =
         Plan::shell("trap '' TERM INT HUP; echo > $DIR/ready; while :; do sleep 0.02; done").start();
     rank.line_of("ready");
@@ -67,7 +67,7 @@ fn a_stubborn_rank_is_killed_with_everything() {
     assert_eq!(rank.outcome(), json!({ "signalled": 9 }));
 }
 
-/// A shell dies at once of the signal by which its children begin to save their work.
+/// A shell dies at once from the signal on which its children save their work.
 #[test]
 fn children_keep_their_grace_when_their_shell_dies_first() {
     let child =
@@ -80,9 +80,9 @@ fn children_keep_their_grace_when_their_shell_dies_first() {
     assert_eq!(fs::read_to_string(rank.path("saved")).unwrap(), "saved\n");
 }
 
-/// The daemon that ordered the stop is gone when the rank ends, and another has come.
+/// The daemon that ordered the stop is replaced before the rank ends.
 #[test]
-fn why_a_rank_was_stopped_outlives_the_daemon_that_knew_it() {
+fn the_stop_reason_survives_the_daemon() {
     let trap = "trap 'echo > $DIR/asked' TERM; echo > $DIR/ready; while :; do sleep 0.02; done";
     let mut rank = Plan::shell(trap).start();
     rank.line_of("ready");
@@ -100,7 +100,7 @@ fn why_a_rank_was_stopped_outlives_the_daemon_that_knew_it() {
 }
 
 #[test]
-fn a_command_that_makes_no_sense_changes_nothing() {
+fn unknown_commands_are_ignored() {
     let mut rank = Plan::shell("trap 'exit 8' USR1; echo > $DIR/ready; while :; do sleep 0.02; done").start();
     rank.line_of("ready");
     rank.signal(99, "group");

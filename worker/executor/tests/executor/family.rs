@@ -1,4 +1,4 @@
-//! Nothing of a rank is left when it has ended.
+//! No process of a rank is left when it has ended.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn grandchildren_with_a_session_of_their_own_are_gone_at_the_end() {
 }
 
 #[test]
-fn stubborn_grandchildren_are_killed() {
+fn grandchildren_that_ignore_sigterm_are_killed() {
     let stubborn = "setsid sh -c 'trap \"\" TERM HUP; echo $$ > $DIR/child; while :; do sleep 0.02; done' &";
     let script = format!("{stubborn} until [ -s $DIR/child ]; do sleep 0.02; done");
     let mut rank = Plan::shell(&script).start();
@@ -32,7 +32,7 @@ fn stubborn_grandchildren_are_killed() {
 }
 
 #[test]
-fn everything_is_killed_while_it_multiplies() {
+fn processes_are_killed_while_they_multiply() {
     let script = "trap '' TERM; echo > $DIR/ready
                   while :; do setsid sh -c 'trap \"\" TERM; sleep 1000 & sleep 1000' & sleep 0.01; done";
     let mut rank = Plan::shell(script).start();
@@ -44,7 +44,7 @@ fn everything_is_killed_while_it_multiplies() {
     assert_eq!(rank_processes(&rank), Vec::<i32>::new());
 }
 
-/// All processes in sessions that were started by this executor's rank: they have its environment.
+/// All processes with the environment of this executor's rank.
 fn rank_processes(rank: &crate::kit::Rank) -> Vec<i32> {
     let mark = format!("DIR={}", rank.path("").to_str().unwrap().trim_end_matches('/'));
     let carries = |pid: &i32| {

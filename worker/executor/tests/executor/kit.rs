@@ -1,4 +1,4 @@
-//! A rank in a folder of its own, with a real executor, and the test in the daemon's place.
+//! A rank in a directory of its own with a real executor; the test takes the role of the daemon.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,10 +26,10 @@ use rustix::net::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Far more than anything here takes; reaching it is a failure.
+/// Far more time than anything here takes; reaching it is a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits for something to come true.
+/// Waits for a result.
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -52,15 +52,15 @@ pub(crate) struct Plan {
     pub(crate) removal: Option<ClientRemoval>,
 }
 
-/// An executor, and the line over which it gets its ranks.
+/// An executor, and the channel that assigns its ranks.
 pub(crate) struct Executor {
     pub(crate) process: Child,
     line: OwnedFd,
-    /// Where its own files are, once it has had a rank.
+    /// The directory with its own files, once it has had a rank.
     folder: RefCell<Option<PathBuf>>,
 }
 
-/// A rank that was started, by an executor that gets no other.
+/// A started rank, whose executor gets no other.
 pub(crate) struct Rank {
     folder: TempDir,
     executor: Child,
@@ -68,12 +68,12 @@ pub(crate) struct Rank {
 }
 
 impl Executor {
-    /// As the daemon starts it.
+    /// Started as the daemon does.
     pub(crate) fn start() -> Executor {
         Executor::started_by(Command::new(env!("CARGO_BIN_EXE_cohabit-test-executor")))
     }
 
-    /// By a shell that does this before it becomes the executor.
+    /// Started by a shell that runs these commands first.
     pub(crate) fn start_after(commands: &str) -> Executor {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("{commands}; exec \"$0\" \"$@\"")]);
@@ -94,7 +94,7 @@ impl Executor {
         Executor { process, line, folder: RefCell::default() }
     }
 
-    /// Gives it a rank to which the daemon is connected already. Fails where it takes none.
+    /// Assigns it a rank with a connection. Fails if it refuses.
     pub(crate) fn try_hold(&self, plan: &Plan) -> std::io::Result<BufReader<UnixStream>> {
         plan.prepare();
         let listener = match self.folder.replace(Some(plan.path().to_owned())).filter(|last| last.exists()) {
@@ -110,19 +110,19 @@ impl Executor {
         self.assign(plan, &of_executor, listener.as_ref()).map(|()| words(connection))
     }
 
-    /// Gives it a rank, and waits until that has ended.
+    /// Assigns it a rank, and waits until the rank has ended.
     pub(crate) fn run(&self, plan: &Plan) -> Value {
-        // What was said and not heard breaks the connection instead of ending it.
+        // Unread messages break the connection instead of ending it.
         self.try_hold(plan).unwrap().lines().take_while(Result::is_ok).for_each(drop);
         serde_json::from_slice(&fs::read(plan.path().join("outcome.json")).unwrap()).unwrap()
     }
 
-    /// Where it listens.
+    /// Its socket.
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.borrow().as_ref().expect("it has had a rank").join("socket")
     }
 
-    /// The daemon has nothing more for it to do, or is gone.
+    /// Closes the channel, as a daemon that stops.
     pub(crate) fn hang_up(self) -> Child {
         self.process
     }
@@ -161,7 +161,7 @@ impl Plan {
         Plan::argv(&["sh", "-c", script])
     }
 
-    /// A job that brought its own script.
+    /// A job with its own script.
     pub(crate) fn script(text: &str) -> Plan {
         let mut plan = Plan::argv(&["train.sh", "one", "two"]);
         let Entrypoint::Command(command) = &mut plan.spec.work else { unreachable!("it is a command") };
@@ -182,14 +182,14 @@ impl Plan {
         self.folder.path()
     }
 
-    /// Starts it as the daemon does: the connection is there before the executor knows of the rank.
+    /// Starts it as the daemon does: the connection exists before the executor gets the rank.
     pub(crate) fn start(self) -> Rank {
         let executor = Executor::start();
         let connection = executor.try_hold(&self).unwrap();
         Rank { folder: self.folder, executor: executor.hang_up(), connection: Some(connection) }
     }
 
-    /// Writes down what to start.
+    /// Writes `start.json`.
     fn prepare(&self) {
         let rank = RankStart {
             rank: JobId::new(1).attempt(1).rank(0),
@@ -218,7 +218,7 @@ impl Plan {
         fs::write(self.path().join("start.json"), start.encode()).unwrap();
     }
 
-    /// What becomes of the rank when nothing is done about it.
+    /// The outcome of the rank if nothing is done.
     pub(crate) fn outcome(self) -> Value {
         self.start().ended()["ending"]["outcome"].clone()
     }
@@ -250,26 +250,26 @@ impl Rank {
         self.say(&json!({ "signal": [signal, target] }));
     }
 
-    /// Everything that the executor says, until it is what is looked for.
+    /// Reads messages of the executor until one matches.
     pub(crate) fn hear<T>(&mut self, mut look: impl FnMut(&Value) -> Option<T>) -> T {
         let words = self.connection.as_mut().expect("connected").lines();
         let mut words = words.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
         words.find_map(|word| look(&word)).expect("the executor says it before it goes")
     }
 
-    /// What the rank wrote into this file of its folder, once it has written a line.
+    /// The line that the rank wrote to this file of its directory, once it is complete.
     pub(crate) fn line_of(&self, name: &str) -> String {
         wait_for(name, || fs::read_to_string(self.path(name)).ok().filter(|text| text.ends_with('\n')))
             .trim()
             .to_owned()
     }
 
-    /// A process number that the rank wrote down.
+    /// A process id that the rank wrote to a file.
     pub(crate) fn pid_of(&self, name: &str) -> i32 {
         self.line_of(name).parse().unwrap()
     }
 
-    /// `outcome.json`, after the executor has gone.
+    /// `outcome.json`, after the executor has exited.
     pub(crate) fn ended(&mut self) -> Value {
         let code = wait_for("the end of the executor", || self.executor.try_wait().unwrap());
         assert!(code.success(), "the executor failed: {code}");
@@ -280,7 +280,7 @@ impl Rank {
         self.ended()["ending"]["outcome"].clone()
     }
 
-    /// What was printed: the segments with their thirteen-byte headers taken out.
+    /// The output: the segments without their 13-byte headers.
     pub(crate) fn printed(&self) -> Vec<u8> {
         let mut segments: Vec<_> =
             fs::read_dir(self.path("log")).unwrap().map(|e| e.unwrap().path()).collect();
@@ -303,7 +303,7 @@ fn payload(mut segment: &[u8]) -> Vec<u8> {
     all
 }
 
-/// Whether a process runs; one that is dead but not yet reaped does not.
+/// Whether a process runs; zombies do not.
 pub(crate) fn is_alive(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
@@ -318,7 +318,7 @@ fn words(stream: UnixStream) -> BufReader<UnixStream> {
     BufReader::new(stream)
 }
 
-/// A rank that still runs, for its test needed no more or failed, is ended as a worker would end it.
+/// Kills a rank that still runs, as a worker would.
 impl Drop for Rank {
     fn drop(&mut self) {
         if let Ok(mut stream) = UnixStream::connect(self.path("socket")) {

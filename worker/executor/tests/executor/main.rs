@@ -1,4 +1,4 @@
-//! The executor as a black box: a folder and a socket go in; processes, files and words come out.
+//! The executor as a black box: a directory and a socket go in; processes, files and messages come out.
 #![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
 
 mod ends;

@@ -1,4 +1,4 @@
-//! What an executor does when it is left alone.
+//! What an executor does without a daemon or head.
 
 use cohabit_types::Span;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::kit::{Plan, is_alive};
 const LOOP: &str = "echo $$ > $DIR/pid; while :; do sleep 0.02; done";
 
 #[test]
-fn a_rank_that_nobody_ever_asks_for_is_stopped() {
+fn a_rank_without_any_daemon_is_stopped() {
     let mut rank = Plan::shell(LOOP).change(|plan| plan.orphan_grace = Span::from_millis(300)).start();
     rank.disconnect();
     let ended = rank.ended();
@@ -26,14 +26,14 @@ fn a_rank_whose_daemon_is_gone_is_stopped() {
 }
 
 #[test]
-fn a_rank_whose_head_is_gone_is_stopped_though_its_daemon_is_there() {
+fn a_rank_whose_head_is_unreachable_is_stopped_although_its_daemon_runs() {
     let mut rank = Plan::shell(LOOP).change(|plan| plan.orphan_grace = Span::from_millis(300)).start();
     rank.say(&json!({ "lease": "orphaned" }));
     assert_eq!(rank.ended()["ending"]["stopped"], "orphaned");
 }
 
 #[test]
-fn an_orphan_that_does_not_listen_is_killed_after_its_grace() {
+fn an_orphan_that_ignores_sigterm_is_killed_after_its_grace() {
     let plan = Plan::shell(&format!("trap '' TERM; {LOOP}")).grace(Span::from_millis(300));
     let mut rank = plan.change(|plan| plan.orphan_grace = Span::from_millis(300)).start();
     rank.line_of("pid");
@@ -45,9 +45,9 @@ fn an_orphan_that_does_not_listen_is_killed_after_its_grace() {
     );
 }
 
-/// The rank outlives its patience several times over, by its own count, and then ends by itself.
+/// The rank runs for several times its orphan grace and then ends by itself.
 #[test]
-fn the_clock_stands_still_while_the_head_can_be_reached() {
+fn the_orphan_timer_is_stopped_while_the_head_can_be_reached() {
     let mut rank =
         Plan::shell("sleep 3; exit 3").change(|plan| plan.orphan_grace = Span::from_secs(1)).start();
     let ended = rank.ended();
@@ -56,7 +56,7 @@ fn the_clock_stands_still_while_the_head_can_be_reached() {
 }
 
 #[test]
-fn an_orphan_that_was_being_stopped_before_keeps_that_reason() {
+fn an_orphan_that_was_being_stopped_keeps_that_reason() {
     let plan = Plan::shell(&format!("trap '' TERM; {LOOP}")).grace(Span::from_millis(300));
     let mut rank = plan.change(|plan| plan.orphan_grace = Span::from_millis(300)).start();
     rank.line_of("pid");
@@ -68,7 +68,7 @@ fn an_orphan_that_was_being_stopped_before_keeps_that_reason() {
 }
 
 #[test]
-fn a_new_daemon_is_told_everything_again() {
+fn a_new_daemon_gets_the_complete_state() {
     let mut rank = Plan::shell(&format!("echo '{{\"step\": 5}}' > $COHABIT_PROGRESS; {LOOP}")).start();
     let step = |word: &serde_json::Value| word["progress"]["step"].as_u64();
     let started = rank.hear(|word| word["started"].as_u64());

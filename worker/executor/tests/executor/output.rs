@@ -1,4 +1,4 @@
-//! What a rank prints, and what it says about its progress.
+//! The output and the progress of a rank.
 
 use cohabit_host::LogLimits;
 use cohabit_types::Bytes;
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use crate::kit::Plan;
 
 #[test]
-fn output_is_kept_byte_for_byte() {
+fn output_is_stored_byte_for_byte() {
     let mut rank = Plan::shell("printf 'a\\000\\377\\n'; printf no-newline").start();
     rank.ended();
     assert_eq!(rank.printed(), b"a\0\xff\nno-newline");
 }
 
 #[test]
-fn a_flood_is_kept_to_the_last_byte() {
+fn large_output_is_stored_completely() {
     let mut rank = Plan::shell("head -c 30000000 /dev/zero | tr '\\0' x; echo; echo end").start();
     rank.ended();
     let printed = rank.printed();
@@ -23,7 +23,7 @@ fn a_flood_is_kept_to_the_last_byte() {
 }
 
 #[test]
-fn past_the_cap_the_end_is_kept() {
+fn beyond_the_cap_the_latest_output_is_kept() {
     let mut rank = Plan::shell("seq 1 2000000")
         .change(|plan| plan.log = LogLimits { segment: Bytes(1 << 20), cap: Bytes(4 << 20) })
         .start();
@@ -43,9 +43,9 @@ fn output_of_a_rank_that_was_killed_is_kept() {
     assert!(rank.printed_text().ends_with("\n100000\n"));
 }
 
-/// The test itself is outside of the rank's family, and holds the pipe for longer than the rank lives.
+/// The test is no process of the rank, and holds the pipe longer than the rank lives.
 #[test]
-fn a_pipe_that_a_stranger_holds_is_not_waited_for() {
+fn a_pipe_held_by_a_foreign_process_is_not_waited_for() {
     let mut rank = Plan::shell("echo $$ > $DIR/pid; until [ -s $DIR/go ]; do sleep 0.02; done").start();
     let pipe = format!("/proc/{}/fd/1", rank.pid_of("pid"));
     let held = std::fs::OpenOptions::new().write(true).open(pipe).unwrap();
@@ -55,7 +55,7 @@ fn a_pipe_that_a_stranger_holds_is_not_waited_for() {
 }
 
 #[test]
-fn progress_lines_are_told() {
+fn progress_lines_are_reported() {
     let line = r#"{\"step\": $step, \"total\": 3, \"loss\": NaN, \"lr\": 0.5}"#;
     let lines = format!("for step in 1 2 3; do echo \"{line}\"; done; echo garbage");
     let script = format!("({lines}) >> $COHABIT_PROGRESS; while :; do sleep 0.02; done");
@@ -67,7 +67,7 @@ fn progress_lines_are_told() {
 }
 
 #[test]
-fn progress_bars_are_understood_until_the_program_speaks_for_itself() {
+fn progress_bars_count_until_the_first_json_line() {
     let script = "printf ' 45%%|###   | 450/1000 [00:01<00:02, 8.1it/s]\\r' >&2
                   until [ -s $DIR/go ]; do sleep 0.02; done
                   echo '{\"step\": 7}' >> $COHABIT_PROGRESS; while :; do sleep 0.02; done";

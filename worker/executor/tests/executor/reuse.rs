@@ -1,4 +1,4 @@
-//! One executor holds one rank after another, and each is held as if it were the first.
+//! One executor runs one rank after another, each as if it were the first.
 
 use std::fs;
 use std::io::{BufRead, Read};
@@ -12,7 +12,7 @@ use crate::kit::{Executor, Plan, is_alive, wait_for};
 fn ranks_follow_one_another_in_one_executor() {
     let mut executor = Executor::start();
     let pid = executor.process.id();
-    // Each is there until the executor's files have moved to the next.
+    // Each directory exists until the executor's files have moved to the next.
     let mut plans = Vec::new();
     for code in [0, 3, 127] {
         let plan = Plan::shell(&format!("echo $PPID > $DIR/parent; echo said {code}; exit {code}"));
@@ -54,7 +54,7 @@ fn nothing_of_a_rank_reaches_the_next() {
 }
 
 #[test]
-fn one_that_cannot_be_started_does_not_end_its_executor() {
+fn a_rank_that_cannot_be_started_does_not_end_its_executor() {
     let executor = Executor::start();
     let ended = executor.run(&Plan::argv(&["no-such-program"]));
     assert_eq!(
@@ -65,10 +65,9 @@ fn one_that_cannot_be_started_does_not_end_its_executor() {
     executor.hang_up().wait().unwrap();
 }
 
-/// The test holds the pipe of a rank that has ended: what is still printed there is read by the executor of
-/// that rank, and by no other.
+/// The test holds the pipe of a rank that has ended: its executor still reads what is printed there.
 #[test]
-fn an_executor_that_still_reads_takes_no_other_rank() {
+fn an_executor_that_still_reads_refuses_further_ranks() {
     let executor = Executor::start();
     let plan = Plan::shell("echo $$ > $DIR/pid; until [ -s $DIR/go ]; do sleep 0.02; done");
     let words = executor.try_hold(&plan).unwrap();

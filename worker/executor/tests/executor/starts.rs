@@ -1,4 +1,4 @@
-//! What a rank finds when it starts, and why one may not start.
+//! The environment in which a rank starts, and why a start may fail.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::kit::{Executor, Plan};
 
 #[test]
-fn the_environment_is_only_what_was_prepared() {
+fn the_environment_is_exactly_the_prepared_one() {
     let mut rank = Plan::argv(&["env"]).start();
     rank.ended();
     let printed = rank.printed_text();
@@ -26,7 +26,7 @@ fn it_runs_in_its_working_directory_with_nothing_on_its_standard_input() {
 }
 
 #[test]
-fn nothing_is_inherited_from_whoever_started_the_worker() {
+fn nothing_is_inherited_from_the_process_that_started_the_worker() {
     let executor = Executor::start_after("umask 0; trap '' HUP INT USR1 XFSZ; exec 9</etc/passwd");
     let plan = Plan::shell(
         "(umask; ls /proc/self/fd | head -3 | xargs; ls /proc/$$/fd | grep -cx 9; \
@@ -36,7 +36,7 @@ fn nothing_is_inherited_from_whoever_started_the_worker() {
     let inherited = fs::read_to_string(plan.path().join("inherited")).unwrap();
     let lines: Vec<&str> = inherited.lines().collect();
     assert_eq!(lines[..3], ["0022", "0 1 2", "0"]);
-    // Signals 32 and 33 belong to the C library, and are inherited whatever one does.
+    // Signals 32 and 33 are reserved by the C library and are always inherited.
     assert_eq!(u64::from_str_radix(lines[3], 16).unwrap() & !(3 << 31), 0);
     assert_eq!(lines[4], "1");
 }

@@ -1,7 +1,7 @@
-//! Finds out whether a part of the cgroup tree is ours, and makes it ready for ranks.
+//! Detects whether a cgroup subtree is delegated to this worker, and prepares it for ranks.
 //!
-//! Only what was handed to this worker is touched: a cgroup in which other processes live, or that systemd
-//! keeps for itself, is left as it is.
+//! Only a delegated cgroup is changed: one that contains other processes, or that systemd manages itself, is left as it
+//! is.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -12,44 +12,44 @@ use procfs::process::Process;
 use super::rank::RankCgroup;
 use super::tree::{CgroupTree, Kernel, ensure};
 
-/// What limits need.
+/// The controllers that limits need.
 const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 
-/// Tells a cgroup to pass them on to those within it.
+/// Enables them for child cgroups.
 const SUBTREE_CONTROL: &str = "+cpu +memory +pids";
 
-/// Where the daemon and its executors live.
+/// The cgroup of the daemon and its executors.
 const DAEMON: &str = "daemon";
 
-/// By one of these systemd says that it has handed over a cgroup.
+/// The extended attributes by which systemd marks a delegated cgroup.
 const DELEGATED: [&str; 2] = ["trusted.delegate", "user.delegate"];
 
-/// The part of the tree that is ours.
+/// The delegated subtree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgroups {
     ranks: PathBuf,
-    /// How many processes and threads one job may have: half of what the machine has room for.
+    /// The most processes and threads of one job: half of the limit of the host.
     processes: u64,
 }
 
 impl Cgroups {
-    /// Takes what is delegated to this process.
+    /// Claims the cgroup that is delegated to this process. Blocks.
     ///
     /// # Errors
-    /// Why there is nothing; for people.
+    /// Why there is none, as a text for people.
     pub fn claim() -> Result<Cgroups, String> {
         let own = own_cgroup()?;
         let delegated = delegated(&Kernel, &own);
         if is_of_systemd(&delegated) && !DELEGATED.iter().any(|name| is_marked(&delegated, name)) {
             return Err(none(format!(
-                "systemd keeps '{}' for itself: set Delegate=yes",
+                "systemd does not delegate '{}': set Delegate=yes",
                 delegated.display()
             )));
         }
         Cgroups::claim_in(&Kernel, &own, std::process::id().cast_signed(), room_for_processes())
     }
 
-    /// The same for a process that lives in this cgroup.
+    /// The same for a process in this cgroup.
     pub(super) fn claim_in(
         tree: &impl CgroupTree,
         own: &Path,
@@ -63,13 +63,13 @@ impl Cgroups {
             return Err(none(format!("'{shown}' lacks the controllers {}", missing.join(", "))));
         }
         if living(tree, &delegated).iter().any(|other| *other != process) {
-            return Err(none(format!("other programs live in '{shown}', too")));
+            return Err(none(format!("other processes are in '{shown}', too")));
         }
         let cgroups = Cgroups { ranks: delegated.join("ranks"), processes };
         match cgroups.settle(tree, &delegated, process) {
             Ok(()) => Ok(cgroups),
             Err(error) => {
-                // As it was, as far as that goes.
+                // Restores the former state as far as possible.
                 let _ = tree.write(&delegated.join("cgroup.procs"), &process.to_string());
                 let _ = tree.remove(&delegated.join(DAEMON));
                 Err(none(unusable(&shown, error)))
@@ -88,7 +88,7 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Removes what ranks of earlier times have left; where something still lives, nothing happens.
+    /// Removes empty cgroups that earlier ranks left.
     fn sweep(&self, tree: &impl CgroupTree) {
         for attempt in tree.children(&self.ranks) {
             for rank in tree.children(&attempt) {
@@ -98,8 +98,9 @@ impl Cgroups {
         }
     }
 
-    /// The cgroup of a rank whose job claims this; it is not made yet.
-    pub fn of(&self, rank: RankId, demand: &Demand) -> RankCgroup {
+    /// The cgroup of a rank with this demand; does not create it.
+    #[must_use]
+    pub fn for_rank(&self, rank: RankId, demand: &Demand) -> RankCgroup {
         RankCgroup {
             attempt: self.ranks.join(rank.attempt.to_string()),
             rank: rank.rank,
@@ -110,24 +111,24 @@ impl Cgroups {
     }
 }
 
-/// What was handed over to a process that lives here: a daemon that was started in a leaf of its own, or that
-/// was here before, has what is around it.
+/// The cgroup that is delegated to a process in `own`: the parent, if the process is in the daemon's leaf because it
+/// moved or was started there.
 fn delegated(tree: &impl CgroupTree, own: &Path) -> PathBuf {
     let around = own.parent().filter(|_| own.file_name().is_some_and(|name| name == DAEMON));
     let is_free = |around: &&Path| living(tree, around).is_empty();
     around.filter(is_free).unwrap_or(own).to_owned()
 }
 
-/// Whether a worker on this machine could be given a part of the tree. Nothing is changed.
+/// Checks whether a cgroup could be delegated to a worker on this host. Changes nothing.
 ///
 /// # Errors
-/// Why not; for people.
+/// Why not, as a text for people.
 pub fn check_delegation() -> Result<(), String> {
     let missing = missing_controllers(&Kernel, &mounted()?.1).map_err(|error| error.to_string())?;
     if missing.is_empty() {
         return Ok(());
     }
-    Err(format!("cgroups of version 2 lack the controllers {} here", missing.join(", ")))
+    Err(format!("cgroup version 2 lacks the controllers {} on this host", missing.join(", ")))
 }
 
 fn missing_controllers(tree: &impl CgroupTree, cgroup: &Path) -> std::io::Result<Vec<&'static str>> {
@@ -140,22 +141,22 @@ fn living(tree: &impl CgroupTree, cgroup: &Path) -> Vec<i32> {
     text.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
 
-/// Where this process lives in the tree of version 2.
+/// The cgroup of this process in the version 2 hierarchy.
 fn own_cgroup() -> Result<PathBuf, String> {
     let (root, mounted) = mounted().map_err(none)?;
     let cgroups = Process::myself().and_then(|process| process.cgroups());
     let cgroups = cgroups.map_err(|error| none(error.to_string()))?;
     let unified = cgroups.into_iter().find(|cgroup| cgroup.hierarchy == 0);
     let below = unified.and_then(|it| Some(Path::new(&it.pathname).strip_prefix(root).ok()?.to_owned()));
-    Ok(mounted.join(below.ok_or_else(|| none("the cgroup of this process cannot be seen".into()))?))
+    Ok(mounted.join(below.ok_or_else(|| none("the cgroup of this process cannot be determined".into()))?))
 }
 
-/// Which part of the tree of version 2 is mounted, and where.
+/// Which part of the version 2 hierarchy is mounted, and where.
 fn mounted() -> Result<(String, PathBuf), String> {
     let mounts = Process::myself().and_then(|process| process.mountinfo());
     let mut mounts = mounts.map_err(|error| error.to_string())?.into_iter();
     let found = mounts.find(|mount| mount.fs_type == "cgroup2");
-    let found = found.ok_or("cgroups of version 2 are not mounted here")?;
+    let found = found.ok_or("cgroup version 2 is not mounted on this host")?;
     Ok((found.root, found.mount_point))
 }
 
@@ -222,7 +223,7 @@ mod tests {
         let cgroups = claim(&tree, OWN).unwrap();
         for (job, lives) in [(1, true), (2, false)] {
             let rank = JobId::new(job).attempt(1).rank(0);
-            let cgroup = cgroups.of(rank, &Demand::default());
+            let cgroup = cgroups.for_rank(rank, &Demand::default());
             cgroup.make(&tree).unwrap();
             if lives {
                 tree.add(&cgroup.folder(), 50);
@@ -264,7 +265,7 @@ mod tests {
     fn a_rank_gets_what_its_job_claims() {
         let tree = FakeKernel::new(OWN, ALL, &[7]);
         let demand = Demand { cpus: 3, memory: Bytes(1 << 30), ..Demand::default() };
-        let cgroup = claim(&tree, OWN).unwrap().of(JobId::new(12).attempt(2).rank(1), &demand);
+        let cgroup = claim(&tree, OWN).unwrap().for_rank(JobId::new(12).attempt(2).rank(1), &demand);
         assert_eq!(cgroup.folder(), Path::new("/cg/worker/ranks/12#2/1"));
         assert_eq!((cgroup.cpus, cgroup.memory, cgroup.processes), (3, Some(Bytes(1 << 30)), 100));
     }

@@ -1,10 +1,9 @@
-//! Stands for the kernel in tests: a tree of cgroups in memory that refuses what the real one refuses.
+//! A fake cgroup tree in memory for tests, with the rules of the kernel:
 //!
-//! - A controller is there only if the cgroup above passes it on, and its files only with it.
-//! - Processes and passed-on controllers exclude each other (EBUSY, either way round); a mere group of
-//!   cgroups may be entered.
-//! - What has processes, or cgroups within it, cannot be removed (EBUSY).
-//! - Events are counted in the cgroup and in all above it.
+//! - A controller, and its files, exist only if the parent enables it for its children.
+//! - A cgroup cannot have processes and enable controllers for children at once (EBUSY).
+//! - A cgroup with processes or children cannot be removed (EBUSY).
+//! - Events are counted in the cgroup and all its ancestors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,7 +14,7 @@ use nix::errno::Errno;
 
 use super::tree::CgroupTree;
 
-/// Files of each controller, as they are at first.
+/// The files of each controller with their initial content.
 const FILES: [(&str, &str, &str); 8] = [
     ("cpu", "cpu.max", "max 100000"),
     ("cpu", "cpu.weight", "100"),
@@ -44,14 +43,14 @@ struct Cgroup {
 }
 
 impl FakeKernel {
-    /// One cgroup with these controllers, in which these processes live.
+    /// One cgroup with these controllers and processes.
     pub(super) fn new(path: &str, controllers: &str, processes: &[i32]) -> FakeKernel {
         let controllers = controllers.split(' ').map(str::to_owned).collect();
         let first = Cgroup { processes: processes.iter().copied().collect(), ..Cgroup::with(controllers) };
         FakeKernel { cgroups: Mutex::new([(path.into(), first)].into()), takes_control: true }
     }
 
-    /// The same, in which controllers cannot be passed on.
+    /// The same, but controllers cannot be enabled for children.
     pub(super) fn read_only_control(self) -> FakeKernel {
         FakeKernel { takes_control: false, ..self }
     }
@@ -60,12 +59,12 @@ impl FakeKernel {
         self.lock()[Path::new(path)].processes.iter().copied().collect()
     }
 
-    /// A process begins to live there.
+    /// Adds a process.
     pub(super) fn add(&self, path: &Path, process: i32) {
         self.lock().get_mut(path).unwrap().processes.insert(process);
     }
 
-    /// The kernel kills what lives in `victim`, because `short` has reached its limit.
+    /// The kernel kills the processes in `victim` because `short` has reached its limit.
     pub(super) fn out_of_memory(&self, victim: &Path, short: &Path) {
         for (path, cgroup) in self.lock().iter_mut() {
             cgroup.oom_kills += u64::from(victim.starts_with(path));

@@ -1,5 +1,5 @@
-//! The cgroup of one rank, within that of its attempt: what its job claims on this node is the limit of all
-//! its ranks here together.
+//! The cgroup of one rank, inside that of its attempt: what its job claims on this node limits all its ranks here
+//! together.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,56 +12,56 @@ use tokio::time::sleep;
 use super::tree::{CgroupTree, Kernel, count, ensure};
 use crate::files::{FileContext, FileError};
 
-/// The time in which a job may use its cores for as long again, in microseconds.
+/// The period of the CPU quota, in microseconds.
 const PERIOD_US: u64 = 100_000;
 
-/// The weight of one core: what a cgroup has that nobody gave another.
+/// The CPU weight of one core, which is the default weight of a cgroup.
 const CORE_WEIGHT: u64 = 100;
 
-/// The largest weight there is.
+/// The largest CPU weight.
 const LARGEST_WEIGHT: u64 = 10_000;
 
-/// How often, a moment apart, it is tried to remove a cgroup: the kernel may not be done with what lived
-/// there.
+/// How many times removing a cgroup is tried: the kernel may need a moment after its last process has ended.
 const MAX_REMOVALS: u32 = 100;
 
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Where a rank's processes live, and what its attempt may have.
+/// The cgroup of a rank, and the limits of its attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RankCgroup {
     pub(crate) attempt: PathBuf,
     pub(crate) rank: u32,
-    /// Cores; 0 limits none.
+    /// Cores; 0 is no limit.
     pub(crate) cpus: u32,
     pub(crate) memory: Option<Bytes>,
-    /// Processes and threads.
+    /// The most processes and threads.
     pub(crate) processes: u64,
 }
 
 impl RankCgroup {
-    /// Makes it, and opens the way into it.
+    /// Creates it, and opens its `cgroup.procs`.
     ///
     /// # Errors
-    /// When the kernel refuses a limit: a rank without it must not run.
+    /// When the kernel refuses a limit. The rank must not run then.
     pub fn open(&self) -> Result<File, FileError> {
         self.make(&Kernel).at("set limits in", &self.attempt)?;
         let procs = self.folder().join("cgroup.procs");
         OpenOptions::new().write(true).open(&procs).at("open", &procs)
     }
 
-    /// How the rank really ended, where want of memory was the reason.
+    /// Replaces the outcome if the kernel killed the rank for lack of memory.
+    #[must_use]
     pub fn explain(&self, outcome: Outcome) -> Outcome {
         self.explain_with(&Kernel, outcome)
     }
 
-    /// Kills whatever still lives there.
+    /// Kills all processes in it.
     fn kill(&self) {
-        // Kernels before 5.14 have no such file; processes are found in other ways, too.
+        // Kernels before 5.14 lack this file; the processes are also found in other ways.
         let _ = Kernel.write(&self.folder().join("cgroup.kill"), "1");
     }
 
-    /// Leaves nothing of it.
+    /// Kills all processes in it and removes it.
     pub async fn clear(&self) {
         self.kill();
         for _ in 0..MAX_REMOVALS {
@@ -99,7 +99,7 @@ impl RankCgroup {
         limits
     }
 
-    /// Memory that is swapped out would be more than the job claims. A kernel without swap has no such file.
+    /// With swap, the job could use more memory than it claims. A kernel without swap lacks this file.
     fn forbid_swap(&self, tree: &impl CgroupTree) -> io::Result<()> {
         match tree.write(&self.attempt.join("memory.swap.max"), "0") {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -121,7 +121,7 @@ impl RankCgroup {
         }
     }
 
-    /// The attempt's own stays while it has other ranks here.
+    /// The cgroup of the attempt stays as long as it contains other ranks.
     fn remove(&self, tree: &impl CgroupTree) -> io::Result<()> {
         tree.remove(&self.folder())?;
         let _ = tree.remove(&self.attempt);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_claims_limits_all_its_ranks_together() {
+    fn the_claim_of_a_job_limits_all_its_ranks_together() {
         let tree = tree();
         rank(0).make(&tree).unwrap();
         rank(1).make(&tree).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_goes_when_nothing_lives_there_and_that_of_the_attempt_with_the_last() {
+    fn an_empty_cgroup_is_removed_and_that_of_the_attempt_with_the_last_rank() {
         let tree = tree();
         for number in [0, 1] {
             rank(number).make(&tree).unwrap();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_the_kernel_killed_for_its_limit_says_so_with_figures() {
+    fn a_rank_killed_for_its_memory_limit_reports_the_figures() {
         let tree = tree();
         rank(0).make(&tree).unwrap();
         assert_eq!(rank(0).explain_with(&tree, KILLED), KILLED);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_ranks_of_a_gang_are_not_said_to_have_been_killed_for_memory() {
+    fn other_ranks_of_the_attempt_are_not_reported_as_out_of_memory() {
         let tree = tree();
         rank(0).make(&tree).unwrap();
         rank(1).make(&tree).unwrap();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_memory_is_told_from_a_job_that_took_too_much() {
+    fn a_host_without_memory_is_distinguished_from_a_job_over_its_limit() {
         let tree = tree();
         rank(0).make(&tree).unwrap();
         tree.out_of_memory(&rank(0).folder(), Path::new("/cg"));

@@ -1,13 +1,13 @@
-//! One record in a segment: stream, time and length, then the bytes. All numbers are little-endian.
+//! The format of a record in a segment: stream, time and length, then the bytes. Numbers are little-endian.
 
 use std::io::{self, BufRead, Read};
 
 use cohabit_types::{LogStream, Time};
 
-/// A record's length in front of its bytes: 1 for the stream, 8 for the time, 4 for the length.
+/// The size of a header in bytes: 1 for the stream, 8 for the time, 4 for the length.
 pub(super) const HEADER: usize = 13;
 
-/// What stands in front of a record's bytes.
+/// The header of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) stream: LogStream,
@@ -39,7 +39,7 @@ impl Header {
         Some(Header { stream, at: Time::from_micros(u64::from_le_bytes(*time)), length })
     }
 
-    /// The next header; none at the end, at one that is not yet whole, and at damage.
+    /// The next header. `None` at the end, at an incomplete header, and at a damaged one.
     pub(crate) fn read(from: &mut impl BufRead) -> io::Result<Option<Header>> {
         let mut bytes = [0; HEADER];
         match from.read_exact(&mut bytes) {
@@ -49,7 +49,7 @@ impl Header {
         }
     }
 
-    /// The bytes after the header; none if they are not yet all there.
+    /// The bytes after the header; `None` if they are incomplete.
     pub(crate) fn read_bytes(self, from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
         from.take(u64::from(self.length)).read_to_end(&mut bytes)?;
@@ -62,13 +62,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_reads_back_what_was_written() {
+    fn a_header_is_read_as_it_was_written() {
         let header = Header { stream: LogStream::Stderr, at: Time::from_micros(1 << 50), length: 77 };
         assert_eq!(Header::read(&mut &header.encode()[..]).unwrap(), Some(header));
     }
 
     #[test]
-    fn what_is_cut_off_or_damaged_is_no_record() {
+    fn incomplete_and_damaged_records_are_none() {
         let header = Header { stream: LogStream::Stdout, at: Time::EPOCH, length: 3 };
         assert_eq!(Header::read(&mut &header.encode()[..12]).unwrap(), None);
         assert_eq!(Header::read(&mut &[9; HEADER][..]).unwrap(), None);

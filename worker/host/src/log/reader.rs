@@ -1,7 +1,7 @@
-//! The reading end: finds a position among the segments and reads records from there.
+//! Reads the log: finds a position among the segments and reads records from there.
 //!
-//! It reads while the executor writes: a record that is not yet whole is not there yet, and a segment that
-//! vanishes was dropped. Nothing is kept in memory between two pieces.
+//! It may read while the executor writes: an incomplete record is treated as not yet written, and a segment that
+//! disappears as dropped. No state is kept between two chunks.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -13,13 +13,13 @@ use cohabit_types::{LogChunk, LogPosition, LogRecord};
 use super::frame::Header;
 use crate::files::{open, open_directory, path_within};
 
-/// The most that one piece holds, counting [`RECORD_COST`] for each record.
+/// The most bytes of one chunk, with [`RECORD_COST`] for each record.
 const MAX_CHUNK: usize = 512 * 1024;
 
-/// What a record costs on its way besides its bytes.
+/// The overhead of a record in a message, in bytes.
 const RECORD_COST: usize = 32;
 
-/// The most lines that a tail goes back.
+/// The most lines that a tail can ask for.
 const MAX_TAIL_LINES: u64 = 1_000_000;
 
 const BUFFER: usize = 256 * 1024;
@@ -32,12 +32,16 @@ pub struct LogDirectory(PathBuf);
 type Start = u64;
 
 impl LogDirectory {
+    /// The log in this directory, which need not exist.
+    #[must_use]
     pub fn new(path: PathBuf) -> LogDirectory {
         LogDirectory(path)
     }
 
-    /// What was printed from this position on, as much as one piece holds. It is `complete` if it reaches the
-    /// end.
+    /// One chunk of output from this position on; `complete` if it reaches the end.
+    ///
+    /// # Errors
+    /// When a segment cannot be read.
     pub fn read(&self, from: LogPosition) -> io::Result<LogChunk> {
         let segments = self.segments()?;
         let position = match from {
@@ -45,24 +49,27 @@ impl LogDirectory {
             LogPosition::Tail(lines) => self.tail(&segments, lines)?,
             LogPosition::At(position) => position,
         };
-        let mut piece = ChunkBuilder::at(position);
+        let mut builder = ChunkBuilder::at(position);
         let first = segments.partition_point(|start| *start <= position).saturating_sub(1);
         for start in &segments[first.min(segments.len())..] {
-            if !self.read_segment(*start, &mut piece)? {
-                return Ok(piece.chunk);
+            if !self.read_segment(*start, &mut builder)? {
+                return Ok(builder.chunk);
             }
         }
-        Ok(LogChunk { complete: true, ..piece.chunk })
+        Ok(LogChunk { complete: true, ..builder.chunk })
     }
 
-    /// How large the log is on disk now: it changes whenever something was printed.
+    /// The size of the log on disk: it changes whenever something is printed.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
     pub fn extent(&self) -> io::Result<(Start, u64)> {
         let Some(last) = self.segments()?.last().copied() else { return Ok((0, 0)) };
         let length = fs::symlink_metadata(segment_path(&self.0, last)).map(|file| file.len());
         Ok((last, if_exists(length)?.unwrap_or(0)))
     }
 
-    /// In order. A rank that never printed has none.
+    /// The segments in order; none if the rank has printed nothing.
     fn segments(&self) -> io::Result<Vec<Start>> {
         let Some(folder) = if_exists(open_directory(&self.0))? else { return Ok(Vec::new()) };
         let entries = fs::read_dir(path_within(&folder, ""))?;
@@ -74,29 +81,29 @@ impl LogDirectory {
         Ok(segments)
     }
 
-    /// Whether the piece may go on with the next segment.
-    fn read_segment(&self, start: Start, piece: &mut ChunkBuilder) -> io::Result<bool> {
+    /// Reads a segment. Returns whether the chunk may continue with the next one.
+    fn read_segment(&self, start: Start, builder: &mut ChunkBuilder) -> io::Result<bool> {
         let Some(mut file) = self.open(start)? else { return Ok(true) };
-        if !piece.reaches(start) {
+        if !builder.reaches(start) {
             return Ok(false);
         }
         let mut position = start;
         while let Some(header) = Header::read(&mut file)? {
             let end = position + u64::from(header.length);
-            if end <= piece.chunk.next {
+            if end <= builder.chunk.next {
                 file.seek_relative(i64::from(header.length))?;
-            } else if piece.is_full() {
+            } else if builder.is_full() {
                 return Ok(false);
             } else {
                 let Some(bytes) = header.read_bytes(&mut file)? else { return Ok(true) };
-                piece.push(header, position, bytes);
+                builder.push(header, position, bytes);
             }
             position = end;
         }
         Ok(true)
     }
 
-    /// Where the line begins that is this many lines before the end; a last line without its end counts.
+    /// The start of the line that is this many lines before the end. An unfinished last line counts.
     fn tail(&self, segments: &[Start], lines: u64) -> io::Result<u64> {
         let end = self.end(segments)?;
         let mut wanted = lines.min(MAX_TAIL_LINES) as usize;
@@ -124,7 +131,7 @@ impl LogDirectory {
         Ok(end)
     }
 
-    /// The last positions in the segment, `keep` of them at most, where a line begins before `end`.
+    /// The last `keep` positions in the segment at which a line begins before `end`.
     fn line_begins(&self, start: Start, end: u64, keep: usize) -> io::Result<VecDeque<u64>> {
         let mut begins = VecDeque::new();
         let Some(mut file) = self.open(start)? else { return Ok(begins) };
@@ -150,7 +157,7 @@ impl LogDirectory {
     }
 }
 
-/// A piece while it is put together.
+/// A chunk that is being built.
 struct ChunkBuilder {
     chunk: LogChunk,
     cost: usize,
@@ -165,8 +172,8 @@ impl ChunkBuilder {
         self.cost >= MAX_CHUNK
     }
 
-    /// Whether the piece can go on with what begins there. What is missing in between is counted, but never
-    /// in the middle of a piece.
+    /// Whether the chunk can continue at this position. Dropped output before it is counted, but never in the middle of a
+    /// chunk.
     fn reaches(&mut self, start: Start) -> bool {
         if start <= self.chunk.next {
             return true;
@@ -187,12 +194,12 @@ impl ChunkBuilder {
     }
 }
 
-/// The file of the segment that starts there.
+/// The file of the segment with this start.
 pub(super) fn segment_path(folder: &Path, start: Start) -> PathBuf {
     folder.join(format!("{start:020}"))
 }
 
-/// What is not there is no error.
+/// Turns "not found" into `None`.
 fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(there) => Ok(Some(there)),

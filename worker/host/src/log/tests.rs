@@ -1,4 +1,4 @@
-//! What is printed is read back, whatever is dropped, cut off or rotated away in between.
+//! Output is read as it was written, whatever is dropped or damaged in between.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -28,7 +28,7 @@ impl Log {
         LogDirectory::new(self.folder.path().to_owned()).read(from).unwrap()
     }
 
-    /// Everything from there on, piece by piece, and how much of it was missing.
+    /// Everything from this position on, chunk by chunk, and how much of it was dropped.
     fn read_all(&self, from: LogPosition) -> (Vec<u8>, u64) {
         let (mut all, mut dropped, mut from) = (Vec::new(), 0, from);
         loop {
@@ -75,7 +75,7 @@ fn binary_output_keeps_its_order_and_its_streams() {
 }
 
 #[test]
-fn a_position_in_the_middle_of_a_record_is_good() {
+fn reading_can_start_in_the_middle_of_a_record() {
     let mut log = Log::new(1 << 20, 1 << 24);
     log.print(b"hello ");
     log.print(b"world");
@@ -85,7 +85,7 @@ fn a_position_in_the_middle_of_a_record_is_good() {
 }
 
 #[test]
-fn many_segments_read_as_one() {
+fn many_segments_are_read_as_one_log() {
     let mut log = Log::new(100, 1 << 24);
     let lines: Vec<String> = (0..500).map(|n| format!("line {n}\n")).collect();
     lines.iter().for_each(|line| log.print(line.as_bytes()));
@@ -98,7 +98,7 @@ fn many_segments_read_as_one() {
 }
 
 #[test]
-fn a_last_line_without_its_end_counts_as_a_line() {
+fn an_unfinished_last_line_counts_as_a_line() {
     let mut log = Log::new(1 << 20, 1 << 24);
     log.print(b"one\ntwo\nthr");
     log.print(b"ee");
@@ -107,7 +107,7 @@ fn a_last_line_without_its_end_counts_as_a_line() {
 }
 
 #[test]
-fn past_the_cap_the_oldest_is_dropped_and_counted() {
+fn beyond_the_cap_the_oldest_segment_is_dropped_and_counted() {
     let mut log = Log::new(1_000, 5_000);
     for n in 0..2_000 {
         log.print(format!("{n:09}\n").as_bytes());
@@ -121,7 +121,7 @@ fn past_the_cap_the_oldest_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_long_log_comes_in_pieces_of_bounded_size() {
+fn a_long_log_is_read_in_chunks_of_bounded_size() {
     let mut log = Log::new(8 << 20, 64 << 20);
     for n in 0..100_u8 {
         log.print(&vec![n; 60_000]);
@@ -133,7 +133,7 @@ fn a_long_log_comes_in_pieces_of_bounded_size() {
 }
 
 #[test]
-fn very_many_small_records_come_in_pieces_too() {
+fn many_small_records_are_read_in_chunks_too() {
     let mut log = Log::new(8 << 20, 64 << 20);
     (0..50_000).for_each(|_| log.print(b"."));
     assert!(log.read(LogPosition::Start).records.len() < 20_000);
@@ -141,7 +141,7 @@ fn very_many_small_records_come_in_pieces_too() {
 }
 
 #[test]
-fn a_record_that_was_cut_off_hides_no_later_segment() {
+fn a_truncated_record_does_not_hide_later_segments() {
     let mut log = Log::new(100, 1 << 24);
     for n in 0..30 {
         log.print(format!("line {n:02}\n").as_bytes());
@@ -157,7 +157,7 @@ fn a_record_that_was_cut_off_hides_no_later_segment() {
 }
 
 #[test]
-fn garbage_in_the_folder_is_not_read() {
+fn foreign_files_in_the_directory_are_not_read() {
     let mut log = Log::new(1 << 20, 1 << 24);
     log.print(b"fine\n");
     fs::write(log.folder.path().join("notes.txt"), "not a segment").unwrap();
@@ -171,7 +171,7 @@ fn garbage_in_the_folder_is_not_read() {
 }
 
 #[test]
-fn a_full_disk_costs_output_but_says_so() {
+fn output_lost_on_a_full_disk_is_noted_in_the_log() {
     let mut log = Log::new(10, 1 << 24);
     log.print(b"before the trouble\n");
     // The next segment cannot be created where a folder has its name.

@@ -1,7 +1,7 @@
-//! The writing end: appends records, starts a new segment when one is full, drops the oldest past the cap.
+//! Writes the log: appends records, starts a new segment when one is full, drops the oldest beyond the cap.
 //!
-//! A job never fails because its output cannot be kept. When the disk is full, output is dropped and counted,
-//! and the first record that fits again is preceded by a note that says how much is missing.
+//! A job never fails because its output cannot be stored. When the disk is full, output is dropped and counted, and the
+//! next record that can be written follows a note about how much is missing.
 
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File};
@@ -16,25 +16,25 @@ use super::limits::LogLimits;
 use super::reader::segment_path;
 use crate::files::{create, open_directory, path_within};
 
-/// Appends what one rank prints.
+/// The log of one rank, for its executor.
 #[derive(Debug)]
 pub struct LogWriter {
     folder: PathBuf,
     limits: LogLimits,
-    /// Those that are full, in order.
+    /// Full segments, in order.
     full: VecDeque<Segment>,
-    /// The one that is written to; none before anything was printed.
+    /// The segment that is written to; `None` before anything was printed.
     open: Option<OpenSegment>,
-    /// Bytes printed and kept at some time.
+    /// The position after the last byte that was stored.
     end: u64,
-    /// Bytes that could not be written since the last that could.
+    /// Bytes dropped since the last successful write.
     lost: u64,
 }
 
 #[derive(Debug)]
 struct Segment {
     start: u64,
-    /// On disk, headers included.
+    /// Bytes on disk, headers included.
     size: u64,
 }
 
@@ -45,12 +45,13 @@ struct OpenSegment {
 }
 
 impl LogWriter {
-    /// An empty log. Its folder is made when there is something to write: many ranks print nothing.
+    /// An empty log. Its directory is created with the first output: many ranks print nothing.
+    #[must_use]
     pub fn new(folder: PathBuf, limits: LogLimits) -> LogWriter {
         LogWriter { folder, limits, full: VecDeque::new(), open: None, end: 0, lost: 0 }
     }
 
-    /// Appends what was printed at once; drops and counts it if the disk does not take it.
+    /// Appends output. Drops and counts it if it cannot be written.
     pub fn append(&mut self, stream: LogStream, at: Time, bytes: &[u8]) {
         if self.try_append(stream, at, bytes).is_err() {
             self.lost += bytes.len() as u64;
@@ -67,7 +68,7 @@ impl LogWriter {
     }
 
     fn write(&mut self, stream: LogStream, at: Time, bytes: &[u8]) -> io::Result<()> {
-        let length = u32::try_from(bytes.len()).expect("a pipe is read in pieces far below 4 GiB");
+        let length = u32::try_from(bytes.len()).expect("pipes are read in pieces far below 4 GiB");
         let mut frame = Vec::with_capacity(HEADER + bytes.len());
         frame.extend(Header { stream, at, length }.encode());
         frame.extend(bytes);
@@ -82,8 +83,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// The segment that is written to: the next one, if there is none or the last is full. Those that are
-    /// then too many are dropped.
+    /// The segment to write to. Starts a new one if there is none or the last is full, and drops the oldest beyond the
+    /// cap.
     fn with_room(&mut self) -> io::Result<&mut OpenSegment> {
         let limit = self.limits.segment.0.max(1);
         if self.open.as_ref().is_none_or(|open| open.segment.size >= limit) {
@@ -94,7 +95,7 @@ impl LogWriter {
             self.full.extend(self.open.replace(next).map(|open| open.segment));
             self.drop_oldest(&folder)?;
         }
-        Ok(self.open.as_mut().expect("it was made if it was not there"))
+        Ok(self.open.as_mut().expect("it was created if there was none"))
     }
 
     fn drop_oldest(&mut self, folder: &File) -> io::Result<()> {
@@ -107,7 +108,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Unless it is there. What a job may have put in its place is not taken for it.
+    /// Creates the directory if it does not exist. A symbolic link that a job put there is refused.
     fn create_directory(&self) -> io::Result<File> {
         match DirBuilder::new().mode(0o700).create(&self.folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),

@@ -1,30 +1,32 @@
-//! Progress bars as training programs print them, found in raw output.
+//! Finds the progress bars of training programs in raw output.
 //!
-//! Pure. Understood are `120/1000 [00:12<01:20, 8.1it/s]` and ` 45%|███ | 450/1000 [00:01<` (tqdm), `12/34
-//! [====>...]` and `12/34 ━━━━` (Keras), and `Epoch 3/10`. Where epochs and a bar both appear, the bar counts
-//! within its epoch. Bytes may come in any pieces, with carriage returns, colours and worse.
+//! Pure. It recognises `120/1000 [00:12<01:20, 8.1it/s]` and ` 45%|███ | 450/1000 [00:01<` (tqdm), `12/34
+//! [====>...]` and `12/34 ━━━━` (Keras), and `Epoch 3/10`. If there are epochs and bars, a bar counts within
+//! its epoch. Output may come in any pieces, with carriage returns, colours and binary data.
 
-/// More of one line is not looked at.
+/// The rest of a longer line is ignored.
 const MAX_LINE: usize = 4096;
 
-/// Steps done, and steps in all.
+/// The steps done and the total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BarReading {
+    /// Steps done.
     pub step: u64,
+    /// All steps.
     pub total: u64,
 }
 
-/// The bars in one stream.
+/// The parser of one stream.
 #[derive(Debug, Default)]
 pub struct BarParser {
     line: Vec<u8>,
     epoch: Option<BarReading>,
-    /// Steps within an epoch, since a bar was seen.
+    /// Steps within an epoch, once a bar was found.
     epoch_steps: Option<u64>,
 }
 
 impl BarParser {
-    /// Takes in what was printed; the newest sighting in it, if there is one.
+    /// Parses output and returns the last bar in it.
     pub fn feed(&mut self, bytes: &[u8]) -> Option<BarReading> {
         let mut newest = None;
         let mut lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r' | b'\x08'));
@@ -49,7 +51,7 @@ impl BarParser {
         }
     }
 
-    /// A bar can be read before its line ends, for what stands behind the numbers ends them.
+    /// A bar is recognised before its line ends, because its numbers are followed by other text.
     fn unfinished(&mut self) -> Option<BarReading> {
         let bar = bar(&readable(&self.line)?)?;
         Some(self.within_epoch(bar))
@@ -71,7 +73,7 @@ impl BarParser {
     }
 }
 
-/// Text without escape sequences; none where there can be no bar.
+/// The text without escape sequences; `None` if it cannot contain a bar.
 fn readable(line: &[u8]) -> Option<String> {
     if !line.contains(&b'/') {
         return None;
@@ -82,12 +84,12 @@ fn readable(line: &[u8]) -> Option<String> {
     Some(pieces.fold(plain, |plain, piece| plain + after_sequence(piece)))
 }
 
-/// What follows the sequence whose introducer was cut off: it ends with a letter.
+/// The text after an escape sequence without its introducer. The sequence ends with a letter.
 fn after_sequence(piece: &str) -> &str {
     piece.find(|c: char| c.is_ascii_alphabetic()).map_or("", |end| &piece[end + 1..])
 }
 
-/// The last `m/n` that a bar follows.
+/// The last `m/n` that is followed by a bar.
 fn bar(text: &str) -> Option<BarReading> {
     fractions(text).filter(|(_, rest)| is_bar(rest.trim_start())).map(|(seen, _)| seen).last()
 }
@@ -110,12 +112,12 @@ fn epoch(text: &str) -> Option<BarReading> {
     fraction_at(rest, slash).map(|(seen, _)| seen).filter(|seen| seen.step > 0)
 }
 
-/// Every fraction, with the text behind it.
+/// All fractions, each with the text after it.
 fn fractions(text: &str) -> impl Iterator<Item = (BarReading, &str)> {
     text.match_indices('/').filter_map(|(slash, _)| fraction_at(text, slash))
 }
 
-/// The `m/n` around this slash, with 0 <= m <= n, n > 0 and nothing clinging to it.
+/// The fraction around this slash, if 0 <= m <= n, n > 0, and no other text adjoins it.
 fn fraction_at(text: &str, slash: usize) -> Option<(BarReading, &str)> {
     let before = &text[..slash];
     let behind = text[slash..].strip_prefix('/')?;
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn common_bars_are_understood() {
+    fn common_bars_are_recognised() {
         assert_eq!(seen("120/1000 [00:12<01:20, 8.1it/s]\n"), Some((120, 1000)));
         assert_eq!(seen(" 45%|███▌      | 450/1000 [00:01<00:02, 8.1it/s]\r"), Some((450, 1000)));
         assert_eq!(seen("Epoch 0:  45%|███ | 45/100 [1:00:01<00:02, loss=0.3]\n"), Some((45, 100)));
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_seen_before_its_line_ends() {
+    fn a_bar_is_recognised_before_its_line_ends() {
         assert_eq!(seen("\r 45%|███ | 450/1000 [00:01<"), Some((450, 1000)));
         assert_eq!(seen("\r 45%|███ | 450/10"), None);
         assert_eq!(seen("Epoch 3/1"), None);
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_takes_no_more_than_its_share_of_memory() {
+    fn an_endless_line_takes_bounded_memory() {
         let mut bars = BarParser::default();
         (0..1_000).for_each(|_| assert_eq!(bars.feed(&[b'/'; 65_536]), None));
         assert!(bars.line.len() <= MAX_LINE);

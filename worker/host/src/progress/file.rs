@@ -1,7 +1,7 @@
-//! The file behind `$COHABIT_PROGRESS`: looked at now and then, for its last lines alone.
+//! The file `$COHABIT_PROGRESS`: polled for its last lines.
 //!
-//! Programs append to it, write it anew each time, or put another file in its place: all are understood,
-//! because only the end of what is there counts. What was read long ago is given back to the disk.
+//! Programs may append to it, rewrite it or replace it, because only its end is read. The disk space of text that was
+//! read long ago is released.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,22 +13,22 @@ use nix::fcntl::{FallocateFlags, OFlag, fallocate};
 use super::lines::{self, ProgressEntry};
 use crate::files::{FileContext, FileError, create};
 
-/// How much of the end is read; a longer line is passed over.
+/// How many bytes at the end are read. A longer line is ignored.
 const WINDOW: u64 = 64 * 1024;
 
-/// How much old text may lie on the disk.
+/// How many bytes of old text may stay on disk.
 const MAX_UNFREED: u64 = 16 << 20;
 
-/// The file and what was seen of it.
+/// The progress file of a rank.
 #[derive(Debug)]
 pub struct ProgressFile {
     path: PathBuf,
     seen: Option<FileFingerprint>,
-    /// Up to where its beginning was given back to the disk.
+    /// The position up to which disk space was released.
     freed: u64,
 }
 
-/// By what a change shows.
+/// What changes with every write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileFingerprint {
     inode: u64,
@@ -42,21 +42,24 @@ impl FileFingerprint {
         FileFingerprint { inode: file.ino(), length: file.len(), changed_at }
     }
 
-    /// Whether it was a look at this file.
+    /// Whether it is the fingerprint of this file.
     fn is_of(self, file: &Metadata) -> bool {
         file.is_file() && file.ino() == self.inode
     }
 }
 
 impl ProgressFile {
-    /// An empty file for the rank to write to.
+    /// Creates an empty file for the rank.
+    ///
+    /// # Errors
+    /// When it cannot be created.
     pub fn create(path: PathBuf) -> Result<ProgressFile, FileError> {
         let file = create(&path, 0o600)?;
-        let seen = file.metadata().at("look at", &path)?;
+        let seen = file.metadata().at("inspect", &path)?;
         Ok(ProgressFile { path, seen: Some(FileFingerprint::at(&seen)), freed: 0 })
     }
 
-    /// What its last lines say, if it has changed since the last look.
+    /// The content of its last lines, if the file has changed since the last call.
     pub fn read_new(&mut self) -> Option<ProgressEntry> {
         self.try_read_new().ok().flatten()
     }
@@ -79,14 +82,14 @@ impl ProgressFile {
         Ok(lines::read(&text))
     }
 
-    /// The job may have put anything there: a pipe must not hold us up, nor a link lead us astray.
+    /// The job may have replaced the file: a pipe must not block us, and a symbolic link is not followed.
     fn open(&self) -> io::Result<File> {
         let careful = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
         OpenOptions::new().read(true).custom_flags(careful.bits()).open(&self.path)
     }
 
-    /// Makes a hole of the beginning. The length stays, so it is no matter how the job writes; a file system
-    /// that knows no holes keeps the text.
+    /// Punches a hole into the beginning of the file. Its length stays, so the job can go on writing in any way. A file
+    /// system without holes keeps the text.
     fn free(&mut self, begin: u64) {
         if begin < self.freed {
             self.freed = 0;
@@ -100,7 +103,7 @@ impl ProgressFile {
         let is_read =
             |file: &File| file.metadata().is_ok_and(|it| self.seen.is_some_and(|seen| seen.is_of(&it)));
         if let Some(file) = file.ok().filter(is_read) {
-            // Only disk space is at stake.
+            // A failure only costs disk space.
             let _ = fallocate(&file, hole, 0, begin.cast_signed());
         }
         self.freed = begin;
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn appended_lines_are_seen_once() {
+    fn appended_lines_are_read_once() {
         let (_folder, mut file) = fresh();
         assert_eq!(file.read_new(), None);
         append(&file, b"{\"step\": 1}\n{\"step\": 2}\n{\"st");
@@ -139,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_written_anew_is_understood() {
+    fn a_rewritten_or_replaced_file_is_read() {
         let (folder, mut file) = fresh();
         fs::write(&file.path, "{\"step\": 99}").unwrap();
         assert_eq!(step(&mut file), Some(99));
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_line_hides_nothing_behind_it() {
+    fn a_huge_line_does_not_hide_later_lines() {
         let (_folder, mut file) = fresh();
         append(&file, format!("{{\"step\": 1, \"x\": \"{}\"}}\n", "y".repeat(1 << 20)).as_bytes());
         assert_eq!(file.read_new(), None);
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_long_ago_is_given_back_to_the_disk() {
+    fn disk_space_of_old_text_is_released() {
         let (_folder, mut file) = fresh();
         let filler = format!("{{\"step\": 1, \"x\": \"{}\"}}\n", "y".repeat(60_000)).repeat(40);
         for _ in 0..12 {
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_puts_in_its_place_does_no_harm() {
+    fn links_pipes_and_directories_in_its_place_are_ignored() {
         let (folder, mut file) = fresh();
         fs::remove_file(&file.path).unwrap();
         assert_eq!(file.read_new(), None);

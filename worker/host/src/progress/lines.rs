@@ -1,19 +1,18 @@
 //! JSON lines as programs write them to `$COHABIT_PROGRESS`: `{"step": 120, "total": 1000, "loss": 0.41}`.
 //!
-//! Pure. Python writes `NaN` and `Infinity`, which are no JSON: such numbers are passed over, the rest of the
-//! line counts.
+//! Pure. Python writes `NaN` and `Infinity`, which are not JSON: such values are ignored, the rest of the line counts.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// More metrics than this are not kept.
+/// The most metrics that are kept.
 const MAX_METRICS: usize = 64;
 
-/// A longer name is no metric.
+/// The longest name of a metric, in bytes.
 const MAX_NAME_LENGTH: usize = 100;
 
-/// What one line says.
+/// The content of one or more lines.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct ProgressEntry {
     pub step: Option<u64>,
@@ -21,8 +20,7 @@ pub struct ProgressEntry {
     pub metrics: BTreeMap<String, f64>,
 }
 
-/// What all lines of this text say together: of everything the last word. None if not one could be
-/// understood.
+/// Combines all lines of this text; later values replace earlier ones. `None` if no line can be parsed.
 pub(crate) fn read(text: &[u8]) -> Option<ProgressEntry> {
     text.split(|byte| matches!(byte, b'\n' | b'\0')).filter_map(line).reduce(ProgressEntry::followed_by)
 }
@@ -66,13 +64,13 @@ fn line(bytes: &[u8]) -> Option<ProgressEntry> {
     (line.step.is_some() || !line.metrics.is_empty()).then_some(line)
 }
 
-/// A whole number, also where a program writes it as `120.0`.
+/// A whole number, also in the form `120.0`.
 fn count(value: &Value) -> Option<u64> {
     let whole = |number: &f64| *number >= 0.0 && *number < 9e15 && number.fract() == 0.0;
     value.as_u64().or_else(|| value.as_f64().filter(whole).map(|number| number as u64))
 }
 
-/// The text with `null` for each `NaN` and `Infinity` that stands outside of quotes.
+/// The text with `null` for each `NaN` and `Infinity` outside of quotes.
 fn without_non_numbers(text: &str) -> String {
     let pieces = text.split('"').scan(false, |escaped, piece| {
         let continues = std::mem::replace(escaped, piece.ends_with('\\'));
@@ -106,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_on_everything_counts() {
+    fn later_values_replace_earlier_ones() {
         let line =
             read(b"{\"step\":1,\"total\":9}\n{\"accuracy\":0.9}\n{\"step\":2,\"loss\":1.5}\n").unwrap();
         assert_eq!((line.step, line.total), (Some(2), Some(9)));
@@ -114,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_costs_only_itself() {
+    fn values_that_are_no_numbers_are_ignored() {
         let line = read(br#"{"step": 5, "loss": NaN, "norm": -Infinity, "lr": 0.1, "NaN": 2, "a\"NaN": 3}"#)
             .unwrap();
         assert_eq!(line.step, Some(5));
@@ -131,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_passed_over() {
+    fn garbage_is_ignored() {
         for bad in
             [&b""[..], b"\n\n", b"step 5", b"{", b"{\"step\": 12", b"[1,2]", b"\xff\xfe", b"{}", b"\"step\""]
         {

@@ -1,21 +1,21 @@
-//! Puts together what is known of a rank's progress, and measures its rate.
+//! Combines the sources of a rank's progress and measures its rate.
 //!
-//! Pure. A program's own JSON lines are believed; bars in the output count only while there is no such line.
+//! Pure. JSON lines take precedence: bars in the output count only until the first JSON line with a step.
 
 use cohabit_types::{Progress, Span, Time};
 
 use super::bars::BarReading;
 use super::lines::{ProgressEntry, keep};
 
-/// A change of speed shows in the rate after about this time.
+/// The time constant of the smoothed rate.
 const SMOOTHING: Span = Span::from_secs(10);
 
-/// What is known of a rank's progress.
+/// The progress of a rank.
 #[derive(Debug, Default)]
 pub struct ProgressTracker {
     progress: Option<Progress>,
     source: Source,
-    /// The step that the rate was last measured at, and when.
+    /// The step at which the rate was last measured, and when.
     measured: Option<(u64, Time)>,
 }
 
@@ -27,12 +27,13 @@ enum Source {
 }
 
 impl ProgressTracker {
-    /// The last that was heard.
+    /// The latest progress.
+    #[must_use]
     pub fn progress(&self) -> Option<&Progress> {
         self.progress.as_ref()
     }
 
-    /// Takes in what the progress file says.
+    /// Adds an entry of the progress file.
     pub fn line(&mut self, now: Time, line: ProgressEntry) {
         if self.source == Source::Output && line.step.is_some() {
             *self = ProgressTracker { source: Source::File, ..ProgressTracker::default() };
@@ -47,7 +48,7 @@ impl ProgressTracker {
         self.update(now, progress);
     }
 
-    /// Takes in what a bar in the output says.
+    /// Adds a bar from the output.
     pub fn bar(&mut self, now: Time, bar: BarReading) {
         if self.source == Source::Output {
             let mut progress = self.progress.take().unwrap_or_default();
@@ -63,7 +64,8 @@ impl ProgressTracker {
         self.progress = Some(progress);
     }
 
-    /// Exponentially weighted by time; a step that goes back starts the measurement anew, but not the rate.
+    /// The rate is an exponential moving average over time. A step that goes back restarts the measurement and keeps the
+    /// rate.
     fn measure(&mut self, now: Time, progress: &mut Progress) {
         let Some((step, at)) = self.measured else {
             self.measured = Some((progress.step, now));
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_stay_until_they_are_told_anew() {
+    fn metrics_stay_until_they_are_replaced() {
         let mut tracker = ProgressTracker::default();
         let metric = |name: &str, value| ProgressEntry {
             metrics: [(name.to_owned(), value)].into(),
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_count_until_the_program_speaks_for_itself() {
+    fn bars_count_until_the_first_json_line() {
         let mut tracker = ProgressTracker::default();
         tracker.bar(at(0), BarReading { step: 90, total: 100 });
         assert_eq!(tracker.progress().map(|p| (p.step, p.total)), Some((90, Some(100))));
