@@ -71,11 +71,11 @@ pub struct FakeGpu {
     pub performance: Option<Performance>,
     /// The connection to each other GPU, by its UUID; [`Topology::System`] to those that are not listed.
     pub peers: BTreeMap<String, Topology>,
-    /// The errors of library functions that are scripted to fail, by function name; `*` stands for all functions of this
-    /// GPU.
+    /// The errors of library functions that are scripted to fail, by function name; `*` stands for all
+    /// functions of this GPU.
     pub faults: BTreeMap<String, NvmlFault>,
-    /// How many times a list of its processes is too long for the caller's buffer, as if a process started between counting
-    /// and listing.
+    /// How many times a list of its processes is too long for the caller's buffer, as if a process started
+    /// between counting and listing.
     pub racing_lists: u32,
     /// The script of MPS on it.
     pub mps: MpsScript,

@@ -30,8 +30,8 @@ impl Installed {
 impl FakeWorld {
     /// Installs the fakes from this build directory into the world's `bin`, by which they find their world.
     ///
-    /// The library is copied: a link to the same file would be loaded only once in this process, for the first world. The
-    /// programs are links.
+    /// The library is copied: a link to the same file would be loaded only once in this process, for the
+    /// first world. The programs are links.
     ///
     /// # Errors
     /// When they are not built, or the directory cannot be written.

@@ -1,5 +1,5 @@
-//! A fake world of GPUs, shared by a fake NVML, a fake MPS and a fake CUDA client: one directory that tests write and
-//! read.
+//! A fake world of GPUs, shared by a fake NVML, a fake MPS and a fake CUDA client: one directory that tests
+//! write and read.
 //!
 //! ```text
 //! WORLD/gpus.json            the GPUs and their scripted failures: read again at every call

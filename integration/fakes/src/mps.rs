@@ -1,7 +1,8 @@
 //! The messages between the parts of the fake MPS: the control daemon, its server and their clients.
 //!
-//! A caller connects to the daemon's control socket and sends what it is: a [`Caller`]. The daemon tells a client its
-//! server. Server and client exchange lines of JSON over a connection that lasts as long as the client.
+//! A caller connects to the daemon's control socket and sends what it is: a [`Caller`]. The daemon tells a
+//! client its server. Server and client exchange lines of JSON over a connection that lasts as long as the
+//! client.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -118,8 +119,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The limits that the environment sets for a client, or for all clients of a server, on this single GPU. Invalid values
-    /// are no limit.
+    /// The limits that the environment sets for a client, or for all clients of a server, on this single GPU.
+    /// Invalid values are no limit.
     #[must_use]
     pub fn of_environment(gpu: &str) -> Limits {
         let read = |name: &str| std::env::var(name).ok();
@@ -153,8 +154,8 @@ pub enum ServerState {
     Fault,
 }
 
-/// The bytes of a limit in a client's environment: an integer with `G` or `M`. Anything else is no limit, because CUDA does
-/// not document other forms.
+/// The bytes of a limit in a client's environment: an integer with `G` or `M`. Anything else is no limit,
+/// because CUDA does not document other forms.
 #[must_use]
 pub fn limit_bytes(text: &str) -> Option<u64> {
     let number = |unit: char| text.strip_suffix(unit)?.parse::<u64>().ok();

@@ -1,4 +1,5 @@
-//! The processes that use GPUs of the fake world. Each writes its own file; files of dead processes are removed.
+//! The processes that use GPUs of the fake world. Each writes its own file; files of dead processes are
+//! removed.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -151,8 +151,8 @@ impl FakeWorld {
     }
 }
 
-/// The GPUs that are visible with this `CUDA_VISIBLE_DEVICES`: UUIDs, beginnings of UUIDs, or numbers. The first one that
-/// does not exist hides all that follow.
+/// The GPUs that are visible with this `CUDA_VISIBLE_DEVICES`: UUIDs, beginnings of UUIDs, or numbers. The
+/// first one that does not exist hides all that follow.
 #[must_use]
 pub fn visible(gpus: Vec<FakeGpu>, devices: Option<&str>) -> Vec<FakeGpu> {
     let Some(devices) = devices else { return gpus };

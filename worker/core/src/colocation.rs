@@ -1,9 +1,9 @@
-//! Samples how fast ranks make progress beside which others: a row for each period in which the ranks on a GPU stay the
-//! same.
+//! Samples how fast ranks make progress beside which others: a row for each period in which the ranks on a
+//! GPU stay the same.
 //!
-//! A row covers the time from the first to the last progress reported in its period, and nothing before or after. A long
-//! period is cut into rows, each twice as long as the one before, so that the head learns about two jobs while they
-//! still run. Rows are queued until there is a link, up to a limit.
+//! A row covers the time from the first to the last progress reported in its period, and nothing before or
+//! after. A long period is cut into rows, each twice as long as the one before, so that the head learns about
+//! two jobs while they still run. Rows are queued until there is a link, up to a limit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The environment of a rank: Cohabit's variables, those of `torchrun` or for a launcher, and Slurm's on request.
+//! The environment of a rank: Cohabit's variables, those of `torchrun` or for a launcher, and Slurm's on
+//! request.
 //!
 //! Paths, times and `CUDA_VISIBLE_DEVICES` depend on the host and are added by the worker daemon.
 
@@ -66,8 +67,8 @@ fn torchrun(order: &RunOrder, run: &RankRun) -> Variables {
     variables
 }
 
-/// Ranks on one host that each start a thread for every core slow each other down; `torchrun` gives each rank one thread.
-/// Here the ranks divide the cores that the job claims. The job's own variable takes precedence.
+/// Ranks on one host that each start a thread for every core slow each other down; `torchrun` gives each rank
+/// one thread. Here the ranks divide the cores that the job claims. The job's own variable takes precedence.
 fn threads(order: &RunOrder) -> Option<(&'static str, String)> {
     let share = order.spec.demand.cpus / (order.ranks.len() as u32).max(1);
     let own = order.spec.environment.contains_key(THREADS);

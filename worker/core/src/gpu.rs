@@ -108,7 +108,8 @@ impl Gpu {
         self.fenced.get_or_insert(why);
     }
 
-    /// Applies an event of its MPS manager. If no daemon can be started, only the next worker daemon tries again.
+    /// Applies an event of its MPS manager. If no daemon can be started, only the next worker daemon tries
+    /// again.
     pub(crate) fn apply(&mut self, now: Time, event: MpsEvent) -> Option<MpsServiceFault> {
         match self.service.apply(self.with_recent_xid(now, event)) {
             MpsChange::None => None,
@@ -137,8 +138,8 @@ impl Gpu {
         }
     }
 
-    /// Whether limits are enforced now. Time-sliced ranks that an earlier worker daemon left are no MPS clients, so other
-    /// ranks can only be time-sliced beside them.
+    /// Whether limits are enforced now. Time-sliced ranks that an earlier worker daemon left are no MPS
+    /// clients, so other ranks can only be time-sliced beside them.
     pub(crate) fn sharing(&self, ranks: RankCounts) -> DeviceSharing {
         match &self.sharing {
             DeviceSharing::Enforced if ranks.time_sliced > 0 => {
@@ -154,8 +155,8 @@ impl Gpu {
         self.last_xid = Some((now, code));
     }
 
-    /// Memory of foreign processes, rounded up to steps. Follows every rise at once, and a fall only if it is larger than
-    /// a fluctuation.
+    /// Memory of foreign processes, rounded up to steps. Follows every rise at once, and a fall only if it is
+    /// larger than a fluctuation.
     pub(crate) fn note_foreign_memory(&mut self, held: Bytes) {
         let fluctuates =
             held.0 > 0 && held.0 + FOREIGN_SLACK > self.foreign_memory.0.saturating_sub(FOREIGN_STEP);

@@ -66,8 +66,8 @@ pub(crate) fn admit_shared(gpu: &Gpu, ranks: RankCounts, demand: &Demand, share:
     }
 }
 
-/// The memory of all processes of a rank together: what it asked for, else its share. A device of unknown memory has no
-/// limit.
+/// The memory of all processes of a rank together: what it asked for, else its share. A device of unknown
+/// memory has no limit.
 fn memory(gpu: &Gpu, demand: &Demand, share: Share) -> Bytes {
     let share_of = |all: Bytes| Bytes((u128::from(all.0) * u128::from(share.0) / 1_000) as u64);
     demand.gpu_memory.or_else(|| gpu.memory().map(share_of)).unwrap_or(Bytes(u64::MAX))

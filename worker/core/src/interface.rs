@@ -1,7 +1,7 @@
 //! The interface of the worker's state machine: events go in, effects come out.
 //!
-//! The caller passes events in the order in which they happened, carries out the effects in their order, and sends
-//! [`WorkerEvent::Alarm`] at the deadline.
+//! The caller passes events in the order in which they happened, carries out the effects in their order, and
+//! sends [`WorkerEvent::Alarm`] at the deadline.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use cohabit_types::{
 
 /// What can happen to a worker.
 ///
-/// Orders come from the current link only: once [`crate::Worker::held`] was read for the next hello, no order of an
-/// earlier link may follow, because the head relies on what the hello says.
+/// Orders come from the current link only: once [`crate::Worker::held`] was read for the next hello, no order
+/// of an earlier link may follow, because the head relies on what the hello says.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorkerEvent {
     /// An order of the head.
@@ -28,7 +28,8 @@ pub enum WorkerEvent {
     Exited(RankId, RankExit),
     /// The rank reported progress.
     Progress(RankId, Progress),
-    /// A rank of an earlier worker daemon was recovered, running or ended. Comes only before the first `held`.
+    /// A rank of an earlier worker daemon was recovered, running or ended. Comes only before the first
+    /// `held`.
     Found(Box<FoundRank>),
     /// The head has accepted this worker, and knows the result of the last `held`.
     Linked,
@@ -58,8 +59,8 @@ pub enum MpsEvent {
     Failed(String),
     /// There is no daemon any more. Answers [`MpsOrder::Stop`].
     Stopped,
-    /// The server is in fault or gone: all its clients have lost their work. Comes once for each fault, and before the
-    /// end of any rank that was a client.
+    /// The server is in fault or gone: all its clients have lost their work. Comes once for each fault, and
+    /// before the end of any rank that was a client.
     Faulted {
         /// The rank that caused it, where the server's log tells.
         culprit: Option<RankId>,
@@ -101,13 +102,13 @@ pub enum WorkerEffect {
     Report(Report),
     /// Start this rank through an executor.
     Spawn(Box<RankStart>),
-    /// Tell the executor how far the stop of its rank has got, before the signals of that step. The executor keeps it
-    /// for later worker daemons.
+    /// Tell the executor how far the stop of its rank has got, before the signals of that step. The executor
+    /// keeps it for later worker daemons.
     Stopping(RankId, Stopping),
     /// Send a signal.
     Signal(RankId, Signal, SignalTarget),
-    /// Tell the executor of a running rank whether the head can be reached. After `orphan-grace` without contact an
-    /// executor stops its rank by itself, whether or not a worker daemon is alive.
+    /// Tell the executor of a running rank whether the head can be reached. After `orphan-grace` without
+    /// contact an executor stops its rank by itself, whether or not a worker daemon is alive.
     Lease(RankId, Lease),
     /// Store why a rank that has ended was stopped, which its executor did not know.
     Explain(RankId, StopReason),
@@ -192,7 +193,8 @@ pub enum GpuAccess {
     Exclusive,
     /// It is a client of the MPS server of its one GPU.
     Mps(MpsLimits),
-    /// It shares its one GPU by time-slicing. A watchdog limits the memory of all its processes together to this.
+    /// It shares its one GPU by time-slicing. A watchdog limits the memory of all its processes together to
+    /// this.
     TimeSliced(Bytes),
 }
 
@@ -210,8 +212,8 @@ pub struct MpsLimits {
 pub struct RankExit {
     /// How.
     pub outcome: Outcome,
-    /// Why it was stopped, if it was and its executor knew: from [`WorkerEffect::Stopping`], or by itself, which is
-    /// [`StopReason::Orphaned`].
+    /// Why it was stopped, if it was and its executor knew: from [`WorkerEffect::Stopping`], or by itself,
+    /// which is [`StopReason::Orphaned`].
     pub stopped: Option<StopReason>,
     /// When.
     pub at: Time,

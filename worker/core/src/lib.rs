@@ -1,7 +1,7 @@
 //! The worker of a Cohabit cluster as a state machine.
 //!
-//! It decides when a rank is started, how it is stopped and what is reported, and does none of it: effects are data that
-//! the worker daemon, or the simulator, carries out. It reads no clock and knows no processes.
+//! It decides when a rank is started, how it is stopped and what is reported, and does none of it: effects
+//! are data that the worker daemon, or the simulator, carries out. It reads no clock and knows no processes.
 //!
 //! ```text
 //! interface        events, effects and their data              (start here)

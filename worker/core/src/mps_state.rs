@@ -1,5 +1,5 @@
-//! The state machine of one GPU's MPS daemon: which order is being carried out, and what the events of its manager
-//! mean.
+//! The state machine of one GPU's MPS daemon: which order is being carried out, and what the events of its
+//! manager mean.
 //!
 //! ```text
 //!          Start          Up           idle: Stop

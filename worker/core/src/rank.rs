@@ -97,7 +97,8 @@ impl RankEntry {
         self.state = self.running(started_at, None);
     }
 
-    /// It has ended. The first reason to stop it is the one that counts; returns it if the executor did not know it.
+    /// It has ended. The first reason to stop it is the one that counts; returns it if the executor did not
+    /// know it.
     pub(crate) fn end(&mut self, ending: RankExit) -> Option<StopReason> {
         let stopped = self.stop_reason().or(ending.stopped);
         self.state = RankState::Ended(RankExit { stopped, ..ending });

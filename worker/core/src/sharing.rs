@@ -1,5 +1,5 @@
-//! GPU sharing: the MPS daemons that serve ranks, faults that their clients suffer together, whether limits are
-//! enforced, and samples of ranks that run beside each other.
+//! GPU sharing: the MPS daemons that serve ranks, faults that their clients suffer together, whether limits
+//! are enforced, and samples of ranks that run beside each other.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::rank::{RankEntry, RankState};
 use crate::state::Worker;
 
 impl Worker {
-    /// The consequences for GPUs after each event. The head hears of a condition before it hears of ranks that are
-    /// refused because of it.
+    /// The consequences for GPUs after each event. The head hears of a condition before it hears of ranks
+    /// that are refused because of it.
     pub(crate) fn update_gpus(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
         self.report_conditions(out);
         self.admit_waiting(now, out);

@@ -129,8 +129,8 @@ fn granted(admissions: &[(DeviceId, GpuAdmission)]) -> Option<GpuAccess> {
     })
 }
 
-/// What the executor of this rank will be told. The end of its time limit is computed before it waits for its GPUs, so it
-/// is never too late.
+/// What the executor of this rank will be told. The end of its time limit is computed before it waits for its
+/// GPUs, so it is never too late.
 pub(crate) fn rank_start(order: &RunOrder, run: &RankRun) -> RankStart {
     RankStart {
         rank: order.attempt.rank(run.rank),

@@ -1,8 +1,8 @@
 //! The worker's state, and what every part of the worker needs of it: reading, reporting, stopping a rank.
 //!
-//! The other modules add their part of the worker to [`Worker`]: `worker` takes events, `starting` starts ranks,
-//! `sharing` looks after MPS daemons, `gpu_monitoring` after samples and errors of GPUs. They call this module; it
-//! calls none of them.
+//! The other modules add their part of the worker to [`Worker`]: `worker` takes events, `starting` starts
+//! ranks, `sharing` looks after MPS daemons, `gpu_monitoring` after samples and errors of GPUs. They call
+//! this module; it calls none of them.
 
 use std::collections::BTreeMap;
 
@@ -68,8 +68,8 @@ impl Worker {
         self.ranks.iter().map(|(rank, held)| HeldRank { rank: *rank, phase: held.phase() }).collect()
     }
 
-    /// All devices in their present condition, for the inventory of the next hello. Later changes are reported over the
-    /// link that this hello opens.
+    /// All devices in their present condition, for the inventory of the next hello. Later changes are
+    /// reported over the link that this hello opens.
     pub fn devices(&mut self) -> Vec<Device> {
         let mut devices = self.devices.clone();
         for device in &mut devices {
@@ -157,8 +157,8 @@ impl Worker {
     }
 }
 
-/// Takes a step of a rank's stop. Its executor is told first: if this daemon dies before the signals, the next one knows
-/// why the rank ended and which step is next.
+/// Takes a step of a rank's stop. Its executor is told first: if this daemon dies before the signals, the
+/// next one knows why the rank ended and which step is next.
 pub(crate) fn advance_stop(
     rank: RankId,
     sequence: &mut StopSequence,

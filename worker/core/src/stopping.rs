@@ -1,9 +1,10 @@
-//! How a running rank is stopped: warning signal, SIGTERM, grace, SIGKILL, and SIGKILL again until it has ended.
+//! How a running rank is stopped: warning signal, SIGTERM, grace, SIGKILL, and SIGKILL again until it has
+//! ended.
 //!
-//! A stop begins with an order or with the time limit. The warning of a time limit comes so early that SIGTERM falls on
-//! the limit. Once begun, a stop neither restarts nor takes longer, whatever else is ordered; it becomes shorter if the
-//! rank's GPU, or other ranks on it, cannot wait. A stop survives the worker daemon: the rank's executor keeps its state,
-//! and the next daemon continues it.
+//! A stop begins with an order or with the time limit. The warning of a time limit comes so early that
+//! SIGTERM falls on the limit. Once begun, a stop neither restarts nor takes longer, whatever else is
+//! ordered; it becomes shorter if the rank's GPU, or other ranks on it, cannot wait. A stop survives the
+//! worker daemon: the rank's executor keeps its state, and the next daemon continues it.
 
 use cohabit_types::{Signal, Span, Stop, StopReason, Time};
 

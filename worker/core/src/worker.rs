@@ -1,7 +1,7 @@
 //! Takes events: what the worker does about everything that can happen to it.
 //!
-//! What is ordered twice is done once, and what comes too late is ignored, because reports and orders may cross and
-//! the head repeats itself after each of its restarts.
+//! What is ordered twice is done once, and what comes too late is ignored, because reports and orders may
+//! cross and the head repeats itself after each of its restarts.
 
 use cohabit_types::{AttemptId, AttemptProgress, Order, Progress, RankId, Report, StopReason, Time};
 
@@ -100,8 +100,8 @@ impl Worker {
         }
     }
 
-    /// Executors stop their ranks if the link stays down. A rank without an executor must not start meanwhile: the head
-    /// may give it up and start another attempt elsewhere.
+    /// Executors stop their ranks if the link stays down. A rank without an executor must not start
+    /// meanwhile: the head may give it up and start another attempt elsewhere.
     fn unlinked(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
         self.link = LinkState::Down;
         self.lease(Lease::Orphaned, out);

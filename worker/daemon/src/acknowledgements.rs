@@ -9,8 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 /// The most outcomes in one batch.
 const BATCH: usize = 256;
 
-/// Queues acknowledgements; clones use the same queue. Each rank is queued once, so the queue is no longer than
-/// the list of ranks that the core holds.
+/// Queues acknowledgements; clones use the same queue. Each rank is queued once, so the queue is no longer
+/// than the list of ranks that the core holds.
 #[derive(Debug, Clone)]
 pub(crate) struct Acknowledgements(mpsc::UnboundedSender<Entry>);
 

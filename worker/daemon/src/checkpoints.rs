@@ -1,7 +1,8 @@
-//! The directory for a rank's checkpoints: private to its user, and the same for all attempts of its job on this
-//! host.
+//! The directory for a rank's checkpoints: private to its user, and the same for all attempts of its job on
+//! this host.
 //!
-//! A directory that the job names is created as its user, so that it cannot lie where that user may not write.
+//! A directory that the job names is created as its user, so that it cannot lie where that user may not
+//! write.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};

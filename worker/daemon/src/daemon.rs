@@ -44,12 +44,12 @@ const DRIVER_MAILBOX: usize = 1024;
 const LINK_MESSAGES: usize = 8;
 
 impl WorkerDaemon {
-    /// Locks the state directory, detects the devices, recovers the ranks that an earlier daemon left, and starts
-    /// to connect to the head.
+    /// Locks the state directory, detects the devices, recovers the ranks that an earlier daemon left, and
+    /// starts to connect to the head.
     ///
     /// # Errors
-    /// When the state directory cannot be used, is in use, or holds ranks of a later version. A head that does not
-    /// answer is no error: the daemon tries again.
+    /// When the state directory cannot be used, is in use, or holds ranks of a later version. A head that
+    /// does not answer is no error: the daemon tries again.
     pub async fn start(options: WorkerOptions) -> Result<WorkerDaemon, WorkerError> {
         raise_open_file_limit();
         let acknowledgements = Acknowledgements::start();

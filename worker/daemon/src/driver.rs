@@ -1,8 +1,8 @@
 //! The driver: hands events to the worker core one after the other and carries out its effects in order.
 //!
-//! It never waits for a rank or for the link: both have queues, and a link that is too slow for its reports is
-//! dropped; everything that matters is reported again over the next one. The only work it waits for is writing
-//! down why a rank was stopped, which must be on disk before the head hears of it.
+//! It never waits for a rank or for the link: both have queues, and a link that is too slow for its reports
+//! is dropped; everything that matters is reported again over the next one. The only work it waits for is
+//! writing down why a rank was stopped, which must be on disk before the head hears of it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -157,8 +157,8 @@ impl WorkerDriver {
         None
     }
 
-    /// A link whose queue is full is dropped, because it ends without its sender. Reports that the next one of
-    /// their kind replaces are left out instead.
+    /// A link whose queue is full is dropped, because it ends without its sender. Reports that the next one
+    /// of their kind replaces are left out instead.
     fn report(&mut self, report: Report) {
         let Some(link) = &mut self.link else { return };
         let refused = link.reports.as_ref().and_then(|reports| reports.try_send(report).err());

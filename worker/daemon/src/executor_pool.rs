@@ -1,8 +1,8 @@
 //! The idle executors of this daemon.
 //!
-//! At least one is always idle, so that a rank need not wait until an executor has started. Executors whose rank has
-//! ended stay idle for a moment, because many short ranks may follow each other. Idle executors exit with the
-//! daemon.
+//! At least one is always idle, so that a rank need not wait until an executor has started. Executors whose
+//! rank has ended stay idle for a moment, because many short ranks may follow each other. Idle executors exit
+//! with the daemon.
 
 use std::fmt;
 use std::io;
@@ -119,8 +119,8 @@ impl ExecutorPool {
 }
 
 impl ExecutorHandle {
-    /// The executor's files are in place before it gets the rank, so that a later daemon finds them whenever this one
-    /// ends.
+    /// The executor's files are in place before it gets the rank, so that a later daemon finds them whenever
+    /// this one ends.
     fn assign(&mut self, directory: &RankDirectory) -> io::Result<UnixStream> {
         let open = directory.open()?;
         let listener = match &self.directory {

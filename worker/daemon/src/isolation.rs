@@ -1,7 +1,7 @@
 //! How this worker isolates jobs: different users by accounts, cores and memory of different jobs by cgroups.
 //!
-//! Both are detected once, when the daemon starts, and neither is assumed: the head and all its screens show what
-//! is not isolated.
+//! Both are detected once, when the daemon starts, and neither is assumed: the head and all its screens show
+//! what is not isolated.
 //!
 //! ```text
 //! order -> daemon: Isolator::account, ::cgroup -> start.json -> executor: Account::run_as, RankCgroup::open
@@ -38,8 +38,8 @@ struct IsolationState {
 }
 
 impl Isolator {
-    /// Detects how jobs can be isolated, and prepares it: a worker that runs as root lets users pass through its
-    /// state directory; one with a delegated cgroup moves itself to a leaf of it. Blocks.
+    /// Detects how jobs can be isolated, and prepares it: a worker that runs as root lets users pass through
+    /// its state directory; one with a delegated cgroup moves itself to a leaf of it. Blocks.
     ///
     /// # Errors
     /// When the state directory cannot be used.

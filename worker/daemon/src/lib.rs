@@ -1,8 +1,9 @@
 //! The worker daemon: joins this host to a cluster and runs ranks by order of the head.
 //!
-//! All decisions are made in `cohabit-worker-core`; the actors here turn what happens into its events and carry
-//! out its effects. The daemon may stop or crash at any time: executors (`cohabit-executor`) hold the ranks, and
-//! the next daemon on the same state directory adopts them. What daemon and executors share is in `cohabit-host`.
+//! All decisions are made in `cohabit-worker-core`; the actors here turn what happens into its events and
+//! carry out its effects. The daemon may stop or crash at any time: executors (`cohabit-executor`) hold the
+//! ranks, and the next daemon on the same state directory adopts them. What daemon and executors share is in
+//! `cohabit-host`.
 //!
 //! ```text
 //! head <-> link <-> driver (the core) <-> one rank actor for each rank <-> socket <-> executor

@@ -1,8 +1,8 @@
-//! The link to the head: connects, says hello, carries reports one way and orders the other, and reconnects when
-//! it breaks.
+//! The link to the head: connects, says hello, carries reports one way and orders the other, and reconnects
+//! when it breaks.
 //!
-//! It knows nothing about ranks. Reports leave in the order in which the core made them; a batch waits until the
-//! head has taken the one before.
+//! It knows nothing about ranks. Reports leave in the order in which the core made them; a batch waits until
+//! the head has taken the one before.
 
 use std::time::Duration;
 
@@ -172,8 +172,8 @@ impl HeadLink {
         Ok(())
     }
 
-    /// A worker that was never accepted and never will be ends with the error. One that was accepted before tries
-    /// again.
+    /// A worker that was never accepted and never will be ends with the error. One that was accepted before
+    /// tries again.
     async fn handle_dial_error(&mut self, context: &mut Context<Self>, error: LinkError) {
         let is_final = self.join_history == JoinHistory::Never && error.kind() != LinkErrorKind::Unreachable;
         if is_final {
@@ -191,8 +191,8 @@ impl HeadLink {
     }
 }
 
-/// Carries reports and heartbeats until the link ends, and returns why it did. A head may take long for reports, for
-/// example because its disk is full, as long as it takes heartbeats.
+/// Carries reports and heartbeats until the link ends, and returns why it did. A head may take long for
+/// reports, for example because its disk is full, as long as it takes heartbeats.
 async fn run_link(link: WorkerLink, reports: mpsc::Receiver<Report>, heartbeat: Duration) -> String {
     let WorkerLink { head, closed, .. } = link;
     tokio::select! {

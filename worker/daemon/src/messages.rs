@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 pub(crate) enum DriverMessage {
     /// An event for the core.
     Happened(WorkerEvent),
-    /// The link is about to say hello to the head and needs the inventory. Orders of earlier links are ignored from
-    /// now on.
+    /// The link is about to say hello to the head and needs the inventory. Orders of earlier links are
+    /// ignored from now on.
     Greeting(ReplyTo<InventorySnapshot>),
     /// The head has accepted this link; reports go into this channel.
     Linked(Incarnation, mpsc::Sender<Report>),

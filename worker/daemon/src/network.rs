@@ -1,5 +1,5 @@
-//! The network speed of this host, as the kernel reports it for the interface with the address at which other nodes
-//! reach it.
+//! The network speed of this host, as the kernel reports it for the interface with the address at which other
+//! nodes reach it.
 //!
 //! Nothing is measured or guessed: for an interface without a known speed (loopback, tunnels, most virtual
 //! machines) the speed stays unknown, and the operator can configure it.

@@ -1,9 +1,9 @@
 //! Ports for the rendezvous of the ranks of an attempt: a block that belongs to this worker alone.
 //!
-//! All workers of a host, of whatever cluster, share the port range, and each takes a block. The first port of a
-//! block is its lock, bound as long as the daemon lives. The other ports are for ranks, unless another program uses
-//! them; that is checked when the block is claimed, and again just before a rank starts that will listen on one.
-//! The daemon itself never listens on any of them.
+//! All workers of a host, of whatever cluster, share the port range, and each takes a block. The first port
+//! of a block is its lock, bound as long as the daemon lives. The other ports are for ranks, unless another
+//! program uses them; that is checked when the block is claimed, and again just before a rank starts that
+//! will listen on one. The daemon itself never listens on any of them.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

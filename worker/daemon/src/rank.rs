@@ -1,8 +1,8 @@
-//! The actor of one rank: starts it through an executor or adopts it, passes messages both ways, and reports how
-//! it ended.
+//! The actor of one rank: starts it through an executor or adopts it, passes messages both ways, and reports
+//! how it ended.
 //!
-//! The end of the connection is the end of the rank: the outcome is in its directory then. If it is not, the rank
-//! is lost, and whatever is left of it is killed before the loss is reported.
+//! The end of the connection is the end of the rank: the outcome is in its directory then. If it is not, the
+//! rank is lost, and whatever is left of it is killed before the loss is reported.
 
 use std::time::Duration;
 
@@ -231,8 +231,8 @@ impl RankActor {
         }
     }
 
-    /// Returns the executor to the pool, unless it was lost. Flushes the outcome to disk soon, unless the head
-    /// acknowledges it before.
+    /// Returns the executor to the pool, unless it was lost. Flushes the outcome to disk soon, unless the
+    /// head acknowledges it before.
     fn release(&mut self, ended: &OutcomeRecord) {
         if matches!(ended.ending.outcome, Outcome::Lost(_)) {
             self.executor = None;
@@ -243,8 +243,8 @@ impl RankActor {
         tokio::spawn(flush(self.directory.clone()));
     }
 
-    /// A fault on its GPU may have ended the rank. The core must hear of the fault first, to distinguish its culprit
-    /// from its victims.
+    /// A fault on its GPU may have ended the rank. The core must hear of the fault first, to distinguish its
+    /// culprit from its victims.
     async fn examine_mps(&self) {
         if let Some(mps) = &self.mps
             && let Err(error) = mps.ask_within(EXAMINE_TIMEOUT, MpsMessage::Examine).await

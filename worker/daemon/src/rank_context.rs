@@ -1,6 +1,6 @@
-//! What the ranks of this worker have in common, and the complete environment of each: login variables, the job's
-//! own variables, those of the core, and the paths, devices and times of this host. Nothing else of the daemon's
-//! environment is passed on.
+//! What the ranks of this worker have in common, and the complete environment of each: login variables, the
+//! job's own variables, those of the core, and the paths, devices and times of this host. Nothing else of the
+//! daemon's environment is passed on.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,8 +30,8 @@ const LOGIN_VARIABLES: [&str; 9] =
 /// Not passed to other users: the directory for temporary files may be the daemon's own.
 const TEMPORARY_DIRECTORY: &str = "TMPDIR";
 
-/// The prefix of variables that only the worker sets on a host with GPUs: with them a job could reach another MPS
-/// daemon than its own.
+/// The prefix of variables that only the worker sets on a host with GPUs: with them a job could reach another
+/// MPS daemon than its own.
 const MPS_PREFIX: &str = "CUDA_MPS_";
 
 /// The search path if the daemon has none.
@@ -82,8 +82,8 @@ impl RankContext {
         RankDirectory::for_rank(&self.state.ranks(), start.rank)
     }
 
-    /// Everything that the executor of this rank needs. Looks up its account and creates the directory for its
-    /// checkpoints. Blocks.
+    /// Everything that the executor of this rank needs. Looks up its account and creates the directory for
+    /// its checkpoints. Blocks.
     ///
     /// # Errors
     /// When the rank cannot run as its user, or the directory cannot be created.
@@ -137,7 +137,8 @@ impl RankContext {
     }
 }
 
-/// The end of the time limit in seconds since 1970, by the wall clock. The process itself starts a little later.
+/// The end of the time limit in seconds since 1970, by the wall clock. The process itself starts a little
+/// later.
 fn stop_at(rank: &RankStart) -> BTreeMap<String, String> {
     let Some(limit) = rank.spec.time_limit else { return BTreeMap::new() };
     let at = ((clock::wall_clock() + limit).as_micros() / 1_000_000).to_string();

@@ -1,7 +1,8 @@
 //! Determines how a rank ended whose executor closed the connection, and kills whatever is left of it.
 //!
-//! An executor writes the outcome before it exits. One that exits without an outcome was killed, or the host was
-//! rebooted: its processes are found by their environment and killed, and an outcome is written in its place.
+//! An executor writes the outcome before it exits. One that exits without an outcome was killed, or the host
+//! was rebooted: its processes are found by their environment and killed, and an outcome is written in its
+//! place.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,8 +80,8 @@ async fn write_off(directory: &RankDirectory, why: String) -> OutcomeRecord {
     .await
 }
 
-/// Kills the executor, if it hangs, and every process with the environment of the rank, until none is left. MPS
-/// clients are removed from their server first.
+/// Kills the executor, if it hangs, and every process with the environment of the rank, until none is left.
+/// MPS clients are removed from their server first.
 pub(crate) async fn kill_remaining(directory: &RankDirectory) {
     let reader = directory.clone();
     let (executor, start) = blocking::run(move || (reader.identity(), reader.start())).await;

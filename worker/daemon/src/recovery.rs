@@ -1,9 +1,9 @@
 //! Recovers the ranks that earlier daemons left: those that run, and those whose end the head may not know.
 //!
 //! The files are read before the actors start, so that a daemon that does not understand them does not start
-//! ([`scan`]). Then each executor is asked for the state of its rank ([`recover`]). An executor that is gone has
-//! left an outcome, or its rank is lost. If the MPS server of a rank has failed meanwhile, the rank ended because
-//! of that, because nobody was there to see anything else.
+//! ([`scan`]). Then each executor is asked for the state of its rank ([`recover`]). An executor that is gone
+//! has left an outcome, or its rank is lost. If the MPS server of a rank has failed meanwhile, the rank ended
+//! because of that, because nobody was there to see anything else.
 
 use std::time::Duration;
 

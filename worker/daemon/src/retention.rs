@@ -1,5 +1,5 @@
-//! Removes the output of ranks that ended long ago, and checkpoints of jobs without ranks on this host: when the
-//! daemon starts, and then every hour.
+//! Removes the output of ranks that ended long ago, and checkpoints of jobs without ranks on this host: when
+//! the daemon starts, and then every hour.
 //!
 //! Only directories with our names are touched. Symbolic links are removed, never followed.
 

@@ -1,7 +1,7 @@
 //! Assigns ranks to executors, and connects to executors that run one.
 //!
-//! The connection exists before the executor gets the rank, however short the rank is. The socket in the rank's
-//! directory is for later daemons.
+//! The connection exists before the executor gets the rank, however short the rank is. The socket in the
+//! rank's directory is for later daemons.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -99,8 +99,8 @@ fn start(
     Ok((executor, stream, start.rank.private_uid))
 }
 
-/// An existing directory may be of a rank with the same id before the head was reset. It is removed, unless that
-/// rank still has to be reported.
+/// An existing directory may be of a rank with the same id before the head was reset. It is removed, unless
+/// that rank still has to be reported.
 fn clear_stale_directory(directory: &RankDirectory) -> Result<(), SpawnError> {
     match directory.path().try_exists() {
         Ok(true) if directory.is_acknowledged() => {

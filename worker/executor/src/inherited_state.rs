@@ -17,8 +17,8 @@ use crate::raw;
 /// New files can be read by everybody and written by their owner only, as after most logins.
 const DEFAULT_UMASK: Mode = Mode::from_bits_truncate(0o022);
 
-/// Drops inherited state for this process and everything that it will start. Must be called before a second thread
-/// exists.
+/// Drops inherited state for this process and everything that it will start. Must be called before a second
+/// thread exists.
 ///
 /// # Errors
 /// When a system call fails.

@@ -31,8 +31,8 @@ pub(crate) struct LaunchedRank {
     pub(crate) note: Option<String>,
 }
 
-/// Starts the rank's first process: the leader of a new process group, with empty standard input and its output
-/// in pipes.
+/// Starts the rank's first process: the leader of a new process group, with empty standard input and its
+/// output in pipes.
 ///
 /// # Errors
 /// Why it could not be started, for the rank's user.
@@ -179,8 +179,8 @@ fn executable(path: PathBuf, name: &str) -> Result<PathBuf, StartFailure> {
     }
 }
 
-/// Translates the error of `exec`. The program exists and is executable, so "not found" means that its interpreter
-/// is missing.
+/// Translates the error of `exec`. The program exists and is executable, so "not found" means that its
+/// interpreter is missing.
 fn failure(error: &io::Error, name: &str) -> StartFailure {
     let refused =
         [Errno::ENOENT, Errno::EACCES, Errno::EPERM, Errno::ENOEXEC, Errno::ELIBBAD, Errno::ENOTDIR];

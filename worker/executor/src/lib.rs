@@ -1,12 +1,12 @@
 //! The executor: a process that runs one rank at a time and outlives the daemon that started it.
 //!
-//! It starts the rank, stores its output, follows its progress, delivers signals, and writes down how the rank
-//! ended once no process of it is left. It knows nothing about the head or other jobs: what to do is in the
-//! rank's directory, and whoever connects to the socket there commands it. If no daemon that reaches the head
-//! is connected for too long, it stops the rank by itself.
+//! It starts the rank, stores its output, follows its progress, delivers signals, and writes down how the
+//! rank ended once no process of it is left. It knows nothing about the head or other jobs: what to do is in
+//! the rank's directory, and whoever connects to the socket there commands it. If no daemon that reaches the
+//! head is connected for too long, it stops the rank by itself.
 //!
-//! It is a child subreaper: orphaned processes of the rank become its children, so none escapes. So it knows for
-//! certain when nothing is left of the rank, and can run the next one that its daemon assigns.
+//! It is a child subreaper: orphaned processes of the rank become its children, so none escapes. So it knows
+//! for certain when nothing is left of the rank, and can run the next one that its daemon assigns.
 //!
 //! ```text
 //! lib             the life of the process, and of one rank    (start here: `executor`)
@@ -88,8 +88,8 @@ enum ExecutorError {
 
 /// Runs one rank after the other, as the worker daemon assigns them, until it assigns no more.
 ///
-/// Must be the first call in a process of its own, whose standard input is the assignment channel. The exit code
-/// says whether the outcome of the last rank was written, not how it ended.
+/// Must be the first call in a process of its own, whose standard input is the assignment channel. The exit
+/// code says whether the outcome of the last rank was written, not how it ended.
 #[must_use]
 pub fn executor() -> ExitCode {
     if let Some(limit) = env::var(OPEN_FILES).ok().and_then(|limit| limit.parse().ok()) {
@@ -146,7 +146,8 @@ async fn next_assignment(
     loop {
         tokio::select! {
             assignment = assignments.next() => return Ok(assignment?),
-            // A daemon that connects now is looking for the last rank, and finds its outcome in the directory.
+            // A daemon that connects now is looking for the last rank, and finds its outcome in the
+            // directory.
             Ok(_) = accept(listener) => {}
         }
     }
@@ -189,8 +190,8 @@ async fn run_rank(
     }
 }
 
-/// Leaves the daemon's session, so that no terminal ends this process; survives signals that are meant for the
-/// daemon's process group; and becomes the subreaper of the rank's processes.
+/// Leaves the daemon's session, so that no terminal ends this process; survives signals that are meant for
+/// the daemon's process group; and becomes the subreaper of the rank's processes.
 fn detach() -> Result<(), ExecutorError> {
     // Fails only if this process leads a session already, which is just as good.
     let _ = nix::unistd::setsid();
@@ -263,7 +264,8 @@ async fn supervise(
     Ok(())
 }
 
-/// Writes the outcome, again and again if that fails. Only a flush waits for the disk, and so leaves this thread.
+/// Writes the outcome, again and again if that fails. Only a flush waits for the disk, and so leaves this
+/// thread.
 async fn write_outcome(
     directory: &RankDirectory,
     ended: OutcomeRecord,

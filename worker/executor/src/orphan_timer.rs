@@ -2,8 +2,8 @@
 //!
 //! Pure. The timer is stopped at first, because a rank comes from a connected daemon by order of the head. It
 //! starts when the connection is lost, when the daemon says that the head cannot be reached, or when the
-//! daemon's last word that it can is older than the lease term: a daemon that hangs says nothing. Only new word
-//! that the head can be reached stops it. Starting a timer that runs does not restart it.
+//! daemon's last word that it can is older than the lease term: a daemon that hangs says nothing. Only new
+//! word that the head can be reached stops it. Starting a timer that runs does not restart it.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct OrphanTimer {
     grace: Duration,
-    /// How long word that the head can be reached is valid. `None` for the first daemons, which did not repeat it:
-    /// valid until revoked.
+    /// How long word that the head can be reached is valid. `None` for the first daemons, which did not
+    /// repeat it: valid until revoked.
     term: Option<Duration>,
     state: TimerState,
 }

@@ -1,8 +1,8 @@
 //! Stores what a rank prints: one thread for each stream copies from the pipe to the log. Progress bars and
 //! out-of-memory messages are detected on the way.
 //!
-//! A slow disk delays only these threads, and so only the rank's own printing. The threads serve one rank after
-//! the other. A pipe that a process outside the rank still holds open is not waited for.
+//! A slow disk delays only these threads, and so only the rank's own printing. The threads serve one rank
+//! after the other. A pipe that a process outside the rank still holds open is not waited for.
 
 use std::io::{self, Read};
 use std::process::{ChildStderr, ChildStdout};

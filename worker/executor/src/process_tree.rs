@@ -1,8 +1,8 @@
 //! The processes of a rank: the one that was started, its process group, and all their descendants.
 //!
-//! The group is signalled by its id while its leader is not reaped, because until then the kernel does not use
-//! the id again. All other processes are looked up in `/proc` each time, on a blocking thread; meanwhile the
-//! supervisor waits and reaps nothing, so no process id changes its meaning between look-up and signal.
+//! The group is signalled by its id while its leader is not reaped, because until then the kernel does not
+//! use the id again. All other processes are looked up in `/proc` each time, on a blocking thread; meanwhile
+//! the supervisor waits and reaps nothing, so no process id changes its meaning between look-up and signal.
 
 use cohabit_host::blocking;
 use cohabit_host::process::{LiveProcess, descendants_of, send};

@@ -1,8 +1,8 @@
 //! Supervises a rank from its start until no process of it is left, in one event loop.
 //!
-//! The rank has ended when its first process has ended *and* all others are gone: processes that remain are sent
-//! SIGTERM, and SIGKILL if they do not end. When the rank was being stopped, they keep the rest of its grace,
-//! because a shell dies at once from the SIGTERM on which its children write their checkpoints.
+//! The rank has ended when its first process has ended *and* all others are gone: processes that remain are
+//! sent SIGTERM, and SIGKILL if they do not end. When the rank was being stopped, they keep the rest of its
+//! grace, because a shell dies at once from the SIGTERM on which its children write their checkpoints.
 
 use std::future::pending;
 use std::time::Duration;
@@ -118,7 +118,8 @@ impl RankSupervisor {
         }
     }
 
-    /// The first process has ended, so the others must end. Those that got SIGTERM before do not get it twice.
+    /// The first process has ended, so the others must end. Those that got SIGTERM before do not get it
+    /// twice.
     async fn end_leftovers(&mut self) {
         let soon = Instant::now() + LEFTOVER_GRACE;
         let kill_at = match self.termination.terminated_at {
@@ -190,8 +191,8 @@ impl RankSupervisor {
         self.status.borrow().stopping.map(|stopping| stopping.why)
     }
 
-    /// MPS clients are removed from their server first. SIGKILL is repeated, because a process may have started
-    /// another one just before it was killed.
+    /// MPS clients are removed from their server first. SIGKILL is repeated, because a process may have
+    /// started another one just before it was killed.
     async fn kill_if_due(&mut self) {
         let now = Instant::now();
         if self.termination.kill_at.is_none_or(|kill_at| now < kill_at) {

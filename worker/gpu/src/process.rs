@@ -1,8 +1,8 @@
 //! Processes as `/proc` shows them: their identity and their environment.
 //!
-//! A process id alone is no identity, because the kernel uses it again; the process id, its start time and the
-//! boot id together are. The environment is the one with which the process started its program; the process
-//! cannot change it afterwards.
+//! A process id alone is no identity, because the kernel uses it again; the process id, its start time and
+//! the boot id together are. The environment is the one with which the process started its program; the
+//! process cannot change it afterwards.
 
 use std::ffi::OsString;
 use std::io;

@@ -1,8 +1,8 @@
 //! An account, and how to run code as it.
 //!
-//! On Linux, user ids belong to threads. A thread of its own takes the identity of the account and never returns from
-//! it; the files that it opens and the processes that it starts are subject to the account's permissions. The other
-//! threads keep theirs.
+//! On Linux, user ids belong to threads. A thread of its own takes the identity of the account and never
+//! returns from it; the files that it opens and the processes that it starts are subject to the account's
+//! permissions. The other threads keep theirs.
 
 use std::io;
 use std::os::unix::fs::lchown;
@@ -52,8 +52,8 @@ impl Account {
         })
     }
 
-    /// Gives this thread the identity of the account. The user id comes last, because changing it drops the privilege to
-    /// change the others.
+    /// Gives this thread the identity of the account. The user id comes last, because changing it drops the
+    /// privilege to change the others.
     fn assume_identity(&self) -> io::Result<()> {
         let groups: Vec<Gid> = self.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));

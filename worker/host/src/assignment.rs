@@ -1,9 +1,9 @@
 //! The channel by which a worker daemon assigns ranks to one of its executors.
 //!
-//! Each rank is one datagram: the path of its directory, with a connection to the daemon attached and, for the
-//! first rank, the listening socket for later daemons. The end of the channel means that no rank will follow. The
-//! format has not changed since version 1: a path is absolute, so a datagram that does not begin with `/` is of a
-//! later version.
+//! Each rank is one datagram: the path of its directory, with a connection to the daemon attached and, for
+//! the first rank, the listening socket for later daemons. The end of the channel means that no rank will
+//! follow. The format has not changed since version 1: a path is absolute, so a datagram that does not begin
+//! with `/` is of a later version.
 //!
 //! An executor runs one rank at a time. Short ranks may use the same executor one after the other, because
 //! starting a process of our size takes longer than many of them run.
@@ -26,8 +26,8 @@ use rustix::net::{
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
-/// The environment variable that tells an executor how many files its rank may have open. The daemon itself may
-/// have more.
+/// The environment variable that tells an executor how many files its rank may have open. The daemon itself
+/// may have more.
 pub const OPEN_FILES: &str = "COHABIT_OPEN_FILES";
 
 /// The longest path that can be sent.
@@ -43,8 +43,8 @@ pub struct Assignment {
     pub directory: PathBuf,
     /// The connection to the daemon that assigns it.
     pub connection: UnixStream,
-    /// The executor's listening socket, bound in the directory. Comes with the first rank; its file then moves to
-    /// the directory of each following rank.
+    /// The executor's listening socket, bound in the directory. Comes with the first rank; its file then
+    /// moves to the directory of each following rank.
     pub listener: Option<UnixListener>,
 }
 

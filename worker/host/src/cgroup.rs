@@ -1,4 +1,5 @@
-//! Limits of cores, memory and processes through cgroup version 2, where a subtree is delegated to the worker.
+//! Limits of cores, memory and processes through cgroup version 2, where a subtree is delegated to the
+//! worker.
 //!
 //! ```text
 //! …/                  delegated to the worker

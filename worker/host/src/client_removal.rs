@@ -1,5 +1,5 @@
-//! Removes processes from the MPS server of their GPU before they are killed: a client that is killed while its
-//! kernels run can take the server, and all other clients, with it.
+//! Removes processes from the MPS server of their GPU before they are killed: a client that is killed while
+//! its kernels run can take the server, and all other clients, with it.
 //!
 //! A server or driver that hangs must not prevent the killing, so every call ends in bounded time.
 

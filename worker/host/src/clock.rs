@@ -1,7 +1,8 @@
 //! The worker's clock: microseconds since 1970, independent of changes of the system time.
 //!
-//! It is the time of boot plus the monotonic clock, so spans keep their length when the system time is changed, and time
-//! limits are exact. The first daemon after a boot stores the time of boot; later daemons and executors use the same.
+//! It is the time of boot plus the monotonic clock, so spans keep their length when the system time is
+//! changed, and time limits are exact. The first daemon after a boot stores the time of boot; later daemons
+//! and executors use the same.
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,9 +1,9 @@
 //! Small files that are complete or absent, even after a power cut, and errors that name the file.
 //!
-//! A file is written under another name, flushed and renamed, and its directory is flushed. Everything made here
-//! is private to the daemon's user; where ranks run as other users, these may pass through the directories to
-//! their own files. A job may replace any file in its rank's directory: symbolic links are never followed, pipes
-//! never waited for, and endless files not read to the end.
+//! A file is written under another name, flushed and renamed, and its directory is flushed. Everything made
+//! here is private to the daemon's user; where ranks run as other users, these may pass through the
+//! directories to their own files. A job may replace any file in its rank's directory: symbolic links are
+//! never followed, pipes never waited for, and endless files not read to the end.
 //!
 //! All functions block; see [`crate::blocking`].
 
@@ -176,8 +176,8 @@ pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(careful.bits()).open(path)
 }
 
-/// The path of a name in an open directory. It stays valid when the directory is renamed, and is short whatever
-/// the length of the directory's own path.
+/// The path of a name in an open directory. It stays valid when the directory is renamed, and is short
+/// whatever the length of the directory's own path.
 pub(crate) fn path_within(folder: &File, name: impl AsRef<Path>) -> PathBuf {
     Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name)
 }
@@ -206,8 +206,8 @@ pub(crate) fn remove_if_exists(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a directory with everything in it, without following symbolic links. Memory and open files do not grow
-/// with the depth of the directories.
+/// Removes a directory with everything in it, without following symbolic links. Memory and open files do not
+/// grow with the depth of the directories.
 ///
 /// # Errors
 /// When something in it cannot be removed.
@@ -233,8 +233,8 @@ pub fn remove_directory(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Removes all files of a directory and calls `found` with the name of each directory in it, until that returns
-/// something.
+/// Removes all files of a directory and calls `found` with the name of each directory in it, until that
+/// returns something.
 fn remove_files<T>(
     folder: &File,
     mut found: impl FnMut(&std::ffi::OsStr) -> io::Result<Option<T>>,

@@ -100,14 +100,14 @@ macro_rules! versioned_file {
             }
 
             fn decode(text: &[u8]) -> Result<$record, FormatError> {
-                decode_file::<$file>(text).map(<$record>::from)
+                decode_file(text, |file: &$file| file.version).map(<$record>::from)
             }
         }
     )+};
 }
 
 versioned_file! {
-    StartRecord => start::StartFile,
+    StartRecord => start::StartFile<'_>,
     OutcomeRecord => outcome::OutcomeFile,
     ProcessIdentity => identity::IdentityFile,
 }
@@ -138,13 +138,22 @@ struct VersionField {
     version: u32,
 }
 
-/// The version comes first: the rest of a later version may be anything.
-fn decode_file<F: DeserializeOwned>(text: &[u8]) -> Result<F, FormatError> {
-    let VersionField { version } = serde_json::from_slice(text)?;
+/// The file is parsed once if it can be. If it cannot, the version tells whether that is why.
+fn decode_file<F: DeserializeOwned>(text: &[u8], version_of: impl Fn(&F) -> u32) -> Result<F, FormatError> {
+    let (file, version) = match serde_json::from_slice::<F>(text) {
+        Ok(file) => {
+            let version = version_of(&file);
+            (Ok(file), version)
+        }
+        Err(error) => match serde_json::from_slice(text) {
+            Ok(VersionField { version }) => (Err(error), version),
+            Err(_) => return Err(error.into()),
+        },
+    };
     if version > VERSION {
         return Err(NewerVersion(version).into());
     }
-    Ok(serde_json::from_slice(text)?)
+    Ok(file?)
 }
 
 fn encode_json<T: Serialize>(value: &T) -> Vec<u8> {

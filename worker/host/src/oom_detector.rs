@@ -1,11 +1,12 @@
 //! Detects the messages by which frameworks report that the GPU has no memory left.
 //!
-//! Pure. Programs may survive such an error, for example with a smaller batch, so a message only counts if little was
-//! printed after it.
+//! Pure. Programs may survive such an error, for example with a smaller batch, so a message only counts if
+//! little was printed after it.
 
 use cohabit_types::LogStream;
 
-/// The most bytes on both streams after the message: enough for a long traceback, not for an hour of training.
+/// The most bytes on both streams after the message: enough for a long traceback, not for an hour of
+/// training.
 const MAX_DISTANCE: u64 = 64 * 1024;
 
 /// A longer line is examined in pieces.

@@ -1,7 +1,7 @@
 //! Sets of processes from `/proc`: the descendants of a process, and processes with a certain variable.
 //!
-//! A result may be out of date when it is used; a caller that must reach every process repeats the scan until nothing is
-//! left. All functions read `/proc`, and so block.
+//! A result may be out of date when it is used; a caller that must reach every process repeats the scan until
+//! nothing is left. All functions read `/proc`, and so block.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

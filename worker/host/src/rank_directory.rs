@@ -14,9 +14,9 @@
 //! (*) These files belong to the executor. When its rank has ended and it gets another one, they move to the
 //! directory of that rank. [`crate::format`] defines the JSON files.
 //!
-//! Only the outcome is flushed to disk: at once if the head cannot be told now, else a moment later if the head
-//! has still not acknowledged it (decision 019). A power cut ends ranks and daemon together, and about a rank
-//! that a daemon does not know there is nothing to report.
+//! Only the outcome is flushed to disk: at once if the head cannot be told now, else a moment later if the
+//! head has still not acknowledged it (decision 019). A power cut ends ranks and daemon together, and about a
+//! rank that a daemon does not know there is nothing to report.
 
 mod open;
 
@@ -184,7 +184,8 @@ impl RankDirectory {
     }
 }
 
-/// The ids of all ranks with a directory below `ranks`. Other names are ignored, and symbolic links not followed.
+/// The ids of all ranks with a directory below `ranks`. Other names are ignored, and symbolic links not
+/// followed.
 #[must_use]
 pub fn ranks_in(ranks: &Path) -> Vec<RankId> {
     let mut found = Vec::new();

@@ -19,8 +19,8 @@ pub struct StartRecord {
     pub environment: BTreeMap<String, String>,
     /// How long the rank may run while no daemon that reaches the head is connected to its executor.
     pub orphan_grace: Span,
-    /// How long the executor relies on the daemon's last word that the head can be reached. `None` only in files
-    /// of the first daemons, which did not repeat that word.
+    /// How long the executor relies on the daemon's last word that the head can be reached. `None` only in
+    /// files of the first daemons, which did not repeat that word.
     pub lease_term: Option<Span>,
     /// How much of its output is kept.
     pub log: LogLimits,

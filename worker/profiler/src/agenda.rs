@@ -1,8 +1,8 @@
 //! The order in which sets are measured.
 //!
-//! Pure. Combinations are measured in rounds. A round first measures those of its workloads alone that no earlier round
-//! had, then its combinations with each way of sharing. So an early stop leaves a smaller but consistent table, and the
-//! MPS daemon starts once in a round.
+//! Pure. Combinations are measured in rounds. A round first measures those of its workloads alone that no
+//! earlier round had, then its combinations with each way of sharing. So an early stop leaves a smaller but
+//! consistent table, and the MPS daemon starts once in a round.
 
 use cohabit_types::SharingStrategy;
 

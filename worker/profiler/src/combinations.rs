@@ -1,13 +1,13 @@
 //! Chooses which workloads run together: all combinations of a size, or a balanced sample.
 //!
-//! Pure. Each combination is one of those whose members were chosen least often before, so every prefix of the list
-//! covers the workloads as evenly as its length allows.
+//! Pure. Each combination is one of those whose members were chosen least often before, so every prefix of
+//! the list covers the workloads as evenly as its length allows.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// At most this many combinations of this size of the workloads 0 to `count` - 1, in the order in which they should be
-/// measured. A workload may occur twice. The members of each combination ascend.
+/// At most this many combinations of this size of the workloads 0 to `count` - 1, in the order in which they
+/// should be measured. A workload may occur twice. The members of each combination ascend.
 pub(super) fn combinations(count: usize, size: usize, most: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut left = all(count, size);
     shuffle(&mut left, seed.wrapping_add(size as u64));
@@ -61,8 +61,8 @@ fn least_taken(lists: &[Vec<usize>], taken: &[usize], size: usize) -> Option<usi
     best.map(|(at, _)| at)
 }
 
-/// How often its members were chosen, counted one after the other: the same unused workload twice costs more than two
-/// unused ones.
+/// How often its members were chosen, counted one after the other: the same unused workload twice costs more
+/// than two unused ones.
 fn cost(list: &[usize], taken: &[usize]) -> usize {
     let again = |at: usize| list[..at].iter().filter(|before| **before == list[at]).count();
     list.iter().enumerate().map(|(at, member)| taken[*member] + again(at)).sum()

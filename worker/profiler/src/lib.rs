@@ -1,4 +1,5 @@
-//! Measures what sharing a GPU costs: training programs alone, in pairs and in triples, time-sliced and under MPS.
+//! Measures what sharing a GPU costs: training programs alone, in pairs and in triples, time-sliced and under
+//! MPS.
 //!
 //! ```text
 //! profiler          the comparison as a whole                     (start here)

@@ -24,7 +24,8 @@ pub struct ProfileOptions {
     pub gpu: Option<String>,
     /// What to do if other processes use it.
     pub busy: BusyGpu,
-    /// The state directory of this host's worker. The profiler locks it, so no worker can run there meanwhile.
+    /// The state directory of this host's worker. The profiler locks it, so no worker can run there
+    /// meanwhile.
     pub state: PathBuf,
     /// NVIDIA's management library, if not the one with the default name.
     pub nvml_library: Option<PathBuf>,

@@ -49,8 +49,8 @@ pub struct ProfileReport {
 }
 
 impl Profiler {
-    /// Checks the requirements before anything is started: the table fits, and the GPU exists, is free and can be shared
-    /// in the compared ways.
+    /// Checks the requirements before anything is started: the table fits, and the GPU exists, is free and
+    /// can be shared in the compared ways.
     ///
     /// # Errors
     /// Which requirement is not met.

@@ -1,14 +1,15 @@
 //! The rate of a workload, and whether it is steady.
 //!
-//! Pure. A rate is measured from one observed step to another, so that partial steps at both ends do not distort the rate
-//! of a workload with few steps.
+//! Pure. A rate is measured from one observed step to another, so that partial steps at both ends do not
+//! distort the rate of a workload with few steps.
 
 use std::time::Duration;
 
 /// The number of windows into which the steady time is divided.
 const WINDOWS: u32 = 5;
 
-/// The largest difference between the fastest and the slowest window of a steady workload, relative to its rate.
+/// The largest difference between the fastest and the slowest window of a steady workload, relative to its
+/// rate.
 const MAX_SPREAD: f64 = 0.05;
 
 /// The longest measurement, as a multiple of the steady time.
@@ -35,7 +36,8 @@ pub(super) struct StepMarks {
 pub(super) struct Rate {
     /// Steps per second.
     pub(super) per_second: f64,
-    /// The difference between the fastest and the slowest window, relative to the rate; `None` if a window had no step.
+    /// The difference between the fastest and the slowest window, relative to the rate; `None` if a window
+    /// had no step.
     pub(super) spread: Option<f64>,
     /// Steps per second in each window with a step.
     pub(super) windows: Vec<f64>,
@@ -101,8 +103,8 @@ impl Rate {
     }
 }
 
-/// The rates of these workloads in a measurement that began at `from`: over its last part if they are steady, else over
-/// all of it.
+/// The rates of these workloads in a measurement that began at `from`: over its last part if they are steady,
+/// else over all of it.
 pub(super) fn measure_rates(
     paces: &[&StepMarks],
     from: Duration,

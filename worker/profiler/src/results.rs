@@ -1,7 +1,7 @@
 //! The two files of a comparison: the table, and the details beside it.
 //!
-//! Both are rewritten after each set and replaced atomically, so a table never has half a set. The table takes
-//! precedence: details of sets that it lacks are dropped.
+//! Both are rewritten after each set and replaced atomically, so a table never has half a set. The table
+//! takes precedence: details of sets that it lacks are dropped.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -266,6 +266,9 @@ mod tests {
         results.check(&[workload("a"), workload("new")]).unwrap();
         let larger = ProfileWorkload { batch: 64, ..workload("b") };
         let refusal = results.check(&[larger]).unwrap_err().to_string();
-        assert!(refusal.contains("'b' is there with model b-net, batch 8 fp32, but now has"), "{refusal}");
+        assert!(
+            refusal.contains("'b' is in the table with model b-net, batch 8 fp32, but now has"),
+            "{refusal}"
+        );
     }
 }

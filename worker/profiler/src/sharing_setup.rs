@@ -1,5 +1,5 @@
-//! How workloads access the GPU: exclusively or time-sliced without MPS, or through an MPS daemon that runs as long as it
-//! is needed.
+//! How workloads access the GPU: exclusively or time-sliced without MPS, or through an MPS daemon that runs
+//! as long as it is needed.
 
 use std::collections::BTreeMap;
 use std::path::Path;

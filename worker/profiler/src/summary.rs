@@ -19,7 +19,8 @@ pub struct SharingSummary {
     pub infeasible: usize,
     /// The average slowdown of a member: how many times as long a step takes as alone.
     pub mean_slowdown: Option<f64>,
-    /// The average combined throughput of a set, relative to its members one after the other: more than 1 is a gain.
+    /// The average combined throughput of a set, relative to its members one after the other: more than 1 is
+    /// a gain.
     pub mean_throughput: Option<f64>,
     /// The pair with the highest combined throughput.
     pub best_pair: Option<SetSlowdowns>,

@@ -1,4 +1,5 @@
-//! Runs one set on the GPU: its members start together, warm up, are measured while all of them run, and are stopped.
+//! Runs one set on the GPU: its members start together, warm up, are measured while all of them run, and are
+//! stopped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -243,8 +244,8 @@ impl Trial<'_> {
 /// A sample of the GPU, or why there are no more.
 type SampleResult = Result<(UsageSample, ClientCheck), ProfileError>;
 
-/// Whether members of a set under MPS are clients of its server. A process that cannot reach the server uses the GPU
-/// without it silently.
+/// Whether members of a set under MPS are clients of its server. A process that cannot reach the server uses
+/// the GPU without it silently.
 #[derive(Debug, Clone, Copy)]
 enum ClientCheck {
     /// The server has not answered.
@@ -292,8 +293,8 @@ fn poll_members(members: &mut [WorkloadProcess], now: Duration) -> Result<Option
     Ok(None)
 }
 
-/// A workload that fails alone is infeasible only if it ran out of GPU memory; one that fails beside others is infeasible
-/// with them.
+/// A workload that fails alone is infeasible only if it ran out of GPU memory; one that fails beside others
+/// is infeasible with them.
 fn ended(member: &WorkloadProcess, outcome: &Outcome, alone: bool) -> TrialResult {
     let name = &member.name;
     if outcome.succeeded() {

@@ -27,8 +27,8 @@ pub(super) struct SetUsage {
     pub(super) performance: Option<GpuPerformance>,
 }
 
-/// The usage of this many members, measured from this time on. If the driver reports no processes, a single member has all
-/// memory beyond what was in use before.
+/// The usage of this many members, measured from this time on. If the driver reports no processes, a single
+/// member has all memory beyond what was in use before.
 pub(super) fn usage(
     samples: &[UsageSample],
     members: usize,

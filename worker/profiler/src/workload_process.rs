@@ -1,4 +1,5 @@
-//! A workload as a process: started in a process group of its own, monitored, and stopped with all its descendants.
+//! A workload as a process: started in a process group of its own, monitored, and stopped with all its
+//! descendants.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -163,8 +164,8 @@ pub(super) enum StartError {
     System(#[from] io::Error),
 }
 
-/// Whether a variable of the profiler's own environment must not reach workloads: it would lead them to another MPS daemon,
-/// or to the checkpoint of a job in which the profiler runs.
+/// Whether a variable of the profiler's own environment must not reach workloads: it would lead them to
+/// another MPS daemon, or to the checkpoint of a job in which the profiler runs.
 fn is_for_others(name: &OsStr) -> bool {
     name == CHECKPOINTS || name.as_encoded_bytes().starts_with(b"CUDA_MPS_")
 }

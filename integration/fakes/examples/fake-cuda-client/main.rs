@@ -1,5 +1,5 @@
-//! A fake CUDA training program for hosts without GPUs: it allocates memory of a fake GPU, connects to the fake MPS as CUDA
-//! does, makes steps at a scripted rate, and fails as scripted.
+//! A fake CUDA training program for hosts without GPUs: it allocates memory of a fake GPU, connects to the
+//! fake MPS as CUDA does, makes steps at a scripted rate, and fails as scripted.
 //!
 //! ```text
 //! arguments   the script

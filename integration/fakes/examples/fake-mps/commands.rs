@@ -1,4 +1,5 @@
-//! The answers of the control daemon. It never reports a rejection by its exit status, only by text or by silence.
+//! The answers of the control daemon. It never reports a rejection by its exit status, only by text or by
+//! silence.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -183,8 +184,8 @@ fn percentage(limits: &Limits) -> String {
     format!("{:.1}\n", limits.percentage)
 }
 
-/// The value of a limit: the number at its beginning, in gigabytes if a `G` follows, else in megabytes; without a number,
-/// no limit.
+/// The value of a limit: the number at its beginning, in gigabytes if a `G` follows, else in megabytes;
+/// without a number, no limit.
 fn taken_for(wanted: &str) -> Option<u64> {
     let digits = wanted.bytes().take_while(u8::is_ascii_digit).count();
     let number = wanted[..digits].parse::<u64>().ok().filter(|number| *number > 0)?;

@@ -1,5 +1,6 @@
-//! A fake of NVIDIA's MPS programs that needs no GPU: `nvidia-cuda-mps-control` or `nvidia-cuda-mps-server`, depending on
-//! the name under which it is called. It fails in the ways that were observed with drivers 550 to 580.
+//! A fake of NVIDIA's MPS programs that needs no GPU: `nvidia-cuda-mps-control` or `nvidia-cuda-mps-server`,
+//! depending on the name under which it is called. It fails in the ways that were observed with drivers 550
+//! to 580.
 //!
 //! ```text
 //! launch    the daemon's start: checks, `-d` and `-f`

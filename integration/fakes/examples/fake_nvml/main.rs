@@ -1,5 +1,5 @@
-//! A fake of NVIDIA's management library, for the world that its environment names, or in whose `bin` it lies. It has only
-//! the functions that Cohabit calls.
+//! A fake of NVIDIA's management library, for the world that its environment names, or in whose `bin` it
+//! lies. It has only the functions that Cohabit calls.
 //!
 //! ```text
 //! library    what all functions share: the world, handles, scripted errors, writing results

@@ -1,4 +1,4 @@
-//! How fast ranks got on beside which others.
+//! Samples of ranks beside each other.
 
 use cohabit_types::{
     Bytes, ColocationSample, GpuReading, Outcome, Progress, RankId, Report, SharingStrategy, Signal,
@@ -57,7 +57,7 @@ impl TestWorker {
 }
 
 #[test]
-fn a_stretch_ends_with_the_rank() {
+fn a_sample_ends_with_the_rank() {
     let last = WorkerEffect::Report(Report::Ended {
         rank: rank_of(1),
         outcome: Outcome::Signalled(Signal::TERM),
@@ -75,7 +75,7 @@ fn a_stretch_ends_with_the_rank() {
 }
 
 #[test]
-fn a_long_stretch_is_told_in_pieces_that_grow() {
+fn a_long_period_is_reported_in_growing_rows() {
     TestWorker::serving(&[1])
         .steps(1, 0, 100)
         .steps(1, 9, 109)
@@ -93,13 +93,13 @@ fn a_long_stretch_is_told_in_pieces_that_grow() {
 }
 
 #[test]
-fn a_stretch_without_a_step_is_no_piece() {
+fn a_period_without_a_step_has_no_row() {
     let waits = TestWorker::serving(&[1]).steps(1, 5, 100).steps(1, 5, 200).does_nothing();
     waits.steps(1, 6, 201).does([rows(&[row(1, &[], 100, 201, 1)])]);
 }
 
 #[test]
-fn a_stretch_ends_when_the_company_changes_and_another_begins() {
+fn a_sample_ends_when_the_neighbours_change() {
     TestWorker::serving(&[1])
         .steps(1, 10, 100)
         .steps(1, 30, 105)
@@ -119,7 +119,7 @@ fn a_stretch_ends_when_the_company_changes_and_another_begins() {
 }
 
 #[test]
-fn memory_is_the_most_and_utilisation_the_mean_of_all_looks() {
+fn memory_is_the_peak_and_utilisation_the_mean_of_all_scans() {
     let expected =
         ColocationSample { memory: Some(Bytes(9)), utilisation: Some(0.75), ..row(1, &[], 100, 108, 10) };
     let mine = |bytes| [(rank_of(1), Bytes(bytes))];
@@ -148,7 +148,7 @@ fn without_two_reports_and_a_step_between_them_there_is_no_row() {
 }
 
 #[test]
-fn a_program_that_counts_anew_starts_its_stretch_anew() {
+fn a_step_that_goes_back_restarts_the_sample() {
     TestWorker::serving(&[1])
         .steps(1, 500, 100)
         .steps(1, 2, 110)
@@ -159,7 +159,7 @@ fn a_program_that_counts_anew_starts_its_stretch_anew() {
 }
 
 #[test]
-fn rows_wait_for_a_link_and_the_oldest_go_first() {
+fn rows_are_queued_without_a_link_and_the_oldest_are_dropped() {
     let mut test = TestWorker::serving(&[1]).unlink();
     for job in 2..1_004 {
         test = test.run(sharer(job)).runs(job).steps(job, 1, job).steps(job, 2, job + 1).dies(job);
@@ -172,7 +172,7 @@ fn rows_wait_for_a_link_and_the_oldest_go_first() {
 }
 
 #[test]
-fn a_rank_on_several_gpus_or_on_none_tells_nothing() {
+fn a_rank_on_several_gpus_or_none_has_no_rows() {
     let mut both = loner(1);
     both.ranks[0].devices = vec![gpu(0), gpu(1)];
     TestWorker::with_gpus()
@@ -188,7 +188,7 @@ fn a_rank_on_several_gpus_or_on_none_tells_nothing() {
 }
 
 #[test]
-fn a_row_says_how_the_gpu_was_shared() {
+fn a_row_has_the_way_of_sharing() {
     let told = |test: TestWorker, run, sharing| {
         let expected = ColocationSample { sharing, ..row(1, &[], 100, 108, 9) };
         let test = test.run(run).runs(1).steps(1, 1, 100).steps(1, 10, 108).forget_effects();

@@ -1,4 +1,4 @@
-//! How ranks come to GPUs: under MPS, in turns, or alone; and when their MPS daemons run.
+//! Access to GPUs: under MPS, time-sliced or exclusive; and when MPS daemons run.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn not_started(failure: StartFailure) -> Outcome {
 }
 
 #[test]
-fn the_first_sharer_waits_for_the_daemon_and_the_next_ones_do_not() {
+fn the_first_sharing_rank_waits_for_the_daemon_and_later_ones_do_not() {
     let test =
         TestWorker::with_gpus().run(sharer(1)).does([mps(MpsOrder::Start)]).run(sharer(2)).does_nothing();
     let held = |job| HeldRank { rank: rank_of(job), phase: HeldRankPhase::Starting };
@@ -49,7 +49,7 @@ fn a_daemon_without_clients_is_stopped_after_ten_seconds_and_started_again() {
 }
 
 #[test]
-fn an_idle_daemon_serves_who_comes_in_time() {
+fn an_idle_daemon_serves_a_rank_that_arrives_in_time() {
     TestWorker::serving(&[1])
         .dies(1)
         .until(109)
@@ -61,12 +61,12 @@ fn an_idle_daemon_serves_who_comes_in_time() {
 }
 
 #[test]
-fn a_rank_alone_starts_at_once_where_no_daemon_runs() {
+fn an_exclusive_rank_starts_at_once_without_a_daemon() {
     TestWorker::with_gpus().run(loner(1)).does([spawn(&loner(1), GpuAccess::Exclusive)]);
 }
 
 #[test]
-fn a_rank_alone_waits_until_the_daemon_is_gone() {
+fn an_exclusive_rank_waits_until_the_daemon_has_stopped() {
     TestWorker::serving(&[1])
         .run(loner(2))
         .does_nothing()
@@ -90,7 +90,7 @@ fn a_rank_on_two_gpus_waits_for_the_daemons_of_both() {
 }
 
 #[test]
-fn a_sharer_waits_for_a_rank_alone() {
+fn a_sharing_rank_waits_for_an_exclusive_one() {
     TestWorker::with_gpus()
         .run(loner(1))
         .runs(1)
@@ -102,7 +102,7 @@ fn a_sharer_waits_for_a_rank_alone() {
 }
 
 #[test]
-fn limits_are_per_process_and_the_percentage_is_the_share_where_it_is_capped() {
+fn limits_are_per_process_and_a_capped_percentage_is_the_share() {
     let gets = |share: u32, memory: u64, processes: u32, percentage: u32| {
         let mut order = sharer(1);
         Arc::make_mut(&mut order.spec).demand.compute = ComputeLimit::Capped;
@@ -118,7 +118,7 @@ fn limits_are_per_process_and_the_percentage_is_the_share_where_it_is_capped() {
 }
 
 #[test]
-fn without_mps_ranks_take_turns_and_are_told_to_be_unenforced() {
+fn without_mps_ranks_are_time_sliced_and_reported_as_unenforced() {
     let why = || Enforcement::Unenforced("no MPS here".into());
     TestWorker::without_mps()
         .run(sharer(1))
@@ -128,7 +128,7 @@ fn without_mps_ranks_take_turns_and_are_told_to_be_unenforced() {
 }
 
 #[test]
-fn turns_are_taken_within_the_share_where_no_memory_is_asked_for() {
+fn a_time_sliced_rank_without_a_memory_request_is_limited_to_its_share() {
     let mut order = sharer(1);
     Arc::make_mut(&mut order.spec).demand.gpu_memory = None;
     let quarter = GpuAccess::TimeSliced(Bytes(20 * GIB));
@@ -136,7 +136,7 @@ fn turns_are_taken_within_the_share_where_no_memory_is_asked_for() {
 }
 
 #[test]
-fn who_insists_on_limits_is_refused_where_they_are_not_enforced() {
+fn a_rank_that_requires_enforcement_is_refused_without_it() {
     let refused = |why: &str| not_started(StartFailure::Unenforced(why.into()));
     TestWorker::without_mps().run(strict_sharer(1)).does([ended(
         rank_of(1),
@@ -154,7 +154,7 @@ fn who_insists_on_limits_is_refused_where_they_are_not_enforced() {
 }
 
 #[test]
-fn a_daemon_that_does_not_start_leaves_turns_to_those_who_put_up_with_them() {
+fn without_a_daemon_only_ranks_that_accept_time_slicing_start() {
     let failure = || StartFailure::Unenforced("exit status 100".into());
     TestWorker::with_gpus()
         .run(sharer(1))
@@ -171,7 +171,7 @@ fn a_daemon_that_does_not_start_leaves_turns_to_those_who_put_up_with_them() {
 }
 
 #[test]
-fn a_stop_ends_a_rank_that_waits_without_starting_it() {
+fn a_stop_ends_a_waiting_rank_without_starting_it() {
     let never = StartFailure::Other("it was stopped while it waited for its GPU".into());
     TestWorker::with_gpus()
         .run(sharer(1))
@@ -185,7 +185,7 @@ fn a_stop_ends_a_rank_that_waits_without_starting_it() {
 }
 
 #[test]
-fn enforcement_is_told_when_it_is_known_and_when_it_changes() {
+fn enforcement_is_reported_when_it_is_known_and_when_it_changes() {
     let why = || Enforcement::Unenforced("its processes are no clients".into());
     TestWorker::serving(&[1])
         .learns(1, Enforcement::Enforced)
@@ -197,7 +197,7 @@ fn enforcement_is_told_when_it_is_known_and_when_it_changes() {
 }
 
 #[test]
-fn who_insists_on_limits_is_stopped_when_they_turn_out_not_to_be_enforced() {
+fn a_rank_that_requires_enforcement_is_stopped_when_it_fails() {
     let why = || Enforcement::Unenforced("its processes are no clients".into());
     TestWorker::with_gpus()
         .run(strict_sharer(1))

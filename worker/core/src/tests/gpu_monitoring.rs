@@ -1,4 +1,4 @@
-//! What is seen of GPUs: telemetry, memory of strangers, the watchdog, lost GPUs and critical errors.
+//! GPU monitoring: telemetry, foreign memory, the watchdog, lost GPUs and critical errors.
 
 use cohabit_types::{
     Bytes, Condition, DeviceTelemetry, GpuReading, Outcome, Report, StartFailure, StopReason,
@@ -12,7 +12,7 @@ const OFF_THE_BUS: &str = "the driver reported Xid 79, the GPU has fallen off th
 const NO_ANSWER: &str = "the driver does not reach it: GPU is lost";
 const MIB: u64 = 1 << 20;
 
-/// The batch that follows a look at `gpu-0` at this second.
+/// The report that follows a sample of `gpu-0` at this second.
 fn telemetry(sample: &GpuSample, secs: u64) -> WorkerEffect {
     let seen = DeviceTelemetry {
         device: sample.device.clone(),
@@ -23,8 +23,8 @@ fn telemetry(sample: &GpuSample, secs: u64) -> WorkerEffect {
     WorkerEffect::Report(Report::Telemetry(vec![seen]))
 }
 
-/// A look that shows this much memory of strangers.
-fn strangers(mib: u64) -> GpuSample {
+/// A sample with this much foreign memory.
+fn foreign(mib: u64) -> GpuSample {
     GpuSample { foreign_memory: Bytes(mib * MIB), ..look(&[]) }
 }
 
@@ -36,13 +36,13 @@ fn holds(bytes: u64) -> GpuSample {
     look(&[(rank_of(1), Bytes(bytes))])
 }
 
-/// A worker without MPS on which job 1 takes turns with others.
-fn taking_turns() -> TestWorker {
+/// A worker without MPS with the time-sliced job 1.
+fn time_sliced() -> TestWorker {
     TestWorker::without_mps().run(sharer(1)).runs(1).forget_effects()
 }
 
 #[test]
-fn one_look_is_one_batch_and_nobody_is_told_without_a_link() {
+fn one_scan_is_one_report_and_none_without_a_link() {
     let second = GpuSample { device: gpu(1), ..look(&[(rank_of(1), Bytes(5))]) };
     let reading = GpuReading { power: Some(300.0), ..GpuReading::default() };
     let first = GpuSample { reading: Ok(reading), ..look(&[]) };
@@ -61,11 +61,11 @@ fn one_look_is_one_batch_and_nobody_is_told_without_a_link() {
 }
 
 #[test]
-fn memory_of_strangers_is_told_in_steps_and_a_wobble_is_not() {
+fn foreign_memory_is_reported_in_steps_and_fluctuations_are_not() {
     let condition = |mib: u64| told(Condition { foreign_memory: Bytes(mib * MIB), ..well() });
     let seen = |test: TestWorker, mib: u64, then: Option<u64>| {
-        let batch = telemetry(&strangers(mib), 100);
-        test.sees(strangers(mib)).does([vec![batch], then.map(condition).into_iter().collect()].concat())
+        let batch = telemetry(&foreign(mib), 100);
+        test.sees(foreign(mib)).does([vec![batch], then.map(condition).into_iter().collect()].concat())
     };
     let mut test = TestWorker::with_gpus();
     for (mib, then) in [
@@ -89,7 +89,7 @@ fn memory_of_strangers_is_told_in_steps_and_a_wobble_is_not() {
 #[test]
 fn the_watchdog_stops_a_rank_that_is_over_its_limit_twice_in_a_row() {
     let over = ASKED.0 + 1;
-    taking_turns()
+    time_sliced()
         .sees(holds(over))
         .does([telemetry(&holds(over), 100)])
         .sees(holds(ASKED.0))
@@ -105,7 +105,7 @@ fn the_watchdog_stops_a_rank_that_is_over_its_limit_twice_in_a_row() {
 }
 
 #[test]
-fn clients_of_mps_need_no_watchdog() {
+fn mps_clients_have_no_watchdog() {
     let over = holds(2 * ASKED.0);
     TestWorker::serving(&[1])
         .sees(over.clone())
@@ -114,7 +114,7 @@ fn clients_of_mps_need_no_watchdog() {
 }
 
 #[test]
-fn a_gpu_that_does_not_answer_is_fenced_and_its_ranks_are_lost() {
+fn a_gpu_that_does_not_answer_is_fenced_and_its_ranks_are_stopped() {
     let refused = Outcome::NotStarted(StartFailure::DeviceFenced(NO_ANSWER.into()));
     TestWorker::with_gpus()
         .run(loner(1))
@@ -138,7 +138,7 @@ fn a_gpu_that_does_not_answer_is_fenced_and_its_ranks_are_lost() {
 }
 
 #[test]
-fn a_gpu_off_the_bus_loses_its_ranks() {
+fn the_ranks_of_a_gpu_off_the_bus_are_stopped() {
     TestWorker::serving(&[1, 2])
         .xid(79)
         .does([terms(&[1, 2], StopReason::DeviceLost, 110), vec![told(fenced(OFF_THE_BUS))]].concat())
@@ -147,7 +147,7 @@ fn a_gpu_off_the_bus_loses_its_ranks() {
 }
 
 #[test]
-fn memory_and_nvlink_errors_fence_the_gpu_but_leave_its_ranks() {
+fn memory_and_nvlink_errors_fence_the_gpu_but_do_not_stop_its_ranks() {
     for (code, meaning) in [
         (48, "uncorrectable memory error"),
         (64, "a bad memory row could not be remapped"),
@@ -167,7 +167,7 @@ fn memory_and_nvlink_errors_fence_the_gpu_but_leave_its_ranks() {
 }
 
 #[test]
-fn errors_of_programs_leave_the_gpu_in_service() {
+fn errors_of_programs_do_not_fence_the_gpu() {
     let mut test = TestWorker::serving(&[1]);
     for code in [13, 31, 43, 45, 63, 94, 119] {
         test = test.xid(code).does_nothing();
@@ -176,6 +176,6 @@ fn errors_of_programs_leave_the_gpu_in_service() {
 }
 
 #[test]
-fn pseudo_devices_have_no_looks_and_no_errors() {
+fn pseudo_devices_have_no_samples_and_no_errors() {
     TestWorker::running(spec()).xid(79).sees(lost()).sees(look(&[])).does_nothing();
 }

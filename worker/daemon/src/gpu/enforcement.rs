@@ -1,9 +1,9 @@
-//! Determines whether the limits of the ranks on a GPU are enforced, by observation: limits apply to clients of the MPS
-//! server. A process that holds GPU memory without being a client bypasses MPS, because a program that cannot reach the
-//! server runs without it silently.
+//! Determines whether the limits of the ranks on a GPU are enforced, by observation: limits apply to clients
+//! of the MPS server. A process that holds GPU memory without being a client bypasses MPS, because a program
+//! that cannot reach the server runs without it silently.
 //!
-//! Pure. The two lists that are compared are not from the same moment, so a process is reported only if it is found
-//! twice.
+//! Pure. The two lists that are compared are not from the same moment, so a process is reported only if it is
+//! found twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -102,7 +102,8 @@ impl Actor for Monitor {
 }
 
 impl Monitor {
-    /// A library that cannot be opened says nothing about the GPUs: it may be being replaced while programs run on.
+    /// A library that cannot be opened says nothing about the GPUs: it may be being replaced while programs
+    /// run on.
     async fn open(&mut self) -> Result<Option<Arc<NvmlSession>>, ActorFailure> {
         if let Some(gpus) = &self.gpus {
             return Ok(Some(Arc::clone(gpus)));

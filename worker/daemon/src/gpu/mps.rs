@@ -1,5 +1,5 @@
-//! The actor of one GPU's MPS daemon: carries out the core's orders and checks the daemon's health. It reports each
-//! fault once, and before the end of any rank that the fault ended.
+//! The actor of one GPU's MPS daemon: carries out the core's orders and checks the daemon's health. It
+//! reports each fault once, and before the end of any rank that the fault ended.
 
 mod orders;
 
@@ -31,8 +31,8 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) enum MpsMessage {
     /// An order of the core.
     Order(MpsOrder),
-    /// All ranks that earlier worker daemons left are known. An MPS daemon that was not adopted by order has no clients
-    /// and is stopped.
+    /// All ranks that earlier worker daemons left are known. An MPS daemon that was not adopted by order has
+    /// no clients and is stopped.
     Settle,
     /// It is time for a check.
     Check,

@@ -1,7 +1,7 @@
 //! The directory of each GPU's MPS daemon, and the variables by which ranks find GPUs and daemons.
 //!
-//! No rank meets an MPS daemon by accident: a rank that shares its GPU gets the directory of that GPU's daemon, and
-//! every other rank an empty one, because another user's daemon may run at the default path.
+//! No rank meets an MPS daemon by accident: a rank that shares its GPU gets the directory of that GPU's
+//! daemon, and every other rank an empty one, because another user's daemon may run at the default path.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -72,8 +72,8 @@ impl MpsDirectories {
         Some(ClientRemoval::new(self.programs.as_ref().ok()?, directory))
     }
 
-    /// Whether this rank was a client of an MPS server that has failed since the last worker daemon saw it healthy,
-    /// even if it has recovered. A server that was stopped because it had no clients has not failed.
+    /// Whether this rank was a client of an MPS server that has failed since the last worker daemon saw it
+    /// healthy, even if it has recovered. A server that was stopped because it had no clients has not failed.
     pub(crate) async fn lost_its_mps_server(&self, rank: &RankStart) -> bool {
         let (Some((gpu, directory, _)), Ok(programs)) =
             (self.client(&rank.devices, rank.access), &self.programs)

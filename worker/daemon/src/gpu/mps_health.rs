@@ -36,8 +36,8 @@ pub(crate) struct MpsFailure {
 }
 
 impl MpsHealth {
-    /// Checks a daemon. Blocks. Faults are acknowledged only when the daemon is healthy again, so that the next worker
-    /// daemon sees them if this one dies before.
+    /// Checks a daemon. Blocks. Faults are acknowledged only when the daemon is healthy again, so that the
+    /// next worker daemon sees them if this one dies before.
     pub(crate) fn check(daemon: &mut MpsDaemon, depth: ProbeDepth) -> MpsHealth {
         let faults = daemon.faults();
         if !faults.is_empty() {
@@ -74,8 +74,8 @@ impl MpsHealth {
 }
 
 impl MpsFailure {
-    /// Several faults at once are one failure, with the text of the first that names a culprit. Without faults in the
-    /// log, the text is what was observed.
+    /// Several faults at once are one failure, with the text of the first that names a culprit. Without
+    /// faults in the log, the text is what was observed.
     fn new(faults: Vec<ServerFault>, observed: &str) -> MpsFailure {
         let named = faults.iter().find(|fault| !fault.culprits.is_empty()).or(faults.first());
         let detail = named.map_or_else(|| observed.to_owned(), |fault| fault.detail.clone());

@@ -1,7 +1,8 @@
 //! Which rank a process belongs to that the driver or an MPS server names.
 //!
-//! The processes of ranks are recognised by their environment, which cannot be read any more once a process is dead.
-//! So known processes are cached, for questions about dead ones. All calls read `/proc`, and so block.
+//! The processes of ranks are recognised by their environment, which cannot be read any more once a process
+//! is dead. So known processes are cached, for questions about dead ones. All calls read `/proc`, and so
+//! block.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ pub(crate) enum ProcessOwner {
     Worker,
     /// Another program.
     Foreign,
-    /// Unknown: the process is gone, or this is a container and the driver reports the process ids of the host.
+    /// Unknown: the process is gone, or this is a container and the driver reports the process ids of the
+    /// host.
     Unknown,
 }
 

@@ -67,8 +67,8 @@ impl ScanRound {
     }
 }
 
-/// Attributes memory to ranks, and lists the processes of ranks. Memory of unknown processes is not attributed, because
-/// it may belong to ranks.
+/// Attributes memory to ranks, and lists the processes of ranks. Memory of unknown processes is not
+/// attributed, because it may belong to ranks.
 fn attribute(
     device: &DeviceId,
     scan: GpuScan,

@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Runs `work` on a blocking thread. If it takes longer than `limit`, or the caller does not wait any more, its result
-/// goes to `late`.
+/// Runs `work` on a blocking thread. If it takes longer than `limit`, or the caller does not wait any more,
+/// its result goes to `late`.
 ///
 /// # Errors
 /// When the work was not done in time or panicked, as a text for people.

@@ -1,6 +1,7 @@
 //! Receives critical errors of GPUs, which the driver reports by Xid codes.
 //!
-//! Waiting for them takes a thread, which ends when the receiver is dropped or the driver reports no more errors.
+//! Waiting for them takes a thread, which ends when the receiver is dropped or the driver reports no more
+//! errors.
 
 use std::io;
 use std::thread;

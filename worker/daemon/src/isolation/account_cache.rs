@@ -1,7 +1,7 @@
 //! The accounts of this host.
 //!
-//! A look-up reads files or asks a service, so its result is cached for a moment: the ranks of an array start almost
-//! at once. That an account does not exist is never cached.
+//! A look-up reads files or asks a service, so its result is cached for a moment: the ranks of an array start
+//! almost at once. That an account does not exist is never cached.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;

@@ -1,8 +1,9 @@
 //! Chooses the account that a rank runs as.
 //!
-//! A worker that runs as root runs each job as the account of its user, so that the operating system isolates users
-//! from each other; any other worker runs all jobs as its own account. Jobs run as root only for admins, and only
-//! if the operator of the worker allows it (`docs/decisions/017-jobs-run-as-the-account-of-their-user.md`).
+//! A worker that runs as root runs each job as the account of its user, so that the operating system isolates
+//! users from each other; any other worker runs all jobs as its own account. Jobs run as root only for
+//! admins, and only if the operator of the worker allows it
+//! (`docs/decisions/017-jobs-run-as-the-account-of-their-user.md`).
 
 use std::path::Path;
 

@@ -1,7 +1,8 @@
-//! User ids for users without an account on this host: one for each name, kept as long as the state directory.
+//! User ids for users without an account on this host: one for each name, kept as long as the state
+//! directory.
 //!
-//! The ids come from systemd's range for dynamic users, so that no regular account has one of them. An id is never
-//! given to another name.
+//! The ids come from systemd's range for dynamic users, so that no regular account has one of them. An id is
+//! never given to another name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

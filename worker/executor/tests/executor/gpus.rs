@@ -1,5 +1,5 @@
-//! Ranks on GPUs: out-of-memory messages are recognised, and a client is removed from its MPS server before it is
-//! killed.
+//! Ranks on GPUs: out-of-memory messages are recognised, and a client is removed from its MPS server before
+//! it is killed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

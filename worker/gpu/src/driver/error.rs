@@ -7,8 +7,8 @@ use nvml_wrapper::error::NvmlError;
 /// Why a GPU could not be queried.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GpuError {
-    /// The GPU fell off the bus or does not answer any more. Once it is back, only a newly opened library sees
-    /// it.
+    /// The GPU fell off the bus or does not answer any more. Once it is back, only a newly opened library
+    /// sees it.
     #[error("{0}")]
     Lost(String),
     /// The library does not work any more, which says nothing about the GPU: reopen it.

@@ -13,7 +13,8 @@ use super::error::if_reported;
 /// The most NVLinks that a GPU can have.
 const MAX_LINKS: u32 = 36;
 
-/// An address on the PCI bus. The driver writes the same address in several forms, so texts cannot be compared.
+/// An address on the PCI bus. The driver writes the same address in several forms, so texts cannot be
+/// compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PciLocation {
     domain: u32,

@@ -35,7 +35,8 @@ impl<'nvml> Performance<'nvml> {
         Performance { nvml, monitors: BTreeMap::new() }
     }
 
-    /// Averages since the last call for this GPU. `None` at the first call, and where the GPU has no such monitor.
+    /// Averages since the last call for this GPU. `None` at the first call, and where the GPU has no such
+    /// monitor.
     pub(super) fn since_last(
         &mut self,
         id: &DeviceId,

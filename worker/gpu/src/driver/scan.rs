@@ -72,8 +72,8 @@ fn reading(gpu: &Handle<'_>) -> Result<GpuReading, NvmlError> {
     })
 }
 
-/// A list of processes. A process that arrives while the list is read makes it too long for its buffer; the list
-/// is read again then.
+/// A list of processes. A process that arrives while the list is read makes it too long for its buffer; the
+/// list is read again then.
 fn list_processes(
     mut read: impl FnMut() -> Result<Vec<ProcessInfo>, NvmlError>,
 ) -> Result<Vec<ProcessInfo>, NvmlError> {

@@ -20,8 +20,8 @@ use super::scan::{GpuScan, scan};
 use super::xid::{Listeners, XidWatch, listen};
 use super::{discovery, library};
 
-/// A driver that has not answered by then hangs. The first scan of a GPU may take seconds where nothing keeps the
-/// driver initialised.
+/// A driver that has not answered by then hangs. The first scan of a GPU may take seconds where nothing keeps
+/// the driver initialised.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long closing waits for a request that is being answered.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -70,8 +70,8 @@ impl NvmlSession {
         }
     }
 
-    /// All GPUs with their properties and condition, which says how each can be shared. An error for each GPU that
-    /// cannot be queried.
+    /// All GPUs with their properties and condition, which says how each can be shared. An error for each GPU
+    /// that cannot be queried.
     #[must_use]
     pub fn devices(&self) -> Vec<Result<Device, GpuError>> {
         self.ask(DriverRequest::Devices).unwrap_or_else(|error| vec![Err(error)])

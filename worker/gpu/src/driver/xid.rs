@@ -1,7 +1,7 @@
 //! Critical errors (Xid) that the driver reports.
 //!
-//! Each GPU has a listener thread of its own: when an event arrives, a GPU that fell off the bus may not be able
-//! to tell its UUID any more.
+//! Each GPU has a listener thread of its own: when an event arrives, a GPU that fell off the bus may not be
+//! able to tell its UUID any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,8 +63,9 @@ impl XidWatch {
     /// The next error, if one arrives within `timeout`.
     ///
     /// # Errors
-    /// When the listener of a GPU has ended: [`GpuError::Lost`] if the GPU is lost. Listeners of other GPUs go
-    /// on. When no listener is left, or the library is closed, each call returns [`GpuError::Closed`] at once.
+    /// When the listener of a GPU has ended: [`GpuError::Lost`] if the GPU is lost. Listeners of other GPUs
+    /// go on. When no listener is left, or the library is closed, each call returns [`GpuError::Closed`] at
+    /// once.
     pub fn next(&self, timeout: Duration) -> Result<Option<Xid>, GpuError> {
         match self.errors.recv_timeout(timeout) {
             Ok(error) => error.map(Some),
@@ -92,8 +93,8 @@ impl Drop for Listeners {
     }
 }
 
-/// Starts a listener for each GPU that has such events. A GPU that does not answer does not prevent listening to
-/// the others.
+/// Starts a listener for each GPU that has such events. A GPU that does not answer does not prevent listening
+/// to the others.
 pub(super) fn listen(nvml: &Arc<Nvml>) -> Result<(XidWatch, Listeners), GpuError> {
     let (sender, errors) = channel();
     let mut listeners = Listeners { stop: StopFlag::default(), threads: Vec::new() };

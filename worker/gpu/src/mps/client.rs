@@ -70,8 +70,8 @@ impl ClientRemoval {
     }
 }
 
-/// Removes those of these processes that are clients of the server, within `timeout`, and returns them. Where there is
-/// no daemon any more, there is nothing to remove.
+/// Removes those of these processes that are clients of the server, within `timeout`, and returns them. Where
+/// there is no daemon any more, there is nothing to remove.
 ///
 /// # Errors
 /// When the server did not confirm the removal of each client.

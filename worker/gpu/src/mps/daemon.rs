@@ -45,9 +45,9 @@ impl MpsDaemon {
         Ok(MpsDaemon { log: ServerLog::new(directory.server_log()), control, record })
     }
 
-    /// The daemon that runs in this directory, if it is certainly the one that was started there for this GPU.
-    /// Its server may be in fault or gone; ask [`MpsDaemon::state`]. Faults that were not acknowledged are
-    /// reported again.
+    /// The daemon that runs in this directory, if it is certainly the one that was started there for this
+    /// GPU. Its server may be in fault or gone; ask [`MpsDaemon::state`]. Faults that were not acknowledged
+    /// are reported again.
     #[must_use]
     pub fn adopt(programs: &MpsPrograms, directory: &MpsDirectory, gpu: &DeviceId) -> Option<MpsDaemon> {
         let record = directory.record().filter(|record| record.gpu == *gpu)?;

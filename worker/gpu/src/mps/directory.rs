@@ -10,12 +10,12 @@
 //! complaints   what the control program printed when it started the daemon
 //! ```
 //!
-//! The path must be short: a socket's name holds 108 bytes, and the daemon fails silently when it is too long.
-//! So the directory's name is a 32-bit hash of its owner. Hashes may collide; the `owner` file tells whose a
-//! directory is, and an owner whose name is taken uses the name with a number.
+//! The path must be short: a socket's name holds 108 bytes, and the daemon fails silently when it is too
+//! long. So the directory's name is a 32-bit hash of its owner. Hashes may collide; the `owner` file tells
+//! whose a directory is, and an owner whose name is taken uses the name with a number.
 //!
-//! Any user who reaches the sockets can command the daemon, so the directory is private to its user. Where that
-//! user is root, clients run as other users and must be able to pass through.
+//! Any user who reaches the sockets can command the daemon, so the directory is private to its user. Where
+//! that user is root, clients run as other users and must be able to pass through.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -139,8 +139,8 @@ impl Owner {
 }
 
 impl MpsDirectory {
-    /// Makes the directory of this GPU's daemon, private to this user: in the state directory, or under `/tmp`
-    /// where that path would be too long for a socket. Returns the same path for the same arguments.
+    /// Makes the directory of this GPU's daemon, private to this user: in the state directory, or under
+    /// `/tmp` where that path would be too long for a socket. Returns the same path for the same arguments.
     ///
     /// # Errors
     /// When it cannot be made, or cannot be made private.
@@ -234,7 +234,8 @@ impl MpsDirectory {
             Err(TryLockError::Error(error)) => return Err(error),
         }
         // Polling would lose against processes that ask again at once, so wait in the kernel's queue. That
-        // wait cannot be cancelled: after the deadline its thread stays, and releases the lock when it gets it.
+        // wait cannot be cancelled: after the deadline its thread stays, and releases the lock when it gets
+        // it.
         let (give, take) = mpsc::channel();
         let wait = move || _ = give.send(file.lock().map(|()| file));
         std::thread::Builder::new().name("mps-lock".into()).spawn(wait)?;
@@ -252,7 +253,8 @@ impl MpsDirectory {
         serde_json::from_slice(&std::fs::read(self.record_file()).ok()?).ok()
     }
 
-    /// Writes `daemon.json`, whole or not at all. It need not survive a power cut: the daemon does not either.
+    /// Writes `daemon.json`, whole or not at all. It need not survive a power cut: the daemon does not
+    /// either.
     pub(super) fn write_record(&self, record: &DaemonRecord) -> Result<(), MpsError> {
         let fresh = self.0.join("daemon.new");
         let text = serde_json::to_vec(record).map_err(io::Error::from);
@@ -261,7 +263,8 @@ impl MpsDirectory {
         placed.map_err(|error| file_error("write", &self.record_file(), &error))
     }
 
-    /// Removes what a dead daemon has left: its record, and sockets and lock files that it does not remove itself.
+    /// Removes what a dead daemon has left: its record, and sockets and lock files that it does not remove
+    /// itself.
     pub(super) fn remove_remains(&self) -> Result<(), MpsError> {
         remove(&self.record_file())?;
         let left =
@@ -327,7 +330,8 @@ fn make(folder: &Path, mode: u32) -> Result<(), MpsError> {
     Ok(())
 }
 
-/// Eight hexadecimal digits, the 32-bit FNV-1a hash of the parts. Never change it: running daemons are found by it.
+/// Eight hexadecimal digits, the 32-bit FNV-1a hash of the parts. Never change it: running daemons are found
+/// by it.
 fn hash_name(parts: &[&[u8]]) -> String {
     let bytes = parts.iter().flat_map(|part| part.iter().chain([&0]));
     let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);

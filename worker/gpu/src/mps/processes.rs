@@ -13,7 +13,8 @@ pub(super) fn is_of_mps(process: &ProcessIdentity, pipe: &Path) -> bool {
     is_named(process.pid()) && has_pipe(process.pid(), pipe) && process.is_alive()
 }
 
-/// All living processes of MPS with this pipe directory: the daemon, its servers, and control programs in a session with it.
+/// All living processes of MPS with this pipe directory: the daemon, its servers, and control programs in a
+/// session with it.
 pub(super) fn all_of_mps(pipe: &Path) -> Vec<ProcessIdentity> {
     let processes = procfs::process::all_processes().into_iter().flatten();
     let pids = processes.filter_map(|process| Some(process.ok()?.pid()));

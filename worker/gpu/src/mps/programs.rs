@@ -14,7 +14,8 @@ use super::error::MpsError;
 const CONTROL: &str = "nvidia-cuda-mps-control";
 const SERVER: &str = "nvidia-cuda-mps-server";
 
-/// Variables of our own environment that the programs get besides `PATH`: they may lead to the driver's libraries.
+/// Variables of our own environment that the programs get besides `PATH`: they may lead to the driver's
+/// libraries.
 const INHERITED_VARIABLES: [&str; 2] = ["HOME", "LD_LIBRARY_PATH"];
 
 /// The first architecture whose clients have separate address spaces and limits: Volta.
@@ -30,7 +31,8 @@ pub struct MpsPrograms {
 
 impl MpsPrograms {
     /// Finds the programs in this search path, in the form of `PATH`. The server may also be in the folder of
-    /// the control program, or in the `sbin` folder beside that one, which is not in every user's search path.
+    /// the control program, or in the `sbin` folder beside that one, which is not in every user's search
+    /// path.
     ///
     /// # Errors
     /// Which program is missing, and what to install.

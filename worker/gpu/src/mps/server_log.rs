@@ -8,8 +8,8 @@
 //! [2026-11-21 17:54:24 Server 289] Creating server context on device 0 (NVIDIA H200)
 //! ```
 //!
-//! Clients with a sticky error are all clients of the server: the culprit and its victims. Drivers before 580 do
-//! not name the process that triggered the error; there, the culprit's thread may log that its client
+//! Clients with a sticky error are all clients of the server: the culprit and its victims. Drivers before 580
+//! do not name the process that triggered the error; there, the culprit's thread may log that its client
 //! "encountered a fatal GPU error". If several clients log that, none of them counts as the culprit. Older
 //! drivers begin each message with `Volta MPS:`.
 
@@ -253,8 +253,8 @@ fn first_number(text: &str) -> Option<i32> {
 pub(crate) mod fuzzing {
     use super::*;
 
-    /// Reads a log in one go and line by line. Each fault has a text, names every culprit once, and is reported
-    /// once.
+    /// Reads a log in one go and line by line. Each fault has a text, names every culprit once, and is
+    /// reported once.
     pub(crate) fn check_faults(text: &[u8]) {
         let text = String::from_utf8_lossy(text);
         let (mut whole, mut by_line) = (FaultTracker::default(), FaultTracker::default());

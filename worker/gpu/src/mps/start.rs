@@ -1,8 +1,8 @@
 //! Starts the daemon of a GPU and its server, and checks that the server is active.
 //!
-//! The control program reports little: where it fails, its exit status is the only diagnosis; where the server
-//! fails, every command succeeds and only the logs tell. So nothing counts as started before the server is
-//! active.
+//! The control program reports little: where it fails, its exit status is the only diagnosis; where the
+//! server fails, every command succeeds and only the logs tell. So nothing counts as started before the
+//! server is active.
 
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
@@ -26,7 +26,8 @@ use crate::process::ProcessIdentity;
 /// From nothing to an active server. Its contexts take seconds where the driver was not in use.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Where the driver cannot be asked for the status of a server, a server that has lived for this long is active.
+/// Where the driver cannot be asked for the status of a server, a server that has lived for this long is
+/// active.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long the remains of an earlier daemon may take to end.
@@ -61,7 +62,8 @@ fn launch(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<(), M
     command.args(["-c", r#"ulimit -S -n "$1"; shift; exec "$0" -d "$@""#]);
     command.arg(&control.program).arg(open_files().to_string());
     if geteuid().is_root() {
-        // The ranks of root's worker run as different users. Without this flag each would wait for all others to end.
+        // The ranks of root's worker run as different users. Without this flag each would wait for all others
+        // to end.
         command.arg("-multiuser-server");
     }
     command.env("CUDA_VISIBLE_DEVICES", gpu.as_str());

@@ -1,7 +1,7 @@
 //! Detects whether a cgroup subtree is delegated to this worker, and prepares it for ranks.
 //!
-//! Only a delegated cgroup is changed: one that contains other processes, or that systemd manages itself, is left as it
-//! is.
+//! Only a delegated cgroup is changed: one that contains other processes, or that systemd manages itself, is
+//! left as it is.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -111,8 +111,8 @@ impl Cgroups {
     }
 }
 
-/// The cgroup that is delegated to a process in `own`: the parent, if the process is in the daemon's leaf because it
-/// moved or was started there.
+/// The cgroup that is delegated to a process in `own`: the parent, if the process is in the daemon's leaf
+/// because it moved or was started there.
 fn delegated(tree: &impl CgroupTree, own: &Path) -> PathBuf {
     let around = own.parent().filter(|_| own.file_name().is_some_and(|name| name == DAEMON));
     let is_free = |around: &&Path| living(tree, around).is_empty();
@@ -238,7 +238,7 @@ mod tests {
         let shared = FakeKernel::new(OWN, ALL, &[7, 8]);
         assert_eq!(
             claim(&shared, OWN).unwrap_err(),
-            "no delegated cgroup: other programs live in '/cg/worker', too"
+            "no delegated cgroup: other processes are in '/cg/worker', too"
         );
         let poor = FakeKernel::new(OWN, "memory pids", &[7]);
         assert_eq!(

@@ -1,5 +1,5 @@
-//! The cgroup of one rank, inside that of its attempt: what its job claims on this node limits all its ranks here
-//! together.
+//! The cgroup of one rank, inside that of its attempt: what its job claims on this node limits all its ranks
+//! here together.
 
 use std::fs::{File, OpenOptions};
 use std::io;

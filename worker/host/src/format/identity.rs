@@ -8,7 +8,7 @@ use crate::version::{VERSION, first_version};
 #[derive(Serialize, Deserialize)]
 pub(super) struct IdentityFile {
     #[serde(default = "first_version")]
-    version: u32,
+    pub(super) version: u32,
     pid: i32,
     started_at_ticks: u64,
     boot: String,

@@ -10,7 +10,7 @@ use crate::version::{VERSION, first_version};
 #[derive(Serialize, Deserialize)]
 pub(super) struct OutcomeFile {
     #[serde(default = "first_version")]
-    version: u32,
+    pub(super) version: u32,
     ending: ExitPart,
     started_at: Option<Time>,
     progress: Option<Progress>,

@@ -15,13 +15,14 @@ use crate::log::LogLimits;
 use crate::records::StartRecord;
 use crate::version::{VERSION, first_version};
 
-/// The fields with a default may be missing in version 1.
+/// The fields with a default may be missing in version 1. Large values are borrowed when a file is written: a worker
+/// may start a thousand ranks a second.
 #[derive(Serialize, Deserialize)]
-pub(super) struct StartFile {
+pub(super) struct StartFile<'a> {
     #[serde(default = "first_version")]
-    version: u32,
-    rank: RankPart,
-    environment: BTreeMap<String, String>,
+    pub(super) version: u32,
+    rank: RankPart<'a>,
+    environment: Cow<'a, BTreeMap<String, String>>,
     orphan_grace: Span,
     #[serde(default)]
     lease_term: Option<Span>,
@@ -37,9 +38,9 @@ pub(super) struct StartFile {
 }
 
 #[derive(Serialize, Deserialize)]
-struct RankPart {
+struct RankPart<'a> {
     rank: RankId,
-    spec: Box<JobSpec>,
+    spec: Cow<'a, JobSpec>,
     user: String,
     #[serde(default)]
     account: String,
@@ -53,7 +54,7 @@ struct RankPart {
     access: AccessPart,
     #[serde(default)]
     rendezvous_port: Option<u16>,
-    environment: BTreeMap<Cow<'static, str>, String>,
+    environment: Cow<'a, BTreeMap<Cow<'static, str>, String>>,
 }
 
 /// The role only matters before the rank starts, so one that a file of version 1 does not name may be any.
@@ -109,29 +110,28 @@ struct CgroupPart {
     processes: u64,
 }
 
-impl From<&StartRecord> for StartFile {
-    fn from(record: &StartRecord) -> StartFile {
-        let record = record.clone();
+impl<'a> From<&'a StartRecord> for StartFile<'a> {
+    fn from(record: &'a StartRecord) -> StartFile<'a> {
         StartFile {
             version: VERSION,
-            rank: record.rank.into(),
-            environment: record.environment,
+            rank: (&record.rank).into(),
+            environment: Cow::Borrowed(&record.environment),
             orphan_grace: record.orphan_grace,
             lease_term: record.lease_term,
             log: LogPart { segment: record.log.segment, cap: record.log.cap },
             booted_at: record.booted_at,
-            removal: record.removal.map(RemovalPart::from),
-            account: record.account.map(AccountPart::from),
-            cgroup: record.cgroup.map(CgroupPart::from),
+            removal: record.removal.clone().map(RemovalPart::from),
+            account: record.account.clone().map(AccountPart::from),
+            cgroup: record.cgroup.clone().map(CgroupPart::from),
         }
     }
 }
 
-impl From<StartFile> for StartRecord {
-    fn from(file: StartFile) -> StartRecord {
+impl From<StartFile<'_>> for StartRecord {
+    fn from(file: StartFile<'_>) -> StartRecord {
         StartRecord {
             rank: file.rank.into(),
-            environment: file.environment,
+            environment: file.environment.into_owned(),
             orphan_grace: file.orphan_grace,
             lease_term: file.lease_term,
             log: LogLimits { segment: file.log.segment, cap: file.log.cap },
@@ -143,29 +143,29 @@ impl From<StartFile> for StartRecord {
     }
 }
 
-impl From<RankStart> for RankPart {
-    fn from(start: RankStart) -> RankPart {
+impl<'a> From<&'a RankStart> for RankPart<'a> {
+    fn from(start: &'a RankStart) -> RankPart<'a> {
         RankPart {
             rank: start.rank,
-            spec: Box::new(start.spec.as_ref().clone()),
-            user: start.user,
-            account: start.account,
+            spec: Cow::Borrowed(&start.spec),
+            user: start.user.clone(),
+            account: start.account.clone(),
             role: start.role,
             private_uid: start.private_uid,
-            devices: start.devices,
+            devices: start.devices.clone(),
             share: start.share,
             access: start.access.into(),
             rendezvous_port: start.rendezvous_port,
-            environment: start.environment,
+            environment: Cow::Borrowed(&start.environment),
         }
     }
 }
 
-impl From<RankPart> for RankStart {
-    fn from(part: RankPart) -> RankStart {
+impl From<RankPart<'_>> for RankStart {
+    fn from(part: RankPart<'_>) -> RankStart {
         RankStart {
             rank: part.rank,
-            spec: (*part.spec).into(),
+            spec: part.spec.into_owned().into(),
             user: part.user,
             account: part.account,
             role: part.role,
@@ -174,7 +174,7 @@ impl From<RankPart> for RankStart {
             share: part.share,
             access: part.access.into(),
             rendezvous_port: part.rendezvous_port,
-            environment: part.environment,
+            environment: part.environment.into_owned(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Reads the log: finds a position among the segments and reads records from there.
 //!
-//! It may read while the executor writes: an incomplete record is treated as not yet written, and a segment that
-//! disappears as dropped. No state is kept between two chunks.
+//! It may read while the executor writes: an incomplete record is treated as not yet written, and a segment
+//! that disappears as dropped. No state is kept between two chunks.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -172,8 +172,8 @@ impl ChunkBuilder {
         self.cost >= MAX_CHUNK
     }
 
-    /// Whether the chunk can continue at this position. Dropped output before it is counted, but never in the middle of a
-    /// chunk.
+    /// Whether the chunk can continue at this position. Dropped output before it is counted, but never in the
+    /// middle of a chunk.
     fn reaches(&mut self, start: Start) -> bool {
         if start <= self.chunk.next {
             return true;

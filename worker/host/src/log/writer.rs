@@ -1,7 +1,7 @@
 //! Writes the log: appends records, starts a new segment when one is full, drops the oldest beyond the cap.
 //!
-//! A job never fails because its output cannot be stored. When the disk is full, output is dropped and counted, and the
-//! next record that can be written follows a note about how much is missing.
+//! A job never fails because its output cannot be stored. When the disk is full, output is dropped and
+//! counted, and the next record that can be written follows a note about how much is missing.
 
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File};
@@ -83,8 +83,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// The segment to write to. Starts a new one if there is none or the last is full, and drops the oldest beyond the
-    /// cap.
+    /// The segment to write to. Starts a new one if there is none or the last is full, and drops the oldest
+    /// beyond the cap.
     fn with_room(&mut self) -> io::Result<&mut OpenSegment> {
         let limit = self.limits.segment.0.max(1);
         if self.open.as_ref().is_none_or(|open| open.segment.size >= limit) {

@@ -1,7 +1,7 @@
 //! The file `$COHABIT_PROGRESS`: polled for its last lines.
 //!
-//! Programs may append to it, rewrite it or replace it, because only its end is read. The disk space of text that was
-//! read long ago is released.
+//! Programs may append to it, rewrite it or replace it, because only its end is read. The disk space of text
+//! that was read long ago is released.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -88,8 +88,8 @@ impl ProgressFile {
         OpenOptions::new().read(true).custom_flags(careful.bits()).open(&self.path)
     }
 
-    /// Punches a hole into the beginning of the file. Its length stays, so the job can go on writing in any way. A file
-    /// system without holes keeps the text.
+    /// Punches a hole into the beginning of the file. Its length stays, so the job can go on writing in any
+    /// way. A file system without holes keeps the text.
     fn free(&mut self, begin: u64) {
         if begin < self.freed {
             self.freed = 0;

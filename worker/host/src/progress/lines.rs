@@ -1,6 +1,7 @@
 //! JSON lines as programs write them to `$COHABIT_PROGRESS`: `{"step": 120, "total": 1000, "loss": 0.41}`.
 //!
-//! Pure. Python writes `NaN` and `Infinity`, which are not JSON: such values are ignored, the rest of the line counts.
+//! Pure. Python writes `NaN` and `Infinity`, which are not JSON: such values are ignored, the rest of the
+//! line counts.
 
 use std::collections::BTreeMap;
 

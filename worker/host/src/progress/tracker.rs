@@ -64,8 +64,8 @@ impl ProgressTracker {
         self.progress = Some(progress);
     }
 
-    /// The rate is an exponential moving average over time. A step that goes back restarts the measurement and keeps the
-    /// rate.
+    /// The rate is an exponential moving average over time. A step that goes back restarts the measurement
+    /// and keeps the rate.
     fn measure(&mut self, now: Time, progress: &mut Progress) {
         let Some((step, at)) = self.measured else {
             self.measured = Some((progress.step, now));

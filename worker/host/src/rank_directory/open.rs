@@ -1,7 +1,7 @@
 //! An open directory of a rank, and the executor's own files in it.
 //!
-//! An open directory stays the same one whatever happens to its path, so another directory of that name is never
-//! mistaken for it. And sockets in it have short names, however long the path is.
+//! An open directory stays the same one whatever happens to its path, so another directory of that name is
+//! never mistaken for it. And sockets in it have short names, however long the path is.
 
 use std::fs::{self, File, Permissions};
 use std::io;

@@ -1,7 +1,7 @@
 //! Carries out the core's orders to a GPU's MPS daemon.
 //!
-//! Each order is answered in bounded time, even if the daemon hangs: one that does not respond is given up, and what
-//! it does later is undone.
+//! Each order is answered in bounded time, even if the daemon hangs: one that does not respond is given up,
+//! and what it does later is undone.
 
 use std::time::Duration;
 
