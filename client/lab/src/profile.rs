@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use cohabit_console::{CommandError, CommandErrorKind, OutputFormat, Screen, current_command_line, output};
-use cohabit_types::Span;
-use cohabit_worker_daemon::profile::{
+use cohabit_profiler::{
     BusyGpu, EarlyStop, ProfileError, ProfileOptions, ProfilePlan, ProfileReport, Profiler, TrialTiming,
 };
+use cohabit_types::Span;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 pub use self::arguments::ProfileArguments;

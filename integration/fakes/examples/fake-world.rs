@@ -1,4 +1,4 @@
-//! Makes a world of fake GPUs to try things out by hand: `fake-world DIR [GPUS]`, and says how to use it.
+//! Creates a world of fake GPUs for manual experiments: `fake-world DIR [GPUS]`, and says how to use it.
 #![expect(clippy::print_stdout, reason = "a program that talks to its user")]
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a made-up GPU is, and what is scripted to go wrong with it.
+//! A fake GPU, and its scripted failures.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Library {
-    /// What becomes of the attempt to initialise it.
+    /// The result of initialising it.
     pub start: LibraryStart,
     /// Version of the driver.
     pub driver: String,
-    /// As NVML says it: 13000 is CUDA 13.0.
+    /// In NVML's form: 13000 is CUDA 13.0.
     pub cuda: i32,
 }
 
@@ -22,22 +22,22 @@ impl Default for Library {
     }
 }
 
-/// What becomes of the attempt to initialise the library.
+/// The result of initialising the library.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LibraryStart {
     /// It works.
     #[default]
     Works,
-    /// The kernel's part of the driver is not loaded.
+    /// The kernel module is not loaded.
     DriverNotLoaded,
-    /// The kernel's part is of another version than the library.
+    /// The kernel module and the library have different versions.
     VersionMismatch,
-    /// The device files may not be opened.
+    /// The device files cannot be opened.
     NoPermission,
 }
 
-/// A GPU of the made-up world.
+/// A GPU of the fake world.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FakeGpu {
@@ -45,39 +45,39 @@ pub struct FakeGpu {
     pub uuid: String,
     /// Says that it is none.
     pub model: String,
-    /// Bytes in all.
+    /// Total memory in bytes.
     pub memory: u64,
-    /// Bytes that the driver keeps for itself.
+    /// Memory that the driver reserves, in bytes.
     pub reserved: u64,
-    /// Streaming multiprocessors; the library tells cores.
+    /// Streaming multiprocessors; the library reports cores.
     pub multiprocessors: u32,
-    /// Cores of each of them.
+    /// Cores per multiprocessor.
     pub cores_per_multiprocessor: u32,
-    /// Major and minor.
+    /// The compute capability, major and minor.
     pub compute_capability: (i32, i32),
     /// `00000000:3B:00.0`; domain, bus, device and function, in hexadecimal digits.
     pub pci: String,
-    /// Whether it is divided.
+    /// Whether MIG is on.
     pub mig: Mig,
-    /// Who may compute on it.
+    /// Its compute mode.
     pub compute_mode: ComputeMode,
     /// Degrees Celsius.
     pub temperature: u32,
     /// Milliwatts.
     pub power: u32,
-    /// Percent of the time in which kernels ran.
+    /// Utilisation in percent.
     pub utilisation: u32,
-    /// What the performance monitor says, if the GPU has one.
+    /// The values of the performance monitor, if the GPU has one.
     pub performance: Option<Performance>,
-    /// The way to each other GPU, by its UUID; [`Topology::System`] to those that are not named.
+    /// The connection to each other GPU, by its UUID; [`Topology::System`] to those that are not listed.
     pub peers: BTreeMap<String, Topology>,
-    /// The answer of functions of the library that are scripted to fail, by their names; `*` stands for all
-    /// that are asked of this GPU.
+    /// The errors of library functions that are scripted to fail, by function name; `*` stands for all
+    /// functions of this GPU.
     pub faults: BTreeMap<String, NvmlFault>,
-    /// So many times is a list of its processes too long for the room that was made for it, as when a process
-    /// appears between counting and listing.
+    /// How many times a list of its processes is too long for the caller's buffer, as if a process started
+    /// between counting and listing.
     pub racing_lists: u32,
-    /// How MPS fares on it.
+    /// The script of MPS on it.
     pub mps: MpsScript,
 }
 
@@ -107,7 +107,7 @@ impl Default for FakeGpu {
 }
 
 impl FakeGpu {
-    /// The GPU of this number, with a UUID and a PCI address of its own.
+    /// The GPU with this number, with its own UUID and PCI address.
     #[must_use]
     pub fn numbered(number: u8) -> FakeGpu {
         FakeGpu {
@@ -118,34 +118,34 @@ impl FakeGpu {
     }
 }
 
-/// Percentages that the performance monitor shows.
+/// Values of the performance monitor, in percent.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Performance {
-    /// Multiprocessors with work.
+    /// Active multiprocessors.
     pub sm_active: f64,
-    /// Warps on them.
+    /// Occupancy.
     pub sm_occupancy: f64,
-    /// Tensor cores at work.
+    /// Active tensor cores.
     pub tensor_active: f64,
-    /// Bandwidth of the memory.
+    /// Memory bandwidth.
     pub memory_bandwidth: f64,
 }
 
-/// Whether a GPU is divided into instances.
+/// Whether a GPU is partitioned by MIG.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mig {
     /// It knows no such thing.
     Unknown,
-    /// It is one whole.
+    /// Off.
     #[default]
     Off,
-    /// It is divided.
+    /// On.
     On,
 }
 
-/// Who may compute.
+/// The compute mode.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComputeMode {
@@ -158,11 +158,11 @@ pub enum ComputeMode {
     Prohibited,
 }
 
-/// The way to another GPU.
+/// The connection to another GPU.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
-    /// So many active NVLinks; on PCIe the way is that of [`Topology::System`].
+    /// This many active NVLinks; over PCIe as [`Topology::System`].
     NvLinks(u32),
     /// One board.
     Internal,
@@ -179,7 +179,7 @@ pub enum Topology {
     System,
 }
 
-/// What a function of the library answers that is scripted to fail.
+/// The error of a library function that is scripted to fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NvmlFault {
@@ -191,13 +191,13 @@ pub enum NvmlFault {
     NotFound,
     /// It knows no such thing.
     NotSupported,
-    /// Not for this user.
+    /// This user has no permission.
     NoPermission,
-    /// Nothing that explains itself.
+    /// An unknown error.
     Unknown,
 }
 
-/// How MPS fares on a GPU.
+/// The script of MPS on a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MpsScript {
@@ -205,17 +205,17 @@ pub struct MpsScript {
     pub control: StartScript,
     /// The server's start.
     pub server: StartScript,
-    /// Milliseconds that the server is initialising, at its start and after a fault.
+    /// How long the server initialises at its start and after a fault, in milliseconds.
     pub initialising: u64,
     /// What `terminate_client` does.
     pub terminate: Terminate,
-    /// What comes after a fault when all clients are gone.
+    /// What happens after a fault when all clients are gone.
     pub after_fault: AfterFault,
-    /// What the end of a client does that did not leave, and was not removed.
+    /// The effect of a client that ended without disconnecting and was not removed.
     pub abrupt_end: AbruptEnd,
     /// What `quit` does.
     pub quit: Quit,
-    /// Whether `get_server_status` is known.
+    /// Whether `get_server_status` is supported.
     pub status: StatusCommand,
     /// More clients than this are refused: 60 from CUDA 13.1, 48 before.
     pub most_clients: usize,
@@ -241,10 +241,10 @@ impl Default for MpsScript {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StartScript {
-    /// As it should.
+    /// Normally.
     #[default]
     Works,
-    /// It ends at once with this status, and without a word: 244 is a missing libcuda, 100 a missing device.
+    /// It exits at once with this status and without output: 244 is a missing libcuda, 100 a missing device.
     Exits(i32),
 }
 
@@ -261,14 +261,14 @@ pub enum Terminate {
     Hangs,
 }
 
-/// What comes after a fault when all clients are gone.
+/// What happens after a fault when all clients are gone.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AfterFault {
-    /// The server makes its contexts anew and serves again.
+    /// The server creates new contexts and becomes active.
     #[default]
     Recovers,
-    /// It stays as it is.
+    /// The server stays in fault.
     Stays,
 }
 
@@ -276,10 +276,10 @@ pub enum AfterFault {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AbruptEnd {
-    /// Nothing, as most often.
+    /// None, as usual.
     #[default]
     Harmless,
-    /// It is a fault of all, for its kernels ran on: NVIDIA says that it may be.
+    /// A fault of all clients, because its kernels were running. NVIDIA documents that this can happen.
     Faults,
 }
 
@@ -290,17 +290,17 @@ pub enum Quit {
     /// The daemon ends its server and itself.
     #[default]
     Ends,
-    /// Nothing, although it says nothing else.
+    /// It is ignored without an error.
     Ignored,
 }
 
-/// Whether `get_server_status` is known to the control program.
+/// Whether the control program supports `get_server_status`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StatusCommand {
     /// It is.
     #[default]
     Known,
-    /// It is not, as with old drivers.
+    /// No, as with old drivers.
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! Puts the fakes where those who look for NVIDIA's own find them.
+//! Installs the fakes where programs look for NVIDIA's own.
 
 use std::fs;
 use std::io;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use crate::FakeWorld;
 
-/// Where the fakes lie that belong to one world.
+/// The installed fakes of one world.
 #[derive(Debug, Clone)]
 pub struct Installed {
-    /// The folder with NVIDIA's programs, for a search path.
+    /// The directory of NVIDIA's programs, for a search path.
     pub bin: PathBuf,
     /// The management library.
     pub nvml: PathBuf,
-    /// The program that stands in for a training.
+    /// The fake training program.
     pub client: PathBuf,
 }
 
 impl Installed {
-    /// A search path that finds the fakes first, in the form of `PATH`.
+    /// A search path with the fakes first, in the form of `PATH`.
     #[must_use]
     pub fn search_path(&self) -> String {
         let rest = std::env::var("PATH").unwrap_or_default();
@@ -28,13 +28,13 @@ impl Installed {
 }
 
 impl FakeWorld {
-    /// Puts the fakes, built into this folder, into the world's own `bin`. They know their world by that.
+    /// Installs the fakes from this build directory into the world's `bin`, by which they find their world.
     ///
-    /// The library is copied: the same file under another name would be the library of whichever world came
-    /// first in this process. The programs are links.
+    /// The library is copied: a link to the same file would be loaded only once in this process, for the
+    /// first world. The programs are links.
     ///
     /// # Errors
-    /// When they are not built, or the folder cannot be written.
+    /// When they are not built, or the directory cannot be written.
     pub fn install(&self, examples: &Path) -> io::Result<Installed> {
         let bin = self.root().join("bin");
         fs::create_dir_all(&bin)?;
@@ -61,10 +61,10 @@ impl FakeWorld {
     }
 }
 
-/// The folder in which cargo leaves the examples of the build that this test or program is of.
+/// The directory of the examples that cargo built together with this test or program.
 ///
 /// # Errors
-/// When the program does not know where it lies.
+/// When the path of this program cannot be determined.
 pub fn examples() -> io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let folder = program.ancestors().skip(1).find(|it| !it.ends_with("deps") && !it.ends_with("examples"));

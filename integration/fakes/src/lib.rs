@@ -1,21 +1,21 @@
-//! A made-up world of GPUs that a fake NVML, a fake MPS and a fake CUDA client share: one folder, which tests
+//! A fake world of GPUs, shared by a fake NVML, a fake MPS and a fake CUDA client: one directory that tests
 //! write and read.
 //!
 //! ```text
-//! WORLD/gpus.json            the GPUs, and what is scripted to go wrong with them: read anew at every call
-//! WORLD/processes/PID.json   who holds memory of which GPU
-//! WORLD/xids/…               critical errors that nobody has been told of yet
-//! WORLD/bin/                 NVIDIA's programs and library, as far as they are faked (`FakeWorld::install`)
-//! WORLD/nvidia-mps/          where clients look for an MPS daemon that nobody named
+//! WORLD/gpus.json            the GPUs and their scripted failures: read again at every call
+//! WORLD/processes/PID.json   the GPU memory of a process
+//! WORLD/xids/…               critical errors that were not yet reported
+//! WORLD/bin/                 the fakes of NVIDIA's programs and library (`FakeWorld::install`)
+//! WORLD/nvidia-mps/          the default directory of an MPS daemon
 //! ```
 //!
-//! The fakes find their world by `COHABIT_FAKE_WORLD`, else by the folder that they were started from.
+//! The fakes find their world by `COHABIT_FAKE_WORLD`, else by the directory of their program.
 //!
 //! ```text
-//! gpu        a GPU and its script                    install   the fakes in a world's bin folder
-//! world      the folder: open, read, change          mps       words between the parts of the fake MPS
-//! processes  who holds which memory; allocating      packets   the sockets of NVIDIA's control program
-//! xids       critical errors, each told once
+//! gpu        a GPU and its script                    install   the fakes in a world's bin directory
+//! world      the directory: open, read, change       mps       messages between the parts of the fake MPS
+//! processes  GPU memory of processes; allocation     packets   the sockets of NVIDIA's control program
+//! xids       critical errors, each reported once
 //! ```
 
 mod gpu;

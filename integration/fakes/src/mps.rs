@@ -1,8 +1,8 @@
-//! What the parts of the fake MPS say to each other: the control daemon, its server and their clients.
+//! The messages between the parts of the fake MPS: the control daemon, its server and their clients.
 //!
-//! Who wants something of the daemon connects to its control socket and says who it is in one word: a
-//! [`Caller`]. The daemon names its server to a client. Server and clients talk in lines of JSON, over a
-//! connection that lasts as long as the client.
+//! A caller connects to the daemon's control socket and sends what it is: a [`Caller`]. The daemon tells a
+//! client its server. Server and client exchange lines of JSON over a connection that lasts as long as the
+//! client.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -11,95 +11,95 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Where the control daemon listens.
+/// The socket of the control daemon.
 #[must_use]
 pub fn control_socket(pipe: &Path) -> PathBuf {
     pipe.join("control")
 }
 
-/// Where the server listens.
+/// The socket of the server.
 #[must_use]
 pub fn server_socket(pipe: &Path) -> PathBuf {
     pipe.join("fake-server")
 }
 
-/// Who calls the control daemon.
+/// What connects to the control daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Caller {
-    /// The control program, for a session of commands.
+    /// The control program, for a session.
     Session,
     /// A program that uses CUDA.
     Client(i32),
 }
 
-/// What the control daemon says to a caller.
+/// The answer of the control daemon to a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlReply {
-    /// To a session: your commands, please.
+    /// To a session: send commands.
     Commands,
-    /// To a session beside another one that waits for its next command: be silent, and say that all is well.
+    /// To a session while another one waits for its next command: exit with success and without output.
     Empty,
-    /// To a session beside one with a command under way: fail, and say that the daemon cannot be told.
+    /// To a session while another one runs a command: fail with a message.
     Unsent,
-    /// The same, but fail without a word.
+    /// The same, but fail without a message.
     Silent,
-    /// To a client: the server's number.
+    /// To a client: the process id of the server.
     Server(i32),
-    /// To a client: there is none, and why in CUDA's numbers.
+    /// To a client: there is no server; a CUDA error.
     NoServer(i32),
 }
 
-/// What the server is asked.
+/// A request to the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToServer {
-    /// By a client: let me in. I stay until I close.
+    /// From a client: connect, until the connection is closed.
     Enter(i32),
-    /// By a client, of itself: this I did to the GPU.
+    /// From a client: it caused this fault.
     Fault(Fault),
-    /// By a client: I am done.
+    /// From a client: it disconnects.
     Leave,
     /// By the daemon: everything else, each on a connection of its own.
     State,
-    /// Who your clients are.
+    /// List the clients.
     Clients,
     /// Remove this client.
     Terminate(i32),
-    /// Give later clients these limits.
+    /// Set the limits of later clients.
     Limit(Limits),
-    /// Which limits later clients get.
+    /// Query the limits of later clients.
     Limits,
-    /// End when the last client is gone.
+    /// Exit when the last client is gone.
     Shutdown,
 }
 
-/// What the server says.
+/// An answer of the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromServer {
-    /// To a client: you are in, within these limits, and this is the GPU.
+    /// To a client: connected, with these limits, on this GPU.
     Entered(Limits, String),
-    /// To a client, in CUDA's numbers: you are not, or not any more.
+    /// To a client: not connected, or not any more; a CUDA error.
     Failed(i32),
-    /// How the server is.
+    /// The state of the server.
     State(ServerState),
     /// Its clients.
     Clients(Vec<i32>),
-    /// What later clients get.
+    /// The limits of later clients.
     Limits(Limits),
-    /// An order is carried out.
+    /// An order was carried out.
     Done,
 }
 
-/// What a program can do to a GPU.
+/// A fault that a program can cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// An access to memory that is not its own: the log names the culprit.
+    /// An invalid memory access: the log names the culprit.
     Memory,
-    /// Anything else: the log names nobody.
+    /// Another fault: the log names no culprit.
     Other,
 }
 
@@ -119,8 +119,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What the environment gives a client, or a server for all its clients, on this GPU, which is its only
-    /// one. What nobody understands is no limit.
+    /// The limits that the environment sets for a client, or for all clients of a server, on this single GPU.
+    /// Invalid values are no limit.
     #[must_use]
     pub fn of_environment(gpu: &str) -> Limits {
         let read = |name: &str| std::env::var(name).ok();
@@ -134,7 +134,7 @@ impl Limits {
         }
     }
 
-    /// The narrower of both, each in its own right.
+    /// The stricter limits of both.
     #[must_use]
     pub fn within(self, other: Limits) -> Limits {
         let memory = [self.memory, other.memory].into_iter().flatten().min();
@@ -146,36 +146,36 @@ impl Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ServerState {
-    /// Makes its contexts.
+    /// It creates its contexts.
     Initializing,
-    /// Serves.
+    /// It serves clients.
     Active,
-    /// Waits for all clients to go.
+    /// It waits until all clients are gone.
     Fault,
 }
 
-/// Bytes of a limit in a client's environment: an integer with `G` or `M`. Anything else is none: what CUDA
-/// makes of it is not documented, so nobody may rely on it.
+/// The bytes of a limit in a client's environment: an integer with `G` or `M`. Anything else is no limit,
+/// because CUDA does not document other forms.
 #[must_use]
 pub fn limit_bytes(text: &str) -> Option<u64> {
     let number = |unit: char| text.strip_suffix(unit)?.parse::<u64>().ok();
     number('G').map(|it| it << 30).or_else(|| number('M').map(|it| it << 20))
 }
 
-/// The other way round: gigabytes where they come out even.
+/// The text of a limit, in whole gigabytes if possible.
 #[must_use]
 pub fn limit_text(bytes: u64) -> String {
     if bytes.is_multiple_of(1 << 30) { format!("{}G", bytes >> 30) } else { format!("{}M", bytes >> 20) }
 }
 
-/// A connection to the server, from either side.
+/// One end of a connection between server and client.
 #[derive(Debug)]
 pub struct Lines {
     reader: BufReader<UnixStream>,
 }
 
 impl Lines {
-    /// Speaks over this connection.
+    /// Uses this connection.
     #[must_use]
     pub fn over(stream: UnixStream) -> Lines {
         Lines { reader: BufReader::new(stream) }
@@ -184,7 +184,7 @@ impl Lines {
     /// Connects to the server of this pipe directory.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no server.
     pub fn to_server(pipe: &Path) -> io::Result<Lines> {
         UnixStream::connect(server_socket(pipe)).map(Lines::over)
     }
@@ -198,24 +198,24 @@ impl Lines {
         self.reader.get_ref().write_all(line.as_bytes())
     }
 
-    /// The next line; none when the other end is gone.
+    /// The next line; `None` when the other end is gone.
     pub fn receive<T: DeserializeOwned>(&mut self) -> Option<T> {
         let mut line = String::new();
         self.reader.read_line(&mut line).ok()?;
         serde_json::from_str(&line).ok()
     }
 
-    /// A second hand on the connection, to send while the first one receives.
+    /// A second handle of the connection, to send while the first one receives.
     ///
     /// # Errors
-    /// When the system has none left.
+    /// When no file descriptor is left.
     pub fn second(&self) -> io::Result<Lines> {
         self.reader.get_ref().try_clone().map(Lines::over)
     }
 
-    /// Ends the connection for all hands.
+    /// Ends the connection for all handles.
     pub fn hang_up(&self) {
-        // It may be gone already.
+        // The other end may be gone already.
         let _ = self.reader.get_ref().shutdown(std::net::Shutdown::Both);
     }
 }

@@ -1,4 +1,4 @@
-//! Sockets of NVIDIA's control program: local ones that keep the borders of messages.
+//! The sockets of NVIDIA's control program: local sockets that preserve message boundaries.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -6,19 +6,19 @@ use std::path::Path;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// More than any message here is long.
+/// Larger than any message.
 const LONGEST: usize = 64 << 10;
 
 /// One end of a connection.
 #[derive(Debug)]
 pub struct Packets(Socket);
 
-/// A place where connections come in.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Listener(Socket);
 
 impl Listener {
-    /// Listens at this path, in place of whoever did before.
+    /// Listens on this path, replacing an earlier socket.
     ///
     /// # Errors
     /// When the path is too long for a socket, or cannot be written.
@@ -36,17 +36,17 @@ impl Listener {
     /// Waits for the next connection.
     ///
     /// # Errors
-    /// When there will be none.
+    /// When the socket is closed.
     pub fn accept(&self) -> io::Result<Packets> {
         self.0.accept().map(|(socket, _)| Packets(socket))
     }
 }
 
 impl Packets {
-    /// Connects to who listens at this path.
+    /// Connects to the socket at this path.
     ///
     /// # Errors
-    /// When nobody does.
+    /// When nothing listens there.
     pub fn connect(path: &Path) -> io::Result<Packets> {
         let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
         socket.connect(&SockAddr::unix(path)?)?;
@@ -58,11 +58,11 @@ impl Packets {
     /// # Errors
     /// When the other end is gone.
     pub fn send(&self, message: &str) -> io::Result<()> {
-        // A message of no bytes would look like the end.
+        // An empty message would look like the end.
         (&self.0).write_all(format!("={message}").as_bytes())
     }
 
-    /// The next message; none when the other end is gone.
+    /// The next message; `None` when the other end is gone.
     #[must_use]
     pub fn receive(&self) -> Option<String> {
         let mut buffer = vec![0; LONGEST];
@@ -71,9 +71,9 @@ impl Packets {
         message.strip_prefix('=').map(str::to_owned)
     }
 
-    /// Ends the conversation, and waits until the other end knows.
+    /// Ends the connection, and waits until the other end has noticed.
     pub fn finish(self) {
-        // It may have ended it already.
+        // The other end may have ended it already.
         let _ = self.0.shutdown(Shutdown::Write);
         while self.receive().is_some() {}
     }

@@ -1,4 +1,5 @@
-//! Processes that use GPUs of the made-up world: each writes its own file, and the dead are forgotten.
+//! The processes that use GPUs of the fake world. Each writes its own file; files of dead processes are
+//! removed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,38 +14,38 @@ use crate::{FakeGpu, FakeWorld};
 /// A process that uses GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its number.
+    /// Its process id.
     pub pid: i32,
-    /// When it began, in ticks since the machine did: another process may get its number later.
+    /// When it started, in clock ticks since boot; distinguishes it from a later process with the same id.
     pub began: u64,
-    /// How it reached the GPUs.
+    /// How it accesses the GPUs.
     pub via: GpuRoute,
-    /// The process that all of its program belong to: they do not hold each other up.
+    /// The first process of its program; processes of one program do not slow each other down.
     pub family: i32,
-    /// Bytes that it holds of each GPU, by UUID.
+    /// The bytes that it holds on each GPU, by UUID.
     pub holds: BTreeMap<String, u64>,
 }
 
-/// How a process reached a GPU.
+/// How a process accesses a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GpuRoute {
-    /// By itself, taking turns with all others.
+    /// Directly, time-sliced with others.
     Itself,
     /// As a client of this MPS server.
     Client(i32),
     /// It is an MPS server.
     Server,
-    /// It only holds memory: somebody else's, as tests make up.
+    /// It only holds memory: a foreign process that a test adds.
     Foreign,
 }
 
-/// Memory that is not to be had.
+/// An allocation that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// Bytes that were asked for.
+    /// The requested bytes.
     pub wanted: u64,
-    /// Bytes that this process could still have had.
+    /// The bytes that were available to this process.
     pub free: u64,
 }
 
@@ -52,7 +53,7 @@ impl Process {
     /// The calling process, which holds nothing yet.
     ///
     /// # Errors
-    /// When the system does not know it.
+    /// When `/proc` does not show it.
     pub fn this(via: GpuRoute, family: i32) -> io::Result<Process> {
         let pid = std::process::id() as i32;
         let began = began(pid).ok_or_else(|| io::Error::other("/proc does not know this process"))?;
@@ -64,14 +65,14 @@ impl Process {
     }
 }
 
-/// When a process began, if it runs; one that has ended and only waits for its parent does not.
+/// When a process started, if it runs; zombies do not run.
 fn began(pid: i32) -> Option<u64> {
     let stat = procfs::process::Process::new(pid).ok()?.stat().ok()?;
     (!matches!(stat.state, 'Z' | 'X')).then_some(stat.starttime)
 }
 
 impl FakeWorld {
-    /// All processes that live and use a GPU.
+    /// All living processes that use a GPU.
     #[must_use]
     pub fn processes(&self) -> Vec<Process> {
         let Ok(entries) = fs::read_dir(self.root().join("processes")) else { return Vec::new() };
@@ -81,7 +82,7 @@ impl FakeWorld {
         for file in files {
             match read_json::<Process>(&file) {
                 Some(process) if process.lives() => processes.push(process),
-                // Somebody else may have removed it.
+                // Another process may have removed it.
                 Some(_) => drop(fs::remove_file(file)),
                 None => {}
             }
@@ -103,7 +104,7 @@ impl FakeWorld {
         clients.map(|process| process.pid).collect()
     }
 
-    /// Lets a living process hold this memory, as if somebody else had started it on the GPU.
+    /// Adds a foreign process: lets this living process hold memory.
     ///
     /// # Errors
     /// When there is no such process, or the folder cannot be written.
@@ -113,15 +114,15 @@ impl FakeWorld {
         self.write_process(&Process { pid, began, via: GpuRoute::Foreign, family: pid, holds })
     }
 
-    /// Takes a process off its GPUs, as its end would.
+    /// Removes a process from its GPUs, as its end would.
     ///
     /// # Errors
-    /// When it is on none.
+    /// When it uses no GPU.
     pub fn remove_process(&self, pid: i32) -> io::Result<()> {
         fs::remove_file(self.process_file(pid))
     }
 
-    /// Writes down what a process holds.
+    /// Stores what a process holds.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -129,17 +130,17 @@ impl FakeWorld {
         write_json(&self.process_file(process.pid), process)
     }
 
-    /// Bytes in use on a GPU: of all processes and of the driver itself.
+    /// The bytes in use on a GPU, by all processes and the driver.
     #[must_use]
     pub fn memory_used(&self, gpu: &FakeGpu) -> u64 {
         let held = self.processes().iter().filter_map(|it| it.holds.get(&gpu.uuid)).sum::<u64>();
         held.saturating_add(gpu.reserved).min(gpu.memory)
     }
 
-    /// Lets a process hold so many bytes more of a GPU, if they are free and its limit allows it.
+    /// Allocates this many bytes of a GPU for a process, if they are free and within its limit.
     ///
     /// # Errors
-    /// When the memory is not to be had, inside; when the folder cannot be written, outside.
+    /// The inner error: the memory is not available. The outer error: the directory cannot be written.
     pub fn allocate(
         &self,
         process: &mut Process,

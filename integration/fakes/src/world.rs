@@ -1,4 +1,4 @@
-//! The folder of a made-up world: made, found, read and changed.
+//! The directory of a fake world: creating, finding, reading and changing it.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FakeGpu, Library};
 
-/// Names the folder of the world.
+/// The variable with the directory of the world.
 pub const WORLD_VARIABLE: &str = "COHABIT_FAKE_WORLD";
 
-/// The folder of a made-up world.
+/// The directory of a fake world.
 #[derive(Debug, Clone)]
 pub struct FakeWorld {
     root: PathBuf,
@@ -27,7 +27,7 @@ struct Hardware {
 }
 
 impl FakeWorld {
-    /// Makes a world of these GPUs in this folder.
+    /// Creates a world with these GPUs in this directory.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -40,14 +40,14 @@ impl FakeWorld {
         Ok(world)
     }
 
-    /// The world that is in this folder, if one is.
+    /// The world in this directory, if there is one.
     #[must_use]
     pub fn open(root: &Path) -> Option<FakeWorld> {
         let world = FakeWorld { root: root.canonicalize().ok()? };
         world.hardware_file().exists().then_some(world)
     }
 
-    /// The world that the environment names, else the one in whose `bin` folder this program or library lies.
+    /// The world that the environment names, else the one whose `bin` contains this program or library.
     #[must_use]
     pub fn find(program: &Path) -> Option<FakeWorld> {
         match std::env::var_os(WORLD_VARIABLE) {
@@ -56,7 +56,7 @@ impl FakeWorld {
         }
     }
 
-    /// The world of the program that runs, by its name on the command line.
+    /// The world of the running program, by its path on the command line.
     #[must_use]
     pub fn of_this_program() -> Option<FakeWorld> {
         let called = PathBuf::from(std::env::args_os().next()?);
@@ -68,31 +68,31 @@ impl FakeWorld {
         FakeWorld::find(&found.unwrap_or(called))
     }
 
-    /// Its folder.
+    /// Its directory.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where clients look for an MPS daemon when nobody named one; really `/tmp/nvidia-mps`.
+    /// The default pipe directory of MPS clients, in place of `/tmp/nvidia-mps`.
     #[must_use]
     pub fn default_pipe(&self) -> PathBuf {
         self.root.join("nvidia-mps")
     }
 
-    /// The driver as it is now.
+    /// The present state of the driver.
     #[must_use]
     pub fn library(&self) -> Library {
         self.hardware().library
     }
 
-    /// The GPUs as they are now, in the order in which the library counts them.
+    /// The present state of the GPUs, in the order of the library.
     #[must_use]
     pub fn gpus(&self) -> Vec<FakeGpu> {
         self.hardware().gpus
     }
 
-    /// The GPU of this UUID as it is now.
+    /// The present state of the GPU with this UUID.
     #[must_use]
     pub fn gpu(&self, uuid: &str) -> Option<FakeGpu> {
         self.gpus().into_iter().find(|gpu| gpu.uuid == uuid)
@@ -104,7 +104,7 @@ impl FakeWorld {
         visible(self.gpus(), devices)
     }
 
-    /// Changes the driver; who asks next finds it changed.
+    /// Changes the driver, for all later calls.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -112,10 +112,10 @@ impl FakeWorld {
         self.edit(|hardware| edit(&mut hardware.library))
     }
 
-    /// Changes a GPU; who asks next finds it changed.
+    /// Changes a GPU, for all later calls.
     ///
     /// # Errors
-    /// When there is none of this UUID, or the folder cannot be written.
+    /// When no GPU has this UUID, or the directory cannot be written.
     pub fn edit_gpu(&self, uuid: &str, edit: impl FnOnce(&mut FakeGpu)) -> io::Result<()> {
         let mut found = false;
         self.edit(|hardware| {
@@ -134,7 +134,7 @@ impl FakeWorld {
         write_json(&self.hardware_file(), &hardware)
     }
 
-    /// Keeps all others from changing the world until the file is dropped.
+    /// Locks the world against other changes until the file is dropped.
     pub(crate) fn lock(&self) -> io::Result<File> {
         let file = File::create(self.root.join("lock"))?;
         file.lock()?;
@@ -145,13 +145,13 @@ impl FakeWorld {
         self.root.join("gpus.json")
     }
 
-    /// A file that is gone or that nobody understands is a world without GPUs.
+    /// A missing or invalid file is a world without GPUs.
     fn hardware(&self) -> Hardware {
         read_json(&self.hardware_file()).unwrap_or_default()
     }
 }
 
-/// Those of the GPUs that `CUDA_VISIBLE_DEVICES` lets through: UUIDs, the beginnings of such, or numbers. The
+/// The GPUs that are visible with this `CUDA_VISIBLE_DEVICES`: UUIDs, beginnings of UUIDs, or numbers. The
 /// first one that does not exist hides all that follow.
 #[must_use]
 pub fn visible(gpus: Vec<FakeGpu>, devices: Option<&str>) -> Vec<FakeGpu> {
@@ -163,12 +163,12 @@ pub fn visible(gpus: Vec<FakeGpu>, devices: Option<&str>) -> Vec<FakeGpu> {
     devices.split(',').map_while(|name| named(name.trim())).cloned().collect()
 }
 
-/// What is in this file, if it is there and understood.
+/// The content of this file, if it exists and is valid.
 pub(crate) fn read_json<T: DeserializeOwned>(file: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(file).ok()?).ok()
 }
 
-/// Writes the file so that every reader sees it whole, before or after.
+/// Replaces the file atomically.
 pub(crate) fn write_json(file: &Path, content: &impl Serialize) -> io::Result<()> {
     let new = file.with_extension(format!("new-{}", std::process::id()));
     fs::write(&new, serde_json::to_vec_pretty(content)?)?;

@@ -1,4 +1,4 @@
-//! Critical errors of the made-up driver: each is told once, to whoever asks first.
+//! Critical errors of the fake driver. Each is reported once, to the first caller.
 
 use std::fs;
 use std::io;
@@ -13,12 +13,12 @@ use crate::world::{read_json, write_json};
 pub struct FakeXid {
     /// UUID of the GPU.
     pub gpu: String,
-    /// Its number.
+    /// Its Xid code.
     pub code: u64,
 }
 
 impl FakeWorld {
-    /// Lets a GPU have a critical error.
+    /// Adds a critical error of a GPU.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -29,7 +29,7 @@ impl FakeWorld {
         write_json(&folder.join(format!("{}.json", last + 1)), &FakeXid { gpu: uuid.to_owned(), code })
     }
 
-    /// The oldest critical error of these GPUs that nobody was told of; it is told herewith.
+    /// Takes the oldest unreported critical error of these GPUs.
     ///
     /// # Errors
     /// When the folder cannot be read or written.

@@ -12,8 +12,8 @@ mod seeds;
 use std::cell::OnceCell;
 
 use cohabit_head::fuzzing as runtime;
+use cohabit_host::fuzzing as worker;
 use cohabit_net::MAX_FRAME;
-use cohabit_worker_daemon::fuzzing as worker;
 
 /// A property that holds for any bytes.
 #[derive(Clone, Copy)]
@@ -95,7 +95,7 @@ pub const TARGETS: [FuzzTarget; 22] = [
     FuzzTarget::new("log-records", worker::log_records),
     FuzzTarget::new("rank-files", worker::rank_files),
     FuzzTarget::new("server-log", worker::server_log),
-    FuzzTarget::new("co-location-table", worker::co_location_table),
+    FuzzTarget::new("co-location-table", cohabit_profiler::fuzzing::co_location_table),
     FuzzTarget::new("config", cohabit::fuzzing::config),
     FuzzTarget::new("descriptions", cohabit::fuzzing::descriptions),
     FuzzTarget::new("scripts", cohabit::fuzzing::scripts),

@@ -260,6 +260,6 @@ fn no_worker_runs_while_its_gpus_are_measured() {
     until("it has begun", || bench.folder.path().join("state/worker/profile").exists());
     let second = bench.run(&["--sharing", "exclusive", "--max-time", "1ms"]);
     assert_eq!(second.code, 75, "{}", second.stderr);
-    assert!(second.stderr.contains("runs with the state folder"), "{}", second.stderr);
+    assert!(second.stderr.contains("uses the state directory"), "{}", second.stderr);
     assert!(child.wait_with_output().unwrap().status.success());
 }

@@ -28,14 +28,6 @@ pub fn initial_open_file_limit() -> u64 {
     INITIAL_LIMIT.get().copied().unwrap_or_else(open_files)
 }
 
-/// Lowers the limit to this, for this process and those that it will start.
-pub fn lower_open_file_limit(limit: u64) {
-    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // A higher limit than a program expects does it no harm: an error is no reason to stop.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, limit.min(hard), hard);
-    }
-}
-
 /// The present limit.
 pub(crate) fn open_files() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(DEFAULT_LIMIT, |(soft, _)| soft)

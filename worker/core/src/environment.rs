@@ -1,20 +1,20 @@
-//! What a rank finds in its environment: its own words, torchrun's where a launcher expects them, and Slurm's
-//! on request.
+//! The environment of a rank: Cohabit's variables, those of `torchrun` or for a launcher, and Slurm's on
+//! request.
 //!
-//! Paths, times and `CUDA_VISIBLE_DEVICES` depend on the machine and are added by the worker's shell.
+//! Paths, times and `CUDA_VISIBLE_DEVICES` depend on the host and are added by the worker daemon.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use cohabit_types::{LaunchMode, RankRun, RunOrder};
 
-/// Where ranks meet, in the words of `torchrun`.
+/// The port of the rendezvous, under `torchrun`'s name.
 const MASTER_PORT: &str = "MASTER_PORT";
 
-/// How many threads the numeric libraries of a rank start.
+/// The number of threads of numeric libraries.
 const THREADS: &str = "OMP_NUM_THREADS";
 
-/// Everything that this order and this rank have to say.
+/// All variables of this rank.
 pub(crate) fn environment(order: &RunOrder, run: &RankRun) -> BTreeMap<Cow<'static, str>, String> {
     let mut environment = own(order, run);
     match order.spec.launch {
@@ -27,7 +27,7 @@ pub(crate) fn environment(order: &RunOrder, run: &RankRun) -> BTreeMap<Cow<'stat
     environment.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect()
 }
 
-/// Of two with one name the later counts.
+/// Later variables replace earlier ones of the same name.
 type Variables = Vec<(&'static str, String)>;
 
 fn own(order: &RunOrder, run: &RankRun) -> Variables {
@@ -46,7 +46,7 @@ fn own(order: &RunOrder, run: &RankRun) -> Variables {
     variables
 }
 
-/// What `torchrun` gives to the ranks that it starts.
+/// The variables that `torchrun` sets for its ranks.
 fn torchrun(order: &RunOrder, run: &RankRun) -> Variables {
     let mut variables = Variables::from([
         ("RANK", run.rank.to_string()),
@@ -67,15 +67,15 @@ fn torchrun(order: &RunOrder, run: &RankRun) -> Variables {
     variables
 }
 
-/// Ranks on one machine that all start a thread for each core get in each other's way: `torchrun` gives each
-/// of them one. Here they divide the cores that the job has claimed. What the job says itself counts.
+/// Ranks on one host that each start a thread for every core slow each other down; `torchrun` gives each rank
+/// one thread. Here the ranks divide the cores that the job claims. The job's own variable takes precedence.
 fn threads(order: &RunOrder) -> Option<(&'static str, String)> {
     let share = order.spec.demand.cpus / (order.ranks.len() as u32).max(1);
     let own = order.spec.environment.contains_key(THREADS);
     (!own).then(|| (THREADS, share.max(1).to_string()))
 }
 
-/// What a command that is itself a launcher needs to find its like on the other nodes.
+/// The variables that a launcher needs to find its peers on other nodes.
 fn launcher(order: &RunOrder, run: &RankRun) -> Variables {
     let mut variables = Variables::from([
         ("NODE_RANK", run.node_rank.to_string()),
@@ -86,7 +86,7 @@ fn launcher(order: &RunOrder, run: &RankRun) -> Variables {
     variables
 }
 
-/// Where the ranks meet; at the port that the job itself names, if it does.
+/// The rendezvous. The job's own port takes precedence.
 fn master(order: &RunOrder) -> Variables {
     let Some(rendezvous) = &order.rendezvous else { return Variables::new() };
     let mut variables = Variables::from([("MASTER_ADDR", rendezvous.address.clone())]);
@@ -96,13 +96,13 @@ fn master(order: &RunOrder) -> Variables {
     variables
 }
 
-/// The port at which this rank will listen for the others, unless the job knows another.
+/// The port on which this rank will listen for the others, unless the job sets its own.
 pub(crate) fn rendezvous_port(order: &RunOrder, run: &RankRun) -> Option<u16> {
     let hosts = run.rank == 0 && !order.spec.environment.contains_key(MASTER_PORT);
     order.rendezvous.as_ref().filter(|_| hosts).map(|rendezvous| rendezvous.port)
 }
 
-/// The same facts under the names that scripts written for Slurm look for.
+/// The same information under the names that scripts written for Slurm expect.
 fn slurm(order: &RunOrder, run: &RankRun) -> Variables {
     let job = order.attempt.job;
     let mut variables = Variables::from([

@@ -1,46 +1,66 @@
-//! One GPU: its MPS daemon, whether it is in service, and what is told of its condition.
+//! One GPU: the state of its MPS daemon, whether it is in service, and the condition that the head knows.
 
 use std::sync::Arc;
 
 use cohabit_types::{Bytes, Condition, Device, DeviceSharing, Health, RankId, Span, Time};
 
-use crate::access::RankCounts;
-use crate::service::{MpsChange, MpsState};
-use crate::{MpsEvent, MpsOrder, xid};
+use crate::interface::{GpuAccess, MpsEvent, MpsOrder};
+use crate::mps_state::{MpsChange, MpsState};
+use crate::xid;
 
-/// Memory of strangers is told in steps of this size.
+/// Memory of foreign processes is reported in steps of this size.
 const FOREIGN_STEP: u64 = 256 << 20;
-/// It has to fall so far below a lower step before that one is told.
+/// It must fall this far below a lower step before that step is reported.
 const FOREIGN_SLACK: u64 = FOREIGN_STEP / 2;
-/// How long a critical error is held to have to do with a fault.
+/// A critical error at most this long before a fault is taken to be related to it.
 const XID_WINDOW: Span = Span::from_secs(60);
 
-/// All clients of the MPS server have lost.
+/// How many live ranks are on a GPU, by their access.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RankCounts {
+    pub(crate) exclusive: usize,
+    pub(crate) clients: usize,
+    pub(crate) time_sliced: usize,
+}
+
+impl RankCounts {
+    /// Counts another rank.
+    pub(crate) const fn add(&mut self, access: GpuAccess) {
+        match access {
+            GpuAccess::None => {}
+            GpuAccess::Exclusive => self.exclusive += 1,
+            GpuAccess::Mps(_) => self.clients += 1,
+            GpuAccess::TimeSliced(_) => self.time_sliced += 1,
+        }
+    }
+}
+
+/// A fault of the MPS server, in which all clients have lost their work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MpsServiceFault {
-    /// By the fault of this one, if it is known.
+    /// The rank that caused it, if it is known.
     pub(crate) culprit: Option<RankId>,
 }
 
-/// A GPU and what is known of it.
+/// A GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Gpu {
     model: Arc<str>,
     memory: Option<Bytes>,
-    /// What becomes of the limits of ranks that share it.
+    /// Whether limits of ranks that share it are enforced.
     sharing: DeviceSharing,
     /// Why it is out of service, if it is.
     fenced: Option<String>,
     service: MpsState,
     foreign_memory: Bytes,
-    /// The last critical error, by its number.
+    /// The last critical error, by its Xid code.
     last_xid: Option<(Time, u64)>,
     /// The condition that the head knows.
     reported: Condition,
 }
 
 impl Gpu {
-    /// As it is when the worker starts.
+    /// A GPU at the start of the worker.
     pub(crate) fn new(device: &Device) -> Gpu {
         let Condition { health, sharing, foreign_memory } = device.condition.clone();
         Gpu {
@@ -83,47 +103,47 @@ impl Gpu {
         self.fenced.as_deref()
     }
 
-    /// Takes it out of service until somebody has looked after it; the first reason stays.
+    /// Takes it out of service until an operator has repaired it. The first reason is kept.
     pub(crate) fn fence(&mut self, why: String) {
         self.fenced.get_or_insert(why);
     }
 
-    /// Takes note of what the actor of its MPS daemon says. Where no daemon can be started nobody tries again
-    /// before the next worker daemon does.
-    pub(crate) fn apply(&mut self, now: Time, word: MpsEvent) -> Option<MpsServiceFault> {
-        match self.service.apply(self.with_recent_xid(now, word)) {
+    /// Applies an event of its MPS manager. If no daemon can be started, only the next worker daemon tries
+    /// again.
+    pub(crate) fn apply(&mut self, now: Time, event: MpsEvent) -> Option<MpsServiceFault> {
+        match self.service.apply(self.with_recent_xid(now, event)) {
             MpsChange::None => None,
             MpsChange::CannotStart(why) => {
                 self.sharing = DeviceSharing::Unenforced(why);
                 None
             }
             MpsChange::DidNotRecover(why) => {
-                self.fence(format!("its MPS server did not come back after a fault: {why}"));
+                self.fence(format!("its MPS server did not recover from a fault: {why}"));
                 None
             }
             MpsChange::ClientsLost { culprit } => Some(MpsServiceFault { culprit }),
         }
     }
 
-    /// A fault of which no client is named, with what the driver said shortly before.
-    fn with_recent_xid(&self, now: Time, word: MpsEvent) -> MpsEvent {
-        match (word, self.last_xid) {
+    /// Adds a recent critical error to a fault without a culprit.
+    fn with_recent_xid(&self, now: Time, event: MpsEvent) -> MpsEvent {
+        match (event, self.last_xid) {
             (MpsEvent::Faulted { culprit: None, detail }, Some((at, code)))
                 if now.since(at) <= XID_WINDOW =>
             {
                 let detail = format!("{detail}; the driver had reported {}", xid::describe(code));
                 MpsEvent::Faulted { culprit: None, detail }
             }
-            (word, _) => word,
+            (event, _) => event,
         }
     }
 
-    /// What becomes of limits now. Ranks that an earlier worker daemon left taking turns are no clients of an
-    /// MPS server, so others can only take turns with them.
-    pub(crate) fn sharing(&self, rank_counts: RankCounts) -> DeviceSharing {
+    /// Whether limits are enforced now. Time-sliced ranks that an earlier worker daemon left are no MPS
+    /// clients, so other ranks can only be time-sliced beside them.
+    pub(crate) fn sharing(&self, ranks: RankCounts) -> DeviceSharing {
         match &self.sharing {
-            DeviceSharing::Enforced if rank_counts.taking_turns > 0 => {
-                DeviceSharing::Unenforced("ranks on it were started without MPS, and still run".into())
+            DeviceSharing::Enforced if ranks.time_sliced > 0 => {
+                DeviceSharing::Unenforced("ranks that were started without MPS still run on it".into())
             }
             sharing @ (DeviceSharing::Enforced | DeviceSharing::Unenforced(_) | DeviceSharing::Alone(_)) => {
                 sharing.clone()
@@ -135,20 +155,20 @@ impl Gpu {
         self.last_xid = Some((now, code));
     }
 
-    /// Memory that strangers hold, rounded up to steps. It follows a rise at once, and a fall that is more
-    /// than a wobble.
+    /// Memory of foreign processes, rounded up to steps. Follows every rise at once, and a fall only if it is
+    /// larger than a fluctuation.
     pub(crate) fn note_foreign_memory(&mut self, held: Bytes) {
-        let wobbles =
+        let fluctuates =
             held.0 > 0 && held.0 + FOREIGN_SLACK > self.foreign_memory.0.saturating_sub(FOREIGN_STEP);
-        if held > self.foreign_memory || !wobbles {
+        if held > self.foreign_memory || !fluctuates {
             self.foreign_memory = Bytes(held.0.div_ceil(FOREIGN_STEP) * FOREIGN_STEP);
         }
     }
 
-    /// What its daemon has to be told because of who is on it, or because it is time.
-    pub(crate) fn upkeep(&mut self, now: Time, rank_counts: RankCounts) -> Option<MpsOrder> {
-        self.service.note_clients(now, rank_counts.clients);
-        let has_lost_all = matches!(self.service, MpsState::Faulted(_)) && rank_counts.clients == 0;
+    /// The order that its daemon needs, given the ranks on the GPU and the time.
+    pub(crate) fn upkeep(&mut self, now: Time, ranks: RankCounts) -> Option<MpsOrder> {
+        self.service.note_clients(now, ranks.clients);
+        let has_lost_all = matches!(self.service, MpsState::Faulted(_)) && ranks.clients == 0;
         let is_idle = self.service.deadline().is_some_and(|due_at| due_at <= now);
         match self.fenced {
             None if has_lost_all => Some(MpsOrder::Recover),
@@ -157,8 +177,8 @@ impl Gpu {
         }
     }
 
-    /// How it is now.
-    fn condition(&self, rank_counts: RankCounts) -> Condition {
+    /// Its present condition.
+    fn condition(&self, ranks: RankCounts) -> Condition {
         let health = match (&self.fenced, &self.service) {
             (Some(why), _) => Health::Fenced(why.clone()),
             (None, MpsState::Faulted(detail) | MpsState::Recovering(detail)) => {
@@ -173,17 +193,17 @@ impl Gpu {
                 | MpsState::Stopping,
             ) => Health::Well,
         };
-        Condition { health, sharing: self.sharing(rank_counts), foreign_memory: self.foreign_memory }
+        Condition { health, sharing: self.sharing(ranks), foreign_memory: self.foreign_memory }
     }
 
-    /// How it is now; the head is about to be told.
-    pub(crate) fn report_condition(&mut self, rank_counts: RankCounts) -> Condition {
-        self.reported = self.condition(rank_counts);
+    /// Its present condition, which is being reported to the head.
+    pub(crate) fn report_condition(&mut self, ranks: RankCounts) -> Condition {
+        self.reported = self.condition(ranks);
         self.reported.clone()
     }
 
-    /// The same, if the head does not know it.
-    pub(crate) fn unreported_condition(&mut self, rank_counts: RankCounts) -> Option<Condition> {
-        (self.condition(rank_counts) != self.reported).then(|| self.report_condition(rank_counts))
+    /// Its present condition, if the head does not know it.
+    pub(crate) fn unreported_condition(&mut self, ranks: RankCounts) -> Option<Condition> {
+        (self.condition(ranks) != self.reported).then(|| self.report_condition(ranks))
     }
 }

@@ -1,30 +1,41 @@
 //! The worker of a Cohabit cluster as a state machine.
 //!
 //! It decides when a rank is started, how it is stopped and what is reported, and does none of it: effects
-//! are data that the worker's shell, or the simulator's fake machine, carries out. It reads no clock and
-//! knows no process.
+//! are data that the worker daemon, or the simulator, carries out. It reads no clock and knows no processes.
+//!
+//! ```text
+//! interface        events, effects and their data              (start here)
+//! worker           takes events: `Worker::handle`
+//! state            the state, and what all parts need of it
+//! starting         from an order to a running rank             gpu_admission   whether a GPU is ready for it
+//! rank, stopping   the state of a rank, and how it is stopped  environment     the variables of a rank
+//! sharing          MPS daemons, enforcement, neighbours        mps_state       the state of an MPS daemon
+//! gpu              the state of a GPU                          gpu_monitoring  samples and critical errors
+//! colocation       speed of ranks beside each other            memory_watchdog memory limits without MPS
+//! pending_progress which progress to report                    xid             meaning of critical errors
+//! ```
 
-mod access;
-mod door;
+mod colocation;
 mod environment;
 mod gpu;
-mod looks;
-mod progress;
+mod gpu_admission;
+mod gpu_monitoring;
+mod interface;
+mod memory_watchdog;
+mod mps_state;
+mod pending_progress;
 mod rank;
-mod service;
 mod sharing;
 mod starting;
+mod state;
 mod stopping;
-mod stretches;
 #[cfg(test)]
 mod tests;
-mod watchdog;
 mod worker;
 mod xid;
 
-pub use door::{
+pub use interface::{
     Config, FoundRank, GpuAccess, GpuSample, Lease, MpsEvent, MpsLimits, MpsOrder, RankExit, RankStart,
-    SignalTarget, WorkerEffect, WorkerEvent,
+    SignalTarget, StopStep, Stopping, WorkerEffect, WorkerEvent,
 };
-pub use stopping::{StopStep, Stopping};
-pub use worker::Worker;
+pub use state::Worker;

@@ -1,54 +1,54 @@
 //! One rank on this worker: waiting for its GPUs, starting, running, or ended and not yet acknowledged.
 //!
-//! Of what was ordered only the terms are kept that are still needed: how to stop it, and when.
+//! Of the order only what is still needed is kept: how and when to stop the rank.
 
 use cohabit_types::{
-    DeviceId, Enforcement, EnforcementRequirement, HeldRankPhase, Progress, RankId, Report, Span, Stop,
-    StopReason, Time,
+    DeviceId, Enforcement, EnforcementRequirement, HeldRankPhase, Outcome, Progress, RankId, Report, Span,
+    StartFailure, Stop, StopReason, Time,
 };
 
+use crate::interface::{FoundRank, GpuAccess, RankExit, RankStart, Stopping};
+use crate::memory_watchdog::MemoryWatchdog;
 use crate::stopping::StopSequence;
-use crate::watchdog::MemoryWatchdog;
-use crate::{FoundRank, GpuAccess, RankExit, RankStart, Stopping};
 
 /// A rank that this worker holds.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Held {
-    pub(crate) life: RankState,
-    /// The last that was heard of it.
+pub(crate) struct RankEntry {
+    pub(crate) state: RankState,
+    /// Its last progress.
     pub(crate) progress: Option<Progress>,
     pub(crate) devices: Vec<DeviceId>,
-    /// How it comes to its GPUs; nothing while it waits for them.
+    /// Its access to its GPUs; `None` while it waits for them.
     pub(crate) access: GpuAccess,
-    /// Whether it runs only where its limits are enforced.
+    /// Whether it requires enforced limits.
     pub(crate) limits: EnforcementRequirement,
-    /// Whether they are, once that is known.
+    /// Whether its limits are enforced, once that is known.
     pub(crate) enforcement: Option<Enforcement>,
-    /// As whom it runs, where its user has no account here.
+    /// Its user id, if its user has no account on this host.
     pub(crate) private_uid: Option<u32>,
-    /// Where nothing else limits its memory.
+    /// Limits its memory where nothing else does.
     pub(crate) watchdog: Option<MemoryWatchdog>,
     stop: Stop,
     time_limit: Option<Span>,
 }
 
-/// How far a rank is.
+/// The state of a rank.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RankState {
-    /// Its GPUs are not ready for it: this is what will be started.
+    /// Its GPUs are not ready; this is what will be started.
     Waiting(Box<RankStart>),
-    /// Its executor is being started; a stop that was ordered meanwhile follows its start.
+    /// Its executor is being started. A stop that was ordered meanwhile follows the start.
     Starting { stop: Option<StopReason> },
     /// Its process runs.
     Running { started_at: Time, sequence: StopSequence },
-    /// It ended; kept until the head has acknowledged it.
+    /// It has ended; kept until the head has acknowledged it.
     Ended(RankExit),
 }
 
-impl Held {
-    fn new(life: RankState, start: &RankStart) -> Held {
-        Held {
-            life,
+impl RankEntry {
+    fn new(state: RankState, start: &RankStart) -> RankEntry {
+        RankEntry {
+            state,
             progress: None,
             devices: start.devices.clone(),
             access: start.access,
@@ -61,59 +61,59 @@ impl Held {
         }
     }
 
-    pub(crate) fn waiting(start: RankStart) -> Held {
-        let held = Held::new(RankState::Starting { stop: None }, &start);
-        Held { life: RankState::Waiting(Box::new(start)), ..held }
+    pub(crate) fn waiting(start: RankStart) -> RankEntry {
+        let held = RankEntry::new(RankState::Starting { stop: None }, &start);
+        RankEntry { state: RankState::Waiting(Box::new(start)), ..held }
     }
 
-    /// Its GPUs are ready: what is to be started now, if it has waited for that.
+    /// Its GPUs are ready. Returns what is to be started, if it was waiting.
     pub(crate) fn release(&mut self, access: GpuAccess) -> Option<Box<RankStart>> {
-        match std::mem::replace(&mut self.life, RankState::Starting { stop: None }) {
+        match std::mem::replace(&mut self.state, RankState::Starting { stop: None }) {
             RankState::Waiting(mut start) => {
                 (self.access, self.watchdog) = (access, watchdog(access));
                 start.access = access;
                 Some(start)
             }
-            life @ (RankState::Starting { .. } | RankState::Running { .. } | RankState::Ended(_)) => {
-                self.life = life;
+            state @ (RankState::Starting { .. } | RankState::Running { .. } | RankState::Ended(_)) => {
+                self.state = state;
                 None
             }
         }
     }
 
-    /// What an earlier daemon left behind.
-    pub(crate) fn found(found: FoundRank) -> Held {
-        let mut held = Held::new(RankState::Starting { stop: None }, &found.start);
+    /// A rank that an earlier daemon left.
+    pub(crate) fn found(found: FoundRank) -> RankEntry {
+        let mut held = RankEntry::new(RankState::Starting { stop: None }, &found.start);
         held.progress = found.progress;
-        held.life = match found.ending {
+        held.state = match found.ending {
             None => held.running(found.started_at, found.stopping),
             Some(ending) => RankState::Ended(ending),
         };
         held
     }
 
-    /// Its process runs since `started_at`.
+    /// Its process has been running since `started_at`.
     pub(crate) fn start(&mut self, started_at: Time) {
-        self.life = self.running(started_at, None);
+        self.state = self.running(started_at, None);
     }
 
-    /// It ended; the first reason to stop it is the one that is told. The same, if its executor does not know
-    /// it.
+    /// It has ended. The first reason to stop it is the one that counts; returns it if the executor did not
+    /// know it.
     pub(crate) fn end(&mut self, ending: RankExit) -> Option<StopReason> {
         let stopped = self.stop_reason().or(ending.stopped);
-        self.life = RankState::Ended(RankExit { stopped, ..ending });
+        self.state = RankState::Ended(RankExit { stopped, ..ending });
         stopped.filter(|_| stopped != ending.stopped)
     }
 
     pub(crate) const fn is_live(&self) -> bool {
-        match self.life {
+        match self.state {
             RankState::Waiting(_) | RankState::Starting { .. } | RankState::Running { .. } => true,
             RankState::Ended(_) => false,
         }
     }
 
     pub(crate) const fn phase(&self) -> HeldRankPhase {
-        match self.life {
+        match self.state {
             RankState::Waiting(_) | RankState::Starting { .. } => HeldRankPhase::Starting,
             RankState::Running { started_at, .. } => HeldRankPhase::Running(started_at),
             RankState::Ended(_) => HeldRankPhase::Ended,
@@ -121,15 +121,15 @@ impl Held {
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
-        match &self.life {
+        match &self.state {
             RankState::Running { sequence, .. } => sequence.deadline(),
             RankState::Waiting(_) | RankState::Starting { .. } | RankState::Ended(_) => None,
         }
     }
 
-    /// What the head has to know of it, as often as it takes.
+    /// The report about its state, repeated until the head has acknowledged its end.
     pub(crate) fn report(&self, rank: RankId) -> Option<Report> {
-        match &self.life {
+        match &self.state {
             RankState::Waiting(_) | RankState::Starting { .. } => None,
             RankState::Running { started_at, .. } => Some(Report::Started { rank, at: *started_at }),
             RankState::Ended(ending) => Some(Report::Ended {
@@ -142,20 +142,20 @@ impl Held {
         }
     }
 
-    /// Whether its limits are enforced, while it lives and that is known.
+    /// The report whether its limits are enforced, while it lives and if that is known.
     pub(crate) fn report_sharing(&self, rank: RankId) -> Option<Report> {
         let enforcement = self.enforcement.clone().filter(|_| self.is_live())?;
         Some(Report::Sharing { rank, enforcement })
     }
 
-    /// As whom it runs, while it lives and there is something to tell of that.
+    /// The report about its user id, while it lives and if it has one of its own.
     pub(crate) fn report_user(&self, rank: RankId) -> Option<Report> {
         let uid = self.private_uid.filter(|_| self.is_live())?;
         Some(Report::PrivateUser { rank, uid })
     }
 
     fn stop_reason(&self) -> Option<StopReason> {
-        match &self.life {
+        match &self.state {
             RankState::Waiting(_) => None,
             RankState::Starting { stop } => *stop,
             RankState::Running { sequence, .. } => sequence.stopping().map(|stopping| stopping.why),
@@ -174,4 +174,10 @@ const fn watchdog(access: GpuAccess) -> Option<MemoryWatchdog> {
         GpuAccess::TimeSliced(limit) => Some(MemoryWatchdog::new(limit)),
         GpuAccess::None | GpuAccess::Exclusive | GpuAccess::Mps(_) => None,
     }
+}
+
+/// The end of a rank that was stopped while it waited for its GPUs.
+pub(crate) fn never_started(now: Time, why: StopReason) -> RankExit {
+    let failure = StartFailure::Other("it was stopped while it waited for its GPU".into());
+    RankExit { outcome: Outcome::NotStarted(failure), stopped: Some(why), at: now }
 }

@@ -1,5 +1,5 @@
-//! How ranks share GPUs: the MPS daemons that serve them, faults that they suffer together, whether their
-//! limits are enforced, and how fast they get on beside each other.
+//! GPU sharing: the MPS daemons that serve ranks, faults that their clients suffer together, whether limits
+//! are enforced, and samples of ranks that run beside each other.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,16 @@ use cohabit_types::{
     StopReason, Time,
 };
 
-use crate::access::RankCounts;
-use crate::rank::{Held, RankState};
-use crate::service::MpsState;
-use crate::stretches::RankColocation;
-use crate::{GpuAccess, MpsEvent, MpsOrder, Worker, WorkerEffect};
+use crate::colocation::RankColocation;
+use crate::gpu::RankCounts;
+use crate::interface::{GpuAccess, MpsEvent, WorkerEffect};
+use crate::mps_state::MpsState;
+use crate::rank::{RankEntry, RankState};
+use crate::state::Worker;
 
 impl Worker {
-    /// What follows from whatever has happened. The head hears of a condition before it hears of ranks that
-    /// are refused because of it.
+    /// The consequences for GPUs after each event. The head hears of a condition before it hears of ranks
+    /// that are refused because of it.
     pub(crate) fn update_gpus(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
         self.report_conditions(out);
         self.admit_waiting(now, out);
@@ -24,21 +25,14 @@ impl Worker {
         self.update_colocation(out);
     }
 
-    pub(crate) fn order(&mut self, device: &DeviceId, order: MpsOrder, out: &mut Vec<WorkerEffect>) {
-        if let Some(gpu) = self.gpus.get_mut(device) {
-            gpu.service_mut().order(order);
-            out.push(WorkerEffect::Mps(device.clone(), order));
-        }
-    }
-
     pub(crate) fn handle_mps(
         &mut self,
         now: Time,
         device: &DeviceId,
-        word: MpsEvent,
+        event: MpsEvent,
         out: &mut Vec<WorkerEffect>,
     ) {
-        let Some(fault) = self.gpus.get_mut(device).and_then(|gpu| gpu.apply(now, word)) else { return };
+        let Some(fault) = self.gpus.get_mut(device).and_then(|gpu| gpu.apply(now, event)) else { return };
         for rank in self.clients(device) {
             let why = match fault.culprit == Some(rank) {
                 true => StopReason::MpsFault,
@@ -48,7 +42,7 @@ impl Worker {
         }
     }
 
-    /// A rank that insists on its limits does not go on without them.
+    /// A rank that requires enforced limits is stopped if they are not enforced.
     pub(crate) fn record_enforcement(
         &mut self,
         now: Time,
@@ -74,9 +68,9 @@ impl Worker {
         }
     }
 
-    /// The limits of a rank that takes turns are not enforced, for the reason that its GPU gives.
+    /// The limits of a time-sliced rank are not enforced, for the reason that its GPU gives.
     pub(crate) fn report_time_slicing(&mut self, now: Time, rank: RankId, out: &mut Vec<WorkerEffect>) {
-        let Some(Held { access: GpuAccess::TimeSliced(_), devices, .. }) = self.ranks.get(&rank) else {
+        let Some(RankEntry { access: GpuAccess::TimeSliced(_), devices, .. }) = self.ranks.get(&rank) else {
             return;
         };
         let gpu = devices.first().and_then(|id| Some(self.gpus.get(id)?.sharing(self.rank_counts(id))));
@@ -87,42 +81,25 @@ impl Worker {
         self.record_enforcement(now, rank, Enforcement::Unenforced(why), out);
     }
 
-    /// The live ranks on a device, by how they come to it.
-    pub(crate) fn rank_counts(&self, device: &DeviceId) -> RankCounts {
-        let mut rank_counts = RankCounts::default();
-        self.live_on(device).for_each(|(_, held)| rank_counts.add(held.access));
-        rank_counts
-    }
-
-    pub(crate) fn live_on<'w>(&'w self, device: &'w DeviceId) -> impl Iterator<Item = (RankId, &'w Held)> {
-        let here = |held: &&Held| held.is_live() && held.devices.contains(device);
-        self.ranks.iter().map(|(rank, held)| (*rank, held)).filter(move |(_, held)| here(held))
-    }
-
     pub(crate) fn check_gpus(&self) {
         for (device, gpu) in &self.gpus {
             let (rank_counts, service) = (self.rank_counts(device), gpu.service());
             let serves = matches!(service, MpsState::Up { .. } | MpsState::Adopting | MpsState::Faulted(_));
             assert!(
                 rank_counts.clients == 0 || serves,
-                "{device} has MPS clients, its daemon is {service:?}"
+                "{device} has MPS clients while its daemon is {service:?}"
             );
             let is_idle = matches!(service, MpsState::Idle);
             assert!(
                 rank_counts.exclusive == 0 || is_idle,
-                "{device} is not shared, its daemon is {service:?}"
+                "{device} is used exclusively while its daemon is {service:?}"
             );
             let in_fault = matches!(service, MpsState::Faulted(_));
             assert!(
                 rank_counts.clients > 0 || !in_fault,
-                "{device} has lost its clients and does not recover"
+                "{device} has lost all clients of a fault and does not recover"
             );
         }
-    }
-
-    fn clients(&self, device: &DeviceId) -> Vec<RankId> {
-        let clients = self.live_on(device).filter(|(_, held)| matches!(held.access, GpuAccess::Mps(_)));
-        clients.map(|(rank, _)| rank).collect()
     }
 
     fn report_conditions(&mut self, out: &mut Vec<WorkerEffect>) {
@@ -150,17 +127,17 @@ impl Worker {
     }
 
     fn update_colocation(&mut self, out: &mut Vec<WorkerEffect>) {
-        self.stretches.settle(self.colocations());
+        self.colocation.update(self.colocations());
         if self.is_linked() {
-            let rows = self.stretches.take_rows();
+            let rows = self.colocation.take_rows();
             self.report((!rows.is_empty()).then_some(Report::Stretches(rows)), out);
         }
     }
 
-    /// Where every rank runs that has exactly one GPU.
+    /// The device and neighbours of every running rank with exactly one GPU.
     fn colocations(&self) -> BTreeMap<RankId, RankColocation> {
-        let running = |held: &Held| matches!(held.life, RankState::Running { .. });
-        let place = |rank: &RankId, held: &Held| {
+        let running = |held: &RankEntry| matches!(held.state, RankState::Running { .. });
+        let colocation = |rank: &RankId, held: &RankEntry| {
             let [device] = &held.devices[..] else { return None };
             let beside = self.live_on(device).filter(|(other, held)| other != rank && running(held));
             Some(RankColocation {
@@ -171,12 +148,12 @@ impl Worker {
             })
         };
         let here = self.ranks.iter().filter(|(_, held)| running(held));
-        here.filter_map(|(rank, held)| Some((*rank, place(rank, held)?))).collect()
+        here.filter_map(|(rank, held)| Some((*rank, colocation(rank, held)?))).collect()
     }
 }
 
-/// The live ranks on each device that has some, by how they come to it.
-fn rank_counts_by_device(ranks: &BTreeMap<RankId, Held>) -> BTreeMap<&DeviceId, RankCounts> {
+/// How many live ranks are on each device that has any, by their access.
+fn rank_counts_by_device(ranks: &BTreeMap<RankId, RankEntry>) -> BTreeMap<&DeviceId, RankCounts> {
     let mut rank_counts_by_device: BTreeMap<&DeviceId, RankCounts> = BTreeMap::new();
     for held in ranks.values().filter(|held| held.is_live()) {
         for device in &held.devices {

@@ -1,26 +1,25 @@
-//! How a running rank is stopped: warning signal, SIGTERM, grace, SIGKILL, and SIGKILL again until it is
-//! gone.
+//! How a running rank is stopped: warning signal, SIGTERM, grace, SIGKILL, and SIGKILL again until it has
+//! ended.
 //!
 //! A stop begins with an order or with the time limit. The warning of a time limit comes so early that
-//! SIGTERM falls on the limit. Once begun, a sequence neither starts over nor grows longer, whatever else is
-//! asked; but it becomes shorter where the rank's GPU, or its neighbours there, cannot wait. It outlives the
-//! worker daemon: the rank's executor keeps how far it is, and the next daemon goes on from there.
+//! SIGTERM falls on the limit. Once begun, a stop neither restarts nor takes longer, whatever else is
+//! ordered; it becomes shorter if the rank's GPU, or other ranks on it, cannot wait. A stop survives the
+//! worker daemon: the rank's executor keeps its state, and the next daemon continues it.
 
 use cohabit_types::{Signal, Span, Stop, StopReason, Time};
-use serde::{Deserialize, Serialize};
 
-use crate::SignalTarget;
+use crate::interface::{SignalTarget, StopStep, Stopping};
 
 /// How long SIGKILL may take before it is sent again.
 const KILL_INTERVAL: Span = Span::from_secs(10);
 
-/// From SIGTERM to SIGKILL at most, where a stop is urgent.
+/// The longest time from SIGTERM to SIGKILL in an urgent stop.
 const URGENT_GRACE: Span = Span::from_secs(10);
 
-/// What is sent to a rank.
+/// A signal, and which processes receive it.
 pub(crate) type SignalToSend = (Signal, SignalTarget);
 
-/// The way of one running rank to its end by force.
+/// The stop of one running rank.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StopSequence {
     terms: Stop,
@@ -28,34 +27,13 @@ pub(crate) struct StopSequence {
     stopping: Option<Stopping>,
 }
 
-/// How far a stop is that has begun.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stopping {
-    /// Why the rank is being stopped.
-    pub why: StopReason,
-    /// What comes next.
-    pub next: StopStep,
-    /// When.
-    pub due_at: Time,
-}
-
-/// A step of a stop after its first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopStep {
-    /// SIGTERM.
-    Terminate,
-    /// SIGKILL, again and again.
-    Kill,
-}
-
 impl StopSequence {
-    /// Of a rank that is being stopped since an earlier worker daemon's time, if it is.
+    /// `stopping` is the state of a stop that an earlier worker daemon began.
     pub(crate) const fn new(terms: Stop, limit_at: Option<Time>, stopping: Option<Stopping>) -> StopSequence {
         StopSequence { terms, limit_at, stopping }
     }
 
-    /// How far its stop is, if it is being stopped.
+    /// How far the stop has got, if it has begun.
     pub(crate) const fn stopping(&self) -> Option<Stopping> {
         self.stopping
     }
@@ -68,10 +46,10 @@ impl StopSequence {
         }
     }
 
-    /// Begins the sequence, unless it has begun; an urgent stop hastens one that has.
+    /// Begins the stop unless it has begun; an urgent reason shortens one that has.
     pub(crate) fn begin(&mut self, now: Time, why: StopReason) -> Vec<SignalToSend> {
         if is_urgent(why) {
-            return self.hasten(now, why);
+            return self.shorten(now, why);
         }
         match (&self.stopping, self.terms.warning) {
             (Some(_), _) => Vec::new(),
@@ -84,8 +62,8 @@ impl StopSequence {
         }
     }
 
-    /// SIGTERM without a warning, and a short grace: the rank can do little on its GPU any more.
-    fn hasten(&mut self, now: Time, why: StopReason) -> Vec<SignalToSend> {
+    /// SIGTERM without a warning, and a short grace: the rank can hardly use its GPU any more.
+    fn shorten(&mut self, now: Time, why: StopReason) -> Vec<SignalToSend> {
         self.terms.grace = self.terms.grace.min(URGENT_GRACE);
         match &mut self.stopping {
             None => self.terminate(now, why),
@@ -100,7 +78,7 @@ impl StopSequence {
         }
     }
 
-    /// Takes the step that is due, if one is.
+    /// Takes the step that is due, if there is one.
     pub(crate) fn advance(&mut self, now: Time) -> Vec<SignalToSend> {
         if self.deadline().is_none_or(|due_at| due_at > now) {
             return Vec::new();
@@ -112,7 +90,7 @@ impl StopSequence {
         }
     }
 
-    /// A stopped process cannot react to SIGTERM before it goes on.
+    /// SIGCONT lets a suspended process handle the SIGTERM.
     fn terminate(&mut self, now: Time, why: StopReason) -> Vec<SignalToSend> {
         self.stopping = Some(Stopping { why, next: StopStep::Kill, due_at: now + self.terms.grace });
         vec![(Signal::TERM, SignalTarget::Group), (Signal::CONT, SignalTarget::Group)]
@@ -124,7 +102,7 @@ impl StopSequence {
     }
 }
 
-/// Whether the GPU, or others on it, must not wait for as long as the job would like.
+/// Whether the GPU, or other ranks on it, cannot wait for the grace of the job.
 const fn is_urgent(why: StopReason) -> bool {
     match why {
         StopReason::MpsFault

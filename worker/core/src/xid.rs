@@ -1,31 +1,31 @@
-//! What the driver's critical errors mean: Xid numbers, by NVIDIA's Xid catalogue
+//! The meaning of the driver's critical errors: Xid codes, from NVIDIA's Xid catalogue
 //! (<https://docs.nvidia.com/deploy/xid-errors/>).
 
-/// What follows from a critical error of a GPU.
+/// The consequence of a critical error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Severity {
-    /// A program's error, or one that the GPU has dealt with: it is only remembered.
+    /// An error of a program, or one that the GPU has handled: it is only noted.
     Noted,
-    /// Nothing new may start on the GPU until somebody has looked after it.
+    /// Nothing new may start on the GPU until an operator has repaired it.
     Fences,
-    /// The same, and what runs there is lost.
+    /// The same, and what runs on it is lost.
     Loses,
 }
 
-/// How bad the error with this number is, and what it says.
+/// The severity and the meaning of this Xid code.
 pub(crate) const fn classify(code: u64) -> (Severity, &'static str) {
     match code {
         13 => (Severity::Noted, "an engine of the GPU raised an exception"),
-        31 => (Severity::Noted, "a program reached for memory that is not its own"),
+        31 => (Severity::Noted, "a program accessed memory that is not its own"),
         43 => (Severity::Noted, "a program was stopped after its own error"),
-        45 => (Severity::Noted, "a program's work was cleared away after it ended"),
-        48 => (Severity::Fences, "memory error that could not be corrected"),
-        63 => (Severity::Noted, "a bad row of memory is put out of use"),
-        64 => (Severity::Fences, "a bad row of memory could not be put out of use"),
+        45 => (Severity::Noted, "the work of a program was removed after it ended"),
+        48 => (Severity::Fences, "uncorrectable memory error"),
+        63 => (Severity::Noted, "a bad memory row is being remapped"),
+        64 => (Severity::Fences, "a bad memory row could not be remapped"),
         74 => (Severity::Fences, "NVLink error"),
         79 => (Severity::Loses, "the GPU has fallen off the bus"),
-        94 => (Severity::Noted, "memory error that was contained to one program"),
-        95 => (Severity::Fences, "memory error that was not contained"),
+        94 => (Severity::Noted, "memory error contained to one program"),
+        95 => (Severity::Fences, "uncontained memory error"),
         _ => (Severity::Noted, "an error that NVIDIA's Xid catalogue explains"),
     }
 }

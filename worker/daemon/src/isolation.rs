@@ -1,55 +1,51 @@
-//! What this worker keeps apart: jobs of different users, and the cores and the memory of different jobs.
+//! How this worker isolates jobs: different users by accounts, cores and memory of different jobs by cgroups.
 //!
-//! Both are found out once, when the daemon starts, and neither is assumed: what is not kept apart here,
-//! every screen says.
+//! Both are detected once, when the daemon starts, and neither is assumed: the head and all its screens show
+//! what is not isolated.
 //!
 //! ```text
-//! order ─▶ daemon: Isolation::account, ::cgroup ─▶ start.json ─▶ executor: Account::act, RankCgroup::make
+//! order -> daemon: Isolator::account, ::cgroup -> start.json -> executor: Account::run_as, RankCgroup::open
 //! ```
 
-mod account;
 mod account_cache;
 mod accounts;
-mod cgroup;
-mod inheritance;
+mod error;
 mod private_users;
-mod raw;
 
 use std::sync::Arc;
 
-use cohabit_types::{Enforcement, UserIsolation};
+use cohabit_host::cgroup::{Cgroups, RankCgroup};
+use cohabit_host::files::FileError;
+use cohabit_types::{Enforcement, Isolation, UserIsolation};
 use cohabit_worker_core::RankStart;
 
-pub(crate) use account::Account;
+pub(crate) use accounts::AccountChoice;
 pub use accounts::RootJobs;
-pub(crate) use accounts::{AccountChoice, AccountError};
-pub(crate) use cgroup::RankCgroup;
-pub use cgroup::check_delegation;
-pub(crate) use inheritance::drop_inherited_state;
-pub(crate) use raw::enter_cgroup_before_exec;
+pub(crate) use error::AccountError;
 
-use crate::daemon::state::StateDirectory;
-use crate::files::FileError;
+use crate::state_directory::StateDirectory;
 use accounts::AccountPolicy;
-use cgroup::Cgroups;
 
-/// How this worker keeps things apart; clones are the same.
+/// How this worker isolates jobs; clones share their state.
 #[derive(Debug, Clone)]
-pub(crate) struct Isolation(Arc<IsolationState>);
+pub(crate) struct Isolator(Arc<IsolationState>);
 
 #[derive(Debug)]
 struct IsolationState {
     accounts: AccountPolicy,
-    /// Or why there are none.
+    /// Or why cgroups cannot be used.
     cgroups: Result<Cgroups, String>,
 }
 
-impl Isolation {
-    /// Finds out what can be kept apart here, and makes ready for it: a worker with all rights opens the way
-    /// through its state folder, one that a part of the cgroup tree is delegated to moves to a leaf of it.
-    pub(crate) fn establish(state: &StateDirectory, root_jobs: RootJobs) -> Result<Isolation, FileError> {
+impl Isolator {
+    /// Detects how jobs can be isolated, and prepares it: a worker that runs as root lets users pass through
+    /// its state directory; one with a delegated cgroup moves itself to a leaf of it. Blocks.
+    ///
+    /// # Errors
+    /// When the state directory cannot be used.
+    pub(crate) fn establish(state: &StateDirectory, root_jobs: RootJobs) -> Result<Isolator, FileError> {
         let accounts = AccountPolicy::of_this_worker(state.root(), root_jobs)?;
-        let isolation = Isolation(Arc::new(IsolationState { accounts, cgroups: Cgroups::claim() }));
+        let isolation = Isolator(Arc::new(IsolationState { accounts, cgroups: Cgroups::claim() }));
         isolation.log();
         match isolation.users() {
             UserIsolation::Apart => state.allow_traversal_of_state()?,
@@ -58,18 +54,18 @@ impl Isolation {
         Ok(isolation)
     }
 
-    /// A worker that keeps nothing apart.
+    /// No isolation.
     #[cfg(test)]
-    pub(crate) fn none() -> Isolation {
-        Isolation(Arc::new(IsolationState {
+    pub(crate) fn none() -> Isolator {
+        Isolator(Arc::new(IsolationState {
             accounts: AccountPolicy::Own,
             cgroups: Err("not looked for".into()),
         }))
     }
 
     /// What the head is told.
-    pub(crate) fn report(&self) -> cohabit_types::Isolation {
-        cohabit_types::Isolation {
+    pub(crate) fn report(&self) -> Isolation {
+        Isolation {
             users: self.users(),
             host_limits: match &self.0.cgroups {
                 Ok(_) => Enforcement::Enforced,
@@ -85,26 +81,26 @@ impl Isolation {
         }
     }
 
-    /// As whom the rank runs; nothing if all run as the worker itself.
+    /// The account of the rank; `None` if all ranks run as the worker does.
     pub(crate) fn account(&self, rank: &RankStart) -> Result<Option<AccountChoice>, AccountError> {
         self.0.accounts.of(rank)
     }
 
-    /// What holds the rank to what its job claims, where anything does.
+    /// The cgroup that limits the rank to what its job claims, where cgroups can be used.
     pub(crate) fn cgroup(&self, rank: &RankStart) -> Option<RankCgroup> {
-        self.0.cgroups.as_ref().ok().map(|cgroups| cgroups.of(rank.rank, &rank.spec.demand))
+        self.0.cgroups.as_ref().ok().map(|cgroups| cgroups.for_rank(rank.rank, &rank.spec.demand))
     }
 
     fn log(&self) {
         match self.users() {
             UserIsolation::Apart => tracing::info!("each job runs as the account of its user"),
             UserIsolation::Together => {
-                tracing::warn!("this worker is not root: the jobs of all users run as its own account");
+                tracing::warn!("this worker is not root: jobs of all users run as its own account");
             }
         }
         match &self.0.cgroups {
-            Ok(_) => tracing::info!("jobs are held to the cores and the memory that they claim"),
-            Err(why) => tracing::warn!(why, "cores and memory that jobs claim are not enforced"),
+            Ok(_) => tracing::info!("jobs are limited to the cores and the memory that they claim"),
+            Err(why) => tracing::warn!(why, "limits of cores and memory are not enforced"),
         }
     }
 }

@@ -1,30 +1,45 @@
-//! The worker of a Cohabit cluster: the daemon, and the executors that hold its ranks.
+//! The worker daemon: joins this host to a cluster and runs ranks by order of the head.
 //!
-//! [`WorkerDaemon`] joins a machine to a cluster and runs ranks by the head's orders; [`executor()`] is the
-//! process that holds one rank and outlives the daemon. What they share is a folder for each rank: what to
-//! start, what it printed, how it ended. Decisions are made in `cohabit-worker-core`; here are processes,
-//! files, devices and the link.
+//! All decisions are made in `cohabit-worker-core`; the actors here turn what happens into its events and
+//! carry out its effects. The daemon may stop or crash at any time: executors (`cohabit-executor`) hold the
+//! ranks, and the next daemon on the same state directory adopts them. What daemon and executors share is in
+//! `cohabit-host`.
+//!
+//! ```text
+//! head <-> link <-> driver (the core) <-> one rank actor for each rank <-> socket <-> executor
+//!                          |
+//!                          +-- one actor for the MPS daemon of each GPU, and the monitor of all GPUs
+//! ```
+//!
+//! Start reading at [`WorkerDaemon::start`], then `driver`.
 
-mod assignment;
-mod clock;
+mod acknowledgements;
+mod checkpoints;
 mod daemon;
-mod executor;
-mod files;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
+mod devices;
+mod driver;
+mod error;
+mod executor_pool;
+mod gpu;
 mod isolation;
-mod log;
-mod process;
-pub mod profile;
-mod progress;
-mod rank_folder;
-mod removal;
-mod wire;
+mod link;
+mod logs;
+mod machine_info;
+mod messages;
+mod network;
+mod options;
+mod ports;
+mod rank;
+mod rank_context;
+mod rank_exit;
+mod recovery;
+mod retention;
+mod spawn;
+mod state_directory;
 
-pub use cohabit_gpu as gpu;
-pub use daemon::{DeviceSpec, MpsMode, ParseDeviceSpecError, WorkerDaemon, WorkerError, WorkerOptions};
-pub use executor::executor;
-pub use files::FileError;
-pub use isolation::{RootJobs, check_delegation};
-pub use log::LogLimits;
+pub use cohabit_host::{FileError, LogLimits, check_delegation};
+pub use daemon::WorkerDaemon;
+pub use devices::{DeviceSpec, MpsMode, ParseDeviceSpecError};
+pub use error::WorkerError;
+pub use isolation::RootJobs;
+pub use options::WorkerOptions;

@@ -1,6 +1,6 @@
-//! What must hold of the logs of MPS servers, for `integration/fuzz`.
+//! Properties of the parser of MPS server logs, for `integration/fuzz`.
 
-/// Panics where what such a log tells of faults makes no sense, whatever is in it.
+/// Panics if the faults that are read from this text, which may be anything, are inconsistent.
 pub fn server_log(text: &[u8]) {
-    crate::mps::fuzzing::tells_of_faults(text);
+    crate::mps::fuzzing::check_faults(text);
 }

@@ -1,7 +1,9 @@
-//! NVIDIA GPUs: what the driver's management library tells of them, and the MPS daemons that let several
-//! processes share one.
+//! NVIDIA GPUs: discovery and monitoring through the driver's management library (NVML), and the MPS daemons
+//! that let several processes share a GPU.
 //!
-//! Everything here waits for the driver, for other processes or for files: call it off the async runtime.
+//! Every call here may block on the driver, on other processes or on files: call it on a blocking thread. It
+//! decides nothing: what is started and stopped, and when, is up to `cohabit-worker-core`. Start reading at
+//! [`NvmlSession`] and [`mps`].
 
 mod driver;
 #[cfg(feature = "fuzzing")]
@@ -10,4 +12,4 @@ pub mod fuzzing;
 pub mod mps;
 pub mod process;
 
-pub use driver::{GpuError, GpuProcess, GpuScan, NoGpus, NvmlSession, Xid, XidWatch};
+pub use driver::{GpuError, GpuProcess, GpuScan, GpusUnavailable, NvmlSession, Xid, XidWatch};

@@ -1,7 +1,8 @@
-//! Processes as `/proc` shows them: which one it is, beyond doubt, and what its environment says of it.
+//! Processes as `/proc` shows them: their identity and their environment.
 //!
-//! A number alone names nobody, for numbers are used again; number, start time and boot do. The environment
-//! is that with which a process started its program: it cannot be changed afterwards.
+//! A process id alone is no identity, because the kernel uses it again; the process id, its start time and
+//! the boot id together are. The environment is the one with which the process started its program; the
+//! process cannot change it afterwards.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,38 +14,56 @@ use nix::unistd::Pid;
 use procfs::process::{Process, Stat};
 use serde::{Deserialize, Serialize};
 
-/// Which process it is. Can be written down, and read by another process later.
+/// The identity of a process. It can be stored, and read by another process later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     pid: i32,
-    /// Clock ticks since the machine was started.
+    /// Clock ticks since boot.
     started_at_ticks: u64,
-    /// Another one after each start of the machine.
+    /// The boot id, which changes with each boot.
     boot: String,
 }
 
 impl ProcessIdentity {
-    /// Of the process that has this number now, if it lives.
+    /// An identity that was stored by its parts.
+    #[must_use]
+    pub const fn new(pid: i32, started_at_ticks: u64, boot: String) -> ProcessIdentity {
+        ProcessIdentity { pid, started_at_ticks, boot }
+    }
+
+    /// The identity of the process that has this process id now, if it lives.
     #[must_use]
     pub fn of(pid: i32) -> Option<ProcessIdentity> {
         let stat = Process::new(pid).ok()?.stat().ok().filter(is_alive)?;
         Some(ProcessIdentity { pid, started_at_ticks: stat.starttime, boot: boot()? })
     }
 
-    /// Of this process.
+    /// The identity of this process.
     ///
     /// # Errors
-    /// When `/proc` does not show it.
+    /// When `/proc` does not show this process.
     pub fn own() -> io::Result<ProcessIdentity> {
         let pid = std::process::id().cast_signed();
         ProcessIdentity::of(pid)
             .ok_or_else(|| io::Error::other(format!("/proc does not show this process, {pid}")))
     }
 
-    /// Its number.
+    /// Its process id.
     #[must_use]
     pub const fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// When it was started, in clock ticks since boot.
+    #[must_use]
+    pub const fn started_at_ticks(&self) -> u64 {
+        self.started_at_ticks
+    }
+
+    /// The id of the boot in which it runs or ran.
+    #[must_use]
+    pub fn boot(&self) -> &str {
+        &self.boot
     }
 
     /// Whether it still runs.
@@ -53,13 +72,13 @@ impl ProcessIdentity {
         ProcessIdentity::of(self.pid).as_ref() == Some(self)
     }
 
-    /// Whether the machine has not been started since: if it has, nothing is left of what ran then.
+    /// Whether the host has not been rebooted since. After a reboot nothing is left of the process.
     #[must_use]
     pub fn is_of_this_boot(&self) -> bool {
         boot().as_ref() == Some(&self.boot)
     }
 
-    /// Sends the signal, unless the process is gone.
+    /// Sends the signal unless the process has ended.
     pub fn signal(&self, signal: Signal) {
         if self.is_alive() {
             send(Pid::from_raw(self.pid), signal);
@@ -67,7 +86,7 @@ impl ProcessIdentity {
     }
 }
 
-/// Sends the signal; a process that has gone meanwhile needs none, and one of another user gets none.
+/// Sends the signal. A process that has ended is ignored; a refusal is logged.
 pub fn send(pid: Pid, signal: Signal) {
     match kill(pid, signal) {
         Ok(()) | Err(Errno::ESRCH) => {}
@@ -75,14 +94,14 @@ pub fn send(pid: Pid, signal: Signal) {
     }
 }
 
-/// Whether a process is neither a zombie nor on its way to be reaped.
+/// Whether a process is neither a zombie nor being reaped.
 #[must_use]
 pub fn is_alive(stat: &Stat) -> bool {
     !matches!(stat.state, 'Z' | 'X' | 'x')
 }
 
-/// What this variable was when the process started its program; nothing where there is no such process, it is
-/// dead, or it is another user's.
+/// The value of this variable when the process started its program. `None` if the process does not exist, is
+/// dead or belongs to another user.
 #[must_use]
 pub fn variable_of(pid: i32, name: &str) -> Option<OsString> {
     let beginning = [name.as_bytes(), b"="].concat();
@@ -92,7 +111,7 @@ pub fn variable_of(pid: i32, name: &str) -> Option<OsString> {
     Some(OsString::from_vec(value.to_vec()))
 }
 
-/// What this run of the machine is called; another one after each start.
+/// The id of the present boot.
 #[must_use]
 pub fn boot() -> Option<String> {
     Some(std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
@@ -111,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_itself_until_it_ends() {
+    fn an_identity_holds_until_its_process_ends() {
         let (mut child, identity) = sleeper();
         let reused = ProcessIdentity { started_at_ticks: identity.started_at_ticks + 1, ..identity.clone() };
         let rebooted = ProcessIdentity { boot: "another".into(), ..identity.clone() };
@@ -122,13 +141,13 @@ mod tests {
         while identity.is_alive() {
             std::thread::yield_now();
         }
-        assert_eq!(ProcessIdentity::of(identity.pid()), None, "though nobody has reaped it");
+        assert_eq!(ProcessIdentity::of(identity.pid()), None, "a zombie is not alive");
         child.wait().unwrap();
         assert_eq!(ProcessIdentity::of(identity.pid()), None);
     }
 
     #[test]
-    fn only_its_own_process_gets_a_signal() {
+    fn only_the_identified_process_gets_the_signal() {
         let (mut child, identity) = sleeper();
         ProcessIdentity { started_at_ticks: identity.started_at_ticks + 1, ..identity.clone() }
             .signal(Signal::SIGKILL);
@@ -138,9 +157,9 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_found_by_its_whole_name() {
+    fn a_variable_is_found_by_its_complete_name() {
         let (mut child, identity) = sleeper();
-        // Until its program is started, a new process still shows our environment.
+        // A new process shows our environment until it has started its program.
         while variable_of(identity.pid(), "COHABIT_TEST_MARK").is_none() {
             std::thread::yield_now();
         }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 pub(super) fn executor() -> ExitCode {
-    cohabit_worker_daemon::executor()
+    cohabit_executor::executor()
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use cohabit_client::proto::{NewToken, Role, TokenRecord};
-use cohabit_console::{CommandError, CommandErrorKind, Screen, output, with_schema};
+use cohabit_console::{CommandError, Screen, output, with_schema};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 

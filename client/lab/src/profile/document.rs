@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use cohabit_console::{VersionedDocument, with_schema};
-use cohabit_worker_daemon::profile::{EarlyStop, ProfileReport, SetSlowdowns, summaries};
+use cohabit_profiler::{EarlyStop, ProfileReport, SetSlowdowns, summaries};
 use serde::Serialize;
 
 /// The result of a command and a summary of the table.

@@ -3,8 +3,8 @@
 use std::io::{self, IsTerminal as _};
 
 use cohabit_console::output;
+use cohabit_profiler::{ProfileObserver, TrialStage};
 use cohabit_types::SharingStrategy;
-use cohabit_worker_daemon::profile::{ProfileObserver, TrialStage};
 use indicatif::{ProgressBar, ProgressStyle};
 
 const STYLE: &str = "  set {pos} of {len} [{bar:20}] {msg} {elapsed}";

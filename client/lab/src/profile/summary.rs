@@ -1,8 +1,8 @@
 //! Tables of the results: one row per way of sharing, or one per member of each set.
 
 use cohabit_console::{Screen, format_number, table};
+use cohabit_profiler::{ProfileReport, ProfileRow, SetSlowdowns, SharingSummary, summaries};
 use cohabit_types::Bytes;
-use cohabit_worker_daemon::profile::{ProfileReport, ProfileRow, SetSlowdowns, SharingSummary, summaries};
 
 /// One row per way of sharing; if nothing has been shared yet, one row per workload.
 pub(super) fn by_sharing(report: &ProfileReport, screen: Screen) -> String {

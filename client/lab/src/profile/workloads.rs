@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use cohabit_console::model_description::read_model_description;
 use cohabit_console::{CommandError, line_of};
+use cohabit_profiler::ProfileWorkload;
 use cohabit_types::{Bytes, ModelDescription};
-use cohabit_worker_daemon::profile::ProfileWorkload;
 use serde::Deserialize;
 use toml::Spanned;
 

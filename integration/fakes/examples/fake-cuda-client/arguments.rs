@@ -16,10 +16,10 @@ pub(crate) struct Arguments {
     /// Steps a second, alone on the GPU.
     #[arg(long, value_parser = positive, default_value_t = 50.0)]
     pub(crate) rate: f64,
-    /// How much longer a step takes for each co-runner of the same MPS server.
+    /// The slowdown of a step for each co-runner on the same MPS server
     #[arg(long, value_parser = factor, default_value_t = 1.2)]
     pub(crate) mps_factor: f64,
-    /// How much longer a step takes for each co-runner with which the GPU takes turns.
+    /// The slowdown of a step for each time-sliced co-runner
     #[arg(long, value_parser = factor, default_value_t = 2.0)]
     pub(crate) sliced_factor: f64,
     /// Memory that each process takes at its start: bytes, or with K, M or G.
@@ -28,42 +28,42 @@ pub(crate) struct Arguments {
     /// Takes this much more at a step.
     #[arg(long, value_parser = bytes_at, value_name = "STEP=BYTES")]
     pub(crate) alloc_after: Vec<(u64, u64)>,
-    /// Whose words it has when memory runs out.
+    /// The framework whose out-of-memory message it prints
     #[arg(long, value_enum, default_value_t = Framework::Torch)]
     pub(crate) oom_text: Framework,
-    /// Reads memory that is not its own at this step: under MPS, everybody's fault.
+    /// Makes an invalid memory access at this step: under MPS a fault of all clients
     #[arg(long, conflicts_with = "anonymous_fault_at")]
     pub(crate) fault_at: Option<u64>,
-    /// Fails at this step so that the MPS server's log names nobody.
+    /// Fails at this step without a culprit in the MPS server's log
     #[arg(long)]
     pub(crate) anonymous_fault_at: Option<u64>,
-    /// Goes on when the GPU only gives errors any more.
+    /// Keeps running when every GPU call fails
     #[arg(long)]
     pub(crate) ignore_fault: bool,
-    /// Does not react to SIGTERM.
+    /// Ignores SIGTERM
     #[arg(long, conflicts_with = "checkpoint")]
     pub(crate) ignore_term: bool,
-    /// On SIGTERM writes its step to $COHABIT_CHECKPOINT_DIR/step and ends well; begins from there.
+    /// On SIGTERM writes its step to $COHABIT_CHECKPOINT_DIR/step and exits with success; starts from there
     #[arg(long)]
     pub(crate) checkpoint: bool,
-    /// The status with which it ends when all steps are done.
+    /// Its exit code when all steps are done
     #[arg(long, default_value_t = 0)]
     pub(crate) exit: u8,
-    /// Uses the GPU beside MPS.
+    /// Uses the GPU without MPS
     #[arg(long)]
     pub(crate) bypass_mps: bool,
-    /// So many processes use the GPU; the others follow the first.
+    /// The number of processes that use the GPU; the others follow the first
     #[arg(long, default_value_t = 1)]
     pub(crate) processes: u32,
-    /// Makes no step any more after this one, and stays.
+    /// Hangs after this step
     #[arg(long)]
     pub(crate) hang_after: Option<u64>,
-    /// It follows this process and ends with it.
+    /// Follows this process and ends with it
     #[arg(long, hide = true)]
     pub(crate) follow: Option<i32>,
 }
 
-/// Whose words.
+/// The framework of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Framework {
     Torch,
@@ -75,7 +75,7 @@ fn positive(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("{text} is no number above zero"))
 }
 
-/// A factor that lets a step take as long as alone, or longer.
+/// Parses a slowdown, which is at least 1.
 fn factor(text: &str) -> Result<f64, String> {
     positive(text).and_then(|it| if it >= 1.0 { Ok(it) } else { Err(format!("{text} is less than 1")) })
 }

@@ -1,4 +1,4 @@
-//! The GPU as CUDA shows it to a process: which one, through MPS or not, its memory, and errors that stay.
+//! The CUDA context of a process: which GPU, through MPS or not, its memory, and sticky errors.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,20 +17,19 @@ const LAUNCH_FAILED: i32 = 719;
 const CONNECTION_FAILED: i32 = 805;
 const RPC_FAILURE: i32 = 806;
 
-/// A process' hold on its GPUs.
+/// The context of this process.
 pub(crate) struct Context {
     world: FakeWorld,
     pub(crate) gpus: Vec<FakeGpu>,
     pub(crate) process: Process,
     pub(crate) limits: Limits,
     server: Option<Lines>,
-    /// A number of CUDA's that every call answers from now on; zero is none.
+    /// The sticky CUDA error that every call returns; 0 for none.
     sticky: Arc<AtomicI32>,
 }
 
 impl Context {
-    /// Reaches the GPUs that the environment names: through MPS where a daemon is, else directly and without
-    /// a word.
+    /// Opens the GPUs that the environment names: through MPS if a daemon runs, else silently without it.
     pub(crate) fn create(arguments: &Arguments, world: &FakeWorld) -> Result<Context, CudaError> {
         let gpus = world.visible(visible_devices().as_deref());
         if gpus.is_empty() {
@@ -53,7 +52,7 @@ impl Context {
         Ok(context)
     }
 
-    /// Becomes a client of the server that the daemon names.
+    /// Connects to the server that the daemon names.
     fn enter(&mut self, control: &Packets) -> Result<(), CudaError> {
         let pid = self.process.pid;
         let caller = serde_json::to_string(&Caller::Client(pid)).unwrap_or_default();
@@ -88,14 +87,14 @@ impl Context {
         Ok(())
     }
 
-    /// Under MPS the server's GPU is number 0 and there is no other.
+    /// Under MPS the only GPU is number 0.
     fn see_only(&mut self, uuid: &str) -> Result<(), CudaError> {
         let served = self.world.gpu(uuid).into_iter().collect();
         self.gpus = visible(served, visible_devices().as_deref());
         if self.gpus.is_empty() { Err(CudaError::Code(NO_DEVICE)) } else { Ok(()) }
     }
 
-    /// Without MPS a GPU may be closed to this process.
+    /// Without MPS, the compute mode may exclude this process.
     fn take_turns(&self) -> Result<(), CudaError> {
         let closed = |gpu: &FakeGpu| match gpu.compute_mode {
             ComputeMode::Default => false,
@@ -105,7 +104,7 @@ impl Context {
         if self.gpus.iter().any(closed) { Err(CudaError::Code(DEVICES_UNAVAILABLE)) } else { Ok(()) }
     }
 
-    /// Takes so much more of each GPU.
+    /// Allocates this much more of each GPU.
     pub(crate) fn allocate(&mut self, arguments: &Arguments, bytes: u64) -> Result<(), CudaError> {
         for gpu in &self.gpus {
             let taken = self.world.allocate(&mut self.process, gpu, bytes, self.limits.memory)?;
@@ -118,7 +117,7 @@ impl Context {
         Ok(())
     }
 
-    /// What every call to CUDA answers now.
+    /// The present result of every CUDA call.
     pub(crate) fn check(&self) -> Result<(), CudaError> {
         match self.sticky.load(Ordering::SeqCst) {
             0 => Ok(()),
@@ -126,10 +125,10 @@ impl Context {
         }
     }
 
-    /// Does this to the GPU. Without MPS nobody else suffers from it.
+    /// Causes this fault. Without MPS it affects no other process.
     pub(crate) fn fault(&self, fault: Fault) -> Result<(), CudaError> {
         match &self.server {
-            // Its answer comes as to all other clients.
+            // The error arrives as at all other clients.
             Some(server) => server.send(&ToServer::Fault(fault))?,
             None => {
                 let (code, xid) = match fault {
@@ -143,7 +142,7 @@ impl Context {
         Ok(())
     }
 
-    /// Others that work on the same GPUs now.
+    /// The other processes that compute on the same GPUs now.
     pub(crate) fn co_runners(&self) -> Vec<Process> {
         let shares = |it: &Process| self.gpus.iter().any(|gpu| it.holds.contains_key(&gpu.uuid));
         let works =
@@ -153,15 +152,15 @@ impl Context {
     }
 }
 
-/// A process that ends by itself takes leave of its server; one that is killed does not.
+/// A process that exits disconnects from its server; one that is killed does not.
 impl Drop for Context {
     fn drop(&mut self) {
-        // It may be gone.
+        // The server may be gone.
         let _ = self.server.as_ref().map(|server| server.send(&ToServer::Leave));
     }
 }
 
-/// The daemon, if one can be reached where the environment says.
+/// The daemon, if one can be reached in the directory that the environment names.
 fn control(world: &FakeWorld) -> Option<Packets> {
     Packets::connect(&control_socket(&pipe(world))).ok()
 }

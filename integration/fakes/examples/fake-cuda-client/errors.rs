@@ -1,4 +1,4 @@
-//! How CUDA and the frameworks put what went wrong.
+//! The error messages of CUDA and of frameworks.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use cohabit_fakes::OutOfMemory;
 
 use crate::arguments::Framework;
 
-/// Why the training cannot go on.
+/// Why the training cannot continue.
 #[derive(Debug)]
 pub(crate) enum CudaError {
-    /// A number of CUDA's.
+    /// A CUDA error.
     Code(i32),
-    /// Memory is not to be had.
+    /// Out of GPU memory.
     OutOfMemory { framework: Framework, missing: OutOfMemory, capacity: u64 },
-    /// The world around is broken.
+    /// The fake world is broken.
     Outside(std::io::Error),
 }
 
@@ -61,7 +61,7 @@ fn meaning(code: i32) -> &'static str {
     }
 }
 
-/// As PyTorch writes sizes.
+/// A size in PyTorch's format.
 fn binary(bytes: u64) -> String {
     let mebibytes = bytes as f64 / f64::from(1 << 20);
     if mebibytes < 1024.0 { format!("{mebibytes:.2} MiB") } else { format!("{:.2} GiB", mebibytes / 1024.0) }

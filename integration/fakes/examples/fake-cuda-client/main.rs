@@ -1,11 +1,11 @@
-//! Stands in for a training program that uses CUDA, on a machine that has none: it takes made-up memory of a
-//! made-up GPU, connects to the fake MPS as CUDA does, steps at a scripted rate, and fails as it is told to.
+//! A fake CUDA training program for hosts without GPUs: it allocates memory of a fake GPU, connects to the
+//! fake MPS as CUDA does, makes steps at a scripted rate, and fails as scripted.
 //!
 //! ```text
-//! arguments   what is scripted
-//! context     the GPU, as CUDA shows it: which one, through MPS or not, memory, errors that stay
-//! errors      how CUDA and the frameworks put what went wrong
-//! pace        how long a step takes beside others
+//! arguments   the script
+//! context     the GPU: which one, through MPS or not, memory, sticky errors
+//! errors      the messages of CUDA and of frameworks
+//! pace        how long a step takes beside other programs
 //! reports     progress and checkpoints
 //! training    the loop
 //! ```

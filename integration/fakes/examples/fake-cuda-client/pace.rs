@@ -1,4 +1,4 @@
-//! How long a step takes, alone and beside others.
+//! How long a step takes, alone and beside other programs.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use cohabit_fakes::{GpuRoute, Process};
 use crate::arguments::Arguments;
 use crate::context::Context;
 
-/// The time of the next step.
+/// The duration of the next step.
 pub(crate) fn step_time(arguments: &Arguments, context: &Context) -> Duration {
     let slower = |other: &Process| match (context.process.via, other.via) {
         (GpuRoute::Client(mine), GpuRoute::Client(theirs)) if mine == theirs => arguments.mps_factor - 1.0,

@@ -1,10 +1,10 @@
-//! Progress for whoever watches, and checkpoints for the next attempt.
+//! Progress reports, and checkpoints for the next attempt.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Where progress goes: the file that Cohabit names, if it does.
+/// The progress file that Cohabit names, if any.
 pub(crate) struct Progress {
     file: Option<File>,
     total: u64,
@@ -25,13 +25,13 @@ impl Progress {
     }
 }
 
-/// The step that an earlier attempt came to.
+/// The step that an earlier attempt reached.
 pub(crate) fn last_step() -> u64 {
     let read = checkpoint().and_then(|file| fs::read_to_string(file).ok());
     read.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Keeps the step for the next attempt.
+/// Stores the step for the next attempt.
 pub(crate) fn keep(step: u64) -> io::Result<()> {
     let file = checkpoint().ok_or_else(|| io::Error::other("COHABIT_CHECKPOINT_DIR is not set"))?;
     let new = file.with_extension("new");

@@ -1,4 +1,4 @@
-//! The training: steps until it is done, told to stop, or failed.
+//! The training loop: steps until it is done, stopped, or has failed.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,7 @@ use crate::errors::CudaError;
 use crate::pace::step_time;
 use crate::reports::{self, Progress};
 
-/// Its exit status, unless it failed.
+/// The exit code, unless it failed.
 pub(crate) fn run(arguments: &Arguments, world: &FakeWorld) -> Result<u8, CudaError> {
     let told_to_stop = listen(arguments)?;
     let mut context = Context::create(arguments, world)?;
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments, world: &FakeWorld) -> Result<u8, CudaEr
     ended
 }
 
-/// Who watches must not take it for the real thing.
+/// Marks the output as that of a fake.
 fn introduce(context: &Context) {
     let gpu = &context.gpus[0];
     let by = match context.process.via {
@@ -87,7 +87,7 @@ fn train(arguments: &Arguments, context: &mut Context, told_to_stop: &AtomicBool
     Ok(arguments.exit)
 }
 
-/// The culprit learns of its fault at its next synchronisation, which is now.
+/// The culprit gets the error at its next synchronisation, which is now.
 fn wait_for_fault(context: &Context) {
     while context.check().is_ok() {
         std::thread::sleep(Duration::from_millis(1));
@@ -100,7 +100,7 @@ fn stay() -> ! {
     }
 }
 
-/// Prepares for SIGTERM; the answer becomes true when it has come and something is to be done about it.
+/// Handles SIGTERM as scripted; the flag becomes true when it has arrived and must be handled.
 fn listen(arguments: &Arguments) -> Result<Arc<AtomicBool>, CudaError> {
     let told_to_stop = Arc::new(AtomicBool::new(false));
     if !arguments.ignore_term && !arguments.checkpoint {
@@ -121,7 +121,7 @@ fn start_followers(arguments: &Arguments) -> Result<Vec<Child>, CudaError> {
     let pid = std::process::id().to_string();
     let follower = |_| -> std::io::Result<Child> {
         let mut command = Command::new(&program);
-        // What is scripted for the first one is not for the others.
+        // Scripted failures apply to the first process only.
         command.args(["--follow", &pid, "--alloc", &arguments.alloc.to_string()]).stdin(Stdio::piped());
         if let Some(world) = &arguments.world {
             command.arg("--world").arg(world);

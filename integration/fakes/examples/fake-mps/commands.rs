@@ -1,4 +1,4 @@
-//! What the control daemon answers. It never says by its exit status that it refused: only by words, or by
+//! The answers of the control daemon. It never reports a rejection by its exit status, only by text or by
 //! silence.
 
 use std::fmt::Write;
@@ -10,11 +10,11 @@ use cohabit_fakes::{Quit, StatusCommand, Terminate};
 use crate::servers::Servers;
 
 pub(crate) enum Answer {
-    /// These words, possibly none.
+    /// This text, possibly empty.
     Text(String),
-    /// None any more: the daemon is to end, by force after this time.
+    /// None: the daemon ends, by force after this time.
     Quit(Option<Duration>),
-    /// None at all.
+    /// None: it hangs.
     Never,
 }
 
@@ -60,7 +60,7 @@ fn status(servers: &Servers, server: &str) -> Answer {
         Some(FromServer::State(ServerState::Active)) => "ACTIVE\n".into(),
         Some(FromServer::State(ServerState::Fault)) => "FAULT\n".into(),
         Some(FromServer::State(ServerState::Initializing)) => "INITIALIZING\n".into(),
-        // It runs, but does not listen yet.
+        // The server runs, but does not listen yet.
         _ if servers.is(server) => "INITIALIZING\n".into(),
         _ => not_found(server),
     })
@@ -129,7 +129,7 @@ fn quit(servers: &Servers, rest: &[&str]) -> Answer {
     }
 }
 
-/// The commands about limits; none, if the command is not one of them.
+/// The commands about limits; `None` for other commands.
 fn limits(servers: &Servers, words: &[&str]) -> Option<String> {
     Some(match *words {
         ["get_default_active_thread_percentage"] => percentage(&servers.defaults()),
@@ -142,7 +142,7 @@ fn limits(servers: &Servers, words: &[&str]) -> Option<String> {
             servers.defaults().memory = taken_for(wanted);
             String::new()
         }
-        // A limit for another device is dropped without a word, and so is one for a UUID.
+        // A limit for another device, or for a UUID, is ignored silently.
         ["set_default_device_pinned_mem_limit", _, _] => String::new(),
         ["get_default_device_pinned_mem_limit", "0"] => memory(&servers.defaults()),
         ["get_default_device_pinned_mem_limit", _] => String::new(),
@@ -184,8 +184,8 @@ fn percentage(limits: &Limits) -> String {
     format!("{:.1}\n", limits.percentage)
 }
 
-/// What a limit is taken for, whatever it was meant to be: the number at its beginning, of gigabytes if a `G`
-/// follows and of megabytes otherwise; none lifts the limit.
+/// The value of a limit: the number at its beginning, in gigabytes if a `G` follows, else in megabytes;
+/// without a number, no limit.
 fn taken_for(wanted: &str) -> Option<u64> {
     let digits = wanted.bytes().take_while(u8::is_ascii_digit).count();
     let number = wanted[..digits].parse::<u64>().ok().filter(|number| *number > 0)?;

@@ -23,16 +23,16 @@ struct Daemon {
     pipe: PathBuf,
 }
 
-/// Whether somebody talks to the daemon, and how others are turned away meanwhile.
+/// Whether a session is open, and how other sessions are rejected meanwhile.
 enum Session {
     None,
     /// It waits for its next command.
     Idle,
-    /// It waits for an answer; so many others were turned away since.
+    /// It waits for an answer; this many other sessions were rejected since.
     Busy(u32),
 }
 
-/// Serves until it is told to quit. `ready` is called when callers can come.
+/// Serves until the command `quit`. Calls `ready` when callers can connect.
 pub(crate) fn serve(world: &FakeWorld, echo: Echo, lock: File, ready: impl FnOnce()) -> ExitCode {
     let pipe = crate::pipe_directory();
     let Ok(listener) = occupy(&pipe) else { return ExitCode::FAILURE };
@@ -56,14 +56,14 @@ pub(crate) fn serve(world: &FakeWorld, echo: Echo, lock: File, ready: impl FnOnc
     ExitCode::FAILURE
 }
 
-/// Makes the files that the real daemon makes.
+/// Creates the files that the real daemon creates.
 fn occupy(pipe: &Path) -> std::io::Result<Listener> {
     let listener = Listener::bind(&control_socket(pipe))?;
-    // Everybody who reaches the folder may ask.
+    // Any user who reaches the directory can connect.
     fs::set_permissions(control_socket(pipe), Permissions::from_mode(0o666))?;
     fs::write(pipe.join("control_privileged"), "")?;
     fs::write(pipe.join("nvidia-cuda-mps-control.pid"), std::process::id().to_string())?;
-    // It stays after an unclean death.
+    // A socket that an unclean exit left.
     let _ = mkfifo(&pipe.join("log"), Mode::from_bits_truncate(0o600));
     Ok(listener)
 }
@@ -88,7 +88,7 @@ impl Daemon {
         }
     }
 
-    /// The server for a client, started for it if there is none.
+    /// The server for a client, which is started if there is none.
     fn refer(&self, pid: i32) -> ControlReply {
         let user = Uid::current();
         let known =
@@ -128,17 +128,17 @@ impl Daemon {
                     }
                 }
                 Answer::Quit(patience) => self.quit(patience),
-                // Others find the session busy until the caller has had enough.
+                // Other sessions find this one busy until the caller disconnects.
                 Answer::Never => while caller.receive().is_some() {},
             }
         }
     }
 
-    /// Ends the server and then the daemon, and with it all its connections.
+    /// Ends the server and then the daemon with all its connections.
     fn quit(&self, patience: Option<Duration>) -> ! {
         self.servers.end(patience);
         self.log.line("Exit with status 0");
-        // A clean end leaves the sockets behind, and nothing else.
+        // A clean exit only leaves the sockets.
         for name in ["nvidia-cuda-mps-control.pid", "log"] {
             let _ = fs::remove_file(self.pipe.join(name));
         }
@@ -151,6 +151,6 @@ impl Daemon {
 }
 
 fn say(caller: &Packets, welcome: ControlReply) {
-    // Who has gone needs no answer.
+    // The caller may be gone.
     let _ = caller.send(&serde_json::to_string(&welcome).unwrap_or_default());
 }

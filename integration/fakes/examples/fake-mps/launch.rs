@@ -1,4 +1,4 @@
-//! The control daemon's start: what it checks, and how it leaves its parent's hands.
+//! Starts the control daemon: its checks, and how it detaches from its parent.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to its user")]
 
 use std::fs::File;
@@ -13,15 +13,14 @@ use nix::unistd::{AccessFlags, Uid, access, dup2_stdout, setsid};
 use crate::log::Echo;
 use crate::{daemon, log};
 
-/// Which part of the way from parent to daemon a process is.
+/// The stages from parent to daemon.
 const STAGE: &str = "FAKE_MPS_STAGE";
 
-/// What the daemon tells the process that waits for it; nothing, when it could not start.
+/// What the daemon sends to the waiting process; nothing if it could not start.
 const READY: &str = "ready";
 const BUSY: &str = "busy";
 
-/// `-d`: leaves a daemon behind that is nobody's child and in a session of its own, and waits until it is
-/// ready.
+/// `-d`: starts a detached daemon in a session of its own, and waits until it is ready.
 pub(crate) fn in_background(flags: &[String]) -> ExitCode {
     match std::env::var(STAGE).ok().as_deref() {
         Some("session") => in_new_session(flags),
@@ -33,7 +32,7 @@ pub(crate) fn in_background(flags: &[String]) -> ExitCode {
     }
 }
 
-/// `-f`: is the daemon itself, and shows its log.
+/// `-f`: runs as the daemon itself and prints its log.
 pub(crate) fn in_foreground(flags: &[String]) -> ExitCode {
     if let Some(code) = refusal(flags) {
         return code;
@@ -46,7 +45,7 @@ pub(crate) fn in_foreground(flags: &[String]) -> ExitCode {
     }
 }
 
-/// Why the daemon does not even try, in the order in which the real one looks.
+/// Why the daemon refuses to start, in the order of the real one.
 fn refusal(flags: &[String]) -> Option<ExitCode> {
     if flags.iter().any(|it| ["-M", "-multiuser-server"].contains(&it.as_str()))
         && !Uid::effective().is_root()
@@ -87,7 +86,7 @@ fn busy() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The program again, as this stage. Only its output is shared, for the word that says how it went.
+/// Starts the program again, in this stage. Only its output is shared, to report success.
 fn again(stage: &str, flags: &[String]) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("nvidia-cuda-mps-control").args(flags).env(STAGE, stage);
@@ -123,7 +122,7 @@ fn serve_detached() -> ExitCode {
     }
 }
 
-/// Says it, and lets go of the output, for which the parent waits.
+/// Reports success and closes the output, for which the parent waits.
 fn last_word(word: &str) {
     use std::io::Write;
     print!("{word}");
@@ -132,13 +131,13 @@ fn last_word(word: &str) {
 }
 
 enum Prepared {
-    /// The lock is held as long as the file is open.
+    /// Holds the lock as long as the file is open.
     Ready(File),
     Busy,
     Impossible,
 }
 
-/// Takes the lock that only one daemon of a pipe directory can have, until it ends in whichever way.
+/// Takes the lock that only one daemon of a pipe directory can hold, until the process ends.
 fn prepare() -> Prepared {
     let lock = File::options()
         .create(true)

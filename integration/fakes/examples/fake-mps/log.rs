@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Where a program writes down what it does; a missing folder makes it silent.
+/// A log file; without its directory nothing is logged.
 #[derive(Debug)]
 pub(crate) struct Log {
     file: Option<File>,
@@ -12,11 +12,11 @@ pub(crate) struct Log {
     echo: Echo,
 }
 
-/// Whether lines are also for who watches.
+/// Whether lines are also printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Echo {
     Silent,
-    /// As `-f` does.
+    /// With `-f`.
     Output,
 }
 
@@ -32,7 +32,7 @@ impl Log {
         if self.echo == Echo::Output {
             let _ = std::io::stdout().write_all(line.as_bytes());
         }
-        // As the real ones, it goes on without its log.
+        // Like the real programs, it continues without its log.
         let _ = self.file.as_ref().map(|mut file| file.write_all(line.as_bytes()));
     }
 }

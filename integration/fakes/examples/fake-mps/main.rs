@@ -1,14 +1,14 @@
-//! A fake of NVIDIA's MPS programs, which no GPU needs: `nvidia-cuda-mps-control` or
-//! `nvidia-cuda-mps-server`, by the name under which it is called. It fails in the ways in which those of
-//! driver 550 to 580 were seen to fail.
+//! A fake of NVIDIA's MPS programs that needs no GPU: `nvidia-cuda-mps-control` or `nvidia-cuda-mps-server`,
+//! depending on the name under which it is called. It fails in the ways that were observed with drivers 550
+//! to 580.
 //!
 //! ```text
 //! launch    the daemon's start: checks, `-d` and `-f`
-//! daemon    the control daemon: who may talk to it when
-//! commands  what it answers
+//! daemon    the control daemon: one session at a time
+//! commands  its answers
 //! server    the server: its clients, faults and limits
-//! servers   the daemon's hand on its server
-//! session   the control program as a user calls it: commands on its standard input
+//! servers   how the daemon controls its server
+//! session   the control program: commands on its standard input
 //! log       the log files
 //! ```
 

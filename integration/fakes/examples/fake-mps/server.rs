@@ -1,4 +1,4 @@
-//! The MPS server: its clients, their limits, and what a fault of one does to all.
+//! The MPS server: its clients, their limits, and how a fault of one client affects all.
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixListener;
@@ -12,10 +12,10 @@ use cohabit_fakes::{AbruptEnd, AfterFault, FakeGpu, FakeWorld, GpuRoute, Process
 
 use crate::log::{Echo, Log};
 
-/// What the server holds of the GPU for itself.
+/// The GPU memory of the server itself.
 const OWN_MEMORY: u64 = 27 << 20;
 
-/// CUDA's numbers.
+/// CUDA errors.
 const LAUNCH_FAILED: i32 = 719;
 const ILLEGAL_ADDRESS: i32 = 700;
 const SERVER_NOT_READY: i32 = 807;
@@ -27,26 +27,26 @@ struct Server {
     world: FakeWorld,
     gpu: String,
     inside: Mutex<Inside>,
-    /// Told when the server has become active.
+    /// Notified when the server has become active.
     active: Condvar,
 }
 
 struct Inside {
     state: ServerState,
     limits: Limits,
-    /// Connections of those who are in.
+    /// The connections of clients.
     clients: BTreeMap<i32, Lines>,
     ending: Ending,
 }
 
-/// How a client went.
+/// How a client ended.
 enum Leaving {
     Orderly,
-    /// By a signal, or because it was removed.
+    /// By a signal, or by removal.
     Abrupt,
 }
 
-/// Whether the server ends when its last client is gone.
+/// Whether the server exits when its last client is gone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Stays,
@@ -88,17 +88,17 @@ fn listen(pipe: &Path) -> std::io::Result<UnixListener> {
     UnixListener::bind(path)
 }
 
-/// As the real one it is among the processes of its GPU.
+/// Like the real one, it is listed as a process of its GPU.
 fn hold_memory(world: &FakeWorld, gpu: &FakeGpu) {
     let family = std::process::id() as i32;
     if let Ok(mut process) = Process::this(GpuRoute::Server, family) {
-        // A GPU that is full has a server that is not seen on it.
+        // On a full GPU the server is not listed.
         let _ = world.allocate(&mut process, gpu, OWN_MEMORY, None);
     }
 }
 
 impl Server {
-    /// Makes the contexts, for as long as the script says.
+    /// Creates the contexts, which takes as long as scripted.
     fn initialise(self: &Arc<Server>) {
         let server = Arc::clone(self);
         std::thread::spawn(move || {
@@ -126,15 +126,15 @@ impl Server {
                 self.inside().ending = Ending::Ends;
                 FromServer::Done
             }
-            // Only a client that is in can do that.
+            // Only a connected client can cause a fault.
             ToServer::Fault(_) | ToServer::Leave => return,
         };
-        // Who has gone needs no answer.
+        // The client may be gone.
         let _ = caller.send(&answer);
         self.end_if_due();
     }
 
-    /// Lets a client in and hears it until it is gone.
+    /// Accepts a client and serves it until it is gone.
     fn serve(self: &Arc<Server>, pid: i32, mut client: Lines) {
         self.log.line(&format!("Received new client request from process {pid}"));
         if let Err(code) = self.enter(pid, &client) {
@@ -149,7 +149,7 @@ impl Server {
         self.end_if_due();
     }
 
-    /// Hears a client until it is gone.
+    /// Serves a client until it is gone.
     fn attend(&self, pid: i32, client: &mut Lines) -> Leaving {
         loop {
             match client.receive() {
@@ -163,7 +163,7 @@ impl Server {
                 None => break,
             }
         }
-        // Whoever was removed is not among them any more.
+        // A removed client is not in the list any more.
         let was_in = self.inside().clients.remove(&pid).is_some();
         if was_in && self.script().mps.abrupt_end == AbruptEnd::Faults {
             self.fault(LAUNCH_FAILED, None);
@@ -171,7 +171,7 @@ impl Server {
         Leaving::Abrupt
     }
 
-    /// Waits while the server is initialising, as a queued client does.
+    /// Waits while the server initialises, as a queued client does.
     fn enter(&self, pid: i32, client: &Lines) -> Result<(), i32> {
         let initialising = |inside: &mut Inside| inside.state == ServerState::Initializing;
         let waited = self.active.wait_while(self.inside(), initialising);
@@ -198,7 +198,7 @@ impl Server {
         FromServer::Done
     }
 
-    /// A fatal error of one client is one of all. The real server knows the culprit only of faults of memory.
+    /// A fatal error of one client affects all. The real server knows the culprit of memory faults only.
     fn fault(&self, code: i32, culprit: Option<i32>) {
         let mut inside = self.inside();
         if inside.state == ServerState::Fault {
@@ -213,14 +213,14 @@ impl Server {
         self.log.line("The following client process have a sticky error set:");
         for (pid, client) in &inside.clients {
             self.log.line(&format!("Client {{PID: {pid}, Context ID: 0}} on device 0 to be torn down"));
-            // Who has gone needs no error.
+            // The client may be gone.
             let _ = client.send(&FromServer::Failed(code));
         }
-        // The driver tells of it too, without naming anybody.
+        // The driver reports it, too, without a culprit.
         let _ = self.world.emit_xid(&self.gpu, if code == ILLEGAL_ADDRESS { 31 } else { 13 });
     }
 
-    /// Contexts are made anew when all who saw the fault are gone.
+    /// Creates new contexts when all clients of the fault are gone.
     fn recover_if_due(self: &Arc<Server>) {
         let mut inside = self.inside();
         let due = inside.state == ServerState::Fault && inside.clients.is_empty();
@@ -240,7 +240,7 @@ impl Server {
         }
     }
 
-    /// The GPU as it is scripted now.
+    /// The present script of the GPU.
     fn script(&self) -> FakeGpu {
         self.world.gpu(&self.gpu).unwrap_or_default()
     }

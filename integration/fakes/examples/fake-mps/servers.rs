@@ -1,4 +1,4 @@
-//! The daemon's hand on its server: start, ask, end.
+//! How the daemon controls its server: start, query, end.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -12,10 +12,10 @@ use nix::unistd::{Pid, Uid};
 
 use crate::log::Log;
 
-/// A server that does not listen by then never will.
+/// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often the daemon looks whether something has come about.
+/// The time between two polls.
 const LOOK: Duration = Duration::from_millis(2);
 
 pub(crate) struct Servers {
@@ -32,34 +32,34 @@ impl Servers {
         Servers { world, pipe, log, running: Arc::default(), defaults }
     }
 
-    /// The GPU that the daemon was started for, as it is scripted now.
+    /// The present script of the GPU of the daemon.
     pub(crate) fn gpu(&self) -> FakeGpu {
         gpu(&self.world)
     }
 
-    /// The server that runs.
+    /// The running server.
     pub(crate) fn pid(&self) -> Option<i32> {
         *held(&self.running)
     }
 
-    /// Whether a server of this number runs.
+    /// Whether a server with this process id runs.
     pub(crate) fn is(&self, server: &str) -> bool {
         self.pid().is_some_and(|pid| server.parse() == Ok(pid))
     }
 
-    /// What later servers begin with.
+    /// The limits of later servers.
     pub(crate) fn defaults(&self) -> MutexGuard<'_, Limits> {
         held(&self.defaults)
     }
 
-    /// Starts the server if none runs. Errors are only in the log, as with the real one.
+    /// Starts the server if none runs. Like the real one, it reports errors only in the log.
     pub(crate) fn start(&self) {
         let mut running = held(&self.running);
         if running.is_some() {
             return;
         }
         let spawned = self.command().spawn();
-        // The real one has forked before it looks for the program.
+        // The real one forks before it looks for the program.
         let pid = spawned.as_ref().map_or(std::process::id() + 1, Child::id) as i32;
         self.log.line(&format!("Starting new server {pid} for user {}", Uid::current()));
         match spawned {
@@ -76,7 +76,7 @@ impl Servers {
         }
     }
 
-    /// Through the search path, with the daemon's environment.
+    /// Looks the program up in the search path, and starts it with the daemon's environment.
     fn command(&self) -> Command {
         let mut command = Command::new("nvidia-cuda-mps-server");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -88,7 +88,7 @@ impl Servers {
         command
     }
 
-    /// The server, started if need be, once it listens.
+    /// The server once it listens; started if necessary.
     pub(crate) fn ensure(&self) -> Option<i32> {
         self.start();
         let begin = Instant::now();
@@ -102,7 +102,7 @@ impl Servers {
         None
     }
 
-    /// Asks the server of this number.
+    /// Sends a request to the server with this process id.
     pub(crate) fn ask(&self, pid: i32, words: &ToServer) -> Option<FromServer> {
         if self.pid() != Some(pid) {
             return None;
@@ -112,7 +112,7 @@ impl Servers {
         server.receive()
     }
 
-    /// Waits until the server's clients are gone and it has ended, but not longer than this; then by force.
+    /// Waits until the server has ended after its last client, at most this long; then kills it.
     pub(crate) fn end(&self, patience: Option<Duration>) {
         let begin = Instant::now();
         if let Some(pid) = self.pid() {
@@ -120,7 +120,7 @@ impl Servers {
         }
         while let Some(pid) = self.pid() {
             if patience.is_some_and(|it| begin.elapsed() >= it) {
-                // It may just have ended.
+                // It may have just ended.
                 let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
             }
             std::thread::sleep(LOOK);
@@ -133,12 +133,12 @@ fn gpu(world: &FakeWorld) -> FakeGpu {
     world.visible(devices.as_deref()).into_iter().next().unwrap_or_default()
 }
 
-/// The exit status of a server when it has ended; one for all that were killed.
+/// The exit code of a server that has ended; 1 if it was killed.
 fn ended(mut server: Child) -> i32 {
     server.wait().ok().and_then(|it| it.code()).unwrap_or(1)
 }
 
-/// What a thread that failed left behind is still good.
+/// Locks a mutex, even if a thread panicked with it.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The control program as users and scripts call it: commands from its standard input, one after the other.
+//! A session of the control program: commands from its standard input, one after the other.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to its user")]
 
 use std::io::BufRead;
@@ -24,7 +24,7 @@ pub(crate) fn run() -> ExitCode {
     match welcome.and_then(|words| serde_json::from_str::<ControlReply>(&words).ok()) {
         Some(ControlReply::Commands) => {
             let code = converse(&daemon);
-            // The next one is not to find this one still there.
+            // So that the next session does not find this one still open.
             daemon.finish();
             code
         }
@@ -39,7 +39,7 @@ fn converse(daemon: &Packets) -> ExitCode {
         let command = command.trim();
         match daemon.send(command).ok().and_then(|()| daemon.receive()) {
             Some(reply) => print!("{reply}"),
-            // It has ended, as it was told to.
+            // The daemon has ended, as ordered.
             None if command.starts_with("quit") => return ExitCode::SUCCESS,
             None => return unsent(),
         }

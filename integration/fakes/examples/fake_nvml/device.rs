@@ -1,4 +1,4 @@
-//! What a GPU is, and what it shows at the moment.
+//! Properties and present readings of a GPU.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -7,7 +7,7 @@ use nvml_wrapper_sys::bindings::*;
 
 use crate::library::{Code, field, give, give_text, gpu, tell, world};
 
-/// What the library wants to find in a structure of its second version.
+/// The version field of the second version of a structure.
 const MEMORY_VERSION: u32 = size_of::<nvmlMemory_v2_t>() as u32 | 2 << 24;
 
 #[unsafe(no_mangle)]
@@ -40,7 +40,7 @@ extern "C" fn nvmlDeviceGetPciInfo_v3(device: nvmlDevice_t, place: *mut nvmlPciI
     tell("nvmlDeviceGetPciInfo_v3", device, place, |gpu| pci(&gpu.pci))
 }
 
-/// `00000000:3B:00.0` as the library tells it.
+/// The PCI address in the form of the library.
 pub(crate) fn pci(address: &str) -> Result<nvmlPciInfo_t, Code> {
     let numbers = address.split([':', '.']).map(|part| u32::from_str_radix(part, 16));
     let numbers: Vec<u32> =
@@ -61,7 +61,7 @@ pub(crate) fn pci(address: &str) -> Result<nvmlPciInfo_t, Code> {
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlDeviceGetMemoryInfo_v2(device: nvmlDevice_t, place: *mut nvmlMemory_v2_t) -> Code {
-    // SAFETY: by the interface, the caller's structure says which version it is.
+    // SAFETY: by NVML's interface, the caller's structure begins with its version.
     if place.is_null() || unsafe { (*place).version } != MEMORY_VERSION {
         return nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     }

@@ -1,4 +1,4 @@
-//! Critical errors: sets of GPUs that somebody listens to, and waiting for the next error of one of them.
+//! Critical errors: event sets, and waiting for the next error of a GPU in a set.
 
 use std::ffi::{c_uint, c_ulonglong};
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use nvml_wrapper_sys::bindings::*;
 
 use crate::library::{Code, give, gpu, handle_of, tell, world};
 
-/// UUIDs of the GPUs that are listened to.
+/// The UUIDs of the GPUs in the set.
 type Set = Vec<String>;
 
 const XID: c_ulonglong = nvmlEventTypeXidCriticalError as c_ulonglong;
 
-/// How often the world is looked at.
+/// The time between two polls of the world.
 const LOOK: Duration = Duration::from_millis(5);
 
 #[unsafe(no_mangle)]
@@ -31,7 +31,7 @@ extern "C" fn nvmlEventSetFree(set: nvmlEventSet_t) -> Code {
     if set.is_null() {
         return nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
     }
-    // SAFETY: by the interface, it comes from `nvmlEventSetCreate` and is freed once.
+    // SAFETY: by NVML's interface, it comes from `nvmlEventSetCreate` and is freed once.
     drop(unsafe { Box::from_raw(set.cast::<Set>()) });
     nvmlReturn_enum_NVML_SUCCESS
 }
@@ -46,7 +46,7 @@ extern "C" fn nvmlDeviceRegisterEvents(
         Ok(_) if types & !XID != 0 => nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED,
         Ok(_) if set.is_null() => nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT,
         Ok(gpu) => {
-            // SAFETY: by the interface, it comes from `nvmlEventSetCreate`, and nobody waits for it
+            // SAFETY: by NVML's interface, it comes from `nvmlEventSetCreate`, and no thread waits for it
             // meanwhile.
             unsafe { &mut *set.cast::<Set>() }.push(gpu.uuid);
             nvmlReturn_enum_NVML_SUCCESS
@@ -64,7 +64,7 @@ extern "C" fn nvmlEventSetWait_v2(
     if set.is_null() {
         return nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
     }
-    // SAFETY: by the interface, it comes from `nvmlEventSetCreate` and is not changed while this waits.
+    // SAFETY: by NVML's interface, it comes from `nvmlEventSetCreate` and does not change while this waits.
     let gpus = unsafe { &*set.cast::<Set>() };
     give(place, next(gpus, Duration::from_millis(timeout_ms.into())))
 }

@@ -1,4 +1,4 @@
-//! What is the same for all functions: the world, handles, scripted faults, and where answers go.
+//! What all functions share: the world, handles, scripted errors, and writing results.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ use nvml_wrapper_sys::bindings::*;
 
 pub(crate) type Code = nvmlReturn_t;
 
-/// UUIDs of the GPUs that were asked for so far. A handle is a place in this list, counted from one.
+/// The UUIDs of the GPUs with a handle. A handle is an index into this list, counted from 1.
 static HANDLES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// The world of this library.
@@ -20,7 +20,7 @@ pub(crate) fn world() -> Result<FakeWorld, Code> {
     FakeWorld::find(&own_path()).ok_or(nvmlReturn_enum_NVML_ERROR_DRIVER_NOT_LOADED)
 }
 
-/// Where the loader found this library.
+/// The path from which this library was loaded.
 fn own_path() -> std::path::PathBuf {
     let mut found = libc::Dl_info {
         dli_fname: ptr::null(),
@@ -28,7 +28,7 @@ fn own_path() -> std::path::PathBuf {
         dli_sname: ptr::null(),
         dli_saddr: ptr::null_mut(),
     };
-    // SAFETY: the address is one of this library, and the answer has a place of its own.
+    // SAFETY: the address lies in this library, and the result has its own storage.
     let known = unsafe { libc::dladdr(own_path as *const libc::c_void, &raw mut found) };
     if known == 0 || found.dli_fname.is_null() {
         return Path::new("").to_owned();
@@ -53,7 +53,7 @@ fn uuid_of(handle: nvmlDevice_t) -> Option<String> {
     handles.get(handle.addr().checked_sub(1)?).cloned()
 }
 
-/// A GPU as it is now, or why this function does not tell of it.
+/// The present state of a GPU, or the scripted error of this function.
 pub(crate) fn gpu(function: &str, handle: nvmlDevice_t) -> Result<FakeGpu, Code> {
     let uuid = uuid_of(handle).ok_or(nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT)?;
     let gpu = world()?.gpu(&uuid).ok_or(nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST)?;
@@ -74,12 +74,12 @@ fn code(fault: NvmlFault) -> Code {
     }
 }
 
-/// Puts the answer where the caller wants it.
+/// Writes the result to the caller's pointer.
 pub(crate) fn give<T>(place: *mut T, answer: Result<T, Code>) -> Code {
     match answer {
         Ok(_) if place.is_null() => nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT,
         Ok(value) => {
-            // SAFETY: by the interface, the caller's pointer leads to room for one value.
+            // SAFETY: by NVML's interface, the caller's pointer leads to room for one value.
             unsafe { place.write(value) };
             nvmlReturn_enum_NVML_SUCCESS
         }
@@ -87,7 +87,7 @@ pub(crate) fn give<T>(place: *mut T, answer: Result<T, Code>) -> Code {
     }
 }
 
-/// Answers a question about a GPU.
+/// Writes a property of a GPU.
 pub(crate) fn tell<T>(
     function: &str,
     handle: nvmlDevice_t,
@@ -97,7 +97,7 @@ pub(crate) fn tell<T>(
     give(place, gpu(function, handle).and_then(|gpu| answer(&gpu)))
 }
 
-/// Puts a text where the caller has room for so many characters.
+/// Writes a text to the caller's buffer of this size.
 pub(crate) fn give_text(place: *mut c_char, room: u32, text: Result<String, Code>) -> Code {
     let text = match text {
         Ok(text) => text,
@@ -110,7 +110,7 @@ pub(crate) fn give_text(place: *mut c_char, room: u32, text: Result<String, Code
         return nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE;
     }
     for (index, byte) in text.bytes().chain([0]).enumerate() {
-        // SAFETY: by the interface, there is as much room as the caller said, and the text fits.
+        // SAFETY: by NVML's interface, the buffer has the given size, and the text fits.
         unsafe { place.add(index).write(byte as c_char) };
     }
     nvmlReturn_enum_NVML_SUCCESS
@@ -119,7 +119,7 @@ pub(crate) fn give_text(place: *mut c_char, room: u32, text: Result<String, Code
 /// A text in a field of this size.
 pub(crate) fn field<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
     let mut field = [0; SIZE];
-    // The last character stays zero.
+    // The last byte stays 0.
     for (place, byte) in field.iter_mut().take(SIZE - 1).zip(text.bytes()) {
         *place = byte as c_char;
     }

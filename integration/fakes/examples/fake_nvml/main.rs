@@ -1,13 +1,12 @@
-//! A fake of NVIDIA's management library, for a world that its environment names or in whose `bin` folder it
-//! lies. It has the functions that Cohabit calls; programs that ask for others learn that this library lacks
-//! them.
+//! A fake of NVIDIA's management library, for the world that its environment names, or in whose `bin` it
+//! lies. It has only the functions that Cohabit calls.
 //!
 //! ```text
-//! library    what is the same for all functions: the world, handles, scripted faults, where answers go
-//! system     begin, end, versions, and which GPUs there are
-//! device     what a GPU is and shows
-//! processes  who is on a GPU
-//! wiring     how GPUs reach each other
+//! library    what all functions share: the world, handles, scripted errors, writing results
+//! system     initialisation, versions, and the list of GPUs
+//! device     properties and readings of a GPU
+//! processes  the processes on a GPU
+//! wiring     how GPUs are connected
 //! monitor    the performance monitor
 //! events     critical errors
 //! ```

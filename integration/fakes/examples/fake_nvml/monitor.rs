@@ -1,4 +1,4 @@
-//! The performance monitor: samples, and what two of them show.
+//! The performance monitor: samples, and averages between two of them.
 
 use std::ffi::c_uint;
 
@@ -7,7 +7,7 @@ use nvml_wrapper_sys::bindings::*;
 
 use crate::library::{Code, give, gpu, tell};
 
-/// What a sample remembers. The world's numbers are means already, so the later of two samples tells them.
+/// A sample. The values of the world are averages already, so the later of two samples has them.
 type Sample = Option<Performance>;
 
 #[unsafe(no_mangle)]
@@ -29,7 +29,7 @@ extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> Code {
     if sample.is_null() {
         return nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
     }
-    // SAFETY: by the interface, it comes from `nvmlGpmSampleAlloc` and is freed once.
+    // SAFETY: by NVML's interface, it comes from `nvmlGpmSampleAlloc` and is freed once.
     drop(unsafe { Box::from_raw(sample.cast::<Sample>()) });
     nvmlReturn_enum_NVML_SUCCESS
 }
@@ -48,7 +48,7 @@ extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) -> Code {
     if request.is_null() {
         return nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
     }
-    // SAFETY: by the interface, a structure that is the caller's alone while this lasts.
+    // SAFETY: by NVML's interface, only the caller uses the structure during this call.
     let request = unsafe { &mut *request };
     if request.version != NVML_GPM_METRICS_GET_VERSION {
         return nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -56,7 +56,7 @@ extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) -> Code {
     if request.sample1.is_null() || request.sample2.is_null() {
         return nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
     }
-    // SAFETY: by the interface, samples come from `nvmlGpmSampleAlloc` and are not freed yet.
+    // SAFETY: by NVML's interface, samples come from `nvmlGpmSampleAlloc` and are not freed yet.
     let (earlier, later) = unsafe { (*request.sample1.cast::<Sample>(), *request.sample2.cast::<Sample>()) };
     let (Some(_), Some(performance)) = (earlier, later) else {
         return nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;

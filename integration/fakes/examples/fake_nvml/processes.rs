@@ -1,4 +1,4 @@
-//! Who is on a GPU: lists that tell their length first and may be too long the next moment.
+//! The processes on a GPU: lists whose length is queried first and may grow before they are read.
 
 use std::collections::BTreeMap;
 use std::ffi::c_uint;
@@ -9,10 +9,10 @@ use nvml_wrapper_sys::bindings::*;
 
 use crate::library::{Code, gpu, world};
 
-/// How many lists of each GPU were too long so far because a process is scripted to have come in between.
+/// How many lists of each GPU were too long so far because a process was scripted to start in between.
 static RACED: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
 
-/// The processes that reach the GPU by themselves, MPS servers among them.
+/// The processes that access the GPU directly, including MPS servers.
 #[unsafe(no_mangle)]
 extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
     device: nvmlDevice_t,
@@ -50,8 +50,7 @@ fn list(
     if count.is_null() {
         return nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
     }
-    // SAFETY: by the interface, the caller says here how much room there is, and hears here how much it
-    // takes.
+    // SAFETY: by NVML's interface, the caller passes the size of its buffer here and gets the needed size.
     let room = unsafe { count.replace(processes.len() as c_uint) } as usize;
     if infos.is_null() && processes.is_empty() {
         return nvmlReturn_enum_NVML_SUCCESS;
@@ -63,17 +62,17 @@ fn list(
         let info = nvmlProcessInfo_t {
             pid: process.pid as c_uint,
             usedGpuMemory: process.holds.get(&gpu.uuid).copied().unwrap_or(0),
-            // No instance of a divided GPU.
+            // Not an instance of a partitioned GPU.
             gpuInstanceId: c_uint::MAX,
             computeInstanceId: c_uint::MAX,
         };
-        // SAFETY: there is room for as many as the caller said, which is no fewer than there are.
+        // SAFETY: the buffer has the size that the caller passed, which is enough.
         unsafe { infos.add(index).write(info) };
     }
     nvmlReturn_enum_NVML_SUCCESS
 }
 
-/// Whether a process is scripted to have come since the list was counted.
+/// Whether a process is scripted to have started since the list was counted.
 fn races(gpu: &FakeGpu) -> bool {
     let mut raced = RACED.lock().unwrap_or_else(PoisonError::into_inner);
     let so_far = raced.entry(gpu.uuid.clone()).or_default();

@@ -1,4 +1,4 @@
-//! Begin, end, versions, and which GPUs there are.
+//! Initialisation, versions, and the list of GPUs.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
@@ -71,7 +71,7 @@ extern "C" fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, place: *mut nvmlDev
     if uuid.is_null() {
         return nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
     }
-    // SAFETY: by the interface, a text that ends with zero.
+    // SAFETY: by NVML's interface, a text that ends with 0.
     let uuid = unsafe { CStr::from_ptr(uuid) }.to_string_lossy();
     let found = world().and_then(|world| world.gpu(&uuid).ok_or(nvmlReturn_enum_NVML_ERROR_NOT_FOUND));
     give(place, found.and_then(|gpu| handle("nvmlDeviceGetHandleByUUID", &gpu.uuid)))

@@ -1,4 +1,4 @@
-//! How GPUs reach each other.
+//! How GPUs are connected.
 
 use std::ffi::c_uint;
 
@@ -8,7 +8,7 @@ use nvml_wrapper_sys::bindings::*;
 use crate::device::pci;
 use crate::library::{Code, gpu, tell, world};
 
-/// As a Hopper has them.
+/// The number of NVLinks of a Hopper GPU.
 const LINKS: usize = 18;
 
 #[unsafe(no_mangle)]
@@ -57,7 +57,7 @@ extern "C" fn nvmlDeviceGetNvLinkRemotePciInfo_v2(
     })
 }
 
-/// The GPU at the other end of this link. Links are counted peer by peer.
+/// The GPU at the other end of this link. Links are numbered peer by peer.
 fn end_of(gpu: &FakeGpu, link: c_uint) -> Result<Option<String>, Code> {
     if link as usize >= LINKS {
         return Err(nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT);

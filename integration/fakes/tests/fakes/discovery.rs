@@ -3,7 +3,7 @@
 use std::fs;
 
 use cohabit_fakes::{ComputeMode as Mode, FakeGpu, LibraryStart, Mig as Divided, NvmlFault, Topology};
-use cohabit_gpu::{NoGpus, NvmlSession};
+use cohabit_gpu::{GpusUnavailable, NvmlSession};
 use cohabit_types::{
     Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuPeer, GpuProperties, Health, Mig,
     PeerPath,
@@ -52,16 +52,19 @@ fn every_way_to_have_no_gpu_is_told_apart() {
         bench.world.edit_library(|library| library.start = start).unwrap();
         NvmlSession::open(Some(&bench.installed.nvml)).unwrap_err()
     };
-    assert!(matches!(refusal(LibraryStart::DriverNotLoaded), NoGpus::NoDriver));
-    assert!(matches!(refusal(LibraryStart::VersionMismatch), NoGpus::VersionMismatch));
-    assert!(matches!(refusal(LibraryStart::NoPermission), NoGpus::NoPermission));
+    assert!(matches!(refusal(LibraryStart::DriverNotLoaded), GpusUnavailable::NoDriver));
+    assert!(matches!(refusal(LibraryStart::VersionMismatch), GpusUnavailable::VersionMismatch));
+    assert!(matches!(refusal(LibraryStart::NoPermission), GpusUnavailable::NoPermission));
 
     let none = Bench::new();
     fs::write(none.world.root().join("gpus.json"), "{}").unwrap();
-    assert!(matches!(NvmlSession::open(Some(&none.installed.nvml)).unwrap_err(), NoGpus::NoDevices));
+    assert!(matches!(NvmlSession::open(Some(&none.installed.nvml)).unwrap_err(), GpusUnavailable::NoDevices));
 
     fs::remove_file(&none.installed.nvml).unwrap();
-    assert!(matches!(NvmlSession::open(Some(&none.installed.nvml)).unwrap_err(), NoGpus::NoLibrary { .. }));
+    assert!(matches!(
+        NvmlSession::open(Some(&none.installed.nvml)).unwrap_err(),
+        GpusUnavailable::NoLibrary { .. }
+    ));
 }
 
 #[test]

@@ -164,7 +164,7 @@ impl Bench {
     }
 
     pub(crate) fn home(&self) -> MpsDirectory {
-        MpsDirectory::of(&self.path("state"), &self.gpu()).unwrap()
+        MpsDirectory::create(&self.path("state"), &self.gpu()).unwrap()
     }
 
     /// A daemon for the first GPU, as Cohabit starts it.

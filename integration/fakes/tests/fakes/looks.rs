@@ -7,7 +7,7 @@ use cohabit_types::{Bytes, GpuPerformance, GpuReading};
 use crate::kit::{Bench, end, until};
 
 fn look(bench: &Bench) -> GpuScan {
-    NvmlSession::open(Some(&bench.installed.nvml)).unwrap().look(&bench.gpu()).unwrap()
+    NvmlSession::open(Some(&bench.installed.nvml)).unwrap().scan(&bench.gpu()).unwrap()
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn a_reading_that_is_not_told_is_none_and_the_others_stay() {
 fn a_gpu_that_is_lost_is_seen_again_by_a_library_that_is_opened_anew() {
     let bench = Bench::new();
     let gpus = NvmlSession::open(Some(&bench.installed.nvml)).unwrap();
-    gpus.look(&bench.gpu()).unwrap();
+    gpus.scan(&bench.gpu()).unwrap();
     bench.script(|gpu| _ = gpu.faults.insert("*".into(), NvmlFault::Lost));
-    assert!(matches!(gpus.look(&bench.gpu()), Err(GpuError::Lost(_))));
+    assert!(matches!(gpus.scan(&bench.gpu()), Err(GpuError::Lost(_))));
     bench.script(|gpu| gpu.faults.clear());
     drop(gpus);
     look(&bench);
@@ -81,7 +81,7 @@ fn the_performance_monitor_tells_means_from_the_second_look_on() {
         Performance { sm_active: 62.5, sm_occupancy: 25.0, tensor_active: 12.5, memory_bandwidth: 50.0 };
     bench.script(|gpu| gpu.performance = Some(shown));
     let gpus = NvmlSession::open(Some(&bench.installed.nvml)).unwrap();
-    let means = || gpus.look(&bench.gpu()).unwrap().reading.performance;
+    let means = || gpus.scan(&bench.gpu()).unwrap().reading.performance;
     assert_eq!(means(), None);
     let expected = GpuPerformance {
         sm_active: Some(0.625),

@@ -4,14 +4,14 @@ use std::fs;
 use std::time::Duration;
 
 use cohabit_fakes::{AfterFault, Quit, StartScript, StatusCommand, Terminate};
-use cohabit_gpu::mps::{ClientRemoval, Fault, MpsDaemon, MpsPrograms, ServerState, terminate_clients};
+use cohabit_gpu::mps::{ClientRemoval, MpsDaemon, MpsPrograms, ServerFault, ServerState, terminate_clients};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::kit::{Bench, PATIENCE, Ran, end, ended, runs, until};
 
 /// Faults, once there are any.
-fn faults(daemon: &mut MpsDaemon) -> Vec<Fault> {
+fn faults(daemon: &mut MpsDaemon) -> Vec<ServerFault> {
     let mut found = Vec::new();
     until("the log tells of a fault", || {
         found.extend(daemon.faults());
@@ -179,7 +179,7 @@ fn a_removal_that_is_not_confirmed_is_an_error_in_time() {
     let clients = [client.id() as i32];
     bench.script(|gpu| gpu.mps.terminate = Terminate::Answers(999));
     let refused = terminate_clients(&removal, &clients, PATIENCE).unwrap_err().to_string();
-    assert!(refused.contains("it answered 999"), "{refused}");
+    assert!(refused.contains("answered 999"), "{refused}");
     bench.script(|gpu| gpu.mps.terminate = Terminate::Hangs);
     terminate_clients(&removal, &clients, Duration::from_millis(500)).unwrap_err();
     bench.script(|gpu| gpu.mps.terminate = Terminate::Confirms);

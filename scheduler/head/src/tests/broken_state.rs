@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cohabit_journal::{FORMAT, decode_part, encode_part};
-use cohabit_types::{JobState, RefusalCode, Reply, Request};
+use cohabit_types::{JobState, RefusalCode};
 
 use crate::journal::EncodedPart;
 use crate::test_kit::cluster::{StoppedHead, TestHead};
@@ -35,9 +35,7 @@ async fn a_head_with_a_broken_state_serves_reads_and_keeps_its_last_snapshot() {
     let head = head.started().await;
     let client = head.admin().await;
     assert_eq!(client.show(job).await.state, JobState::Pending, "reads are served");
-    let Ok(Reply::Refused(refusal)) = client.request(Request::Submit(Box::new(submit()))).await else {
-        panic!("a change was accepted")
-    };
+    let refusal = client.try_submit(submit()).await.expect_err("a broken head accepts no change");
     assert_eq!(refusal.code, RefusalCode::Internal);
     let sentence = "the head found its state broken: the jobs of submission 1 are";
     assert!(refusal.message.starts_with(sentence), "{}", refusal.message);

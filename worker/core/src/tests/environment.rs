@@ -1,4 +1,4 @@
-//! What ranks find in their environment.
+//! The environment of ranks.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ fn says(environment: &BTreeMap<Cow<'static, str>, String>, expected: &[(&str, &s
 }
 
 #[test]
-fn a_plain_job_gets_our_words_and_those_of_a_launcher() {
+fn a_plain_job_gets_our_variables_and_those_for_a_launcher() {
     says(
         &of_last_rank(&order(spec(), 1)),
         &[
@@ -56,7 +56,7 @@ fn a_plain_job_gets_our_words_and_those_of_a_launcher() {
 }
 
 #[test]
-fn a_rank_for_each_device_gets_the_set_of_torchrun() {
+fn a_rank_per_device_gets_the_variables_of_torchrun() {
     let mut spec = limited(60, None);
     spec.launch = LaunchMode::PerGpu;
     spec.retry.limit = 3;
@@ -106,7 +106,7 @@ fn uneven(launch: LaunchMode) -> RunOrder {
 }
 
 #[test]
-fn ranks_that_lie_apart_are_counted_where_they_are() {
+fn local_ranks_are_counted_on_their_own_node() {
     let environment = of_last_rank(&uneven(LaunchMode::PerGpu));
     let values = ["RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "GROUP_RANK"]
         .map(|name| environment[name].as_str());
@@ -114,14 +114,14 @@ fn ranks_that_lie_apart_are_counted_where_they_are() {
 }
 
 #[test]
-fn a_launcher_is_told_how_many_devices_its_own_node_has() {
+fn a_launcher_gets_the_number_of_devices_of_its_node() {
     let environment = of_last_rank(&uneven(LaunchMode::PerNode));
     let values = ["NODE_RANK", "NNODES", "NPROC_PER_NODE"].map(|name| environment[name].as_str());
     assert_eq!(values, ["1", "2", "2"]);
 }
 
 #[test]
-fn rank_0_listens_where_all_meet_and_no_other_does() {
+fn only_rank_0_listens_on_the_rendezvous_port() {
     let mut order = uneven(LaunchMode::PerGpu);
     order.rendezvous = Some(Rendezvous { address: "10.0.0.2".into(), port: 29_777 });
     let listens =
@@ -148,7 +148,7 @@ fn ranks_of_a_node_divide_its_claimed_cores_unless_the_job_says_how_many_threads
 }
 
 #[test]
-fn members_limits_and_parts_are_told() {
+fn array_index_limits_and_share_are_in_the_environment() {
     let mut order = second_node(order(limited(60, None), 2));
     order.ranks[1].share = Share(250);
     let environment = of_last_rank(&order);
@@ -159,7 +159,7 @@ fn members_limits_and_parts_are_told() {
 }
 
 #[test]
-fn slurm_names_come_on_request() {
+fn slurm_variables_are_set_on_request() {
     let mut spec = limited(60, None);
     spec.slurm_environment = true;
     let mut environment = of_last_rank(&second_node(order(spec, 2)));

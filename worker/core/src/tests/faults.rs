@@ -1,4 +1,4 @@
-//! Faults of MPS servers: who is stopped as what, and how the GPU comes back into service, or does not.
+//! Faults of MPS servers: culprit and victims, and the recovery of the GPU.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::gpu_kit::*;
 use super::kit::*;
 use crate::{MpsEvent, MpsOrder, RankExit, StopStep, WorkerEffect, WorkerEvent};
 
-const NO_RECOVERY: &str = "its MPS server did not come back after a fault: no device";
+const NO_RECOVERY: &str = "its MPS server did not recover from a fault: no device";
 
 #[test]
 fn the_culprit_and_the_victims_are_stopped_and_the_server_recovers() {
@@ -33,7 +33,7 @@ fn the_culprit_and_the_victims_are_stopped_and_the_server_recovers() {
 }
 
 #[test]
-fn without_a_culprit_all_are_victims_and_the_last_error_of_the_driver_is_told() {
+fn without_a_culprit_all_are_victims_and_the_last_driver_error_is_reported() {
     let detail = "a fatal GPU error; the driver had reported Xid 31, a program reached for memory that is \
                   not its own";
     TestWorker::serving(&[1, 2])
@@ -52,7 +52,7 @@ fn without_a_culprit_all_are_victims_and_the_last_error_of_the_driver_is_told() 
 }
 
 #[test]
-fn an_error_of_long_ago_explains_no_fault() {
+fn an_old_error_is_not_related_to_a_fault() {
     TestWorker::serving(&[1])
         .xid(31)
         .until(161)
@@ -78,7 +78,7 @@ fn a_victim_gets_no_warning_and_ten_seconds() {
 }
 
 #[test]
-fn a_fault_hastens_a_stop_that_has_begun() {
+fn a_fault_shortens_a_stop_that_has_begun() {
     let hastened = WorkerEffect::Stopping(rank_of(1), stopping(StopReason::Cancelled, StopStep::Kill, 115));
     let mut warned = sharer(2);
     Arc::make_mut(&mut warned.spec).stop = limited(1_000, Some(90)).stop;
@@ -129,7 +129,7 @@ fn a_client_that_is_being_started_is_stopped_as_soon_as_it_runs() {
 }
 
 #[test]
-fn a_sharer_that_comes_during_a_recovery_waits_for_it() {
+fn a_rank_that_arrives_during_a_recovery_waits_for_it() {
     TestWorker::serving(&[1])
         .word(faulted(None))
         .run(sharer(2))
@@ -181,7 +181,7 @@ fn a_daemon_on_a_fenced_gpu_is_stopped_instead_of_recovered() {
 }
 
 #[test]
-fn words_that_answer_nothing_are_ignored() {
+fn events_that_answer_no_order_are_ignored() {
     TestWorker::serving(&[1])
         .word(MpsEvent::Stopped)
         .word(MpsEvent::Up)
@@ -198,7 +198,7 @@ fn words_that_answer_nothing_are_ignored() {
 }
 
 #[test]
-fn a_fault_on_one_gpu_leaves_the_other_alone() {
+fn a_fault_on_one_gpu_does_not_affect_the_other() {
     let mut elsewhere = sharer(2);
     elsewhere.ranks[0].devices = vec![gpu(1)];
     TestWorker::serving(&[1])
@@ -216,7 +216,7 @@ fn a_fault_on_one_gpu_leaves_the_other_alone() {
 }
 
 #[test]
-fn a_victim_that_saves_its_work_and_exits_well_is_still_a_victim() {
+fn a_victim_that_exits_with_success_is_still_a_victim() {
     TestWorker::serving(&[1]).word(faulted(None)).forget_effects().ends(rank_of(1), Outcome::Exited(0)).does(
         [
             ended(rank_of(1), Outcome::Exited(0), Some(StopReason::MpsFaultVictim), 100),
@@ -227,7 +227,7 @@ fn a_victim_that_saves_its_work_and_exits_well_is_still_a_victim() {
 
 /// It had ended before it could be told, as most victims do: a later daemon must not take that for a failure.
 #[test]
-fn why_a_victim_ended_is_written_down_where_its_executor_does_not_know() {
+fn the_reason_of_a_victim_is_stored_if_its_executor_does_not_know_it() {
     let exited = RankExit { outcome: Outcome::Exited(1), stopped: None, at: at(100) };
     TestWorker::serving(&[1])
         .word(faulted(None))

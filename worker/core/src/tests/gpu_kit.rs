@@ -1,4 +1,4 @@
-//! Scenario words for GPUs: jobs that share them or not, what MPS actors and monitors say, and what is told.
+//! Test helpers for GPUs: jobs with and without sharing, events of MPS managers and monitors, and reports.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! GPUs across restarts of the worker daemon and over lost links: what is adopted, and what is told anew.
+//! GPUs across restarts of the worker daemon and lost links: what is adopted, and what is reported again.
 
 use cohabit_types::{DeviceSharing, Enforcement, Outcome, StartFailure, StopReason};
 
@@ -6,7 +6,7 @@ use super::gpu_kit::*;
 use super::kit::*;
 use crate::{GpuAccess, Lease, MpsEvent, MpsOrder, RankExit, StopStep, WorkerEffect, WorkerEvent};
 
-const LATE_TURNS: &str = "ranks on it were started without MPS, and still run";
+const LATE_TURNS: &str = "ranks that were started without MPS still run on it";
 
 fn restarted() -> TestWorker {
     TestWorker::with(vec![device(0, DeviceSharing::Enforced), device(1, DeviceSharing::Enforced)])
@@ -23,7 +23,7 @@ fn back(jobs: &[u64]) -> Vec<WorkerEffect> {
 }
 
 #[test]
-fn the_daemon_of_clients_that_live_on_is_adopted_once() {
+fn the_daemon_of_running_clients_is_adopted_once() {
     with_clients()
         .does([mps(MpsOrder::Adopt)])
         .link()
@@ -35,7 +35,7 @@ fn the_daemon_of_clients_that_live_on_is_adopted_once() {
 }
 
 #[test]
-fn a_daemon_that_cannot_be_adopted_takes_its_clients_with_it() {
+fn clients_of_a_daemon_that_cannot_be_adopted_are_stopped() {
     with_clients()
         .link()
         .forget_effects()
@@ -48,7 +48,7 @@ fn a_daemon_that_cannot_be_adopted_takes_its_clients_with_it() {
 }
 
 #[test]
-fn who_was_being_stopped_when_the_daemon_before_died_keeps_its_reason_and_its_time() {
+fn a_client_that_was_being_stopped_keeps_its_reason_and_its_time() {
     let stopped = |why| Some(stopping(why, StopStep::Kill, 104));
     restarted()
         .event(left_stopping(&sharer(1), CLIENT, stopped(StopReason::MpsFault)))
@@ -69,7 +69,7 @@ fn who_was_being_stopped_when_the_daemon_before_died_keeps_its_reason_and_its_ti
 }
 
 #[test]
-fn clients_that_have_ended_leave_nothing_to_adopt() {
+fn without_running_clients_no_daemon_is_adopted() {
     let mut ended =
         found(sharer(1).spec, Some(RankExit { outcome: Outcome::Exited(0), stopped: None, at: at(20) }));
     ended.start.access = CLIENT;
@@ -77,7 +77,7 @@ fn clients_that_have_ended_leave_nothing_to_adopt() {
 }
 
 #[test]
-fn an_adopted_daemon_whose_clients_ended_meanwhile_is_stopped_in_its_time() {
+fn an_adopted_daemon_without_clients_is_stopped_after_its_idle_time() {
     restarted()
         .event(left_running(&sharer(1), CLIENT))
         .dies(1)
@@ -88,7 +88,7 @@ fn an_adopted_daemon_whose_clients_ended_meanwhile_is_stopped_in_its_time() {
 }
 
 #[test]
-fn a_sharer_waits_for_a_rank_alone_that_lives_on() {
+fn a_sharing_rank_waits_for_an_exclusive_one_that_lives_on() {
     restarted()
         .event(left_running(&loner(1), GpuAccess::Exclusive))
         .link()
@@ -98,7 +98,7 @@ fn a_sharer_waits_for_a_rank_alone_that_lives_on() {
 }
 
 #[test]
-fn beside_a_rank_that_takes_turns_others_can_only_take_turns() {
+fn beside_a_time_sliced_rank_others_are_time_sliced_too() {
     let why = || Enforcement::Unenforced(LATE_TURNS.into());
     let mut test = restarted().event(left_running(&sharer(1), TURNS)).does_nothing();
     assert_eq!(test.worker.devices()[0].condition, unenforced(LATE_TURNS));
@@ -118,14 +118,14 @@ fn beside_a_rank_that_takes_turns_others_can_only_take_turns() {
 }
 
 #[test]
-fn a_new_link_learns_conditions_from_the_greeting_and_the_rest_again() {
+fn a_new_link_gets_conditions_in_the_hello_and_everything_else_again() {
     let mut test = TestWorker::serving(&[1])
         .learns(1, Enforcement::Enforced)
         .unlink()
         .forget_effects()
         .xid(48)
         .does_nothing();
-    let why = "the driver reported Xid 48, memory error that could not be corrected";
+    let why = "the driver reported Xid 48, uncorrectable memory error";
     assert_eq!(test.worker.devices()[0].condition, fenced(why));
     test.link().does([
         lease(rank_of(1), Lease::Held),
@@ -135,7 +135,7 @@ fn a_new_link_learns_conditions_from_the_greeting_and_the_rest_again() {
 }
 
 #[test]
-fn a_condition_that_changed_after_the_greeting_is_told() {
+fn a_condition_that_changed_after_the_hello_is_reported() {
     let mut test = TestWorker::with_gpus().unlink();
     assert_eq!(test.worker.devices()[0].condition, well());
     let why = "the driver reported Xid 74, NVLink error";
@@ -143,7 +143,7 @@ fn a_condition_that_changed_after_the_greeting_is_told() {
 }
 
 #[test]
-fn a_rank_that_waits_is_given_up_with_the_link() {
+fn a_waiting_rank_is_given_up_with_the_link() {
     let never = StartFailure::Other("it was stopped while it waited for its GPU".into());
     TestWorker::with_gpus()
         .run(sharer(1))

@@ -1,4 +1,4 @@
-//! Scenario words: a worker to which things happen, and the complete list of what it does about them.
+//! Test helpers: a worker, events for it, and the complete list of its effects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Lost links, restarted daemons: leases, what is told again, and what was left behind.
+//! Lost links and restarted daemons: leases, repeated reports, and recovered ranks.
 
 use cohabit_types::{AttemptProgress, Outcome, Report, StopReason};
 
@@ -12,7 +12,7 @@ fn ending(stopped: Option<StopReason>, secs: u64) -> RankExit {
 }
 
 #[test]
-fn a_lost_link_orphans_what_runs_and_a_new_one_takes_it_back() {
+fn a_lost_link_orphans_running_ranks_and_a_new_one_renews_their_leases() {
     TestWorker::running(spec())
         .unlink()
         .does([lease(RANK, Lease::Orphaned)])
@@ -22,7 +22,7 @@ fn a_lost_link_orphans_what_runs_and_a_new_one_takes_it_back() {
 }
 
 #[test]
-fn an_end_is_told_with_every_new_link_until_it_is_acknowledged() {
+fn an_end_is_reported_over_every_new_link_until_it_is_acknowledged() {
     let end = || ended(RANK, LOST, None, 100);
     TestWorker::running(spec())
         .unlink()
@@ -42,7 +42,7 @@ fn an_end_is_told_with_every_new_link_until_it_is_acknowledged() {
 }
 
 #[test]
-fn what_starts_without_a_link_is_an_orphan_at_once() {
+fn a_rank_that_starts_without_a_link_is_orphaned_at_once() {
     TestWorker::linked()
         .run(order(spec(), 1))
         .spawns(&[RANK])
@@ -55,7 +55,7 @@ fn what_starts_without_a_link_is_an_orphan_at_once() {
 }
 
 #[test]
-fn progress_waits_for_a_link_and_is_told_again_with_it() {
+fn progress_is_reported_again_over_a_new_link() {
     let batch = |progress| {
         WorkerEffect::Report(Report::Progress(vec![AttemptProgress { attempt: ATTEMPT, progress }]))
     };
@@ -73,7 +73,7 @@ fn progress_waits_for_a_link_and_is_told_again_with_it() {
 }
 
 #[test]
-fn an_orphan_that_its_executor_stopped_says_so() {
+fn a_rank_that_its_executor_stopped_as_orphan_has_that_reason() {
     TestWorker::running(spec())
         .unlink()
         .event(WorkerEvent::Exited(RANK, ending(Some(StopReason::Orphaned), 240)))
@@ -83,7 +83,7 @@ fn an_orphan_that_its_executor_stopped_says_so() {
 }
 
 #[test]
-fn a_found_rank_runs_on_and_keeps_its_time_limit() {
+fn an_adopted_rank_keeps_its_time_limit() {
     TestWorker::unlinked()
         .event(WorkerEvent::Found(Box::new(found(limited(300, None), None))))
         .does_nothing()
@@ -96,7 +96,7 @@ fn a_found_rank_runs_on_and_keeps_its_time_limit() {
 }
 
 #[test]
-fn a_found_end_is_told() {
+fn a_recovered_end_is_reported() {
     TestWorker::unlinked()
         .event(WorkerEvent::Found(Box::new(found(spec(), Some(ending(None, 90))))))
         .link()
@@ -106,7 +106,7 @@ fn a_found_end_is_told() {
 }
 
 #[test]
-fn a_found_end_has_the_reason_that_its_executor_was_told() {
+fn a_recovered_end_has_the_reason_that_its_executor_knew() {
     for why in [None, Some(StopReason::TimeLimit), Some(StopReason::MpsFaultVictim)] {
         TestWorker::unlinked()
             .event(WorkerEvent::Found(Box::new(found(limited(300, None), Some(ending(why, 320))))))
@@ -123,7 +123,7 @@ fn found_stopping(why: StopReason, next: StopStep, due_at: u64) -> TestWorker {
 }
 
 #[test]
-fn a_stop_goes_on_where_the_daemon_before_was() {
+fn a_stop_continues_where_the_earlier_daemon_was() {
     let victim = StopReason::MpsFaultVictim;
     found_stopping(victim, StopStep::Kill, 107)
         .until(106)
@@ -142,7 +142,7 @@ fn a_stop_goes_on_where_the_daemon_before_was() {
 }
 
 #[test]
-fn a_step_that_was_due_while_no_daemon_was_there_is_taken_at_once() {
+fn an_overdue_step_is_taken_at_once() {
     let why = StopReason::Cancelled;
     found_stopping(why, StopStep::Kill, 50).until(100).does(kill(RANK, why, 100));
     found_stopping(why, StopStep::Terminate, 50).until(100).does(term(RANK, why, 130));
@@ -169,7 +169,7 @@ fn the_time_limit_holds_without_a_link() {
 }
 
 #[test]
-fn as_whom_a_rank_runs_is_told_over_every_link_while_it_lives() {
+fn the_user_id_of_a_live_rank_is_reported_over_every_link() {
     let told = || WorkerEffect::Report(Report::PrivateUser { rank: RANK, uid: 61_184 });
     TestWorker::running(spec())
         .event(WorkerEvent::PrivateUser(RANK, 61_184))

@@ -59,7 +59,7 @@ fn a_failed_start_is_an_end() {
 }
 
 #[test]
-fn a_rank_that_ends_before_its_start_was_seen_has_ended() {
+fn a_rank_may_end_before_its_start_is_reported() {
     TestWorker::linked()
         .run(order(spec(), 1))
         .spawns(&[RANK])
@@ -70,7 +70,7 @@ fn a_rank_that_ends_before_its_start_was_seen_has_ended() {
 }
 
 #[test]
-fn the_end_of_one_rank_leaves_the_others_to_the_head() {
+fn the_end_of_one_rank_does_not_stop_the_others() {
     TestWorker::both_running()
         .exited(1, Outcome::Exited(1))
         .does([ended(ATTEMPT.rank(1), Outcome::Exited(1), None, 100)])
@@ -83,7 +83,7 @@ fn the_end_of_one_rank_leaves_the_others_to_the_head() {
 }
 
 #[test]
-fn what_is_held_is_listed_with_how_far_it_is() {
+fn held_ranks_are_listed_with_their_phase() {
     let test = TestWorker::linked().run(order(spec(), 2)).spawned(1);
     let held = |rank, phase| HeldRank { rank: ATTEMPT.rank(rank), phase };
     assert_eq!(
@@ -95,7 +95,7 @@ fn what_is_held_is_listed_with_how_far_it_is() {
 }
 
 #[test]
-fn progress_is_told_once_in_a_heartbeat_and_only_where_it_changed() {
+fn changed_progress_is_reported_once_in_a_heartbeat() {
     let batch = |progress| {
         WorkerEffect::Report(Report::Progress(vec![AttemptProgress { attempt: ATTEMPT, progress }]))
     };
@@ -113,7 +113,7 @@ fn progress_is_told_once_in_a_heartbeat_and_only_where_it_changed() {
 }
 
 #[test]
-fn the_lowest_rank_that_reports_speaks_for_its_attempt() {
+fn the_progress_of_an_attempt_is_that_of_its_lowest_reporting_rank() {
     let batch = |progress| {
         WorkerEffect::Report(Report::Progress(vec![AttemptProgress { attempt: ATTEMPT, progress }]))
     };
@@ -131,7 +131,7 @@ fn the_lowest_rank_that_reports_speaks_for_its_attempt() {
 }
 
 #[test]
-fn the_last_progress_is_part_of_the_end() {
+fn the_last_progress_is_part_of_the_end_report() {
     TestWorker::running(spec()).progress(0, step(9)).exited(0, Outcome::Exited(0)).until(200).does([
         WorkerEffect::Report(Report::Ended {
             rank: RANK,

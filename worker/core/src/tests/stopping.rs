@@ -1,4 +1,4 @@
-//! Stop sequences: their steps, their times, and the reason that is told at the end.
+//! Stops: their steps, their times, and the reported reason.
 
 use cohabit_types::{Outcome, Signal, Span, StopReason};
 
@@ -24,7 +24,7 @@ fn a_stop_terminates_then_kills_then_kills_again() {
 }
 
 #[test]
-fn a_warning_comes_its_span_ahead_of_sigterm() {
+fn a_warning_precedes_sigterm_by_its_span() {
     TestWorker::running(limited(10_000, Some(60)))
         .stop(StopReason::Preempted)
         .does(warn(RANK, StopReason::Preempted, 160))
@@ -118,7 +118,7 @@ fn a_stop_during_the_start_follows_the_start() {
 }
 
 #[test]
-fn a_stop_of_what_is_not_here_is_ignored() {
+fn a_stop_of_an_unknown_attempt_is_ignored() {
     TestWorker::linked().stop(StopReason::Superseded).does_nothing();
     TestWorker::running(spec())
         .exited(0, TERMINATED)

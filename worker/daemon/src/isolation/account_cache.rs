@@ -1,21 +1,20 @@
-//! The accounts of this machine, as the system knows them.
+//! The accounts of this host.
 //!
-//! Each look reads files or asks a service, so what was found counts for a moment: the ranks of an array
-//! start in swarms. That there is no account of a name is never remembered.
+//! A look-up reads files or asks a service, so its result is cached for a moment: the ranks of an array start
+//! almost at once. That an account does not exist is never cached.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use cohabit_host::account::Account;
 use nix::unistd::{Gid, User, getgrouplist};
 
-use super::Account;
-
-/// For how long it counts: a change is seen as soon as anybody could expect it.
+/// How long a result is cached.
 const CACHE_TTL: Duration = Duration::from_secs(1);
 
-/// What was found lately.
+/// The accounts that were looked up recently.
 #[derive(Debug, Default)]
 pub(super) struct AccountCache(Mutex<BTreeMap<String, (Instant, Account)>>);
 
@@ -25,7 +24,7 @@ impl AccountCache {
         if let Some((_, account)) = self.fresh().get(name) {
             return Ok(Some(account.clone()));
         }
-        // A service may take its time, and nobody else waits for it.
+        // The service may take long, so the lock is not held meanwhile.
         let found_at = Instant::now();
         let found = User::from_name(name)?.map(account).transpose()?;
         self.fresh().extend(found.clone().map(|account| (name.to_owned(), (found_at, account))));

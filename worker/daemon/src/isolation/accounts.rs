@@ -1,78 +1,54 @@
-//! Which account a rank runs as.
+//! Chooses the account that a rank runs as.
 //!
-//! A worker with all rights runs each job as the account of its user, so that the system itself keeps users
-//! apart; any other worker has but its own. An account that has all rights is for admins, who have them in
-//! the cluster anyway, and only if the operator of the worker does not mind
+//! A worker that runs as root runs each job as the account of its user, so that the operating system isolates
+//! users from each other; any other worker runs all jobs as its own account. Jobs run as root only for
+//! admins, and only if the operator of the worker allows it
 //! (`docs/decisions/017-jobs-run-as-the-account-of-their-user.md`).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use cohabit_host::account::Account;
+use cohabit_host::files::FileError;
 use cohabit_types::Role;
 use cohabit_worker_core::RankStart;
 use nix::unistd::geteuid;
 
-use super::Account;
 use super::account_cache::AccountCache;
+use super::error::AccountError;
 use super::private_users::PrivateUsers;
-use crate::files::FileError;
 
-/// The account that has all rights.
+/// The user id of root.
 const ROOT: u32 = 0;
 
-/// Whether a worker with all rights runs the jobs of admins with all rights.
+/// Whether a worker that runs as root runs jobs as root.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum RootJobs {
-    /// It does, if root is the account of the admin's token.
+    /// Jobs of admins whose token names the account root.
     #[default]
     OfAdmins,
-    /// It does not.
+    /// No jobs.
     Never,
 }
 
-/// As whom this worker runs ranks.
+/// Which accounts this worker uses.
 #[derive(Debug)]
 pub(super) enum AccountPolicy {
-    /// As itself.
+    /// Its own for all ranks.
     Own,
-    /// As the account of each user.
+    /// The account of each user.
     OfUsers { root_jobs: RootJobs, known: AccountCache, private: PrivateUsers },
 }
 
-/// As whom a rank runs.
+/// The account of a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AccountChoice {
     pub(crate) account: Account,
-    /// Whether it was made up, because there is none of that name.
+    /// Whether the user has no account, and only got a user id.
     pub(crate) is_private: bool,
 }
 
-/// Why a rank cannot run as the account of its user; in words for that user.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum AccountError {
-    #[error(
-        "its account '{0}' has all rights on the worker, and only an admin's job may have them: ask an admin for \
-         a token with another --account"
-    )]
-    NotAdmin(String),
-    #[error(
-        "its account '{0}' has all rights, and this worker runs no jobs with them (--no-root-jobs): use a token \
-         with another --account"
-    )]
-    NoRootJobs(String),
-    #[error("the worker cannot look up the account '{0}': {1}")]
-    LookUp(String, nix::Error),
-    #[error("the worker has no user left to give to '{0}', which has no account there: make one")]
-    NoneLeft(String),
-    #[error(
-        "the folder '{}' holds checkpoints of another user (number {owner}): move it away", folder.display()
-    )]
-    CheckpointsOfAnother { folder: PathBuf, owner: u32 },
-    #[error(transparent)]
-    File(#[from] FileError),
-}
-
 impl AccountPolicy {
-    /// What this process may do decides.
+    /// Depends on whether this process is root.
     pub(super) fn of_this_worker(state: &Path, root_jobs: RootJobs) -> Result<AccountPolicy, FileError> {
         Ok(match geteuid().is_root() {
             true => AccountPolicy::OfUsers {
@@ -84,7 +60,7 @@ impl AccountPolicy {
         })
     }
 
-    /// As whom the rank runs; nothing if as this process itself.
+    /// The account of the rank; `None` if it runs as this process does.
     pub(super) fn of(&self, rank: &RankStart) -> Result<Option<AccountChoice>, AccountError> {
         let AccountPolicy::OfUsers { root_jobs, known, private } = self else { return Ok(None) };
         let name = &rank.account;
@@ -138,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_without_rights_runs_all_as_itself() {
+    fn a_worker_that_is_not_root_runs_all_jobs_as_itself() {
         assert_eq!(AccountPolicy::Own.of(&rank("root", Role::User)).unwrap(), None);
     }
 
     #[test]
-    fn an_account_of_the_machine_is_taken_with_its_home_and_groups() {
+    fn an_existing_account_is_used_with_its_home_and_groups() {
         let (_folder, accounts) = of_users(RootJobs::default());
         let nobody = User::from_name("nobody").unwrap().unwrap();
         let chosen = accounts.of(&rank("nobody", Role::User)).unwrap().unwrap();
@@ -152,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_user_becomes_one_that_nobody_else_is() {
+    fn an_unknown_user_gets_a_user_id_of_its_own() {
         let (_folder, accounts) = of_users(RootJobs::default());
         let of = |name| accounts.of(&rank(name, Role::User)).unwrap().unwrap();
         let (one, two) = (of("no-such-user-1"), of("no-such-user-2"));
@@ -161,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn all_rights_are_for_admins_where_the_worker_does_not_mind() {
+    fn only_admins_run_jobs_as_root_and_only_where_the_worker_allows_it() {
         let refusal = |role, root_jobs| {
             let (_folder, accounts) = of_users(root_jobs);
             accounts.of(&rank("root", role)).map_err(|error| error.to_string())
         };
         assert_eq!(refusal(Role::Admin, RootJobs::OfAdmins).unwrap().unwrap().account.uid, 0);
-        assert!(refusal(Role::User, RootJobs::OfAdmins).unwrap_err().contains("only an admin's job"));
+        assert!(refusal(Role::User, RootJobs::OfAdmins).unwrap_err().contains("only jobs of admins"));
         assert!(refusal(Role::Admin, RootJobs::Never).unwrap_err().contains("--no-root-jobs"));
     }
 }

@@ -1,22 +1,23 @@
-//! Users for those who have no account on this machine: a number for each name, kept for as long as the state
-//! folder.
+//! User ids for users without an account on this host: one for each name, kept as long as the state
+//! directory.
 //!
-//! The numbers come from the range that systemd keeps for users without an account, so that no account of
-//! people has one of them. A number is never given to another name.
+//! The ids come from systemd's range for dynamic users, so that no regular account has one of them. An id is
+//! never given to another name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use cohabit_host::account::Account;
+use cohabit_host::files::{FileError, WriteMode, read_json, write_json};
 use nix::unistd::{Gid, Group, Uid, User};
 
-use super::{Account, AccountError};
-use crate::files::{FileError, read_json, write_json};
+use super::error::AccountError;
 
-/// The numbers that systemd gives to dynamic users.
+/// The ids that systemd gives to dynamic users.
 const RANGE: std::ops::RangeInclusive<u32> = 61_184..=65_519;
 
-/// Who has which number.
+/// The id of each name.
 #[derive(Debug)]
 pub(super) struct PrivateUsers {
     path: PathBuf,
@@ -24,14 +25,14 @@ pub(super) struct PrivateUsers {
 }
 
 impl PrivateUsers {
-    /// As they are known in this state folder.
+    /// Reads the ids of this state directory.
     pub(super) fn open(state: &Path) -> Result<PrivateUsers, FileError> {
         let path = state.join("private-users.json");
         let uids = read_json(&path)?.unwrap_or_default();
         Ok(PrivateUsers { path, uids: Mutex::new(uids) })
     }
 
-    /// The user that stands for this name: no groups, no home, no password.
+    /// The account for this name: without groups, home and password.
     pub(super) fn of(&self, name: &str) -> Result<Account, AccountError> {
         let uid = self.uid_of(name)?;
         Ok(Account {
@@ -44,7 +45,7 @@ impl PrivateUsers {
         })
     }
 
-    /// A new number counts only once it is written down.
+    /// A new id is used only once it is on disk.
     fn uid_of(&self, name: &str) -> Result<u32, AccountError> {
         let mut uids = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(uid) = uids.get(name) {
@@ -54,13 +55,13 @@ impl PrivateUsers {
         let uid = RANGE.into_iter().find(is_free).ok_or_else(|| AccountError::NoneLeft(name.to_owned()))?;
         let mut more = uids.clone();
         more.insert(name.to_owned(), uid);
-        write_json(&self.path, &more)?;
+        write_json(&self.path, &more, WriteMode::Durable)?;
         *uids = more;
         Ok(uid)
     }
 }
 
-/// Whether the machine knows neither a user nor a group of this number.
+/// Whether the host has neither a user nor a group with this id.
 fn is_unknown(id: u32) -> bool {
     matches!(User::from_uid(Uid::from_raw(id)), Ok(None))
         && matches!(Group::from_gid(Gid::from_raw(id)), Ok(None))
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_keeps_its_number_over_restarts_and_no_other_gets_it() {
+    fn a_name_keeps_its_id_over_restarts_and_no_other_gets_it() {
         let folder = tempfile::tempdir().unwrap();
         let uid = |name: &str| PrivateUsers::open(folder.path()).unwrap().of(name).unwrap().uid;
         let (ada, bea) = (uid("ada"), uid("bea"));
@@ -81,10 +82,10 @@ mod tests {
     }
 
     #[test]
-    fn when_all_are_given_that_is_said() {
+    fn an_exhausted_range_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let all: BTreeMap<String, u32> = RANGE.map(|uid| (format!("user-{uid}"), uid)).collect();
-        write_json(&folder.path().join("private-users.json"), &all).unwrap();
+        write_json(&folder.path().join("private-users.json"), &all, WriteMode::Durable).unwrap();
         let users = PrivateUsers::open(folder.path()).unwrap();
         assert!(matches!(users.of("one-more"), Err(AccountError::NoneLeft(_))));
         assert_eq!(users.of("user-61184").unwrap().uid, 61_184);

@@ -1,4 +1,4 @@
-//! How a worker joins, and why it may not.
+//! How a worker joins the cluster, and why it may be refused.
 
 use cohabit_net::{LinkError, LinkErrorKind};
 use cohabit_types::{Bandwidth, DeviceKind, LinkBandwidths, Role};
@@ -7,7 +7,7 @@ use cohabit_worker_daemon::{WorkerDaemon, WorkerError};
 use crate::kit::{Cluster, rank, run, shell, soon};
 
 #[tokio::test]
-async fn it_says_what_the_machine_is_and_has() {
+async fn the_inventory_describes_the_host() {
     let mut cluster = Cluster::new().await;
     let mut options = cluster.options();
     options.name = Some("oak".into());
@@ -26,7 +26,7 @@ async fn it_says_what_the_machine_is_and_has() {
 }
 
 #[tokio::test]
-async fn a_broken_link_is_dialled_again_under_a_newer_key() {
+async fn a_broken_link_is_replaced_under_a_newer_key() {
     let mut cluster = Cluster::new().await;
     let (daemon, first) = cluster.worker().await;
     first.session.close();
@@ -37,7 +37,7 @@ async fn a_broken_link_is_dialled_again_under_a_newer_key() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_slow_to_take_a_report_still_hears_the_heart() {
+async fn a_head_that_takes_reports_slowly_still_gets_heartbeats() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut joined) = cluster.worker().await;
     joined.takes_reports.send_replace(false);
@@ -51,7 +51,7 @@ async fn a_head_that_is_slow_to_take_a_report_still_hears_the_heart() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_good_ends_the_worker_with_a_reason() {
+async fn an_invalid_token_ends_the_worker_with_a_reason() {
     let mut cluster = Cluster::new().await;
     let mut options = cluster.options();
     options.token = {
@@ -74,11 +74,11 @@ async fn a_token_that_is_not_good_ends_the_worker_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_not_there_yet_is_waited_for() {
+async fn the_worker_waits_for_a_head_that_is_not_running_yet() {
     let mut cluster = Cluster::new().await;
     let mut options = cluster.options();
     let real = options.head.clone();
-    // A port that is bound and never answers: its queue takes the connection, and the worker waits.
+    // A port that is bound but never accepts: its queue takes the connection, and the worker waits.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     options.head = silent.local_addr().unwrap().to_string();
     let mut daemon = WorkerDaemon::start(options.clone()).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_head_that_is_not_there_yet_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_state_folder_belongs_to_one_daemon() {
+async fn a_state_directory_belongs_to_one_daemon() {
     let mut cluster = Cluster::new().await;
     let (daemon, _joined) = cluster.worker().await;
     let refusal = WorkerDaemon::start(cluster.options()).await.unwrap_err();
@@ -104,7 +104,7 @@ async fn a_state_folder_belongs_to_one_daemon() {
 }
 
 #[tokio::test]
-async fn the_wrong_kind_of_token_is_told_apart() {
+async fn a_token_of_the_wrong_kind_has_its_own_error() {
     let mut cluster = Cluster::new().await;
     let mut options = cluster.options();
     options.token = cluster.token("eve", Role::User);

@@ -1,4 +1,4 @@
-//! A real daemon with real executors, and a head that only orders and listens.
+//! A real daemon with real executors, and a fake head that sends orders and receives reports.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -19,15 +19,15 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Far more than anything here takes; reaching it is a failure.
+/// Far more time than anything here takes; reaching it is a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits for something that has to come.
+/// Waits for a future that must complete.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("still waiting for {what}"))
 }
 
-/// Waits for something to come true.
+/// Waits for a condition.
 pub(crate) async fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !look() {
@@ -36,7 +36,7 @@ pub(crate) async fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
     }
 }
 
-/// A head, and the state folder of one worker.
+/// A head, and the state directory of one worker.
 pub(crate) struct Cluster {
     folder: TempDir,
     listener: Listener,
@@ -50,13 +50,13 @@ pub(crate) struct Joined {
     pub(crate) inventory: Inventory,
     pub(crate) session: WorkerSession,
     reports: mpsc::UnboundedReceiver<Report>,
-    /// Whether the head lets calls that report come back.
+    /// Whether the head answers calls that report.
     pub(crate) takes_reports: watch::Sender<bool>,
-    /// How many heartbeats it heard.
+    /// The number of heartbeats received.
     pub(crate) heartbeats: watch::Receiver<u64>,
 }
 
-/// How a rank ended, as the head hears it.
+/// How a rank ended, as reported to the head.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct End {
     pub(crate) outcome: Outcome,
@@ -100,7 +100,7 @@ impl Cluster {
         self.path().join("worker")
     }
 
-    /// Waits until no daemon holds the state folder.
+    /// Waits until no daemon holds the state directory.
     pub(crate) async fn abandoned(&self) {
         let lock = std::fs::File::open(self.state().join("lock")).unwrap();
         wait_for("the end of the daemon", || lock.try_lock().is_ok()).await;
@@ -120,14 +120,14 @@ impl Cluster {
         self.names += 1;
         let token = self.token(&format!("worker-{}", self.names), Role::Worker);
         let head = self.listener.local_addr().to_string();
-        let executor = env!("CARGO_BIN_EXE_cohabit-test-executor").into();
+        let executor = cohabit_fakes::examples().unwrap().join("worker-test-executor");
         let mut options = WorkerOptions::new(head, token, self.state(), executor);
         options.devices = DeviceSpec::Host(2);
         options.heartbeat = Span::from_millis(50);
         options
     }
 
-    /// Starts a worker and lets it in.
+    /// Starts a worker and accepts it.
     pub(crate) async fn worker(&mut self) -> (WorkerDaemon, Joined) {
         let options = self.options();
         self.worker_with(options).await
@@ -140,7 +140,7 @@ impl Cluster {
         (daemon, joined)
     }
 
-    /// The next worker that dials.
+    /// The next worker that connects.
     pub(crate) async fn joined(&mut self) -> Joined {
         let Incoming::Worker(peer) = soon("a worker", self.listener.accept()).await else {
             panic!("a client dialled");
@@ -154,7 +154,7 @@ impl Cluster {
     }
 }
 
-/// Ranks that still run, for their test needed no more or failed, are ended as a worker would end them.
+/// Kills ranks that still run, as a worker would.
 impl Drop for Cluster {
     fn drop(&mut self) {
         let folders = |folder: &Path| {
@@ -219,7 +219,7 @@ impl Joined {
         }
     }
 
-    /// The ends of these ranks, in this order, whatever the order in which they come.
+    /// The ends of these ranks in this order, whatever the order in which they arrive.
     pub(crate) async fn all_ended(&mut self, ranks: impl IntoIterator<Item = RankId>) -> Vec<End> {
         let ranks: Vec<RankId> = ranks.into_iter().collect();
         let mut ends = BTreeMap::new();
@@ -242,7 +242,7 @@ impl Joined {
         self.session.orders.read_log(context_for(Span::from_secs(30)), request).await.unwrap()
     }
 
-    /// All output of the rank, followed to its end.
+    /// All output of the rank, read to its end.
     pub(crate) async fn followed(&self, rank: RankId) -> String {
         let (mut text, mut from) = (Vec::new(), LogPosition::Start);
         loop {
@@ -288,24 +288,24 @@ pub(crate) fn run(job: u64, spec: JobSpec) -> Order {
     }))
 }
 
-/// The same, with ranks that meet at this port.
+/// The same, with a rendezvous on this port.
 pub(crate) fn run_to_meet(job: u64, spec: JobSpec, port: u16) -> Order {
     let Order::Run(order) = run(job, spec) else { unreachable!("it runs a job") };
     let rendezvous = Some(Rendezvous { address: "127.0.0.1".into(), port });
     Order::Run(Box::new(RunOrder { rendezvous, ..*order }))
 }
 
-/// The name of the account that the tests run as.
+/// The account that the tests run as.
 fn own_account() -> String {
     nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().unwrap().name
 }
 
-/// A script that runs until this file is there.
+/// A script that runs until this file exists.
 pub(crate) fn until(file: &Path) -> String {
     format!("until [ -e {} ]; do sleep 0.02; done", file.display())
 }
 
-/// Whether a process runs; one that is dead but not yet reaped does not.
+/// Whether a process runs; zombies do not.
 pub(crate) fn is_alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))

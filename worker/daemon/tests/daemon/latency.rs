@@ -1,4 +1,4 @@
-//! A measurement, not a claim: how long it takes from an order to a process. `cargo test … -- --ignored
+//! Measures the time from an order to a process; asserts nothing: `cargo test … -- --ignored
 //! --nocapture`.
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What ranks print, read over the link.
+//! The output of ranks, read over the link.
 
 use cohabit_types::{FollowMode, LogPosition, LogStream, RefusalCode};
 
@@ -31,7 +31,7 @@ async fn output_is_followed_while_it_is_printed() {
 }
 
 #[tokio::test]
-async fn the_last_lines_of_a_rank_that_ended_are_there() {
+async fn the_last_lines_of_an_ended_rank_can_be_read() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     head.order(run(1, shell("seq 1 1000"))).await;
@@ -43,7 +43,7 @@ async fn the_last_lines_of_a_rank_that_ended_are_there() {
 }
 
 #[tokio::test]
-async fn output_of_a_rank_that_never_was_is_refused() {
+async fn output_of_an_unknown_rank_is_refused() {
     let mut cluster = Cluster::new().await;
     let (daemon, head) = cluster.worker().await;
     let refusal = head.read_log(rank(9), LogPosition::Start, FollowMode::Wait).await.unwrap_err();

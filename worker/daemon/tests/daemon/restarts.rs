@@ -1,4 +1,4 @@
-//! Worker daemons come and go; ranks go on.
+//! Ranks keep running while worker daemons restart.
 
 use cohabit_types::{HeldRank, HeldRankPhase, Order, Outcome, Signal, Span, StopReason};
 
@@ -6,7 +6,7 @@ use crate::kit::{Cluster, is_alive, rank, run, shell, until, wait_for};
 use crate::runs::kill_executor;
 
 #[tokio::test]
-async fn a_new_daemon_finds_a_rank_that_runs() {
+async fn a_new_daemon_adopts_a_running_rank() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     let go = cluster.path().join("go");
@@ -26,7 +26,7 @@ async fn a_new_daemon_finds_a_rank_that_runs() {
 }
 
 #[tokio::test]
-async fn a_new_daemon_finds_a_rank_that_ended_meanwhile() {
+async fn a_new_daemon_reports_a_rank_that_ended_meanwhile() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     let go = cluster.path().join("go");
@@ -52,7 +52,7 @@ async fn a_new_daemon_finds_a_rank_that_ended_meanwhile() {
 }
 
 #[tokio::test]
-async fn a_found_rank_can_still_be_stopped() {
+async fn an_adopted_rank_can_be_stopped() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     head.order(run(1, shell("while :; do sleep 0.02; done"))).await;
@@ -66,9 +66,9 @@ async fn a_found_rank_can_still_be_stopped() {
     daemon.stop().await.unwrap();
 }
 
-/// It does not listen to SIGTERM, so only a stop that goes on ends it.
+/// The rank ignores SIGTERM, so only a stop that continues ends it.
 #[tokio::test]
-async fn a_stop_goes_on_after_a_restart_and_keeps_its_reason() {
+async fn a_stop_continues_after_a_restart_and_keeps_its_reason() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     let (asked, listens) = (cluster.path().join("asked"), cluster.path().join("listens"));
@@ -89,7 +89,7 @@ async fn a_stop_goes_on_after_a_restart_and_keeps_its_reason() {
 }
 
 #[tokio::test]
-async fn what_ends_of_a_stop_without_a_daemon_keeps_its_reason() {
+async fn a_rank_that_a_stop_ends_without_a_daemon_keeps_the_reason() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     let [asked, listens, go] = ["asked", "listens", "go"].map(|name| cluster.path().join(name));
@@ -132,7 +132,7 @@ async fn a_rank_whose_executor_died_without_a_daemon_is_lost() {
 }
 
 #[tokio::test]
-async fn a_rank_is_stopped_when_no_daemon_comes_back_in_time() {
+async fn a_rank_is_stopped_if_no_daemon_returns_in_time() {
     let mut cluster = Cluster::new().await;
     let mut options = cluster.options();
     options.orphan_grace = Span::from_millis(300);
@@ -150,14 +150,14 @@ async fn a_rank_is_stopped_when_no_daemon_comes_back_in_time() {
 }
 
 #[tokio::test]
-async fn a_rank_is_stopped_when_the_head_stays_away() {
+async fn a_rank_is_stopped_if_the_head_stays_unreachable() {
     let mut cluster = Cluster::new().await;
     let mut options = cluster.options();
     options.orphan_grace = Span::from_millis(300);
     let (daemon, mut head) = cluster.worker_with(options).await;
     head.order(run(1, shell("while :; do sleep 0.02; done"))).await;
     head.started(rank(1)).await;
-    // The worker dials at once, and nobody lets it in until the rank has ended.
+    // The worker connects at once, and is not accepted until the rank has ended.
     head.session.close();
     let outcome = cluster.folder_of(rank(1)).join("outcome.json");
     wait_for("the outcome", || outcome.exists()).await;
@@ -167,7 +167,7 @@ async fn a_rank_is_stopped_when_the_head_stays_away() {
 }
 
 #[tokio::test]
-async fn an_end_is_told_again_over_every_link_until_it_is_acknowledged() {
+async fn an_end_is_reported_over_every_link_until_it_is_acknowledged() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     head.order(run(1, shell("exit 2"))).await;
@@ -184,7 +184,7 @@ async fn an_end_is_told_again_over_every_link_until_it_is_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_job_number_that_comes_again_begins_anew() {
+async fn a_reused_job_number_starts_with_a_fresh_directory() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     for text in ["first", "second"] {
@@ -196,10 +196,9 @@ async fn a_job_number_that_comes_again_begins_anew() {
     daemon.stop().await.unwrap();
 }
 
-/// Of the first two nobody can know that they were to start; the others were given out, for all that can be
-/// seen.
+/// The first two leave no trace of being started; the others look as if they had been assigned.
 #[tokio::test]
-async fn a_daemon_that_dies_while_it_gives_a_rank_away_leaves_one_that_never_was_or_that_is_lost() {
+async fn a_rank_whose_daemon_dies_while_assigning_it_never_started_or_is_lost() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     head.order(run(1, shell("exit 0"))).await;

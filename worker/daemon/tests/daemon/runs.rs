@@ -1,4 +1,4 @@
-//! Ranks that are run by order of a head.
+//! Running ranks by order of a head.
 
 use cohabit_types::{Order, Outcome, Report, Signal, Span, StartFailure, StopReason};
 
@@ -24,7 +24,7 @@ async fn a_rank_runs_reports_and_is_forgotten() {
 }
 
 #[tokio::test]
-async fn a_rank_that_is_over_in_no_time_is_told_whole() {
+async fn a_very_short_rank_is_reported_completely() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     for job in 1..=20 {
@@ -36,7 +36,7 @@ async fn a_rank_that_is_over_in_no_time_is_told_whole() {
 }
 
 #[tokio::test]
-async fn it_finds_what_the_head_the_worker_and_the_job_say_in_its_environment() {
+async fn the_environment_has_the_variables_of_head_worker_and_job() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     let mut spec = shell("env");
@@ -55,7 +55,7 @@ async fn it_finds_what_the_head_the_worker_and_the_job_say_in_its_environment() 
 }
 
 #[tokio::test]
-async fn ranks_do_not_start_to_meet_where_another_program_listens() {
+async fn a_rank_does_not_start_if_its_rendezvous_port_is_in_use() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     let port = head.inventory.rendezvous_ports[0];
@@ -70,7 +70,7 @@ async fn ranks_do_not_start_to_meet_where_another_program_listens() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_says_why() {
+async fn a_failed_start_is_reported_with_its_reason() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     let spec = cohabit_types::JobSpec::command(vec!["no-such-program".into()], "/".into());
@@ -89,7 +89,7 @@ async fn what_cannot_be_started_says_why() {
 }
 
 #[tokio::test]
-async fn an_executor_that_cannot_be_started_is_told() {
+async fn an_executor_that_cannot_be_started_is_reported() {
     let mut cluster = Cluster::new().await;
     let mut options = cluster.options();
     options.executor_program = "/no/such/program".into();
@@ -160,7 +160,7 @@ async fn a_time_limit_stops_a_rank() {
 }
 
 #[tokio::test]
-async fn a_rank_whose_executor_was_killed_is_lost_and_nothing_of_it_is_left() {
+async fn a_rank_whose_executor_was_killed_is_lost_and_its_processes_are_killed() {
     let mut cluster = Cluster::new().await;
     let (daemon, mut head) = cluster.worker().await;
     let pids = cluster.path().join("pids");

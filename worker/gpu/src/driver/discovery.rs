@@ -1,4 +1,4 @@
-//! Which GPUs there are, and what the driver says of each.
+//! Finds the GPUs of this host and reads their properties.
 
 use std::env;
 use std::fmt;
@@ -10,17 +10,17 @@ use nvml_wrapper::enum_wrappers::device::ComputeMode as Mode;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device as Handle, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
 
-use super::GpuError;
+use super::error::GpuError;
+use super::error::{gpu_error, if_reported};
 use super::multiprocessors::multiprocessors;
 use super::peers::{DiscoveredGpu, Wiring, peers};
-use super::trouble::{if_reported, trouble};
 use crate::mps::{MpsPrograms, check_sharing};
 
-/// Of a GPU that does not tell its name.
+/// The model of a GPU that does not report its name.
 const UNKNOWN_MODEL: &str = "NVIDIA GPU";
 const MIG_ON: u32 = 1;
 
-/// A GPU as far as it is known, for messages.
+/// A GPU in messages.
 pub(super) struct GpuLabel<'a> {
     pub(super) index: u32,
     pub(super) id: Option<&'a DeviceId>,
@@ -35,11 +35,11 @@ impl fmt::Display for GpuLabel<'_> {
     }
 }
 
-/// All GPUs, in the driver's order; an error for each that does not say what it is.
+/// All GPUs in the driver's order; an error for each one that cannot be queried.
 pub(super) fn devices(nvml: &Nvml) -> Vec<Result<Device, GpuError>> {
     let count = match nvml.device_count() {
         Ok(count) => count,
-        Err(error) => return vec![Err(trouble(&"the NVIDIA driver", &error))],
+        Err(error) => return vec![Err(gpu_error(&"the NVIDIA driver", &error))],
     };
     let mut known = Vec::new();
     let read: Vec<Result<Device, GpuError>> = (0..count)
@@ -49,12 +49,13 @@ pub(super) fn devices(nvml: &Nvml) -> Vec<Result<Device, GpuError>> {
             Ok(device)
         })
         .collect();
-    let tools = MpsPrograms::find(&env::var("PATH").unwrap_or_default());
+    let programs = MpsPrograms::find(&env::var("PATH").unwrap_or_default());
     let finish = |mut device: Device| {
         let gpu = known.iter().find(|gpu| gpu.id == device.id);
-        if let (Some(facts), Some(gpu)) = (&mut device.gpu, gpu) {
-            facts.peers = peers(gpu, &known);
-            let (health, sharing) = (health(facts.compute_mode), check_sharing(facts, tools.as_ref()));
+        if let (Some(properties), Some(gpu)) = (&mut device.gpu, gpu) {
+            properties.peers = peers(gpu, &known);
+            let (health, sharing) =
+                (health(properties.compute_mode), check_sharing(properties, programs.as_ref()));
             device.condition = Condition { health, sharing, ..Condition::default() };
         }
         device
@@ -62,9 +63,9 @@ pub(super) fn devices(nvml: &Nvml) -> Vec<Result<Device, GpuError>> {
     read.into_iter().map(|device| device.map(finish)).collect()
 }
 
-/// One GPU, all but what is said by comparing it with others.
+/// One GPU, without what needs a comparison with others.
 fn read(nvml: &Nvml, index: u32) -> Result<(Device, DiscoveredGpu<'_>), GpuError> {
-    let nameless = |error| trouble(&GpuLabel { index, id: None }, &error);
+    let nameless = |error| gpu_error(&GpuLabel { index, id: None }, &error);
     let handle = nvml.device_by_index(index).map_err(nameless)?;
     let id = DeviceId(handle.uuid().map_err(nameless)?.into());
     let read = || -> Result<(Device, Wiring), NvmlError> {
@@ -74,41 +75,41 @@ fn read(nvml: &Nvml, index: u32) -> Result<(Device, DiscoveredGpu<'_>), GpuError
             kind: DeviceKind::Gpu,
             model: if_reported(handle.name())?.unwrap_or_else(|| UNKNOWN_MODEL.to_owned()),
             memory: if_reported(handle.memory_info())?.map(|memory| Bytes(memory.total)),
-            gpu: Some(facts(&handle, pci.bus_id.clone())?),
+            gpu: Some(properties(&handle, pci.bus_id.clone())?),
             condition: Condition::default(),
         };
         Ok((device, Wiring::of(&handle, &pci)?))
     };
-    let (device, wiring) = read().map_err(|error| trouble(&GpuLabel { index, id: Some(&id) }, &error))?;
+    let (device, wiring) = read().map_err(|error| gpu_error(&GpuLabel { index, id: Some(&id) }, &error))?;
     Ok((device, DiscoveredGpu { id, handle, wiring }))
 }
 
-fn facts(gpu: &Handle<'_>, pci_address: String) -> Result<GpuProperties, NvmlError> {
+fn properties(gpu: &Handle<'_>, pci_address: String) -> Result<GpuProperties, NvmlError> {
     let nvml = gpu.nvml();
     let capability = if_reported(gpu.cuda_compute_capability())?
         .and_then(|capability| pair(capability.major, capability.minor));
     let cuda = if_reported(nvml.sys_cuda_driver_version())?
         .and_then(|version| pair(cuda_driver_version_major(version), cuda_driver_version_minor(version)));
-    let is_divided = if_reported(gpu.mig_mode())?.is_some_and(|mode| mode.current == MIG_ON);
+    let has_mig = if_reported(gpu.mig_mode())?.is_some_and(|mode| mode.current == MIG_ON);
     Ok(GpuProperties {
         multiprocessors: multiprocessors(gpu, capability)?,
         compute_capability: capability,
         pci_address,
         driver: if_reported(nvml.sys_driver_version())?.unwrap_or_default(),
         cuda,
-        mig: if is_divided { Mig::On } else { Mig::Off },
+        mig: if has_mig { Mig::On } else { Mig::Off },
         compute_mode: if_reported(gpu.compute_mode())?.map_or(ComputeMode::Default, compute_mode),
         peers: Vec::new(),
     })
 }
 
-/// Nothing can run where nobody may compute.
+/// A GPU in mode Prohibited can run nothing.
 fn health(mode: ComputeMode) -> Health {
     match mode {
         ComputeMode::Default | ComputeMode::ExclusiveProcess => Health::Well,
         ComputeMode::Prohibited => {
             let why = "its compute mode is Prohibited: set another with 'nvidia-smi -c DEFAULT', \
-                       and start the worker again";
+                       and restart the worker";
             Health::Fenced(why.to_owned())
         }
     }
@@ -121,7 +122,7 @@ fn pair(major: i32, minor: i32) -> Option<(u32, u32)> {
 fn compute_mode(mode: Mode) -> ComputeMode {
     match mode {
         Mode::Default => ComputeMode::Default,
-        // One thread at a time is one process at a time at least; no driver of today has it.
+        // ExclusiveThread implies one process at a time; no current driver has it.
         Mode::ExclusiveProcess | Mode::ExclusiveThread => ComputeMode::ExclusiveProcess,
         Mode::Prohibited => ComputeMode::Prohibited,
     }

@@ -1,4 +1,4 @@
-//! Opening the driver's library, and every way in which that shows that there is no GPU to speak of.
+//! Opens the driver's library, and explains why no GPU is available when that fails.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -14,66 +14,70 @@ use nvml_wrapper::error::NvmlError;
 /// The name by which the dynamic loader finds the library.
 const DEFAULT_LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// Why there is no GPU to speak of. Shown with what to do about it.
+/// Why no GPU is available. Its display text says what is wrong and what to do.
 #[derive(Debug)]
-pub enum NoGpus {
-    /// The library is not there, or cannot be loaded.
+pub enum GpusUnavailable {
+    /// The library is missing or cannot be loaded.
     NoLibrary {
-        /// In the words of the dynamic loader, which name it.
+        /// The message of the dynamic loader, which names the library.
         why: String,
     },
-    /// A library without its first or last function.
+    /// The library lacks functions that every version of NVML has.
     StrangeLibrary {
-        /// Its file or name.
+        /// Its path or name.
         library: PathBuf,
         /// What it lacks.
         why: String,
     },
-    /// The library is there, its kernel module is not.
+    /// The library is there, but its kernel module is not loaded.
     NoDriver,
     /// The library is newer or older than the kernel module.
     VersionMismatch,
-    /// The driver does not talk to this user.
+    /// This user may not use the driver.
     NoPermission,
-    /// All is well, but there is none.
+    /// The driver works, but there is no GPU.
     NoDevices,
-    /// The driver failed at its start.
+    /// The driver failed to initialise.
     Failed {
-        /// In the words of its library.
+        /// The message of its library.
         why: String,
     },
-    /// The driver hangs at its start.
+    /// The driver hangs during initialisation.
     Silent {
-        /// For so long it was waited for.
+        /// How long it was waited for.
         waited: Duration,
     },
-    /// This machine has no thread left to talk to the driver.
+    /// No thread could be started for the driver.
     NoThread {
-        /// In the words of the system.
+        /// The message of the operating system.
         why: io::Error,
     },
 }
 
-impl NoGpus {
+impl GpusUnavailable {
     /// What is wrong.
     #[must_use]
-    pub fn seen(&self) -> String {
+    pub fn problem(&self) -> String {
         match self {
-            NoGpus::NoLibrary { why } => format!("NVIDIA's management library cannot be loaded ({why})"),
-            NoGpus::StrangeLibrary { library, why } => {
-                format!("{} is no management library of NVIDIA ({why})", library.display())
+            GpusUnavailable::NoLibrary { why } => {
+                format!("NVIDIA's management library cannot be loaded ({why})")
             }
-            NoGpus::NoDriver => "the NVIDIA driver is not loaded".to_owned(),
-            NoGpus::VersionMismatch => {
-                "NVIDIA's library and the loaded driver are of different versions".to_owned()
+            GpusUnavailable::StrangeLibrary { library, why } => {
+                format!("{} is not NVIDIA's management library ({why})", library.display())
             }
-            NoGpus::NoPermission => "this user may not talk to the NVIDIA driver".to_owned(),
-            NoGpus::NoDevices => "the NVIDIA driver knows no GPU".to_owned(),
-            NoGpus::Failed { why } => format!("the NVIDIA driver does not start ({why})"),
-            NoGpus::Silent { waited } => {
-                format!("the NVIDIA driver did not start within {} s", waited.as_secs())
+            GpusUnavailable::NoDriver => "the NVIDIA driver is not loaded".to_owned(),
+            GpusUnavailable::VersionMismatch => {
+                "NVIDIA's library and the loaded driver have different versions".to_owned()
             }
-            NoGpus::NoThread { why } => format!("there is no thread to talk to the NVIDIA driver ({why})"),
+            GpusUnavailable::NoPermission => "this user may not use the NVIDIA driver".to_owned(),
+            GpusUnavailable::NoDevices => "the NVIDIA driver reports no GPU".to_owned(),
+            GpusUnavailable::Failed { why } => format!("the NVIDIA driver does not initialise ({why})"),
+            GpusUnavailable::Silent { waited } => {
+                format!("the NVIDIA driver did not initialise within {} s", waited.as_secs())
+            }
+            GpusUnavailable::NoThread { why } => {
+                format!("no thread can be started for the NVIDIA driver ({why})")
+            }
         }
     }
 
@@ -81,59 +85,65 @@ impl NoGpus {
     #[must_use]
     pub fn advice(&self) -> &'static str {
         match self {
-            NoGpus::NoLibrary { .. } => {
-                "if this machine has NVIDIA GPUs, install their driver; in a container, give it the NVIDIA \
-                 runtime with the `utility` capability"
+            GpusUnavailable::NoLibrary { .. } => {
+                "if this host has NVIDIA GPUs, install their driver; in a container, use the NVIDIA runtime with \
+                 the `utility` capability"
             }
-            NoGpus::StrangeLibrary { .. } => "name the driver's own libnvidia-ml.so.1, or name none",
-            NoGpus::NoDriver => "load it with `modprobe nvidia`, or install it for this kernel and restart",
-            NoGpus::VersionMismatch => "reload the driver or restart the machine",
-            NoGpus::NoPermission => "give this user access to /dev/nvidiactl, /dev/nvidia0 and the like",
-            NoGpus::NoDevices => "look for them with lspci, and at dmesg for NVRM errors",
-            NoGpus::Failed { .. } | NoGpus::Silent { .. } => {
-                "look at dmesg for NVRM and Xid errors, then reload the driver or restart the machine"
+            GpusUnavailable::StrangeLibrary { .. } => "name the driver's own libnvidia-ml.so.1, or none",
+            GpusUnavailable::NoDriver => {
+                "load it with `modprobe nvidia`, or install it for this kernel and reboot"
             }
-            NoGpus::NoThread { .. } => "raise `ulimit -u`, or the number of tasks of the service",
+            GpusUnavailable::VersionMismatch => "reload the driver or reboot the host",
+            GpusUnavailable::NoPermission => {
+                "give this user access to /dev/nvidiactl, /dev/nvidia0 and the like"
+            }
+            GpusUnavailable::NoDevices => "look for GPUs with lspci and for NVRM errors in dmesg",
+            GpusUnavailable::Failed { .. } | GpusUnavailable::Silent { .. } => {
+                "look for NVRM and Xid errors in dmesg, then reload the driver or reboot the host"
+            }
+            GpusUnavailable::NoThread { .. } => "raise `ulimit -u`, or TasksMax of the systemd service",
         }
     }
 }
 
-impl fmt::Display for NoGpus {
+impl fmt::Display for GpusUnavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.seen(), self.advice())
+        write!(f, "{}: {}", self.problem(), self.advice())
     }
 }
 
-impl Error for NoGpus {}
+impl Error for GpusUnavailable {}
 
-/// Opens the library: this one, or the one by its usual name.
-pub(super) fn open(library: Option<&Path>) -> Result<Nvml, NoGpus> {
+/// Opens this library, or the one with the default name.
+pub(super) fn open(library: Option<&Path>) -> Result<Nvml, GpusUnavailable> {
     let library = library.unwrap_or(Path::new(DEFAULT_LIBRARY));
     let nvml =
-        Nvml::builder().lib_path(OsStr::new(library)).init().map_err(|error| refusal(library, error))?;
+        Nvml::builder().lib_path(OsStr::new(library)).init().map_err(|error| unavailable(library, error))?;
     if let Err(missing) = &nvml.lib().nvmlShutdown {
         let why = missing.to_string();
-        // It panics when it goes.
+        // Without this function its destructor panics.
         mem::forget(nvml);
-        return Err(NoGpus::StrangeLibrary { library: library.to_owned(), why });
+        return Err(GpusUnavailable::StrangeLibrary { library: library.to_owned(), why });
     }
     match nvml.device_count() {
-        Ok(0) => Err(NoGpus::NoDevices),
+        Ok(0) => Err(GpusUnavailable::NoDevices),
         Ok(_) => Ok(nvml),
-        Err(error) => Err(refusal(library, error)),
+        Err(error) => Err(unavailable(library, error)),
     }
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "NVML has many errors, few of which say what to do")]
-fn refusal(library: &Path, error: NvmlError) -> NoGpus {
+fn unavailable(library: &Path, error: NvmlError) -> GpusUnavailable {
     match error {
-        NvmlError::LibloadingError(error) => NoGpus::NoLibrary { why: error.to_string() },
-        NvmlError::FailedToLoadSymbol(why) => NoGpus::StrangeLibrary { library: library.to_owned(), why },
-        NvmlError::DriverNotLoaded => NoGpus::NoDriver,
-        NvmlError::LibRmVersionMismatch => NoGpus::VersionMismatch,
-        NvmlError::NoPermission => NoGpus::NoPermission,
-        NvmlError::NotFound => NoGpus::NoDevices,
-        other => NoGpus::Failed { why: other.to_string() },
+        NvmlError::LibloadingError(error) => GpusUnavailable::NoLibrary { why: error.to_string() },
+        NvmlError::FailedToLoadSymbol(why) => {
+            GpusUnavailable::StrangeLibrary { library: library.to_owned(), why }
+        }
+        NvmlError::DriverNotLoaded => GpusUnavailable::NoDriver,
+        NvmlError::LibRmVersionMismatch => GpusUnavailable::VersionMismatch,
+        NvmlError::NoPermission => GpusUnavailable::NoPermission,
+        NvmlError::NotFound => GpusUnavailable::NoDevices,
+        other => GpusUnavailable::Failed { why: other.to_string() },
     }
 }
 
@@ -142,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_that_is_not_there_is_named_with_what_to_do() {
+    fn a_missing_library_is_named_with_advice() {
         let refusal = open(Some(Path::new("/no/such/library.so"))).unwrap_err().to_string();
         assert!(
             refusal.contains("/no/such/library.so") && refusal.contains("install their driver"),
@@ -151,21 +161,19 @@ mod tests {
     }
 
     #[test]
-    fn a_library_of_something_else_is_refused_without_a_panic() {
+    fn another_library_is_refused_without_a_panic() {
         let refusal = open(Some(Path::new("libc.so.6"))).unwrap_err();
-        assert!(matches!(refusal, NoGpus::StrangeLibrary { .. }), "{refusal}");
+        assert!(matches!(refusal, GpusUnavailable::StrangeLibrary { .. }), "{refusal}");
     }
 
     #[test]
-    fn every_refusal_of_the_driver_says_what_to_do() {
-        let if_reported = |error| refusal(Path::new(DEFAULT_LIBRARY), error).to_string();
-        assert!(if_reported(NvmlError::DriverNotLoaded).contains("modprobe nvidia"));
-        assert!(
-            if_reported(NvmlError::LibRmVersionMismatch).contains("reload the driver or restart the machine")
-        );
-        assert!(if_reported(NvmlError::NoPermission).contains("/dev/nvidiactl"));
-        assert!(if_reported(NvmlError::NotFound).contains("lspci"));
-        let failed = if_reported(NvmlError::Unknown);
+    fn every_driver_error_comes_with_advice() {
+        let text = |error| unavailable(Path::new(DEFAULT_LIBRARY), error).to_string();
+        assert!(text(NvmlError::DriverNotLoaded).contains("modprobe nvidia"));
+        assert!(text(NvmlError::LibRmVersionMismatch).contains("reload the driver or reboot the host"));
+        assert!(text(NvmlError::NoPermission).contains("/dev/nvidiactl"));
+        assert!(text(NvmlError::NotFound).contains("lspci"));
+        let failed = text(NvmlError::Unknown);
         assert!(failed.contains("an internal driver error occurred") && failed.contains("dmesg"), "{failed}");
     }
 }

@@ -1,13 +1,13 @@
-//! How many multiprocessors a GPU has.
+//! The number of streaming multiprocessors of a GPU.
 //!
-//! The driver counts them for MIG instances only; of a whole GPU it tells the cores.
+//! The driver reports it for MIG instances only; for a whole GPU it reports the number of cores.
 
 use nvml_wrapper::Device as Handle;
 use nvml_wrapper::error::NvmlError;
 
-use super::trouble::if_reported;
+use super::error::if_reported;
 
-/// The number of streaming multiprocessors of a GPU with this compute capability, if it can be known.
+/// The number of streaming multiprocessors of a GPU with this compute capability, if it can be determined.
 pub(super) fn multiprocessors(
     gpu: &Handle<'_>,
     capability: Option<(u32, u32)>,
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn well_known_gpus_have_the_multiprocessors_of_their_data_sheets() {
+    fn known_gpus_have_the_multiprocessors_of_their_data_sheets() {
         let gpus = [
             ("V100", 5120, (7, 0), 80),
             ("T4", 2560, (7, 5), 40),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_guessed_of_an_architecture_to_come_nor_of_a_number_that_does_not_fit() {
+    fn unknown_architectures_and_numbers_that_do_not_divide_yield_none() {
         assert_eq!(cores_of_each((13, 0)), None);
         assert_eq!(of_cores(100, 128), None);
         assert_eq!(of_cores(0, 128), None);

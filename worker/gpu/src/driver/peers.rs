@@ -1,4 +1,4 @@
-//! How the GPUs of a machine reach each other: over NVLink, else over the PCI bus.
+//! How the GPUs of a host are connected: over NVLink, else over the PCI bus.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use nvml_wrapper::enum_wrappers::device::TopologyLevel;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::PciInfo;
 
-use super::trouble::if_reported;
+use super::error::if_reported;
 
-/// No GPU has more.
+/// The most NVLinks that a GPU can have.
 const MAX_LINKS: u32 = 36;
 
-/// Where something is on the PCI bus. The driver writes the same place in several ways, so texts do not
-/// compare.
+/// An address on the PCI bus. The driver writes the same address in several forms, so texts cannot be
+/// compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PciLocation {
     domain: u32,
@@ -28,22 +28,22 @@ impl From<&PciInfo> for PciLocation {
     }
 }
 
-/// What is known of a GPU before its peers are.
+/// A GPU before its peers are known.
 pub(super) struct DiscoveredGpu<'nvml> {
     pub(super) id: DeviceId,
     pub(super) handle: Handle<'nvml>,
     pub(super) wiring: Wiring,
 }
 
-/// Where a GPU is, and where its active NVLinks end.
+/// The address of a GPU, and where its active NVLinks lead.
 pub(super) struct Wiring {
     place: PciLocation,
-    /// With the number of links that end there.
+    /// The number of links to each address.
     ends: BTreeMap<PciLocation, u32>,
 }
 
 impl Wiring {
-    /// The wiring of the GPU at this place of the bus.
+    /// Reads the wiring of the GPU at this address.
     pub(super) fn of(gpu: &Handle<'_>, pci: &PciInfo) -> Result<Wiring, NvmlError> {
         let mut ends = BTreeMap::new();
         for number in 0..MAX_LINKS {
@@ -57,18 +57,18 @@ impl Wiring {
         Ok(Wiring { place: pci.into(), ends })
     }
 
-    /// Links straight to the other, and those by which both meet at a switch: a place where links of both
-    /// end, and which is none of the GPUs.
+    /// The links to the other GPU: direct ones, and those through switches, which are addresses that links of
+    /// both lead to and that are no GPU.
     fn links_to(&self, other: &Wiring, gpus: &[PciLocation]) -> u32 {
-        let straight = self.ends.get(&other.place).copied().unwrap_or(0);
+        let direct = self.ends.get(&other.place).copied().unwrap_or(0);
         let switches = self.ends.iter().filter(|(end, _)| !gpus.contains(end));
         let switched: u32 =
             switches.filter_map(|(end, links)| Some((*links).min(*other.ends.get(end)?))).sum();
-        straight + switched
+        direct + switched
     }
 }
 
-/// How the others are reached from this GPU; of those that are not here, the driver did not say.
+/// How this GPU reaches the others. Those for which the driver does not say are left out.
 pub(super) fn peers(of: &DiscoveredGpu<'_>, all: &[DiscoveredGpu<'_>]) -> Vec<GpuPeer> {
     let gpus: Vec<PciLocation> = all.iter().map(|gpu| gpu.wiring.place).collect();
     let others = all.iter().filter(|other| other.id != of.id);
@@ -84,7 +84,7 @@ pub(super) fn peers(of: &DiscoveredGpu<'_>, all: &[DiscoveredGpu<'_>]) -> Vec<Gp
 }
 
 fn over_the_bus(from: &DiscoveredGpu<'_>, to: &DiscoveredGpu<'_>) -> Option<PeerPath> {
-    // The library wants a handle that it may keep.
+    // The wrapper takes the handle by value.
     let other = to.handle.nvml().device_by_uuid(to.id.as_str()).ok()?;
     Some(match from.handle.topology_common_ancestor(other).ok()? {
         TopologyLevel::Internal => PeerPath::Board,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_are_linked_straight_or_through_the_switches_that_both_reach() {
+    fn gpus_are_linked_directly_or_through_switches_that_both_reach() {
         let gpus = [place(1), place(2), place(3)];
         let first = wiring(1, &[(2, 4), (100, 5), (101, 4)]);
         assert_eq!(first.links_to(&wiring(2, &[(1, 4)]), &gpus), 4);
@@ -117,15 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn two_gpus_that_are_linked_to_a_third_are_not_linked() {
+    fn two_gpus_linked_to_a_third_are_not_linked_to_each_other() {
         let gpus = [place(1), place(2), place(3)];
         assert_eq!(wiring(1, &[(3, 2)]).links_to(&wiring(2, &[(3, 2)]), &gpus), 0);
     }
 
     #[test]
-    fn ways_are_ordered_from_the_shortest_to_the_longest() {
-        let ways =
+    fn paths_are_ordered_from_fastest_to_slowest() {
+        let paths =
             [PeerPath::NvLink(4), PeerPath::Board, PeerPath::Switch, PeerPath::HostBridge, PeerPath::System];
-        assert!(ways.is_sorted());
+        assert!(paths.is_sorted());
     }
 }

@@ -1,4 +1,4 @@
-//! What the performance monitor (GPM) of newer GPUs says: means over the time between two of its samples.
+//! The performance monitor (GPM) of newer GPUs: averages over the time between two of its samples.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use nvml_wrapper::gpm::gpm_metrics_get;
 use nvml_wrapper::struct_wrappers::gpm::GpmMetricResult;
 use nvml_wrapper::{Device as Handle, GpmSample, Nvml};
 
-use super::trouble::if_reported;
+use super::error::if_reported;
 
 const METRICS: [GpmMetricId; 4] =
     [GpmMetricId::SmUtil, GpmMetricId::SmOccupancy, GpmMetricId::AnyTensorUtil, GpmMetricId::DramBwUtil];
@@ -23,19 +23,20 @@ pub(super) struct Performance<'nvml> {
 
 /// The performance monitor of a GPU.
 enum Monitor<'nvml> {
-    /// It has none.
+    /// The GPU has none.
     Absent,
-    /// It gave this sample last, if any.
+    /// The last sample, if there is one.
     Present(Option<GpmSample<'nvml>>),
 }
 
 impl<'nvml> Performance<'nvml> {
-    /// No sample of any.
+    /// Without samples.
     pub(super) fn new(nvml: &'nvml Nvml) -> Performance<'nvml> {
         Performance { nvml, monitors: BTreeMap::new() }
     }
 
-    /// Means since the last call for this GPU; none at the first, and where it has no such monitor.
+    /// Averages since the last call for this GPU. `None` at the first call, and where the GPU has no such
+    /// monitor.
     pub(super) fn since_last(
         &mut self,
         id: &DeviceId,
@@ -46,31 +47,31 @@ impl<'nvml> Performance<'nvml> {
         }
         let Some(Monitor::Present(last)) = self.monitors.get_mut(id) else { return Ok(None) };
         let now = if_reported(gpu.gpm_sample())?;
-        let means = match (&*last, &now) {
+        let averages = match (&*last, &now) {
             (Some(last), Some(now)) => if_reported(gpm_metrics_get(self.nvml, last, now, &METRICS))?,
             (None, _) | (_, None) => None,
         };
         *last = now;
-        Ok(means.as_deref().and_then(performance))
+        Ok(averages.as_deref().and_then(performance))
     }
 }
 
 impl Monitor<'_> {
     fn of<'nvml>(gpu: &Handle<'nvml>) -> Result<Monitor<'nvml>, NvmlError> {
-        // A sample panics when it goes if the library cannot free it.
+        // The destructor of a sample panics if the library lacks this function.
         let can_free = gpu.nvml().lib().nvmlGpmSampleFree.is_ok();
         let is_there = can_free && if_reported(gpu.gpm_support())? == Some(true);
         Ok(if is_there { Monitor::Present(None) } else { Monitor::Absent })
     }
 }
 
-/// Of the answers in the order of `METRICS`; none if none of them is an answer.
+/// The metrics, from answers in the order of `METRICS`; `None` if no metric was answered.
 fn performance(answers: &[Result<GpmMetricResult, NvmlError>]) -> Option<GpuPerformance> {
-    let part = |metric: &GpmMetricId| {
+    let fraction = |metric: &GpmMetricId| {
         let answer = answers.iter().flatten().find(|answer| answer.metric_id == *metric)?;
         answer.value.is_finite().then(|| (answer.value / PERCENT).clamp(0.0, 1.0))
     };
-    let [sm_active, sm_occupancy, tensor_active, memory_bandwidth] = METRICS.each_ref().map(part);
+    let [sm_active, sm_occupancy, tensor_active, memory_bandwidth] = METRICS.each_ref().map(fraction);
     let performance = GpuPerformance { sm_active, sm_occupancy, tensor_active, memory_bandwidth };
     (performance != GpuPerformance::default()).then_some(performance)
 }
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_become_parts_and_what_is_no_number_is_not_told() {
+    fn percentages_become_fractions_and_nan_becomes_none() {
         let answers = [
             answer(GpmMetricId::SmUtil, 42.5),
             answer(GpmMetricId::SmOccupancy, f64::NAN),
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_monitor_that_answers_nothing_is_as_none() {
+    fn a_monitor_without_answers_yields_none() {
         assert_eq!(performance(&[Err(NvmlError::NotSupported)]), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Critical errors (Xid) that the driver reports.
 //!
-//! Each GPU is listened to on a thread of its own: when its event comes, a GPU that fell off the bus may not
-//! say any more which one it is.
+//! Each GPU has a listener thread of its own: when an event arrives, a GPU that fell off the bus may not be
+//! able to tell its UUID any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,28 +15,28 @@ use nvml_wrapper::enums::event::XidError;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{EventSet, Nvml};
 
-use super::GpuError;
 use super::discovery::GpuLabel;
-use super::trouble::{is_unknown_here, trouble};
+use super::error::GpuError;
+use super::error::{gpu_error, is_unknown_here};
 
-/// The driver cannot be interrupted while it waits, so it waits no longer than this.
+/// A wait in the driver cannot be interrupted, so each wait is this short.
 const WAIT_SLICE: Duration = Duration::from_millis(250);
-/// The driver's own number for an error that it does not know.
+/// The driver's own code for an unknown error.
 const UNKNOWN: u64 = 999;
 
 /// A critical error that the driver reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Xid {
-    /// Of which GPU.
+    /// The GPU.
     pub device: DeviceId,
-    /// Its number.
+    /// The Xid code.
     pub code: u64,
 }
 
-/// Waits for critical errors, until the library that it came from is closed.
+/// Receives critical errors until the library that it came from is closed.
 #[derive(Debug)]
 pub struct XidWatch {
-    heard: Receiver<Result<Xid, GpuError>>,
+    errors: Receiver<Result<Xid, GpuError>>,
     stop: StopFlag,
 }
 
@@ -44,34 +44,35 @@ pub struct XidWatch {
 #[derive(Debug, Default, Clone)]
 struct StopFlag(Arc<AtomicBool>);
 
-/// Those who listen for one watch; they end when this is dropped.
+/// The listener threads of one watch. They end when this is dropped.
 pub(super) struct Listeners {
     stop: StopFlag,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// One GPU to listen to.
+/// The listener of one GPU.
 struct Listener {
     nvml: Arc<Nvml>,
     index: u32,
     device: DeviceId,
     stop: StopFlag,
-    heard: Sender<Result<Xid, GpuError>>,
+    errors: Sender<Result<Xid, GpuError>>,
 }
 
 impl XidWatch {
-    /// The next error, if one comes in this time.
+    /// The next error, if one arrives within `timeout`.
     ///
     /// # Errors
-    /// When a GPU is not listened to any more: [`GpuError::Lost`] if it is lost. Others may still be heard.
-    /// Without any, and once the library is closed, each call is [`GpuError::Closed`] at once.
-    pub fn next(&self, patience: Duration) -> Result<Option<Xid>, GpuError> {
-        match self.heard.recv_timeout(patience) {
-            Ok(heard) => heard.map(Some),
+    /// When the listener of a GPU has ended: [`GpuError::Lost`] if the GPU is lost. Listeners of other GPUs
+    /// go on. When no listener is left, or the library is closed, each call returns [`GpuError::Closed`] at
+    /// once.
+    pub fn next(&self, timeout: Duration) -> Result<Option<Xid>, GpuError> {
+        match self.errors.recv_timeout(timeout) {
+            Ok(error) => error.map(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => {
-                Err(GpuError::Closed("no GPU is listened to any more: open the library anew".into()))
-            }
+            Err(RecvTimeoutError::Disconnected) => Err(GpuError::Closed(
+                "critical errors of GPUs are not received any more: reopen the library".into(),
+            )),
         }
     }
 }
@@ -86,44 +87,46 @@ impl Drop for Listeners {
     fn drop(&mut self) {
         self.stop.0.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A listener that panicked has nothing more to say.
+            // A listener that panicked has ended, too.
             _ = thread.join();
         }
     }
 }
 
-/// Begins to listen to all GPUs that have such events. One that does not answer keeps no other from being
-/// heard.
+/// Starts a listener for each GPU that has such events. A GPU that does not answer does not prevent listening
+/// to the others.
 pub(super) fn listen(nvml: &Arc<Nvml>) -> Result<(XidWatch, Listeners), GpuError> {
-    let (sender, heard) = channel();
+    let (sender, errors) = channel();
     let mut listeners = Listeners { stop: StopFlag::default(), threads: Vec::new() };
     let mut why_not = GpuError::Other("no GPU reports critical errors".into());
-    for index in 0..nvml.device_count().map_err(|error| trouble(&"the NVIDIA driver", &error))? {
-        let device = match can_be_heard(nvml, index) {
+    for index in 0..nvml.device_count().map_err(|error| gpu_error(&"the NVIDIA driver", &error))? {
+        let device = match listenable_device(nvml, index) {
             Ok(Some(device)) => device,
             Ok(None) => continue,
             Err(error) => {
-                why_not = trouble(&GpuLabel { index, id: None }, &error);
+                why_not = gpu_error(&GpuLabel { index, id: None }, &error);
                 continue;
             }
         };
-        let (nvml, stop, heard) = (Arc::clone(nvml), listeners.stop.clone(), sender.clone());
-        let listener = Listener { nvml, index, device, stop, heard };
+        let (nvml, stop, errors) = (Arc::clone(nvml), listeners.stop.clone(), sender.clone());
+        let listener = Listener { nvml, index, device, stop, errors };
         let thread = thread::Builder::new()
             .name(format!("xid-{index}"))
             .spawn(move || listener.run())
-            .map_err(|error| GpuError::Other(format!("no thread to listen to GPU {index} ({error})")))?;
+            .map_err(|error| {
+                GpuError::Other(format!("no thread can be started to listen to GPU {index} ({error})"))
+            })?;
         listeners.threads.push(thread);
     }
     if listeners.threads.is_empty() {
         return Err(why_not);
     }
-    Ok((XidWatch { heard, stop: listeners.stop.clone() }, listeners))
+    Ok((XidWatch { errors, stop: listeners.stop.clone() }, listeners))
 }
 
-/// Which GPU this is, if it has such events.
-fn can_be_heard(nvml: &Nvml, index: u32) -> Result<Option<DeviceId>, NvmlError> {
-    // A set of events panics when it goes if the library cannot free it.
+/// The id of this GPU, if it has such events.
+fn listenable_device(nvml: &Nvml, index: u32) -> Result<Option<DeviceId>, NvmlError> {
+    // The destructor of an event set panics if the library lacks this function.
     if nvml.lib().nvmlEventSetFree.is_err() {
         return Ok(None);
     }
@@ -140,10 +143,10 @@ fn can_be_heard(nvml: &Nvml, index: u32) -> Result<Option<DeviceId>, NvmlError> 
 
 impl Listener {
     fn run(self) {
-        let Listener { nvml, index, device, stop, heard } = self;
+        let Listener { nvml, index, device, stop, errors } = self;
         let end = |error: NvmlError| {
-            // Nobody may be there to hear it.
-            _ = heard.send(Err(trouble(&GpuLabel { index, id: Some(&device) }, &error)));
+            // The watch may have been dropped.
+            _ = errors.send(Err(gpu_error(&GpuLabel { index, id: Some(&device) }, &error)));
         };
         let events = match events(&nvml, &device) {
             Ok(events) => events,
@@ -152,7 +155,7 @@ impl Listener {
         while !stop.0.load(Ordering::Relaxed) {
             match wait(&events) {
                 Ok(None) => {}
-                Ok(Some(code)) => _ = heard.send(Ok(Xid { device: device.clone(), code })),
+                Ok(Some(code)) => _ = errors.send(Ok(Xid { device: device.clone(), code })),
                 Err(error) => return end(error),
             }
         }
@@ -165,10 +168,10 @@ fn events<'nvml>(nvml: &'nvml Nvml, device: &DeviceId) -> Result<EventSet<'nvml>
     gpu.register_events(EventTypes::CRITICAL_XID_ERROR, events).map_err(|error| error.error)
 }
 
-/// The number of the next error, if one comes soon.
+/// The code of the next error, if one arrives soon.
 fn wait(events: &EventSet<'_>) -> Result<Option<u64>, NvmlError> {
-    let breath = u32::try_from(WAIT_SLICE.as_millis()).unwrap_or(u32::MAX);
-    match events.wait(breath) {
+    let millis = u32::try_from(WAIT_SLICE.as_millis()).unwrap_or(u32::MAX);
+    match events.wait(millis) {
         Ok(event) => Ok(event.event_data.map(|xid| match xid {
             XidError::Value(code) => code,
             XidError::Unknown => UNKNOWN,

@@ -1,8 +1,9 @@
-//! One command at a time to a GPU's MPS daemon, across all processes of this machine.
+//! One session at a time with a GPU's MPS daemon, across all processes of this host.
 //!
-//! The daemon serves one session at a time; another gets an error or, worse, success and silence. So every
-//! session is short, has the turn while it lasts, and ends with a question whose answer is known to be a
-//! number: without that number nothing was answered. Rejected commands succeed too, and say so in words.
+//! The daemon serves one session at a time; a second one gets an error or, worse, success without output. So
+//! every session is short, holds the directory's lock, and ends with a query whose answer must be a decimal
+//! number: without it, the output counts as incomplete. The control program exits with success even when the
+//! daemon rejects a command; the rejection is recognised by its text.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -11,23 +12,23 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use serde::{Deserialize, Serialize};
+use super::deadline::Deadline;
+use super::directory::MpsDirectory;
+use super::programs::MpsPrograms;
 
-use super::patience::Deadline;
-use super::{MpsDirectory, MpsPrograms};
+/// Ends each session. Its answer is a percentage with a decimal point, which no process id has.
+const END_QUERY: &str = "get_default_active_thread_percentage";
 
-/// What each session ends with: the answer is a percentage with a decimal point, which no process number has.
-const LAST_QUESTION: &str = "get_default_active_thread_percentage";
-
-/// Reaches the daemon in one home.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Access to the daemon in one directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Control {
     pub(super) program: PathBuf,
-    pub(super) home: MpsDirectory,
-    environment: BTreeMap<String, String>,
+    pub(super) directory: MpsDirectory,
+    /// The complete environment of the control program.
+    pub(super) environment: BTreeMap<String, String>,
 }
 
-/// Why there is no answer to a command.
+/// Why a command was not answered.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ControlError {
     #[error("there is no MPS daemon")]
@@ -43,67 +44,69 @@ pub(super) enum ControlError {
 }
 
 impl Control {
-    pub(super) fn new(tools: &MpsPrograms, home: &MpsDirectory) -> Control {
-        let mut environment = tools.environment.clone();
-        let folders = [("CUDA_MPS_PIPE_DIRECTORY", home.pipe()), ("CUDA_MPS_LOG_DIRECTORY", home.log())];
+    pub(super) fn new(programs: &MpsPrograms, directory: &MpsDirectory) -> Control {
+        let mut environment = programs.environment.clone();
+        let folders =
+            [("CUDA_MPS_PIPE_DIRECTORY", directory.pipe()), ("CUDA_MPS_LOG_DIRECTORY", directory.log())];
         let named = folders.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()));
         environment.extend(named);
-        // Later versions speak another language, unless asked.
+        // Later versions of MPS use another protocol unless told otherwise.
         environment.insert("CUDA_MPS_PROTOCOL_VERSION".into(), "2".into());
-        Control { program: tools.control.clone(), home: home.clone(), environment }
+        Control { program: programs.control.clone(), directory: directory.clone(), environment }
     }
 
-    /// The program with nothing in its environment but what it needs; `PATH` leads to the server.
+    /// A program with only the environment that MPS needs; `PATH` includes the folder of the server.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env_clear().envs(&self.environment).current_dir("/");
         command
     }
 
-    /// The lines that the daemon answers; asked again until it does.
-    pub(super) fn ask(&self, question: &str, deadline: Deadline) -> Result<Vec<String>, ControlError> {
-        let mut silence = "there was no time".to_owned();
-        let text = format!("{question}\n{LAST_QUESTION}\n");
-        let answer = deadline.wait(|| match self.session(&text, deadline).and_then(|said| answer(&said)) {
-            Err(ControlError::Silent(why)) => {
-                silence = why;
-                None
-            }
-            told => Some(told),
-        });
+    /// The lines of the daemon's answer. Repeats the query until the daemon answers or the deadline has come.
+    pub(super) fn ask(&self, query: &str, deadline: Deadline) -> Result<Vec<String>, ControlError> {
+        let mut silence = "no time was left".to_owned();
+        let text = format!("{query}\n{END_QUERY}\n");
+        let answer =
+            deadline.wait(|| match self.session(&text, deadline).and_then(|output| parse_answer(&output)) {
+                Err(ControlError::Silent(why)) => {
+                    silence = why;
+                    None
+                }
+                answer => Some(answer),
+            });
         answer.unwrap_or(Err(ControlError::Silent(silence)))
     }
 
-    /// Numbers of processes that the daemon answers, one on each line.
-    pub(super) fn ask_processes(&self, question: &str, deadline: Deadline) -> Result<Vec<i32>, ControlError> {
-        let lines = self.ask(question, deadline)?;
+    /// The process ids in the daemon's answer, one on each line.
+    pub(super) fn ask_processes(&self, query: &str, deadline: Deadline) -> Result<Vec<i32>, ControlError> {
+        let lines = self.ask(query, deadline)?;
         let numbers: Result<_, _> = lines.iter().map(|line| line.trim().parse()).collect();
         numbers
-            .map_err(|_| ControlError::Silent(format!("'{question}' was answered by '{}'", lines.join(" "))))
+            .map_err(|_| ControlError::Silent(format!("'{query}' was answered with '{}'", lines.join(" "))))
     }
 
-    /// Tells it something after which it does not answer any more; returns when it has heard it.
+    /// Sends a command after which the daemon does not answer any more.
     pub(super) fn tell(&self, command: &str, deadline: Deadline) -> Result<(), ControlError> {
         self.session(&format!("{command}\n"), deadline).map(drop)
     }
 
-    /// One session: what the control program said to these commands.
+    /// Runs one session with these commands.
     fn session(&self, commands: &str, deadline: Deadline) -> Result<SessionOutput, ControlError> {
-        let turn = self.home.turn(deadline).map_err(silent)?;
-        let _turn = turn.ok_or_else(|| ControlError::Silent("another session goes on and on".into()))?;
+        let lock = self.directory.lock_session(deadline).map_err(silent)?;
+        let _lock = lock.ok_or_else(|| ControlError::Silent("another session does not end".into()))?;
         let mut command = self.command(&self.program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut session = command.spawn().map_err(silent)?;
         if let Some(mut input) = session.stdin.take() {
-            // A program that has ended already does not listen, and says why in its output.
+            // A program that has already ended does not read, and says why in its output.
             let _ = input.write_all(commands.as_bytes());
         }
-        let (output, errors) = (heard(session.stdout.take()), heard(session.stderr.take()));
-        let all_of = |words: Receiver<Vec<u8>>| words.recv_timeout(deadline.left()).ok();
-        let Some((output, errors)) = all_of(output).zip(all_of(errors)) else {
+        let (output, errors) = (read_all(session.stdout.take()), read_all(session.stderr.take()));
+        let finish = |bytes: Receiver<Vec<u8>>| bytes.recv_timeout(deadline.left()).ok();
+        let Some((output, errors)) = finish(output).zip(finish(errors)) else {
             let _ = session.kill().and_then(|()| session.wait());
             let commands = commands.trim_end().replace('\n', "; ");
-            return Err(ControlError::Silent(format!("its control program did not end in time: {commands}")));
+            return Err(ControlError::Silent(format!("the control program did not end in time: {commands}")));
         };
         let status = deadline.wait(|| session.try_wait().transpose()).and_then(Result::ok);
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -111,49 +114,49 @@ impl Control {
     }
 }
 
-/// What a control program said until it ended.
+/// What the control program printed until it ended.
 struct SessionOutput {
-    /// Unknown where somebody else in this process heard of its end first: executors reap every child.
+    /// `None` where another part of this process reaped it first: executors reap every child.
     status: Option<ExitStatus>,
     output: String,
     errors: String,
 }
 
-/// All that comes out of a program, once it is at an end.
-fn heard(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
-    let (all, heard) = channel();
+/// Everything that the program prints, sent when the stream ends.
+fn read_all(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stream.map_or(Ok(0), |mut stream| stream.read_to_end(&mut bytes));
-        // Whoever asked may have given up.
-        let _ = read.map(|_| all.send(bytes));
+        // The receiver may have given up.
+        let _ = read.map(|_| sender.send(bytes));
     });
-    heard
+    receiver
 }
 
 fn silent(error: io::Error) -> ControlError {
     ControlError::Silent(error.to_string())
 }
 
-/// What a session with one question came to.
-fn answer(said: &SessionOutput) -> Result<Vec<String>, ControlError> {
-    if said.errors.contains("Cannot find MPS control daemon process") {
+/// The answer to the one query of a session.
+fn parse_answer(session: &SessionOutput) -> Result<Vec<String>, ControlError> {
+    if session.errors.contains("Cannot find MPS control daemon process") {
         return Err(ControlError::NoDaemon);
     }
-    if let Some(status) = said.status.filter(|status| !status.success()) {
-        return Err(ControlError::Silent(format!("{status} ({})", said.errors.trim())));
+    if let Some(status) = session.status.filter(|status| !status.success()) {
+        return Err(ControlError::Silent(format!("{status} ({})", session.errors.trim())));
     }
-    let text = &said.output;
+    let text = &session.output;
     let mut lines: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
-    let is_last = |line: &String| line.contains('.') && line.parse::<f64>().is_ok();
-    if lines.pop().filter(is_last).is_none() {
-        return Err(ControlError::Silent(format!("its answer has no end: '{}'", text.trim())));
+    let is_end = |line: &String| line.contains('.') && line.parse::<f64>().is_ok();
+    if lines.pop().filter(is_end).is_none() {
+        return Err(ControlError::Silent(format!("the answer is incomplete: '{}'", text.trim())));
     }
-    lines.iter().find_map(|line| refusal(line)).map_or(Ok(lines), Err)
+    lines.iter().find_map(|line| rejection(line)).map_or(Ok(lines), Err)
 }
 
-/// The words by which commands are rejected.
-fn refusal(line: &str) -> Option<ControlError> {
+/// The error that a line of the answer stands for, if it is the text of a rejection.
+fn rejection(line: &str) -> Option<ControlError> {
     let has = |words: &str| line.contains(words);
     if has("Server") && has("not found") {
         Some(ControlError::NoServer)
@@ -179,9 +182,9 @@ mod tests {
 
     use super::*;
 
-    fn said(code: i32, output: &str, errors: &str) -> Result<Vec<String>, ControlError> {
+    fn session(code: i32, output: &str, errors: &str) -> Result<Vec<String>, ControlError> {
         let status = Some(ExitStatus::from_raw(code << 8));
-        answer(&SessionOutput { status, output: output.into(), errors: errors.into() })
+        parse_answer(&SessionOutput { status, output: output.into(), errors: errors.into() })
     }
 
     fn is_silent(answer: &Result<Vec<String>, ControlError>) -> bool {
@@ -189,51 +192,50 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_counts_only_with_the_last_answer() {
-        assert_eq!(said(0, "4711\n4712\n100.0\n", ""), Ok(vec!["4711".into(), "4712".into()]));
-        assert_eq!(said(0, "100.0\n", ""), Ok(vec![]));
+    fn an_answer_counts_only_if_it_ends_with_the_end_query() {
+        assert_eq!(session(0, "4711\n4712\n100.0\n", ""), Ok(vec!["4711".into(), "4712".into()]));
+        assert_eq!(session(0, "100.0\n", ""), Ok(vec![]));
         for cut_short in ["", "\n", "4711\n", "4711\n10"] {
-            assert!(is_silent(&said(0, cut_short, "")), "{cut_short:?}");
+            assert!(is_silent(&session(0, cut_short, "")), "{cut_short:?}");
         }
     }
 
     #[test]
-    fn whose_end_somebody_else_has_heard_of_is_known_by_its_words() {
+    fn a_session_without_exit_status_is_judged_by_its_output() {
         let of = |output: &str| {
-            answer(&SessionOutput { status: None, output: output.into(), errors: String::new() })
+            parse_answer(&SessionOutput { status: None, output: output.into(), errors: String::new() })
         };
         assert_eq!(of("4711\n100.0\n"), Ok(vec!["4711".into()]));
         assert!(is_silent(&of("4711\n")));
     }
 
     #[test]
-    fn no_daemon_is_told_from_a_daemon_that_is_busy() {
-        assert_eq!(said(1, "", "Cannot find MPS control daemon process\n"), Err(ControlError::NoDaemon));
-        assert!(is_silent(&said(1, "", "Cannot send command to MPS control daemon process\n")));
-        assert!(is_silent(&said(1, "", "")));
+    fn a_missing_daemon_is_distinguished_from_a_busy_one() {
+        assert_eq!(session(1, "", "Cannot find MPS control daemon process\n"), Err(ControlError::NoDaemon));
+        assert!(is_silent(&session(1, "", "Cannot send command to MPS control daemon process\n")));
+        assert!(is_silent(&session(1, "", "")));
     }
 
     #[test]
-    fn rejected_commands_are_known_by_their_words_though_they_succeed() {
-        assert_eq!(said(0, "Server 7 not found\n100.0\n", ""), Err(ControlError::NoServer));
+    fn rejected_commands_are_recognised_by_their_text_though_they_succeed() {
+        assert_eq!(session(0, "Server 7 not found\n100.0\n", ""), Err(ControlError::NoServer));
         assert_eq!(
-            said(0, "Server 7 not found\nServer 7 not found!\n1\n100.0\n", ""),
+            session(0, "Server 7 not found\nServer 7 not found!\n1\n100.0\n", ""),
             Err(ControlError::NoServer)
         );
-        assert_eq!(said(0, "Unknown command \"ps\"\n100.0\n", ""), Err(ControlError::Unsupported));
-        let words =
-            "Insufficient privileges for UID 7. Only the root user may start server for another user.";
-        assert_eq!(said(0, &format!("{words}\n100.0\n"), ""), Err(ControlError::Refused(words.into())));
+        assert_eq!(session(0, "Unknown command \"ps\"\n100.0\n", ""), Err(ControlError::Unsupported));
+        let text = "Insufficient privileges for UID 7. Only the root user may start server for another user.";
+        assert_eq!(session(0, &format!("{text}\n100.0\n"), ""), Err(ControlError::Refused(text.into())));
     }
 
-    /// A control program whose behaviour is a shell script of the test's own, in the pipe directory.
+    /// A control program that runs the test's shell script, which lies in the pipe directory.
     fn scripted(script: &str) -> (TempDir, Control) {
         let state = tempdir().unwrap();
-        let home = MpsDirectory::of(state.path(), &DeviceId("GPU-a".into())).unwrap();
-        std::fs::write(home.pipe().join("script"), script).unwrap();
+        let directory = MpsDirectory::create(state.path(), &DeviceId("GPU-a".into())).unwrap();
+        std::fs::write(directory.pipe().join("script"), script).unwrap();
         let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/scripted-control");
         let environment = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into();
-        (state, Control::new(&MpsPrograms { control: program.into(), environment }, &home))
+        (state, Control::new(&MpsPrograms { control: program.into(), environment }, &directory))
     }
 
     fn soon() -> Deadline {
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_is_busy_at_first_is_asked_again() {
+    fn the_query_is_repeated_while_the_daemon_is_busy() {
         let (_state, control) = scripted(
             "cat >/dev/null; echo x >>$CUDA_MPS_PIPE_DIRECTORY/asked
              [ $(wc -l <$CUDA_MPS_PIPE_DIRECTORY/asked) -ge 3 ] && echo 4711 && echo 100.0",
@@ -250,12 +252,12 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_hangs_is_ended() {
+    fn a_session_that_hangs_is_killed() {
         let (_state, control) = scripted("exec sleep 1000");
         let brief = Deadline::after(Duration::from_millis(50));
         assert!(is_silent(&control.ask("get_server_list", brief)));
-        let again = control.home.turn(Deadline::after(Duration::ZERO)).unwrap();
-        assert!(again.is_some(), "the turn is given back");
+        let again = control.directory.lock_session(Deadline::after(Duration::ZERO)).unwrap();
+        assert!(again.is_some(), "the lock is released");
     }
 
     #[test]
@@ -278,10 +280,10 @@ mod tests {
         let (_state, control) =
             scripted("env >$CUDA_MPS_PIPE_DIRECTORY/env; cat >$CUDA_MPS_PIPE_DIRECTORY/said");
         control.tell("quit -t 1", soon()).unwrap();
-        let seen = |name: &str| std::fs::read_to_string(control.home.pipe().join(name)).unwrap();
+        let seen = |name: &str| std::fs::read_to_string(control.directory.pipe().join(name)).unwrap();
         assert_eq!(seen("said"), "quit -t 1\n");
         let environment = seen("env");
-        let pipe = format!("CUDA_MPS_PIPE_DIRECTORY={}", control.home.pipe().display());
+        let pipe = format!("CUDA_MPS_PIPE_DIRECTORY={}", control.directory.pipe().display());
         assert!(environment.lines().any(|line| line == pipe), "{environment}");
         assert!(environment.contains("CUDA_MPS_PROTOCOL_VERSION=2"));
         assert!(!environment.contains("CARGO"), "{environment}");

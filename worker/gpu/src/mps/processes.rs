@@ -1,26 +1,27 @@
-//! Which processes are daemons and servers of MPS, and of which home: their name tells the one, the pipe
-//! directory in their environment the other.
+//! Finds the daemons and servers of MPS by their names, and their directory by the pipe directory in their
+//! environment.
 
 use std::path::Path;
 
 use crate::process::{ProcessIdentity, variable_of};
 
-/// How the names of both the control program and the server begin, and all that the kernel keeps of them.
+/// The beginning of the names of both programs; the kernel keeps no more of a name than this.
 const PROGRAM_PREFIX: &str = "nvidia-cuda-mps";
 
-/// Whether it is a process of MPS with this pipe directory, and lives.
+/// Whether it is a living process of MPS with this pipe directory.
 pub(super) fn is_of_mps(process: &ProcessIdentity, pipe: &Path) -> bool {
     is_named(process.pid()) && has_pipe(process.pid(), pipe) && process.is_alive()
 }
 
-/// All living processes of MPS with this pipe directory: the daemon, its servers, and whoever talks to it.
+/// All living processes of MPS with this pipe directory: the daemon, its servers, and control programs in a
+/// session with it.
 pub(super) fn all_of_mps(pipe: &Path) -> Vec<ProcessIdentity> {
     let processes = procfs::process::all_processes().into_iter().flatten();
     let pids = processes.filter_map(|process| Some(process.ok()?.pid()));
     pids.filter(|pid| is_named(*pid) && has_pipe(*pid, pipe)).filter_map(ProcessIdentity::of).collect()
 }
 
-/// Whether it is called, or calls itself, like a program of MPS.
+/// Whether its command line or its name is that of an MPS program.
 fn is_named(pid: i32) -> bool {
     let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let called = read("cmdline");
@@ -39,13 +40,13 @@ mod tests {
     use std::process::{Child, Command};
     use std::time::Duration;
 
-    use super::super::patience::Deadline;
+    use super::super::deadline::Deadline;
     use super::*;
 
-    /// Generous: it is waited for what happens at once, or never.
+    /// Generous: what is waited for happens at once or never.
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// A process of this name that has this pipe directory; its environment is to be seen a moment after its
+    /// A process with this name and this pipe directory. Its environment becomes visible a moment after its
     /// start.
     fn sleeper(name: &str, pipe: &str) -> (Child, ProcessIdentity) {
         let mut command = Command::new("sleep");
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_mps_has_its_name_and_the_pipe_directory() {
+    fn a_process_of_mps_is_found_by_name_and_pipe_directory() {
         let pipe = Path::new("/tmp/of-a-daemon");
         let (daemon, identity) = sleeper("/usr/bin/nvidia-cuda-mps-control", "/tmp/of-a-daemon");
         assert!(is_of_mps(&identity, pipe) && !is_of_mps(&identity, Path::new("/tmp/of-a-daemo")));
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_no_process_of_mps_though_it_has_the_pipe_directory() {
+    fn a_client_with_the_pipe_directory_is_not_a_process_of_mps() {
         let (client, identity) = sleeper("python3", "/tmp/of-a-client");
         assert!(!is_of_mps(&identity, Path::new("/tmp/of-a-client")));
         assert_eq!(all_of_mps(Path::new("/tmp/of-a-client")), []);

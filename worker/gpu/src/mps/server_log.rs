@@ -1,4 +1,4 @@
-//! What the server's log tells of faults, and whose they were.
+//! Reads faults, and the processes that caused them, from the server's log.
 //!
 //! ```text
 //! [2026-11-21 17:54:22 Server 289] Server is handling a fatal GPU error.
@@ -8,9 +8,10 @@
 //! [2026-11-21 17:54:24 Server 289] Creating server context on device 0 (NVIDIA H200)
 //! ```
 //!
-//! Clients with a sticky error are the victims, the culprit among them. Drivers before 580 do not say who
-//! triggered the error; there the culprit's own thread may say that its client "encountered a fatal GPU
-//! error". If several say so, they name nobody. Older drivers begin each message with `Volta MPS:`.
+//! Clients with a sticky error are all clients of the server: the culprit and its victims. Drivers before 580
+//! do not name the process that triggered the error; there, the culprit's thread may log that its client
+//! "encountered a fatal GPU error". If several clients log that, none of them counts as the culprit. Older
+//! drivers begin each message with `Volta MPS:`.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -21,24 +22,32 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Fault;
-use super::patience::Deadline;
+use super::deadline::Deadline;
 
-/// What of a log is read at once at most, in bytes; what is older is of no interest any more.
+/// How many bytes of a log are read at once at most. Older parts are skipped.
 const MAX_READ: u64 = 4 << 20;
 
-/// A fault that has just begun to be told is listened to for this long.
+/// How long to wait for the line that names the culprit of a fault that has just been logged.
 const CULPRIT_WAIT: Duration = Duration::from_millis(300);
+
+/// A fault that the server's log reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerFault {
+    /// The processes that the log names as culprits; none for faults other than memory faults.
+    pub culprits: Vec<i32>,
+    /// The log's own text.
+    pub detail: String,
+}
 
 /// Follows a log that grows, is emptied, or is replaced.
 #[derive(Debug)]
 pub(super) struct ServerLog {
     path: PathBuf,
     read: Position,
-    story: FaultTracker,
+    tracker: FaultTracker,
 }
 
-/// Which file was read last, and how far. Nothing of any, by default.
+/// Which file was read last, and how far. The default is the beginning of any file.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Position {
     inode: u64,
@@ -46,17 +55,17 @@ pub(super) struct Position {
 }
 
 impl ServerLog {
-    /// From the beginning.
+    /// Reads from the beginning.
     pub(super) fn new(path: PathBuf) -> ServerLog {
         ServerLog::after(path, Position::default())
     }
 
-    /// What comes after this.
+    /// Reads from this position.
     pub(super) fn after(path: PathBuf, read: Position) -> ServerLog {
-        ServerLog { path, read, story: FaultTracker::default() }
+        ServerLog { path, read, tracker: FaultTracker::default() }
     }
 
-    /// From its present end.
+    /// Reads from the present end.
     pub(super) fn at_end(path: PathBuf) -> ServerLog {
         let found = std::fs::metadata(&path);
         let read = found.map_or(Position::default(), |it| Position { inode: it.ino(), offset: it.len() });
@@ -68,28 +77,28 @@ impl ServerLog {
         self.read
     }
 
-    /// Faults that it tells of since the last call.
-    pub(super) fn faults(&mut self) -> Vec<Fault> {
+    /// The faults that were logged since the last call.
+    pub(super) fn faults(&mut self) -> Vec<ServerFault> {
         self.read();
-        if self.story.lacks_a_culprit() {
-            // The server may be in the middle of it.
+        if self.tracker.lacks_a_culprit() {
+            // The server may be in the middle of logging it.
             Deadline::after(CULPRIT_WAIT).wait(|| {
                 self.read();
-                (!self.story.lacks_a_culprit()).then_some(())
+                (!self.tracker.lacks_a_culprit()).then_some(())
             });
         }
-        self.story.tell()
+        self.tracker.take_faults()
     }
 
     fn read(&mut self) {
         match self.new_lines() {
-            Ok(text) => String::from_utf8_lossy(&text).lines().for_each(|line| self.story.hear(line)),
+            Ok(text) => String::from_utf8_lossy(&text).lines().for_each(|line| self.tracker.read_line(line)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => tracing::warn!(log = %self.path.display(), %error, "an MPS log cannot be read"),
         }
     }
 
-    /// Whole lines that were not read before.
+    /// Complete lines that were not read before.
     fn new_lines(&mut self) -> io::Result<Vec<u8>> {
         let mut file = File::open(&self.path)?;
         let found = file.metadata()?;
@@ -110,19 +119,19 @@ impl ServerLog {
 pub(super) fn last_message(log: &Path) -> Option<String> {
     let text = std::fs::read(log).ok()?;
     let text = String::from_utf8_lossy(&text);
-    text.lines().map(words).rfind(|words| !words.is_empty()).map(str::to_owned)
+    text.lines().map(message).rfind(|message| !message.is_empty()).map(str::to_owned)
 }
 
-/// How the last server to end did so, as the daemon's log tells.
+/// The line of the daemon's log about the last server that ended.
 pub(super) fn last_exit(control_log: &Path) -> Option<String> {
     let text = std::fs::read(control_log).ok()?;
     let text = String::from_utf8_lossy(&text);
-    let is_exit = |words: &&str| words.starts_with("Server ") && words.contains(" exited with status ");
-    text.lines().map(words).rfind(is_exit).map(str::to_owned)
+    let is_exit = |message: &&str| message.starts_with("Server ") && message.contains(" exited with status ");
+    text.lines().map(message).rfind(is_exit).map(str::to_owned)
 }
 
-/// A line without its time, its process and the name of the product.
-fn words(line: &str) -> &str {
+/// A line without its time, its process and the product name.
+fn message(line: &str) -> &str {
     let message = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((_, message)) => message,
         None => line,
@@ -131,66 +140,68 @@ fn words(line: &str) -> &str {
     message.strip_prefix("Volta MPS:").unwrap_or(message).trim()
 }
 
-/// What was told so far.
+/// Collects the lines of each fault.
 #[derive(Debug, Default)]
 struct FaultTracker {
-    over: Vec<Fault>,
-    present: Option<Incident>,
+    /// Faults that are complete and not yet reported.
+    complete: Vec<ServerFault>,
+    current: Option<Incident>,
 }
 
 /// A fault, from its first line to the server's recovery.
 #[derive(Debug, Default)]
 struct Incident {
-    /// Its first line was seen.
+    /// Its first line was read.
     announced: bool,
-    /// It was told: what comes later of it is not told again.
-    told: bool,
-    /// Who triggered it.
-    blamed: BTreeSet<i32>,
-    /// Whose client met with it.
-    named: BTreeSet<i32>,
-    words: Vec<String>,
+    /// It was reported; later lines about it do not report it again.
+    reported: bool,
+    /// Processes that triggered it.
+    triggered_by: BTreeSet<i32>,
+    /// Processes whose clients encountered it.
+    encountered_by: BTreeSet<i32>,
+    messages: Vec<String>,
 }
 
-/// What a line has to do with faults.
+/// What a line says about faults.
 #[derive(Debug, PartialEq, Eq)]
 enum LineKind {
-    Begins,
-    Blames(i32),
-    Names(i32),
-    /// The server is about to serve again.
-    Ends,
-    Nothing,
+    Begin,
+    TriggeredBy(i32),
+    EncounteredBy(i32),
+    /// The server is becoming active again.
+    Recovery,
+    Unrelated,
 }
 
 impl FaultTracker {
-    fn hear(&mut self, line: &str) {
-        let words = words(line);
-        let classify = classify(words);
-        match classify {
-            LineKind::Nothing => return,
-            LineKind::Ends => return self.close(),
-            LineKind::Begins if self.present.as_ref().is_some_and(|incident| incident.announced) => {
+    fn read_line(&mut self, line: &str) {
+        let message = message(line);
+        let kind = classify_line(message);
+        match kind {
+            LineKind::Unrelated => return,
+            LineKind::Recovery => return self.close(),
+            LineKind::Begin if self.current.as_ref().is_some_and(|incident| incident.announced) => {
                 self.close()
             }
-            LineKind::Begins | LineKind::Blames(_) | LineKind::Names(_) => {}
+            LineKind::Begin | LineKind::TriggeredBy(_) | LineKind::EncounteredBy(_) => {}
         }
-        self.present.get_or_insert_default().hear(words, &classify);
+        self.current.get_or_insert_default().add(message, &kind);
     }
 
     fn close(&mut self) {
-        self.over.extend(self.present.take().filter(|incident| !incident.told).map(Incident::into_fault));
+        self.complete
+            .extend(self.current.take().filter(|incident| !incident.reported).map(Incident::into_fault));
     }
 
-    /// Whether there is a fault to be told, and more of it may come.
+    /// Whether a fault is not yet reported and its culprit may still be named.
     fn lacks_a_culprit(&self) -> bool {
-        self.present.as_ref().is_some_and(|incident| !incident.told && incident.blamed.is_empty())
+        self.current.as_ref().is_some_and(|incident| !incident.reported && incident.triggered_by.is_empty())
     }
 
-    fn tell(&mut self) -> Vec<Fault> {
-        let mut faults = std::mem::take(&mut self.over);
-        if let Some(incident) = self.present.as_mut().filter(|incident| !incident.told) {
-            let rest = Incident { announced: incident.announced, told: true, ..Incident::default() };
+    fn take_faults(&mut self) -> Vec<ServerFault> {
+        let mut faults = std::mem::take(&mut self.complete);
+        if let Some(incident) = self.current.as_mut().filter(|incident| !incident.reported) {
+            let rest = Incident { announced: incident.announced, reported: true, ..Incident::default() };
             faults.push(std::mem::replace(incident, rest).into_fault());
         }
         faults
@@ -198,39 +209,39 @@ impl FaultTracker {
 }
 
 impl Incident {
-    fn hear(&mut self, words: &str, classify: &LineKind) {
-        match classify {
-            LineKind::Begins => self.announced = true,
-            LineKind::Blames(process) => _ = self.blamed.insert(*process),
-            LineKind::Names(process) => _ = self.named.insert(*process),
-            LineKind::Ends | LineKind::Nothing => {}
+    fn add(&mut self, message: &str, kind: &LineKind) {
+        match kind {
+            LineKind::Begin => self.announced = true,
+            LineKind::TriggeredBy(process) => _ = self.triggered_by.insert(*process),
+            LineKind::EncounteredBy(process) => _ = self.encountered_by.insert(*process),
+            LineKind::Recovery | LineKind::Unrelated => {}
         }
-        if !self.words.iter().any(|said| said == words) {
-            self.words.push(words.to_owned());
+        if !self.messages.iter().any(|known| known == message) {
+            self.messages.push(message.to_owned());
         }
     }
 
-    fn into_fault(self) -> Fault {
-        let culprits = match (self.blamed.is_empty(), self.named.len()) {
-            (false, _) => self.blamed,
-            (true, 1) => self.named,
+    fn into_fault(self) -> ServerFault {
+        let culprits = match (self.triggered_by.is_empty(), self.encountered_by.len()) {
+            (false, _) => self.triggered_by,
+            (true, 1) => self.encountered_by,
             (true, _) => BTreeSet::new(),
         };
-        Fault { culprits: culprits.into_iter().collect(), detail: self.words.join("; ") }
+        ServerFault { culprits: culprits.into_iter().collect(), detail: self.messages.join("; ") }
     }
 }
 
-fn classify(words: &str) -> LineKind {
-    let triggered = words.contains("error trig") || words.contains("error-trig");
-    let blamed = words.split("ing process ").nth(1).filter(|_| triggered).and_then(first_number);
-    let met = words.split_once("encountered a fatal GPU error").map(|(before, _)| before);
-    let named = met.filter(|before| before.starts_with("Client")).and_then(first_number);
-    match (blamed, named) {
-        (Some(process), _) => LineKind::Blames(process),
-        (None, Some(process)) => LineKind::Names(process),
-        (None, None) if words.contains("handling a fatal GPU error") => LineKind::Begins,
-        (None, None) if words.starts_with("Creating server context on device") => LineKind::Ends,
-        (None, None) => LineKind::Nothing,
+fn classify_line(message: &str) -> LineKind {
+    let is_trigger = message.contains("error trig") || message.contains("error-trig");
+    let trigger = message.split("ing process ").nth(1).filter(|_| is_trigger).and_then(first_number);
+    let before = message.split_once("encountered a fatal GPU error").map(|(before, _)| before);
+    let encountered = before.filter(|before| before.starts_with("Client")).and_then(first_number);
+    match (trigger, encountered) {
+        (Some(process), _) => LineKind::TriggeredBy(process),
+        (None, Some(process)) => LineKind::EncounteredBy(process),
+        (None, None) if message.contains("handling a fatal GPU error") => LineKind::Begin,
+        (None, None) if message.starts_with("Creating server context on device") => LineKind::Recovery,
+        (None, None) => LineKind::Unrelated,
     }
 }
 
@@ -242,25 +253,25 @@ fn first_number(text: &str) -> Option<i32> {
 pub(crate) mod fuzzing {
     use super::*;
 
-    /// The lines of a log, told in one go and one by one: faults have something to say, name every culprit
-    /// once, and a fault is never told twice.
-    pub(crate) fn tells_of_faults(text: &[u8]) {
+    /// Reads a log in one go and line by line. Each fault has a text, names every culprit once, and is
+    /// reported once.
+    pub(crate) fn check_faults(text: &[u8]) {
         let text = String::from_utf8_lossy(text);
         let (mut whole, mut by_line) = (FaultTracker::default(), FaultTracker::default());
-        let mut told = 0;
+        let mut reported = 0;
         for line in text.lines() {
-            whole.hear(line);
-            by_line.hear(line);
-            told += by_line.tell().into_iter().inspect(check).count();
+            whole.read_line(line);
+            by_line.read_line(line);
+            reported += by_line.take_faults().into_iter().inspect(check).count();
         }
-        let faults: Vec<Fault> = whole.tell();
+        let faults: Vec<ServerFault> = whole.take_faults();
         faults.iter().for_each(check);
-        assert!(faults.len() <= told, "asked more often, it tells no less");
-        assert!(told <= text.lines().count(), "a line tells of one fault at most");
-        assert_eq!((whole.tell(), by_line.tell()), (Vec::new(), Vec::new()));
+        assert!(faults.len() <= reported, "asking more often reports no less");
+        assert!(reported <= text.lines().count(), "a line reports one fault at most");
+        assert_eq!((whole.take_faults(), by_line.take_faults()), (Vec::new(), Vec::new()));
     }
 
-    fn check(fault: &Fault) {
+    fn check(fault: &ServerFault) {
         assert!(!fault.detail.is_empty());
         assert!(fault.culprits.windows(2).all(|pair| pair[0] < pair[1]));
     }

@@ -1,29 +1,30 @@
-//! Stops a daemon and its servers: politely, then by force.
+//! Stops a daemon and its servers: by the command `quit`, then by SIGTERM, then by SIGKILL.
 
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use super::MpsError;
 use super::control::Control;
-use super::patience::Deadline;
+use super::deadline::Deadline;
+use super::error::MpsError;
 use super::processes::all_of_mps;
 use crate::process::ProcessIdentity;
 
-/// Between the force of one signal and that of the next.
+/// How long processes may take to end after a signal.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns when nothing of MPS in this home runs any more, and what was left of it is cleared away.
-pub(super) fn stop(control: &Control, patience: Duration) -> Result<(), MpsError> {
-    let polite = Deadline::after(patience);
+/// Returns when no process of MPS in this directory is left, and its remains are removed.
+pub(super) fn stop(control: &Control, timeout: Duration) -> Result<(), MpsError> {
+    let deadline = Deadline::after(timeout);
     if !living(control).is_empty() {
-        // The daemon gives clients that remain half of the time, then ends without them.
-        let timeout = (patience / 2).as_secs().max(1);
-        if let Err(error) = control.tell(&format!("quit -t {timeout}"), polite) {
-            tracing::warn!(home = %control.home.pipe().display(), %error, "an MPS daemon does not hear");
+        // The daemon gives remaining clients half of the time, then ends without them.
+        let quit_timeout = (timeout / 2).as_secs().max(1);
+        if let Err(error) = control.tell(&format!("quit -t {quit_timeout}"), deadline) {
+            let directory = control.directory.path().display();
+            tracing::warn!(%directory, %error, "an MPS daemon does not accept its quit command");
         }
     }
-    let mut left = remaining(control, polite);
+    let mut left = remaining(control, deadline);
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         if !left.is_empty() {
             left.iter().for_each(|process| process.signal(signal));
@@ -31,13 +32,16 @@ pub(super) fn stop(control: &Control, patience: Duration) -> Result<(), MpsError
         }
     }
     if left.is_empty() {
-        return control.home.forget();
+        return control.directory.remove_remains();
     }
     let processes: Vec<String> = left.iter().map(|process| process.pid().to_string()).collect();
-    Err(MpsError(format!("MPS does not end, not even by force: see the processes {}", processes.join(", "))))
+    Err(MpsError(format!(
+        "MPS does not end, not even after SIGKILL: inspect the processes {}",
+        processes.join(", ")
+    )))
 }
 
-/// What runs at this deadline, or nothing as soon as nothing does.
+/// The processes that are left at the deadline; returns as soon as none is left.
 fn remaining(control: &Control, deadline: Deadline) -> Vec<ProcessIdentity> {
     match deadline.wait(|| living(control).is_empty().then_some(())) {
         Some(()) => Vec::new(),
@@ -46,5 +50,5 @@ fn remaining(control: &Control, deadline: Deadline) -> Vec<ProcessIdentity> {
 }
 
 fn living(control: &Control) -> Vec<ProcessIdentity> {
-    all_of_mps(&control.home.pipe())
+    all_of_mps(&control.directory.pipe())
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use cohabit_client::proto::{Bytes, Device};
-use cohabit_worker_daemon::gpu::{GpuProcess, NvmlSession};
+use cohabit_gpu::{GpuProcess, NvmlSession};
 
 use super::device_name::device_name;
 use super::findings::Finding;
@@ -16,7 +16,7 @@ const OF_A_RANK: &[u8] = b"COHABIT_PROGRESS=";
 const OF_MPS: &str = "nvidia-cuda-mps";
 
 pub(super) fn check(gpus: &NvmlSession, device: &Device) -> Finding {
-    match gpus.look(&device.id) {
+    match gpus.scan(&device.id) {
         Ok(look) => judge(device, &look.processes, Path::new("/proc")),
         Err(error) => Finding::error(CHECK, error.to_string(), "no job runs on it until NVML answers"),
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cohabit_client::proto::{Device, GpuPeer, GpuProperties, Health};
-use cohabit_worker_daemon::gpu::{NoGpus, NvmlSession};
+use cohabit_gpu::{GpusUnavailable, NvmlSession};
 
 use super::device_name::device_name;
 use super::findings::Finding;
@@ -58,9 +58,9 @@ pub(super) fn check(options: &GpuCheckOptions) -> Vec<Finding> {
 }
 
 /// A machine without GPUs is fine for a worker, unless GPUs are expected.
-fn without_gpus(none: &NoGpus, named: Option<&Path>) -> Finding {
-    let observed = format!("{}; a worker on this machine offers a host slot", none.seen());
-    if let NoGpus::NoLibrary { .. } = none {
+fn without_gpus(none: &GpusUnavailable, named: Option<&Path>) -> Finding {
+    let observed = format!("{}; a worker on this machine offers a host slot", none.problem());
+    if let GpusUnavailable::NoLibrary { .. } = none {
         return match named {
             None => Finding::warning(DRIVER, observed, none.advice()),
             Some(_) => Finding::error(DRIVER, observed, "correct --nvml-library, or omit it"),
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_missing_library_is_a_warning_unless_it_was_named() {
         let look = |library: Option<&Path>| {
-            let none = NoGpus::NoLibrary { why: "libx.so: no such file".into() };
+            let none = GpusUnavailable::NoLibrary { why: "libx.so: no such file".into() };
             without_gpus(&none, library)
         };
         assert_eq!(look(None).status, Diagnosis::Warning);
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_driver_that_does_not_answer_is_an_error() {
-        let found = without_gpus(&NoGpus::VersionMismatch, None);
+        let found = without_gpus(&GpusUnavailable::VersionMismatch, None);
         assert_eq!(found.status, Diagnosis::Error);
         assert!(found.advice.unwrap().contains("reload the driver"));
     }

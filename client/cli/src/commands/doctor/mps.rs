@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, absolute};
 
 use cohabit_client::proto::{Bytes, Device, DeviceSharing};
-use cohabit_worker_daemon::gpu::mps::{MpsDirectory, MpsPrograms};
+use cohabit_gpu::mps::{MpsDirectory, MpsPrograms};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::geteuid;
@@ -64,7 +64,7 @@ fn programs() -> Finding {
 
 /// Where a worker creates the pipe directories, whose paths must be short, and whether they can be private.
 fn pipes(device: &Device, state: &Path) -> Finding {
-    let homes = match MpsDirectory::place(state, &device.id) {
+    let homes = match MpsDirectory::locate(state, &device.id) {
         Ok(home) => home.parent().unwrap_or(&home).to_owned(),
         Err(error) => {
             return Finding::error(PIPES, error.to_string(), "choose another directory with --state");

@@ -9,8 +9,8 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use cohabit_client::proto::{Device, DeviceSharing, Span};
-use cohabit_worker_daemon::gpu::NvmlSession;
-use cohabit_worker_daemon::gpu::mps::{MpsDaemon, MpsDirectory, MpsError, MpsPrograms};
+use cohabit_gpu::NvmlSession;
+use cohabit_gpu::mps::{MpsDaemon, MpsDirectory, MpsError, MpsPrograms};
 
 use super::device_name::device_name;
 use super::findings::Finding;
@@ -43,7 +43,7 @@ fn reason_to_skip(gpus: &NvmlSession, device: &Device) -> Option<String> {
     if let DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why) = &device.condition.sharing {
         return Some(why.clone());
     }
-    match gpus.look(&device.id) {
+    match gpus.scan(&device.id) {
         Ok(look) if look.processes.is_empty() => None,
         Ok(look) => Some(format!("it runs {} processes: try again when it is idle", look.processes.len())),
         Err(error) => Some(error.to_string()),
@@ -55,12 +55,12 @@ fn attempt(device: &Device) -> Result<Span, MpsError> {
     let tools = MpsPrograms::find(&env::var("PATH").unwrap_or_default())?;
     let folder = private_folder()
         .map_err(|error| MpsError(format!("cannot create a temporary directory ({error})")))?;
-    let home = MpsDirectory::of(&folder, &device.id)?;
+    let home = MpsDirectory::create(&folder, &device.id)?;
     let started = Instant::now();
     let daemon = MpsDaemon::start(&tools, &home, &device.id)?;
     let took = started.elapsed();
     daemon.quit(TIMEOUT)?;
-    for left in [MpsDirectory::place(&folder, &device.id)?, folder] {
+    for left in [MpsDirectory::locate(&folder, &device.id)?, folder] {
         // Files that remain in the temporary directory do no harm.
         _ = fs::remove_dir_all(left);
     }

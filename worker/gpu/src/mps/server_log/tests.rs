@@ -1,4 +1,4 @@
-//! Logs in the manner of several drivers, and how they are followed.
+//! Logs as several drivers write them, and how they are followed.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -7,7 +7,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::*;
 
-/// A memory fault of 4711 beside 4712, as drivers from 580 on tell it.
+/// A memory fault of 4711 beside 4712, as drivers from 580 on log it.
 const TODAY: &str = "\
 [2026-11-21 18:01:10.100 Server  3210] Client {PID: 4712, Context ID: 0} connected
 [2026-11-21 18:02:00.000 Server  3210] Server is handling a fatal GPU error.
@@ -27,7 +27,7 @@ const RECOVERY: &str = "\
 [2026-11-21 18:02:01.500 Server  3210] Creating server context on device 0 (NVIDIA H200)
 ";
 
-/// A memory fault of 4711 beside 4712, as drivers before 580 tell it.
+/// A memory fault of 4711 beside 4712, as drivers before 580 log it.
 const BEFORE_580: &str = "\
 [2024-07-01 09:00:00.000 Server   950] Client process 4711 encountered a fatal GPU error.
 [2024-07-01 09:00:00.001 Server   950] Server is handling a fatal GPU error.
@@ -38,7 +38,7 @@ const BEFORE_580: &str = "\
 [2024-07-01 09:00:00.001 Server   950] 4712
 ";
 
-/// A fault that is not of memory, as drivers up to about 545 tell it.
+/// A fault other than a memory fault, as drivers up to about 545 log it.
 const VOLTA: &str = "\
 [2022-04-28 15:15:07.849 Other 11661] Volta MPS: Server is handling a fatal GPU error.
 [2022-04-28 15:15:07.849 Other 11661] Volta MPS: status of client {4711, 1} is INACTIVE
@@ -48,10 +48,10 @@ const VOLTA: &str = "\
 [2022-04-28 15:15:07.849 Other 11661] Volta MPS: 4712
 ";
 
-fn faults(log: &str) -> Vec<Fault> {
-    let mut story = FaultTracker::default();
-    log.lines().for_each(|line| story.hear(line));
-    story.tell()
+fn faults(log: &str) -> Vec<ServerFault> {
+    let mut tracker = FaultTracker::default();
+    log.lines().for_each(|line| tracker.read_line(line));
+    tracker.take_faults()
 }
 
 fn culprits(log: &str) -> Vec<Vec<i32>> {
@@ -59,7 +59,7 @@ fn culprits(log: &str) -> Vec<Vec<i32>> {
 }
 
 #[test]
-fn the_process_that_triggered_the_error_is_the_culprit_and_its_victims_are_not() {
+fn the_process_that_triggered_the_error_is_the_only_culprit() {
     assert_eq!(culprits(TODAY), [[4711]]);
     assert_eq!(culprits(BEFORE_580), [[4711]]);
     let detail = &faults(TODAY)[0].detail;
@@ -67,13 +67,13 @@ fn the_process_that_triggered_the_error_is_the_culprit_and_its_victims_are_not()
 }
 
 #[test]
-fn clients_with_a_sticky_error_are_blamed_for_nothing() {
+fn clients_with_a_sticky_error_are_not_culprits() {
     let nobody: Vec<i32> = Vec::new();
     assert_eq!(culprits(VOLTA), [nobody]);
 }
 
 #[test]
-fn where_every_client_says_that_it_met_the_error_nobody_is_named() {
+fn where_several_clients_encountered_the_error_there_is_no_culprit() {
     let everybody = "\
 [2025-09-01 09:00:00.000 Server   950] Server is handling a fatal GPU error.
 [2025-09-01 09:00:00.001 Server   950] Client {PID: 4711, Context: 0} encountered a fatal GPU error.
@@ -86,29 +86,31 @@ fn where_every_client_says_that_it_met_the_error_nobody_is_named() {
 }
 
 #[test]
-fn a_log_without_trouble_tells_of_no_fault() {
+fn a_log_without_faults_reports_none() {
     assert_eq!(faults(RECOVERY), []);
     assert_eq!(faults("no line of NVIDIA's\n\n[broken\n"), []);
 }
 
 #[test]
-fn faults_one_after_another_are_several() {
+fn successive_faults_are_reported_separately() {
     let again = TODAY.replace("trigging process 4711", "trigging process 4712");
     assert_eq!(culprits(&[TODAY, RECOVERY, &again].concat()), [[4711], [4712]]);
     let nobody: Vec<i32> = Vec::new();
-    assert_eq!(culprits(&[TODAY, VOLTA].concat()), [vec![4711], nobody], "without a word of recovery");
+    assert_eq!(culprits(&[TODAY, VOLTA].concat()), [vec![4711], nobody], "without a line about recovery");
 }
 
 #[test]
-fn what_comes_late_of_a_fault_is_not_another_one() {
-    let mut story = FaultTracker::default();
-    BEFORE_580.lines().for_each(|line| story.hear(line));
-    assert_eq!(story.tell().len(), 1);
-    story.hear("[2024-07-01 09:00:03.000 Server   950] Client process 4712 encountered a fatal GPU error.");
-    assert_eq!(story.tell(), []);
-    RECOVERY.lines().for_each(|line| story.hear(line));
-    TODAY.lines().for_each(|line| story.hear(line));
-    assert_eq!(story.tell().len(), 1);
+fn late_lines_about_a_fault_do_not_report_it_again() {
+    let mut tracker = FaultTracker::default();
+    BEFORE_580.lines().for_each(|line| tracker.read_line(line));
+    assert_eq!(tracker.take_faults().len(), 1);
+    tracker.read_line(
+        "[2024-07-01 09:00:03.000 Server   950] Client process 4712 encountered a fatal GPU error.",
+    );
+    assert_eq!(tracker.take_faults(), []);
+    RECOVERY.lines().for_each(|line| tracker.read_line(line));
+    TODAY.lines().for_each(|line| tracker.read_line(line));
+    assert_eq!(tracker.take_faults().len(), 1);
 }
 
 fn log() -> (TempDir, PathBuf) {
@@ -123,7 +125,7 @@ fn append(path: &Path, text: &str) {
 }
 
 #[test]
-fn each_fault_is_told_once_as_the_log_grows() {
+fn each_fault_is_reported_once_as_the_log_grows() {
     let (_folder, path) = log();
     let mut log = ServerLog::new(path.clone());
     assert_eq!(log.faults(), [], "there is no log yet");
@@ -136,7 +138,7 @@ fn each_fault_is_told_once_as_the_log_grows() {
 }
 
 #[test]
-fn half_a_line_is_kept_for_later() {
+fn an_incomplete_line_is_read_later() {
     let (_folder, path) = log();
     let mut log = ServerLog::new(path.clone());
     let (head, tail) = BEFORE_580.split_at(60);
@@ -152,7 +154,7 @@ fn a_log_that_is_emptied_or_replaced_is_followed() {
     append(&path, RECOVERY);
     append(&path, TODAY);
     let mut log = ServerLog::at_end(path.clone());
-    assert_eq!(log.faults(), [], "what was before is old");
+    assert_eq!(log.faults(), [], "earlier faults are skipped");
     std::fs::write(&path, BEFORE_580).unwrap();
     assert_eq!(log.faults().len(), 1);
     std::fs::rename(&path, path.with_extension("old")).unwrap();
@@ -162,7 +164,7 @@ fn a_log_that_is_emptied_or_replaced_is_followed() {
 }
 
 #[test]
-fn who_comes_later_hears_what_came_after_the_last_reading() {
+fn a_later_reader_gets_faults_after_the_given_position() {
     let (_folder, path) = log();
     append(&path, RECOVERY);
     let mut log = ServerLog::new(path.clone());
@@ -173,11 +175,11 @@ fn who_comes_later_hears_what_came_after_the_last_reading() {
     assert_eq!(next.faults()[0].culprits, [4711]);
     assert_eq!(ServerLog::after(path.clone(), next.position()).faults(), []);
     std::fs::write(&path, BEFORE_580).unwrap();
-    assert_eq!(ServerLog::after(path, next.position()).faults().len(), 1, "it was emptied meanwhile");
+    assert_eq!(ServerLog::after(path, next.position()).faults().len(), 1, "the log was emptied meanwhile");
 }
 
 #[test]
-fn the_last_words_of_a_log_are_without_their_time() {
+fn the_last_message_of_a_log_comes_without_its_time() {
     let (_folder, path) = log();
     assert_eq!(last_message(&path), None);
     let text = "\

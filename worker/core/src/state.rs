@@ -1,0 +1,173 @@
+//! The worker's state, and what every part of the worker needs of it: reading, reporting, stopping a rank.
+//!
+//! The other modules add their part of the worker to [`Worker`]: `worker` takes events, `starting` starts
+//! ranks, `sharing` looks after MPS daemons, `gpu_monitoring` after samples and errors of GPUs. They call
+//! this module; it calls none of them.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{
+    AttemptId, Device, DeviceId, DeviceKind, HeldRank, Progress, RankId, Report, StopReason, Time,
+};
+
+use crate::colocation::ColocationSampler;
+use crate::gpu::{Gpu, RankCounts};
+use crate::interface::{Config, GpuAccess, MpsOrder, RankExit, WorkerEffect};
+use crate::pending_progress::PendingProgress;
+use crate::rank::{RankEntry, RankState, never_started};
+use crate::stopping::{SignalToSend, StopSequence};
+
+/// The worker's state machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Worker {
+    pub(crate) devices: Vec<Device>,
+    /// The devices that are real GPUs.
+    pub(crate) gpus: BTreeMap<DeviceId, Gpu>,
+    pub(crate) ranks: BTreeMap<RankId, RankEntry>,
+    pub(crate) colocation: ColocationSampler,
+    pub(crate) link: LinkState,
+    pub(crate) progress: PendingProgress,
+}
+
+/// Whether the head can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkState {
+    Up,
+    Down,
+}
+
+impl Worker {
+    /// A worker without ranks and without a link.
+    #[must_use]
+    pub fn new(config: Config) -> Worker {
+        let gpus = config.devices.iter().filter(|device| device.kind == DeviceKind::Gpu);
+        Worker {
+            gpus: gpus.map(|device| (device.id.clone(), Gpu::new(device))).collect(),
+            devices: config.devices,
+            ranks: BTreeMap::new(),
+            colocation: ColocationSampler::default(),
+            link: LinkState::Down,
+            progress: PendingProgress::new(config.heartbeat),
+        }
+    }
+
+    /// When to send [`WorkerEvent::Alarm`](crate::WorkerEvent::Alarm); at once if that time has passed.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        let progress = match self.link {
+            LinkState::Up => self.progress.deadline(),
+            LinkState::Down => None,
+        };
+        let services = self.gpus.values().filter_map(|gpu| gpu.service().deadline());
+        self.ranks.values().filter_map(RankEntry::deadline).chain(progress).chain(services).min()
+    }
+
+    /// All ranks on this host, for the inventory of the next hello.
+    #[must_use]
+    pub fn held(&self) -> Vec<HeldRank> {
+        self.ranks.iter().map(|(rank, held)| HeldRank { rank: *rank, phase: held.phase() }).collect()
+    }
+
+    /// All devices in their present condition, for the inventory of the next hello. Later changes are
+    /// reported over the link that this hello opens.
+    pub fn devices(&mut self) -> Vec<Device> {
+        let mut devices = self.devices.clone();
+        for device in &mut devices {
+            let rank_counts = self.rank_counts(&device.id);
+            if let Some(gpu) = self.gpus.get_mut(&device.id) {
+                device.condition = gpu.report_condition(rank_counts);
+            }
+        }
+        devices
+    }
+
+    pub(crate) fn exited(&mut self, rank: RankId, ending: RankExit, out: &mut Vec<WorkerEffect>) {
+        if let Some(held) = self.ranks.get_mut(&rank).filter(|held| held.is_live()) {
+            let unknown = held.end(ending);
+            out.extend(unknown.map(|why| WorkerEffect::Explain(rank, why)));
+            self.report_rank(rank, out);
+        }
+    }
+
+    /// Stops a rank. One that waits ends at once; one that is being started is stopped as soon as it runs.
+    pub(crate) fn stop_rank(
+        &mut self,
+        now: Time,
+        rank: RankId,
+        why: StopReason,
+        out: &mut Vec<WorkerEffect>,
+    ) {
+        let Some(held) = self.ranks.get_mut(&rank) else { return };
+        match &mut held.state {
+            RankState::Waiting(_) => self.exited(rank, never_started(now, why), out),
+            RankState::Starting { stop } => _ = stop.get_or_insert(why),
+            RankState::Running { sequence, .. } => advance_stop(rank, sequence, |it| it.begin(now, why), out),
+            RankState::Ended(_) => {}
+        }
+    }
+
+    pub(crate) const fn is_linked(&self) -> bool {
+        matches!(self.link, LinkState::Up)
+    }
+
+    /// Without a link nothing is reported: everything is reported over the next one.
+    pub(crate) fn report_rank(&self, rank: RankId, out: &mut Vec<WorkerEffect>) {
+        self.report(self.ranks.get(&rank).and_then(|held| held.report(rank)), out);
+    }
+
+    pub(crate) fn report(&self, report: Option<Report>, out: &mut Vec<WorkerEffect>) {
+        out.extend(report.filter(|_| self.is_linked()).map(WorkerEffect::Report));
+    }
+
+    pub(crate) fn ranks_of(&self, attempt: AttemptId) -> impl Iterator<Item = (&RankId, &RankEntry)> {
+        self.ranks.range(attempt.rank(0)..=attempt.rank(u32::MAX))
+    }
+
+    pub(crate) fn reporting_rank(&self, attempt: AttemptId) -> Option<(RankId, &Progress)> {
+        self.ranks_of(attempt)
+            .filter(|(_, held)| held.is_live())
+            .find_map(|(rank, held)| Some((*rank, held.progress.as_ref()?)))
+    }
+
+    pub(crate) fn order(&mut self, device: &DeviceId, order: MpsOrder, out: &mut Vec<WorkerEffect>) {
+        if let Some(gpu) = self.gpus.get_mut(device) {
+            gpu.service_mut().order(order);
+            out.push(WorkerEffect::Mps(device.clone(), order));
+        }
+    }
+
+    /// How many live ranks are on a device, by their access.
+    pub(crate) fn rank_counts(&self, device: &DeviceId) -> RankCounts {
+        let mut rank_counts = RankCounts::default();
+        self.live_on(device).for_each(|(_, held)| rank_counts.add(held.access));
+        rank_counts
+    }
+
+    pub(crate) fn live_on<'w>(
+        &'w self,
+        device: &'w DeviceId,
+    ) -> impl Iterator<Item = (RankId, &'w RankEntry)> {
+        let here = |held: &&RankEntry| held.is_live() && held.devices.contains(device);
+        self.ranks.iter().map(|(rank, held)| (*rank, held)).filter(move |(_, held)| here(held))
+    }
+
+    pub(crate) fn clients(&self, device: &DeviceId) -> Vec<RankId> {
+        let clients = self.live_on(device).filter(|(_, held)| matches!(held.access, GpuAccess::Mps(_)));
+        clients.map(|(rank, _)| rank).collect()
+    }
+}
+
+/// Takes a step of a rank's stop. Its executor is told first: if this daemon dies before the signals, the
+/// next one knows why the rank ended and which step is next.
+pub(crate) fn advance_stop(
+    rank: RankId,
+    sequence: &mut StopSequence,
+    step: impl FnOnce(&mut StopSequence) -> Vec<SignalToSend>,
+    out: &mut Vec<WorkerEffect>,
+) {
+    let before = sequence.stopping();
+    let sent = step(sequence);
+    let changed = sequence.stopping().filter(|after| before != Some(*after));
+    out.extend(changed.map(|stopping| WorkerEffect::Stopping(rank, stopping)));
+    out.extend(sent.into_iter().map(|(signal, target)| WorkerEffect::Signal(rank, signal, target)));
+}

@@ -1,0 +1,199 @@
+//! The devices that a worker offers: NVIDIA GPUs, host slots, or simulated GPUs for trying things out.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use cohabit_gpu::{GpuError, GpusUnavailable, NvmlSession};
+use cohabit_types::{Bytes, Device, DeviceId, DeviceKind, DeviceSharing};
+
+/// The devices to offer: `auto`, `host:4`, `sim:2xH200-141G`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceSpec {
+    /// The GPUs of the host; if it has none, one host slot.
+    Auto,
+    /// This many host slots.
+    Host(u32),
+    /// Simulated GPUs: jobs really run, but GPU limits are not enforced.
+    Simulated {
+        /// How many.
+        count: u32,
+        /// Their model.
+        model: String,
+        /// The memory of each.
+        memory: Bytes,
+    },
+}
+
+/// Whether GPUs are shared under NVIDIA's MPS.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum MpsMode {
+    /// Where it works.
+    #[default]
+    Auto,
+    /// Never: jobs that share a GPU are time-sliced, and only a watchdog enforces memory limits.
+    Off,
+}
+
+/// The largest number of devices; more is taken for a mistake.
+const MAX_DEVICES: u32 = 1024;
+
+/// A text that is no device specification.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no device specification: use auto, host:4 for 1 to {MAX_DEVICES} host slots, or sim:2xH200-141G for \
+     simulated GPUs"
+)]
+pub struct ParseDeviceSpecError(String);
+
+impl FromStr for DeviceSpec {
+    type Err = ParseDeviceSpecError;
+    fn from_str(text: &str) -> Result<DeviceSpec, ParseDeviceSpecError> {
+        let spec = match text.split_once(':') {
+            None if text == "auto" => Some(DeviceSpec::Auto),
+            Some(("host", slots)) => count(slots).map(DeviceSpec::Host),
+            Some(("sim", gpus)) => simulated(gpus),
+            None | Some(_) => None,
+        };
+        spec.ok_or_else(|| ParseDeviceSpecError(text.to_owned()))
+    }
+}
+
+fn simulated(text: &str) -> Option<DeviceSpec> {
+    let (number, kind) = text.split_once('x')?;
+    let (model, memory) = kind.rsplit_once('-').filter(|(model, _)| !model.is_empty())?;
+    let memory = memory.parse().ok().filter(|memory| *memory > Bytes::ZERO)?;
+    Some(DeviceSpec::Simulated { count: count(number)?, model: model.to_owned(), memory })
+}
+
+fn count(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|count| (1..=MAX_DEVICES).contains(count))
+}
+
+impl fmt::Display for DeviceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceSpec::Auto => f.write_str("auto"),
+            DeviceSpec::Host(slots) => write!(f, "host:{slots}"),
+            DeviceSpec::Simulated { count, model, memory } => {
+                write!(f, "sim:{count}x{model}-{}", memory.to_string().replace([' ', 'i', 'B'], ""))
+            }
+        }
+    }
+}
+
+impl DeviceSpec {
+    /// The devices. Asks the driver, which may take a second. Blocks.
+    pub(crate) fn devices(&self, nvml_library: Option<&Path>, mps: MpsMode) -> Vec<Device> {
+        match self {
+            DeviceSpec::Auto => gpus_or_host_slot(nvml_library, mps),
+            DeviceSpec::Host(slots) => (0..*slots).map(host_slot).collect(),
+            DeviceSpec::Simulated { count, model, memory } => {
+                (0..*count).map(|number| fake(number, model, *memory)).collect()
+            }
+        }
+    }
+}
+
+fn gpus_or_host_slot(nvml_library: Option<&Path>, mps: MpsMode) -> Vec<Device> {
+    match gpus(nvml_library) {
+        Ok(gpus) if !gpus.is_empty() => gpus.into_iter().map(|gpu| offered(gpu, mps)).collect(),
+        Ok(_) => {
+            tracing::info!("the NVIDIA driver knows no GPU that answers: offering one host slot");
+            vec![host_slot(0)]
+        }
+        Err(error) => {
+            tracing::info!(%error, "there are no GPUs: offering one host slot");
+            vec![host_slot(0)]
+        }
+    }
+}
+
+fn gpus(library: Option<&Path>) -> Result<Vec<Device>, GpusUnavailable> {
+    let gpus = NvmlSession::open(library)?.devices().into_iter();
+    let unreadable = |error: &GpuError| tracing::warn!(%error, "a GPU does not answer and is not offered");
+    Ok(gpus.filter_map(|gpu| gpu.inspect_err(unreadable).ok()).collect())
+}
+
+/// A GPU as this worker lets it be shared. What was found is said in the log, too.
+fn offered(mut gpu: Device, mps: MpsMode) -> Device {
+    gpu.condition.sharing = match (gpu.condition.sharing, mps) {
+        (DeviceSharing::Enforced, MpsMode::Off) => {
+            DeviceSharing::Unenforced("MPS is switched off on this worker".to_owned())
+        }
+        (sharing, MpsMode::Auto | MpsMode::Off) => sharing,
+    };
+    let memory = gpu.memory.map_or_else(|| "unknown".to_owned(), |memory| memory.to_string());
+    let sharing = &gpu.condition.sharing;
+    tracing::info!(id = %gpu.id, model = gpu.model, memory, %sharing, "found a GPU");
+    gpu
+}
+
+fn host_slot(number: u32) -> Device {
+    let id = DeviceId(format!("host-{number}").into());
+    Device::new(id, DeviceKind::Host, "host slot", None)
+}
+
+fn fake(number: u32, model: &str, memory: Bytes) -> Device {
+    let id = DeviceId(format!("fake-{number}").into());
+    Device::new(id, DeviceKind::Fake, model, Some(memory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_read_and_shown_alike() {
+        for text in ["auto", "host:4", "sim:2xH200-141G", "sim:1xRTX-4090-24G", "sim:3xT-512M"] {
+            assert_eq!(text.parse::<DeviceSpec>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_names_no_devices_is_refused_with_examples() {
+        for text in [
+            "",
+            "gpu",
+            "host",
+            "host:",
+            "host:0",
+            "host:-1",
+            "host:99999",
+            "sim:H200",
+            "sim:2xH200",
+            "sim:0xH-1G",
+            "sim:2x-1G",
+            "sim:2xH-0G",
+        ] {
+            let refusal = text.parse::<DeviceSpec>().unwrap_err().to_string();
+            assert!(refusal.contains("host:4"), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn simulated_gpus_say_so() {
+        let devices = "sim:2xH200-141G".parse::<DeviceSpec>().unwrap().devices(None, MpsMode::Auto);
+        assert_eq!(devices[1].id, DeviceId("fake-1".into()));
+        assert_eq!((devices[1].kind, devices[1].memory), (DeviceKind::Fake, Some(Bytes(141 << 30))));
+    }
+
+    #[test]
+    fn without_a_driver_there_is_one_host_slot() {
+        let devices = DeviceSpec::Auto.devices(Some(Path::new("/no/such/library.so")), MpsMode::Auto);
+        assert_eq!(devices, [host_slot(0)]);
+    }
+
+    #[test]
+    fn where_mps_is_switched_off_no_limit_is_said_to_be_enforced() {
+        let sharing = |found: DeviceSharing, mps| {
+            let mut gpu = Device::new(DeviceId("GPU-a".into()), DeviceKind::Gpu, "H200", None);
+            gpu.condition.sharing = found;
+            offered(gpu, mps).condition.sharing
+        };
+        assert_eq!(sharing(DeviceSharing::Enforced, MpsMode::Auto), DeviceSharing::Enforced);
+        assert!(matches!(sharing(DeviceSharing::Enforced, MpsMode::Off), DeviceSharing::Unenforced(_)));
+        let alone = DeviceSharing::Alone("it is divided".into());
+        assert_eq!(sharing(alone.clone(), MpsMode::Off), alone);
+    }
+}

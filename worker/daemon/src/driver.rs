@@ -1,0 +1,280 @@
+//! The driver: hands events to the worker core one after the other and carries out its effects in order.
+//!
+//! It never waits for a rank or for the link: both have queues, and a link that is too slow for its reports
+//! is dropped; everything that matters is reported again over the next one. The only work it waits for is
+//! writing down why a rank was stopped, which must be on disk before the head hears of it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::time::Duration;
+
+use cohabit_actor::{Actor, ActorFailure, Address, ChildSpec, Context, TaskHandle, TryTellError};
+use cohabit_host::messages::{ExecutorCommand, LEASE_TERM};
+use cohabit_host::rank_directory::RankDirectory;
+use cohabit_host::{blocking, clock};
+use cohabit_types::{Incarnation, Order, RankId, Report, StopReason, Time};
+use cohabit_worker_core::{Lease, RankStart, Worker, WorkerEffect, WorkerEvent};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use crate::gpu::{GpuManagers, MpsMessage};
+use crate::messages::{DriverMessage, InventorySnapshot};
+use crate::rank::{RankActor, RankMessage, RankOrigin};
+use crate::rank_context::RankContext;
+use crate::recovery::{self, LeftRank};
+
+/// Commands that may be queued for a rank's executor; the core sends only a few for each rank.
+const COMMANDS: usize = 64;
+
+/// The actor that owns the worker core.
+pub(crate) struct WorkerDriver {
+    worker: Worker,
+    rank_context: RankContext,
+    /// What earlier daemons left, until it is recovered.
+    left: Vec<LeftRank>,
+    ranks: BTreeMap<RankId, Address<RankMessage>>,
+    gpus: GpuManagers,
+    link: Option<CurrentLink>,
+    /// The latest time that the core was given.
+    now: Time,
+    alarm: Option<(Time, TaskHandle)>,
+}
+
+/// The link that the core knows.
+struct CurrentLink {
+    incarnation: Incarnation,
+    /// `None` when it is being dropped.
+    reports: Option<mpsc::Sender<Report>>,
+}
+
+impl WorkerDriver {
+    pub(crate) fn new(worker: Worker, rank_context: RankContext, left: Vec<LeftRank>) -> WorkerDriver {
+        let (ranks, gpus) = (BTreeMap::new(), GpuManagers::default());
+        WorkerDriver { worker, rank_context, left, ranks, gpus, link: None, now: Time::EPOCH, alarm: None }
+    }
+}
+
+impl Actor for WorkerDriver {
+    type Message = DriverMessage;
+
+    /// Recovers the ranks of earlier daemons before anything else.
+    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
+        let (ranks, library) = (self.rank_context.state.ranks(), self.rank_context.nvml_library.clone());
+        self.gpus = GpuManagers::spawn(context, &self.rank_context.gpus, ranks, library);
+        let left = std::mem::take(&mut self.left);
+        for recovered in recovery::recover(left, &self.rank_context.gpus).await {
+            if let Some(connection) = recovered.connection {
+                let start = &recovered.found.start;
+                self.hold(context, start.rank, self.gpus.mps_of(start), RankOrigin::Found(connection));
+            }
+            self.handle_event(context, WorkerEvent::Found(Box::new(recovered.found))).await;
+        }
+        self.gpus.settle();
+        context.send_every(Duration::from(LEASE_TERM) / 4, || DriverMessage::Renew);
+        self.rank_context.executors.replenish();
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: DriverMessage,
+        context: &mut Context<Self>,
+    ) -> Result<(), ActorFailure> {
+        match message {
+            DriverMessage::Happened(event) => self.handle_event(context, event).await,
+            DriverMessage::Greeting(reply_to) => {
+                self.unlink(context).await;
+                reply_to.send(InventorySnapshot { held: self.worker.held(), devices: self.worker.devices() });
+            }
+            DriverMessage::Linked(incarnation, reports) => {
+                self.link = Some(CurrentLink { incarnation, reports: Some(reports) });
+                self.handle_event(context, WorkerEvent::Linked).await;
+            }
+            DriverMessage::Ordered(from, orders) if self.is_linked_by(from) => {
+                for order in orders {
+                    self.handle_event(context, WorkerEvent::Order(order)).await;
+                }
+            }
+            DriverMessage::Unlinked(from) if self.is_linked_by(from) => self.unlink(context).await,
+            DriverMessage::Ordered(from, _) | DriverMessage::Unlinked(from) => {
+                tracing::debug!(link = from.0, "ignored a late message of an earlier link");
+            }
+            DriverMessage::Alarm => {
+                self.alarm = None;
+                self.handle_event(context, WorkerEvent::Alarm).await;
+            }
+            DriverMessage::Renew => self.renew_leases(),
+        }
+        Ok(())
+    }
+
+    async fn stopped(&mut self) {
+        self.rank_context.acknowledgements.drained().await;
+    }
+}
+
+impl WorkerDriver {
+    fn is_linked_by(&self, incarnation: Incarnation) -> bool {
+        self.link.as_ref().is_some_and(|link| link.incarnation == incarnation)
+    }
+
+    async fn unlink(&mut self, context: &mut Context<Self>) {
+        if self.link.take().is_some() {
+            self.handle_event(context, WorkerEvent::Unlinked).await;
+        }
+    }
+
+    /// The only place where the core is called.
+    async fn handle_event(&mut self, context: &mut Context<Self>, event: WorkerEvent) {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            tracing::debug!(event = %LogView(&event));
+            self.now = self.now.max(clock::now());
+            let mut effects = Vec::new();
+            self.worker.handle(self.now, event, &mut effects);
+            for effect in effects {
+                tracing::debug!(effect = %LogView(&effect));
+                events.extend(self.perform(context, effect).await);
+            }
+        }
+        self.set_alarm(context);
+    }
+
+    /// Carries out an effect. Returns the event that it causes at once, if there is one.
+    async fn perform(&mut self, context: &Context<Self>, effect: WorkerEffect) -> Option<WorkerEvent> {
+        match effect {
+            WorkerEffect::Report(report) => self.report(report),
+            WorkerEffect::Spawn(start) => self.spawn(context, *start),
+            WorkerEffect::Stopping(rank, stopping) => self.command(rank, ExecutorCommand::Stopping(stopping)),
+            WorkerEffect::Signal(rank, signal, target) => {
+                self.command(rank, ExecutorCommand::Signal(signal, target))
+            }
+            WorkerEffect::Lease(rank, lease) => self.command(rank, ExecutorCommand::Lease(lease)),
+            WorkerEffect::Explain(rank, reason) => self.explain(rank, reason).await,
+            WorkerEffect::Mps(device, order) => return self.gpus.order(device, order),
+            WorkerEffect::Forget(rank) => self.forget(rank),
+        }
+        None
+    }
+
+    /// A link whose queue is full is dropped, because it ends without its sender. Reports that the next one
+    /// of their kind replaces are left out instead.
+    fn report(&mut self, report: Report) {
+        let Some(link) = &mut self.link else { return };
+        let refused = link.reports.as_ref().and_then(|reports| reports.try_send(report).err());
+        if let Some(TrySendError::Full(Report::Progress(_) | Report::Telemetry(_))) = refused {
+            tracing::debug!(link = link.incarnation.0, "the head takes reports slowly: one is left out");
+        } else if let Some(TrySendError::Full(_)) = refused {
+            tracing::warn!(link = link.incarnation.0, "the head takes no reports: dropping the link");
+            link.reports = None;
+        }
+    }
+
+    fn spawn(&mut self, context: &Context<Self>, start: RankStart) {
+        let (id, mps) = (start.rank, self.gpus.mps_of(&start));
+        self.hold(context, id, mps, RankOrigin::Ordered(Box::new(start), self.rank_context.clone()));
+    }
+
+    fn hold(
+        &mut self,
+        context: &Context<Self>,
+        id: RankId,
+        mps: Option<Address<MpsMessage>>,
+        origin: RankOrigin,
+    ) {
+        let rank =
+            RankActor::new(id, self.rank_context.state.clone(), origin, context.address().clone(), mps);
+        let address = context.spawn_once(ChildSpec::new(id.to_string(), COMMANDS), rank);
+        self.ranks.insert(id, address);
+    }
+
+    fn directory_of(&self, rank: RankId) -> RankDirectory {
+        RankDirectory::for_rank(&self.rank_context.state.ranks(), rank)
+    }
+
+    fn command(&self, rank: RankId, command: ExecutorCommand) {
+        let Some(address) = self.ranks.get(&rank) else { return };
+        match address.try_tell(RankMessage::ToExecutor(command)) {
+            Ok(()) => {}
+            Err(TryTellError::Closed(_)) => tracing::debug!(%rank, ?command, "the rank has ended meanwhile"),
+            Err(TryTellError::Full(_)) => {
+                tracing::warn!(%rank, ?command, "too many commands are queued: dropped one")
+            }
+        }
+    }
+
+    fn renew_leases(&mut self) {
+        if self.link.is_some() {
+            self.ranks.keys().for_each(|rank| self.command(*rank, ExecutorCommand::Lease(Lease::Held)));
+        }
+    }
+
+    /// On disk before the head hears of it: otherwise a daemon that takes over now would report a failure.
+    async fn explain(&self, rank: RankId, reason: StopReason) {
+        let directory = self.directory_of(rank);
+        if let Err(error) = blocking::run(move || directory.explain(reason)).await {
+            tracing::warn!(%rank, ?reason, %error, "the reason why the rank was stopped could not be stored");
+        }
+    }
+
+    fn forget(&mut self, rank: RankId) {
+        self.ranks.remove(&rank);
+        self.rank_context.acknowledgements.add(self.directory_of(rank));
+    }
+
+    fn set_alarm(&mut self, context: &mut Context<Self>) {
+        let due_at = self.worker.deadline();
+        if self.alarm.as_ref().map(|(at, _)| *at) == due_at {
+            return;
+        }
+        if let Some((_, timer)) = self.alarm.take() {
+            timer.cancel();
+        }
+        self.alarm = due_at.map(|at| {
+            let pause: Duration = at.since(clock::now()).into();
+            (at, context.send_after(pause, DriverMessage::Alarm))
+        });
+    }
+}
+
+/// The view for the log, which leaves out the environment of jobs.
+struct LogView<'a, T>(&'a T);
+
+impl fmt::Display for LogView<'_, WorkerEvent> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            WorkerEvent::Order(Order::Run(order)) => write!(f, "Order(Run({}))", order.attempt),
+            WorkerEvent::Found(found) => write!(f, "Found({})", found.start.rank),
+            event @ (WorkerEvent::Order(Order::Stop { .. } | Order::Acknowledge(_))
+            | WorkerEvent::Spawned(_)
+            | WorkerEvent::SpawnFailed(..)
+            | WorkerEvent::Exited(..)
+            | WorkerEvent::Progress(..)
+            | WorkerEvent::Linked
+            | WorkerEvent::Unlinked
+            | WorkerEvent::Mps(..)
+            | WorkerEvent::Sharing(..)
+            | WorkerEvent::PrivateUser(..)
+            | WorkerEvent::Sampled(_)
+            | WorkerEvent::Xid(..)
+            | WorkerEvent::Alarm) => write!(f, "{event:?}"),
+        }
+    }
+}
+
+impl fmt::Display for LogView<'_, WorkerEffect> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            WorkerEffect::Spawn(start) => write!(f, "Spawn({})", start.rank),
+            effect @ (WorkerEffect::Report(_)
+            | WorkerEffect::Stopping(..)
+            | WorkerEffect::Signal(..)
+            | WorkerEffect::Lease(..)
+            | WorkerEffect::Explain(..)
+            | WorkerEffect::Mps(..)
+            | WorkerEffect::Forget(_)) => {
+                write!(f, "{effect:?}")
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The GPUs of this worker: the MPS daemons, the monitor, and what ranks need to use a GPU.
+//!
+//! ```text
+//! gpu_managers     starts the actors of this folder                        (start here)
+//! mps              the actor of one GPU's MPS daemon; `orders` carries out the core's orders
+//! mps_health       one health check of an MPS daemon
+//! mps_directories  the directory of each MPS daemon, and the environment of its clients
+//! enforcement      whether the ranks on a GPU are within their limits
+//! monitor          the actor that scans all GPUs
+//! scan_round       one scan of all GPUs
+//! process_owners   which rank a process belongs to
+//! xids             critical errors, as the driver reports them
+//! timeout          a limit to the time that blocking work may take
+//! ```
+
+mod enforcement;
+mod gpu_managers;
+mod monitor;
+mod mps;
+mod mps_directories;
+mod mps_health;
+mod process_owners;
+mod scan_round;
+mod timeout;
+mod xids;
+
+pub(crate) use gpu_managers::GpuManagers;
+pub(crate) use mps::MpsMessage;
+pub(crate) use mps_directories::MpsDirectories;

@@ -1,0 +1,87 @@
+//! Starts the actors of the GPUs: one for the MPS daemon of each, and the monitor.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use cohabit_actor::{Actor, Address, ChildSpec, Context};
+use cohabit_types::DeviceId;
+use cohabit_worker_core::{GpuAccess, MpsEvent, MpsOrder, RankStart, WorkerEvent};
+
+use super::monitor::Monitor;
+use super::mps::{MpsManager, MpsMessage};
+use super::mps_directories::MpsDirectories;
+use super::process_owners::ProcessOwners;
+use crate::messages::DriverMessage;
+
+/// Messages that may be queued for one actor.
+const MAILBOX: usize = 256;
+
+/// The answer to an order that no actor can take.
+const NO_ACTOR: &str = "the worker's MPS manager has failed: restart the worker";
+
+/// The actors; none on a host without GPUs.
+#[derive(Default)]
+pub(crate) struct GpuManagers {
+    mps: BTreeMap<DeviceId, Address<MpsMessage>>,
+}
+
+impl GpuManagers {
+    /// Starts them as children of the driver. `ranks` is the directory of all ranks.
+    pub(crate) fn spawn<Driver: Actor<Message = DriverMessage>>(
+        context: &Context<Driver>,
+        mps_directories: &MpsDirectories,
+        ranks: PathBuf,
+        nvml_library: Option<PathBuf>,
+    ) -> GpuManagers {
+        let owners = ProcessOwners::new(ranks, mps_directories.pipes());
+        let driver = context.address();
+        let mps = mps_directories.iter().map(|(gpu, directory)| {
+            let mps = MpsManager::new(
+                gpu.clone(),
+                directory.clone(),
+                mps_directories.programs.clone(),
+                owners.clone(),
+                driver.clone(),
+            );
+            (gpu.clone(), context.spawn_once(ChildSpec::new(format!("mps {gpu}"), MAILBOX), mps))
+        });
+        let mps: BTreeMap<_, _> = mps.collect();
+        if !mps.is_empty() {
+            let (mps, driver) = (mps.clone(), driver.clone());
+            let monitor =
+                move || Monitor::new(nvml_library.clone(), mps.clone(), owners.clone(), driver.clone());
+            context.spawn(ChildSpec::new("monitor", MAILBOX), monitor);
+        }
+        GpuManagers { mps }
+    }
+
+    /// Passes an order on. Returns its answer at once if no actor can take it.
+    pub(crate) fn order(&self, gpu: DeviceId, order: MpsOrder) -> Option<WorkerEvent> {
+        let mps = self.mps.get(&gpu);
+        if mps.is_some_and(|mps| mps.try_tell(MpsMessage::Order(order)).is_ok()) {
+            return None;
+        }
+        tracing::error!(%gpu, ?order, "the MPS manager of this GPU has failed");
+        let answer = match order {
+            MpsOrder::Start | MpsOrder::Adopt | MpsOrder::Recover => MpsEvent::Failed(NO_ACTOR.to_owned()),
+            MpsOrder::Stop => MpsEvent::Stopped,
+        };
+        Some(WorkerEvent::Mps(gpu, answer))
+    }
+
+    /// To be called when all ranks that earlier daemons left are known.
+    pub(crate) fn settle(&self) {
+        for mps in self.mps.values() {
+            // The mailbox is nearly empty now; without an actor there is nothing to settle.
+            let _ = mps.try_tell(MpsMessage::Settle);
+        }
+    }
+
+    /// The actor of the MPS daemon whose client this rank is.
+    pub(crate) fn mps_of(&self, start: &RankStart) -> Option<Address<MpsMessage>> {
+        match start.access {
+            GpuAccess::Mps(_) => self.mps.get(start.devices.first()?).cloned(),
+            GpuAccess::None | GpuAccess::Exclusive | GpuAccess::TimeSliced(_) => None,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Carries out the core's orders to a GPU's MPS daemon.
+//!
+//! Each order is answered in bounded time, even if the daemon hangs: one that does not respond is given up,
+//! and what it does later is undone.
+
+use std::time::Duration;
+
+use cohabit_gpu::mps::{MpsDaemon, MpsError};
+use cohabit_worker_core::{MpsEvent, MpsOrder};
+use tokio::time::Instant;
+
+use super::{DaemonState, MpsManager};
+use crate::gpu::timeout::run_with_timeout;
+
+/// How long an order may take.
+const ORDER_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// How long a server may take to become active once its clients are gone, before everything is restarted.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long a daemon may take to stop by its own command.
+const QUIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The same while this worker daemon is stopping.
+const SHUTDOWN_QUIT_TIMEOUT: Duration = Duration::from_secs(1);
+
+impl MpsManager {
+    /// Carries out an order and returns its answer.
+    pub(super) async fn execute(&mut self, order: MpsOrder) -> MpsEvent {
+        let (done, answer) = match order {
+            MpsOrder::Start => (self.start().await, MpsEvent::Up),
+            MpsOrder::Adopt => (self.adopt().await, MpsEvent::Up),
+            MpsOrder::Recover => (self.recover().await, MpsEvent::Up),
+            MpsOrder::Stop => (self.stop().await, MpsEvent::Stopped),
+        };
+        match done {
+            Ok(()) => tracing::info!(gpu = %self.gpu, ?order, "an order to the MPS daemon was carried out"),
+            Err(why) => {
+                tracing::warn!(gpu = %self.gpu, ?order, why, "an order to the MPS daemon failed");
+                // A daemon that does not stop counts as stopped: ranks without MPS never meet it.
+                return if answer == MpsEvent::Stopped { answer } else { MpsEvent::Failed(why) };
+            }
+        }
+        answer
+    }
+
+    async fn start(&mut self) -> Result<(), String> {
+        let (programs, directory, gpu) = (self.programs.clone()?, self.directory.clone(), self.gpu.clone());
+        let started =
+            run_with_timeout(ORDER_TIMEOUT, move || MpsDaemon::start(&programs, &directory, &gpu), give_up)
+                .await?;
+        self.set_up(started.map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    async fn adopt(&mut self) -> Result<(), String> {
+        let daemon = self.find_earlier().await?;
+        self.set_up(daemon.ok_or("the MPS daemon of the earlier worker is not running any more")?);
+        Ok(())
+    }
+
+    /// A daemon that was given up is started again.
+    async fn recover(&mut self) -> Result<(), String> {
+        let (DaemonState::Up(mut daemon) | DaemonState::Faulted(Some(mut daemon))) = self.take() else {
+            return self.start().await;
+        };
+        let work = move || daemon.recover(RECOVERY_TIMEOUT).map(|()| daemon);
+        let recovered = run_with_timeout(ORDER_TIMEOUT, work, give_up).await?;
+        self.set_up(recovered.map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    async fn stop(&mut self) -> Result<(), String> {
+        let daemon = match self.take() {
+            DaemonState::Up(daemon) | DaemonState::Faulted(Some(daemon)) => Some(daemon),
+            DaemonState::Absent | DaemonState::Faulted(None) => self.find_earlier().await?,
+        };
+        match daemon {
+            Some(daemon) => quit(daemon, QUIT_TIMEOUT).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Stops a daemon that was not adopted.
+    pub(super) async fn settle(&mut self) {
+        if matches!(self.daemon, DaemonState::Absent)
+            && let Err(why) = self.stop().await
+        {
+            tracing::warn!(gpu = %self.gpu, why, "the MPS daemon of an earlier worker cannot be stopped");
+        }
+    }
+
+    /// Stops an unused daemon while this worker daemon is stopping.
+    pub(super) async fn leave(&mut self) {
+        if let DaemonState::Up(daemon) = self.take()
+            && let Err(why) = quit(daemon, SHUTDOWN_QUIT_TIMEOUT).await
+        {
+            tracing::warn!(gpu = %self.gpu, why, "an idle MPS daemon is left running");
+        }
+    }
+
+    /// The daemon in our directory, if one runs there. Without the programs there can be none.
+    async fn find_earlier(&self) -> Result<Option<MpsDaemon>, String> {
+        let (Ok(programs), directory, gpu) =
+            (self.programs.clone(), self.directory.clone(), self.gpu.clone())
+        else {
+            return Ok(None);
+        };
+        run_with_timeout(ORDER_TIMEOUT, move || MpsDaemon::adopt(&programs, &directory, &gpu), drop).await
+    }
+
+    fn set_up(&mut self, daemon: MpsDaemon) {
+        self.daemon = DaemonState::Up(daemon);
+        self.asked_at = Instant::now();
+    }
+}
+
+/// Stops a daemon that came up too late.
+fn give_up(daemon: Result<MpsDaemon, MpsError>) {
+    if let Ok(daemon) = daemon
+        && let Err(error) = daemon.quit(QUIT_TIMEOUT)
+    {
+        tracing::warn!(%error, "an MPS daemon that came up too late could not be stopped");
+    }
+}
+
+async fn quit(daemon: MpsDaemon, timeout: Duration) -> Result<(), String> {
+    run_with_timeout(ORDER_TIMEOUT, move || daemon.quit(timeout), drop)
+        .await?
+        .map_err(|error| error.to_string())
+}

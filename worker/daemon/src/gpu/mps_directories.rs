@@ -1,0 +1,103 @@
+//! The directory of each GPU's MPS daemon, and the variables by which ranks find GPUs and daemons.
+//!
+//! No rank meets an MPS daemon by accident: a rank that shares its GPU gets the directory of that GPU's
+//! daemon, and every other rank an empty one, because another user's daemon may run at the default path.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use cohabit_gpu::mps::{
+    ClientRemoval, MpsDaemon, MpsDirectory, MpsError, MpsPrograms, ServerState, client_environment,
+    environment_without_mps,
+};
+use cohabit_types::{Device, DeviceId, DeviceKind};
+use cohabit_worker_core::{GpuAccess, MpsLimits, RankStart};
+use tokio::task::spawn_blocking;
+
+/// A rank that is an MPS client: its GPU, the directory of the daemon, and its limits.
+type MpsClient<'a> = (&'a DeviceId, &'a MpsDirectory, MpsLimits);
+
+/// The MPS directories of this worker's GPUs.
+#[derive(Debug, Clone)]
+pub(crate) struct MpsDirectories {
+    /// NVIDIA's programs, or why they cannot be used.
+    pub(crate) programs: Result<MpsPrograms, String>,
+    directories: BTreeMap<DeviceId, MpsDirectory>,
+}
+
+impl MpsDirectories {
+    /// Creates a directory for each GPU among these devices. Blocks.
+    ///
+    /// # Errors
+    /// When one cannot be made private.
+    pub(crate) fn create(
+        state: &Path,
+        devices: &[Device],
+        search_path: &str,
+    ) -> Result<MpsDirectories, MpsError> {
+        let gpus = devices.iter().filter(|device| device.kind == DeviceKind::Gpu);
+        let directories = gpus.map(|gpu| Ok((gpu.id.clone(), MpsDirectory::create(state, &gpu.id)?)));
+        Ok(MpsDirectories {
+            programs: MpsPrograms::find(search_path).map_err(|missing| missing.to_string()),
+            directories: directories.collect::<Result<_, MpsError>>()?,
+        })
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&DeviceId, &MpsDirectory)> {
+        self.directories.iter()
+    }
+
+    /// The pipe directories of all daemons.
+    pub(crate) fn pipes(&self) -> Vec<PathBuf> {
+        self.directories.values().map(MpsDirectory::pipe).collect()
+    }
+
+    /// The variables of a rank with these devices. On a host with GPUs, a rank without a GPU sees none.
+    pub(crate) fn environment(&self, devices: &[DeviceId], access: GpuAccess) -> BTreeMap<String, String> {
+        if let Some((gpu, directory, limits)) = self.client(devices, access) {
+            return client_environment(directory, gpu, limits.memory, limits.percentage);
+        }
+        let Some(any) = self.directories.values().next() else { return BTreeMap::new() };
+        let own = devices.iter().filter(|device| self.directories.contains_key(device));
+        let own: Vec<&str> = own.map(|device| device.as_str()).collect();
+        let mut environment = environment_without_mps(any);
+        environment.insert("CUDA_VISIBLE_DEVICES".to_owned(), own.join(","));
+        environment.insert("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned());
+        environment
+    }
+
+    /// How the rank's processes are removed from the MPS server of its GPU, if they are its clients.
+    pub(crate) fn removal(&self, devices: &[DeviceId], access: GpuAccess) -> Option<ClientRemoval> {
+        let (_, directory, _) = self.client(devices, access)?;
+        Some(ClientRemoval::new(self.programs.as_ref().ok()?, directory))
+    }
+
+    /// Whether this rank was a client of an MPS server that has failed since the last worker daemon saw it
+    /// healthy, even if it has recovered. A server that was stopped because it had no clients has not failed.
+    pub(crate) async fn lost_its_mps_server(&self, rank: &RankStart) -> bool {
+        let (Some((gpu, directory, _)), Ok(programs)) =
+            (self.client(&rank.devices, rank.access), &self.programs)
+        else {
+            return false;
+        };
+        let (programs, directory, gpu) = (programs.clone(), directory.clone(), gpu.clone());
+        let has_failed = spawn_blocking(move || {
+            let Some(mut daemon) = MpsDaemon::adopt(&programs, &directory, &gpu) else {
+                return directory.has_daemon_record();
+            };
+            matches!(daemon.state(), ServerState::Gone | ServerState::Fault) || !daemon.faults().is_empty()
+        });
+        // A server that cannot be examined does not count as failed.
+        has_failed.await.unwrap_or(false)
+    }
+
+    fn client<'a>(&'a self, devices: &'a [DeviceId], access: GpuAccess) -> Option<MpsClient<'a>> {
+        match access {
+            GpuAccess::Mps(limits) => {
+                let gpu = devices.first()?;
+                Some((gpu, self.directories.get(gpu)?, limits))
+            }
+            GpuAccess::None | GpuAccess::Exclusive | GpuAccess::TimeSliced(_) => None,
+        }
+    }
+}

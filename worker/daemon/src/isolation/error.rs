@@ -1,0 +1,30 @@
+//! Why a rank cannot run as its user.
+
+use std::path::PathBuf;
+
+use cohabit_host::files::FileError;
+
+/// Why a rank cannot run as the account of its user, as a text for that user.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AccountError {
+    #[error(
+        "its account '{0}' is root on the worker, and only jobs of admins may run as root: ask an admin for a token \
+         with another --account"
+    )]
+    NotAdmin(String),
+    #[error(
+        "its account '{0}' is root, and this worker runs no jobs as root (--no-root-jobs): use a token with another \
+         --account"
+    )]
+    NoRootJobs(String),
+    #[error("the worker cannot look up the account '{0}': {1}")]
+    LookUp(String, nix::Error),
+    #[error("user '{0}' has no account on the worker, and no user id is left for it: create an account")]
+    NoneLeft(String),
+    #[error(
+        "the directory '{}' holds checkpoints of another user (user id {owner}): move it away", folder.display()
+    )]
+    CheckpointsOfAnother { folder: PathBuf, owner: u32 },
+    #[error(transparent)]
+    File(#[from] FileError),
+}

@@ -1,0 +1,249 @@
+//! The link to the head: connects, says hello, carries reports one way and orders the other, and reconnects
+//! when it breaks.
+//!
+//! It knows nothing about ranks. Reports leave in the order in which the core made them; a batch waits until
+//! the head has taken the one before.
+
+use std::time::Duration;
+
+use cohabit_actor::{Actor, ActorFailure, Address, Context};
+use cohabit_host::blocking;
+use cohabit_net::{
+    Backoff, Endpoint, HeadServiceClient, LinkError, LinkErrorKind, MAX_CALL, WorkerHello, WorkerLink,
+    WorkerService, connect_worker, context_for,
+};
+use cohabit_types::{Incarnation, LogChunk, LogRequest, Order, Refusal, Report, Span, WorkerKey};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::logs;
+use crate::machine_info::MachineInfo;
+use crate::messages::DriverMessage;
+use crate::state_directory::StateDirectory;
+
+/// Reports that may be queued while a batch is being sent.
+const REPORTS: usize = 4096;
+
+/// The most reports in one batch.
+const BATCH: usize = 256;
+
+/// A head that has not taken a heartbeat after this time is unreachable.
+const HEARTBEAT_LIMIT: Span = Span::from_secs(10);
+
+/// What the link tells itself.
+pub(crate) enum LinkMessage {
+    /// Connect to the head.
+    Dial,
+    /// The current link has ended.
+    Ended(Incarnation, String),
+}
+
+/// The actor of this worker's one link.
+#[derive(Clone)]
+pub(crate) struct HeadLink {
+    endpoint: Endpoint,
+    machine: MachineInfo,
+    state: StateDirectory,
+    driver: Address<DriverMessage>,
+    heartbeat: Duration,
+    linked: watch::Sender<bool>,
+    refuser: mpsc::Sender<LinkError>,
+    backoff: Backoff,
+    /// Whether a head has ever accepted this daemon.
+    join_history: JoinHistory,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JoinHistory {
+    Never,
+    Before,
+}
+
+impl HeadLink {
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        machine: MachineInfo,
+        state: StateDirectory,
+        driver: Address<DriverMessage>,
+        heartbeat: Span,
+        linked: watch::Sender<bool>,
+        refuser: mpsc::Sender<LinkError>,
+    ) -> HeadLink {
+        let heartbeat = Duration::from(heartbeat).max(Duration::from_millis(10));
+        HeadLink {
+            endpoint,
+            machine,
+            state,
+            driver,
+            heartbeat,
+            linked,
+            refuser,
+            backoff: Backoff::default(),
+            join_history: JoinHistory::Never,
+        }
+    }
+}
+
+impl Actor for HeadLink {
+    type Message = LinkMessage;
+
+    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
+        context.send_after(Duration::ZERO, LinkMessage::Dial);
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: LinkMessage,
+        context: &mut Context<Self>,
+    ) -> Result<(), ActorFailure> {
+        match message {
+            LinkMessage::Dial => {
+                let shutdown = context.shutdown();
+                tokio::select! {
+                    () = shutdown.requested() => {}
+                    dialled = self.dial(context) => dialled?,
+                }
+            }
+            LinkMessage::Ended(incarnation, why) => {
+                tracing::warn!(link = incarnation.0, why, "the link to the head has ended: reconnecting");
+                self.linked.send_replace(false);
+                self.driver.tell(DriverMessage::Unlinked(incarnation)).await?;
+                self.dial_later(context);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl HeadLink {
+    async fn dial(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
+        let state = self.state.clone();
+        let key = match blocking::run(move || state.next_key()).await {
+            Ok(key) => key,
+            Err(error) => {
+                tracing::warn!(%error, "not connected: the id of a new link cannot be stored");
+                self.dial_later(context);
+                return Ok(());
+            }
+        };
+        let present = self.driver.ask(DriverMessage::Greeting).await?;
+        let (machine, head) = (self.machine.clone(), self.endpoint.address.clone());
+        // Resolves names.
+        let inventory = blocking::run(move || machine.inventory(&head, present)).await;
+        let hello = WorkerHello { key, inventory };
+        let (opener, opened) = watch::channel(false);
+        let service = LinkService {
+            link: key.incarnation,
+            driver: self.driver.clone(),
+            state: self.state.clone(),
+            opened,
+        };
+        match connect_worker(&self.endpoint, hello, service).await {
+            Ok(link) => self.begin(context, key, link, &opener).await,
+            Err(error) => {
+                self.handle_dial_error(context, error).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// The core hears of the link before the first order arrives over it.
+    async fn begin(
+        &mut self,
+        context: &mut Context<Self>,
+        key: WorkerKey,
+        link: WorkerLink,
+        opener: &watch::Sender<bool>,
+    ) -> Result<(), ActorFailure> {
+        let (reporter, reports) = mpsc::channel(REPORTS);
+        self.driver.tell(DriverMessage::Linked(key.incarnation, reporter)).await?;
+        opener.send_replace(true);
+        tracing::info!(head = self.endpoint.address, link = key.incarnation.0, "joined the cluster");
+        self.backoff.reset();
+        self.join_history = JoinHistory::Before;
+        self.linked.send_replace(true);
+        let (address, heartbeat) = (context.address().clone(), self.heartbeat);
+        context.spawn_task(async move {
+            let why = run_link(link, reports, heartbeat).await;
+            // Without an actor the daemon is stopping.
+            let _ = address.tell(LinkMessage::Ended(key.incarnation, why)).await;
+        });
+        Ok(())
+    }
+
+    /// A worker that was never accepted and never will be ends with the error. One that was accepted before
+    /// tries again.
+    async fn handle_dial_error(&mut self, context: &mut Context<Self>, error: LinkError) {
+        let is_final = self.join_history == JoinHistory::Never && error.kind() != LinkErrorKind::Unreachable;
+        if is_final {
+            // The receiver is gone if the daemon is being dropped.
+            let _ = self.refuser.send(error).await;
+            context.stop();
+            return;
+        }
+        tracing::warn!(%error, "not connected: trying again");
+        self.dial_later(context);
+    }
+
+    fn dial_later(&mut self, context: &mut Context<Self>) {
+        context.send_after(self.backoff.next_delay(), LinkMessage::Dial);
+    }
+}
+
+/// Carries reports and heartbeats until the link ends, and returns why it did. A head may take long for
+/// reports, for example because its disk is full, as long as it takes heartbeats.
+async fn run_link(link: WorkerLink, reports: mpsc::Receiver<Report>, heartbeat: Duration) -> String {
+    let WorkerLink { head, closed, .. } = link;
+    tokio::select! {
+        end = closed => end.to_string(),
+        why = forward_reports(&head, reports) => why,
+        why = beat(&head, heartbeat) => why,
+    }
+}
+
+async fn forward_reports(head: &HeadServiceClient, mut reports: mpsc::Receiver<Report>) -> String {
+    loop {
+        let mut batch = Vec::new();
+        if reports.recv_many(&mut batch, BATCH).await == 0 {
+            return "the head took reports too slowly".to_owned();
+        }
+        if let Err(error) = head.report(context_for(MAX_CALL), batch).await {
+            return format!("the head does not answer: {error}");
+        }
+    }
+}
+
+async fn beat(head: &HeadServiceClient, heartbeat: Duration) -> String {
+    let mut beat = interval(heartbeat);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        beat.tick().await;
+        if let Err(error) = head.heartbeat(context_for(HEARTBEAT_LIMIT)).await {
+            return format!("the head does not answer: {error}");
+        }
+    }
+}
+
+/// The service that the head calls.
+#[derive(Clone)]
+struct LinkService {
+    link: Incarnation,
+    driver: Address<DriverMessage>,
+    state: StateDirectory,
+    /// Whether the core knows of this link.
+    opened: watch::Receiver<bool>,
+}
+
+impl WorkerService for LinkService {
+    async fn order(mut self, _: cohabit_net::Context, orders: Vec<Order>) {
+        // A link that never began, or a daemon that is stopping, ignores orders.
+        if self.opened.wait_for(|opened| *opened).await.is_ok() {
+            let _ = self.driver.tell(DriverMessage::Ordered(self.link, orders)).await;
+        }
+    }
+
+    async fn read_log(self, _: cohabit_net::Context, request: LogRequest) -> Result<LogChunk, Refusal> {
+        logs::read(&self.state, request).await
+    }
+}

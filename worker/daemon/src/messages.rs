@@ -1,0 +1,33 @@
+//! What the other actors tell the driver.
+
+use cohabit_actor::ReplyTo;
+use cohabit_types::{Device, HeldRank, Incarnation, Order, Report};
+use cohabit_worker_core::WorkerEvent;
+use tokio::sync::mpsc;
+
+/// What the driver is told.
+pub(crate) enum DriverMessage {
+    /// An event for the core.
+    Happened(WorkerEvent),
+    /// The link is about to say hello to the head and needs the inventory. Orders of earlier links are
+    /// ignored from now on.
+    Greeting(ReplyTo<InventorySnapshot>),
+    /// The head has accepted this link; reports go into this channel.
+    Linked(Incarnation, mpsc::Sender<Report>),
+    /// Orders that arrived over this link.
+    Ordered(Incarnation, Vec<Order>),
+    /// This link has ended.
+    Unlinked(Incarnation),
+    /// The core's deadline has come.
+    Alarm,
+    /// It is time to renew the leases of the executors, if the head can be reached.
+    Renew,
+}
+
+/// The part of the inventory that the core knows.
+pub(crate) struct InventorySnapshot {
+    /// Every rank on this host.
+    pub(crate) held: Vec<HeldRank>,
+    /// The devices in their present condition.
+    pub(crate) devices: Vec<Device>,
+}

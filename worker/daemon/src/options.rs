@@ -1,0 +1,72 @@
+//! The settings of a worker daemon.
+
+use std::path::PathBuf;
+
+use cohabit_host::log::LogLimits;
+use cohabit_net::Token;
+use cohabit_types::{LinkBandwidths, SharingLimits, Span};
+
+use crate::devices::{DeviceSpec, MpsMode};
+use crate::isolation::RootJobs;
+
+/// The settings of a worker daemon.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// `HOST:PORT` of the head.
+    pub head: String,
+    /// The token that lets it join.
+    pub token: Token,
+    /// The state directory: everything that outlives the daemon.
+    pub state_dir: PathBuf,
+    /// The name shown to people; by default the host name.
+    pub name: Option<String>,
+    /// The address at which other nodes reach this one; by default the one from which it reaches the head.
+    pub address: Option<String>,
+    /// The devices it offers.
+    pub devices: DeviceSpec,
+    /// Bandwidths of its links; the network's is read from the kernel if it is not given.
+    pub links: LinkBandwidths,
+    /// How far its GPUs may be shared.
+    pub sharing: SharingLimits,
+    /// Whether GPUs are shared under NVIDIA's MPS.
+    pub mps: MpsMode,
+    /// The path of NVIDIA's management library, if not the one with the default name.
+    pub nvml_library: Option<PathBuf>,
+    /// The program that runs `executor DIR`.
+    pub executor_program: PathBuf,
+    /// Whether it runs jobs as root, if it runs as root itself.
+    pub root_jobs: RootJobs,
+    /// How long ranks keep running while the head cannot be reached.
+    pub orphan_grace: Span,
+    /// How often progress is reported at most, and how often heartbeats are sent.
+    pub heartbeat: Span,
+    /// How much of each rank's output is kept.
+    pub log: LogLimits,
+    /// How long output and checkpoints are kept after the end of a job.
+    pub log_retention: Span,
+}
+
+impl WorkerOptions {
+    /// The default settings for a worker of this head.
+    #[must_use]
+    pub fn new(head: String, token: Token, state_dir: PathBuf, executor_program: PathBuf) -> WorkerOptions {
+        WorkerOptions {
+            head,
+            token,
+            state_dir,
+            name: None,
+            address: None,
+            devices: DeviceSpec::Auto,
+            links: LinkBandwidths::default(),
+            sharing: SharingLimits::default(),
+            mps: MpsMode::default(),
+            nvml_library: None,
+            executor_program,
+            root_jobs: RootJobs::default(),
+            orphan_grace: Span::from_secs(120),
+            heartbeat: Span::from_secs(1),
+            log: LogLimits::default(),
+            log_retention: Span::from_secs(7 * 24 * 3600),
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The actor of one rank: starts it through an executor or adopts it, passes messages both ways, and reports
+//! how it ended.
+//!
+//! The end of the connection is the end of the rank: the outcome is in its directory then. If it is not, the
+//! rank is lost, and whatever is left of it is killed before the loss is reported.
+
+use std::time::Duration;
+
+use cohabit_actor::{Actor, ActorFailure, Address, Context};
+use cohabit_host::files::is_of_machine;
+use cohabit_host::format::JsonLine;
+use cohabit_host::messages::{ExecutorCommand, ExecutorEvent};
+use cohabit_host::rank_directory::{Flush, RankDirectory};
+use cohabit_host::records::OutcomeRecord;
+use cohabit_host::{blocking, clock};
+use cohabit_types::{Outcome, RankId, StartFailure};
+use cohabit_worker_core::{RankExit, RankStart, WorkerEvent};
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::time::sleep;
+
+use crate::executor_pool::{ExecutorHandle, ExecutorPool};
+use crate::gpu::MpsMessage;
+use crate::messages::DriverMessage;
+use crate::rank_context::RankContext;
+use crate::rank_exit;
+use crate::spawn::{self, ExecutorConnection, ExecutorLines, SpawnError, SpawnedRank};
+use crate::state_directory::StateDirectory;
+
+/// How long reporting the end of a rank may wait for the examination of its MPS server.
+const EXAMINE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Outcomes that the head has not acknowledged after this time are flushed to disk.
+const FLUSH_DELAY: Duration = Duration::from_secs(1);
+
+/// What the actor of a rank is told.
+pub(crate) enum RankMessage {
+    /// Send this command to the executor.
+    ToExecutor(ExecutorCommand),
+    /// The executor sent this event.
+    FromExecutor(ExecutorEvent),
+    /// The connection has ended.
+    Disconnected,
+}
+
+/// Where a rank comes from.
+pub(crate) enum RankOrigin {
+    /// The head ordered to start it.
+    Ordered(Box<RankStart>, RankContext),
+    /// Its executor was adopted.
+    Found(ExecutorConnection),
+}
+
+/// One rank.
+pub(crate) struct RankActor {
+    id: RankId,
+    directory: RankDirectory,
+    state: StateDirectory,
+    /// `None` once the rank is attached.
+    origin: Option<RankOrigin>,
+    driver: Address<DriverMessage>,
+    /// The actor of the MPS daemon whose client it is.
+    mps: Option<Address<MpsMessage>>,
+    commands: Option<OwnedWriteHalf>,
+    /// Its executor, if this daemon started it, and the pool to which the executor returns.
+    executor: Option<(ExecutorHandle, ExecutorPool)>,
+    reported: ReportedState,
+}
+
+/// What the core knows about the rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReportedState {
+    Starting,
+    Running,
+}
+
+impl RankActor {
+    pub(crate) fn new(
+        id: RankId,
+        state: StateDirectory,
+        origin: RankOrigin,
+        driver: Address<DriverMessage>,
+        mps: Option<Address<MpsMessage>>,
+    ) -> RankActor {
+        let reported = match origin {
+            RankOrigin::Ordered(..) => ReportedState::Starting,
+            RankOrigin::Found(_) => ReportedState::Running,
+        };
+        let directory = RankDirectory::for_rank(&state.ranks(), id);
+        RankActor {
+            id,
+            directory,
+            state,
+            origin: Some(origin),
+            driver,
+            mps,
+            commands: None,
+            executor: None,
+            reported,
+        }
+    }
+}
+
+impl Actor for RankActor {
+    type Message = RankMessage;
+
+    async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
+        self.tell_mps(MpsMessage::Joined(self.id)).await;
+        match self.origin.take() {
+            Some(RankOrigin::Found(connection)) => self.attach(context, connection),
+            Some(RankOrigin::Ordered(start, rank_context)) => self.start(context, *start, rank_context).await,
+            None => {}
+        }
+        Ok(())
+    }
+
+    async fn handle(
+        &mut self,
+        message: RankMessage,
+        context: &mut Context<Self>,
+    ) -> Result<(), ActorFailure> {
+        match message {
+            RankMessage::ToExecutor(command) => self.send(command).await,
+            // Only recovery needs it: this daemon ordered the stop itself.
+            RankMessage::FromExecutor(ExecutorEvent::Stopping(_)) => {}
+            RankMessage::FromExecutor(ExecutorEvent::Started(_)) => self.runs().await,
+            RankMessage::FromExecutor(ExecutorEvent::Process(pid)) => {
+                self.tell_mps(MpsMessage::Runs(self.id, pid)).await
+            }
+            RankMessage::FromExecutor(ExecutorEvent::Progress(progress)) => {
+                self.tell(WorkerEvent::Progress(self.id, progress)).await
+            }
+            RankMessage::Disconnected => {
+                let ended = rank_exit::determine_outcome(&self.directory).await;
+                self.state.rank_has_ended();
+                self.release(&ended);
+                self.report_end(ended).await;
+                self.tell_mps(MpsMessage::Left(self.id)).await;
+                context.stop();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RankActor {
+    async fn start(&mut self, context: &mut Context<Self>, start: RankStart, rank_context: RankContext) {
+        let executors = rank_context.executors.clone();
+        match spawn::spawn(start, rank_context).await {
+            Ok(SpawnedRank { executor, connection, private_uid }) => {
+                if let Some(uid) = private_uid {
+                    tracing::info!(rank = %self.id, uid, "its user has no account on this host");
+                    self.tell(WorkerEvent::PrivateUser(self.id, uid)).await;
+                }
+                self.attach(context, connection);
+                executors.replenish();
+                self.executor = Some((executor, executors));
+            }
+            Err(error) => {
+                self.not_started(&error).await;
+                self.tell_mps(MpsMessage::Left(self.id)).await;
+                context.stop();
+            }
+        }
+    }
+
+    fn attach(&mut self, context: &mut Context<Self>, connection: ExecutorConnection) {
+        self.commands = Some(connection.commands);
+        context.spawn_task(receive_events(connection.events, context.address().clone()));
+    }
+
+    /// Writes an outcome, so that the next daemon does not take the directory for a lost rank.
+    async fn not_started(&self, error: &SpawnError) {
+        tracing::warn!(rank = %self.id, %error, "an executor could not be started");
+        let failure = match error {
+            SpawnError::PortTaken(port) => StartFailure::PortTaken(*port),
+            SpawnError::Account(why) => StartFailure::Account(why.to_string()),
+            SpawnError::File(error) if error.is_of_machine() => StartFailure::NodeTrouble(error.to_string()),
+            SpawnError::ExecutorConnection(cause) if is_of_machine(cause) => {
+                StartFailure::NodeTrouble(error.to_string())
+            }
+            SpawnError::Held(_) | SpawnError::File(_) | SpawnError::ExecutorConnection(_) => {
+                StartFailure::Other(error.to_string())
+            }
+        };
+        if !matches!(error, SpawnError::Held(_)) {
+            let ended = OutcomeRecord::without_start(Outcome::NotStarted(failure.clone()), clock::now());
+            let directory = self.directory.clone();
+            // If this fails, too, there is hardly a directory that could be found later.
+            let _ = blocking::run(move || directory.write_ended(&ended, Flush::Now)).await;
+        }
+        self.tell(WorkerEvent::SpawnFailed(self.id, failure)).await;
+    }
+
+    /// If the executor is gone, the connection ends.
+    async fn send(&mut self, command: ExecutorCommand) {
+        if let Some(commands) = &mut self.commands
+            && let Err(error) = commands.write_all(&command.encode()).await
+        {
+            tracing::debug!(rank = %self.id, ?command, %error, "a command could not be sent to the executor");
+        }
+    }
+
+    async fn runs(&mut self) {
+        if self.reported == ReportedState::Starting {
+            self.reported = ReportedState::Running;
+            tracing::info!(rank = %self.id, "is running");
+            self.tell(WorkerEvent::Spawned(self.id)).await;
+        }
+    }
+
+    async fn report_end(&mut self, ended: OutcomeRecord) {
+        tracing::info!(rank = %self.id, outcome = %ended.ending.outcome, "has ended");
+        if !ended.ending.outcome.succeeded() {
+            self.examine_mps().await;
+        }
+        match (ended.started_at, ended.ending.outcome) {
+            (None, Outcome::NotStarted(failure)) => {
+                self.tell(WorkerEvent::SpawnFailed(self.id, failure)).await
+            }
+            (_, outcome) => {
+                if ended.started_at.is_some() {
+                    self.runs().await;
+                }
+                if let Some(progress) = ended.progress {
+                    self.tell(WorkerEvent::Progress(self.id, progress)).await;
+                }
+                let ending = RankExit { outcome, ..ended.ending };
+                self.tell(WorkerEvent::Exited(self.id, ending)).await;
+            }
+        }
+    }
+
+    /// Returns the executor to the pool, unless it was lost. Flushes the outcome to disk soon, unless the
+    /// head acknowledges it before.
+    fn release(&mut self, ended: &OutcomeRecord) {
+        if matches!(ended.ending.outcome, Outcome::Lost(_)) {
+            self.executor = None;
+        }
+        if let Some((executor, executors)) = self.executor.take() {
+            executors.keep(executor);
+        }
+        tokio::spawn(flush(self.directory.clone()));
+    }
+
+    /// A fault on its GPU may have ended the rank. The core must hear of the fault first, to distinguish its
+    /// culprit from its victims.
+    async fn examine_mps(&self) {
+        if let Some(mps) = &self.mps
+            && let Err(error) = mps.ask_within(EXAMINE_TIMEOUT, MpsMessage::Examine).await
+        {
+            tracing::warn!(rank = %self.id, %error, "it is unknown whether an MPS fault ended the rank");
+        }
+    }
+
+    /// Does nothing if the actor has ended.
+    async fn tell_mps(&self, message: MpsMessage) {
+        if let Some(mps) = &self.mps {
+            let _ = mps.tell(message).await;
+        }
+    }
+
+    /// Does nothing if the daemon is stopping; the next one recovers the rank.
+    async fn tell(&self, event: WorkerEvent) {
+        let _ = self.driver.tell(DriverMessage::Happened(event)).await;
+    }
+}
+
+/// Runs in a task of its own, because the actor of the rank ends before.
+async fn flush(directory: RankDirectory) {
+    sleep(FLUSH_DELAY).await;
+    blocking::run(move || {
+        if !directory.is_acknowledged()
+            && let Err(error) = directory.flush_ended()
+        {
+            tracing::warn!(directory = %directory.path().display(), %error, "an outcome may not survive a power cut");
+        }
+    })
+    .await;
+}
+
+/// Receives events until the connection ends. Events of a later version are passed over.
+async fn receive_events(mut events: ExecutorLines, rank: Address<RankMessage>) {
+    while let Ok(Some(text)) = events.next_line().await {
+        let told = match ExecutorEvent::decode(&text) {
+            Ok(event) => rank.tell(RankMessage::FromExecutor(event)).await,
+            Err(error) => {
+                tracing::debug!(%error, text, "passed over an unknown message of an executor");
+                Ok(())
+            }
+        };
+        if told.is_err() {
+            return;
+        }
+    }
+    // Without an actor the daemon is stopping.
+    let _ = rank.tell(RankMessage::Disconnected).await;
+}

@@ -1,0 +1,283 @@
+//! What the ranks of this worker have in common, and the complete environment of each: login variables, the
+//! job's own variables, those of the core, and the paths, devices and times of this host. Nothing else of the
+//! daemon's environment is passed on.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use cohabit_gpu::mps::MpsError;
+use cohabit_host::account::Account;
+use cohabit_host::clock;
+use cohabit_host::log::LogLimits;
+use cohabit_host::messages::LEASE_TERM;
+use cohabit_host::rank_directory::RankDirectory;
+use cohabit_host::records::StartRecord;
+use cohabit_types::{Device, Span};
+use cohabit_worker_core::RankStart;
+
+use crate::acknowledgements::Acknowledgements;
+use crate::checkpoints;
+use crate::executor_pool::ExecutorPool;
+use crate::gpu::MpsDirectories;
+use crate::isolation::{AccountError, Isolator};
+use crate::options::WorkerOptions;
+use crate::state_directory::StateDirectory;
+
+/// The variables that programs expect from a login.
+const LOGIN_VARIABLES: [&str; 9] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+
+/// Not passed to other users: the directory for temporary files may be the daemon's own.
+const TEMPORARY_DIRECTORY: &str = "TMPDIR";
+
+/// The prefix of variables that only the worker sets on a host with GPUs: with them a job could reach another
+/// MPS daemon than its own.
+const MPS_PREFIX: &str = "CUDA_MPS_";
+
+/// The search path if the daemon has none.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// What all ranks of this worker have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct RankContext {
+    pub(crate) state: StateDirectory,
+    isolation: Isolator,
+    pub(crate) acknowledgements: Acknowledgements,
+    pub(crate) executors: ExecutorPool,
+    orphan_grace: Span,
+    log: LogLimits,
+    login_variables: BTreeMap<String, String>,
+    pub(crate) gpus: MpsDirectories,
+    pub(crate) nvml_library: Option<PathBuf>,
+}
+
+impl RankContext {
+    /// Creates a directory for the MPS daemon of each GPU. Blocks.
+    ///
+    /// # Errors
+    /// When one cannot be made private.
+    pub(crate) fn new(
+        options: &WorkerOptions,
+        state: &StateDirectory,
+        isolation: Isolator,
+        devices: &[Device],
+        acknowledgements: Acknowledgements,
+    ) -> Result<RankContext, MpsError> {
+        let login_variables = login_variables(|name| std::env::var(name).ok());
+        let gpus = MpsDirectories::create(state.root(), devices, &login_variables["PATH"])?;
+        Ok(RankContext {
+            state: state.clone(),
+            isolation,
+            acknowledgements,
+            executors: ExecutorPool::new(options.executor_program.clone(), state.root().to_owned()),
+            orphan_grace: options.orphan_grace,
+            log: options.log,
+            nvml_library: options.nvml_library.clone(),
+            login_variables,
+            gpus,
+        })
+    }
+
+    pub(crate) fn directory_of(&self, start: &RankStart) -> RankDirectory {
+        RankDirectory::for_rank(&self.state.ranks(), start.rank)
+    }
+
+    /// Everything that the executor of this rank needs. Looks up its account and creates the directory for
+    /// its checkpoints. Blocks.
+    ///
+    /// # Errors
+    /// When the rank cannot run as its user, or the directory cannot be created.
+    pub(crate) fn prepare(&self, mut rank: RankStart) -> Result<StartRecord, AccountError> {
+        let folder = self.directory_of(&rank);
+        let chosen = self.isolation.account(&rank)?;
+        rank.private_uid = chosen.as_ref().filter(|it| it.is_private).map(|it| it.account.uid);
+        let account = chosen.map(|it| it.account);
+        let checkpoints = checkpoints::prepare(&self.state, &rank, account.as_ref())?;
+        let removal = self.gpus.removal(&rank.devices, rank.access);
+        let cgroup = self.isolation.cgroup(&rank);
+        let environment = self.environment(&rank, account.as_ref(), &checkpoints, &folder);
+        Ok(StartRecord {
+            rank,
+            environment,
+            orphan_grace: self.orphan_grace,
+            lease_term: Some(LEASE_TERM),
+            log: self.log,
+            booted_at: Some(clock::booted_at()),
+            removal,
+            account,
+            cgroup,
+        })
+    }
+
+    /// Later variables replace earlier ones of the same name.
+    fn environment(
+        &self,
+        rank: &RankStart,
+        account: Option<&Account>,
+        checkpoints: &Path,
+        folder: &RankDirectory,
+    ) -> BTreeMap<String, String> {
+        let mut environment = self.login_variables.clone();
+        if let Some(account) = account {
+            environment.retain(|name, _| name != TEMPORARY_DIRECTORY);
+            environment.extend(account.environment());
+        }
+        environment.extend(rank.spec.environment.clone());
+        let of_rank = rank.environment.iter().map(|(name, value)| (name.to_string(), value.clone()));
+        environment.extend(of_rank);
+        let of_gpus = self.gpus.environment(&rank.devices, rank.access);
+        if !of_gpus.is_empty() {
+            environment.retain(|name, _| !name.starts_with(MPS_PREFIX));
+        }
+        environment.extend(of_gpus);
+        environment.extend(stop_at(rank));
+        let paths = [("COHABIT_CHECKPOINT_DIR", checkpoints), ("COHABIT_PROGRESS", &folder.progress())];
+        environment.extend(paths.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned())));
+        environment
+    }
+}
+
+/// The end of the time limit in seconds since 1970, by the wall clock. The process itself starts a little
+/// later.
+fn stop_at(rank: &RankStart) -> BTreeMap<String, String> {
+    let Some(limit) = rank.spec.time_limit else { return BTreeMap::new() };
+    let at = ((clock::wall_clock() + limit).as_micros() / 1_000_000).to_string();
+    let names = ["COHABIT_STOP_AT"].into_iter();
+    let names = names.chain(rank.spec.slurm_environment.then_some("SLURM_JOB_END_TIME"));
+    names.map(|name| (name.to_owned(), at.clone())).collect()
+}
+
+fn login_variables(look: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+    let known = LOGIN_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), look(name)?)));
+    let mut login_variables: BTreeMap<String, String> = known.collect();
+    login_variables.entry("PATH".into()).or_insert_with(|| DEFAULT_PATH.into());
+    login_variables
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_types::{Bytes, DeviceId, DeviceKind, JobId, JobSpec, Role, Share};
+    use cohabit_worker_core::{GpuAccess, MpsLimits};
+
+    use super::*;
+
+    fn rank(spec: JobSpec, devices: &[&str]) -> RankStart {
+        RankStart {
+            rank: JobId::new(12).attempt(1).rank(0),
+            spec: spec.into(),
+            user: "ada".into(),
+            account: "ada".into(),
+            role: Role::User,
+            private_uid: None,
+            devices: devices.iter().map(|id| DeviceId((*id).into())).collect(),
+            share: Share::WHOLE,
+            access: GpuAccess::None,
+            rendezvous_port: None,
+            environment: BTreeMap::from([("COHABIT_JOB_ID".into(), "12".into())]),
+        }
+    }
+
+    /// A worker with a state directory of its own, which exists as long as the first of the pair.
+    fn rank_context(gpus: &[&str]) -> (tempfile::TempDir, RankContext) {
+        let folder = tempfile::tempdir().unwrap();
+        let gpu = |id: &&str| Device::new(DeviceId((*id).into()), DeviceKind::Gpu, "H200", None);
+        let gpus: Vec<Device> = gpus.iter().map(gpu).collect();
+        let rank_context = RankContext {
+            state: StateDirectory::open(folder.path()).unwrap().0,
+            isolation: Isolator::none(),
+            acknowledgements: Acknowledgements::start(),
+            executors: ExecutorPool::new("/bin/true".into(), folder.path().to_owned()),
+            orphan_grace: Span::from_secs(1),
+            log: LogLimits::default(),
+            login_variables: login_variables(|name| {
+                (name == "HOME" || name == "SECRET").then(|| "/home/ada".into())
+            }),
+            nvml_library: None,
+            gpus: MpsDirectories::create(folder.path(), &gpus, "").unwrap(),
+        };
+        (folder, rank_context)
+    }
+
+    fn sleeper() -> JobSpec {
+        JobSpec::command(vec!["sleep".into()], "/".into())
+    }
+
+    #[tokio::test]
+    async fn only_the_basics_of_the_daemon_get_through() {
+        let (_folder, rank_context) = rank_context(&[]);
+        let start = rank_context.prepare(rank(sleeper(), &["host-0"])).unwrap();
+        let names: Vec<&str> = start.environment.keys().map(String::as_str).collect();
+        let expected = ["COHABIT_CHECKPOINT_DIR", "COHABIT_JOB_ID", "COHABIT_PROGRESS", "HOME", "PATH"];
+        assert_eq!(names, expected);
+        assert_eq!(start.environment["PATH"], DEFAULT_PATH);
+        assert!(start.environment["COHABIT_PROGRESS"].ends_with("/ranks/12/1/0/progress"));
+    }
+
+    #[tokio::test]
+    async fn a_job_may_change_the_basics_but_not_what_we_say() {
+        let (_folder, rank_context) = rank_context(&[]);
+        let mut spec = sleeper();
+        let asked = [("HOME", "/else"), ("COHABIT_JOB_ID", "13")];
+        spec.environment = asked.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let environment = rank_context.prepare(rank(spec, &[])).unwrap().environment;
+        assert_eq!((environment["HOME"].as_str(), environment["COHABIT_JOB_ID"].as_str()), ("/else", "12"));
+    }
+
+    #[tokio::test]
+    async fn a_job_with_a_limit_is_told_when_it_is_stopped() {
+        let (_folder, rank_context) = rank_context(&[]);
+        let spec = JobSpec { time_limit: Some(Span::from_secs(1_000)), slurm_environment: true, ..sleeper() };
+        let begin = clock::wall_clock().as_micros() / 1_000_000;
+        let environment = rank_context.prepare(rank(spec, &[])).unwrap().environment;
+        let told =
+            ["COHABIT_STOP_AT", "SLURM_JOB_END_TIME"].map(|name| environment[name].parse::<u64>().unwrap());
+        assert!(told[0] == told[1] && told[0] >= begin + 1_000, "{told:?} of {begin}");
+    }
+
+    #[tokio::test]
+    async fn a_rank_sees_its_own_gpus_and_no_others() {
+        let (_folder, rank_context) = rank_context(&["GPU-a", "GPU-b"]);
+        let seen = |devices: &[&str]| {
+            rank_context.prepare(rank(sleeper(), devices)).unwrap().environment["CUDA_VISIBLE_DEVICES"]
+                .clone()
+        };
+        assert_eq!(seen(&["GPU-b", "GPU-a"]), "GPU-b,GPU-a");
+        assert_eq!(seen(&[]), "");
+    }
+
+    #[tokio::test]
+    async fn every_rank_meets_the_mps_daemon_of_its_gpu_or_none() {
+        let (_folder, rank_context) = rank_context(&["GPU-a", "GPU-b"]);
+        let environment = |access, devices: &[&str]| {
+            let asked = ["CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"];
+            let environment = asked.map(|name| (name.to_owned(), "/tmp/nvidia-mps".to_owned())).into();
+            let rank = rank(JobSpec { environment, ..sleeper() }, devices);
+            rank_context.prepare(RankStart { access, ..rank }).unwrap().environment
+        };
+        let limits = MpsLimits { memory: Bytes(2 << 30), percentage: None };
+        let client = environment(GpuAccess::Mps(limits), &["GPU-b"]);
+        let directories: BTreeMap<_, _> = rank_context.gpus.iter().collect();
+        let directory = directories[&DeviceId("GPU-b".into())];
+        assert_eq!(Path::new(&client["CUDA_MPS_PIPE_DIRECTORY"]), directory.pipe());
+        assert_eq!(
+            (&*client["CUDA_VISIBLE_DEVICES"], &*client["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"]),
+            ("GPU-b", "0=2048M")
+        );
+        for access in [GpuAccess::Exclusive, GpuAccess::TimeSliced(Bytes(1)), GpuAccess::None] {
+            let other = environment(access, &["GPU-a"]);
+            assert!(other["CUDA_MPS_PIPE_DIRECTORY"].ends_with("/n"), "{access:?}");
+            assert!(!other.contains_key("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "{access:?}");
+        }
+        assert!(!client.contains_key("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
+    }
+
+    #[tokio::test]
+    async fn checkpoints_go_where_the_job_says() {
+        let (folder, rank_context) = rank_context(&[]);
+        let elsewhere = folder.path().join("else/where").to_str().unwrap().to_owned();
+        let spec = JobSpec { checkpoint: Some(elsewhere.clone()), ..sleeper() };
+        let start = rank_context.prepare(rank(spec, &[])).unwrap();
+        assert_eq!(start.environment["COHABIT_CHECKPOINT_DIR"], elsewhere);
+        assert!(Path::new(&elsewhere).is_dir());
+    }
+}

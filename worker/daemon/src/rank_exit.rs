@@ -1,0 +1,135 @@
+//! Determines how a rank ended whose executor closed the connection, and kills whatever is left of it.
+//!
+//! An executor writes the outcome before it exits. One that exits without an outcome was killed, or the host
+//! was rebooted: its processes are found by their environment and killed, and an outcome is written in its
+//! place.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cohabit_gpu::mps::ClientRemoval;
+use cohabit_host::client_removal::remove;
+use cohabit_host::process::{LiveProcess, ProcessIdentity, send, with_environment};
+use cohabit_host::rank_directory::{Flush, RankDirectory};
+use cohabit_host::records::OutcomeRecord;
+use cohabit_host::{blocking, clock, files};
+use cohabit_types::Outcome;
+use nix::sys::signal::Signal;
+use tokio::time::{Instant, sleep};
+
+/// How long an executor that closed the connection may take to exit.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What the directory of a rank says about its end.
+enum Evidence {
+    Outcome(OutcomeRecord),
+    /// There is no outcome, but the executor lives and may still write one.
+    ExecutorLives,
+    /// There will be no outcome: why.
+    Lost(String),
+}
+
+/// How the rank ended. Returns when no process of it is left.
+pub(crate) async fn determine_outcome(directory: &RankDirectory) -> OutcomeRecord {
+    let deadline = Instant::now() + EXIT_TIMEOUT;
+    loop {
+        let (examined, is_over) = (directory.clone(), Instant::now() >= deadline);
+        match blocking::run(move || examine(&examined, is_over)).await {
+            Evidence::Outcome(ended) => return ended,
+            Evidence::ExecutorLives => sleep(POLL_INTERVAL).await,
+            Evidence::Lost(why) => return write_off(directory, why).await,
+        }
+    }
+}
+
+/// Whether the executor lives is read before the outcome: one that has exited has written what it ever will.
+fn examine(directory: &RankDirectory, is_over: bool) -> Evidence {
+    if let Ok(Some(ended)) = directory.ended() {
+        return Evidence::Outcome(ended);
+    }
+    let executor = directory.identity().ok().flatten();
+    if !is_over && executor.is_some_and(|executor| executor.is_alive()) {
+        return Evidence::ExecutorLives;
+    }
+    match directory.ended() {
+        Ok(Some(ended)) => Evidence::Outcome(ended),
+        Ok(None) => Evidence::Lost("its executor was killed, or the host was rebooted".to_owned()),
+        Err(error) => Evidence::Lost(error.to_string()),
+    }
+}
+
+/// Kills what is left of a lost rank and writes its outcome.
+async fn write_off(directory: &RankDirectory, why: String) -> OutcomeRecord {
+    kill_remaining(directory).await;
+    let directory = directory.clone();
+    blocking::run(move || {
+        let messages = files::read(&directory.executor_log()).unwrap_or_default();
+        let detail = match String::from_utf8_lossy(&messages).lines().last() {
+            Some(message) => format!("{why} ({message})"),
+            None => why,
+        };
+        tracing::warn!(directory = %directory.path().display(), detail, "a rank was lost");
+        let ended = OutcomeRecord::without_start(Outcome::Lost(detail), clock::now());
+        if let Err(error) = directory.write_ended(&ended, Flush::Now) {
+            tracing::warn!(%error, "the outcome of a lost rank could not be stored");
+        }
+        ended
+    })
+    .await
+}
+
+/// Kills the executor, if it hangs, and every process with the environment of the rank, until none is left.
+/// MPS clients are removed from their server first.
+pub(crate) async fn kill_remaining(directory: &RankDirectory) {
+    let reader = directory.clone();
+    let (executor, start) = blocking::run(move || (reader.identity(), reader.start())).await;
+    let executor = executor.ok().flatten();
+    if executor.as_ref().is_some_and(|executor| !executor.is_of_this_boot()) {
+        return;
+    }
+    let start = start.ok().flatten();
+    let (mut removal, cgroup) = start.map_or((None, None), |start| (start.removal, start.cgroup));
+    let remains = Arc::new(Remains { directory: directory.clone(), executor });
+    loop {
+        let scanned = Arc::clone(&remains);
+        let Some(left) = blocking::run(move || scanned.kill_executor()).await else {
+            if let Some(cgroup) = cgroup {
+                cgroup.clear().await;
+            }
+            return;
+        };
+        if let Some(removal) = removal.take() {
+            remove_mps_clients(directory, removal, &left).await;
+        }
+        left.iter().for_each(|process| send(process.pid, Signal::SIGKILL));
+        sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// What may be left of a rank.
+struct Remains {
+    directory: RankDirectory,
+    executor: Option<ProcessIdentity>,
+}
+
+impl Remains {
+    /// Kills the executor. Returns the other processes; `None` if nothing is left.
+    fn kill_executor(&self) -> Option<Vec<LiveProcess>> {
+        let executor = self.executor.as_ref().filter(|executor| executor.is_alive());
+        if let Some(executor) = executor {
+            executor.signal(Signal::SIGKILL);
+        }
+        let left = with_environment("COHABIT_PROGRESS", self.directory.progress().as_os_str());
+        (executor.is_some() || !left.is_empty()).then_some(left)
+    }
+}
+
+async fn remove_mps_clients(directory: &RankDirectory, removal: ClientRemoval, left: &[LiveProcess]) {
+    let processes = left.iter().map(|process| process.pid).collect();
+    if let Err(error) = remove(removal, processes).await {
+        let directory = directory.path().display();
+        tracing::warn!(%directory, error, "killing a lost rank without confirmation from its MPS server");
+    }
+}

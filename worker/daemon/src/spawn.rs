@@ -1,0 +1,124 @@
+//! Assigns ranks to executors, and connects to executors that run one.
+//!
+//! The connection exists before the executor gets the rank, however short the rank is. The socket in the
+//! rank's directory is for later daemons.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use cohabit_host::blocking;
+use cohabit_host::files::{FileContext, FileError, remove_directory};
+use cohabit_host::rank_directory::RankDirectory;
+use cohabit_worker_core::RankStart;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::executor_pool::ExecutorHandle;
+use crate::isolation::AccountError;
+use crate::ports::is_free;
+use crate::rank_context::RankContext;
+
+/// The events of an executor, line by line.
+pub(crate) type ExecutorLines = Lines<BufReader<OwnedReadHalf>>;
+
+/// A connection to an executor.
+pub(crate) struct ExecutorConnection {
+    pub(crate) events: ExecutorLines,
+    pub(crate) commands: OwnedWriteHalf,
+}
+
+/// Why no executor got the rank.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SpawnError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Account(AccountError),
+    #[error("this worker already holds a rank with this id: {0}")]
+    Held(PathBuf),
+    #[error("another program listens on port {0}, which its ranks need for their rendezvous")]
+    PortTaken(u16),
+    #[error("the connection to its executor cannot be used: {0}")]
+    ExecutorConnection(#[from] io::Error),
+}
+
+impl From<AccountError> for SpawnError {
+    fn from(error: AccountError) -> SpawnError {
+        match error {
+            AccountError::File(error) => SpawnError::File(error),
+            error @ (AccountError::NotAdmin(_)
+            | AccountError::NoRootJobs(_)
+            | AccountError::LookUp(..)
+            | AccountError::NoneLeft(_)
+            | AccountError::CheckpointsOfAnother { .. }) => SpawnError::Account(error),
+        }
+    }
+}
+
+/// A rank that was assigned to an executor.
+pub(crate) struct SpawnedRank {
+    pub(crate) executor: ExecutorHandle,
+    pub(crate) connection: ExecutorConnection,
+    /// The user id of the rank, if its user has no account on this host.
+    pub(crate) private_uid: Option<u32>,
+}
+
+/// Assigns this rank to an executor.
+///
+/// # Errors
+/// Why it cannot be started; nothing of it runs then.
+pub(crate) async fn spawn(rank: RankStart, rank_context: RankContext) -> Result<SpawnedRank, SpawnError> {
+    let (retried, context) = (rank.clone(), rank_context.clone());
+    let started = match blocking::run(move || start(rank, &rank_context)).await {
+        // The acknowledgement of an earlier rank with this id may be queued.
+        Err(SpawnError::Held(_)) => {
+            context.acknowledgements.drained().await;
+            blocking::run(move || start(retried, &context)).await
+        }
+        started => started,
+    };
+    let (executor, stream, private_uid) = started?;
+    Ok(SpawnedRank { executor, connection: connection(stream)?, private_uid })
+}
+
+/// Everything that waits for the disk or for the system.
+fn start(
+    rank: RankStart,
+    rank_context: &RankContext,
+) -> Result<(ExecutorHandle, UnixStream, Option<u32>), SpawnError> {
+    let directory = rank_context.directory_of(&rank);
+    clear_stale_directory(&directory)?;
+    let port = rank.rendezvous_port;
+    let start = rank_context.prepare(rank)?;
+    directory.prepare(&start)?;
+    if let Some(taken) = port.filter(|port| !is_free(*port)) {
+        return Err(SpawnError::PortTaken(taken));
+    }
+    let (executor, stream) = rank_context.executors.assign(&directory)?;
+    Ok((executor, stream, start.rank.private_uid))
+}
+
+/// An existing directory may be of a rank with the same id before the head was reset. It is removed, unless
+/// that rank still has to be reported.
+fn clear_stale_directory(directory: &RankDirectory) -> Result<(), SpawnError> {
+    match directory.path().try_exists() {
+        Ok(true) if directory.is_acknowledged() => {
+            remove_directory(directory.path()).at("clear", directory.path()).map_err(SpawnError::from)
+        }
+        Ok(true) => Err(SpawnError::Held(directory.path().to_owned())),
+        Ok(false) => Ok(()),
+        Err(error) => Err(error).at("inspect", directory.path()).map_err(SpawnError::from),
+    }
+}
+
+/// Connects to the executor of this directory; refused where it is gone.
+pub(crate) fn connect(directory: &RankDirectory) -> io::Result<ExecutorConnection> {
+    connection(directory.open()?.connect()?)
+}
+
+fn connection(stream: UnixStream) -> io::Result<ExecutorConnection> {
+    stream.set_nonblocking(true)?;
+    let (reading, commands) = tokio::net::UnixStream::from_std(stream)?.into_split();
+    Ok(ExecutorConnection { events: BufReader::new(reading).lines(), commands })
+}

@@ -1,0 +1,168 @@
+//! The worker's state directory: the identity of this node, and everything that outlives the daemon.
+//!
+//! ```text
+//! lock                             held by the one daemon that uses the directory
+//! node.json                        the node's id, and the number of its last link
+//! clock.json                       when the host booted, for all daemons and executors of this directory
+//! ranks/<job>/<attempt>/<rank>/    see `cohabit_host::rank_directory`
+//! checkpoints/<job>/               shared by all attempts of a job on this node
+//! mps/                             directories of the MPS daemons of GPUs
+//! private-users.json               user ids for users without an account on this host
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cohabit_gpu::process::boot;
+use cohabit_host::clock;
+use cohabit_host::files::{
+    FileContext, FileError, WriteMode, allow_traversal, create_directory, read_json, write_json,
+};
+use cohabit_host::state_lock::{StateLock, lock};
+use cohabit_types::{Incarnation, JobId, NodeId, Time, WorkerKey};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::error::WorkerError;
+
+/// The state directory of a running daemon; clones are the same directory.
+#[derive(Debug, Clone)]
+pub(crate) struct StateDirectory {
+    root: PathBuf,
+    node: Arc<Mutex<NodeIdentity>>,
+    /// Notified when a rank has ended.
+    ends: watch::Sender<()>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct NodeIdentity {
+    id: NodeId,
+    incarnation: Incarnation,
+}
+
+/// The content of `clock.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct BootId {
+    /// The boot id.
+    boot: Option<String>,
+    at: Time,
+}
+
+impl StateDirectory {
+    /// Locks the directory, and creates it if it does not exist. Blocks.
+    pub(crate) fn open(root: &Path) -> Result<(StateDirectory, StateLock), WorkerError> {
+        create_directory(root)?;
+        let root = root.canonicalize().at("find", root)?;
+        let lock = lock(&root)?;
+        agree_on_clock(&root.join("clock.json"))?;
+        create_directory(&root.join("ranks"))?;
+        create_directory(&root.join("checkpoints"))?;
+        let node = read_json(&root.join("node.json"))?;
+        let node =
+            node.unwrap_or_else(|| NodeIdentity { id: NodeId(Uuid::now_v7()), incarnation: Incarnation(0) });
+        let (node, ends) = (Arc::new(Mutex::new(node)), watch::Sender::default());
+        Ok((StateDirectory { root, node, ends }, lock))
+    }
+
+    /// Lets the users of ranks pass through to their own files.
+    pub(crate) fn allow_traversal_of_state(&self) -> Result<(), FileError> {
+        [self.root.clone(), self.ranks(), self.checkpoints()]
+            .iter()
+            .try_for_each(|folder| allow_traversal(folder))
+    }
+
+    /// The key of the next link, which no earlier link of this node had. Blocks on the disk.
+    pub(crate) fn next_key(&self) -> Result<WorkerKey, FileError> {
+        let mut node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = NodeIdentity { incarnation: Incarnation(node.incarnation.0 + 1), ..*node };
+        write_json(&self.root.join("node.json"), &next, WriteMode::Durable)?;
+        *node = next;
+        Ok(WorkerKey { node: next.id, incarnation: next.incarnation })
+    }
+
+    /// The id of this node.
+    pub(crate) fn node(&self) -> NodeId {
+        self.node.lock().unwrap_or_else(PoisonError::into_inner).id
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn ranks(&self) -> PathBuf {
+        self.root.join("ranks")
+    }
+
+    pub(crate) fn checkpoints(&self) -> PathBuf {
+        self.root.join("checkpoints")
+    }
+
+    /// To be called when the outcome of a rank is in its directory.
+    pub(crate) fn rank_has_ended(&self) {
+        self.ends.send_replace(());
+    }
+
+    /// Changes whenever a rank has ended.
+    pub(crate) fn ends(&self) -> watch::Receiver<()> {
+        self.ends.subscribe()
+    }
+
+    /// The directory for a job's checkpoints, if the job does not name one.
+    pub(crate) fn checkpoints_of(&self, job: JobId) -> PathBuf {
+        self.checkpoints().join(job.to_string())
+    }
+}
+
+/// Uses the clock of the first daemon since boot, which may be this one.
+fn agree_on_clock(path: &Path) -> Result<(), FileError> {
+    let boot = boot();
+    // A file of an earlier boot is ignored, complete or not.
+    let known = read_json::<BootId>(path).ok().flatten().filter(|known| known.boot == boot);
+    match known {
+        Some(known) => clock::agree_on(known.at),
+        None => {
+            let clock = BootId { boot, at: clock::booted_at() };
+            write_json(path, &clock, WriteMode::ForThisBoot)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_keeps_its_id_and_never_repeats_a_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = || {
+            let (state, _lock) = StateDirectory::open(folder.path()).unwrap();
+            [state.next_key().unwrap(), state.next_key().unwrap()]
+        };
+        let keys = [keys(), keys()].concat();
+        assert!(keys.iter().all(|key| key.node == keys[0].node));
+        assert!(keys.windows(2).all(|pair| pair[0].incarnation < pair[1].incarnation));
+    }
+
+    #[test]
+    fn two_daemons_never_use_the_same_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = StateDirectory::open(folder.path()).unwrap();
+        let refusal = StateDirectory::open(folder.path()).unwrap_err();
+        assert!(matches!(refusal, WorkerError::StateInUse(_)));
+        assert!(refusal.to_string().contains("--state"), "{refusal}");
+        drop(first);
+        StateDirectory::open(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_node_file_is_named_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("node.json");
+        std::fs::write(&path, "{").unwrap();
+        let refusal = StateDirectory::open(folder.path()).unwrap_err().to_string();
+        assert!(refusal.contains("node.json"), "{refusal}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{");
+    }
+}

@@ -1,0 +1,203 @@
+//! Starts the first process of a rank, or finds out why it cannot be started.
+//!
+//! The program is looked up here, as a shell would do it, because `exec` alone does not distinguish a missing
+//! program from one that may not be executed. A script without a `#!` line is run by `/bin/sh`, as shells do.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Process, Stdio};
+
+use cohabit_host::account::Account;
+use cohabit_host::cgroup::RankCgroup;
+use cohabit_host::files::{FileContext, FileError, create, is_of_machine};
+use cohabit_host::rank_directory::RankDirectory;
+use cohabit_host::records::StartRecord;
+use cohabit_types::{Entrypoint, StartFailure};
+use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
+
+use crate::raw::enter_cgroup_before_exec;
+
+/// Where a rank runs whose user has no account on this host and may not enter its working directory.
+const FALLBACK_WORKDIR: &str = "/tmp";
+
+/// A rank's first process.
+pub(crate) struct LaunchedRank {
+    pub(crate) child: Child,
+    /// A message for its user about where it runs.
+    pub(crate) note: Option<String>,
+}
+
+/// Starts the rank's first process: the leader of a new process group, with empty standard input and its
+/// output in pipes.
+///
+/// # Errors
+/// Why it could not be started, for the rank's user.
+pub(crate) fn launch(folder: &RankDirectory, start: &StartRecord) -> Result<LaunchedRank, StartFailure> {
+    let Entrypoint::Command(command) = &start.rank.spec.work else {
+        return Err(StartFailure::Other("this worker only runs commands".into()));
+    };
+    let Some((name, arguments)) = command.argv.split_first() else {
+        return Err(StartFailure::Other("there is no command to run".into()));
+    };
+    let script = command.script.as_ref().map(|text| write_script(folder, text, start)).transpose()?;
+    let cgroup = start.cgroup.as_ref().map(RankCgroup::open).transpose();
+    let cgroup = cgroup.map_err(of_file)?;
+    let launch_command = LaunchCommand { script, name, arguments, cgroup };
+    let workdir = Path::new(&start.rank.spec.workdir);
+    let Some(account) = &start.account else { return launch_in(workdir, &launch_command, start) };
+    let has_account = start.rank.private_uid.is_none();
+    let is_there = workdir.is_dir();
+    let launched = account.run_as(|| {
+        let reaches_its_folders = access(folder.path(), AccessFlags::X_OK).is_ok();
+        if !reaches_its_folders && (has_account || launch_command.script.is_some()) {
+            return Err(unreachable(folder, account));
+        }
+        let moves = is_there && !has_account && access(workdir, AccessFlags::X_OK).is_err();
+        let launched =
+            launch_in(if moves { Path::new(FALLBACK_WORKDIR) } else { workdir }, &launch_command, start)?;
+        Ok(LaunchedRank { note: note(account, moves.then_some(workdir), reaches_its_folders), ..launched })
+    });
+    launched.unwrap_or_else(|error| Err(StartFailure::Other(format!("it cannot run as its user: {error}"))))
+}
+
+/// The command to start.
+struct LaunchCommand<'a> {
+    /// The path of the job's own script, if it has one.
+    script: Option<PathBuf>,
+    name: &'a str,
+    arguments: &'a [String],
+    /// `cgroup.procs` of the rank's cgroup.
+    cgroup: Option<File>,
+}
+
+fn unreachable(folder: &RankDirectory, account: &Account) -> StartFailure {
+    StartFailure::Account(format!(
+        "user '{}' cannot pass through the directories above '{}' on the worker: run chmod o+x on them, or start the \
+         worker with another --state",
+        account.name,
+        folder.path().display()
+    ))
+}
+
+/// What a user without an account on this host has to do without. A job that does not need it runs well.
+fn note(account: &Account, not_entered: Option<&Path>, reaches_its_folders: bool) -> Option<String> {
+    let mut limits = Vec::new();
+    if let Some(workdir) = not_entered {
+        limits.push(format!("may not enter '{}' and runs in {FALLBACK_WORKDIR}", workdir.display()));
+    }
+    if !reaches_its_folders {
+        limits.push("reaches neither its progress file nor its checkpoints".to_owned());
+    }
+    let limits = (!limits.is_empty()).then(|| limits.join("; it "))?;
+    Some(format!("[cohabit: '{}' has no account on this node: the job {limits}]\n", account.name))
+}
+
+/// Starts the command with the identity of this thread.
+fn launch_in(
+    workdir: &Path,
+    launch_command: &LaunchCommand<'_>,
+    start: &StartRecord,
+) -> Result<LaunchedRank, StartFailure> {
+    let name = launch_command.name;
+    if !workdir.is_dir() || access(workdir, AccessFlags::X_OK).is_err() {
+        return Err(StartFailure::WorkdirMissing(workdir.display().to_string()));
+    }
+    let program = program(launch_command, workdir, &start.environment)?;
+    let spawn = |process: &mut Process| {
+        if let Some(procs) = &launch_command.cgroup {
+            enter_cgroup_before_exec(process, procs.try_clone()?);
+        }
+        process.args(launch_command.arguments).current_dir(workdir).env_clear().envs(&start.environment);
+        process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()
+    };
+    let started = match spawn(Process::new(&program).arg0(name)) {
+        Err(error) if is(&error, Errno::ENOEXEC) && is_text(&program) => {
+            spawn(Process::new("/bin/sh").arg(&program))
+        }
+        started => started,
+    };
+    let child = started.map_err(|error| failure(&error, name))?;
+    Ok(LaunchedRank { child, note: None })
+}
+
+/// The file to execute: the job's own script, or the program that its command names.
+fn program(
+    launch_command: &LaunchCommand<'_>,
+    workdir: &Path,
+    environment: &BTreeMap<String, String>,
+) -> Result<PathBuf, StartFailure> {
+    let name = launch_command.name;
+    match &launch_command.script {
+        Some(script) => Ok(script.clone()),
+        None if name.contains('/') => executable(workdir.join(name), name),
+        None => look_up(name, workdir, environment.get("PATH").map_or("", String::as_str)),
+    }
+}
+
+/// Writes the script, which only the rank's user can read and execute.
+fn write_script(folder: &RankDirectory, script: &str, start: &StartRecord) -> Result<PathBuf, StartFailure> {
+    let path = folder.script();
+    let written = create(&path, 0o700).and_then(|mut file| {
+        file.write_all(script.as_bytes()).at("write the script to", &path)?;
+        start.account.as_ref().map_or(Ok(()), |account| account.own(&path))
+    });
+    written.map(|()| path).map_err(of_file)
+}
+
+fn of_file(error: FileError) -> StartFailure {
+    match error.is_of_machine() {
+        true => StartFailure::NodeTrouble(error.to_string()),
+        false => StartFailure::Other(error.to_string()),
+    }
+}
+
+/// The first executable file of this name in the search path, or why there is none.
+fn look_up(name: &str, workdir: &Path, search_path: &str) -> Result<PathBuf, StartFailure> {
+    let folders = search_path.split(':').filter(|folder| !folder.is_empty());
+    let mut failure = StartFailure::CommandNotFound(name.to_owned());
+    for folder in folders {
+        match executable(workdir.join(folder).join(name), name) {
+            Ok(program) => return Ok(program),
+            Err(refused @ StartFailure::NotExecutable(_)) => failure = refused,
+            Err(_) => {}
+        }
+    }
+    Err(failure)
+}
+
+fn executable(path: PathBuf, name: &str) -> Result<PathBuf, StartFailure> {
+    match fs::metadata(&path) {
+        Ok(file) if file.is_file() && access(&path, AccessFlags::X_OK).is_ok() => Ok(path),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(StartFailure::CommandNotFound(name.to_owned()))
+        }
+        Ok(_) | Err(_) => Err(StartFailure::NotExecutable(name.to_owned())),
+    }
+}
+
+/// Translates the error of `exec`. The program exists and is executable, so "not found" means that its
+/// interpreter is missing.
+fn failure(error: &io::Error, name: &str) -> StartFailure {
+    let refused =
+        [Errno::ENOENT, Errno::EACCES, Errno::EPERM, Errno::ENOEXEC, Errno::ELIBBAD, Errno::ENOTDIR];
+    if refused.iter().any(|errno| is(error, *errno)) {
+        return StartFailure::NotExecutable(name.to_owned());
+    }
+    let message = format!("'{name}' could not be started: {error}");
+    if is_of_machine(error) { StartFailure::NodeTrouble(message) } else { StartFailure::Other(message) }
+}
+
+fn is(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno as i32)
+}
+
+/// Whether the file begins like a text, which a shell can run.
+fn is_text(path: &Path) -> bool {
+    let mut beginning = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(512).read_to_end(&mut beginning));
+    read.is_ok() && !beginning.contains(&0)
+}

@@ -1,0 +1,291 @@
+//! The executor: a process that runs one rank at a time and outlives the daemon that started it.
+//!
+//! It starts the rank, stores its output, follows its progress, delivers signals, and writes down how the
+//! rank ended once no process of it is left. It knows nothing about the head or other jobs: what to do is in
+//! the rank's directory, and whoever connects to the socket there commands it. If no daemon that reaches the
+//! head is connected for too long, it stops the rank by itself.
+//!
+//! It is a child subreaper: orphaned processes of the rank become its children, so none escapes. So it knows
+//! for certain when nothing is left of the rank, and can run the next one that its daemon assigns.
+//!
+//! ```text
+//! lib             the life of the process, and of one rank    (start here: `executor`)
+//! launch          starts the rank's first process
+//! supervisor      the event loop while the rank runs          process_tree     the rank's processes
+//! socket          the daemon's connection                     orphan_timer     no daemon for too long
+//! output          stores what the rank prints                 client_removal   MPS clients, before SIGKILL
+//! inherited_state what the executor drops at its start        raw              the unsafe steps
+//! ```
+
+mod client_removal;
+mod error_log;
+mod inherited_state;
+mod launch;
+mod open_files;
+mod orphan_timer;
+mod output;
+mod process_tree;
+mod raw;
+mod socket;
+mod supervisor;
+
+use std::env;
+use std::future::pending;
+use std::io;
+use std::os::fd::AsFd;
+use std::process::{Child, ExitCode};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cohabit_host::assignment::{Assignment, Assignments, OPEN_FILES};
+use cohabit_host::blocking;
+use cohabit_host::clock::{self, now};
+use cohabit_host::files::FileError;
+use cohabit_host::log::LogWriter;
+use cohabit_host::process::ProcessIdentity;
+use cohabit_host::progress::{ProgressFile, ProgressTracker};
+use cohabit_host::rank_directory::{Flush, RankDirectory};
+use cohabit_host::records::{OutcomeRecord, StartRecord};
+use cohabit_types::{LogStream, Outcome};
+use cohabit_worker_core::RankExit;
+use nix::unistd::Pid;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep};
+
+use client_removal::RemovalState;
+use error_log::log_error;
+use inherited_state::drop_inherited_state;
+use launch::LaunchedRank;
+use open_files::lower_open_file_limit;
+use orphan_timer::OrphanTimer;
+use output::{Output, Readers, RemainingOutput};
+use process_tree::ProcessTree;
+use socket::{DaemonSockets, RankStatus, serve};
+use supervisor::{RankSupervisor, Termination};
+
+/// How many times, a second apart, writing the outcome is tried: a full disk may get free space again.
+const WRITE_ATTEMPTS: u32 = 600;
+
+/// Commands that may be queued.
+const COMMANDS: usize = 64;
+
+/// Why an executor gave up.
+#[derive(Debug, thiserror::Error)]
+enum ExecutorError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("the rank's directory has no start.json")]
+    NothingToStart,
+    #[error("the first rank was assigned without a listening socket")]
+    NoSocket,
+    #[error("the daemon gave the rank up before it could start")]
+    GivenUp,
+    #[error("a system call failed: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Runs one rank after the other, as the worker daemon assigns them, until it assigns no more.
+///
+/// Must be the first call in a process of its own, whose standard input is the assignment channel. The exit
+/// code says whether the outcome of the last rank was written, not how it ended.
+#[must_use]
+pub fn executor() -> ExitCode {
+    if let Some(limit) = env::var(OPEN_FILES).ok().and_then(|limit| limit.parse().ok()) {
+        lower_open_file_limit(limit);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let result = runtime.map_err(ExecutorError::from).and_then(|runtime| {
+        let result = runtime.block_on(run_ranks());
+        runtime.shutdown_background();
+        result
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            log_error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run_ranks() -> Result<(), ExecutorError> {
+    drop_inherited_state()?;
+    detach()?;
+    let identity = ProcessIdentity::own()?;
+    let assignments = Assignments::new(io::stdin().as_fd().try_clone_to_owned()?)?;
+    let mut deaths = signal(SignalKind::child())?;
+    let mut readers = Readers::default();
+    let mut own_listener = None;
+    while let Some(Assignment { directory, connection, listener }) =
+        next_assignment(&assignments, own_listener.as_deref()).await?
+    {
+        let directory = RankDirectory::new(directory);
+        directory.redirect_stderr()?;
+        if let Some(listener) = listener {
+            directory.write_identity(&identity)?;
+            listener.set_nonblocking(true)?;
+            own_listener = Some(Arc::new(UnixListener::from_std(listener)?));
+        }
+        let listener = own_listener.clone().ok_or(ExecutorError::NoSocket)?;
+        connection.set_nonblocking(true)?;
+        let sockets = DaemonSockets { listener, connection: UnixStream::from_std(connection)? };
+        let lasting =
+            ExecutorResources { deaths: &mut deaths, readers: &mut readers, assignments: &assignments };
+        run_rank(&directory, sockets, lasting).await?;
+    }
+    Ok(())
+}
+
+/// Waits for the next rank.
+async fn next_assignment(
+    assignments: &Assignments,
+    listener: Option<&UnixListener>,
+) -> Result<Option<Assignment>, ExecutorError> {
+    loop {
+        tokio::select! {
+            assignment = assignments.next() => return Ok(assignment?),
+            // A daemon that connects now is looking for the last rank, and finds its outcome in the
+            // directory.
+            Ok(_) = accept(listener) => {}
+        }
+    }
+}
+
+async fn accept(listener: Option<&UnixListener>) -> io::Result<UnixStream> {
+    match listener {
+        Some(listener) => listener.accept().await.map(|(stream, _)| stream),
+        None => pending().await,
+    }
+}
+
+async fn run_rank(
+    directory: &RankDirectory,
+    sockets: DaemonSockets,
+    lasting: ExecutorResources<'_>,
+) -> Result<(), ExecutorError> {
+    let start = directory.start()?.ok_or(ExecutorError::NothingToStart)?;
+    if directory.is_over() {
+        return Err(ExecutorError::GivenUp);
+    }
+    start.booted_at.into_iter().for_each(clock::agree_on);
+    let progress_file = ProgressFile::create(directory.progress())?;
+    if let Some(account) = &start.account {
+        account.own(&directory.progress())?;
+    }
+    let mut log = LogWriter::new(directory.log(), start.log);
+    match launch::launch(directory, &start) {
+        Ok(LaunchedRank { child, note }) => {
+            if let Some(note) = note {
+                log.append(LogStream::Stderr, now(), note.as_bytes());
+            }
+            let resources = RankResources { sockets, progress_file, log, lasting };
+            supervise(directory, &start, child, resources).await
+        }
+        Err(failure) => {
+            let ended = OutcomeRecord::without_start(Outcome::NotStarted(failure), now());
+            write_outcome(directory, ended, Flush::Later).await
+        }
+    }
+}
+
+/// Leaves the daemon's session, so that no terminal ends this process; survives signals that are meant for
+/// the daemon's process group; and becomes the subreaper of the rank's processes.
+fn detach() -> Result<(), ExecutorError> {
+    // Fails only if this process leads a session already, which is just as good.
+    let _ = nix::unistd::setsid();
+    for kind in [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate(), SignalKind::quit()] {
+        // A handled signal no longer ends this process and, unlike an ignored one, is not inherited.
+        drop(signal(kind)?);
+    }
+    nix::sys::prctl::set_child_subreaper(true).map_err(io::Error::from)?;
+    Ok(())
+}
+
+/// What is prepared before the rank is started.
+struct RankResources<'a> {
+    sockets: DaemonSockets,
+    progress_file: ProgressFile,
+    log: LogWriter,
+    lasting: ExecutorResources<'a>,
+}
+
+/// What an executor keeps for all its ranks.
+struct ExecutorResources<'a> {
+    deaths: &'a mut Signal,
+    readers: &'a mut Readers,
+    assignments: &'a Assignments,
+}
+
+async fn supervise(
+    directory: &RankDirectory,
+    start: &StartRecord,
+    mut child: Child,
+    resources: RankResources<'_>,
+) -> Result<(), ExecutorError> {
+    let ExecutorResources { deaths, readers, assignments } = resources.lasting;
+    let (started_at, process) = (now(), child.id().cast_signed());
+    let (stdout, stderr) = child.stdout.take().zip(child.stderr.take()).expect("both streams are pipes");
+    let (status, status_changes) =
+        watch::channel(RankStatus { started_at, process, stopping: None, progress: None });
+    let (sender, messages) = mpsc::channel(COMMANDS);
+    let serving = tokio::spawn(serve(resources.sockets, status_changes, sender));
+    let term = start.lease_term.map(Duration::from);
+    let supervisor = RankSupervisor {
+        process_tree: ProcessTree::new(Pid::from_raw(process)),
+        output: Output::store(readers, stdout, stderr, resources.log)?,
+        progress_file: resources.progress_file,
+        tracker: ProgressTracker::default(),
+        status: status.clone(),
+        orphan_timer: OrphanTimer::new(Instant::now(), start.orphan_grace.into(), term),
+        grace: start.rank.spec.stop.grace,
+        termination: Termination::default(),
+        removal: RemovalState::new(start.removal.clone()),
+    };
+    let result = supervisor.run(deaths, messages).await;
+    let outcome = match &start.cgroup {
+        Some(cgroup) => {
+            let outcome = cgroup.explain(result.outcome);
+            cgroup.clear().await;
+            outcome
+        }
+        None => result.outcome,
+    };
+    let ending = RankExit { outcome, stopped: result.stopped, at: result.at };
+    let ended = OutcomeRecord { ending, started_at: Some(started_at), progress: result.progress };
+    write_outcome(directory, ended, result.flush).await?;
+    if result.output == RemainingOutput::Unread {
+        assignments.refuse()?;
+    }
+    // Connections end only now, because their end tells the daemon to read the outcome.
+    serving.abort();
+    let _ = serving.await;
+    Ok(())
+}
+
+/// Writes the outcome, again and again if that fails. Only a flush waits for the disk, and so leaves this
+/// thread.
+async fn write_outcome(
+    directory: &RankDirectory,
+    ended: OutcomeRecord,
+    flush: Flush,
+) -> Result<(), ExecutorError> {
+    let ended = Arc::new(ended);
+    let mut attempts = 1;
+    loop {
+        let written = match flush {
+            Flush::Later => directory.write_ended(&ended, flush),
+            Flush::Now => {
+                let (directory, ended) = (directory.clone(), Arc::clone(&ended));
+                blocking::run(move || directory.write_ended(&ended, flush)).await
+            }
+        };
+        match written {
+            Ok(()) => return Ok(()),
+            Err(error) if attempts == WRITE_ATTEMPTS => return Err(error.into()),
+            Err(_) => attempts += 1,
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+}

@@ -1,0 +1,155 @@
+//! Stores what a rank prints: one thread for each stream copies from the pipe to the log. Progress bars and
+//! out-of-memory messages are detected on the way.
+//!
+//! A slow disk delays only these threads, and so only the rank's own printing. The threads serve one rank
+//! after the other. A pipe that a process outside the rank still holds open is not waited for.
+
+use std::io::{self, Read};
+use std::process::{ChildStderr, ChildStdout};
+use std::sync::mpsc as std_mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use cohabit_host::clock::now;
+use cohabit_host::log::LogWriter;
+use cohabit_host::oom_detector::OutOfMemoryDetector;
+use cohabit_host::progress::{BarParser, BarReading};
+use cohabit_types::LogStream;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// The capacity of a pipe.
+const BUFFER_SIZE: usize = 64 * 1024;
+
+/// How long reading the rest of the output may take once every process has ended.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The output of a rank.
+pub(crate) struct Output {
+    bar: Arc<Mutex<Option<BarReading>>>,
+    oom_detector: Arc<Mutex<OutOfMemoryDetector>>,
+    /// Closes when both threads have read their pipe to its end.
+    ended: mpsc::Receiver<()>,
+}
+
+/// Whether the pipes may still carry output after the end of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RemainingOutput {
+    Nothing,
+    /// A process outside the rank holds a pipe open, and its thread still reads.
+    Unread,
+}
+
+/// The threads that read the output of ranks.
+#[derive(Default)]
+pub(crate) struct Readers {
+    stdout: Reader,
+    stderr: Reader,
+}
+
+/// A thread that reads one pipe after the other; started with the first pipe.
+#[derive(Default)]
+struct Reader(Option<std_mpsc::Sender<Pipe>>);
+
+/// A pipe, and where its content goes.
+type Pipe = (Box<dyn Read + Send>, Sink);
+
+/// Where both threads write.
+#[derive(Clone)]
+struct Sink {
+    log: Arc<Mutex<LogWriter>>,
+    bar: Arc<Mutex<Option<BarReading>>>,
+    oom_detector: Arc<Mutex<OutOfMemoryDetector>>,
+    _ended: mpsc::Sender<()>,
+}
+
+impl Output {
+    /// Starts reading both pipes.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(crate) fn store(
+        readers: &mut Readers,
+        stdout: ChildStdout,
+        stderr: ChildStderr,
+        log: LogWriter,
+    ) -> io::Result<Output> {
+        let (sender, ended) = mpsc::channel(1);
+        let log = Arc::new(Mutex::new(log));
+        let sink = Sink { log, bar: Arc::default(), oom_detector: Arc::default(), _ended: sender };
+        let (bar, oom_detector) = (Arc::clone(&sink.bar), Arc::clone(&sink.oom_detector));
+        readers.stdout.read(LogStream::Stdout, (Box::new(stdout), sink.clone()))?;
+        readers.stderr.read(LogStream::Stderr, (Box::new(stderr), sink))?;
+        Ok(Output { bar, oom_detector, ended })
+    }
+
+    /// The last progress bar printed since the last call.
+    pub(crate) fn take_bar(&self) -> Option<BarReading> {
+        lock(&self.bar).take()
+    }
+
+    /// Waits until all output is in the log, for a limited time.
+    pub(crate) async fn drain(&mut self) -> RemainingOutput {
+        match timeout(DRAIN_TIMEOUT, self.ended.recv()).await {
+            Ok(_) => RemainingOutput::Nothing,
+            Err(_) => RemainingOutput::Unread,
+        }
+    }
+
+    /// The message by which the rank reported at its end that the GPU has no memory left, if it did.
+    pub(crate) fn out_of_gpu_memory(&self) -> Option<String> {
+        std::mem::take(&mut *lock(&self.oom_detector)).out_of_gpu_memory()
+    }
+}
+
+impl Reader {
+    /// Reads this pipe after those that it was given before.
+    fn read(&mut self, stream: LogStream, pipe: Pipe) -> io::Result<()> {
+        let pipe = match &self.0 {
+            Some(thread) => match thread.send(pipe) {
+                Ok(()) => return Ok(()),
+                // The thread has panicked.
+                Err(unread) => unread.0,
+            },
+            None => pipe,
+        };
+        let (sender, pipes) = std_mpsc::channel();
+        let name = match stream {
+            LogStream::Stdout => "stdout",
+            LogStream::Stderr => "stderr",
+        };
+        thread::Builder::new().name(name.into()).spawn(move || read_each(stream, &pipes))?;
+        self.0 = Some(sender.clone());
+        sender.send(pipe).map_err(|_unread| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+fn read_each(stream: LogStream, pipes: &std_mpsc::Receiver<Pipe>) {
+    let mut piece = vec![0; BUFFER_SIZE];
+    for (pipe, sink) in pipes {
+        read_to_end(stream, pipe, &sink, &mut piece);
+    }
+}
+
+fn read_to_end(stream: LogStream, mut pipe: impl Read, sink: &Sink, piece: &mut [u8]) {
+    let mut bars = BarParser::default();
+    loop {
+        match pipe.read(piece) {
+            Ok(0) => return,
+            Ok(length) => {
+                lock(&sink.log).append(stream, now(), &piece[..length]);
+                lock(&sink.oom_detector).append(stream, &piece[..length]);
+                if let Some(bar) = bars.feed(&piece[..length]) {
+                    *lock(&sink.bar) = Some(bar);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

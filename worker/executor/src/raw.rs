@@ -1,0 +1,35 @@
+//! The two unsafe steps of the executor: marking an open file by its number, and a system call between fork
+//! and exec.
+#![expect(unsafe_code, reason = "see the note at each step")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
+
+/// Marks this file close-on-exec. A number without an open file is no error.
+pub(crate) fn close_on_exec(fd: RawFd) -> io::Result<()> {
+    // SAFETY: the number is used for two calls that read and change its flags, and is not kept. If it is not
+    // open any more, they fail.
+    let file = unsafe { BorrowedFd::borrow_raw(fd) };
+    match fcntl_getfd(file).and_then(|flags| fcntl_setfd(file, flags | FdFlags::CLOEXEC)) {
+        Ok(()) | Err(Errno::BADF) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes the new process enter the cgroup of this `cgroup.procs` before it executes the program, so that the
+/// program never runs outside.
+pub(crate) fn enter_cgroup_before_exec(command: &mut Command, cgroup_procs: File) -> &mut Command {
+    let enter = move || {
+        // 0 is the process that writes.
+        rustix::io::write(&cgroup_procs, b"0")?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed. This is one system call; it
+    // takes no lock and allocates nothing.
+    unsafe { command.pre_exec(enter) }
+}

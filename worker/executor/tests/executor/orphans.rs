@@ -1,0 +1,82 @@
+//! What an executor does without a daemon or head.
+
+use cohabit_types::Span;
+use serde_json::json;
+
+use crate::kit::{Plan, is_alive};
+
+const LOOP: &str = "echo $$ > $DIR/pid; while :; do sleep 0.02; done";
+
+#[test]
+fn a_rank_without_any_daemon_is_stopped() {
+    let mut rank = Plan::shell(LOOP).change(|plan| plan.orphan_grace = Span::from_millis(300)).start();
+    rank.disconnect();
+    let ended = rank.ended();
+    assert_eq!(ended["ending"]["outcome"], json!({ "signalled": 15 }));
+    assert_eq!(ended["ending"]["stopped"], "orphaned");
+}
+
+#[test]
+fn a_rank_whose_daemon_is_gone_is_stopped() {
+    let mut rank = Plan::shell(LOOP).change(|plan| plan.orphan_grace = Span::from_millis(300)).start();
+    let pid = rank.pid_of("pid");
+    rank.disconnect();
+    assert_eq!(rank.ended()["ending"]["stopped"], "orphaned");
+    assert!(!is_alive(pid));
+}
+
+#[test]
+fn a_rank_whose_head_is_unreachable_is_stopped_although_its_daemon_runs() {
+    let mut rank = Plan::shell(LOOP).change(|plan| plan.orphan_grace = Span::from_millis(300)).start();
+    rank.say(&json!({ "lease": "orphaned" }));
+    assert_eq!(rank.ended()["ending"]["stopped"], "orphaned");
+}
+
+#[test]
+fn an_orphan_that_ignores_sigterm_is_killed_after_its_grace() {
+    let plan = Plan::shell(&format!("trap '' TERM; {LOOP}")).grace(Span::from_millis(300));
+    let mut rank = plan.change(|plan| plan.orphan_grace = Span::from_millis(300)).start();
+    rank.line_of("pid");
+    rank.disconnect();
+    let ended = rank.ended();
+    assert_eq!(
+        ended["ending"],
+        json!({ "outcome": { "signalled": 9 }, "stopped": "orphaned", "at": ended["ending"]["at"] })
+    );
+}
+
+/// The rank runs for several times its orphan grace and then ends by itself.
+#[test]
+fn the_orphan_timer_is_stopped_while_the_head_can_be_reached() {
+    let mut rank =
+        Plan::shell("sleep 3; exit 3").change(|plan| plan.orphan_grace = Span::from_secs(1)).start();
+    let ended = rank.ended();
+    assert_eq!(ended["ending"]["outcome"], json!({ "exited": 3 }));
+    assert_eq!(ended["ending"]["stopped"], json!(null));
+}
+
+#[test]
+fn an_orphan_that_was_being_stopped_keeps_that_reason() {
+    let plan = Plan::shell(&format!("trap '' TERM; {LOOP}")).grace(Span::from_millis(300));
+    let mut rank = plan.change(|plan| plan.orphan_grace = Span::from_millis(300)).start();
+    rank.line_of("pid");
+    rank.say(&json!({ "stopping": { "why": "mps_fault_victim", "next": "terminate", "due_at": 9 } }));
+    rank.disconnect();
+    let ended = rank.ended();
+    assert_eq!(ended["ending"]["outcome"], json!({ "signalled": 9 }));
+    assert_eq!(ended["ending"]["stopped"], "mps_fault_victim");
+}
+
+#[test]
+fn a_new_daemon_gets_the_complete_state() {
+    let mut rank = Plan::shell(&format!("echo '{{\"step\": 5}}' > $COHABIT_PROGRESS; {LOOP}")).start();
+    let step = |word: &serde_json::Value| word["progress"]["step"].as_u64();
+    let started = rank.hear(|word| word["started"].as_u64());
+    assert_eq!(rank.hear(step), 5);
+    rank.disconnect();
+    rank.connect();
+    assert_eq!(rank.hear(|word| word["started"].as_u64()), started);
+    assert_eq!(rank.hear(step), 5);
+    rank.signal(9, "everything");
+    rank.ended();
+}

@@ -1,0 +1,280 @@
+//! Detects whether a cgroup subtree is delegated to this worker, and prepares it for ranks.
+//!
+//! Only a delegated cgroup is changed: one that contains other processes, or that systemd manages itself, is
+//! left as it is.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+use cohabit_types::{Demand, RankId};
+use procfs::process::Process;
+
+use super::rank::RankCgroup;
+use super::tree::{CgroupTree, Kernel, ensure};
+
+/// The controllers that limits need.
+const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
+
+/// Enables them for child cgroups.
+const SUBTREE_CONTROL: &str = "+cpu +memory +pids";
+
+/// The cgroup of the daemon and its executors.
+const DAEMON: &str = "daemon";
+
+/// The extended attributes by which systemd marks a delegated cgroup.
+const DELEGATED: [&str; 2] = ["trusted.delegate", "user.delegate"];
+
+/// The delegated subtree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cgroups {
+    ranks: PathBuf,
+    /// The most processes and threads of one job: half of the limit of the host.
+    processes: u64,
+}
+
+impl Cgroups {
+    /// Claims the cgroup that is delegated to this process. Blocks.
+    ///
+    /// # Errors
+    /// Why there is none, as a text for people.
+    pub fn claim() -> Result<Cgroups, String> {
+        let own = own_cgroup()?;
+        let delegated = delegated(&Kernel, &own);
+        if is_of_systemd(&delegated) && !DELEGATED.iter().any(|name| is_marked(&delegated, name)) {
+            return Err(none(format!(
+                "systemd does not delegate '{}': set Delegate=yes",
+                delegated.display()
+            )));
+        }
+        Cgroups::claim_in(&Kernel, &own, std::process::id().cast_signed(), room_for_processes())
+    }
+
+    /// The same for a process in this cgroup.
+    pub(super) fn claim_in(
+        tree: &impl CgroupTree,
+        own: &Path,
+        process: i32,
+        processes: u64,
+    ) -> Result<Cgroups, String> {
+        let delegated = delegated(tree, own);
+        let shown = delegated.display();
+        let missing = missing_controllers(tree, &delegated).map_err(|error| none(unusable(&shown, error)))?;
+        if !missing.is_empty() {
+            return Err(none(format!("'{shown}' lacks the controllers {}", missing.join(", "))));
+        }
+        if living(tree, &delegated).iter().any(|other| *other != process) {
+            return Err(none(format!("other processes are in '{shown}', too")));
+        }
+        let cgroups = Cgroups { ranks: delegated.join("ranks"), processes };
+        match cgroups.settle(tree, &delegated, process) {
+            Ok(()) => Ok(cgroups),
+            Err(error) => {
+                // Restores the former state as far as possible.
+                let _ = tree.write(&delegated.join("cgroup.procs"), &process.to_string());
+                let _ = tree.remove(&delegated.join(DAEMON));
+                Err(none(unusable(&shown, error)))
+            }
+        }
+    }
+
+    fn settle(&self, tree: &impl CgroupTree, delegated: &Path, process: i32) -> std::io::Result<()> {
+        let daemon = delegated.join(DAEMON);
+        ensure(tree, &daemon)?;
+        tree.write(&daemon.join("cgroup.procs"), &process.to_string())?;
+        tree.write(&delegated.join("cgroup.subtree_control"), SUBTREE_CONTROL)?;
+        ensure(tree, &self.ranks)?;
+        tree.write(&self.ranks.join("cgroup.subtree_control"), SUBTREE_CONTROL)?;
+        self.sweep(tree);
+        Ok(())
+    }
+
+    /// Removes empty cgroups that earlier ranks left.
+    fn sweep(&self, tree: &impl CgroupTree) {
+        for attempt in tree.children(&self.ranks) {
+            for rank in tree.children(&attempt) {
+                let _ = tree.remove(&rank);
+            }
+            let _ = tree.remove(&attempt);
+        }
+    }
+
+    /// The cgroup of a rank with this demand; does not create it.
+    #[must_use]
+    pub fn for_rank(&self, rank: RankId, demand: &Demand) -> RankCgroup {
+        RankCgroup {
+            attempt: self.ranks.join(rank.attempt.to_string()),
+            rank: rank.rank,
+            cpus: demand.cpus,
+            memory: Some(demand.memory).filter(|memory| memory.0 > 0),
+            processes: self.processes,
+        }
+    }
+}
+
+/// The cgroup that is delegated to a process in `own`: the parent, if the process is in the daemon's leaf
+/// because it moved or was started there.
+fn delegated(tree: &impl CgroupTree, own: &Path) -> PathBuf {
+    let around = own.parent().filter(|_| own.file_name().is_some_and(|name| name == DAEMON));
+    let is_free = |around: &&Path| living(tree, around).is_empty();
+    around.filter(is_free).unwrap_or(own).to_owned()
+}
+
+/// Checks whether a cgroup could be delegated to a worker on this host. Changes nothing.
+///
+/// # Errors
+/// Why not, as a text for people.
+pub fn check_delegation() -> Result<(), String> {
+    let missing = missing_controllers(&Kernel, &mounted()?.1).map_err(|error| error.to_string())?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!("cgroup version 2 lacks the controllers {} on this host", missing.join(", ")))
+}
+
+fn missing_controllers(tree: &impl CgroupTree, cgroup: &Path) -> std::io::Result<Vec<&'static str>> {
+    let there = tree.read(&cgroup.join("cgroup.controllers"))?;
+    Ok(CONTROLLERS.into_iter().filter(|name| !there.split_whitespace().any(|it| it == *name)).collect())
+}
+
+fn living(tree: &impl CgroupTree, cgroup: &Path) -> Vec<i32> {
+    let text = tree.read(&cgroup.join("cgroup.procs")).unwrap_or_default();
+    text.lines().filter_map(|line| line.trim().parse().ok()).collect()
+}
+
+/// The cgroup of this process in the version 2 hierarchy.
+fn own_cgroup() -> Result<PathBuf, String> {
+    let (root, mounted) = mounted().map_err(none)?;
+    let cgroups = Process::myself().and_then(|process| process.cgroups());
+    let cgroups = cgroups.map_err(|error| none(error.to_string()))?;
+    let unified = cgroups.into_iter().find(|cgroup| cgroup.hierarchy == 0);
+    let below = unified.and_then(|it| Some(Path::new(&it.pathname).strip_prefix(root).ok()?.to_owned()));
+    Ok(mounted.join(below.ok_or_else(|| none("the cgroup of this process cannot be determined".into()))?))
+}
+
+/// Which part of the version 2 hierarchy is mounted, and where.
+fn mounted() -> Result<(String, PathBuf), String> {
+    let mounts = Process::myself().and_then(|process| process.mountinfo());
+    let mut mounts = mounts.map_err(|error| error.to_string())?.into_iter();
+    let found = mounts.find(|mount| mount.fs_type == "cgroup2");
+    let found = found.ok_or("cgroup version 2 is not mounted on this host")?;
+    Ok((found.root, found.mount_point))
+}
+
+fn is_of_systemd(cgroup: &Path) -> bool {
+    let is_unit = |name: &str| [".service", ".scope", ".slice"].iter().any(|kind| name.ends_with(kind));
+    cgroup.file_name().and_then(|name| name.to_str()).is_some_and(is_unit)
+}
+
+fn is_marked(cgroup: &Path, name: &str) -> bool {
+    let mut value = [0; 8];
+    rustix::fs::getxattr(cgroup, name, &mut value).is_ok_and(|length| value[..length] == *b"1")
+}
+
+fn room_for_processes() -> u64 {
+    let limit = |name: &str| std::fs::read_to_string(name).ok()?.trim().parse::<u64>().ok();
+    let limits = [limit("/proc/sys/kernel/pid_max"), limit("/proc/sys/kernel/threads-max")];
+    limits.into_iter().flatten().min().map_or(16_384, |room| (room / 2).max(1))
+}
+
+fn unusable(shown: &impl Display, error: impl Display) -> String {
+    format!("'{shown}' cannot be used: {error}")
+}
+
+fn none(why: String) -> String {
+    format!("no delegated cgroup: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_types::{Bytes, JobId};
+
+    use super::super::fake_kernel::FakeKernel;
+    use super::*;
+
+    const OWN: &str = "/cg/worker";
+    const ALL: &str = "cpu memory pids io";
+
+    fn claim(tree: &FakeKernel, own: &str) -> Result<Cgroups, String> {
+        Cgroups::claim_in(tree, Path::new(own), 7, 100)
+    }
+
+    #[test]
+    fn a_delegated_cgroup_is_made_ready_and_the_daemon_moves_to_a_leaf() {
+        let tree = FakeKernel::new(OWN, ALL, &[7]);
+        let cgroups = claim(&tree, OWN).unwrap();
+        assert_eq!(cgroups.ranks, Path::new("/cg/worker/ranks"));
+        assert!(tree.processes("/cg/worker").is_empty());
+        assert_eq!(tree.processes("/cg/worker/daemon"), [7]);
+        let passed_on = tree.read(Path::new("/cg/worker/ranks/cgroup.subtree_control")).unwrap();
+        assert_eq!(passed_on.split_whitespace().collect::<Vec<_>>(), CONTROLLERS);
+    }
+
+    #[test]
+    fn the_next_daemon_takes_what_the_one_before_had_wherever_it_is_started() {
+        let tree = FakeKernel::new(OWN, ALL, &[7]);
+        let first = claim(&tree, OWN).unwrap();
+        assert_eq!(claim(&tree, "/cg/worker/daemon").unwrap(), first);
+        assert_eq!(tree.processes("/cg/worker/daemon"), [7]);
+    }
+
+    #[test]
+    fn what_ranks_of_earlier_times_left_is_removed_unless_it_lives() {
+        let tree = FakeKernel::new(OWN, ALL, &[7]);
+        let cgroups = claim(&tree, OWN).unwrap();
+        for (job, lives) in [(1, true), (2, false)] {
+            let rank = JobId::new(job).attempt(1).rank(0);
+            let cgroup = cgroups.for_rank(rank, &Demand::default());
+            cgroup.make(&tree).unwrap();
+            if lives {
+                tree.add(&cgroup.folder(), 50);
+            }
+        }
+        claim(&tree, "/cg/worker/daemon").unwrap();
+        assert_eq!(tree.children(Path::new("/cg/worker/ranks")), [Path::new("/cg/worker/ranks/1#1")]);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_left_as_it_is_and_named() {
+        let shared = FakeKernel::new(OWN, ALL, &[7, 8]);
+        assert_eq!(
+            claim(&shared, OWN).unwrap_err(),
+            "no delegated cgroup: other processes are in '/cg/worker', too"
+        );
+        let poor = FakeKernel::new(OWN, "memory pids", &[7]);
+        assert_eq!(
+            claim(&poor, OWN).unwrap_err(),
+            "no delegated cgroup: '/cg/worker' lacks the controllers cpu"
+        );
+        for tree in [shared, poor] {
+            assert_eq!(tree.children(Path::new(OWN)), Vec::<PathBuf>::new());
+        }
+        let nowhere = FakeKernel::new(OWN, ALL, &[7]);
+        assert!(claim(&nowhere, "/cg/other").unwrap_err().contains("cannot be used"));
+    }
+
+    #[test]
+    fn a_tree_that_refuses_is_left_as_it_was() {
+        let tree = FakeKernel::new(OWN, ALL, &[7]).read_only_control();
+        let refusal = claim(&tree, OWN).unwrap_err();
+        assert!(refusal.contains("'/cg/worker' cannot be used"), "{refusal}");
+        assert_eq!(tree.processes(OWN), [7]);
+        assert_eq!(tree.children(Path::new(OWN)), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn a_rank_gets_what_its_job_claims() {
+        let tree = FakeKernel::new(OWN, ALL, &[7]);
+        let demand = Demand { cpus: 3, memory: Bytes(1 << 30), ..Demand::default() };
+        let cgroup = claim(&tree, OWN).unwrap().for_rank(JobId::new(12).attempt(2).rank(1), &demand);
+        assert_eq!(cgroup.folder(), Path::new("/cg/worker/ranks/12#2/1"));
+        assert_eq!((cgroup.cpus, cgroup.memory, cgroup.processes), (3, Some(Bytes(1 << 30)), 100));
+    }
+
+    #[test]
+    fn this_machine_says_what_it_has() {
+        match own_cgroup() {
+            Ok(own) => assert!(own.join("cgroup.procs").exists(), "{own:?}"),
+            Err(why) => assert!(why.starts_with("no delegated cgroup: "), "{why}"),
+        }
+    }
+}

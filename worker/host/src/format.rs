@@ -1,0 +1,163 @@
+//! The formats in which a worker daemon and its executors write to each other, and their versions.
+//!
+//! Executors outlive daemons, so after an upgrade a daemon adopts executors of the previous version, and
+//! after a downgrade of the next one. Everything they exchange therefore has types of its own here, converted
+//! to and from the in-memory types:
+//!
+//! | Format | Written by | Read by |
+//! |---|---|---|
+//! | `start.json` | daemon | executor, later daemons |
+//! | `executor.json` | executor | later daemons |
+//! | `outcome.json` | executor or daemon | daemon, later daemons |
+//! | JSON lines on the rank's socket | both | both |
+//! | assignment datagram: the path of a rank's directory | daemon | the executors that it started |
+//!
+//! Rules:
+//! - Each file carries [`VERSION`] as `"version"`. A file without one has version 1.
+//! - Readers ignore unknown fields and pass over unknown messages. So a new optional field or a new message
+//!   needs no new version. Until it has sent `started`, an executor sends only messages of version 1: daemons
+//!   of version 1 give up on a rank that says anything else first.
+//! - A change that an older reader would misunderstand raises [`VERSION`]. A reader refuses files with a
+//!   version later than its own and names both versions ([`NewerVersion`]); a daemon that finds such a file
+//!   does not start, and leaves the rank alone.
+//! - `golden/vN` holds what version N wrote. Those files are never changed, and every version reads them.
+//!
+//! Versions:
+//! 1. Has no `"version"`. Fields that were added over time may be missing.
+//! 2. Adds `"version"`; no optional field of version 1 is ever missing. Daemons and executors of version 1
+//!    read it as their own, so a downgrade from 2 to 1 keeps the running jobs.
+//!
+//! Values such as `JobSpec`, `Outcome` and `Progress` keep the JSON form that `cohabit-types` defines; the
+//! golden files hold that form too.
+
+mod identity;
+mod lines;
+mod outcome;
+mod start;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::messages::{ExecutorCommand, ExecutorEvent};
+use crate::process::ProcessIdentity;
+use crate::records::{OutcomeRecord, StartRecord};
+use crate::version::first_version;
+pub use crate::version::{NewerVersion, VERSION};
+
+/// Why a file or message cannot be decoded.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// It was written by a later version.
+    #[error(transparent)]
+    Newer(#[from] NewerVersion),
+    /// It is not the JSON that was expected.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+impl From<FormatError> for io::Error {
+    fn from(error: FormatError) -> io::Error {
+        match error {
+            FormatError::Newer(newer) => io::Error::new(io::ErrorKind::Unsupported, newer),
+            FormatError::Json(error) => error.into(),
+        }
+    }
+}
+
+/// Content of a file with a version.
+pub trait VersionedFile: Sized {
+    /// The file's text in version [`VERSION`], with a newline at its end.
+    fn encode(&self) -> Vec<u8>;
+
+    /// Reads a file of any version up to [`VERSION`].
+    ///
+    /// # Errors
+    /// When the file is of a later version, or is not such a file.
+    fn decode(text: &[u8]) -> Result<Self, FormatError>;
+}
+
+/// A message that travels as one line of JSON.
+pub trait JsonLine: Sized {
+    /// The line, with its newline.
+    fn encode(&self) -> Vec<u8>;
+
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// When the line is damaged or carries a message of a later version; such a line is passed over.
+    fn decode(line: &str) -> Result<Self, FormatError>;
+}
+
+macro_rules! versioned_file {
+    ($($record:ty => $file:ty),+ $(,)?) => {$(
+        impl VersionedFile for $record {
+            fn encode(&self) -> Vec<u8> {
+                encode_json(&<$file>::from(self))
+            }
+
+            fn decode(text: &[u8]) -> Result<$record, FormatError> {
+                decode_file(text, |file: &$file| file.version).map(<$record>::from)
+            }
+        }
+    )+};
+}
+
+versioned_file! {
+    StartRecord => start::StartFile<'_>,
+    OutcomeRecord => outcome::OutcomeFile,
+    ProcessIdentity => identity::IdentityFile,
+}
+
+macro_rules! json_line {
+    ($($message:ty => $line:ty),+ $(,)?) => {$(
+        impl JsonLine for $message {
+            fn encode(&self) -> Vec<u8> {
+                encode_json(&<$line>::from(self))
+            }
+
+            fn decode(line: &str) -> Result<$message, FormatError> {
+                Ok(serde_json::from_str::<$line>(line)?.into())
+            }
+        }
+    )+};
+}
+
+json_line! {
+    ExecutorEvent => lines::EventLine,
+    ExecutorCommand => lines::CommandLine,
+}
+
+/// The part of every file that tells its version.
+#[derive(Deserialize)]
+struct VersionField {
+    #[serde(default = "first_version")]
+    version: u32,
+}
+
+/// The file is parsed once if it can be. If it cannot, the version tells whether that is why.
+fn decode_file<F: DeserializeOwned>(text: &[u8], version_of: impl Fn(&F) -> u32) -> Result<F, FormatError> {
+    let (file, version) = match serde_json::from_slice::<F>(text) {
+        Ok(file) => {
+            let version = version_of(&file);
+            (Ok(file), version)
+        }
+        Err(error) => match serde_json::from_slice(text) {
+            Ok(VersionField { version }) => (Err(error), version),
+            Err(_) => return Err(error.into()),
+        },
+    };
+    if version > VERSION {
+        return Err(NewerVersion(version).into());
+    }
+    Ok(file?)
+}
+
+fn encode_json<T: Serialize>(value: &T) -> Vec<u8> {
+    let mut text = serde_json::to_vec(value).expect("formats are plain values with text keys");
+    text.push(b'\n');
+    text
+}

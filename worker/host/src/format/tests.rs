@@ -1,0 +1,114 @@
+//! The golden files of every version, read by this one.
+//!
+//! A golden file is never changed. When the format changes, add a folder for the new version.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cohabit_types::{DeviceId, Role, Signal, Span, Time};
+use cohabit_worker_core::{GpuAccess, Lease, SignalTarget};
+use serde_json::Value;
+
+use super::*;
+
+fn golden(version: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("golden/v{version}"))
+}
+
+fn files(version: u32, prefix: &str) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(golden(version)).unwrap().map(|entry| entry.unwrap().path());
+    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let named = entries.map(|path| (name(&path), path)).filter(|(name, _)| name.starts_with(prefix));
+    let files: Vec<_> = named.map(|(name, path)| (name, fs::read(path).unwrap())).collect();
+    assert!(!files.is_empty(), "there are golden files {prefix}* of version {version}");
+    files
+}
+
+fn lines(version: u32, name: &str) -> Vec<String> {
+    fs::read_to_string(golden(version).join(name)).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn same_in_both_versions<T: VersionedFile + PartialEq + std::fmt::Debug>(prefix: &str) {
+    for (name, first) in files(1, prefix) {
+        let second = fs::read(golden(2).join(&name)).unwrap();
+        let record = T::decode(&second).unwrap();
+        assert_eq!(T::decode(&first).unwrap(), record, "{name}");
+        assert_eq!(record.encode(), second, "{name} is what this version writes");
+    }
+}
+
+#[test]
+fn files_of_all_versions_have_the_same_content() {
+    same_in_both_versions::<StartRecord>("start-");
+    same_in_both_versions::<OutcomeRecord>("outcome-");
+    same_in_both_versions::<ProcessIdentity>("executor");
+}
+
+/// What a program of version 1 does not know it ignores; so a downgrade keeps the running jobs.
+#[test]
+fn version_2_adds_only_the_version_to_complete_files_of_version_1() {
+    for (name, first) in
+        files(1, "start-").into_iter().chain(files(1, "outcome-")).chain(files(1, "executor"))
+    {
+        let mut second: Value = serde_json::from_slice(&fs::read(golden(2).join(&name)).unwrap()).unwrap();
+        assert_eq!(second.as_object_mut().unwrap().remove("version"), Some(2.into()), "{name}");
+        if name != "start-earliest.json" {
+            assert_eq!(second, serde_json::from_slice::<Value>(&first).unwrap(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn fields_that_the_first_daemons_did_not_write_have_defaults() {
+    let text = fs::read(golden(1).join("start-earliest.json")).unwrap();
+    let start = StartRecord::decode(&text).unwrap();
+    assert_eq!((start.lease_term, start.booted_at, start.account, start.cgroup), (None, None, None, None));
+    assert_eq!(start.rank.devices, [DeviceId("host-0".into())]);
+    assert_eq!((start.rank.role, start.rank.access), (Role::User, GpuAccess::None));
+    assert_eq!((start.rank.account.as_str(), start.rank.rendezvous_port), ("", None));
+}
+
+#[test]
+fn messages_are_the_same_in_both_versions() {
+    let (events, commands) = (lines(1, "events.jsonl"), lines(1, "commands.jsonl"));
+    assert_eq!((&events, &commands), (&lines(2, "events.jsonl"), &lines(2, "commands.jsonl")));
+    let encoded = |text: Vec<u8>| String::from_utf8(text).unwrap();
+    for line in events {
+        assert_eq!(encoded(ExecutorEvent::decode(&line).unwrap().encode()), format!("{line}\n"));
+    }
+    for line in commands {
+        assert_eq!(encoded(ExecutorCommand::decode(&line).unwrap().encode()), format!("{line}\n"));
+    }
+}
+
+#[test]
+fn messages_mean_what_they_always_meant() {
+    let event = |line| ExecutorEvent::decode(line).unwrap();
+    let at = Time::EPOCH + Span::from_secs(1_800_000_000);
+    assert_eq!(event(r#"{"started":1800000000000000}"#), ExecutorEvent::Started(at));
+    assert_eq!(event(r#"{"process":4712}"#), ExecutorEvent::Process(4712));
+    let command = |line| ExecutorCommand::decode(line).unwrap();
+    let kill = ExecutorCommand::Signal(Signal::KILL, SignalTarget::Everything);
+    assert_eq!(command(r#"{"signal":[9,"everything"]}"#), kill);
+    assert_eq!(command(r#"{"lease":"orphaned"}"#), ExecutorCommand::Lease(Lease::Orphaned));
+}
+
+#[test]
+fn unknown_fields_are_ignored_and_unknown_messages_are_errors_that_can_be_passed_over() {
+    let text = br#"{"version":2,"pid":1,"started_at_ticks":2,"boot":"x","cookie":[1,2]}"#;
+    assert_eq!(ProcessIdentity::decode(text).unwrap(), ProcessIdentity::new(1, 2, "x".into()));
+    let line = r#"{"stopping":{"why":"cancelled","next":"kill","due_at":1,"by":"ada"}}"#;
+    assert!(ExecutorEvent::decode(line).is_ok());
+    assert!(matches!(ExecutorEvent::decode(r#"{"paused":true}"#), Err(FormatError::Json(_))));
+}
+
+#[test]
+fn a_file_of_a_later_version_is_refused_with_both_versions_whatever_else_it_holds() {
+    let error = StartRecord::decode(br#"{"version":3,"ranks":[]}"#).unwrap_err();
+    assert!(matches!(error, FormatError::Newer(NewerVersion(3))));
+    let text = error.to_string();
+    assert!(
+        text.contains("version 3") && text.contains("reads 1 to 2") && text.contains("downgrade"),
+        "{text}"
+    );
+}

@@ -1,0 +1,40 @@
+//! The messages between a worker daemon and an executor, over the socket in the rank's directory.
+//!
+//! After each connection the executor sends everything it knows about the rank, then every change of its
+//! progress. How the rank ended is not sent: the executor writes it to `outcome.json` and closes the
+//! connection. [`format`](mod@crate::format) defines the JSON lines that carry these messages.
+
+use cohabit_types::{Progress, Signal, Span, Time};
+use cohabit_worker_core::{Lease, SignalTarget, Stopping};
+
+/// How long an executor relies on the last word that the head can be reached. The daemon repeats it several
+/// times in this time, so that an executor notices a daemon that hangs.
+pub const LEASE_TERM: Span = Span::from_secs(10);
+
+/// From the executor to the daemon.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExecutorEvent {
+    /// The rank is being stopped, and how far the stop has got. Sent before [`ExecutorEvent::Started`], so
+    /// that a daemon that recovers the rank knows about the stop as soon as it knows that the rank runs. Only
+    /// recovery reads it: a daemon that was connected when the stop began has ordered the stop itself.
+    Stopping(Stopping),
+    /// The rank's process has been running since this time.
+    Started(Time),
+    /// The process id of the rank's first process.
+    Process(i32),
+    /// The latest progress of the rank.
+    Progress(Progress),
+}
+
+/// From the daemon to the executor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExecutorCommand {
+    /// The rank is being stopped, and how far the stop has got. The executor keeps it for the next daemon and
+    /// for `outcome.json`.
+    Stopping(Stopping),
+    /// Send this signal to the rank.
+    Signal(Signal, SignalTarget),
+    /// Whether the head can be reached. The orphan timer also starts when the connection is lost; only
+    /// [`Lease::Held`] stops it.
+    Lease(Lease),
+}

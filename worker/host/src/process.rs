@@ -1,0 +1,96 @@
+//! Sets of processes from `/proc`: the descendants of a process, and processes with a certain variable.
+//!
+//! A result may be out of date when it is used; a caller that must reach every process repeats the scan until
+//! nothing is left. All functions read `/proc`, and so block.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+
+use cohabit_gpu::process::is_alive;
+pub use cohabit_gpu::process::{ProcessIdentity, send, variable_of};
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+use procfs::process::{Process, Stat};
+
+/// A living process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveProcess {
+    /// Its process id.
+    pub pid: Pid,
+    /// Its process group.
+    pub group: Pid,
+}
+
+/// All living descendants of this process; orphans count if the process is a child subreaper.
+#[must_use]
+pub fn descendants_of(ancestor: Pid) -> Vec<LiveProcess> {
+    let mut children: BTreeMap<i32, Vec<Stat>> = BTreeMap::new();
+    for stat in all() {
+        children.entry(stat.ppid).or_default().push(stat);
+    }
+    let mut found = Vec::new();
+    let mut parents = vec![ancestor.as_raw()];
+    while let Some(parent) = parents.pop() {
+        for stat in children.remove(&parent).unwrap_or_default() {
+            parents.push(stat.pid);
+            if is_alive(&stat) {
+                found.push(LiveProcess { pid: Pid::from_raw(stat.pid), group: Pid::from_raw(stat.pgrp) });
+            }
+        }
+    }
+    found
+}
+
+/// All living processes of our user that have this variable with this value.
+#[must_use]
+pub fn with_environment(name: &str, value: &OsStr) -> Vec<LiveProcess> {
+    let carries = |stat: &Stat| variable_of(stat.pid, name).is_some_and(|found| found == value);
+    let living = |stat: Stat| LiveProcess { pid: Pid::from_raw(stat.pid), group: Pid::from_raw(stat.pgrp) };
+    all().filter(is_alive).filter(carries).map(living).collect()
+}
+
+/// When the process with this id was started, in clock ticks since boot.
+#[must_use]
+pub fn started_at_ticks(pid: i32) -> Option<u64> {
+    stat_of(pid).map(|stat| stat.starttime)
+}
+
+/// Whether a process with this id exists, even if `/proc` does not show it to us.
+#[must_use]
+pub fn exists(pid: i32) -> bool {
+    kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH)
+}
+
+fn all() -> impl Iterator<Item = Stat> {
+    let processes = procfs::process::all_processes().into_iter().flatten();
+    processes.filter_map(|process| process.ok()?.stat().ok())
+}
+
+fn stat_of(pid: i32) -> Option<Stat> {
+    Process::new(pid).ok()?.stat().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("1000").env("COHABIT_TEST_MARK", "process.rs").spawn().unwrap()
+    }
+
+    #[test]
+    fn descendants_and_processes_with_a_variable_are_found_while_they_live() {
+        let mut child = sleeper();
+        let pid = Pid::from_raw(child.id().cast_signed());
+        let found = |living: Vec<LiveProcess>| living.iter().any(|living| living.pid == pid);
+        let marked = || with_environment("COHABIT_TEST_MARK", OsStr::new("process.rs"));
+        assert!(found(descendants_of(Pid::this())) && found(marked()));
+        assert!(!found(with_environment("COHABIT_TEST_MARK", OsStr::new("process.r"))));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!found(descendants_of(Pid::this())) && !found(marked()));
+    }
+}

@@ -1,0 +1,253 @@
+//! The directory of one rank: everything about it that outlives a process.
+//!
+//! ```text
+//! start.json         what to start; written by the daemon before the executor gets the rank
+//! socket             where the executor listens (*)
+//! executor.json      which process the executor is (*)
+//! executor.log       error messages of the executor, if there are any (*)
+//! script             the job's script, if it has one
+//! progress           where the rank writes its progress
+//! log/               the rank's output, if there is any
+//! outcome.json       how it ended; renamed to acknowledged.json once the head knows it
+//! ```
+//!
+//! (*) These files belong to the executor. When its rank has ended and it gets another one, they move to the
+//! directory of that rank. [`crate::format`] defines the JSON files.
+//!
+//! Only the outcome is flushed to disk: at once if the head cannot be told now, else a moment later if the
+//! head has still not acknowledged it (decision 019). A power cut ends ranks and daemon together, and about a
+//! rank that a daemon does not know there is nothing to report.
+
+mod open;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cohabit_types::{AttemptId, JobId, RankId, StopReason};
+
+use crate::files::{
+    FileContext, FileError, WriteMode, allow_traversal, append_to, create_directory, read, sync_if_exists,
+    write,
+};
+use crate::format::VersionedFile;
+use crate::process::ProcessIdentity;
+use crate::records::{OutcomeRecord, StartRecord};
+pub use open::OpenRankDirectory;
+
+const IDENTITY: &str = "executor.json";
+const EXECUTOR_LOG: &str = "executor.log";
+
+/// The path of a rank's directory.
+#[derive(Debug, Clone)]
+pub struct RankDirectory(PathBuf);
+
+/// When an outcome is flushed to disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flush {
+    /// Before the write returns.
+    Now,
+    /// By the daemon, if the head has not acknowledged it soon.
+    Later,
+}
+
+impl RankDirectory {
+    pub fn new(path: impl Into<PathBuf>) -> RankDirectory {
+        RankDirectory(path.into())
+    }
+
+    /// The directory of this rank in the directory of all ranks.
+    pub fn for_rank(ranks: &Path, id: RankId) -> RankDirectory {
+        let attempt = ranks.join(id.attempt.job.to_string()).join(id.attempt.attempt.to_string());
+        RankDirectory(attempt.join(id.rank.to_string()))
+    }
+
+    /// The rank whose progress file this is, if it lies in the directory of a rank below `ranks`.
+    pub fn owner_of(ranks: &Path, progress: &Path) -> Option<RankId> {
+        let names: Vec<&str> = progress.strip_prefix(ranks).ok()?.iter().filter_map(OsStr::to_str).collect();
+        let [job, attempt, rank, _] = names[..] else { return None };
+        let attempt = AttemptId { job: job.parse().ok()?, attempt: attempt.parse().ok()? };
+        let owner = attempt.rank(rank.parse().ok()?);
+        (RankDirectory::for_rank(ranks, owner).progress() == progress).then_some(owner)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn script(&self) -> PathBuf {
+        self.0.join("script")
+    }
+
+    pub fn progress(&self) -> PathBuf {
+        self.0.join("progress")
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.0.join("log")
+    }
+
+    pub fn executor_log(&self) -> PathBuf {
+        self.0.join(EXECUTOR_LOG)
+    }
+
+    /// Creates the directory and writes `start.json`.
+    ///
+    /// # Errors
+    /// When either fails.
+    pub fn prepare(&self, start: &StartRecord) -> Result<(), FileError> {
+        create_directory(&self.0)?;
+        if start.account.is_some() {
+            // The directories of the rank, its attempt and its job.
+            self.0.ancestors().take(3).try_for_each(allow_traversal)?;
+        }
+        // If the daemon dies meanwhile, the rank was never started, whether the file is complete or not.
+        write(&self.start_file(), &start.encode(), WriteMode::InPlace)
+    }
+
+    pub fn start(&self) -> Result<Option<StartRecord>, FileError> {
+        read_versioned(&self.start_file())
+    }
+
+    pub fn write_identity(&self, executor: &ProcessIdentity) -> Result<(), FileError> {
+        write(&self.identity_file(), &executor.encode(), WriteMode::ForThisBoot)
+    }
+
+    pub fn identity(&self) -> Result<Option<ProcessIdentity>, FileError> {
+        read_versioned(&self.identity_file())
+    }
+
+    /// Redirects the standard error of this process to `executor.log`.
+    pub fn redirect_stderr(&self) -> Result<(), FileError> {
+        let path = self.executor_log();
+        let file = append_to(&path)?;
+        nix::unistd::dup2_stderr(&file).at("write to", &path)
+    }
+
+    pub fn write_ended(&self, ended: &OutcomeRecord, flush: Flush) -> Result<(), FileError> {
+        let mode = match flush {
+            Flush::Now => WriteMode::Durable,
+            Flush::Later => WriteMode::ForThisBoot,
+        };
+        write(&self.outcome_file(), &ended.encode(), mode)
+    }
+
+    /// Flushes the outcome to disk, unless the head has acknowledged it.
+    pub fn flush_ended(&self) -> Result<(), FileError> {
+        sync_if_exists(&self.outcome_file())
+    }
+
+    /// How the rank ended, if it did and the head may not know it.
+    pub fn ended(&self) -> Result<Option<OutcomeRecord>, FileError> {
+        read_versioned(&self.outcome_file())
+    }
+
+    /// Adds to the outcome why the rank was stopped, which its executor did not know.
+    pub fn explain(&self, reason: StopReason) -> Result<(), FileError> {
+        let Some(mut ended) = self.ended()? else { return Ok(()) };
+        ended.ending.stopped = Some(reason);
+        self.write_ended(&ended, Flush::Now)
+    }
+
+    /// Marks the outcome as known to the head. Does nothing the second time.
+    pub fn acknowledge(&self) -> Result<(), FileError> {
+        match fs::rename(self.outcome_file(), self.acknowledged_file()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            renamed => renamed.at("rename", &self.outcome_file()),
+        }
+    }
+
+    pub fn is_acknowledged(&self) -> bool {
+        self.acknowledged_file().exists()
+    }
+
+    /// Whether the rank has ended, and prints nothing more.
+    pub fn is_over(&self) -> bool {
+        self.outcome_file().exists() || self.is_acknowledged()
+    }
+
+    pub fn acknowledged_file(&self) -> PathBuf {
+        self.0.join("acknowledged.json")
+    }
+
+    fn start_file(&self) -> PathBuf {
+        self.0.join("start.json")
+    }
+
+    fn identity_file(&self) -> PathBuf {
+        self.0.join(IDENTITY)
+    }
+
+    fn outcome_file(&self) -> PathBuf {
+        self.0.join("outcome.json")
+    }
+}
+
+/// The ids of all ranks with a directory below `ranks`. Other names are ignored, and symbolic links not
+/// followed.
+#[must_use]
+pub fn ranks_in(ranks: &Path) -> Vec<RankId> {
+    let mut found = Vec::new();
+    for job in directories_in::<JobId>(ranks) {
+        for attempt in directories_in::<u32>(&ranks.join(job.to_string())) {
+            let attempt = AttemptId { job, attempt };
+            let directory = ranks.join(job.to_string()).join(attempt.attempt.to_string());
+            found.extend(directories_in::<u32>(&directory).into_iter().map(|rank| attempt.rank(rank)));
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// The names of the directories in this one, as far as they are such names in the form that we write.
+#[must_use]
+pub fn directories_in<N: std::str::FromStr + ToString>(path: &Path) -> Vec<N> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let names = directories.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| name.parse::<N>().ok().filter(|read| read.to_string() == name)).collect()
+}
+
+/// The content of a file of any version up to this one; `None` if the file does not exist.
+fn read_versioned<T: VersionedFile>(path: &Path) -> Result<Option<T>, FileError> {
+    match read(path) {
+        Ok(text) => T::decode(&text).map(Some).at("read", path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).at("read", path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_of_a_progress_file_follows_from_its_path() {
+        let ranks = Path::new("/state/ranks");
+        for id in [JobId::new(12).attempt(1).rank(0), JobId::member(12, 5).attempt(2).rank(3)] {
+            assert_eq!(
+                RankDirectory::owner_of(ranks, &RankDirectory::for_rank(ranks, id).progress()),
+                Some(id)
+            );
+        }
+        for other in
+            ["/else/ranks/12/1/0/progress", "/state/ranks/12/1/0/log", "/state/ranks/012/1/0/progress", ""]
+        {
+            assert_eq!(RankDirectory::owner_of(ranks, Path::new(other)), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn only_directories_with_our_names_are_ranks() {
+        let folder = tempfile::tempdir().unwrap();
+        let ranks = folder.path();
+        for path in ["12/1/0", "12.5/2/3", "12/1/x", "12/01/0", "+7/1/0", "lost+found", "13/1"] {
+            fs::create_dir_all(ranks.join(path)).unwrap();
+        }
+        std::os::unix::fs::symlink(ranks.join("12"), ranks.join("14")).unwrap();
+        fs::write(ranks.join("15"), "").unwrap();
+        let expected = [JobId::new(12).attempt(1).rank(0), JobId::member(12, 5).attempt(2).rank(3)];
+        assert_eq!(ranks_in(ranks), expected);
+    }
+}

@@ -1,0 +1,55 @@
+//! The content of the files in a rank's directory, as programs use it.
+
+use std::collections::BTreeMap;
+
+use cohabit_gpu::mps::ClientRemoval;
+use cohabit_types::{Outcome, Progress, Span, Time};
+use cohabit_worker_core::{RankExit, RankStart};
+
+use crate::account::Account;
+use crate::cgroup::RankCgroup;
+use crate::log::LogLimits;
+
+/// Everything an executor needs to start a rank: `start.json`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StartRecord {
+    /// The rank.
+    pub rank: RankStart,
+    /// The complete environment of its process.
+    pub environment: BTreeMap<String, String>,
+    /// How long the rank may run while no daemon that reaches the head is connected to its executor.
+    pub orphan_grace: Span,
+    /// How long the executor relies on the daemon's last word that the head can be reached. `None` only in
+    /// files of the first daemons, which did not repeat that word.
+    pub lease_term: Option<Span>,
+    /// How much of its output is kept.
+    pub log: LogLimits,
+    /// When the host booted, by the clock that daemon and executor share. `None` only in files of the first
+    /// daemons.
+    pub booted_at: Option<Time>,
+    /// How its processes are removed from the MPS server of its GPU, if they are clients of one.
+    pub removal: Option<ClientRemoval>,
+    /// The account it runs as; without one, it runs as its executor does.
+    pub account: Option<Account>,
+    /// The cgroup that enforces the limits of its job, where cgroups can be used.
+    pub cgroup: Option<RankCgroup>,
+}
+
+/// How a rank ended: `outcome.json`, and `acknowledged.json` once the head knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutcomeRecord {
+    /// How and when it ended.
+    pub ending: RankExit,
+    /// When its process started, if it did.
+    pub started_at: Option<Time>,
+    /// Its last progress.
+    pub progress: Option<Progress>,
+}
+
+impl OutcomeRecord {
+    /// The outcome of a rank that may never have run.
+    #[must_use]
+    pub fn without_start(outcome: Outcome, at: Time) -> OutcomeRecord {
+        OutcomeRecord { ending: RankExit { outcome, stopped: None, at }, started_at: None, progress: None }
+    }
+}
