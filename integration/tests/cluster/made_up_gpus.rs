@@ -43,8 +43,7 @@ fn the_operator_says_how_much_memory_sharers_leave_free() {
     let first = submit(&cluster, "0.5", &["--gpu-mem", "60G"]);
     cluster.until_state(&first, "RUNNING");
     let second = submit(&cluster, "0.5", &["--gpu-mem", "41G"]);
-    let waiting =
-        until_it_waits(&cluster, &second, "needs 41 GiB of GPU memory plus a reserve of 41 GiB");
+    let waiting = until_it_waits(&cluster, &second, "needs 41 GiB of GPU memory plus a reserve of 41 GiB");
     assert_eq!(waiting["reason_code"], "waiting_for_memory");
     let third = submit(&cluster, "0.5", &["--gpu-mem", "40G", "--priority", "1"]);
     cluster.until_state(&third, "RUNNING");

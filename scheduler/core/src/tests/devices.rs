@@ -217,7 +217,8 @@ fn no_more_than_three_share_a_device_and_the_fourth_is_told() {
     let jobs: Vec<JobId> = (0..4).map(|_| test.submit(part(100))).collect();
     assert_eq!(test.record(jobs[0]).sharing_with, jobs[1..3]);
     let record = test.record(jobs[3]);
-    let sentence = "needs a GPU with room for one more rank; each already runs 3, the limit. First in the queue";
+    let sentence =
+        "needs a GPU with room for one more rank; each already runs 3, the limit. First in the queue";
     assert_eq!((record.reason_code, record.reason.as_str()), (ReasonCode::WaitingForDevices, sentence));
 }
 

@@ -83,7 +83,10 @@ impl PlannerThread {
 
     fn forecast_jobs(&mut self) -> Forecasts {
         let prospects = self.policy.explain_pending(&self.view);
-        Forecasts { expected: forecast(&self.view, prospects), company: self.foresight.report_current(&self.view) }
+        Forecasts {
+            expected: forecast(&self.view, prospects),
+            company: self.foresight.report_current(&self.view),
+        }
     }
 
     fn consider(&mut self, job: &PendingJob) -> DryRunResult {
