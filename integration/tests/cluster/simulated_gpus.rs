@@ -30,11 +30,8 @@ fn the_operator_says_how_many_share_a_gpu() {
     let running: Vec<String> = (0..2).map(|_| submit(&cluster, "0.1", &["--gpu-mem", "1G"])).collect();
     running.iter().for_each(|job| cluster.until_state(job, "RUNNING"));
     let third = submit(&cluster, "0.1", &["--gpu-mem", "1G"]);
-    let waiting = until_it_waits(
-        &cluster,
-        &third,
-        "needs a GPU with room for one more rank; each already runs 2, the limit",
-    );
+    let reason = "needs a GPU with room for one more rank; each already runs 2, the limit";
+    let waiting = until_it_waits(&cluster, &third, reason);
     assert_eq!(waiting["reason_code"], "waiting_for_devices");
     cluster.ok(&["cancel", &running[0]]);
     cluster.until_state(&third, "RUNNING");
