@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use crate::calls::{Call, Function};
 use crate::module::Module;
-use crate::{Crate, resolve};
+use crate::resolve;
 
 /// What blocks, as paths from the root of a crate.
 const BLOCKING: [&str; 6] = [
@@ -44,9 +44,14 @@ pub struct BlockingCall {
 /// A function: its module's path, the type that it belongs to, its name.
 type FunctionKey<'a> = (&'a [String], Option<&'a str>, &'a str);
 
-impl Crate {
+/// The functions of a crate.
+pub(crate) struct CallGraph<'a> {
+    pub(crate) modules: &'a BTreeMap<Vec<String>, Module>,
+}
+
+impl CallGraph<'_> {
     /// Every call in async code that blocks.
-    pub fn blocking_calls(&self) -> BTreeSet<BlockingCall> {
+    pub(crate) fn blocking_calls(&self) -> BTreeSet<BlockingCall> {
         let mut blocking: BTreeSet<FunctionKey<'_>> = BTreeSet::new();
         loop {
             let before = blocking.len();
@@ -130,7 +135,7 @@ impl Crate {
         if let Some(owner) = owner {
             return blocking.iter().any(|it| it.1 == Some(owner) && it.2 == name);
         }
-        let Some(module) = resolve::definer(&self.modules, here, path) else { return false };
+        let Some(module) = resolve::definer(self.modules, here, path) else { return false };
         let in_module =
             |it: &&FunctionKey<'_>| self.modules.get(it.0).is_some_and(|at| std::ptr::eq(at, module));
         blocking.iter().filter(in_module).any(|it| it.1.is_none() && it.2 == name)

@@ -61,6 +61,11 @@ impl Crate {
         arrows
     }
 
+    /// Every call in async code that blocks its thread.
+    pub fn blocking_calls(&self) -> BTreeSet<BlockingCall> {
+        blocking::CallGraph { modules: &self.modules }.blocking_calls()
+    }
+
     /// Every item that is visible outside its module.
     pub fn definitions(&self) -> impl Iterator<Item = (&Module, &Definition)> {
         let visible = |it: &&Definition| it.visibility != Visibility::Private;

@@ -13,7 +13,7 @@
 //! | Module | What it holds |
 //! |---|---|
 //! | `daemon` | start and stop of the head: what is opened, in which order |
-//! | `driver` | the actor that owns the core; start reading at `driver.rs`, its data is in `driver/state.rs` |
+//! | `driver` | the actor that owns the core; start at `driver.rs`, its data is in `driver/state.rs` |
 //! | `journal`, `recovery` | the durable log of events and snapshots, and the replay at a start |
 //! | `history` | ended jobs as SQL tables |
 //! | `sessions` | one task for each connected client and worker |

@@ -88,7 +88,10 @@ impl TrainerHandle {
         samples: Vec<ObservedSample>,
     ) -> impl Future<Output = TrainingUpdate> + use<> {
         let requests = self.requests.clone();
-        async move { requests.ask(|reply_to| TrainRequest::Observe(samples, reply_to)).await.unwrap_or_default() }
+        async move {
+            let update = requests.ask(|reply_to| TrainRequest::Observe(samples, reply_to)).await;
+            update.unwrap_or_default()
+        }
     }
 
     /// Runs a refit on a thread of its own and hands its result to the trainer.
