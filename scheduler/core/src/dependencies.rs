@@ -21,7 +21,8 @@ impl Transition<'_> {
         }
     }
 
-    /// Notifies the dependents of all jobs that ended in this transition, and of those that end because of it.
+    /// Notifies the dependents of all jobs that ended in this transition, and of those that end because of
+    /// it.
     pub(crate) fn settle_ends(&mut self) {
         let mut arrays = BTreeSet::new();
         loop {

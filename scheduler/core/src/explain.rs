@@ -107,8 +107,8 @@ impl Head {
         Some(counts + &ends.unwrap_or_default())
     }
 
-    /// For a queued job: when it is expected to start and end. A forecast that says 'now', although the policy
-    /// lets it wait, is ignored.
+    /// For a queued job: when it is expected to start and end. A forecast that says 'now', although the
+    /// policy lets it wait, is ignored.
     fn forecast_sentence(&self, now: Time, id: JobId) -> Option<String> {
         let forecast = self.volatile.forecasts.get(&id)?;
         let starts_in = forecast.starts_at?.since(now);
@@ -165,7 +165,8 @@ fn private_user_sentence(record: &JobRecord, submission: &Submission) -> Option<
     ))
 }
 
-/// For a job that has not ended: the device fault that ended its previous attempt, and whether it used a retry.
+/// For a job that has not ended: the device fault that ended its previous attempt, and whether it used a
+/// retry.
 fn device_fault_sentence(job: &Job) -> Option<String> {
     let ended = job.ended_attempts.last().filter(|_| job.ended().is_none())?;
     let why = ended.as_ref().effective_stop()?;

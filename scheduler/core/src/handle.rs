@@ -42,7 +42,8 @@ impl Transition<'_> {
         let linked: Vec<_> = self.head.nodes.values().filter_map(|node| node.key()).collect();
         self.cause = Cause::Restart;
         self.head.volatile.pending_changes = self.head.all_changes();
-        // A snapshot has no traits. Those of jobs that the policy will see are made now, once for each submission.
+        // A snapshot has no traits. Those of jobs that the policy will see are made now, once for each
+        // submission.
         for number in self.head.active.iter().map(|id| id.number).collect::<BTreeSet<_>>() {
             self.head.keep_traits(number);
         }

@@ -9,6 +9,7 @@ use cohabit_types::{Bytes, JobId, JobState, NodeId, Share};
 use crate::head::Head;
 use crate::job::Job;
 use crate::node::{DeviceUse, Node};
+use crate::reason::listed;
 use crate::submission::Submission;
 
 /// An invariant that does not hold: a fault of the head itself, or of what it was restored from.
@@ -125,7 +126,8 @@ impl Head {
             format!("the jobs on node {name} hold {cpus} cores, but its ledger says {}", node.cpus_used)
         })?;
         ensure(node.jobs.iter().eq(jobs), || {
-            format!("the jobs on node {name} are {jobs:?}, but its ledger says {:?}", node.jobs)
+            let (expected, found) = (names(jobs), names(&node.jobs));
+            format!("the jobs on node {name} are {expected}, but its ledger says {found}")
         })?;
         node.devices.iter().try_for_each(|device| self.check_device(name, device))
     }
@@ -136,16 +138,22 @@ impl Head {
             format!("device {id} of node {node} is used at {used}, more than the whole")
         })?;
         ensure((used == Share(0)) == device.jobs.is_empty(), || {
-            format!("device {id} of node {node} is used at {used}, but its jobs are {:?}", device.jobs)
+            format!("device {id} of node {node} is used at {used}, but its jobs are {}", names(&device.jobs))
         })?;
         let memory = device.device.memory;
         ensure(memory.is_none_or(|memory| memory_used <= memory), || {
-            format!("device {id} of node {node} has {memory_used} of memory in use, but only {memory:?}")
+            format!(
+                "device {id} of node {node} has {memory_used} of memory in use, but only {}",
+                memory.unwrap_or_default()
+            )
         })?;
         let is_known =
             |job: &JobId| self.jobs.contains_key(job) && self.submissions.contains_key(&job.number);
         ensure(device.jobs.iter().all(is_known), || {
-            format!("device {id} of node {node} is held by a job that is unknown, one of {:?}", device.jobs)
+            format!(
+                "device {id} of node {node} is held by a job that is unknown, one of {}",
+                names(&device.jobs)
+            )
         })?;
         let claimed: Bytes = device.jobs.iter().filter_map(|job| self.demand(*job).gpu_memory).sum();
         ensure(memory_used == claimed, || {
@@ -154,6 +162,11 @@ impl Head {
             )
         })
     }
+}
+
+/// Job ids, or 'none'.
+fn names<'j>(jobs: impl IntoIterator<Item = &'j JobId>) -> String {
+    Some(listed(jobs)).filter(|names| !names.is_empty()).unwrap_or_else(|| "none".to_owned())
 }
 
 fn check_attempts(id: JobId, job: &Arc<Job>) -> Checked {
@@ -177,15 +190,19 @@ fn check_submission(number: u64, submission: &Submission, counts: &BTreeMap<JobS
     // Members that ended long ago are forgotten one by one, and still count.
     if counts.values().sum::<u64>() == members {
         ensure(submission.state_counts == *counts, || {
-            format!(
-                "the jobs of submission {number} are {counts:?}, but it counts {:?}",
-                submission.state_counts
-            )
+            let (expected, found) = (state_names(counts), state_names(&submission.state_counts));
+            format!("the jobs of submission {number} are {expected}, but it counts {found}")
         })?;
     }
     let limit = submission.spec.array.as_ref().and_then(|array| array.at_once);
     let placed = submission.placed();
     ensure(limit.is_none_or(|limit| placed <= u64::from(limit)), || {
-        format!("array {number} runs {placed} members at once, but {limit:?} may")
+        format!("array {number} runs {placed} members at once, but only {} may", limit.unwrap_or_default())
     })
+}
+
+/// How many jobs are in each state, or 'none'.
+fn state_names(counts: &BTreeMap<JobState, u64>) -> String {
+    let names: Vec<String> = counts.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

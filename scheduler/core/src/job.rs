@@ -338,7 +338,8 @@ impl Job {
         }
     }
 
-    /// The code of why it is in its state, as far as the job itself knows; of a waiting job the queue knows more.
+    /// The code of why it is in its state, as far as the job itself knows; of a waiting job the queue knows
+    /// more.
     pub(crate) const fn reason_code(&self) -> ReasonCode {
         match &self.status {
             JobStatus::Waiting(_) => ReasonCode::WaitingForTurn,

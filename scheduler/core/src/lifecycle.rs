@@ -174,7 +174,8 @@ impl Transition<'_> {
         self.failed_by(id, attempt, state, reason)
     }
 
-    /// A failure by the job's own fault, which uses a retry; unless only the memory predicted for it was wrong.
+    /// A failure by the job's own fault, which uses a retry; unless only the memory predicted for it was
+    /// wrong.
     fn failed_by(
         &mut self,
         id: JobId,
@@ -203,7 +204,8 @@ impl Transition<'_> {
         AttemptDecision::Requeue(retry.pause(job.own_failures))
     }
 
-    /// A failure that is not the job's fault: it uses no retry, but the configuration limits how many there may be.
+    /// A failure that is not the job's fault: it uses no retry, but the configuration limits how many there
+    /// may be.
     fn node_failed(&mut self, id: JobId, reason: ReasonCode) -> AttemptDecision {
         let limit = self.head.config.node_failures;
         let job = self.job_mut(id);

@@ -1,7 +1,7 @@
 //! What a policy sees of the head, and what of that changed since it last looked.
 //!
-//! Every change of a job or node is noted as it happens; `changes` turns the notes into changes of a [`View`].
-//! The cost grows with what changed, not with the size of the cluster.
+//! Every change of a job or node is noted as it happens; `changes` turns the notes into changes of a
+//! [`View`]. The cost grows with what changed, not with the size of the cluster.
 
 use std::collections::BTreeSet;
 
@@ -86,9 +86,9 @@ impl Head {
         }
     }
 
-    /// The first eligible members of an array: as many as could possibly start at once, and those between them
-    /// that were preempted. A preempted member must not hide the one for which it was stopped, or it would take
-    /// its own place again.
+    /// The first eligible members of an array: as many as could possibly start at once, and those between
+    /// them that were preempted. A preempted member must not hide the one for which it was stopped, or it
+    /// would take its own place again.
     fn window(&self, array: u64, capacity: Capacity) -> BTreeSet<JobId> {
         let Some(submission) = self.submissions.get(&array) else { return BTreeSet::new() };
         let most = capacity.most_at_once(&submission.spec.demand);

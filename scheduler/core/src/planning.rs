@@ -1,8 +1,8 @@
 //! Requests for plans, and the plans that come back.
 //!
 //! At most one request is open. Whatever changes meanwhile leads to one more request afterwards. A plan is
-//! checked action by action against the present state. An action that no longer fits is dropped, and the job's
-//! history says why.
+//! checked action by action against the present state. An action that no longer fits is dropped, and the
+//! job's history says why.
 
 use cohabit_policy::{Action, Plan, check_shape};
 use cohabit_types::{Cause, Demand, JobEventKind, JobId, JobState, Placement, PlanRequestId, StopReason};

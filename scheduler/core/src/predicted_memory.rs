@@ -1,8 +1,8 @@
 //! Predicted GPU memory, for jobs that do not say how much they need: with a prediction, such a job may share
 //! a GPU.
 //!
-//! A wrong prediction costs a job at most one attempt. After the first failure that it may have caused, or when
-//! no GPU is left that has so much memory, the prediction is dropped and the job has its GPU alone.
+//! A wrong prediction costs a job at most one attempt. After the first failure that it may have caused, or
+//! when no GPU is left that has so much memory, the prediction is dropped and the job has its GPU alone.
 
 use std::collections::BTreeMap;
 
@@ -125,7 +125,8 @@ impl Transition<'_> {
         }
     }
 
-    /// Gives the next attempt, and all later ones, a GPU of their own. False if there was no prediction to drop.
+    /// Gives the next attempt, and all later ones, a GPU of their own. False if there was no prediction to
+    /// drop.
     fn drop_memory_prediction(&mut self, id: JobId, failed: Option<AttemptId>) -> bool {
         let job = &self.head.jobs[&id];
         let Some(predicted) = job.predicted_memory(&self.head.submissions[&id.number]) else { return false };

@@ -130,8 +130,8 @@ impl Head {
         }
     }
 
-    /// The memory that a rank was last seen to hold on its devices; none once it has ended, or where no driver
-    /// reports it.
+    /// The memory that a rank was last seen to hold on its devices; none once it has ended, or where no
+    /// driver reports it.
     fn gpu_memory(&self, id: RankId, rank: &Rank) -> Option<Bytes> {
         let seen = |device: &DeviceId| self.volatile.telemetry.get(&(rank.node, device.clone()));
         let held = rank.devices.iter().filter_map(seen).flat_map(|it| &it.ranks).filter(|(of, _)| *of == id);
@@ -156,7 +156,8 @@ impl Head {
         others.into_iter().collect()
     }
 
-    /// The slowdown of a job by those on the same devices; none if these have changed since the policy looked.
+    /// The slowdown of a job by those on the same devices; none if these have changed since the policy
+    /// looked.
     pub(crate) fn colocation_slowdown_of(&self, id: JobId, job: &Job) -> Option<&ColocationSlowdown> {
         self.volatile.colocation_slowdowns.get(&id).filter(|it| is_by(it, &self.sharing_with(id, job)))
     }
@@ -204,7 +205,8 @@ impl Head {
         (predicted != JobPrediction::default()).then_some(predicted)
     }
 
-    /// The slowdown by the jobs that it shares devices with now, or else the one predicted when it was placed.
+    /// The slowdown by the jobs that it shares devices with now, or else the one predicted when it was
+    /// placed.
     fn predicted_slowdown(&self, id: JobId, job: &Job) -> Option<Slowdown> {
         if let Some(slowdown) = self.colocation_slowdown_of(id, job) {
             return Some(slowdown.predicted.expected);

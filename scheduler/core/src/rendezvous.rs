@@ -1,7 +1,8 @@
 //! Where the ranks of an attempt find each other: at a port of the node of rank 0.
 //!
-//! Each worker says in its inventory which ports it keeps for that, so a start needs no round trip. Only rank 0
-//! finds out, when it starts, that another program has the port: then the attempt is repeated with another one.
+//! Each worker says in its inventory which ports it keeps for that, so a start needs no round trip. Only
+//! rank 0 finds out, when it starts, that another program has the port: then the attempt is repeated with
+//! another one.
 
 use cohabit_types::{JobId, NodeId, RankRun, Rendezvous};
 
@@ -11,8 +12,8 @@ use crate::node::Node;
 use crate::transition::Transition;
 
 impl Head {
-    /// A port that no other attempt uses, as long as there are enough. Successive attempts get different ports,
-    /// because the sockets of the last one may linger.
+    /// A port that no other attempt uses, as long as there are enough. Successive attempts get different
+    /// ports, because the sockets of the last one may linger.
     pub(crate) fn choose_rendezvous_endpoint(
         &self,
         id: JobId,

@@ -1,8 +1,8 @@
 //! Snapshots: the state of a head as plain data, in parts that can be written and read one by one.
 //!
 //! What grows with the number of jobs is in `SnapshotPart`s, each with some of the jobs; the rest is a
-//! `HeadSnapshot`. So a snapshot is never in memory as a whole. What follows from the jobs, such as the set of
-//! those that ended, is in no part: it is computed again. `scheduler/journal` owns the stored formats.
+//! `HeadSnapshot`. So a snapshot is never in memory as a whole. What follows from the jobs, such as the set
+//! of those that ended, is in no part: it is computed again. `scheduler/journal` owns the stored formats.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map, btree_set};
 use std::fmt;
@@ -89,8 +89,8 @@ impl fmt::Display for MissingFirstJob {
 impl std::error::Error for MissingFirstJob {}
 
 impl Head {
-    /// A copy of everything that a snapshot keeps: the head without its jobs, and the jobs in parts of `size`.
-    /// The copy shares the jobs with this head.
+    /// A copy of everything that a snapshot keeps: the head without its jobs, and the jobs in parts of
+    /// `size`. The copy shares the jobs with this head.
     pub fn split_for_snapshot(&self, size: usize) -> (HeadSnapshot, SnapshotParts) {
         let rest = HeadSnapshot {
             config: self.config.clone(),

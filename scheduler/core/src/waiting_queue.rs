@@ -1,13 +1,13 @@
-//! The order of the queue: by priority, then in the order of submission. Numbers of jobs grow with time, so the
-//! order of their ids is the order of submission.
+//! The order of the queue: by priority, then in the order of submission. Numbers of jobs grow with time, so
+//! the order of their ids is the order of submission.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use cohabit_types::JobId;
 
-/// A full chunk is split in two. Short enough that inserting into a chunk moves little memory, long enough that
-/// a queue of 100,000 jobs has a few hundred chunks.
+/// A full chunk is split in two. Short enough that inserting into a chunk moves little memory, long enough
+/// that a queue of 100,000 jobs has a few hundred chunks.
 const MAX_CHUNK: usize = 512;
 
 /// The eligible jobs, ordered so that the position of each is found quickly.

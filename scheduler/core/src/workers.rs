@@ -1,7 +1,7 @@
 //! Workers join, report and disconnect.
 //!
-//! A link is fenced by its key: messages of older links are dropped. A joining worker lists every rank that it
-//! holds, so that head and worker agree again after whatever happened in between.
+//! A link is fenced by its key: messages of older links are dropped. A joining worker lists every rank that
+//! it holds, so that head and worker agree again after whatever happened in between.
 
 use std::collections::BTreeSet;
 
@@ -83,8 +83,8 @@ impl Transition<'_> {
         }
     }
 
-    /// Settles a rank that the worker holds: it runs, its end will be reported, or it no longer belongs to a live
-    /// attempt and has to stop.
+    /// Settles a rank that the worker holds: it runs, its end will be reported, or it no longer belongs to a
+    /// live attempt and has to stop.
     fn settle_held(&mut self, key: WorkerKey, held: HeldRank) {
         match (self.head.is_live(held.rank, key.node), held.phase) {
             (true, HeldRankPhase::Running(_)) => self.rank_started(held.rank),
@@ -278,13 +278,14 @@ impl Transition<'_> {
     }
 }
 
-/// How much later than the head a worker may notice that their link is broken, plus the time that a kill takes.
+/// How much later than the head a worker may notice that their link is broken, plus the time that a kill
+/// takes.
 const LINK_LOSS_MARGIN: Span = Span::from_secs(30);
 
 impl Head {
-    /// How long a node may be unreachable before its attempts are given up: as long as the operator says, but
-    /// never so short that a rank could still run there. Executors stop their ranks after the orphan grace plus
-    /// the longest stop sequence.
+    /// How long a node may be unreachable before its attempts are given up: as long as the operator says,
+    /// but never so short that a rank could still run there. Executors stop their ranks after the orphan
+    /// grace plus the longest stop sequence.
     fn unreachable_limit(&self, id: NodeId) -> Span {
         let Some(node) = self.nodes.get(&id) else { return self.config.lost_after };
         let stop = |job: &JobId| self.submissions[&job.number].spec.stop.grace;
@@ -293,7 +294,8 @@ impl Head {
         self.config.lost_after.max(needed)
     }
 
-    /// Whether the rank belongs to a live attempt, has not ended as far as the head knows, and is on this node.
+    /// Whether the rank belongs to a live attempt, has not ended as far as the head knows, and is on this
+    /// node.
     fn is_live(&self, rank: RankId, node: NodeId) -> bool {
         let attempt = self.jobs.get(&rank.attempt.job).and_then(|job| job.live_attempt());
         let attempt = attempt.filter(|attempt| attempt.number == rank.attempt.attempt);
@@ -301,8 +303,8 @@ impl Head {
         known.is_some_and(|known| known.is_live() && known.node == node)
     }
 
-    /// The outcome of a rank that its worker does not hold. An order from before a restart may never have been
-    /// sent.
+    /// The outcome of a rank that its worker does not hold. An order from before a restart may never have
+    /// been sent.
     fn why_missing(&self, attempt: &Attempt, rank: RankId) -> Outcome {
         let known = attempt.ranks.get(rank.rank as usize);
         let never_heard_of = known.is_some_and(|known| known.phase == RankPhase::Ordered);

@@ -14,8 +14,8 @@ use cohabit_types::{Inventory, JobSpec, Report, Request};
 use crate::journal::{Journal, SqliteJournal};
 use crate::sessions::admit;
 
-/// What the columns of a journal hold: an event, or part 0 of a snapshot, or another part, of format 6 or 5. The
-/// first byte chooses which.
+/// What the columns of a journal hold: an event, or part 0 of a snapshot, or another part, of format 6 or 5.
+/// The first byte chooses which.
 pub fn journal_entries(bytes: &[u8]) {
     match bytes.split_first() {
         Some((b'S', head)) => check_head(6, head),

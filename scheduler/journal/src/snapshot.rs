@@ -39,8 +39,7 @@ pub fn encode_part(part: &SnapshotPart) -> serde_json::Result<Vec<u8>> {
 /// Decodes part 0 of a snapshot of this format.
 ///
 /// # Errors
-/// If the format is unknown, the text is not JSON of that format, or the fields of a job contradict each
-/// other.
+/// If the format is unknown, the text is not of that format, or the fields of a job contradict each other.
 pub fn decode_head(format: u32, text: &[u8]) -> Result<DecodedHead, JournalDecodeError> {
     match format {
         1..=5 => convert(decode::<v5::HeadV5>(text)?),
@@ -55,8 +54,7 @@ pub fn decode_head(format: u32, text: &[u8]) -> Result<DecodedHead, JournalDecod
 /// Decodes another part of a snapshot of this format.
 ///
 /// # Errors
-/// If the format is unknown, the text is not JSON of that format, or the fields of a job contradict each
-/// other.
+/// If the format is unknown, the text is not of that format, or the fields of a job contradict each other.
 pub fn decode_part(format: u32, text: &[u8]) -> Result<SnapshotPart, JournalDecodeError> {
     match format {
         1..=5 => convert(decode::<v5::SnapshotPartV5>(text)?),

@@ -13,8 +13,8 @@ pub(crate) struct StateCheck {
 }
 
 impl StateCheck {
-    /// Checks the head, and logs the first invariant that does not hold. A state that was broken once counts as
-    /// broken until the head is restarted.
+    /// Checks the head, and logs the first invariant that does not hold. A state that was broken once counts
+    /// as broken until the head is restarted.
     pub(crate) fn passes(&mut self, head: &Head) -> bool {
         if self.broken.is_none()
             && let Err(broken) = head.check()
