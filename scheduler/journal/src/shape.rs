@@ -32,6 +32,7 @@ pub(crate) use shape_of;
 pub(crate) struct CowOf<Shape>(PhantomData<Shape>);
 
 impl<Shape> CowOf<Shape> {
+    #[expect(clippy::ptr_arg, reason = "serde passes a reference to the field")]
     pub(crate) fn serialize<T, S>(value: &Cow<'_, T>, serializer: S) -> Result<S::Ok, S::Error>
     where
         T: Clone,

@@ -310,8 +310,11 @@ impl From<RankV5> for state::Rank {
     }
 }
 
+/// Jobs by id; `None` for a job that equals the one before it.
+type JobRun = Vec<(JobId, Option<Arc<state::Job>>)>;
+
 /// The jobs, each with its id in the error if its fields contradict each other.
-fn jobs(stored: BTreeMap<JobId, Option<JobV5>>) -> Result<Vec<(JobId, Option<Arc<state::Job>>)>, String> {
+fn jobs(stored: BTreeMap<JobId, Option<JobV5>>) -> Result<JobRun, String> {
     let convert = |(id, job): (JobId, Option<JobV5>)| {
         let job = job.map(state::Job::try_from).transpose().map_err(|why| format!("job {id}: {why}"))?;
         Ok((id, job.map(Arc::new)))

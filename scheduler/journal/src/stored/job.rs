@@ -171,6 +171,7 @@ pub(crate) struct StoredDependency {
 }
 
 #[derive(Serialize, Deserialize)]
+#[expect(clippy::enum_variant_names, reason = "the words of Slurm")]
 #[serde(remote = "types::DependencyKind", rename_all = "lowercase")]
 pub(crate) enum StoredDependencyKind {
     AfterOk,
