@@ -26,6 +26,8 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Cluster {
     folder: TempDir,
+    /// The release of new workers and of the command line.
+    program: PathBuf,
     head: Daemon,
     workers: Vec<Daemon>,
 }
@@ -110,6 +112,16 @@ impl Cluster {
         cluster
     }
 
+    /// The same with daemons and a command line of this release.
+    pub(crate) fn of_release(program: PathBuf, devices: &[&str]) -> Cluster {
+        let folder = tempfile::tempdir().unwrap();
+        let mut cluster = Cluster::with_program(folder, program, &[], &["--policy", "fifo"]);
+        for devices in devices {
+            cluster.add_worker(devices);
+        }
+        cluster
+    }
+
     /// A head with these flags, which finds these files, and no worker yet.
     pub(crate) fn with_head(flags: &[&str], files: &[(&str, &str)]) -> Cluster {
         Cluster::with_head_in(tempfile::tempdir().unwrap(), &[], flags, files)
@@ -125,10 +137,19 @@ impl Cluster {
         for (name, text) in files {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
+        Cluster::with_program(folder, binary(), environment, flags)
+    }
+
+    fn with_program(
+        folder: TempDir,
+        program: PathBuf,
+        environment: &[(&str, &str)],
+        flags: &[&str],
+    ) -> Cluster {
         let start = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head"];
         let arguments = [&start[..], flags].concat().into_iter().map(str::to_owned).collect();
-        let head = Daemon::start(folder.path(), binary(), arguments, owned(environment));
-        let mut cluster = Cluster { folder, head, workers: Vec::new() };
+        let head = Daemon::start(folder.path(), program.clone(), arguments, owned(environment));
+        let mut cluster = Cluster { folder, program, head, workers: Vec::new() };
         // A restarted head has to be where its workers look for it.
         let address = cluster.address();
         cluster.head.arguments[3] = address;
@@ -156,7 +177,8 @@ impl Cluster {
             ["worker", "start", "--join", join, "--token-file", "head/worker.token", "--state", &state];
         let more = ["--name", &name, "--devices", devices];
         let arguments = arguments.iter().chain(&more).chain(flags).map(|it| (*it).to_owned()).collect();
-        self.workers.push(Daemon::start(self.folder.path(), binary(), arguments, owned(environment)));
+        let program = self.program.clone();
+        self.workers.push(Daemon::start(self.folder.path(), program, arguments, owned(environment)));
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -181,6 +203,11 @@ impl Cluster {
         self.head = self.head.again(self.folder.path());
     }
 
+    /// The head ends as an operator would end it.
+    pub(crate) fn stop_head(&mut self) {
+        self.head.signal(Signal::SIGTERM);
+    }
+
     pub(crate) fn kill_worker(&mut self, number: usize) {
         self.workers[number].signal(Signal::SIGKILL);
     }
@@ -195,7 +222,7 @@ impl Cluster {
 
     /// The command line, connected by the head's state folder, not run yet.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = cohabit(self.folder.path());
+        let mut command = clean(&self.program, self.folder.path());
         command.env("COHABIT_STATE", self.folder.path().join("head")).args(arguments);
         command
     }

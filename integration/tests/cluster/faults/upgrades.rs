@@ -1,7 +1,8 @@
-//! The next release takes over from the last: workers with executors of the old binary, heads with journals
-//! of old formats.
+//! Upgrades: a new worker adopts executors of the old binary, a new head reads journals of old formats and
+//! serves workers and command lines of the protocol before.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use crate::kit::*;
 
@@ -116,4 +117,130 @@ fn a_head_of_the_next_release_goes_on_where_the_last_one_was_killed() {
     assert_eq!(cluster.end(&waiting)["state"], "COMPLETED");
     book.assert_whole(1, 1);
     assert_eq!(book.until_started(1, 1), pids);
+}
+
+/// The binary of the previous release, where it was built.
+fn previous_release() -> Option<PathBuf> {
+    let binary = std::env::var_os("COHABIT_PREVIOUS_BINARY").map(PathBuf::from);
+    if binary.is_none() {
+        eprintln!(
+            "skipped: COHABIT_PREVIOUS_BINARY does not name the previous release; \
+             integration/upgrade/build-previous builds it"
+        );
+    }
+    binary.map(|binary| binary.canonicalize().expect("COHABIT_PREVIOUS_BINARY names a file"))
+}
+
+/// Jobs that run until they may end, each with its book and the number of its process.
+struct RunningJobs {
+    books: Vec<AttemptLog>,
+    jobs: Vec<String>,
+    pids: Vec<Vec<i32>>,
+}
+
+impl RunningJobs {
+    fn start(cluster: &Cluster, names: &[&str]) -> RunningJobs {
+        let books: Vec<AttemptLog> = names.iter().map(|name| cluster.book(name)).collect();
+        let script = |book: &AttemptLog| format!("echo begins\n{}\necho ends", book.script());
+        let jobs = books.iter().map(|book| cluster.submit(&[], &script(book))).collect();
+        let pids = books.iter().map(|book| book.until_started(1, 1)).collect();
+        RunningJobs { books, jobs, pids }
+    }
+
+    /// None of them was started anew or stopped.
+    fn assert_untouched(&self, cluster: &Cluster) {
+        for ((book, job), pids) in self.books.iter().zip(&self.jobs).zip(&self.pids) {
+            assert_eq!(cluster.state(job), "RUNNING", "job {job}");
+            assert_eq!(book.until_started(1, 1), *pids, "job {job}");
+        }
+    }
+
+    /// They end well, each in its one attempt.
+    fn finish(&self, cluster: &Cluster) {
+        for (book, job) in self.books.iter().zip(&self.jobs) {
+            book.go();
+            assert_completed_at_once(cluster, job);
+            book.assert_whole(1, 1);
+            assert_eq!(cluster.ok(&["logs", job]), "begins\nends\n");
+        }
+    }
+}
+
+fn assert_completed_at_once(cluster: &Cluster, job: &str) {
+    let ended = cluster.end(job);
+    let outcome = (ended["state"].as_str(), ended["attempt"].as_u64());
+    assert_eq!(outcome, (Some("COMPLETED"), Some(1)), "{ended}");
+}
+
+fn upgrade_workers(cluster: &mut Cluster, running: &RunningJobs) {
+    for number in 0..2 {
+        cluster.stop_worker(number);
+        cluster.upgrade_worker(number, binary());
+        cluster.until_node(&format!("node{number}"), "UP");
+        running.assert_untouched(cluster);
+    }
+}
+
+#[test]
+fn a_cluster_of_the_previous_release_is_upgraded_head_first_under_its_running_jobs() {
+    let Some(previous) = previous_release() else { return };
+    let mut cluster = Cluster::of_release(previous.clone(), &["host:2", "host:2"]);
+    let running = RunningJobs::start(&cluster, &["first", "second", "third"]);
+    let cancelled = cluster.book("cancelled");
+    let cancelled_job = cluster.submit(&[], &cancelled.script());
+    cancelled.until_started(1, 1);
+    let waiting = cluster.submit(&[], "echo waited");
+    assert_eq!(cluster.state(&waiting), "PENDING");
+    let mut follow = cluster.command(&["logs", "--follow", &running.jobs[0]]);
+    let following = follow.stdout(Stdio::piped()).spawn().unwrap();
+
+    cluster.stop_head();
+    cluster.upgrade_head(binary());
+    for node in ["node0", "node1"] {
+        cluster.until_node(node, "UP");
+    }
+    running.assert_untouched(&cluster);
+    // The command line and the workers are of the old release, and go on being served.
+    cluster.ok(&["cancel", &cancelled_job]);
+    assert_eq!(cluster.end(&cancelled_job)["state"], "CANCELLED");
+    assert_completed_at_once(&cluster, &waiting);
+    assert_eq!(cluster.ok(&["logs", &waiting]), "waited\n");
+    let submitted = cluster.submit(&[], "echo new");
+    assert_completed_at_once(&cluster, &submitted);
+    assert!(cluster.ok(&["list"]).contains(&running.jobs[0]));
+    assert!(!cluster.ok(&["explain", &running.jobs[0]]).is_empty());
+
+    upgrade_workers(&mut cluster, &running);
+    let executor = cluster.executor_of_any(&format!("{}/1/0", running.jobs[0]));
+    assert_eq!(program_of(executor), previous);
+    let new = cluster.submit(&[], "echo on a new worker");
+    assert_completed_at_once(&cluster, &new);
+    cluster.upgrade_command_line(binary());
+    running.finish(&cluster);
+    let followed = following.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&followed.stdout), "begins\nends\n");
+}
+
+#[test]
+fn a_cluster_of_the_previous_release_is_upgraded_workers_first_under_its_running_jobs() {
+    let Some(previous) = previous_release() else { return };
+    let mut cluster = Cluster::of_release(previous, &["host:2", "host:2"]);
+    let running = RunningJobs::start(&cluster, &["first", "second"]);
+    upgrade_workers(&mut cluster, &running);
+    let new = cluster.submit(&[], "echo ordered by the old head");
+    assert_completed_at_once(&cluster, &new);
+    // A new command line needs a new head, and says so.
+    cluster.upgrade_command_line(binary());
+    let refused = cluster.run(&["list"]);
+    assert_eq!(refused.code, 78, "{}", refused.stderr);
+    for words in ["speaks protocol 4", "speaks protocol 5", "upgrade the head first"] {
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    }
+    cluster.stop_head();
+    cluster.upgrade_head(binary());
+    for node in ["node0", "node1"] {
+        cluster.until_node(node, "UP");
+    }
+    running.assert_untouched(&cluster);
+    running.finish(&cluster);
 }

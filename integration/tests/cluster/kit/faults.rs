@@ -81,12 +81,24 @@ impl Cluster {
         self.head = Daemon::start(self.folder.path(), program, arguments, environment);
     }
 
+    /// From now on commands are those of this program.
+    pub(crate) fn upgrade_command_line(&mut self, program: PathBuf) {
+        self.program = program;
+    }
+
     /// The number of the process that holds a rank (`JOB/ATTEMPT/RANK`) of this worker.
     pub(crate) fn executor_of(&self, worker: usize, rank: &str) -> i32 {
         let name = format!("worker{worker}/ranks/{rank}/executor.json");
         self.until_file(&name);
         let identity: serde_json::Value = serde_json::from_str(&self.read(&name)).unwrap();
         identity["pid"].as_i64().unwrap() as i32
+    }
+
+    /// The same for a rank of any worker.
+    pub(crate) fn executor_of_any(&self, rank: &str) -> i32 {
+        let holds = |number: &usize| self.folder().join(format!("worker{number}/ranks/{rank}")).exists();
+        let worker = (0..self.workers.len()).find(holds).expect("a worker has the rank");
+        self.executor_of(worker, rank)
     }
 
     /// The same binary under another name, as another release of it would be installed.
