@@ -1,7 +1,8 @@
 //! Socket options of every TCP connection of a link, on both sides.
 //!
 //! `TCP_NODELAY`, because calls are small. Keepalive probes, because a machine that lost power sends nothing:
-//! without them a head would keep the links of such clients for ever. Heartbeats notice a lost worker much sooner.
+//! without them a head would keep the links of such clients for ever. Heartbeats notice a lost worker much
+//! sooner.
 
 use std::io;
 use std::time::Duration;

@@ -66,7 +66,9 @@ fn check(version: u32, lines: &str) {
     for (number, (recorded, now)) in recorded.lines().zip(lines.lines()).enumerate() {
         assert!(
             recorded == now,
-            "the bytes of protocol {version} have changed: golden/v{version}.txt, line {}\nwas {recorded}\nis  {now}\n\
+            "the bytes of protocol {version} have changed: golden/v{version}.txt, line {}\n\
+             was {recorded}\n\
+             is  {now}\n\
              Freeze the earlier form of the type that changed in the module of that version: see decision 022.",
             number + 1
         );
