@@ -13,7 +13,7 @@
 use std::io::{self, Write};
 
 use anyhow::{Context, Result};
-use cohabit_client::proto::{JobRecord, JobState};
+use cohabit_client::types::{JobRecord, JobState};
 use cohabit_client::{Client, JobBuilder};
 use futures::TryStreamExt;
 

@@ -1,6 +1,6 @@
 //! The wall clock.
 
-use cohabit_client::proto::Time;
+use cohabit_client::types::Time;
 use jiff::Timestamp;
 
 /// The current time, as the cluster counts it.

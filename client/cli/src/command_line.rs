@@ -97,7 +97,7 @@ impl CommandLineError {
 mod tests {
     use std::fs;
 
-    use cohabit_client::proto::{GpuRequest, Share, Span};
+    use cohabit_client::types::{GpuRequest, Share, Span};
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use clap::{Args as _, Command};
-use cohabit_client::proto::{AttemptId, Bandwidth, Bytes, JobId, JobRef, JobState, RankId, Slowdown};
+use cohabit_client::types::{AttemptId, Bandwidth, Bytes, JobId, JobRef, JobState, RankId, Slowdown};
 use cohabit_console::model_description::parse_model_description;
 use cohabit_console::{CommandError, line_of};
 use cohabit_lab::profile::parse_workloads;

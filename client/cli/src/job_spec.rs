@@ -8,7 +8,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use cohabit_client::proto::{
+use cohabit_client::types::{
     Command, ComputeLimit, Demand, EnforcementRequirement, Entrypoint, GpuRequest, JobSpec, LaunchMode,
     RetryPolicy, Sharing, Stop,
 };

@@ -28,7 +28,7 @@
 //! job that is submitted twice because of a broken link is one job, because every [`Submission`] carries a
 //! key.
 //!
-//! Records, states and filters are the types of [`proto`]. This crate decides nothing
+//! Records, states and filters are the types of [`types`]. This crate decides nothing
 //! about jobs, keeps no state on disk, and depends on nothing of the head or of the workers.
 #![warn(missing_docs)]
 
@@ -47,7 +47,7 @@ mod watch;
 pub use builder::JobBuilder;
 pub use call::Client;
 pub use cohabit_net::{HelloAccepted, Token, TokenError};
-pub use cohabit_types as proto;
+pub use cohabit_types as types;
 pub use cohabit_types::Explanation;
 pub use connect::ConnectOptions;
 pub use error::Error;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_client::proto::{
+use cohabit_client::types::{
     Demand, GpuRequest, JobSpec, LaunchMode, ModelDescription, PipelineStage, Span, Spread, Time,
 };
 use cohabit_sim::workload::WorkloadJob;

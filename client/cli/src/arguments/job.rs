@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use cohabit_client::proto::{Array, Bytes, GpuRequest, LaunchMode, Slowdown, Span, WarningSignal};
+use cohabit_client::types::{Array, Bytes, GpuRequest, LaunchMode, Slowdown, Span, WarningSignal};
 
 use crate::values::{self, BeginTime, DependencyArgument, EnvArgument, NodeCount};
 

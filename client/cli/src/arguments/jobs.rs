@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use cohabit_client::proto::{JobRef, JobState};
+use cohabit_client::types::{JobRef, JobState};
 use cohabit_console::DisplayArguments;
 
 use super::connection::{AddressArguments, ConnectionArguments};

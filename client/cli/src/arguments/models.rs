@@ -1,7 +1,7 @@
 //! Arguments of `models`.
 
 use clap::{Args, Subcommand};
-use cohabit_client::proto::ModelChoice;
+use cohabit_client::types::ModelChoice;
 use cohabit_console::DisplayArguments;
 
 use super::connection::ConnectionArguments;

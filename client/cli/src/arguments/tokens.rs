@@ -1,7 +1,7 @@
 //! Arguments of `token`.
 
 use clap::{Args, Subcommand, ValueEnum};
-use cohabit_client::proto::{Role, Span};
+use cohabit_client::types::{Role, Span};
 use cohabit_console::DisplayArguments;
 
 use super::connection::ConnectionArguments;

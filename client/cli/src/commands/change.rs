@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::proto::{ChangeResult, JobChange, JobId};
+use cohabit_client::types::{ChangeResult, JobChange, JobId};
 use cohabit_console::{CommandError, output, with_schema};
 
 use crate::arguments::{ChangeArguments, OutputFormat};

@@ -11,7 +11,7 @@ mod report;
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
-use cohabit_client::proto::{JobChange, JobId, JobRecord, JobState};
+use cohabit_client::types::{JobChange, JobId, JobRecord, JobState};
 use cohabit_client::{Client, Error, JobHandle};
 use cohabit_console::{CommandError, CommandErrorKind, output};
 use futures::TryStreamExt as _;

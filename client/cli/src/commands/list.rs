@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::proto::{Filter, JobRecord, Span};
+use cohabit_client::types::{Filter, JobRecord, Span};
 use cohabit_console::{CommandError, Screen, output, with_schema};
 use jiff::tz::TimeZone;
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::proto::{FollowMode, JobId, JobRef, LogPosition, LogRecord, LogStream};
+use cohabit_client::types::{FollowMode, JobId, JobRef, LogPosition, LogRecord, LogStream};
 use cohabit_client::{Client, LogOptions, LogPart};
 use cohabit_console::{CommandError, CommandErrorKind, output, with_schema};
 use futures::TryStreamExt as _;

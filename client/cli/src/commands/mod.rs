@@ -35,7 +35,7 @@ mod worker;
 
 use std::process::ExitCode;
 
-use cohabit_client::proto::JobChange;
+use cohabit_client::types::JobChange;
 use cohabit_console::CommandError;
 
 use crate::arguments::Verb;

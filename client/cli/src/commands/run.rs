@@ -5,7 +5,7 @@
 use std::pin::pin;
 use std::process::ExitCode;
 
-use cohabit_client::proto::{JobChange, JobId, JobSpec, JobState, LaunchMode};
+use cohabit_client::types::{JobChange, JobId, JobSpec, JobState, LaunchMode};
 use cohabit_client::{Client, JobHandle, LogOptions};
 use cohabit_console::{CommandError, CommandErrorKind, output};
 use futures::TryStreamExt as _;

@@ -1,6 +1,6 @@
 //! Turns the arguments of `submit` and `run` into a job that can be submitted.
 
-use cohabit_client::proto::{Dependency, JobSpec};
+use cohabit_client::types::{Dependency, JobSpec};
 use cohabit_client::{Client, Submission};
 use cohabit_console::{CommandError, output};
 

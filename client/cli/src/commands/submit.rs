@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::proto::{Array, JobId};
+use cohabit_client::types::{Array, JobId};
 use cohabit_console::{CommandError, output, with_schema};
 
 use super::{dry_run, submission};

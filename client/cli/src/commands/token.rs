@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::proto::{NewToken, Role, TokenRecord};
+use cohabit_client::types::{NewToken, Role, TokenRecord};
 use cohabit_console::{CommandError, Screen, output, with_schema};
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -91,7 +91,7 @@ async fn revoke(arguments: TokenRevokeArguments) -> Result<(), CommandError> {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_client::proto::Time;
+    use cohabit_client::types::Time;
 
     use super::*;
 

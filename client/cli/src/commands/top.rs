@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use cohabit_client::Client;
-use cohabit_client::proto::Filter;
+use cohabit_client::types::Filter;
 use cohabit_console::{CommandError, CommandErrorKind};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use tokio::sync::mpsc;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cohabit_client::proto::JobRecord;
+use cohabit_client::types::JobRecord;
 use cohabit_console::CommandError;
 
 use super::list;

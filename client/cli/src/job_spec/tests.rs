@@ -3,7 +3,7 @@
 use std::fs;
 
 use clap::Parser;
-use cohabit_client::proto::{Bytes, LaunchMode, Share, Slowdown, Span, Spread};
+use cohabit_client::types::{Bytes, LaunchMode, Share, Slowdown, Span, Spread};
 
 use super::*;
 

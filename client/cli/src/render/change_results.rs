@@ -1,6 +1,6 @@
 //! The results of changes to jobs, in sentences.
 
-use cohabit_client::proto::{ChangeResult, JobChange, JobId};
+use cohabit_client::types::{ChangeResult, JobChange, JobId};
 
 /// Describes the result of a change to one job.
 pub(crate) fn describe_change_result(change: JobChange, job: JobId, result: &ChangeResult) -> String {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use cohabit_client::Explanation;
-use cohabit_client::proto::{
+use cohabit_client::types::{
     AttemptRecord, ChangeResult, Enforcement, JobChange, JobEvent, JobId, JobPrediction, JobRecord, JobState,
     Outcome, Progress, RankRecord, ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord,
 };

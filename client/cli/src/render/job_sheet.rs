@@ -1,6 +1,6 @@
 //! The sheet of one job, for `show`.
 
-use cohabit_client::proto::{
+use cohabit_client::types::{
     AttemptRecord, ComputeLimit, Enforcement, EnforcementRequirement, JobRecord, RankRecord, Share, Span,
     Spread, Time,
 };

@@ -1,6 +1,6 @@
 //! The table of jobs, for `list` and `wait`.
 
-use cohabit_client::proto::{GpuRequest, JobPhase, JobRecord, Progress, Slowdown, Span, Time};
+use cohabit_client::types::{GpuRequest, JobPhase, JobRecord, Progress, Slowdown, Span, Time};
 use cohabit_console::{Screen, table};
 use comfy_table::{Cell, Row};
 use jiff::tz::TimeZone;

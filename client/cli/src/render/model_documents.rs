@@ -1,6 +1,6 @@
 //! Documents on models of interference, for scripts.
 
-use cohabit_client::proto::{ModelRecord, Models};
+use cohabit_client::types::{ModelRecord, Models};
 use serde::Serialize;
 
 use super::rfc3339;

@@ -1,6 +1,6 @@
 //! The table of models of slowdowns, for `models`.
 
-use cohabit_client::proto::{ModelChoice, ModelRecord, Models};
+use cohabit_client::types::{ModelChoice, ModelRecord, Models};
 use cohabit_console::{Screen, table};
 use jiff::tz::TimeZone;
 
@@ -65,7 +65,7 @@ fn percent(part: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_client::proto::Time;
+    use cohabit_client::types::Time;
 
     use cohabit_console::{Colour, with_schema};
 

@@ -2,7 +2,7 @@
 //!
 //! Values that the driver does not report are null.
 
-use cohabit_client::proto::{
+use cohabit_client::types::{
     Bandwidth, ComputeMode, DeviceKind, DeviceRecord, DeviceTelemetry, GpuPeer, GpuProperties, Isolation,
     JobId, Mig, NodeRecord, PeerPath, UserIsolation,
 };

@@ -1,6 +1,6 @@
 //! The table of nodes: one line per node, or in the wide form one line per device.
 
-use cohabit_client::proto::{Bandwidth, DeviceKind, DeviceRecord, GpuPeer, Health, JobId, NodeRecord};
+use cohabit_client::types::{Bandwidth, DeviceKind, DeviceRecord, GpuPeer, Health, JobId, NodeRecord};
 use cohabit_console::{Screen, table};
 use comfy_table::{Cell, Row};
 use jiff::tz::TimeZone;

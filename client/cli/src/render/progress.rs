@@ -1,6 +1,6 @@
 //! The progress of a job as text.
 
-use cohabit_client::proto::Progress;
+use cohabit_client::types::Progress;
 use cohabit_console::format_number;
 
 /// The metric that is shown if a job reports several.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_client::proto::{
+use cohabit_client::types::{
     ArraySummary, AttemptRecord, Bandwidth, Bytes, Condition, Demand, Device, DeviceId, DeviceKind,
     DeviceRecord, DeviceSharing, DeviceTelemetry, Enforcement, GpuPeer, GpuPerformance, GpuProperties,
     GpuReading, GpuRequest, Health, Isolation, JobId, JobPrediction, JobRecord, JobState, LinkBandwidths,

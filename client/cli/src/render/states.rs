@@ -1,6 +1,6 @@
 //! States of jobs and nodes as coloured cells.
 
-use cohabit_client::proto::{JobState, NodeState};
+use cohabit_client::types::{JobState, NodeState};
 use comfy_table::{Cell, Color};
 
 /// The state of a job.

@@ -1,6 +1,6 @@
 //! Snapshots of tables and documents.
 
-use cohabit_client::proto::{JobPrediction, JobRecord, JobState, Span};
+use cohabit_client::types::{JobPrediction, JobRecord, JobState, Span};
 use cohabit_console::{Colour, Screen, with_schema};
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -110,7 +110,7 @@ fn tokens_are_shown_without_secrets() {
 
 #[test]
 fn a_change_has_a_result_for_each_job() {
-    use cohabit_client::proto::{ChangeResult, JobChange, JobId, Refusal, RefusalCode};
+    use cohabit_client::types::{ChangeResult, JobChange, JobId, Refusal, RefusalCode};
     let refused = ChangeResult::Refused(Refusal::new(RefusalCode::WrongState, "it ended already"));
     let changes = [(1, ChangeResult::Done), (2, ChangeResult::Already), (3, refused)]
         .map(|(job, result)| ChangeDocument::new(JobChange::Hold, JobId::new(job), &result));

@@ -1,6 +1,6 @@
 //! Points in time: RFC 3339 in UTC for scripts, local time for users.
 
-use cohabit_client::proto::Time;
+use cohabit_client::types::Time;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 

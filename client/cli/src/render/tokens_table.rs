@@ -1,6 +1,6 @@
 //! The table of tokens, without their secrets.
 
-use cohabit_client::proto::TokenRecord;
+use cohabit_client::types::TokenRecord;
 use cohabit_console::{Screen, table};
 use jiff::tz::TimeZone;
 

@@ -1,6 +1,6 @@
 //! `--array`: the indices of an array and how many members may run at once.
 
-use cohabit_client::proto::{Array, IndexRange};
+use cohabit_client::types::{Array, IndexRange};
 
 /// Parses `1-100%4`, `0-9:3,12`, `7`.
 pub(crate) fn parse_array(text: &str) -> Result<Array, String> {

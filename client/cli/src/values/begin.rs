@@ -2,7 +2,7 @@
 //!
 //! The value is resolved to a point in time once, when the job is submitted.
 
-use cohabit_client::proto::{Span, Time};
+use cohabit_client::types::{Span, Time};
 use cohabit_console::duration::parse_duration;
 use jiff::civil::{self, DateTime};
 use jiff::{Timestamp, ToSpan as _, Zoned};

@@ -2,7 +2,7 @@
 //!
 //! Only the head can resolve a job reference, so the reference is kept until the job is submitted.
 
-use cohabit_client::proto::{DependencyKind, JobRef};
+use cohabit_client::types::{DependencyKind, JobRef};
 
 /// A dependency as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) fn parse_dependency(text: &str) -> Result<DependencyArgument, String>
 
 #[cfg(test)]
 mod tests {
-    use cohabit_client::proto::JobId;
+    use cohabit_client::types::JobId;
 
     use super::*;
 

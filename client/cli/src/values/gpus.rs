@@ -1,6 +1,6 @@
 //! `--gpus`: the number of devices on all nodes together, or the share of one device.
 
-use cohabit_client::proto::{GpuRequest, Share};
+use cohabit_client::types::{GpuRequest, Share};
 
 /// Parses `0`, `4`, `0.5`: whole devices, or a share of one in thousandths.
 pub(crate) fn parse_gpus(text: &str) -> Result<GpuRequest, String> {

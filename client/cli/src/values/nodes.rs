@@ -1,6 +1,6 @@
 //! `--nodes`: the number of nodes, or `any`.
 
-use cohabit_client::proto::Spread;
+use cohabit_client::types::Spread;
 
 /// How a job is spread over nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

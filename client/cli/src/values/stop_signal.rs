@@ -1,6 +1,6 @@
 //! `--stop-signal`: the signal that announces a stop, and how long before SIGTERM it is sent.
 
-use cohabit_client::proto::{Signal, Span, WarningSignal};
+use cohabit_client::types::{Signal, Span, WarningSignal};
 use cohabit_console::duration::parse_duration;
 
 /// As in Slurm, a signal without a time is sent a minute before.

@@ -1,6 +1,6 @@
 //! Submissions and other changes: what is repeated over a broken link, and what is not.
 
-use cohabit_client::proto::{
+use cohabit_client::types::{
     ChangeResult, Explanation, IssuedToken, JobChange, JobId, ModelChoice, Models, NewToken, RefusalCode,
     Role, SubmitReceipt,
 };

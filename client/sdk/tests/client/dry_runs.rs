@@ -1,6 +1,6 @@
 //! A job that is only thought of: asked for as it would be submitted, and told where it would go.
 
-use cohabit_client::proto::{
+use cohabit_client::types::{
     DeviceId, DryRun, DryRunPlacement, JobPrediction, JobSpec, Refusal, RefusalCode, Share,
 };
 use cohabit_client::{Error, Submission};

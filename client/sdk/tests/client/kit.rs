@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use cohabit_client::proto::{
+use cohabit_client::types::{
     ChangeResult, Demand, DryRun, Explanation, Filter, IssuedToken, JobChange, JobId, JobRecord, JobRef,
     JobRevision, JobSpec, JobState, ListPage, LogChunk, LogRecord, LogRequest, LogStream, ModelChoice,
     Models, NewToken, NodeRecord, ReasonCode, Refusal, RefusalCode, Role, SubmitReceipt, Time, TokenRecord,

@@ -4,7 +4,7 @@ use std::mem;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use cohabit_client::proto::{JobId, JobRef, RefusalCode};
+use cohabit_client::types::{JobId, JobRef, RefusalCode};
 use cohabit_client::{Client, ConnectOptions, Error};
 use futures::future::join_all;
 

@@ -1,6 +1,6 @@
 //! Lists: page after page, no more than were asked for.
 
-use cohabit_client::proto::{Filter, JobId, JobRecord, JobState, ListPage};
+use cohabit_client::types::{Filter, JobId, JobRecord, JobState, ListPage};
 use futures::{StreamExt, TryStreamExt};
 
 use crate::kit::{Call, Cluster, Turn, record};

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use cohabit_client::proto::{
+use cohabit_client::types::{
     ArraySummary, AttemptRecord, FollowMode, JobId, JobRecord, JobState, LogChunk, LogPosition, LogRequest,
     RankRecord, RefusalCode, Share, Time,
 };

@@ -2,7 +2,7 @@
 //! breaks.
 
 use cohabit_client::Error;
-use cohabit_client::proto::{JobId, JobRecord, JobRevision, JobState, Progress, RefusalCode};
+use cohabit_client::types::{JobId, JobRecord, JobRevision, JobState, Progress, RefusalCode};
 use futures::TryStreamExt;
 
 use crate::kit::{Call, Cluster, Turn, jobs, record, refusal};

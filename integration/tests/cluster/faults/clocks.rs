@@ -18,11 +18,11 @@ fn assert_told_in_order(cluster: &Cluster, job: &str) {
     assert!(times.is_sorted(), "{told}");
 }
 
-fn completed_at_first(cluster: &Cluster, job: &str, book: &AttemptLog) {
+fn completed_at_first(cluster: &Cluster, job: &str, log: &AttemptLog) {
     let ended = cluster.end(job);
     assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(1)), "{ended}");
     assert_told_in_order(cluster, job);
-    book.assert_whole(1, 1);
+    log.assert_whole(1, 1);
 }
 
 #[test]
@@ -30,9 +30,9 @@ fn a_worker_s_clock_that_steps_neither_stops_a_job_early_nor_lets_one_run_on() {
     let mut cluster = Cluster::start(&[]);
     let clock = FakeClock::right(cluster.folder());
     cluster.add_worker_in(&clock.environment(), "host:2", &[]);
-    let book = cluster.book("book");
-    let long = cluster.submit(&["--time", "30m"], &book.script());
-    book.until_started(1, 1);
+    let log = cluster.attempt_log("log");
+    let long = cluster.submit(&["--time", "30m"], &log.script());
+    log.until_started(1, 1);
     let short_one_is_stopped = |cluster: &Cluster, ahead: i64| {
         let short = cluster.submit(&["--time", "1s"], "sleep 1000");
         assert_eq!(cluster.end(&short)["state"], "TIMEOUT", "{ahead} s ahead");
@@ -49,8 +49,8 @@ fn a_worker_s_clock_that_steps_neither_stops_a_job_early_nor_lets_one_run_on() {
         cluster.restart_worker(0);
         short_one_is_stopped(&cluster, ahead);
     }
-    book.go();
-    completed_at_first(&cluster, &long, &book);
+    log.go();
+    completed_at_first(&cluster, &long, &log);
 }
 
 #[test]
@@ -83,9 +83,9 @@ fn a_head_s_clock_that_steps_gives_up_no_node_early_and_lets_nothing_wait_foreve
     let clock = FakeClock::right(folder.path());
     let mut cluster = Cluster::with_head_in(folder, &clock.environment(), &["--policy", "fifo"], &[]);
     ["host:1", "host:1"].iter().for_each(|devices| cluster.add_worker(devices));
-    let book = cluster.book("book");
-    let long = cluster.submit(&["--time", "2h"], &book.script());
-    book.until_started(1, 1);
+    let log = cluster.attempt_log("log");
+    let long = cluster.submit(&["--time", "2h"], &log.script());
+    log.until_started(1, 1);
     cluster.kill_worker(0);
     cluster.until_node("node0", "UNREACHABLE");
     clock.set(HOUR);
@@ -100,6 +100,6 @@ fn a_head_s_clock_that_steps_gives_up_no_node_early_and_lets_nothing_wait_foreve
     cluster.restart_head();
     cluster.until_node("node0", "UP");
     a_deadline_comes(&cluster, HOUR);
-    book.go();
-    completed_at_first(&cluster, &long, &book);
+    log.go();
+    completed_at_first(&cluster, &long, &log);
 }

@@ -91,10 +91,10 @@ fn a_corrupt_journal_is_refused_and_left_as_it_is() {
 #[test]
 fn a_head_that_dies_again_and_again_loses_no_job_and_doubles_none() {
     let mut cluster = Cluster::start(&["host:2", "host:1"]);
-    let books = ["one", "two", "three"].map(|name| cluster.book(name));
-    let running = books.each_ref().map(|book| cluster.submit(&[], &book.script()));
-    let pids = books.each_ref().map(|book| book.until_started(1, 1));
-    let next = cluster.book("next");
+    let logs = ["one", "two", "three"].map(|name| cluster.attempt_log(name));
+    let running = logs.each_ref().map(|log| cluster.submit(&[], &log.script()));
+    let pids = logs.each_ref().map(|log| log.until_started(1, 1));
+    let next = cluster.attempt_log("next");
     let waiting = cluster.submit(&["--depends-on", &running[0]], &next.script());
     let held = cluster.submit(&["--hold"], "true");
     let array = cluster.submit(&["--array", "0-2"], "true");
@@ -107,16 +107,16 @@ fn a_head_that_dies_again_and_again_loses_no_job_and_doubles_none() {
         assert_eq!(states(&[waiting.clone(), held.clone(), array.clone()]), ["PENDING", "HELD", "PENDING"]);
     }
     next.go();
-    for (book, (job, pids)) in books.iter().zip(running.iter().zip(pids)) {
-        book.go();
+    for (log, (job, pids)) in logs.iter().zip(running.iter().zip(pids)) {
+        log.go();
         let ended = cluster.end(job);
         assert_eq!(
             (ended["state"].as_str(), ended["attempt"].as_u64()),
             (Some("COMPLETED"), Some(1)),
             "{ended}"
         );
-        book.assert_whole(1, 1);
-        assert_eq!(book.until_started(1, 1), pids, "it never noticed");
+        log.assert_whole(1, 1);
+        assert_eq!(log.until_started(1, 1), pids, "it never noticed");
     }
     cluster.ok(&["release", &held]);
     for job in [&waiting, &held, &array] {
@@ -128,7 +128,8 @@ fn a_head_that_dies_again_and_again_loses_no_job_and_doubles_none() {
 #[test]
 fn head_and_workers_that_die_at_once_and_come_back_at_once_find_everything_again() {
     let mut cluster = Cluster::start(&["host:2", "host:1"]);
-    let (long, short, gang) = (cluster.book("long"), cluster.book("short"), cluster.book("gang"));
+    let (long, short, gang) =
+        (cluster.attempt_log("long"), cluster.attempt_log("short"), cluster.attempt_log("gang"));
     let first = cluster.submit(&[], &long.script());
     let pid = long.until_started(1, 1);
     let pair = cluster.submit(&["--nodes", "2"], &gang.script());
@@ -139,14 +140,14 @@ fn head_and_workers_that_die_at_once_and_come_back_at_once_find_everything_again
     short.go();
     gang.go();
     cluster.restart_daemons();
-    for (job, book, ranks) in [(&pair, &gang, 2), (&waiting, &short, 1)] {
+    for (job, log, ranks) in [(&pair, &gang, 2), (&waiting, &short, 1)] {
         let ended = cluster.end(job);
         assert_eq!(
             (ended["state"].as_str(), ended["attempt"].as_u64()),
             (Some("COMPLETED"), Some(1)),
             "{ended}"
         );
-        book.assert_whole(1, ranks);
+        log.assert_whole(1, ranks);
     }
     assert_eq!(cluster.state(&first), "RUNNING");
     long.go();
@@ -160,7 +161,7 @@ fn a_worker_that_comes_back_before_it_was_missed_keeps_its_ranks() {
     let mut cluster = Cluster::start(&[]);
     let wire = Proxy::to(cluster.address());
     cluster.add_worker_through(&wire, "host:2", &[]);
-    let (long, short) = (cluster.book("long"), cluster.book("short"));
+    let (long, short) = (cluster.attempt_log("long"), cluster.attempt_log("short"));
     let jobs = [cluster.submit(&[], &long.script()), cluster.submit(&[], &short.script())];
     let pids = [long.until_started(1, 1), short.until_started(1, 1)];
     // The head hears nothing of the death of the worker, and knows its link for whole.
@@ -179,5 +180,5 @@ fn a_worker_that_comes_back_before_it_was_missed_keeps_its_ranks() {
     long.go();
     assert_eq!(cluster.end(&jobs[0])["attempt"], 1);
     assert_eq!([long.until_started(1, 1), short.until_started(1, 1)], pids);
-    [long, short].iter().for_each(|book| book.assert_whole(1, 1));
+    [long, short].iter().for_each(|log| log.assert_whole(1, 1));
 }

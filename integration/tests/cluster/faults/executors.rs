@@ -46,9 +46,9 @@ fn a_rank_that_ends_and_leaves_processes_behind_ends_them_with_it() {
 #[test]
 fn a_rank_whose_first_process_is_killed_ends_with_all_its_processes() {
     let cluster = Cluster::start(&["host:1"]);
-    let (mark, book) = (mark(&cluster), cluster.book("book"));
-    let job = cluster.submit(&[], &format!("{}; {}\n{}", stray(&mark), nameless_stray(&mark), book.script()));
-    let pids = book.until_started(1, 1);
+    let (mark, log) = (mark(&cluster), cluster.attempt_log("log"));
+    let job = cluster.submit(&[], &format!("{}; {}\n{}", stray(&mark), nameless_stray(&mark), log.script()));
+    let pids = log.until_started(1, 1);
     until_strays(&mark, 2);
     kill_hard(pids[0]);
     let ended = cluster.end(&job);
@@ -59,27 +59,27 @@ fn a_rank_whose_first_process_is_killed_ends_with_all_its_processes() {
 #[test]
 fn a_job_whose_executor_is_killed_runs_again_once_nothing_of_it_is_left() {
     let cluster = Cluster::start(&["host:1"]);
-    let (mark, book) = (mark(&cluster), cluster.book("book"));
+    let (mark, log) = (mark(&cluster), cluster.attempt_log("log"));
     let first = format!("test $COHABIT_ATTEMPT = 2 || {}", stray(&mark));
-    let job = cluster.submit(&[], &format!("{first}\n{}", book.script()));
-    book.until_started(1, 1);
+    let job = cluster.submit(&[], &format!("{first}\n{}", log.script()));
+    log.until_started(1, 1);
     until_strays(&mark, 1);
     kill_hard(cluster.executor_of(0, &format!("{job}/1/0")));
-    book.until_started(2, 1);
+    log.until_started(2, 1);
     until_strays(&mark, 0);
-    book.go();
+    log.go();
     let ended = cluster.end(&job);
     assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(2)), "{ended}");
     assert!(ended["attempts"][0]["ranks"].to_string().contains("its executor was killed"), "{ended}");
-    book.assert_whole(2, 1);
+    log.assert_whole(2, 1);
 }
 
 #[test]
 fn a_process_that_only_has_the_number_of_a_dead_executor_is_left_alone() {
     let mut cluster = Cluster::start(&["host:2"]);
-    let books = [cluster.book("number"), cluster.book("boot")];
-    let jobs = books.each_ref().map(|book| cluster.submit(&[], &book.script()));
-    let ranks = books.each_ref().map(|book| book.until_started(1, 1)[0]);
+    let logs = [cluster.attempt_log("number"), cluster.attempt_log("boot")];
+    let jobs = logs.each_ref().map(|log| cluster.submit(&[], &log.script()));
+    let ranks = logs.each_ref().map(|log| log.until_started(1, 1)[0]);
     cluster.kill_worker(0);
     let mut bystander = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     // The number was given away again; and the other file is of before the machine was started anew.
@@ -98,9 +98,9 @@ fn a_process_that_only_has_the_number_of_a_dead_executor_is_left_alone() {
     }
     ranks.iter().for_each(|pid| kill_hard(*pid));
     cluster.restart_worker(0);
-    for (book, job) in books.iter().zip(&jobs) {
-        book.until_started(2, 1);
-        book.go();
+    for (log, job) in logs.iter().zip(&jobs) {
+        log.until_started(2, 1);
+        log.go();
         let ended = cluster.end(job);
         assert_eq!(
             (ended["state"].as_str(), ended["attempt"].as_u64()),

@@ -16,32 +16,32 @@ fn completed_in(ended: &Value, attempt: u64) {
 }
 
 /// Lets the second attempt end once all of its ranks run.
-fn second_is_whole(cluster: &Cluster, job: &str, book: &AttemptLog, ranks: u32) {
-    until_within(3 * TIMEOUT, "all start again", || book.started(2).len() == ranks as usize);
-    book.go();
+fn second_is_whole(cluster: &Cluster, job: &str, log: &AttemptLog, ranks: u32) {
+    until_within(3 * TIMEOUT, "all start again", || log.started(2).len() == ranks as usize);
+    log.go();
     completed_in(&cluster.end(job), 2);
-    book.assert_whole(2, ranks);
+    log.assert_whole(2, ranks);
 }
 
 #[test]
 fn a_rank_of_four_that_dies_ends_the_gang_and_all_four_start_again() {
     let cluster = Cluster::start(&["host:2", "host:2"]);
-    let book = cluster.book("book");
-    let job = cluster.submit(&[&FOUR[..], &["--retries", "1"]].concat(), &book.script());
-    book.until_started(1, 4);
-    let victim = book.started(1).into_iter().find(|entry| entry.rank == 2).unwrap();
+    let log = cluster.attempt_log("log");
+    let job = cluster.submit(&[&FOUR[..], &["--retries", "1"]].concat(), &log.script());
+    log.until_started(1, 4);
+    let victim = log.started(1).into_iter().find(|entry| entry.rank == 2).unwrap();
     kill_hard(victim.pid);
-    second_is_whole(&cluster, &job, &book, 4);
+    second_is_whole(&cluster, &job, &log, 4);
 }
 
 #[test]
 fn an_executor_of_a_gang_that_dies_ends_the_gang_and_all_four_start_again() {
     let cluster = Cluster::start(&["host:2", "host:2"]);
-    let book = cluster.book("book");
-    let job = cluster.submit(&FOUR, &book.script());
-    book.until_started(1, 4);
+    let log = cluster.attempt_log("log");
+    let job = cluster.submit(&FOUR, &log.script());
+    log.until_started(1, 4);
     kill_hard(cluster.executor_of(1, &format!("{job}/1/3")));
-    second_is_whole(&cluster, &job, &book, 4);
+    second_is_whole(&cluster, &job, &log, 4);
 }
 
 #[test]
@@ -49,18 +49,18 @@ fn a_gang_lives_through_a_link_of_one_of_its_nodes_that_is_cut_for_a_while() {
     let mut cluster = Cluster::start(&["host:2"]);
     let wire = Proxy::to(cluster.address());
     cluster.add_worker_through(&wire, "host:2", &[]);
-    let book = cluster.book("book");
-    let job = cluster.submit(&FOUR, &book.script());
-    let pids = book.until_started(1, 4);
+    let log = cluster.attempt_log("log");
+    let job = cluster.submit(&FOUR, &log.script());
+    let pids = log.until_started(1, 4);
     wire.cut();
     cluster.until_node("node1", "UNREACHABLE");
     assert_eq!(cluster.state(&job), "RUNNING");
     wire.mend();
     cluster.until_node("node1", "UP");
-    book.go();
+    log.go();
     completed_in(&cluster.end(&job), 1);
-    book.assert_whole(1, 4);
-    assert_eq!(book.until_started(1, 4), pids);
+    log.assert_whole(1, 4);
+    assert_eq!(log.until_started(1, 4), pids);
 }
 
 /// Tests two gangs at once, because both must wait until their nodes are given up.
@@ -72,7 +72,7 @@ fn a_gang_whose_node_vanishes_or_stays_cut_off_stops_as_a_whole_and_starts_again
     let two = ["--nodes", "2", "--grace", "1s"];
     cluster.add_worker("host:1");
     cluster.add_worker_through(&wire, "host:1", &soon);
-    let (cut_off, vanishes) = (cluster.book("cut-off"), cluster.book("vanishes"));
+    let (cut_off, vanishes) = (cluster.attempt_log("cut-off"), cluster.attempt_log("vanishes"));
     let first = cluster.submit(&two, &cut_off.script());
     cut_off.until_started(1, 2);
     cluster.add_worker("host:1");

@@ -14,14 +14,14 @@ fn program_of(pid: i32) -> PathBuf {
 #[test]
 fn a_worker_of_the_next_release_takes_over_the_executors_of_the_last() {
     let mut cluster = Cluster::start(&["host:3"]);
-    let books = ["goes-on", "ends-meanwhile", "is-cancelled"].map(|name| cluster.book(name));
-    let jobs = books.each_ref().map(|book| cluster.submit(&[], &book.script()));
-    let pids = books.each_ref().map(|book| book.until_started(1, 1));
+    let logs = ["goes-on", "ends-meanwhile", "is-cancelled"].map(|name| cluster.attempt_log(name));
+    let jobs = logs.each_ref().map(|log| cluster.submit(&[], &log.script()));
+    let pids = logs.each_ref().map(|log| log.until_started(1, 1));
     let [goes_on, ends_meanwhile, is_cancelled] = &jobs;
     let executor = cluster.executor_of(0, &format!("{goes_on}/1/0"));
     let next = cluster.another_release("cohabit-next");
     cluster.stop_worker(0);
-    books[1].go();
+    logs[1].go();
     until("it has ended without a daemon", || {
         cluster.folder().join(format!("worker0/ranks/{ends_meanwhile}/1/0/outcome.json")).exists()
     });
@@ -30,12 +30,12 @@ fn a_worker_of_the_next_release_takes_over_the_executors_of_the_last() {
     cluster.ok(&["cancel", is_cancelled]);
     assert_eq!(cluster.end(is_cancelled)["state"], "CANCELLED");
     assert_eq!(program_of(executor), binary().canonicalize().unwrap());
-    let new = cluster.book("new");
+    let new = cluster.attempt_log("new");
     let newest = cluster.submit(&[], &new.script());
     new.until_started(1, 1);
     assert_eq!(program_of(cluster.executor_of(0, &format!("{newest}/1/0"))), next);
-    for (book, job) in [(&books[0], goes_on), (&new, &newest)] {
-        book.go();
+    for (log, job) in [(&logs[0], goes_on), (&new, &newest)] {
+        log.go();
         let ended = cluster.end(job);
         assert_eq!(
             (ended["state"].as_str(), ended["attempt"].as_u64()),
@@ -43,9 +43,9 @@ fn a_worker_of_the_next_release_takes_over_the_executors_of_the_last() {
             "{ended}"
         );
     }
-    for (book, pids) in books.iter().zip(pids) {
-        book.assert_whole(1, 1);
-        assert_eq!(book.until_started(1, 1), pids);
+    for (log, pids) in logs.iter().zip(pids) {
+        log.assert_whole(1, 1);
+        assert_eq!(log.until_started(1, 1), pids);
     }
 }
 
@@ -105,18 +105,18 @@ fn a_head_runs_the_jobs_of_every_earlier_journal_to_their_end() {
 #[test]
 fn a_head_of_the_next_release_goes_on_where_the_last_one_was_killed() {
     let mut cluster = Cluster::start(&["host:1"]);
-    let book = cluster.book("book");
-    let running = cluster.submit(&[], &book.script());
-    let pids = book.until_started(1, 1);
+    let log = cluster.attempt_log("log");
+    let running = cluster.submit(&[], &log.script());
+    let pids = log.until_started(1, 1);
     let waiting = cluster.submit(&[], "true");
     cluster.kill_head();
     cluster.upgrade_head(cluster.another_release("cohabit-next"));
     cluster.until_node("node0", "UP");
-    book.go();
+    log.go();
     assert_eq!(cluster.end(&running)["attempt"], 1);
     assert_eq!(cluster.end(&waiting)["state"], "COMPLETED");
-    book.assert_whole(1, 1);
-    assert_eq!(book.until_started(1, 1), pids);
+    log.assert_whole(1, 1);
+    assert_eq!(log.until_started(1, 1), pids);
 }
 
 /// The binary of the previous release, where it was built.
@@ -131,36 +131,36 @@ fn previous_release() -> Option<PathBuf> {
     binary.map(|binary| binary.canonicalize().expect("COHABIT_PREVIOUS_BINARY names a file"))
 }
 
-/// Jobs that run until they may end, each with its book and the number of its process.
+/// Jobs that run until they may end, each with its log and the number of its process.
 struct RunningJobs {
-    books: Vec<AttemptLog>,
+    logs: Vec<AttemptLog>,
     jobs: Vec<String>,
     pids: Vec<Vec<i32>>,
 }
 
 impl RunningJobs {
     fn start(cluster: &Cluster, names: &[&str]) -> RunningJobs {
-        let books: Vec<AttemptLog> = names.iter().map(|name| cluster.book(name)).collect();
-        let script = |book: &AttemptLog| format!("echo begins\n{}\necho ends", book.script());
-        let jobs = books.iter().map(|book| cluster.submit(&[], &script(book))).collect();
-        let pids = books.iter().map(|book| book.until_started(1, 1)).collect();
-        RunningJobs { books, jobs, pids }
+        let logs: Vec<AttemptLog> = names.iter().map(|name| cluster.attempt_log(name)).collect();
+        let script = |log: &AttemptLog| format!("echo begins\n{}\necho ends", log.script());
+        let jobs = logs.iter().map(|log| cluster.submit(&[], &script(log))).collect();
+        let pids = logs.iter().map(|log| log.until_started(1, 1)).collect();
+        RunningJobs { logs, jobs, pids }
     }
 
     /// None of them was started anew or stopped.
     fn assert_untouched(&self, cluster: &Cluster) {
-        for ((book, job), pids) in self.books.iter().zip(&self.jobs).zip(&self.pids) {
+        for ((log, job), pids) in self.logs.iter().zip(&self.jobs).zip(&self.pids) {
             assert_eq!(cluster.state(job), "RUNNING", "job {job}");
-            assert_eq!(book.until_started(1, 1), *pids, "job {job}");
+            assert_eq!(log.until_started(1, 1), *pids, "job {job}");
         }
     }
 
     /// They end well, each in its one attempt.
     fn finish(&self, cluster: &Cluster) {
-        for (book, job) in self.books.iter().zip(&self.jobs) {
-            book.go();
+        for (log, job) in self.logs.iter().zip(&self.jobs) {
+            log.go();
             assert_completed_at_once(cluster, job);
-            book.assert_whole(1, 1);
+            log.assert_whole(1, 1);
             assert_eq!(cluster.ok(&["logs", job]), "begins\nends\n");
         }
     }
@@ -186,7 +186,7 @@ fn a_cluster_of_the_previous_release_is_upgraded_head_first_under_its_running_jo
     let Some(previous) = previous_release() else { return };
     let mut cluster = Cluster::of_release(previous.clone(), &["host:2", "host:2"]);
     let running = RunningJobs::start(&cluster, &["first", "second", "third"]);
-    let cancelled = cluster.book("cancelled");
+    let cancelled = cluster.attempt_log("cancelled");
     let cancelled_job = cluster.submit(&[], &cancelled.script());
     cancelled.until_started(1, 1);
     let waiting = cluster.submit(&[], "echo waited");

@@ -137,19 +137,19 @@ fn a_critical_error_of_the_hardware_takes_a_gpu_out_of_service_and_leaves_its_jo
 fn a_gang_that_loses_the_gpu_of_one_rank_stops_as_a_whole_and_starts_again_on_others() {
     let mut gpus = GpuCluster::start(1);
     let other = gpus.add_machine(10, 2);
-    let book = gpus.cluster.book("book");
-    let job = gpus.cluster.submit(&["--nodes", "2", "--gpus", "2", "--grace", "1s"], &book.script());
-    book.until_started(1, 2);
+    let log = gpus.cluster.attempt_log("log");
+    let job = gpus.cluster.submit(&["--nodes", "2", "--gpus", "2", "--grace", "1s"], &log.script());
+    log.until_started(1, 2);
     let shown = gpus.cluster.show(&job);
     let held = shown["devices"].as_array().unwrap();
     let lost = other.gpus().into_iter().find(|gpu| held.contains(&gpu.uuid.clone().into())).unwrap();
     let falls_off = |gpu: &mut FakeGpu| gpu.faults = [("*".to_owned(), NvmlFault::Lost)].into();
     other.edit_gpu(&lost.uuid, falls_off).unwrap();
-    book.until_started(2, 2);
-    book.go();
+    log.until_started(2, 2);
+    log.go();
     let ended = gpus.cluster.end(&job);
     assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(2)), "{ended}");
     assert!(!ended["devices"].to_string().contains(&lost.uuid), "{ended}");
-    book.assert_whole(2, 2);
-    book.assert_ended_before_next(1);
+    log.assert_whole(2, 2);
+    log.assert_ended_before_next(1);
 }

@@ -26,24 +26,23 @@ pub(crate) struct AttemptLogEntry {
 
 impl Cluster {
     /// An empty log of this name.
-    pub(crate) fn book(&self, name: &str) -> AttemptLog {
-        let book =
-            AttemptLog { path: self.folder().join(name), go: self.folder().join(format!("{name}.go")) };
-        std::fs::write(&book.path, "").unwrap();
-        book
+    pub(crate) fn attempt_log(&self, name: &str) -> AttemptLog {
+        let log = AttemptLog { path: self.folder().join(name), go: self.folder().join(format!("{name}.go")) };
+        std::fs::write(&log.path, "").unwrap();
+        log
     }
 }
 
 impl AttemptLog {
     /// A script that runs until `go` or SIGTERM, and records its start and end.
     pub(crate) fn script(&self) -> String {
-        let (book, go) = (self.path.display(), self.go.display());
+        let (log, go) = (self.path.display(), self.go.display());
         format!(
-            r#"note() {{ echo "$1 ${{2:-$COHABIT_ATTEMPT}} ${{3:-$COHABIT_RANK}} ${{4:-$$}}" >> {book}; }}
+            r#"note() {{ echo "$1 ${{2:-$COHABIT_ATTEMPT}} ${{3:-$COHABIT_RANK}} ${{4:-$$}}" >> {log}; }}
             while read -r what attempt rank pid; do
                 test "$what" = start && test "$attempt" != "$COHABIT_ATTEMPT" || continue
-                grep -qs {book} /proc/$pid/cmdline && note beside $attempt $rank $pid
-            done < {book}
+                grep -qs {log} /proc/$pid/cmdline && note beside $attempt $rank $pid
+            done < {log}
             trap 'note end; exit 143' TERM
             note start
             until test -e {go}; do sleep 0.05; done

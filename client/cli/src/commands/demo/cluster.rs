@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cohabit_client::Client;
-use cohabit_client::proto::Span;
+use cohabit_client::types::Span;
 use cohabit_console::{CommandError, CommandErrorKind};
 use cohabit_head::HeadDaemon;
 use cohabit_worker_daemon::{WorkerDaemon, WorkerOptions};

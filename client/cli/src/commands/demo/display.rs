@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
 use std::time::Instant;
 
-use cohabit_client::proto::{JobId, JobRecord, JobState};
+use cohabit_client::types::{JobId, JobRecord, JobState};
 use cohabit_console::{CommandError, format_number, output};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 

@@ -1,6 +1,6 @@
 //! The report of the demo: where and when each job ran, its result, and what sharing gained.
 
-use cohabit_client::proto::{JobRecord, LogPosition, Span, Time};
+use cohabit_client::types::{JobRecord, LogPosition, Span, Time};
 use cohabit_client::{Client, LogOptions};
 use cohabit_console::{CommandError, Screen, table};
 use futures::TryStreamExt as _;

@@ -1,6 +1,6 @@
 //! The name of a GPU in findings.
 
-use cohabit_client::proto::Device;
+use cohabit_client::types::Device;
 
 /// Model and id: the GPUs of a machine are often of one model.
 pub(super) fn device_name(device: &Device) -> String {

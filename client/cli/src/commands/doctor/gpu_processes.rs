@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use cohabit_client::proto::{Bytes, Device};
+use cohabit_client::types::{Bytes, Device};
 use cohabit_gpu::{GpuProcess, NvmlSession};
 
 use super::device_name::device_name;
@@ -54,7 +54,7 @@ fn describe_process(pid: i32, proc: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_client::proto::{DeviceId, DeviceKind};
+    use cohabit_client::types::{DeviceId, DeviceKind};
 
     use super::super::findings::Diagnosis;
     use super::*;

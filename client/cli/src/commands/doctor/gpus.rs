@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cohabit_client::proto::{Device, GpuPeer, GpuProperties, Health};
+use cohabit_client::types::{Device, GpuPeer, GpuProperties, Health};
 use cohabit_gpu::{GpusUnavailable, NvmlSession};
 
 use super::device_name::device_name;
@@ -136,7 +136,7 @@ fn peer(peer: &GpuPeer) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_client::proto::{Bytes, DeviceId, DeviceKind, PeerPath};
+    use cohabit_client::types::{Bytes, DeviceId, DeviceKind, PeerPath};
 
     use super::super::findings::Diagnosis;
     use super::*;

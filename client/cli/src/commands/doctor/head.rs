@@ -5,7 +5,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
-use cohabit_client::proto::{Filter, NodeRecord, Span, Time};
+use cohabit_client::types::{Filter, NodeRecord, Span, Time};
 use cohabit_client::{Client, Error};
 
 use super::findings::Finding;

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, absolute};
 
-use cohabit_client::proto::{Bytes, Device, DeviceSharing};
+use cohabit_client::types::{Bytes, Device, DeviceSharing};
 use cohabit_gpu::mps::{MpsDirectory, MpsPrograms};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::statvfs;
@@ -158,7 +158,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
-    use cohabit_client::proto::{DeviceId, DeviceKind};
+    use cohabit_client::types::{DeviceId, DeviceKind};
 
     use super::super::findings::Diagnosis;
     use super::*;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process;
 use std::time::{Duration, Instant};
 
-use cohabit_client::proto::{Device, DeviceSharing, Span};
+use cohabit_client::types::{Device, DeviceSharing, Span};
 use cohabit_gpu::NvmlSession;
 use cohabit_gpu::mps::{MpsDaemon, MpsDirectory, MpsError, MpsPrograms};
 

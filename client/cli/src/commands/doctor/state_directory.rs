@@ -91,7 +91,7 @@ fn is_secret(path: &Path) -> bool {
 fn room(folder: &Path) -> Finding {
     match statvfs(folder) {
         Ok(system) => {
-            let free = cohabit_client::proto::Bytes(system.blocks_available() * system.fragment_size());
+            let free = cohabit_client::types::Bytes(system.blocks_available() * system.fragment_size());
             match free.0 >= MIN_FREE_BYTES {
                 true => Finding::ok(ROOM, format!("{free} free for state and logs")),
                 false => Finding::warning(

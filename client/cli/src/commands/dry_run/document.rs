@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_client::proto::{
+use cohabit_client::types::{
     Array, ColocationSlowdown, ComputeLimit, Dependency, DryRun, DryRunNeighbor, DryRunPlacement,
     EnforcementRequirement, Entrypoint, GpuRequest, JobId, JobSpec, LaunchMode, ModelDescription, Share,
     Sharing, Slowdown, Span, Spread,

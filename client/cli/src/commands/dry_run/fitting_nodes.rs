@@ -1,6 +1,6 @@
 //! Nodes that could run a job, or a part of it, if they were empty.
 
-use cohabit_client::proto::{
+use cohabit_client::types::{
     Bytes, Demand, Device, DeviceRecord, DeviceSharing, EnforcementRequirement, NodeRecord, NodeState, Share,
     Spread,
 };

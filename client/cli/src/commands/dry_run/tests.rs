@@ -1,6 +1,6 @@
 //! Dry runs of jobs that would start, share, or wait.
 
-use cohabit_client::proto::{
+use cohabit_client::types::{
     Bytes, ColocationSlowdown, Demand, DeviceId, DryRun, DryRunNeighbor, DryRunPlacement,
     EnforcementRequirement, GpuRequest, JobId, JobPrediction, JobSpec, PredictedSlowdown, Share, Slowdown,
     Span, Spread,

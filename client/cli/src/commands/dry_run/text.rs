@@ -1,6 +1,6 @@
 //! The text of a dry run.
 
-use cohabit_client::proto::{
+use cohabit_client::types::{
     Array, ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, Entrypoint, GpuRequest,
     JobPrediction, JobSpec, PredictedSlowdown, Share, Spread,
 };

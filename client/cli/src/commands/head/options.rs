@@ -70,7 +70,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_client::proto::{Slowdown, Span};
+    use cohabit_client::types::{Slowdown, Span};
 
     use super::*;
     use cohabit_console::CommandErrorKind;

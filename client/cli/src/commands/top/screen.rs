@@ -1,6 +1,6 @@
 //! The screen of `top`: devices above, jobs below. It draws a view and does nothing else.
 
-use cohabit_client::proto::{DeviceRecord, Health, JobRecord, JobState, NodeRecord, Time};
+use cohabit_client::types::{DeviceRecord, Health, JobRecord, JobState, NodeRecord, Time};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Modifier, Style};
@@ -98,7 +98,7 @@ fn jobs_table(view: &TopView) -> Table<'_> {
 
 fn job_row(job: &JobRecord, now: Time) -> Row<'_> {
     let text =
-        |span: Option<cohabit_client::proto::Span>| span.map_or(String::new(), |span| span.to_string());
+        |span: Option<cohabit_client::types::Span>| span.map_or(String::new(), |span| span.to_string());
     Row::new([
         Cell::from(job.id.to_string()),
         Cell::from(job.name.as_str()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr as _;
 
-use cohabit_client::proto::{LinkBandwidths, SharingLimits};
+use cohabit_client::types::{LinkBandwidths, SharingLimits};
 use cohabit_client::{Error as ClientError, Token};
 use cohabit_console::{CommandError, CommandErrorKind, output};
 use cohabit_worker_daemon::{
@@ -161,7 +161,7 @@ pub(crate) fn failure(error: WorkerError) -> CommandError {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_client::proto::Bytes;
+    use cohabit_client::types::Bytes;
 
     use super::*;
 
