@@ -28,5 +28,5 @@ mod tests;
 
 pub(crate) use encoded_part::{EncodedPart, PartDecodeError};
 pub(crate) use sqlite::SqliteJournal;
-pub(crate) use store::{Journal, JournalContents, JournalEntry, JournalWrite, LoadedSnapshot};
+pub(crate) use store::{Journal, JournalEntry, JournalWrite, LoadedSnapshot};
 pub(crate) use writer::{Commit, JournalWriteError, JournalWriter};

@@ -8,9 +8,8 @@ use cohabit_types::{JobId, JobState, StopReason, Time};
 use futures::executor::block_on;
 use futures::future::join_all;
 
-use super::{
-    Commit, EncodedPart, Journal, JournalContents, JournalEntry, JournalWrite, JournalWriter, SqliteJournal,
-};
+use super::store::JournalContents;
+use super::{Commit, EncodedPart, Journal, JournalEntry, JournalWrite, JournalWriter, SqliteJournal};
 use crate::HeadError;
 use crate::recovery::{RecoveredHead, recover};
 use crate::test_kit::{TestJournal, at, one_job, snapshot, submitted, writes};
