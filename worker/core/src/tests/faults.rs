@@ -34,8 +34,8 @@ fn the_culprit_and_the_victims_are_stopped_and_the_server_recovers() {
 
 #[test]
 fn without_a_culprit_all_are_victims_and_the_last_driver_error_is_reported() {
-    let detail = "a fatal GPU error; the driver had reported Xid 31, a program reached for memory that is \
-                  not its own";
+    let detail = "a fatal GPU error; the driver had reported Xid 31, a program accessed memory that is not \
+                  its own";
     TestWorker::serving(&[1, 2])
         .xid(31)
         .does_nothing()

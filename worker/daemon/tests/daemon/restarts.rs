@@ -15,9 +15,8 @@ async fn a_new_daemon_adopts_a_running_rank() {
     drop((daemon, head));
     cluster.abandoned().await;
     let (daemon, mut head) = cluster.worker().await;
-    assert!(
-        matches!(head.held(), [HeldRank { rank: found, phase: HeldRankPhase::Running(_) }] if *found == rank(1))
-    );
+    let [HeldRank { rank: found, phase: HeldRankPhase::Running(_) }] = head.held() else { panic!() };
+    assert_eq!(*found, rank(1));
     head.started(rank(1)).await;
     std::fs::write(&go, "").unwrap();
     assert_eq!(head.ended(rank(1)).await.outcome, Outcome::Exited(4));

@@ -293,7 +293,8 @@ impl Rank {
     }
 }
 
-fn payload(mut segment: &[u8]) -> Vec<u8> {
+/// The output in a segment, without headers.
+pub(crate) fn payload(mut segment: &[u8]) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some((header, rest)) = segment.split_at_checked(13) {
         let length = u32::from_le_bytes(header[9..].try_into().unwrap()) as usize;

@@ -15,8 +15,8 @@ use crate::log::LogLimits;
 use crate::records::StartRecord;
 use crate::version::{VERSION, first_version};
 
-/// The fields with a default may be missing in version 1. Large values are borrowed when a file is written: a worker
-/// may start a thousand ranks a second.
+/// The fields with a default may be missing in version 1. Large values are borrowed when a file is written: a
+/// worker may start a thousand ranks a second.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StartFile<'a> {
     #[serde(default = "first_version")]
