@@ -55,7 +55,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("cohabit-gpu", &["cohabit-types"]),
     ("cohabit-host", &["cohabit-types", "cohabit-worker-core", "cohabit-gpu"]),
-    ("cohabit-executor", &["cohabit-types", "cohabit-worker-core", "cohabit-gpu", "cohabit-host"]),
+    (
+        "cohabit-executor",
+        &["cohabit-types", "cohabit-actor", "cohabit-worker-core", "cohabit-gpu", "cohabit-host"],
+    ),
     ("cohabit-profiler", &["cohabit-types", "cohabit-gpu", "cohabit-host"]),
     (
         "cohabit-worker-daemon",

@@ -18,7 +18,7 @@ mod endpoint;
 #[doc(hidden)]
 pub mod fuzzing;
 mod job_spec;
-mod log_writer;
+mod log_printer;
 mod process;
 mod render;
 mod script;

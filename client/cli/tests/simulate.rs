@@ -55,7 +55,7 @@ fn every_policy_runs_every_job_and_a_seed_repeats_itself() {
     assert!(runs.iter().all(|run| run["jobs"] == 5 && run["completed"] == 5), "{told}");
     assert_eq!(told["left_out"]["too_wide"], 1);
     let remarks = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(remarks, "line 4 is left out: duration_s is 'x', which is no number\n");
+    assert_eq!(remarks, "line 4 is skipped: duration_s is 'x': expected a number\n");
     assert_eq!(without_times(told), without_times(document(&simulate(folder.path(), &arguments))));
 }
 
@@ -106,7 +106,7 @@ fn the_report_is_written_and_the_command_in_it() {
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("POLICY"));
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
     assert!(page.contains("cohabit simulate --trace jobs.csv --cluster 2x8:V100@25g --policy fifo"));
-    assert!(page.contains("<svg") && page.contains("How good the estimates were"));
+    assert!(page.contains("<svg") && page.contains("Accuracy of estimates"));
 }
 
 #[test]

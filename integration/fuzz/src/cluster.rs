@@ -17,7 +17,7 @@ pub(crate) enum PeerAction {
     /// A client asks for a change.
     Asks(User, Request),
     /// A client asks a question.
-    Wonders(User, Question),
+    Wonders(User, FuzzQuery),
     /// A worker joins by its next link.
     Joins(u8, Inventory),
     /// Its link breaks.
@@ -30,7 +30,7 @@ pub(crate) enum PeerAction {
 
 /// A question about the head's memory, or about a job that nobody has submitted.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Question {
+pub(crate) enum FuzzQuery {
     Resolve(Vec<JobRef>),
     List(Filter),
     Show(Vec<JobId>),
@@ -101,16 +101,16 @@ impl World {
     }
 
     /// A refusal is as good an answer as any.
-    fn answer(&mut self, user: User, question: Question) {
+    fn answer(&mut self, user: User, question: FuzzQuery) {
         let (head, now) = (&self.head, self.now);
         match question {
-            Question::Resolve(references) => _ = head.resolve(&user.by(), &references),
-            Question::List(filter) => _ = head.list(now, &filter),
-            Question::Show(jobs) => _ = head.show(now, &jobs),
-            Question::Explain(job) => _ = head.explain(now, job),
-            Question::DryRun(spec) => self.dry_run_job(user, *spec),
-            Question::Nodes => _ = head.node_records(),
-            Question::Watch(known) => _ = head.changed_since(now, &known),
+            FuzzQuery::Resolve(references) => _ = head.resolve(&user.by(), &references),
+            FuzzQuery::List(filter) => _ = head.list(now, &filter),
+            FuzzQuery::Show(jobs) => _ = head.show(now, &jobs),
+            FuzzQuery::Explain(job) => _ = head.explain(now, job),
+            FuzzQuery::DryRun(spec) => self.dry_run_job(user, *spec),
+            FuzzQuery::Nodes => _ = head.node_records(),
+            FuzzQuery::Watch(known) => _ = head.changed_since(now, &known),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Fuzz targets: for each parser of outside bytes, the properties that hold for any input.
 //!
 //! The properties themselves are in the `fuzzing` module of each crate, where they see private items. Here
-//! they get names and memory limits. `tests/mutations.rs` checks them against the seeds in `corpus` and against
-//! mutations of these; `run` starts libFuzzer.
+//! they get names and memory limits. `tests/mutations.rs` checks them against the seeds in `corpus` and
+//! against mutations of these; `run` starts libFuzzer.
 
 mod cluster;
 mod memory;

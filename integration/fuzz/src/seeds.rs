@@ -15,7 +15,7 @@ use cohabit_types::{
 };
 use serde::Serialize;
 
-use crate::cluster::{PeerAction, Question, User};
+use crate::cluster::{FuzzQuery, PeerAction, User};
 
 /// The beginning of a call: its kind, its number, the time that it has, and a trace that nobody follows.
 const CALL: [u8; 21] = [0, 1, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -70,14 +70,14 @@ fn ended() -> Report {
     }
 }
 
-fn queries() -> Vec<Question> {
+fn queries() -> Vec<FuzzQuery> {
     vec![
-        Question::Resolve(vec![JobRef::Range(7, 1), JobRef::Last(0), JobRef::Name("train".into())]),
-        Question::Show(vec![JobId::new(1), JobId::member(2, 5)]),
-        Question::Explain(JobId::new(1)),
-        Question::Watch(vec![JobRevision { job: JobId::new(1), revision: 0 }]),
-        Question::List(Filter::default()),
-        Question::Nodes,
+        FuzzQuery::Resolve(vec![JobRef::Range(7, 1), JobRef::Last(0), JobRef::Name("train".into())]),
+        FuzzQuery::Show(vec![JobId::new(1), JobId::member(2, 5)]),
+        FuzzQuery::Explain(JobId::new(1)),
+        FuzzQuery::Watch(vec![JobRevision { job: JobId::new(1), revision: 0 }]),
+        FuzzQuery::List(Filter::default()),
+        FuzzQuery::Nodes,
     ]
 }
 

@@ -12,7 +12,8 @@ use syn::{Expr, ExprAsync, ExprCall, ExprClosure, ExprMethodCall, ExprPath};
 use syn::{ImplItemFn, Item, ItemFn, ItemImpl, Local, Macro, Pat, Type};
 
 /// Functions that run a closure on another thread.
-const OTHER_THREADS: [&str; 4] = ["blocking", "spawn_blocking", "spawn", "within"];
+const OTHER_THREADS: [&str; 5] =
+    ["blocking", "on_blocking_thread", "spawn_blocking", "spawn", "run_with_timeout"];
 
 /// A function of the crate.
 #[derive(Debug, Clone)]

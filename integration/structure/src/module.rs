@@ -201,11 +201,22 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// Whether an item is only there for tests, or for the fuzzer.
+/// Features whose code is only there for tests: properties for the fuzzer, and a recorder of frames.
+const TEST_FEATURES: [&str; 2] = ["fuzzing", "recorded"];
+
+/// Whether an item is only there for tests.
 fn is_test(attributes: &[Attribute]) -> bool {
+    let is_for_tests = |condition: &syn::Meta| match condition {
+        syn::Meta::Path(path) => path.is_ident("test"),
+        syn::Meta::NameValue(pair) => matches!(
+            &pair.value,
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(name), .. })
+                if pair.path.is_ident("feature") && TEST_FEATURES.contains(&name.value().as_str())
+        ),
+        syn::Meta::List(_) => false,
+    };
     let only_for = |attribute: &Attribute| {
-        attribute.path().is_ident("cfg")
-            && attribute.parse_args::<syn::Meta>().is_ok_and(|condition| condition.path().is_ident("test"))
+        attribute.path().is_ident("cfg") && attribute.parse_args().is_ok_and(|it| is_for_tests(&it))
     };
     attributes.iter().any(only_for)
 }

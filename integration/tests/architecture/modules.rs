@@ -15,7 +15,7 @@ fn no_circle_of_modules_crosses_folders_or_has_more_than_two_files() {
     let workspace = Workspace::read();
     let mut report = String::new();
     for (name, package) in workspace.members() {
-        for circle in circles_of(&root_file(package)) {
+        for circle in root_file(package).map_or(Vec::new(), |root| circles_of(&root)) {
             if circle.files.len() > MOST_FILES || circle.folders().len() > 1 {
                 describe(name, &circle, &mut report);
             }

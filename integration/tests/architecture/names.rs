@@ -17,10 +17,8 @@ fn a_type_that_others_can_see_is_defined_in_one_crate() {
     let workspace = Workspace::read();
     let mut crates: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (name, package) in workspace.members() {
-        if LEFT_OUT.contains(&name) {
-            continue;
-        }
-        let read = Crate::read(&root_file(package)).unwrap();
+        let Some(root) = root_file(package).filter(|_| !LEFT_OUT.contains(&name)) else { continue };
+        let read = Crate::read(&root).unwrap();
         for (_, definition) in read.definitions().filter(|(module, it)| it.is_type && !module.is_frozen()) {
             crates.entry(definition.name.clone()).or_default().insert(name.to_owned());
         }

@@ -75,9 +75,9 @@ pub(crate) fn folder(package: &Value) -> PathBuf {
     folder.strip_prefix(root).expect("a package lies in the repository").to_owned()
 }
 
-/// The root file of a package's library, or of its program where it has no library.
-pub(crate) fn root_file(package: &Value) -> PathBuf {
+/// The root file of a package's library, or of its program where it has no library; none for a package of
+/// several programs.
+pub(crate) fn root_file(package: &Value) -> Option<PathBuf> {
     let source = Path::new(package["manifest_path"].as_str().unwrap()).with_file_name("src");
-    let library = source.join("lib.rs");
-    if library.exists() { library } else { source.join("main.rs") }
+    ["lib.rs", "main.rs"].map(|name| source.join(name)).into_iter().find(|it| it.exists())
 }

@@ -171,7 +171,7 @@ fn who_has_no_account_on_the_node_becomes_a_user_that_nobody_else_is() {
     let told = story(&cluster, &strangers[0].1);
     let account = "the account 'no-such-account' does not exist there";
     assert_eq!(told.matches(account).count(), 1, "{told}");
-    assert!(cluster.ok(&["show", &strangers[0].1]).contains(&format!("as user {}", uids[0])));
+    assert!(cluster.ok(&["show", &strangers[0].1]).contains(&format!("as uid {}", uids[0])));
 
     cluster.kill_worker(0);
     cluster.restart_worker(0);

@@ -238,7 +238,7 @@ fn a_workload_that_gets_round_mps_is_not_measured_as_if_it_did_not() {
     bench.workloads(&[("a", &format!("{ENDLESS} --bypass-mps"))]);
     let ran = bench.run(&["--sharing", "exclusive,mps", "--set-sizes", "1"]);
     assert_eq!(ran.code, 65, "{}", ran.stderr);
-    assert!(ran.stderr.contains("a is no client of the MPS server"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("a is not a client of the MPS server"), "{}", ran.stderr);
     assert_eq!((bench.sets("exclusive").len(), bench.sets("mps").len()), (1, 0));
 }
 

@@ -60,7 +60,7 @@ fn while_the_head_s_disk_is_full_jobs_go_on_and_service_returns_by_itself() {
     disk.fill();
     let (accepted, refused) = submit_until_refused(&cluster);
     assert_eq!(refused.code, 75, "{}", refused.stderr);
-    for part in ["journal.sqlite", "full", "make room"] {
+    for part in ["journal.sqlite", "full", "free space"] {
         assert!(refused.stderr.contains(part), "{part} is missing: {}", refused.stderr);
     }
     let_go(&cluster);
@@ -93,7 +93,7 @@ fn start_without_room(folder: &Path) {
     let start = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head"];
     let refused = CommandOutput::from(run(cohabit(folder).args(start)));
     assert_eq!((refused.code, refused.stdout.as_str()), (75, ""), "{}", refused.stderr);
-    for part in ["state folder head", "full", "make room"] {
+    for part in ["state folder head", "full", "free disk space"] {
         assert!(refused.stderr.contains(part), "{part} is missing: {}", refused.stderr);
     }
 }

@@ -10,7 +10,7 @@ use cohabit_types::{
 
 use crate::head::Head;
 use crate::reason::not_yet_eligible;
-use crate::submission::Submission;
+use crate::submission::SubmissionState;
 
 /// A job as it would be if it were submitted now.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ impl Head {
     /// The refusal that its submission would get.
     pub fn prepare_dry_run(&self, now: Time, by: &Principal, submit: Submit) -> Result<DryRunJob, Refusal> {
         self.check_submission(&submit.spec)?;
-        let submission = Submission::new(by, submit, now);
+        let submission = SubmissionState::new(by, submit, now);
         let mut job = self.new_job(&submission, now);
         let mut not_before = None;
         if let Some(waiting) = job.waiting_mut() {

@@ -10,7 +10,7 @@ use cohabit_types::{
 use crate::head::Head;
 use crate::job::{FaultOrigin, Job, JobStatus, device_fault};
 use crate::reason::listed;
-use crate::submission::Submission;
+use crate::submission::SubmissionState;
 
 impl Head {
     /// Everything that happened to a job, the oldest first. It begins with the submission, which all members
@@ -120,7 +120,7 @@ impl Head {
     }
 }
 
-fn opening_sentence(now: Time, id: JobId, job: &Job, submission: &Submission) -> String {
+fn opening_sentence(now: Time, id: JobId, job: &Job, submission: &SubmissionState) -> String {
     let state = job.state();
     let attempts = job.attempt_count();
     match &job.status {
@@ -155,7 +155,7 @@ fn host_limits_sentence(record: &JobRecord) -> Option<String> {
 }
 
 /// Which user id a job has on a node on which its user has no account.
-fn private_user_sentence(record: &JobRecord, submission: &Submission) -> Option<String> {
+fn private_user_sentence(record: &JobRecord, submission: &SubmissionState) -> Option<String> {
     let ranks = record.latest().into_iter().flat_map(|attempt| &attempt.ranks);
     let (node, uid) = ranks.filter_map(|rank| Some((&rank.node, rank.private_uid?))).next()?;
     let account = submission.account();
@@ -182,7 +182,7 @@ fn device_fault_sentence(job: &Job) -> Option<String> {
 }
 
 /// How long the job was expected to run when it was submitted.
-fn estimate_sentence(submission: &Submission) -> Option<String> {
+fn estimate_sentence(submission: &SubmissionState) -> Option<String> {
     let estimate = submission.estimate.as_ref()?;
     let runtime = estimate.runtime?;
     Some(format!("Estimated runtime at submission: {runtime}, based on {}.", estimate.basis))

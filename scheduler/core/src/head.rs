@@ -13,7 +13,7 @@ use crate::alarm::Alarm;
 use crate::interface::{Config, DeadlineKind};
 use crate::job::Job;
 use crate::node::Node;
-use crate::submission::Submission;
+use crate::submission::SubmissionState;
 use crate::volatile::VolatileState;
 
 /// A cluster's head: every job and node it knows.
@@ -35,7 +35,7 @@ pub struct Head {
     /// When the policy wants to be asked again.
     pub(crate) next_plan_at: Option<Time>,
     /// By job number. Shared with snapshots; changed through `submission_mut`.
-    pub(crate) submissions: BTreeMap<u64, Arc<Submission>>,
+    pub(crate) submissions: BTreeMap<u64, Arc<SubmissionState>>,
     /// Plain jobs and members of arrays; an array as a whole is only a submission. Members to which nothing
     /// happened yet share one `Job` in memory; changed through `job_mut`.
     pub(crate) jobs: BTreeMap<JobId, Arc<Job>>,
@@ -152,7 +152,7 @@ impl Head {
     }
 
     /// The submission with this number, for a change.
-    pub(crate) fn submission_mut(&mut self, number: u64) -> Option<&mut Submission> {
+    pub(crate) fn submission_mut(&mut self, number: u64) -> Option<&mut SubmissionState> {
         self.submissions.get_mut(&number).map(Arc::make_mut)
     }
 
@@ -184,7 +184,7 @@ impl Head {
     }
 
     /// What a policy knows of the jobs of a submission, besides their demand.
-    pub(crate) fn traits(&self, number: u64, submission: &Submission) -> Arc<JobTraits> {
+    pub(crate) fn traits(&self, number: u64, submission: &SubmissionState) -> Arc<JobTraits> {
         self.volatile.traits.get(&number).cloned().unwrap_or_else(|| Arc::new(submission.traits()))
     }
 

@@ -10,7 +10,7 @@ use crate::head::Head;
 use crate::job::Job;
 use crate::node::{DeviceUse, Node};
 use crate::reason::listed;
-use crate::submission::Submission;
+use crate::submission::SubmissionState;
 
 /// An invariant that does not hold: a fault of the head itself, or of what it was restored from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,7 +185,7 @@ fn check_attempts(id: JobId, job: &Arc<Job>) -> Checked {
     Ok(())
 }
 
-fn check_submission(number: u64, submission: &Submission, counts: &BTreeMap<JobState, u64>) -> Checked {
+fn check_submission(number: u64, submission: &SubmissionState, counts: &BTreeMap<JobState, u64>) -> Checked {
     let members = submission.spec.array.as_ref().map_or(1, |array| array.len());
     // Members that ended long ago are forgotten one by one, and still count.
     if counts.values().sum::<u64>() == members {

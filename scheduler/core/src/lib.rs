@@ -61,8 +61,8 @@ pub mod state {
         Attempt, EndedAttempt, EndedJob, Job, JobExit, JobStatus, Rank, RankPhase, RendezvousEndpoint,
         TerminalState, WaitingJob,
     };
-    pub use crate::node::{DeviceUse, LinkState, Node, NodeProblem, Schedulability};
-    pub use crate::submission::Submission;
+    pub use crate::node::{DeviceUse, Node, NodeLink, NodeProblem, Schedulability};
+    pub use crate::submission::SubmissionState;
 }
 
 #[cfg(test)]

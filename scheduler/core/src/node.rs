@@ -42,7 +42,7 @@ pub struct Node {
     /// How long its ranks go on while the head cannot be reached.
     pub orphan_grace: Span,
     /// Its link to the head.
-    pub link: LinkState,
+    pub link: NodeLink,
     /// Whether it takes new jobs.
     pub schedulability: Schedulability,
     /// Why ranks do not start on it, until one does.
@@ -61,7 +61,7 @@ pub struct Node {
 
 /// The state of a node's link, with its last key: it tells newer links from older ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkState {
+pub enum NodeLink {
     /// The worker is connected.
     Up(WorkerKey),
     /// The link is broken; attempts on the node may still run.
@@ -118,7 +118,7 @@ impl Node {
             rendezvous_ports: Vec::new(),
             occupied_ports: BTreeSet::new(),
             orphan_grace: Span::ZERO,
-            link: LinkState::Up(key),
+            link: NodeLink::Up(key),
             schedulability: Schedulability::Open,
             problem: None,
             link_changed_at: now,
@@ -165,20 +165,20 @@ impl Node {
     /// The key of the link while it is up.
     pub(crate) fn key(&self) -> Option<WorkerKey> {
         match self.link {
-            LinkState::Up(key) => Some(key),
-            LinkState::Unreachable(_) | LinkState::Lost(_) => None,
+            NodeLink::Up(key) => Some(key),
+            NodeLink::Unreachable(_) | NodeLink::Lost(_) => None,
         }
     }
 
     /// The key of the newest link, whether it is up or not.
     pub(crate) fn last_key(&self) -> WorkerKey {
         match self.link {
-            LinkState::Up(key) | LinkState::Unreachable(key) | LinkState::Lost(key) => key,
+            NodeLink::Up(key) | NodeLink::Unreachable(key) | NodeLink::Lost(key) => key,
         }
     }
 
     pub(crate) fn is_lost(&self) -> bool {
-        matches!(self.link, LinkState::Lost(_))
+        matches!(self.link, NodeLink::Lost(_))
     }
 
     pub(crate) fn takes_jobs(&self) -> bool {
@@ -231,12 +231,12 @@ impl Node {
 
     pub(crate) fn state(&self) -> NodeState {
         match (self.link, self.schedulability) {
-            (LinkState::Up(_), Schedulability::Open) if self.is_paused() => NodeState::Paused,
-            (LinkState::Up(_), Schedulability::Open) => NodeState::Up,
-            (LinkState::Up(_), Schedulability::Drained) if self.jobs.is_empty() => NodeState::Drained,
-            (LinkState::Up(_), Schedulability::Drained) => NodeState::Draining,
-            (LinkState::Unreachable(_), _) => NodeState::Unreachable,
-            (LinkState::Lost(_), _) => NodeState::Lost,
+            (NodeLink::Up(_), Schedulability::Open) if self.is_paused() => NodeState::Paused,
+            (NodeLink::Up(_), Schedulability::Open) => NodeState::Up,
+            (NodeLink::Up(_), Schedulability::Drained) if self.jobs.is_empty() => NodeState::Drained,
+            (NodeLink::Up(_), Schedulability::Drained) => NodeState::Draining,
+            (NodeLink::Unreachable(_), _) => NodeState::Unreachable,
+            (NodeLink::Lost(_), _) => NodeState::Lost,
         }
     }
 

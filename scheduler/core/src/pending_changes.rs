@@ -9,12 +9,12 @@ use cohabit_policy::{PendingJob, RunPhase, RunningJob, View, ViewChange};
 use cohabit_types::{Demand, JobId, NodeId, Share, Time};
 
 use crate::head::Head;
-use crate::volatile::{Capacity, PendingChanges};
+use crate::volatile::{ClusterCapacity, PendingChanges};
 
 /// Any number of jobs that claim nothing could start at once; this many of an array are shown, and started.
 pub(crate) const MAX_STARTS_PER_PLAN: u64 = 1_000;
 
-impl Capacity {
+impl ClusterCapacity {
     /// An upper bound of how many jobs with this demand could start at once on an idle cluster.
     fn most_at_once(self, demand: &Demand) -> u64 {
         match (demand.total_milli(), demand.cpus) {
@@ -79,8 +79,8 @@ impl Head {
         PendingChanges { jobs, nodes: self.nodes.keys().copied().collect(), ..PendingChanges::default() }
     }
 
-    fn capacity(&self) -> Capacity {
-        Capacity {
+    fn capacity(&self) -> ClusterCapacity {
+        ClusterCapacity {
             devices: self.nodes.values().map(|node| node.devices.len() as u64).sum(),
             cpus: self.nodes.values().map(|node| u64::from(node.cpus)).sum(),
         }
@@ -89,7 +89,7 @@ impl Head {
     /// The first eligible members of an array: as many as could possibly start at once, and those between
     /// them that were preempted. A preempted member must not hide the one for which it was stopped, or it
     /// would take its own place again.
-    fn window(&self, array: u64, capacity: Capacity) -> BTreeSet<JobId> {
+    fn window(&self, array: u64, capacity: ClusterCapacity) -> BTreeSet<JobId> {
         let Some(submission) = self.submissions.get(&array) else { return BTreeSet::new() };
         let most = capacity.most_at_once(&submission.spec.demand);
         let mut others = 0;

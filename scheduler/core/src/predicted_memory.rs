@@ -11,10 +11,10 @@ use cohabit_types::{AttemptId, Bytes, Demand, Inventory, JobEventKind, JobId, No
 use crate::head::Head;
 use crate::job::{Attempt, Job};
 use crate::node::Node;
-use crate::submission::Submission;
+use crate::submission::SubmissionState;
 use crate::transition::Transition;
 
-impl Submission {
+impl SubmissionState {
     /// The memory predicted on each device, for a job that may share a GPU only because of the prediction.
     pub(crate) fn predicted_memory(&self) -> Option<Bytes> {
         let demand = self.spec.demand;
@@ -25,12 +25,12 @@ impl Submission {
 
 impl Job {
     /// Its predicted memory, until the prediction is dropped.
-    pub(crate) fn predicted_memory(&self, submission: &Submission) -> Option<Bytes> {
+    pub(crate) fn predicted_memory(&self, submission: &SubmissionState) -> Option<Bytes> {
         submission.predicted_memory().filter(|_| self.exclusive_from_attempt.is_none())
     }
 
     /// What its attempts occupy: what its user demands, and its predicted memory.
-    pub(crate) fn demand(&self, submission: &Submission) -> Demand {
+    pub(crate) fn demand(&self, submission: &SubmissionState) -> Demand {
         let demand = submission.spec.demand;
         Demand { gpu_memory: demand.gpu_memory.or(self.predicted_memory(submission)), ..demand }
     }
@@ -41,7 +41,7 @@ impl Job {
     }
 
     /// Explains that it no longer shares a GPU although a prediction would allow it.
-    pub(crate) fn exclusive_gpu_sentence(&self, submission: &Submission) -> Option<String> {
+    pub(crate) fn exclusive_gpu_sentence(&self, submission: &SubmissionState) -> Option<String> {
         let (predicted, attempt) = (submission.predicted_memory()?, self.exclusive_from_attempt?);
         let goes_on = self.ended().is_none();
         goes_on.then(|| {
@@ -64,7 +64,7 @@ impl Head {
     }
 
     /// A job of this submission to which nothing has happened yet.
-    pub(crate) fn new_job(&self, submission: &Submission, now: Time) -> Job {
+    pub(crate) fn new_job(&self, submission: &SubmissionState, now: Time) -> Job {
         let mut job = submission.initial_job(now);
         if self.is_too_large(&job, submission) {
             job.exclusive_from_attempt = Some(1);
@@ -82,7 +82,7 @@ impl Head {
     }
 
     /// Whether no GPU has the memory that is predicted for it: it must not wait for one for ever.
-    fn is_too_large(&self, job: &Job, submission: &Submission) -> bool {
+    fn is_too_large(&self, job: &Job, submission: &SubmissionState) -> bool {
         let is_predicted = job.predicted_memory(submission).is_some();
         is_predicted && self.check_satisfiable(&job.demand(submission)).is_err()
     }

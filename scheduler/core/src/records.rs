@@ -10,7 +10,7 @@ use cohabit_types::{
 
 use crate::head::Head;
 use crate::job::{AttemptRef, Job, JobExit, Rank};
-use crate::submission::Submission;
+use crate::submission::SubmissionState;
 
 impl Head {
     /// The record of a job, a member, or an array as a whole.
@@ -22,7 +22,13 @@ impl Head {
         }
     }
 
-    pub(crate) fn job_record(&self, now: Time, id: JobId, submission: &Submission, job: &Job) -> JobRecord {
+    pub(crate) fn job_record(
+        &self,
+        now: Time,
+        id: JobId,
+        submission: &SubmissionState,
+        job: &Job,
+    ) -> JobRecord {
         let attempts: Vec<AttemptRecord> =
             job.attempts().map(|attempt| self.attempt_record(id, attempt)).collect();
         let (reason_code, reason) = self.reason(now, id, job);
@@ -45,7 +51,7 @@ impl Head {
         }
     }
 
-    fn array_record(&self, id: JobId, submission: &Submission) -> JobRecord {
+    fn array_record(&self, id: JobId, submission: &SubmissionState) -> JobRecord {
         let summary = submission.summary();
         let worst = submission.worst_member.and_then(|(member, _)| self.jobs.get(&member)).map(Arc::as_ref);
         let ended = worst.filter(|_| submission.has_ended());
@@ -73,7 +79,7 @@ impl Head {
     }
 
     /// The part of a record that does not depend on the job's state.
-    fn blank(&self, id: JobId, submission: &Submission) -> JobRecord {
+    fn blank(&self, id: JobId, submission: &SubmissionState) -> JobRecord {
         let spec = &submission.spec;
         JobRecord {
             id,

@@ -16,7 +16,7 @@ use crate::head::Head;
 use crate::interface::Config;
 use crate::job::Job;
 use crate::node::Node;
-use crate::submission::Submission;
+use crate::submission::SubmissionState;
 use crate::volatile::VolatileState;
 
 /// The state of a head without its jobs.
@@ -54,7 +54,7 @@ pub struct HeadSnapshot {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SnapshotPart {
     /// The submissions whose first job is in this part, by number.
-    pub submissions: Vec<(u64, Arc<Submission>)>,
+    pub submissions: Vec<(u64, Arc<SubmissionState>)>,
     /// The jobs. None where a job is the same as the one before it, which may be in an earlier part.
     pub jobs: Vec<(JobId, Option<Arc<Job>>)>,
     /// Those of the jobs that only wait for room in the cluster.
@@ -64,7 +64,7 @@ pub struct SnapshotPart {
 /// All jobs of a head, part by part.
 #[derive(Debug)]
 pub struct SnapshotParts {
-    submissions: Peekable<btree_map::IntoIter<u64, Arc<Submission>>>,
+    submissions: Peekable<btree_map::IntoIter<u64, Arc<SubmissionState>>>,
     jobs: btree_map::IntoIter<JobId, Arc<Job>>,
     eligible: Peekable<btree_set::IntoIter<JobId>>,
     /// The last job of the previous part.
@@ -138,7 +138,7 @@ impl Head {
                 keys.insert(key.clone(), *number);
             }
         }
-        let submissions: BTreeMap<u64, Arc<Submission>> = submissions.into_iter().collect();
+        let submissions: BTreeMap<u64, Arc<SubmissionState>> = submissions.into_iter().collect();
         let mut volatile = VolatileState::default();
         for job in &eligible {
             let priority = submissions.get(&job.number).map_or(0, |submission| submission.spec.priority);

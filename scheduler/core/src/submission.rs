@@ -10,7 +10,7 @@ use crate::job::{Job, TerminalState, WaitingJob};
 
 /// What a user submitted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Submission {
+pub struct SubmissionState {
     /// The specification.
     pub spec: Arc<JobSpec>,
     /// Who submitted it.
@@ -33,10 +33,10 @@ pub struct Submission {
     pub worst_member: Option<(JobId, TerminalState)>,
 }
 
-impl Submission {
+impl SubmissionState {
     /// A submission none of whose jobs is known yet.
-    pub(crate) fn new(by: &Principal, submit: Submit, now: Time) -> Submission {
-        Submission {
+    pub(crate) fn new(by: &Principal, submit: Submit, now: Time) -> SubmissionState {
+        SubmissionState {
             spec: Arc::new(submit.spec),
             user: by.user.clone(),
             account: by.account.clone(),

@@ -7,7 +7,7 @@ use cohabit_types::{JobId, JobSpec, Principal, Refusal, RefusalCode, Reply, Subm
 use crate::alarm::Alarm;
 use crate::head::Head;
 use crate::job::Job;
-use crate::submission::Submission;
+use crate::submission::SubmissionState;
 use crate::transition::Transition;
 
 impl Transition<'_> {
@@ -31,7 +31,7 @@ impl Transition<'_> {
         if let Some(key) = &submit.idempotency_key {
             self.head.idempotency_keys.entry(by.user.clone()).or_default().insert(key.clone(), number);
         }
-        let submission = Submission::new(by, submit, self.now);
+        let submission = SubmissionState::new(by, submit, self.now);
         let depends_on = submission.spec.depends_on.clone();
         let jobs = submission.jobs(number);
         let job = self.head.new_job(&submission, self.now);

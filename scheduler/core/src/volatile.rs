@@ -40,12 +40,12 @@ pub(crate) struct PendingChanges {
     /// The pending members that it was shown of each array.
     pub(crate) shown: BTreeMap<u64, BTreeSet<JobId>>,
     /// The capacity when it last looked: how much of an array is shown depends on it.
-    pub(crate) capacity: Capacity,
+    pub(crate) capacity: ClusterCapacity,
 }
 
 /// What all nodes together have.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Capacity {
+pub(crate) struct ClusterCapacity {
     pub(crate) devices: u64,
     pub(crate) cpus: u64,
 }

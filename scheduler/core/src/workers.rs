@@ -15,7 +15,7 @@ use crate::alarm::Alarm;
 use crate::head::Head;
 use crate::interface::Effect;
 use crate::job::{Attempt, RankPhase};
-use crate::node::{LinkState, Node};
+use crate::node::{Node, NodeLink};
 use crate::transition::Transition;
 
 impl Transition<'_> {
@@ -47,7 +47,7 @@ impl Transition<'_> {
         let name = self.head.free_name(key.node, &inventory.name);
         if let Some(node) = self.head.node_mut(key.node) {
             node.name = name;
-            node.link = LinkState::Up(key);
+            node.link = NodeLink::Up(key);
             node.link_changed_at = self.now;
             // An operator may have solved it.
             node.problem = None;
@@ -109,7 +109,7 @@ impl Transition<'_> {
         let Some(node) = self.head.node_mut(key.node).filter(|node| node.key() == Some(key)) else {
             return;
         };
-        node.link = LinkState::Unreachable(key);
+        node.link = NodeLink::Unreachable(key);
         node.link_changed_at = now;
         let (name, jobs) = (node.name.clone(), node.jobs.clone());
         self.head.volatile.telemetry.retain(|(node, _), _| *node != key.node);
@@ -123,7 +123,7 @@ impl Transition<'_> {
 
     /// The clock jumped: the time that it skipped does not count as time in which a node was unreachable.
     pub(crate) fn clock_set(&mut self, forward: Span) {
-        let is_unreachable = |node: &Node| matches!(node.link, LinkState::Unreachable(_));
+        let is_unreachable = |node: &Node| matches!(node.link, NodeLink::Unreachable(_));
         let waiting: Vec<NodeId> =
             self.head.nodes.iter().filter(|(_, node)| is_unreachable(node)).map(|(id, _)| *id).collect();
         for id in waiting {
@@ -139,11 +139,11 @@ impl Transition<'_> {
     pub(crate) fn give_up_unreachable_node(&mut self, id: NodeId) {
         let limit = self.head.unreachable_limit(id);
         let Some(node) = self.head.node_mut(id) else { return };
-        let LinkState::Unreachable(key) = node.link else { return };
+        let NodeLink::Unreachable(key) = node.link else { return };
         if node.link_changed_at + limit > self.now {
             return;
         }
-        node.link = LinkState::Lost(key);
+        node.link = NodeLink::Lost(key);
         let (name, jobs) = (node.name.clone(), node.jobs.clone());
         self.cause = Cause::Node(name.clone());
         for job in jobs {

@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
-use crate::driver::{self, Driver, DriverParts, Message, Question, Snapshots};
+use crate::driver::{self, Driver, DriverParts, Message, Query, Snapshots};
 use crate::estimates::{Estimates, MAX_TRAINING_JOBS};
 use crate::history::HistoryReader;
 use crate::interference::PastObservations;
@@ -261,7 +261,7 @@ async fn run(
     let system = ActorSystem::new();
     let driver = spawn_driver(&system, parts);
     // The reply proves that the driver has started, which fails where the journal cannot be written.
-    let ready = driver.ask(|reply_to| Message::Question(Question::Known(Vec::new(), reply_to))).await;
+    let ready = driver.ask(|reply_to| Message::Query(Query::Known(Vec::new(), reply_to))).await;
     if ready.is_err() {
         let ended = system.shutdown(SHUTDOWN_GRACE).await;
         blocking(move || journal.close()).await?;

@@ -36,7 +36,7 @@ use cohabit_types::{ClientRequestId, Principal, Reply, Report, Request, WorkerKe
 
 use crate::journal::JournalWrite;
 
-pub(crate) use message::{Message, Question, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
+pub(crate) use message::{Message, Query, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 pub(crate) use snapshots::Snapshots;
 pub(crate) use state::{Driver, DriverParts};
 
@@ -92,7 +92,7 @@ impl Driver {
     ) -> Result<(), ActorFailure> {
         match message {
             Message::Request { by, request, reply_to } => self.request(by, request, reply_to),
-            Message::Question(question) => self.question(question, context),
+            Message::Query(query) => self.query(query, context),
             Message::DryRun { by, spec, reply_to } => self.dry_run(&by, *spec, reply_to, context),
             Message::Find(lookup, reply_to) => reply_to.send(self.find_worker(&lookup)),
             Message::Joined { key, inventory, session, handled } => {
@@ -138,17 +138,17 @@ impl Driver {
     }
 
     /// Answers from memory.
-    fn answer(&mut self, question: Question) {
+    fn answer(&mut self, query: Query) {
         let now = self.parts.clock.now();
         let head = &self.parts.head;
-        match question {
-            Question::Resolve(by, references, reply_to) => reply_to.send(head.resolve(&by, &references)),
-            Question::List(filter, reply_to) => reply_to.send(head.list(now, &filter)),
-            Question::Show(jobs, reply_to) => reply_to.send(head.show(now, &jobs)),
-            Question::Explain(job, reply_to) => reply_to.send(head.explain(now, job)),
-            Question::Nodes(reply_to) => reply_to.send(head.node_records()),
-            Question::ChangedSince(known, reply_to) => reply_to.send(head.changed_since(now, &known)),
-            Question::Known(jobs, reply_to) => {
+        match query {
+            Query::Resolve(by, references, reply_to) => reply_to.send(head.resolve(&by, &references)),
+            Query::List(filter, reply_to) => reply_to.send(head.list(now, &filter)),
+            Query::Show(jobs, reply_to) => reply_to.send(head.show(now, &jobs)),
+            Query::Explain(job, reply_to) => reply_to.send(head.explain(now, job)),
+            Query::Nodes(reply_to) => reply_to.send(head.node_records()),
+            Query::ChangedSince(known, reply_to) => reply_to.send(head.changed_since(now, &known)),
+            Query::Known(jobs, reply_to) => {
                 reply_to.send(jobs.into_iter().filter(|job| head.revision(*job).is_some()).collect());
             }
         }

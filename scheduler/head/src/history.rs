@@ -1,5 +1,5 @@
-//! The history: jobs that ended, and how fast they ran beside others, as tables that people may query. It keeps
-//! them for longer than the head keeps them in memory.
+//! The history: jobs that ended, and how fast they ran beside others, as tables that people may query. It
+//! keeps them for longer than the head keeps them in memory.
 //!
 //! The journal's thread writes rows in the journal's own commits (`rows`, `samples`). Each read opens a
 //! connection of its own (`read`), so a long query of one user never delays the head. The tables are in

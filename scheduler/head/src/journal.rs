@@ -1,11 +1,11 @@
 //! The journal: every event is durable, in order, before the head acts on it.
 //!
-//! [`Journal`] is what a head needs of a store; [`SqliteJournal`] is the store that ships. The history of ended
-//! jobs lives in the same file, so one commit covers both. The text of events and snapshots is the business of
-//! the crate `cohabit-journal`; this module keeps that text and says which format it has.
+//! [`Journal`] is what a head needs of a store; [`SqliteJournal`] is the store that ships. The history of
+//! ended jobs lives in the same file, so one commit covers both. The text of events and snapshots is the
+//! business of the crate `cohabit-journal`; this module keeps that text and says which format it has.
 //!
-//! A journal never interprets events and never repairs itself: what it cannot read is an error, and nothing is
-//! overwritten.
+//! A journal never interprets events and never repairs itself: what it cannot read is an error, and nothing
+//! is overwritten.
 //!
 //! A snapshot is written in parts, each with its own commit, so that other commits never wait long. It counts
 //! once all its parts are durable; until then the snapshot before it does.

@@ -1,44 +1,26 @@
 //! Sessions: one for each connection, from the handshake to the end of its link.
 //!
-//! A session translates between a link and the driver and keeps no state of jobs. An error of a peer ends the
-//! session of that peer, never the head. Sessions know one protocol, the current one: `cohabit-wire` translates
-//! for older peers.
+//! A session translates between a link and the driver and keeps no state of jobs. An error of a peer ends
+//! the session of that peer, never the head. Sessions know one protocol, the current one: `cohabit-wire`
+//! translates for older peers.
 
 pub(crate) mod admit;
 mod changes;
 mod client;
+mod context;
 mod lookup;
 mod tokens;
 mod worker;
 
 use std::convert::Infallible;
-use std::time::Duration;
 
-use cohabit_actor::{Actor, ActorFailure, Address, Context};
-use cohabit_net::{Incoming, Listener, TokenStore};
-use cohabit_types::Span;
+use cohabit_actor::{Actor, ActorFailure, Context};
+use cohabit_net::{Incoming, Listener};
 use tokio::task::JoinSet;
 
-use crate::driver::Message;
-use crate::history::HistoryReader;
-use crate::watchers::Watchers;
 use client::ClientSession;
+pub(crate) use context::SessionContext;
 use worker::WorkerSessionTask;
-
-/// The handles that every session needs; cheap to clone.
-#[derive(Clone)]
-pub(crate) struct SessionContext {
-    pub(crate) driver: Address<Message>,
-    pub(crate) watchers: Watchers,
-    pub(crate) history: HistoryReader,
-    pub(crate) tokens: TokenStore,
-    /// How long ended jobs stay in memory.
-    pub(crate) memory: Span,
-    /// How long `Watch` waits for a change.
-    pub(crate) watch_limit: Duration,
-    /// A worker that is silent for longer is gone.
-    pub(crate) silence_limit: Duration,
-}
 
 /// Accepts connections, and holds their sessions. Stopped, it ends them all.
 pub(crate) struct Sessions {

@@ -23,7 +23,7 @@ impl Side {
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct SimLink {
     pub(crate) node: usize,
     pub(crate) key: WorkerKey,
     to_head: Stream,
@@ -46,9 +46,9 @@ impl Stream {
     }
 }
 
-impl Link {
-    pub(crate) const fn new(node: usize, key: WorkerKey) -> Link {
-        Link { node, key, to_head: Stream::new(), to_worker: Stream::new() }
+impl SimLink {
+    pub(crate) const fn new(node: usize, key: WorkerKey) -> SimLink {
+        SimLink { node, key, to_head: Stream::new(), to_worker: Stream::new() }
     }
 
     const fn towards(&mut self, side: Side) -> &mut Stream {
@@ -101,8 +101,8 @@ mod tests {
         Time::EPOCH + Span::from_millis(millis)
     }
 
-    fn link() -> Link {
-        Link::new(0, WorkerKey { node: NodeId(uuid::Uuid::nil()), incarnation: Incarnation(1) })
+    fn link() -> SimLink {
+        SimLink::new(0, WorkerKey { node: NodeId(uuid::Uuid::nil()), incarnation: Incarnation(1) })
     }
 
     #[test]

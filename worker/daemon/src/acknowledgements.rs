@@ -2,7 +2,7 @@
 //!
 //! An acknowledgement that is lost in a crash does no harm: the next daemon reports the rank again.
 
-use cohabit_host::blocking;
+use cohabit_actor::blocking;
 use cohabit_host::rank_directory::RankDirectory;
 use tokio::sync::{mpsc, oneshot};
 
@@ -47,7 +47,7 @@ async fn process(mut queue: mpsc::UnboundedReceiver<Entry>) {
     let mut batch = Vec::new();
     while queue.recv_many(&mut batch, BATCH).await > 0 {
         let entries = std::mem::take(&mut batch);
-        blocking::run(move || entries.into_iter().for_each(apply)).await;
+        blocking(move || entries.into_iter().for_each(apply)).await;
     }
 }
 

@@ -3,8 +3,7 @@
 use std::future::pending;
 use std::time::Duration;
 
-use cohabit_actor::{ActorSystem, ActorSystemError, ChildSpec};
-use cohabit_host::blocking;
+use cohabit_actor::{ActorSystem, ActorSystemError, ChildSpec, blocking};
 use cohabit_host::state_lock::StateLock;
 use cohabit_net::{Endpoint, LinkError, raise_open_file_limit};
 use cohabit_worker_core::{Config, Worker};
@@ -15,7 +14,7 @@ use crate::acknowledgements::Acknowledgements;
 use crate::driver::WorkerDriver;
 use crate::error::WorkerError;
 use crate::isolation::Isolator;
-use crate::link::HeadLink;
+use crate::link::HeadLinkActor;
 use crate::machine_info::MachineInfo;
 use crate::options::WorkerOptions;
 use crate::rank_context::RankContext;
@@ -53,7 +52,7 @@ impl WorkerDaemon {
     pub async fn start(options: WorkerOptions) -> Result<WorkerDaemon, WorkerError> {
         raise_open_file_limit();
         let acknowledgements = Acknowledgements::start();
-        let prepared = blocking::run(move || prepare(options, acknowledgements)).await?;
+        let prepared = blocking(move || prepare(options, acknowledgements)).await?;
         let PreparedWorker { options, state, lock, machine, rank_context, left } = prepared;
         let name = machine.name.clone();
         let worker = Worker::new(Config { heartbeat: options.heartbeat, devices: machine.devices.clone() });
@@ -65,7 +64,7 @@ impl WorkerDaemon {
         let driver = WorkerDriver::new(worker, rank_context, left);
         let driver = system.spawn_essential(ChildSpec::new("driver", DRIVER_MAILBOX), driver);
         let endpoint = Endpoint { address: options.head, token: options.token };
-        let link = HeadLink::new(endpoint, machine, state, driver, options.heartbeat, linked, refuser);
+        let link = HeadLinkActor::new(endpoint, machine, state, driver, options.heartbeat, linked, refuser);
         system.spawn(ChildSpec::new("link", LINK_MESSAGES), move || link.clone());
 
         let (stop, stopped) = oneshot::channel();

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-use cohabit_actor::{Actor, ActorFailure, Address, ChildSpec, Context, TaskHandle, TryTellError};
+use cohabit_actor::{Actor, ActorFailure, Address, ChildSpec, Context, TaskHandle, TryTellError, blocking};
+use cohabit_host::clock;
 use cohabit_host::messages::{ExecutorCommand, LEASE_TERM};
 use cohabit_host::rank_directory::RankDirectory;
-use cohabit_host::{blocking, clock};
 use cohabit_types::{Incarnation, Order, RankId, Report, StopReason, Time};
 use cohabit_worker_core::{Lease, RankStart, Worker, WorkerEffect, WorkerEvent};
 use tokio::sync::mpsc;
@@ -212,7 +212,7 @@ impl WorkerDriver {
     /// On disk before the head hears of it: otherwise a daemon that takes over now would report a failure.
     async fn explain(&self, rank: RankId, reason: StopReason) {
         let directory = self.directory_of(rank);
-        if let Err(error) = blocking::run(move || directory.explain(reason)).await {
+        if let Err(error) = blocking(move || directory.explain(reason)).await {
             tracing::warn!(%rank, ?reason, %error, "the reason why the rank was stopped could not be stored");
         }
     }

@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use cohabit_actor::{Actor, ActorFailure, Address, Context};
-use cohabit_host::blocking;
+use cohabit_actor::{Actor, ActorFailure, Address, Context, blocking};
 use cohabit_net::{
     Backoff, Endpoint, HeadServiceClient, LinkError, LinkErrorKind, MAX_CALL, WorkerHello, WorkerLink,
     WorkerService, connect_worker, context_for,
@@ -40,7 +39,7 @@ pub(crate) enum LinkMessage {
 
 /// The actor of this worker's one link.
 #[derive(Clone)]
-pub(crate) struct HeadLink {
+pub(crate) struct HeadLinkActor {
     endpoint: Endpoint,
     machine: MachineInfo,
     state: StateDirectory,
@@ -59,7 +58,7 @@ enum JoinHistory {
     Before,
 }
 
-impl HeadLink {
+impl HeadLinkActor {
     pub(crate) fn new(
         endpoint: Endpoint,
         machine: MachineInfo,
@@ -68,9 +67,9 @@ impl HeadLink {
         heartbeat: Span,
         linked: watch::Sender<bool>,
         refuser: mpsc::Sender<LinkError>,
-    ) -> HeadLink {
+    ) -> HeadLinkActor {
         let heartbeat = Duration::from(heartbeat).max(Duration::from_millis(10));
-        HeadLink {
+        HeadLinkActor {
             endpoint,
             machine,
             state,
@@ -84,7 +83,7 @@ impl HeadLink {
     }
 }
 
-impl Actor for HeadLink {
+impl Actor for HeadLinkActor {
     type Message = LinkMessage;
 
     async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
@@ -116,10 +115,10 @@ impl Actor for HeadLink {
     }
 }
 
-impl HeadLink {
+impl HeadLinkActor {
     async fn dial(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
         let state = self.state.clone();
-        let key = match blocking::run(move || state.next_key()).await {
+        let key = match blocking(move || state.next_key()).await {
             Ok(key) => key,
             Err(error) => {
                 tracing::warn!(%error, "not connected: the id of a new link cannot be stored");
@@ -130,7 +129,7 @@ impl HeadLink {
         let present = self.driver.ask(DriverMessage::Greeting).await?;
         let (machine, head) = (self.machine.clone(), self.endpoint.address.clone());
         // Resolves names.
-        let inventory = blocking::run(move || machine.inventory(&head, present)).await;
+        let inventory = blocking(move || machine.inventory(&head, present)).await;
         let hello = WorkerHello { key, inventory };
         let (opener, opened) = watch::channel(false);
         let service = LinkService {

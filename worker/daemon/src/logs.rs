@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cohabit_host::blocking;
+use cohabit_actor::blocking;
 use cohabit_host::log::LogDirectory;
 use cohabit_host::rank_directory::RankDirectory;
 use cohabit_types::{FollowMode, LogChunk, LogRequest, Refusal, RefusalCode};
@@ -24,7 +24,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(128);
 pub(crate) async fn read(state: &StateDirectory, request: LogRequest) -> Result<LogChunk, Refusal> {
     let folder = RankDirectory::for_rank(&state.ranks(), request.rank);
     let path = folder.path().to_owned();
-    if !blocking::run(move || path.is_dir()).await {
+    if !blocking(move || path.is_dir()).await {
         let message = format!("the output of {} is no longer kept on this worker", request.rank);
         return Err(Refusal::new(RefusalCode::NotFound, message));
     }
@@ -81,7 +81,7 @@ async fn read_now(folder: &RankDirectory, request: LogRequest) -> Result<LogChun
 async fn read_files<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, Refusal> {
-    blocking::run(work).await.map_err(|error| {
+    blocking(work).await.map_err(|error| {
         Refusal::new(RefusalCode::Internal, format!("the worker cannot read the output: {error}"))
     })
 }

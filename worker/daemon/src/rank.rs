@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
-use cohabit_actor::{Actor, ActorFailure, Address, Context};
+use cohabit_actor::{Actor, ActorFailure, Address, Context, blocking};
+use cohabit_host::clock;
 use cohabit_host::files::is_of_machine;
 use cohabit_host::format::JsonLine;
 use cohabit_host::messages::{ExecutorCommand, ExecutorEvent};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
 use cohabit_host::records::OutcomeRecord;
-use cohabit_host::{blocking, clock};
 use cohabit_types::{Outcome, RankId, StartFailure};
 use cohabit_worker_core::{RankExit, RankStart, WorkerEvent};
 use tokio::io::AsyncWriteExt;
@@ -187,7 +187,7 @@ impl RankActor {
             let ended = OutcomeRecord::without_start(Outcome::NotStarted(failure.clone()), clock::now());
             let directory = self.directory.clone();
             // If this fails, too, there is hardly a directory that could be found later.
-            let _ = blocking::run(move || directory.write_ended(&ended, Flush::Now)).await;
+            let _ = blocking(move || directory.write_ended(&ended, Flush::Now)).await;
         }
         self.tell(WorkerEvent::SpawnFailed(self.id, failure)).await;
     }
@@ -269,7 +269,7 @@ impl RankActor {
 /// Runs in a task of its own, because the actor of the rank ends before.
 async fn flush(directory: RankDirectory) {
     sleep(FLUSH_DELAY).await;
-    blocking::run(move || {
+    blocking(move || {
         if !directory.is_acknowledged()
             && let Err(error) = directory.flush_ended()
         {

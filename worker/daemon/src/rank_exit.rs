@@ -7,12 +7,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cohabit_actor::blocking;
 use cohabit_gpu::mps::ClientRemoval;
 use cohabit_host::client_removal::remove;
 use cohabit_host::process::{LiveProcess, ProcessIdentity, send, with_environment};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
 use cohabit_host::records::OutcomeRecord;
-use cohabit_host::{blocking, clock, files};
+use cohabit_host::{clock, files};
 use cohabit_types::Outcome;
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep};
@@ -36,7 +37,7 @@ pub(crate) async fn determine_outcome(directory: &RankDirectory) -> OutcomeRecor
     let deadline = Instant::now() + EXIT_TIMEOUT;
     loop {
         let (examined, is_over) = (directory.clone(), Instant::now() >= deadline);
-        match blocking::run(move || examine(&examined, is_over)).await {
+        match blocking(move || examine(&examined, is_over)).await {
             Evidence::Outcome(ended) => return ended,
             Evidence::ExecutorLives => sleep(POLL_INTERVAL).await,
             Evidence::Lost(why) => return write_off(directory, why).await,
@@ -64,7 +65,7 @@ fn examine(directory: &RankDirectory, is_over: bool) -> Evidence {
 async fn write_off(directory: &RankDirectory, why: String) -> OutcomeRecord {
     kill_remaining(directory).await;
     let directory = directory.clone();
-    blocking::run(move || {
+    blocking(move || {
         let messages = files::read(&directory.executor_log()).unwrap_or_default();
         let detail = match String::from_utf8_lossy(&messages).lines().last() {
             Some(message) => format!("{why} ({message})"),
@@ -84,7 +85,7 @@ async fn write_off(directory: &RankDirectory, why: String) -> OutcomeRecord {
 /// MPS clients are removed from their server first.
 pub(crate) async fn kill_remaining(directory: &RankDirectory) {
     let reader = directory.clone();
-    let (executor, start) = blocking::run(move || (reader.identity(), reader.start())).await;
+    let (executor, start) = blocking(move || (reader.identity(), reader.start())).await;
     let executor = executor.ok().flatten();
     if executor.as_ref().is_some_and(|executor| !executor.is_of_this_boot()) {
         return;
@@ -94,7 +95,7 @@ pub(crate) async fn kill_remaining(directory: &RankDirectory) {
     let remains = Arc::new(Remains { directory: directory.clone(), executor });
     loop {
         let scanned = Arc::clone(&remains);
-        let Some(left) = blocking::run(move || scanned.kill_executor()).await else {
+        let Some(left) = blocking(move || scanned.kill_executor()).await else {
             if let Some(cgroup) = cgroup {
                 cgroup.clear().await;
             }

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use cohabit_host::blocking;
+use cohabit_actor::blocking;
 use cohabit_host::files::{FileError, remove_directory};
 use cohabit_host::format::JsonLine;
 use cohabit_host::messages::ExecutorEvent;
@@ -105,7 +105,7 @@ async fn recover_rank(directory: &RankDirectory, start: StartRecord, gpus: &MpsD
         ended.ending.stopped = Some(reason);
         // Stored, because the evidence goes with the MPS daemon, perhaps before the head has heard of it.
         let target = directory.clone();
-        if let Err(error) = blocking::run(move || target.explain(reason)).await {
+        if let Err(error) = blocking(move || target.explain(reason)).await {
             let directory = directory.path().display();
             tracing::warn!(%directory, %error, "the reason why a rank ended could not be stored");
         }
@@ -141,7 +141,7 @@ async fn discard(directory: &RankDirectory, why: &str) {
     tracing::warn!(directory = %directory.path().display(), why, "removing an unusable rank");
     rank_exit::kill_remaining(directory).await;
     let path = directory.path().to_owned();
-    blocking::run(move || {
+    blocking(move || {
         if let Err(error) = remove_directory(&path) {
             tracing::warn!(directory = %path.display(), %error, "the directory of a rank could not be removed");
         }

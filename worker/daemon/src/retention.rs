@@ -7,8 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use cohabit_actor::{Actor, ActorFailure, Context};
-use cohabit_host::blocking;
+use cohabit_actor::{Actor, ActorFailure, Context, blocking};
 use cohabit_host::files::remove_directory;
 use cohabit_host::rank_directory::{RankDirectory, directories_in, ranks_in};
 use cohabit_types::{JobId, Span};
@@ -42,7 +41,7 @@ impl Actor for Cleaner {
 
     async fn handle(&mut self, _: Clean, _: &mut Context<Self>) -> Result<(), ActorFailure> {
         let (state, retention) = (self.state.clone(), self.retention);
-        blocking::run(move || clean(&state, retention)).await;
+        blocking(move || clean(&state, retention)).await;
         Ok(())
     }
 }

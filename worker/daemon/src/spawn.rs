@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use cohabit_host::blocking;
+use cohabit_actor::blocking;
 use cohabit_host::files::{FileContext, FileError, remove_directory};
 use cohabit_host::rank_directory::RankDirectory;
 use cohabit_worker_core::RankStart;
@@ -70,11 +70,11 @@ pub(crate) struct SpawnedRank {
 /// Why it cannot be started; nothing of it runs then.
 pub(crate) async fn spawn(rank: RankStart, rank_context: RankContext) -> Result<SpawnedRank, SpawnError> {
     let (retried, context) = (rank.clone(), rank_context.clone());
-    let started = match blocking::run(move || start(rank, &rank_context)).await {
+    let started = match blocking(move || start(rank, &rank_context)).await {
         // The acknowledgement of an earlier rank with this id may be queued.
         Err(SpawnError::Held(_)) => {
             context.acknowledgements.drained().await;
-            blocking::run(move || start(retried, &context)).await
+            blocking(move || start(retried, &context)).await
         }
         started => started,
     };

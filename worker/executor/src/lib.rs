@@ -37,8 +37,8 @@ use std::process::{Child, ExitCode};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cohabit_actor::blocking;
 use cohabit_host::assignment::{Assignment, Assignments, OPEN_FILES};
-use cohabit_host::blocking;
 use cohabit_host::clock::{self, now};
 use cohabit_host::files::FileError;
 use cohabit_host::log::LogWriter;
@@ -278,7 +278,7 @@ async fn write_outcome(
             Flush::Later => directory.write_ended(&ended, flush),
             Flush::Now => {
                 let (directory, ended) = (directory.clone(), Arc::clone(&ended));
-                blocking::run(move || directory.write_ended(&ended, flush)).await
+                blocking(move || directory.write_ended(&ended, flush)).await
             }
         };
         match written {

@@ -4,7 +4,7 @@
 //! use the id again. All other processes are looked up in `/proc` each time, on a blocking thread; meanwhile
 //! the supervisor waits and reaps nothing, so no process id changes its meaning between look-up and signal.
 
-use cohabit_host::blocking;
+use cohabit_actor::blocking;
 use cohabit_host::process::{LiveProcess, descendants_of, send};
 use cohabit_types::Outcome;
 use nix::errno::Errno;
@@ -61,7 +61,7 @@ impl ProcessTree {
 
     /// All living processes of the rank.
     pub(crate) async fn living(&self) -> Vec<LiveProcess> {
-        blocking::run(|| descendants_of(Pid::this())).await
+        blocking(|| descendants_of(Pid::this())).await
     }
 
     /// Signals the process group.
@@ -87,7 +87,7 @@ impl ProcessTree {
     }
 
     async fn signal_where(&self, signal: Signal, is_chosen: impl Fn(&LiveProcess) -> bool + Send + 'static) {
-        blocking::run(move || {
+        blocking(move || {
             let living = descendants_of(Pid::this());
             living.iter().filter(|process| is_chosen(process)).for_each(|process| send(process.pid, signal));
         })

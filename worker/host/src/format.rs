@@ -128,7 +128,7 @@ macro_rules! json_line {
 
 json_line! {
     ExecutorEvent => lines::EventLine,
-    ExecutorCommand => lines::CommandLine,
+    ExecutorCommand => lines::ExecutorCommandLine,
 }
 
 /// The part of every file that tells its version.

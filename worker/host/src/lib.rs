@@ -10,7 +10,7 @@
 //! format          versions of these files       messages        daemon <-> executor, while the rank runs
 //! log, progress   what a rank prints, reports   client_removal  MPS clients, before they are killed
 //! account, cgroup identity and limits of a rank oom_detector    "CUDA out of memory" in a rank's output
-//! process, clock  /proc and the shared clock    files, blocking files without surprises; blocking work
+//! process, clock  /proc and the shared clock    files           files without surprises
 //! ```
 //!
 //! It makes no decisions (see `cohabit-worker-core`) and knows nothing about the head. To change a file or a
@@ -18,7 +18,6 @@
 
 pub mod account;
 pub mod assignment;
-pub mod blocking;
 pub mod cgroup;
 pub mod client_removal;
 pub mod clock;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::arguments::{LogsArguments, OutputFormat};
 use crate::endpoint::connect;
-use crate::log_writer::LogWriter;
+use crate::log_printer::LogPrinter;
 use crate::render::rfc3339;
 
 pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandError> {
@@ -24,7 +24,7 @@ pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandEr
     };
     let mut parts = client.log_parts(job, options);
     let format = arguments.display.output;
-    let mut writer = LogWriter::start(move |part: &LogPart| match format {
+    let mut writer = LogPrinter::start(move |part: &LogPart| match format {
         OutputFormat::Json => print_lines(part),
         OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => print(part),
     });

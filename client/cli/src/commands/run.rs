@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{dry_run, logs, submission};
 use crate::arguments::RunArguments;
 use crate::endpoint::connect;
-use crate::log_writer::{LogWriter, print_message_in_background};
+use crate::log_printer::{LogPrinter, print_message_in_background};
 use crate::process::exit_code;
 use crate::script::Script;
 
@@ -70,7 +70,7 @@ async fn follow(client: &Client, job: &JobHandle, spec: &JobSpec) -> Result<Exit
 async fn show_output(client: &Client, job: JobId, spec: &JobSpec) -> Result<(), CommandError> {
     let of_rank = |rank| client.log_parts(job, LogOptions { rank, ..LogOptions::follow() });
     let mut parts = stream::select_all((0..ranks(spec)).map(of_rank));
-    let mut writer = LogWriter::start(logs::print);
+    let mut writer = LogPrinter::start(logs::print);
     let failed = loop {
         match parts.try_next().await {
             Ok(Some(part)) => writer.write(part).await?,

@@ -350,7 +350,7 @@ mod tests {
             ("--policy a-srpt:speed=1", "theta"),
             ("--policy fifo,,spd", "there is no policy"),
             ("--trace synthetic:0", "write synthetic:1000"),
-            ("--cluster 2x4", "like 16x8:V100@25g"),
+            ("--cluster 2x4", "for example 16x8:V100@25g"),
             ("--estimator magic", "noisy:0.3"),
             ("--estimator noisy:-1", "between 0 and 10"),
             ("--load 0", "write 0.9"),

@@ -2,7 +2,7 @@
 
 use cohabit_console::{VersionedDocument, with_schema};
 use cohabit_sim::workload::SkippedJobs as LeftOutJobs;
-use cohabit_sim::{Accuracy, Metrics};
+use cohabit_sim::{Accuracy, EvaluationMetrics};
 use serde::Serialize;
 
 use super::result::{SimulationResult, SimulationResults};
@@ -32,7 +32,7 @@ struct SkippedJobs {
 #[derive(Debug, Serialize)]
 struct RunDocument<'a> {
     #[serde(flatten)]
-    metrics: &'a Metrics,
+    metrics: &'a EvaluationMetrics,
     seed: u64,
     load: Option<f64>,
     estimates: &'a Accuracy,

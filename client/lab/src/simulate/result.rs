@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cohabit_console::current_command_line;
 use cohabit_sim::workload::SkippedJobs;
-use cohabit_sim::{DeviceSpan, EvaluationResult, JobResult, Metrics};
+use cohabit_sim::{DeviceSpan, EvaluationMetrics, EvaluationResult, JobResult};
 use cohabit_types::{Span, Time};
 
 use super::input::SeededWorkload;
@@ -97,7 +97,7 @@ impl SimulationResults {
 }
 
 impl SimulationResult {
-    pub(super) const fn metrics(&self) -> &Metrics {
+    pub(super) const fn metrics(&self) -> &EvaluationMetrics {
         &self.evaluated.metrics
     }
 

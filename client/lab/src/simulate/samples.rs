@@ -1,7 +1,7 @@
 //! Invented results for tests of tables and documents.
 
 use cohabit_sim::workload::SkippedJobs;
-use cohabit_sim::{Accuracy, DeviceSpan, EvaluationResult, JobResult, Metrics, Series};
+use cohabit_sim::{Accuracy, DeviceSpan, EvaluationMetrics, EvaluationResult, JobResult, Series};
 use cohabit_types::{JobState, Span, Time};
 
 use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
@@ -26,8 +26,8 @@ fn job(from: u64, to: u64) -> JobResult {
     }
 }
 
-fn metrics(policy: &str, mean_jct_s: f64) -> Metrics {
-    Metrics {
+fn metrics(policy: &str, mean_jct_s: f64) -> EvaluationMetrics {
+    EvaluationMetrics {
         policy: policy.into(),
         jobs: 2,
         completed: 2,

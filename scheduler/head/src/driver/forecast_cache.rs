@@ -1,8 +1,8 @@
-//! The policy's latest forecasts, and the questions that wait for new ones.
+//! The policy's latest forecasts, and the queries that wait for new ones.
 
 use std::time::{Duration, Instant};
 
-use super::message::Question;
+use super::message::Query;
 
 /// How long a forecast may be shown again.
 const FORECAST_TTL: Duration = Duration::from_millis(500);
@@ -12,7 +12,7 @@ const FORECAST_TTL: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub(super) struct ForecastCache {
     updated_at: Option<Instant>,
-    waiting: Vec<Question>,
+    waiting: Vec<Query>,
 }
 
 impl ForecastCache {
@@ -26,14 +26,14 @@ impl ForecastCache {
         self.updated_at = Some(Instant::now());
     }
 
-    /// Adds a question. Returns whether it is the first, for which forecasts have to be requested.
-    pub(super) fn wait(&mut self, question: Question) -> bool {
-        self.waiting.push(question);
+    /// Adds a query. Returns whether it is the first, for which forecasts have to be requested.
+    pub(super) fn wait(&mut self, query: Query) -> bool {
+        self.waiting.push(query);
         self.waiting.len() == 1
     }
 
-    /// The questions that waited.
-    pub(super) fn take_waiting(&mut self) -> Vec<Question> {
+    /// The queries that waited.
+    pub(super) fn take_waiting(&mut self) -> Vec<Query> {
         std::mem::take(&mut self.waiting)
     }
 }

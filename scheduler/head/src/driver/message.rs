@@ -1,6 +1,6 @@
 //! Messages to the driver, and from the driver to the sessions of workers.
 //!
-//! Each question carries where its typed answer goes.
+//! Each query carries where its typed answer goes.
 
 use cohabit_actor::{Address, ReplyTo};
 use cohabit_types::{
@@ -26,8 +26,8 @@ pub(crate) enum Message {
         /// Where the reply goes.
         reply_to: ReplyTo<Reply>,
     },
-    /// A client asks a question that the head answers from memory.
-    Question(Question),
+    /// A client asks a query that the head answers from memory.
+    Query(Query),
     /// A client asks what would become of a job.
     DryRun {
         /// The user.
@@ -85,9 +85,9 @@ pub(crate) enum Message {
     Retry,
 }
 
-/// A question about what is in memory, with where its answer goes.
+/// A query about what is in memory, with where its answer goes.
 #[derive(Debug)]
-pub(crate) enum Question {
+pub(crate) enum Query {
     /// The jobs that these references mean to this user.
     Resolve(Principal, Vec<JobRef>, ReplyTo<Result<Vec<JobId>, Refusal>>),
     /// A page of jobs.
@@ -104,14 +104,12 @@ pub(crate) enum Question {
     Known(Vec<JobId>, ReplyTo<Vec<JobId>>),
 }
 
-impl Question {
+impl Query {
     /// Whether the answer says what jobs have to expect, which the policy knows.
     pub(crate) fn needs_forecasts(&self) -> bool {
         match self {
-            Question::List(..) | Question::Show(..) | Question::Explain(..) => true,
-            Question::Resolve(..) | Question::Nodes(_) | Question::ChangedSince(..) | Question::Known(..) => {
-                false
-            }
+            Query::List(..) | Query::Show(..) | Query::Explain(..) => true,
+            Query::Resolve(..) | Query::Nodes(_) | Query::ChangedSince(..) | Query::Known(..) => false,
         }
     }
 }

@@ -5,7 +5,7 @@ use cohabit_scheduler_core::Event;
 use cohabit_types::{DryRun, JobSpec, Principal, Refusal, RefusalCode, Submit};
 
 use super::dry_run::FinishedDryRun;
-use super::message::{Message, Question};
+use super::message::{Message, Query};
 use super::state::Driver;
 use crate::planner::{Forecasts, PlanReply, fall_back};
 
@@ -29,14 +29,14 @@ impl Driver {
     }
 
     /// Answers at once what needs no forecast, or only fresh ones; asks the policy first for the rest.
-    pub(super) fn question(&mut self, question: Question, context: &mut Context<Driver>) {
+    pub(super) fn query(&mut self, query: Query, context: &mut Context<Driver>) {
         let head = &self.parts.head;
         let has_forecasts = head.has_pending() || head.has_colocated_jobs();
         let is_fresh = self.forecast_cache.is_fresh() && head.has_fresh_forecasts();
-        if !question.needs_forecasts() || is_fresh || !has_forecasts {
-            return self.answer(question);
+        if !query.needs_forecasts() || is_fresh || !has_forecasts {
+            return self.answer(query);
         }
-        if !self.forecast_cache.wait(question) {
+        if !self.forecast_cache.wait(query) {
             return;
         }
         self.pass_changes();
@@ -51,8 +51,8 @@ impl Driver {
             self.parts.head.set_colocation_slowdowns(colocations);
             self.forecast_cache.note_update();
         }
-        for question in self.forecast_cache.take_waiting() {
-            self.answer(question);
+        for query in self.forecast_cache.take_waiting() {
+            self.answer(query);
         }
     }
 

@@ -28,13 +28,13 @@ impl GuardedModel {
     /// The model's answer, if it is valid.
     fn ask<T>(
         &self,
-        question: impl FnOnce(&dyn Interference) -> T,
+        query: impl FnOnce(&dyn Interference) -> T,
         is_valid: impl FnOnce(&T) -> bool,
     ) -> Option<T> {
         if self.failure.get().is_some() {
             return None;
         }
-        let failure = match catch_unwind(AssertUnwindSafe(|| question(&*self.model))) {
+        let failure = match catch_unwind(AssertUnwindSafe(|| query(&*self.model))) {
             Ok(answer) if is_valid(&answer) => return Some(answer),
             Ok(_) => "its prediction was not valid",
             Err(_) => "it panicked",

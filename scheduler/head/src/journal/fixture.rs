@@ -53,7 +53,7 @@ impl Cluster {
         self.request(ada(), Request::Submit(Box::new(submit)));
     }
 
-    /// Answers the open question to the policy, if there is one.
+    /// Answers the open query to the policy, if there is one.
     fn plan(&mut self) {
         let Some(request) = self.open_request.take() else { return };
         let mut plan = fifo_plan(&self.head.view(at(self.entries.len() as u64)));

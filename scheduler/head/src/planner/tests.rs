@@ -66,10 +66,10 @@ async fn wake(planner: &Planner, request: u64) -> Option<Time> {
 #[tokio::test]
 async fn changes_reach_the_policy_before_the_next_query() {
     let (tell, planner) = scripted_planner(Duration::from_secs(60));
-    for question in 1..3 {
-        planner.add_changes(gone(question));
+    for query in 1..3 {
+        planner.add_changes(gone(query));
         tell.send(ScriptStep::Count).unwrap();
-        assert_eq!(wake(&planner, question).await, Some(at(question)));
+        assert_eq!(wake(&planner, query).await, Some(at(query)));
     }
 }
 

@@ -1,7 +1,7 @@
-//! A client's session: its changes, its questions, and the logs that it reads.
+//! A client's session: its changes, its queries, and the logs that it reads.
 //!
 //! A change goes on when its client hangs up: a client that asks again with the same idempotency key gets the
-//! answer. What a client may do is the core's rule, by the name and role of its token. Questions are answered
+//! answer. What a client may do is the core's rule, by the name and role of its token. Queries are answered
 //! in `lookup`, changes of jobs and nodes in `changes`.
 
 use cohabit_actor::AskError;
@@ -13,8 +13,9 @@ use cohabit_types::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::{SessionContext, admit, tokens};
-use crate::driver::{Message, Question, WorkerLookup, WorkerRoute, WorkerSessionMessage};
+use super::context::SessionContext;
+use super::{admit, tokens};
+use crate::driver::{Message, Query, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 
 /// The most records in one answer to a watcher, which has to fit a message; the others come with the next.
 const MOST_CHANGES: usize = 1_000;
@@ -155,7 +156,7 @@ impl ClientService for ClientSession {
     }
 
     async fn nodes(self, _: Context) -> Result<Vec<NodeRecord>, Refusal> {
-        self.ask(Question::Nodes).await
+        self.ask(Query::Nodes).await
     }
 
     async fn watch(self, _: Context, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {

@@ -14,16 +14,16 @@ use tokio::task::spawn_blocking;
 use super::client::{ClientSession, ending};
 use crate::HeadError;
 use crate::clock::wall_clock;
-use crate::driver::{Message, Question};
+use crate::driver::{Message, Query};
 use crate::history::HistoryReader;
 
 impl ClientSession {
-    /// Asks the driver a question about what is in memory.
+    /// Asks the driver a query about what is in memory.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce(ReplyTo<T>) -> Question,
+        query: impl FnOnce(ReplyTo<T>) -> Query,
     ) -> Result<T, Refusal> {
-        let asked = self.session_context.driver.ask(|reply_to| Message::Question(question(reply_to)));
+        let asked = self.session_context.driver.ask(|reply_to| Message::Query(query(reply_to)));
         asked.await.map_err(|error| ending(&error))
     }
 
@@ -35,7 +35,7 @@ impl ClientSession {
     /// The records of these jobs, in their order.
     pub(super) async fn look_up_records(&self, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
         let wanted = jobs.clone();
-        match self.ask(|reply_to| Question::Show(wanted, reply_to)).await? {
+        match self.ask(|reply_to| Query::Show(wanted, reply_to)).await? {
             Err(refusal) if refusal.code == RefusalCode::NotFound => self.records_with_history(jobs).await,
             answer => answer,
         }
@@ -44,7 +44,7 @@ impl ClientSession {
     async fn records_with_history(&self, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
         let mut found = self.forgotten(jobs.clone()).await?;
         let known: Vec<JobId> = jobs.iter().copied().filter(|job| !found.contains_key(job)).collect();
-        let in_memory = self.ask(|reply_to| Question::Show(known, reply_to)).await?;
+        let in_memory = self.ask(|reply_to| Query::Show(known, reply_to)).await?;
         found.extend(in_memory?.into_iter().map(|record| (record.id, record)));
         jobs.into_iter().map(|job| found.get(&job).cloned().ok_or_else(|| no_such_job(job))).collect()
     }
@@ -52,7 +52,7 @@ impl ClientSession {
     /// The records of those jobs whose revision is not the known one; does not wait.
     pub(super) async fn changed_since(&self, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
         let watched = known.clone();
-        match self.ask(|reply_to| Question::ChangedSince(watched, reply_to)).await? {
+        match self.ask(|reply_to| Query::ChangedSince(watched, reply_to)).await? {
             Err(refusal) if refusal.code == RefusalCode::NotFound => self.changed_with_history(known).await,
             answer => answer,
         }
@@ -62,7 +62,7 @@ impl ClientSession {
         let forgotten = self.forgotten(known.iter().map(|it| it.job).collect()).await?;
         let (old, live): (Vec<JobRevision>, _) =
             known.into_iter().partition(|it| forgotten.contains_key(&it.job));
-        let mut changed = self.ask(|reply_to| Question::ChangedSince(live, reply_to)).await??;
+        let mut changed = self.ask(|reply_to| Query::ChangedSince(live, reply_to)).await??;
         let unseen = |it: &JobRevision| {
             forgotten.get(&it.job).filter(|record| record.revision != it.revision).cloned()
         };
@@ -72,7 +72,7 @@ impl ClientSession {
 
     /// Why a job waits, or why it ended as it did.
     pub(super) async fn look_up_explanation(&self, job: JobId) -> Result<Explanation, Refusal> {
-        match self.ask(|reply_to| Question::Explain(job, reply_to)).await? {
+        match self.ask(|reply_to| Query::Explain(job, reply_to)).await? {
             Err(refusal) if refusal.code == RefusalCode::NotFound => self.explain_from_history(job).await,
             answer => answer,
         }
@@ -110,7 +110,7 @@ impl ClientSession {
         references: Vec<JobRef>,
     ) -> Result<Result<Vec<JobId>, Refusal>, Refusal> {
         let by = self.by.clone();
-        self.ask(|reply_to| Question::Resolve(by, references, reply_to)).await
+        self.ask(|reply_to| Query::Resolve(by, references, reply_to)).await
     }
 
     async fn resolve_forgotten(&self, reference: JobRef, refusal: Refusal) -> Result<Vec<JobId>, Refusal> {
@@ -125,7 +125,7 @@ impl ClientSession {
     /// A page of jobs.
     pub(super) async fn look_up_page(&self, filter: Filter) -> Result<ListPage, Refusal> {
         let wanted = filter.clone();
-        let page = self.ask(|reply_to| Question::List(wanted, reply_to)).await?;
+        let page = self.ask(|reply_to| Query::List(wanted, reply_to)).await?;
         if self.reaches_into_history(&filter) { self.page_with_history(filter, page).await } else { Ok(page) }
     }
 
@@ -142,7 +142,7 @@ impl ClientSession {
     }
 
     async fn known(&self, jobs: Vec<JobId>) -> Result<Vec<JobId>, Refusal> {
-        self.ask(|reply_to| Question::Known(jobs, reply_to)).await
+        self.ask(|reply_to| Query::Known(jobs, reply_to)).await
     }
 
     /// Whether jobs that are no longer in memory may pass the filter.

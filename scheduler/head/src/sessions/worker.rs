@@ -13,7 +13,8 @@ use cohabit_types::{LogRequest, Order, Refusal, RefusalCode, Report, Span, Worke
 use futures::FutureExt;
 use tokio::sync::{oneshot, watch};
 
-use super::{SessionContext, admit};
+use super::admit;
+use super::context::SessionContext;
 use crate::driver::{Message, SessionHandle, WorkerSessionMessage};
 
 /// How many orders may wait for a worker.

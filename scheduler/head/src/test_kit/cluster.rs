@@ -50,7 +50,7 @@ impl StoppedHead {
         TestHead { folder: self.folder, daemon, options: self.options }
     }
 
-    /// What a person's question to the journal gives: the first column of the first row.
+    /// What a person's query to the journal gives: the first column of the first row.
     pub(crate) fn ask(&self, sql: &str) -> String {
         ask(self.folder.path(), sql)
     }

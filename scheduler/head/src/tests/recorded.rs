@@ -1,8 +1,8 @@
 //! A worker and command lines of the last release of protocol 4, recorded, against today's head.
 //!
-//! `recorded/` holds every frame of a worker that ran two jobs and of fifteen command lines, as the release sent
-//! and received them; `cargo run -p cohabit-net --features recorded --example record` made it. Only the
-//! secrets in the hellos are others here.
+//! `recorded/` holds every frame of a worker that ran two jobs and of fifteen command lines, as the release
+//! sent and received them; `cargo run -p cohabit-net --features recorded --example record` made it. Only
+//! the secrets in the hellos are others here.
 
 use std::collections::VecDeque;
 use std::time::Duration;

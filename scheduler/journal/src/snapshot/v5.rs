@@ -322,7 +322,9 @@ fn jobs(stored: BTreeMap<JobId, Option<JobV5>>) -> Result<JobRun, String> {
     stored.into_iter().map(convert).collect()
 }
 
-fn submissions(stored: BTreeMap<u64, SubmissionV5>) -> Result<Vec<(u64, Arc<state::Submission>)>, String> {
+fn submissions(
+    stored: BTreeMap<u64, SubmissionV5>,
+) -> Result<Vec<(u64, Arc<state::SubmissionState>)>, String> {
     let convert = |(number, stored): (u64, SubmissionV5)| {
         let worst = |(member, state): (JobId, JobState)| {
             let state = TerminalState::of(state);
@@ -330,7 +332,7 @@ fn submissions(stored: BTreeMap<u64, SubmissionV5>) -> Result<Vec<(u64, Arc<stat
                 || format!("submission {number}: member {member} represents it, but has not ended");
             Ok::<_, String>((member, state.ok_or_else(not_ended)?))
         };
-        let submission = state::Submission {
+        let submission = state::SubmissionState {
             spec: Arc::new(stored.spec),
             user: stored.user,
             account: stored.account,
@@ -411,9 +413,9 @@ impl From<NodeV5> for state::Node {
             occupied_ports: stored.taken_ports,
             orphan_grace: stored.orphan_grace,
             link: match stored.link {
-                LinkStateV5::Up(key) => state::LinkState::Up(key),
-                LinkStateV5::Broken(key) => state::LinkState::Unreachable(key),
-                LinkStateV5::Lost(key) => state::LinkState::Lost(key),
+                LinkStateV5::Up(key) => state::NodeLink::Up(key),
+                LinkStateV5::Broken(key) => state::NodeLink::Unreachable(key),
+                LinkStateV5::Lost(key) => state::NodeLink::Lost(key),
             },
             schedulability: match stored.intake {
                 IntakeV5::Open => state::Schedulability::Open,

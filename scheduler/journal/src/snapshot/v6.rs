@@ -47,14 +47,14 @@ pub(crate) struct HeadV6 {
 #[serde(remote = "core::SnapshotPart")]
 pub(crate) struct SnapshotPartV6 {
     #[serde(with = "As::<Map<Same, Arc<SubmissionV6>>>")]
-    submissions: Vec<(u64, Arc<state::Submission>)>,
+    submissions: Vec<(u64, Arc<state::SubmissionState>)>,
     #[serde(with = "As::<Map<Same, Option<Arc<JobV6>>>>")]
     jobs: Vec<(JobId, Option<Arc<state::Job>>)>,
     eligible: Vec<JobId>,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "state::Submission")]
+#[serde(remote = "state::SubmissionState")]
 pub(crate) struct SubmissionV6 {
     #[serde(with = "As::<Arc<StoredJobSpec>>")]
     spec: Arc<JobSpec>,
@@ -210,7 +210,7 @@ pub(crate) struct NodeV6 {
     occupied_ports: BTreeSet<u16>,
     orphan_grace: Span,
     #[serde(with = "As::<LinkStateV6>")]
-    link: state::LinkState,
+    link: state::NodeLink,
     #[serde(with = "As::<SchedulabilityV6>")]
     schedulability: state::Schedulability,
     #[serde(with = "As::<Option<NodeProblemV6>>")]
@@ -224,7 +224,7 @@ pub(crate) struct NodeV6 {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "state::LinkState", rename_all = "snake_case")]
+#[serde(remote = "state::NodeLink", rename_all = "snake_case")]
 pub(crate) enum LinkStateV6 {
     Up(#[serde(with = "As::<StoredWorkerKey>")] WorkerKey),
     Unreachable(#[serde(with = "As::<StoredWorkerKey>")] WorkerKey),
@@ -267,7 +267,7 @@ pub(crate) enum AlarmV6 {
 shape_of! {
     HeadV6 => core::HeadSnapshot,
     SnapshotPartV6 => core::SnapshotPart,
-    SubmissionV6 => state::Submission,
+    SubmissionV6 => state::SubmissionState,
     JobV6 => state::Job,
     JobStatusV6 => state::JobStatus,
     WaitingJobV6 => state::WaitingJob,
@@ -279,7 +279,7 @@ shape_of! {
     RankV6 => state::Rank,
     RankPhaseV6 => state::RankPhase,
     NodeV6 => state::Node,
-    LinkStateV6 => state::LinkState,
+    LinkStateV6 => state::NodeLink,
     SchedulabilityV6 => state::Schedulability,
     NodeProblemV6 => state::NodeProblem,
     DeviceUseV6 => state::DeviceUse,

@@ -4,7 +4,7 @@
 //! while that makes an iteration of the job shorter or harms its neighbors less. Pure arithmetic.
 
 use super::CostWeights;
-use super::links::Link;
+use super::links::DeviceLink;
 use super::tasks::Tasks;
 
 /// What is to be decided.
@@ -23,7 +23,7 @@ pub(super) struct AssignmentProblem {
     /// The node of each device.
     pub(super) nodes: Vec<usize>,
     /// The links from each device to each other one.
-    pub(super) links: Vec<Vec<Link>>,
+    pub(super) links: Vec<Vec<DeviceLink>>,
     pub(super) weights: CostWeights,
 }
 

@@ -6,7 +6,7 @@ use crate::{DeviceView, LinkDefaults, NodeView};
 
 /// A link from one device to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Link {
+pub(super) struct DeviceLink {
     /// Bandwidth, in bytes per second.
     pub(super) bandwidth: f64,
     /// Latency, in seconds.
@@ -22,7 +22,7 @@ const PCIE_SWITCH_BANDWIDTH: f64 = 11e9;
 const SOCKET_BANDWIDTH: f64 = 9e9;
 const CROSS_SOCKET_BANDWIDTH: f64 = 6e9;
 
-impl Link {
+impl DeviceLink {
     /// The time to send these bytes, in seconds.
     pub(super) fn seconds(self, bytes: f64) -> f64 {
         bytes / self.bandwidth + self.latency
@@ -34,7 +34,7 @@ impl Link {
         one: &DeviceView,
         other: &DeviceView,
         defaults: LinkDefaults,
-    ) -> Link {
+    ) -> DeviceLink {
         let usual = carries(node.links.interconnect, defaults.interconnect);
         let bandwidth = match one.peers.iter().find(|peer| peer.device == other.id) {
             None | Some(GpuPeer { path: PeerPath::NvLink(_), .. }) => usual,
@@ -44,13 +44,13 @@ impl Link {
             }) => SOCKET_BANDWIDTH,
             Some(GpuPeer { path: PeerPath::System, .. }) => CROSS_SOCKET_BANDWIDTH,
         };
-        Link { bandwidth, latency: INTRA_NODE_LATENCY }
+        DeviceLink { bandwidth, latency: INTRA_NODE_LATENCY }
     }
 
     /// Between devices of two nodes: the slower network.
-    pub(super) fn outside(one: &NodeView, other: &NodeView, defaults: LinkDefaults) -> Link {
+    pub(super) fn outside(one: &NodeView, other: &NodeView, defaults: LinkDefaults) -> DeviceLink {
         let of = |node: &NodeView| carries(node.links.network, defaults.network);
-        Link { bandwidth: of(one).min(of(other)), latency: INTER_NODE_LATENCY }
+        DeviceLink { bandwidth: of(one).min(of(other)), latency: INTER_NODE_LATENCY }
     }
 }
 

@@ -6,7 +6,7 @@ use super::ClwpNlwpOptions;
 use super::assignment::{AssignmentProblem, CrossNodeSwaps};
 use super::candidate_nodes::{NodeAllocation, list_choices, rank_nodes};
 use super::contention_table::ContentionTable;
-use super::links::Link;
+use super::links::DeviceLink;
 use super::task_devices::{TaskDevice, list_task_devices};
 use super::tasks::Tasks;
 use crate::interference::{InterferenceContext, PredictionCache};
@@ -137,8 +137,8 @@ impl ClwpNlwp {
             own.iter_mut().zip(computes).for_each(|(own, seconds)| own.push(seconds * task_device.slowdown));
         }
         let link = |one: &TaskDevice<'_>, other: &TaskDevice<'_>| match one.block == other.block {
-            true => Link::inside(one.node, one.device, other.device, self.links),
-            false => Link::outside(one.node, other.node, self.links),
+            true => DeviceLink::inside(one.node, one.device, other.device, self.links),
+            false => DeviceLink::outside(one.node, other.node, self.links),
         };
         AssignmentProblem {
             partners: tasks.partners.clone(),

@@ -5,7 +5,7 @@
 use cohabit_types::{Demand, LaunchMode};
 
 use super::profile::Profile;
-use super::workload::Workload;
+use super::workload::WorkloadKey;
 use crate::mapping::GraphKey;
 
 /// What decides where a job may go, and how good that is.
@@ -21,7 +21,7 @@ pub(crate) enum ClassKey {
     /// The same, where each rank can be put on a chosen device.
     RankedGraph(Demand, GraphKey),
     /// Part of a device, for this workload: what it costs depends on the jobs that use the device.
-    SharedDevice(Demand, Workload),
+    SharedDevice(Demand, WorkloadKey),
 }
 
 impl ClassKey {

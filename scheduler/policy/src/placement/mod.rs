@@ -19,4 +19,4 @@ pub use placer::Proposal;
 pub(crate) use placer::{ClusterChange, Placer, dry_run};
 pub use profile::UNKNOWN_RUNTIME;
 pub(crate) use profile::{EstimateBasis, Profile};
-pub(crate) use workload::Workload;
+pub(crate) use workload::WorkloadKey;

@@ -16,11 +16,11 @@ use crate::total_order::compare_numbers;
 /// It keeps the traits of the job that it was made for; members of one array share those, which makes the
 /// comparison of most equal workloads one of two pointers.
 #[derive(Debug, Clone)]
-pub(crate) struct Workload(Arc<JobTraits>);
+pub(crate) struct WorkloadKey(Arc<JobTraits>);
 
-impl Workload {
-    pub(crate) fn of(traits: &Arc<JobTraits>) -> Workload {
-        Workload(traits.clone())
+impl WorkloadKey {
+    pub(crate) fn of(traits: &Arc<JobTraits>) -> WorkloadKey {
+        WorkloadKey(traits.clone())
     }
 
     /// What stands for the model where its description has no name.
@@ -30,8 +30,8 @@ impl Workload {
     }
 }
 
-impl Ord for Workload {
-    fn cmp(&self, other: &Workload) -> Ordering {
+impl Ord for WorkloadKey {
+    fn cmp(&self, other: &WorkloadKey) -> Ordering {
         if Arc::ptr_eq(&self.0, &other.0) {
             return Ordering::Equal;
         }
@@ -43,19 +43,19 @@ impl Ord for Workload {
     }
 }
 
-impl PartialOrd for Workload {
-    fn partial_cmp(&self, other: &Workload) -> Option<Ordering> {
+impl PartialOrd for WorkloadKey {
+    fn partial_cmp(&self, other: &WorkloadKey) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Workload {
-    fn eq(&self, other: &Workload) -> bool {
+impl PartialEq for WorkloadKey {
+    fn eq(&self, other: &WorkloadKey) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Workload {}
+impl Eq for WorkloadKey {}
 
 /// Compares two descriptions by everything that matters to the jobs beside them.
 fn compare_models(one: &ModelDescription, other: &ModelDescription) -> Ordering {
@@ -92,8 +92,8 @@ mod tests {
 
     use super::*;
 
-    fn workload(group: Option<&str>, model: Option<ModelDescription>) -> Workload {
-        Workload::of(&Arc::new(JobTraits {
+    fn workload(group: Option<&str>, model: Option<ModelDescription>) -> WorkloadKey {
+        WorkloadKey::of(&Arc::new(JobTraits {
             user: "ada".into(),
             group: group.map(str::to_owned),
             model,

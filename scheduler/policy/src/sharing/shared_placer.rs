@@ -9,7 +9,7 @@ use cohabit_types::{Demand, GpuRequest, Placement, Slowdown};
 
 use super::{DeviceChoice, DeviceChooser, FreeDevice, Jobs};
 use crate::interference::InterferenceContext;
-use crate::placement::{Workload, find_shortage};
+use crate::placement::{WorkloadKey, find_shortage};
 use crate::{
     ClassKey, ClusterChange, FreeNodes, JobTraits, MappedPlacer, PendingJob, Placer, Profile, Proposal,
     Shortage, View, ViewChange,
@@ -56,7 +56,7 @@ impl<C: DeviceChooser> Placer for SharedPlacer<C> {
         let (GpuRequest::Part(_), 1) = (demand.gpus, demand.nodes) else {
             return self.whole.class_key(demand, traits, profile);
         };
-        ClassKey::SharedDevice(*demand, Workload::of(traits))
+        ClassKey::SharedDevice(*demand, WorkloadKey::of(traits))
     }
 
     fn place(

@@ -17,7 +17,7 @@ const DELAY_THRESHOLD: Span = Span::from_secs(1);
 
 /// How a policy performed. JCT, the job completion time, is the time from submission to end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Metrics {
+pub struct EvaluationMetrics {
     /// The policy's name.
     pub policy: String,
     /// Number of jobs.
@@ -88,7 +88,11 @@ pub(super) struct EvaluationCounts {
     pub(super) wall_us: u64,
 }
 
-pub(super) fn compute(evaluation: &Evaluation, jobs: &[JobResult], counts: EvaluationCounts) -> Metrics {
+pub(super) fn compute(
+    evaluation: &Evaluation,
+    jobs: &[JobResult],
+    counts: EvaluationCounts,
+) -> EvaluationMetrics {
     let first = jobs.iter().map(|job| job.submitted).min().unwrap_or(Time::EPOCH);
     let last_arrival = jobs.iter().map(|job| job.submitted).max().unwrap_or(first);
     let last_end = jobs.iter().filter_map(|job| job.ended).max().unwrap_or(first);
@@ -99,7 +103,7 @@ pub(super) fn compute(evaluation: &Evaluation, jobs: &[JobResult], counts: Evalu
     let all_time = capacity as f64 * last_end.since(first).as_secs_f64();
     let jct = sorted(jobs.iter().filter_map(JobResult::completion_time).map(Span::as_secs_f64));
     let plans = sorted_integers(counts.plans);
-    Metrics {
+    EvaluationMetrics {
         policy: evaluation.policy.clone(),
         jobs: jobs.len(),
         completed: count(jobs, |job| job.state == JobState::Completed),

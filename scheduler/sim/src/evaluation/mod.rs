@@ -30,7 +30,7 @@ pub use self::device_spans::DeviceSpan;
 pub use self::error::EvaluationError;
 pub use self::estimates::EstimatorKind;
 pub use self::job_result::JobResult;
-pub use self::metrics::Metrics;
+pub use self::metrics::EvaluationMetrics;
 use self::recorder::EvaluationRecorder;
 pub use self::result::EvaluationResult;
 pub use self::series::Series;

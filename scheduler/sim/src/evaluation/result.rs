@@ -4,14 +4,14 @@ use cohabit_predict::Accuracy;
 
 use super::device_spans::DeviceSpan;
 use super::job_result::JobResult;
-use super::metrics::Metrics;
+use super::metrics::EvaluationMetrics;
 use super::series::Series;
 
 /// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluationResult {
     /// The metrics.
-    pub metrics: Metrics,
+    pub metrics: EvaluationMetrics,
     /// Every job, in the order of submission.
     pub jobs: Vec<JobResult>,
     /// Queue length and busy devices over time.

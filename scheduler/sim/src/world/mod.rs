@@ -27,7 +27,7 @@ use crate::failure::{FailureKind, SimFailure, guarded};
 use crate::gangs::Gangs;
 use crate::head::HeadHost;
 use crate::head_hooks::HeadHooks;
-use crate::link::Link;
+use crate::link::SimLink;
 use crate::machine::SimMachine;
 use crate::node::SimNode;
 use crate::planted_bug::PlantedBug;
@@ -47,7 +47,7 @@ pub(crate) struct World<'s> {
     head: HeadHost,
     nodes: Vec<SimNode>,
     /// By link number.
-    links: Vec<Link>,
+    links: Vec<SimLink>,
     clients: Clients,
     reference: ReferenceModel,
     hooks: &'s mut dyn HeadHooks,

@@ -9,7 +9,7 @@ use cohabit_worker_core::WorkerEvent;
 
 use super::World;
 use crate::failure::SimFailure;
-use crate::link::{Link, Side};
+use crate::link::{Side, SimLink};
 use crate::node::{Daemon, DaemonLink};
 use crate::sim_event::{DaemonSimEvent, LinkId, SimEvent, SimMessage};
 
@@ -77,7 +77,7 @@ impl World<'_> {
         daemon.link = DaemonLink::Handshaking(id);
         let key = caller.next_key();
         let inventory = caller.inventory().expect("its daemon runs");
-        let mut link = Link::new(node, key);
+        let mut link = SimLink::new(node, key);
         link.hold_up(Side::Head, self.now + self.delays.span((Span::ZERO, lag)));
         self.links.push(link);
         self.send(id, SimMessage::Hello(Box::new(inventory)));

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cohabit_actor::{Actor, ActorFailure, Address, Context};
+use cohabit_actor::{Actor, ActorFailure, Address, Context, blocking};
 use cohabit_gpu::{NvmlSession, XidWatch};
-use cohabit_host::blocking;
 use cohabit_types::DeviceId;
 use cohabit_worker_core::WorkerEvent;
 use tokio::time::Instant;
@@ -109,7 +108,7 @@ impl Monitor {
             return Ok(Some(Arc::clone(gpus)));
         }
         let library = self.library.clone();
-        match blocking::run(move || NvmlSession::open(library.as_deref())).await {
+        match blocking(move || NvmlSession::open(library.as_deref())).await {
             Ok(gpus) => {
                 self.xid_listening = XidListening::Off(Instant::now(), None);
                 Ok(Some(Arc::clone(self.gpus.insert(Arc::new(gpus)))))
@@ -123,7 +122,7 @@ impl Monitor {
 
     async fn scan(&mut self, gpus: Arc<NvmlSession>) -> Result<(), ActorFailure> {
         let (owners, devices) = (self.owners.clone(), self.mps.keys().cloned().collect::<Vec<DeviceId>>());
-        let round = blocking::run(move || ScanRound::scan(&gpus, &devices, &owners)).await;
+        let round = blocking(move || ScanRound::scan(&gpus, &devices, &owners)).await;
         if round.library == LibraryState::Stale {
             self.close_if_due().await?;
         }
@@ -150,7 +149,7 @@ impl Monitor {
         if now >= self.may_open_at {
             self.may_open_at = now + REOPEN_INTERVAL;
             let stale = self.gpus.take();
-            blocking::run(move || drop(stale)).await;
+            blocking(move || drop(stale)).await;
         }
         Ok(())
     }
@@ -164,7 +163,7 @@ impl Monitor {
             XidListening::Off(due_at, _) if due_at <= Instant::now() => {}
             XidListening::Off(..) | XidListening::On => return Ok(()),
         }
-        match blocking::run(move || gpus.xids()).await {
+        match blocking(move || gpus.xids()).await {
             Ok(watch) => self.listen(context, watch)?,
             Err(error) => {
                 let why = format!("critical errors of GPUs are not received: {error}");

@@ -5,9 +5,8 @@ mod orders;
 
 use std::time::Duration;
 
-use cohabit_actor::{Actor, ActorFailure, Address, Context, ReplyTo};
+use cohabit_actor::{Actor, ActorFailure, Address, Context, ReplyTo, blocking};
 use cohabit_gpu::mps::{MpsDaemon, MpsDirectory, MpsPrograms};
-use cohabit_host::blocking;
 use cohabit_types::{DeviceId, RankId};
 use cohabit_worker_core::{MpsEvent, MpsOrder, WorkerEvent};
 use tokio::time::Instant;
@@ -109,7 +108,7 @@ impl Actor for MpsManager {
             MpsMessage::Joined(rank) => self.checks.join(Instant::now(), rank),
             MpsMessage::Runs(rank, pid) => {
                 let owners = self.owners.clone();
-                blocking::run(move || owners.note(pid, rank)).await;
+                blocking(move || owners.note(pid, rank)).await;
             }
             MpsMessage::Left(rank) => self.checks.leave(rank),
             MpsMessage::HeldBy(holders) => self.checks.held_by(holders),
@@ -162,7 +161,7 @@ impl MpsManager {
     async fn fail(&mut self, daemon: Option<MpsDaemon>, failure: MpsFailure) {
         self.daemon = DaemonState::Faulted(daemon);
         let (owners, culprits) = (self.owners.clone(), failure.culprits);
-        let culprit = blocking::run(move || culprits.iter().find_map(|pid| owners.rank_of(*pid))).await;
+        let culprit = blocking(move || culprits.iter().find_map(|pid| owners.rank_of(*pid))).await;
         let detail = failure.detail;
         tracing::warn!(gpu = %self.gpu, ?culprit, detail, "the MPS server has failed");
         self.tell(WorkerEvent::Mps(self.gpu.clone(), MpsEvent::Faulted { culprit, detail })).await;
@@ -171,8 +170,7 @@ impl MpsManager {
     async fn compare_clients(&mut self, clients: Vec<i32>) {
         let owners = self.owners.clone();
         let member = move |pid: i32| Some((owners.rank_of(pid)?, pid));
-        let members: Vec<RankPid> =
-            blocking::run(move || clients.into_iter().filter_map(member).collect()).await;
+        let members: Vec<RankPid> = blocking(move || clients.into_iter().filter_map(member).collect()).await;
         for (rank, enforcement) in self.checks.compare(&members) {
             self.tell(WorkerEvent::Sharing(rank, enforcement)).await;
         }

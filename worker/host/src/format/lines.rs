@@ -22,7 +22,7 @@ pub(super) enum EventLine {
 /// From the daemon to the executor.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum CommandLine {
+pub(super) enum ExecutorCommandLine {
     Stopping(StopLine),
     Signal(Signal, TargetWord),
     Lease(LeaseWord),
@@ -78,34 +78,34 @@ impl From<EventLine> for ExecutorEvent {
     }
 }
 
-impl From<&ExecutorCommand> for CommandLine {
-    fn from(command: &ExecutorCommand) -> CommandLine {
+impl From<&ExecutorCommand> for ExecutorCommandLine {
+    fn from(command: &ExecutorCommand) -> ExecutorCommandLine {
         match *command {
-            ExecutorCommand::Stopping(stopping) => CommandLine::Stopping(stopping.into()),
+            ExecutorCommand::Stopping(stopping) => ExecutorCommandLine::Stopping(stopping.into()),
             ExecutorCommand::Signal(signal, SignalTarget::Group) => {
-                CommandLine::Signal(signal, TargetWord::Group)
+                ExecutorCommandLine::Signal(signal, TargetWord::Group)
             }
             ExecutorCommand::Signal(signal, SignalTarget::Everything) => {
-                CommandLine::Signal(signal, TargetWord::Everything)
+                ExecutorCommandLine::Signal(signal, TargetWord::Everything)
             }
-            ExecutorCommand::Lease(Lease::Held) => CommandLine::Lease(LeaseWord::Held),
-            ExecutorCommand::Lease(Lease::Orphaned) => CommandLine::Lease(LeaseWord::Orphaned),
+            ExecutorCommand::Lease(Lease::Held) => ExecutorCommandLine::Lease(LeaseWord::Held),
+            ExecutorCommand::Lease(Lease::Orphaned) => ExecutorCommandLine::Lease(LeaseWord::Orphaned),
         }
     }
 }
 
-impl From<CommandLine> for ExecutorCommand {
-    fn from(line: CommandLine) -> ExecutorCommand {
+impl From<ExecutorCommandLine> for ExecutorCommand {
+    fn from(line: ExecutorCommandLine) -> ExecutorCommand {
         match line {
-            CommandLine::Stopping(stopping) => ExecutorCommand::Stopping(stopping.into()),
-            CommandLine::Signal(signal, TargetWord::Group) => {
+            ExecutorCommandLine::Stopping(stopping) => ExecutorCommand::Stopping(stopping.into()),
+            ExecutorCommandLine::Signal(signal, TargetWord::Group) => {
                 ExecutorCommand::Signal(signal, SignalTarget::Group)
             }
-            CommandLine::Signal(signal, TargetWord::Everything) => {
+            ExecutorCommandLine::Signal(signal, TargetWord::Everything) => {
                 ExecutorCommand::Signal(signal, SignalTarget::Everything)
             }
-            CommandLine::Lease(LeaseWord::Held) => ExecutorCommand::Lease(Lease::Held),
-            CommandLine::Lease(LeaseWord::Orphaned) => ExecutorCommand::Lease(Lease::Orphaned),
+            ExecutorCommandLine::Lease(LeaseWord::Held) => ExecutorCommand::Lease(Lease::Held),
+            ExecutorCommandLine::Lease(LeaseWord::Orphaned) => ExecutorCommand::Lease(Lease::Orphaned),
         }
     }
 }

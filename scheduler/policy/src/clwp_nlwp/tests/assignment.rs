@@ -5,10 +5,10 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::super::CostWeights;
 use super::super::assignment::{AssignmentProblem, CrossNodeSwaps};
-use super::super::links::Link;
+use super::super::links::DeviceLink;
 
-const NEAR: Link = Link { bandwidth: 10.0, latency: 0.5 };
-const FAR: Link = Link { bandwidth: 2.0, latency: 1.0 };
+const NEAR: DeviceLink = DeviceLink { bandwidth: 10.0, latency: 0.5 };
+const FAR: DeviceLink = DeviceLink { bandwidth: 2.0, latency: 1.0 };
 const EQUAL: CostWeights = CostWeights { own: 1.0, hurt: 1.0, communication: 1.0 };
 
 /// Devices of one node on these switches; tasks with these partners.

@@ -12,16 +12,16 @@ use tokio::sync::{mpsc, oneshot};
 const MAX_QUEUED_PARTS: usize = 4;
 
 /// Prints parts of logs in the order in which they are queued.
-pub(crate) struct LogWriter<T> {
+pub(crate) struct LogPrinter<T> {
     queue: mpsc::Sender<T>,
     result: oneshot::Receiver<Result<(), CommandError>>,
 }
 
-impl<T: Send + 'static> LogWriter<T> {
+impl<T: Send + 'static> LogPrinter<T> {
     /// Starts the thread, which prints each part with `print` until it fails.
     pub(crate) fn start(
         mut print: impl FnMut(&T) -> Result<(), CommandError> + Send + 'static,
-    ) -> LogWriter<T> {
+    ) -> LogPrinter<T> {
         let (queue, mut parts) = mpsc::channel(MAX_QUEUED_PARTS);
         let (ended, result) = oneshot::channel();
         thread::spawn(move || {
@@ -35,7 +35,7 @@ impl<T: Send + 'static> LogWriter<T> {
             // Nobody waits for the result of a command that was interrupted.
             let _ = ended.send(printed);
         });
-        LogWriter { queue, result }
+        LogPrinter { queue, result }
     }
 
     /// Queues a part. Waits while the queue is full; fails once printing has failed.
@@ -79,7 +79,7 @@ mod tests {
         let printed = Arc::new(Mutex::new(Vec::new()));
         let record = Arc::clone(&printed);
         let ended = block_on(async {
-            let mut writer = LogWriter::start(move |part: &u32| {
+            let mut writer = LogPrinter::start(move |part: &u32| {
                 record.lock().unwrap().push(*part);
                 Ok(())
             });
@@ -97,7 +97,7 @@ mod tests {
         let closed = CommandError::new(CommandErrorKind::ClosedPipe, "closed");
         let error = closed.clone();
         let ended = block_on(async {
-            let mut writer = LogWriter::start(move |_: &u32| Err(error.clone()));
+            let mut writer = LogPrinter::start(move |_: &u32| Err(error.clone()));
             loop {
                 writer.write(1).await?;
             }
@@ -109,7 +109,7 @@ mod tests {
     fn a_reader_that_pauses_does_not_block_the_event_loop() {
         let (resume, paused) = mpsc::channel::<()>();
         let ended = block_on(async {
-            let mut writer = LogWriter::start(move |_: &u32| {
+            let mut writer = LogPrinter::start(move |_: &u32| {
                 let _ = paused.recv();
                 Ok(())
             });

@@ -1,0 +1,26 @@
+//! What every session needs of the head.
+
+use std::time::Duration;
+
+use cohabit_actor::Address;
+use cohabit_net::TokenStore;
+use cohabit_types::Span;
+
+use crate::driver::Message;
+use crate::history::HistoryReader;
+use crate::watchers::Watchers;
+
+/// The handles that every session needs; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct SessionContext {
+    pub(crate) driver: Address<Message>,
+    pub(crate) watchers: Watchers,
+    pub(crate) history: HistoryReader,
+    pub(crate) tokens: TokenStore,
+    /// How long ended jobs stay in memory.
+    pub(crate) memory: Span,
+    /// How long `Watch` waits for a change.
+    pub(crate) watch_limit: Duration,
+    /// A worker that is silent for longer is gone.
+    pub(crate) silence_limit: Duration,
+}
