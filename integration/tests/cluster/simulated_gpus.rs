@@ -56,11 +56,7 @@ fn a_part_without_a_figure_gets_a_gpu_alone_and_who_joins_it_is_told() {
     cluster.until_state(&alone, "RUNNING");
     assert_eq!(cluster.show(&alone)["share"], json!(1.0));
     let other = submit(&cluster, "0.3", &[]);
-    until_it_waits(
-        &cluster,
-        &other,
-        "a GPU is shared only by those who say how much of its memory they need",
-    );
+    until_it_waits(&cluster, &other, "it does not state how much GPU memory it needs (--gpu-mem)");
 }
 
 #[test]

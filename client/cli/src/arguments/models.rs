@@ -47,10 +47,7 @@ struct ModelsUseArguments {
 impl ModelsArguments {
     /// The model to choose; none where the models are only listed.
     pub(crate) fn choice(&self) -> Option<ModelChoice> {
-        match &self.verb {
-            Some(ModelsVerb::Use(arguments)) => Some(arguments.model),
-            None => None,
-        }
+        self.verb.as_ref().map(|ModelsVerb::Use(arguments)| arguments.model)
     }
 
     /// The head to ask.
