@@ -1,6 +1,7 @@
 //! Upgrades: a new worker adopts executors of the old binary, a new head reads journals of old formats and
 //! serves workers and command lines of the protocol before.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -193,7 +194,11 @@ fn a_cluster_of_the_previous_release_is_upgraded_head_first_under_its_running_jo
     let waiting = cluster.submit(&[], "echo waited");
     assert_eq!(cluster.state(&waiting), "PENDING");
     let mut follow = cluster.command(&["logs", "--follow", &running.jobs[0]]);
-    let following = follow.stdout(Stdio::piped()).spawn().unwrap();
+    let mut following = follow.stdout(Stdio::piped()).spawn().unwrap();
+    let mut followed = BufReader::new(following.stdout.take().unwrap());
+    // It is connected before the head stops: a first connection is tried only once.
+    let mut output = String::new();
+    followed.read_line(&mut output).unwrap();
 
     cluster.stop_head();
     cluster.upgrade_head(binary());
@@ -218,8 +223,9 @@ fn a_cluster_of_the_previous_release_is_upgraded_head_first_under_its_running_jo
     assert_completed_at_once(&cluster, &new);
     cluster.upgrade_command_line(binary());
     running.finish(&cluster);
-    let followed = following.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&followed.stdout), "begins\nends\n");
+    followed.read_to_string(&mut output).unwrap();
+    assert!(following.wait().unwrap().success());
+    assert_eq!(output, "begins\nends\n");
 }
 
 #[test]
