@@ -131,7 +131,7 @@ fn run(command: &str, copy: &Path) {
 fn a_policy_is_added_as_contributing_tells() {
     let copy = copy_repository();
     let steps = steps();
-    assert!(steps.len() >= 9, "the example has {} steps: {steps:#?}", steps.len());
+    assert!(steps.len() >= 7, "the example has {} steps: {steps:#?}", steps.len());
     assert!(matches!(steps.last(), Some(Step::Run(_))), "the example ends with a test");
     for step in &steps {
         carry_out(step, copy.path());

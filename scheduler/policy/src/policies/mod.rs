@@ -1,7 +1,7 @@
 //! Policies by the names that users write, with their parameters: `a-srpt:theta=1.5,delta=1`.
 //!
-//! A new policy gets a name in [`POLICY_NAMES`] and a line in `parse_name`. An unknown name, an unknown
-//! parameter and a wrong value are refused with what would be right. Nothing here plans.
+//! A new policy gets a line in `POLICIES`. An unknown name, an unknown parameter and a wrong value are refused
+//! with what would be right. Nothing here plans.
 
 mod hybrid;
 mod parameters;
@@ -11,42 +11,70 @@ mod sharing;
 
 use cohabit_types::Span;
 
+use crate::Discipline::{self, Backfill, Strict, WorkConserving};
 use crate::a_srpt::{ASrpt, ASrptOptions, QueueMode, QueueOrder};
 use crate::baselines::{LeastAttained, Preemptive, ShortestDuration, ShortestRemaining, SmallestWork};
 use crate::interference::InterferenceContext;
 use crate::mapping::{Selection, Toggle};
-use crate::{Discipline, Fifo, FirstFit, JobOrder, Policy, QueuePolicy};
+use crate::sharing::{FirstFitSharing, Horus, LeastLoaded};
+use crate::{Fifo, FirstFit, JobOrder, Policy, QueuePolicy};
 use hybrid::parse_hybrid;
 use parameters::Parameters;
 pub use parse_error::PolicyParseError;
 use placement::{parse_a_srpt_options, parse_placer};
-use sharing::parse_sharing;
+use sharing::{parse_clwp_nlwp, parse_isacpp, parse_util_threshold, shared_policy};
+
+/// Makes a policy with the parameters that were written after its name.
+type Parse = fn(&InterferenceContext, &mut Parameters<'_>) -> Result<Box<dyn Policy>, PolicyParseError>;
+
+/// Every policy, by its name.
+const POLICIES: &[(&str, Parse)] = &[
+    ("fifo", |_, _| Ok(first_come_first_served())),
+    ("fifo-strict", |_, parameters| queue_policy(Fifo, Strict, parameters)),
+    ("fifo-greedy", |_, parameters| queue_policy(Fifo, WorkConserving, parameters)),
+    ("easy-backfill", |_, parameters| queue_policy(Fifo, Backfill, parameters)),
+    ("spd", |_, parameters| queue_policy(ShortestDuration, WorkConserving, parameters)),
+    ("spd-strict", |_, parameters| queue_policy(ShortestDuration, Strict, parameters)),
+    ("spw", |_, parameters| queue_policy(SmallestWork, WorkConserving, parameters)),
+    ("spw-strict", |_, parameters| queue_policy(SmallestWork, Strict, parameters)),
+    ("las", |_, parameters| parse_las(parameters)),
+    ("srtf-oracle", |_, parameters| parse_shortest_remaining(parameters)),
+    ("a-srpt", |_, parameters| parse_a_srpt(ASrptOptions::default(), Selection::default(), parameters)),
+    ("a-srpt-no-delay", |_, parameters| {
+        let never = ASrptOptions { theta: f64::INFINITY, ..ASrptOptions::default() };
+        parse_a_srpt(never, Selection::default(), parameters)
+    }),
+    ("a-srpt-strict", |_, parameters| {
+        let (queue_mode, queue_order) = (QueueMode::Strict, QueueOrder::Turn);
+        let strict = ASrptOptions { queue_mode, queue_order, ..ASrptOptions::default() };
+        parse_a_srpt(strict, Selection::default(), parameters)
+    }),
+    ("a-srpt-random-map", |_, parameters| {
+        parse_a_srpt(ASrptOptions::default(), Selection::Random(1), parameters)
+    }),
+    ("a-srpt-no-vm", |_, parameters| {
+        let no_machine = ASrptOptions { virtual_machine: Toggle::Off, ..ASrptOptions::default() };
+        parse_a_srpt(no_machine, Selection::default(), parameters)
+    }),
+    ("first-fit-sharing", |context, parameters| shared_policy(FirstFitSharing, context, parameters)),
+    ("least-loaded", |context, parameters| shared_policy(LeastLoaded, context, parameters)),
+    ("util-threshold", parse_util_threshold),
+    ("horus", |context, parameters| shared_policy(Horus, context, parameters)),
+    ("isacpp", parse_isacpp),
+    ("hybrid", parse_hybrid),
+    ("clwp-nlwp", parse_clwp_nlwp),
+];
 
 /// Every name that [`parse_policy`] knows.
-pub const POLICY_NAMES: [&str; 22] = [
-    "fifo",
-    "fifo-strict",
-    "fifo-greedy",
-    "easy-backfill",
-    "spd",
-    "spd-strict",
-    "spw",
-    "spw-strict",
-    "las",
-    "srtf-oracle",
-    "a-srpt",
-    "a-srpt-no-delay",
-    "a-srpt-strict",
-    "a-srpt-random-map",
-    "a-srpt-no-vm",
-    "first-fit-sharing",
-    "least-loaded",
-    "util-threshold",
-    "horus",
-    "isacpp",
-    "hybrid",
-    "clwp-nlwp",
-];
+pub const POLICY_NAMES: [&str; POLICIES.len()] = {
+    let mut names = [""; POLICIES.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = POLICIES[index].0;
+        index += 1;
+    }
+    names
+};
 
 /// A new policy with this name and, after a colon, parameters: `las:queues=2,quantum=60`. Where it looks at
 /// interference, it uses the analytic model.
@@ -66,54 +94,11 @@ pub fn parse_policy_with(
     context: &InterferenceContext,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let (name, mut parameters) = Parameters::parse(text)?;
-    let policy = parse_name(name, context, &mut parameters)?;
+    let known = POLICIES.iter().find(|(known, _)| *known == name);
+    let (_, parse) = known.ok_or_else(|| PolicyParseError::name(name, &POLICY_NAMES))?;
+    let policy = parse(context, &mut parameters)?;
     parameters.finish()?;
     Ok(policy)
-}
-
-fn parse_name(
-    name: &str,
-    context: &InterferenceContext,
-    parameters: &mut Parameters<'_>,
-) -> Result<Box<dyn Policy>, PolicyParseError> {
-    use Discipline::{Backfill, Strict, WorkConserving};
-    match name {
-        "fifo" => Ok(first_come_first_served()),
-        "fifo-strict" => queue_policy(Fifo, Strict, parameters),
-        "fifo-greedy" => queue_policy(Fifo, WorkConserving, parameters),
-        "easy-backfill" => queue_policy(Fifo, Backfill, parameters),
-        "spd" => queue_policy(ShortestDuration, WorkConserving, parameters),
-        "spd-strict" => queue_policy(ShortestDuration, Strict, parameters),
-        "spw" => queue_policy(SmallestWork, WorkConserving, parameters),
-        "spw-strict" => queue_policy(SmallestWork, Strict, parameters),
-        "las" => parse_las(parameters),
-        "srtf-oracle" => {
-            let quantum = parse_quantum(parameters)?.unwrap_or(Span::ZERO);
-            Ok(Box::new(Preemptive::new(
-                ShortestRemaining,
-                parse_placer(parameters, Selection::default())?,
-                quantum,
-            )))
-        }
-        "a-srpt" => parse_a_srpt(ASrptOptions::default(), Selection::default(), parameters),
-        "hybrid" => parse_hybrid(context, parameters),
-        "a-srpt-no-delay" => {
-            let never = ASrptOptions { theta: f64::INFINITY, ..ASrptOptions::default() };
-            parse_a_srpt(never, Selection::default(), parameters)
-        }
-        "a-srpt-strict" => {
-            let (queue_mode, queue_order) = (QueueMode::Strict, QueueOrder::Turn);
-            let strict = ASrptOptions { queue_mode, queue_order, ..ASrptOptions::default() };
-            parse_a_srpt(strict, Selection::default(), parameters)
-        }
-        "a-srpt-random-map" => parse_a_srpt(ASrptOptions::default(), Selection::Random(1), parameters),
-        "a-srpt-no-vm" => {
-            let no_machine = ASrptOptions { virtual_machine: Toggle::Off, ..ASrptOptions::default() };
-            parse_a_srpt(no_machine, Selection::default(), parameters)
-        }
-        other => parse_sharing(other, context, parameters)
-            .unwrap_or_else(|| Err(PolicyParseError::name(other, &POLICY_NAMES))),
-    }
 }
 
 /// First come, first served, on the first devices that are free: what `fifo` stands for, and the fallback of
@@ -148,6 +133,12 @@ fn parse_las(parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, PolicyP
     urgency.queues = queues.unwrap_or(urgency.queues);
     let quantum = parse_quantum(parameters)?.unwrap_or(LAS_QUANTUM);
     Ok(Box::new(Preemptive::new(urgency, parse_placer(parameters, Selection::default())?, quantum)))
+}
+
+fn parse_shortest_remaining(parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, PolicyParseError> {
+    let quantum = parse_quantum(parameters)?.unwrap_or(Span::ZERO);
+    let place = parse_placer(parameters, Selection::default())?;
+    Ok(Box::new(Preemptive::new(ShortestRemaining, place, quantum)))
 }
 
 fn parse_quantum(parameters: &mut Parameters<'_>) -> Result<Option<Span>, PolicyParseError> {

@@ -13,30 +13,13 @@ use crate::interference::InterferenceContext;
 use crate::isacpp::{GpuSelection, Isacpp, IsacppOptions};
 use crate::mapping::{self, Toggle};
 use crate::sharing::multi_stage::ContentionDegree;
-use crate::sharing::{DeviceChooser, FirstFitSharing, Horus, LeastLoaded, SharedPlacer, UtilThreshold};
+use crate::sharing::{DeviceChooser, SharedPlacer, UtilThreshold};
 use crate::{Discipline, Fifo, Policy, QueuePolicy};
 
 /// Two jobs that keep a device busy for half of the time each fill it.
 const UTIL_THRESHOLD: f64 = 1.0;
 
-/// A policy that shares GPUs, if one has this name.
-pub(super) fn parse_sharing(
-    name: &str,
-    context: &InterferenceContext,
-    parameters: &mut Parameters<'_>,
-) -> Option<Result<Box<dyn Policy>, PolicyParseError>> {
-    match name {
-        "first-fit-sharing" => Some(shared_policy(FirstFitSharing, context, parameters)),
-        "least-loaded" => Some(shared_policy(LeastLoaded, context, parameters)),
-        "horus" => Some(shared_policy(Horus, context, parameters)),
-        "util-threshold" => Some(parse_util_threshold(context, parameters)),
-        "isacpp" => Some(parse_isacpp(context, parameters)),
-        "clwp-nlwp" => Some(parse_clwp_nlwp(context, parameters)),
-        _ => None,
-    }
-}
-
-fn shared_policy(
+pub(super) fn shared_policy(
     choice: impl DeviceChooser + 'static,
     context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
@@ -46,7 +29,7 @@ fn shared_policy(
     Ok(Box::new(QueuePolicy::new(Fifo, place, Discipline::WorkConserving)))
 }
 
-fn parse_util_threshold(
+pub(super) fn parse_util_threshold(
     context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
@@ -54,7 +37,7 @@ fn parse_util_threshold(
     shared_policy(UtilThreshold { most: most.unwrap_or(UTIL_THRESHOLD) }, context, parameters)
 }
 
-fn parse_isacpp(
+pub(super) fn parse_isacpp(
     context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
@@ -70,7 +53,7 @@ fn parse_isacpp(
     shared_policy(Isacpp::new(options, context), context, parameters)
 }
 
-fn parse_clwp_nlwp(
+pub(super) fn parse_clwp_nlwp(
     context: &InterferenceContext,
     parameters: &mut Parameters<'_>,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
