@@ -105,12 +105,12 @@ impl World {
         let (head, now) = (&self.head, self.now);
         match question {
             FuzzQuery::Resolve(references) => _ = head.resolve(&user.by(), &references),
-            FuzzQuery::List(filter) => _ = head.list(now, &filter),
-            FuzzQuery::Show(jobs) => _ = head.show(now, &jobs),
-            FuzzQuery::Explain(job) => _ = head.explain(now, job),
+            FuzzQuery::List(filter) => _ = head.at(now).list(&filter),
+            FuzzQuery::Show(jobs) => _ = head.at(now).show(&jobs),
+            FuzzQuery::Explain(job) => _ = head.at(now).explain(job),
             FuzzQuery::DryRun(spec) => self.dry_run_job(user, *spec),
             FuzzQuery::Nodes => _ = head.node_records(),
-            FuzzQuery::Watch(known) => _ = head.changed_since(now, &known),
+            FuzzQuery::Watch(known) => _ = head.at(now).changed_since(&known),
         }
     }
 

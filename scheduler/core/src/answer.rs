@@ -2,34 +2,33 @@
 
 use std::ops::Bound;
 
-use cohabit_types::{
-    Explanation, Filter, JobId, JobRecord, JobRevision, ListPage, Refusal, RefusalCode, Time,
-};
+use cohabit_types::{Explanation, Filter, JobId, JobRecord, JobRevision, ListPage, Refusal, RefusalCode};
 
 use crate::head::Head;
+use crate::reader::HeadReader;
 
 /// The longest page: an answer has to fit a frame.
 const MAX_PAGE: u32 = 1_000;
 
-impl Head {
+impl HeadReader<'_> {
     /// The records of these jobs, in their order.
     ///
     /// # Errors
     /// When one of them is not in memory.
-    pub fn show(&self, now: Time, jobs: &[JobId]) -> Result<Vec<JobRecord>, Refusal> {
-        jobs.iter().map(|job| self.record(now, *job).ok_or_else(|| no_such_job(*job))).collect()
+    pub fn show(&self, jobs: &[JobId]) -> Result<Vec<JobRecord>, Refusal> {
+        jobs.iter().map(|job| self.record(*job).ok_or_else(|| no_such_job(*job))).collect()
     }
 
     /// The records of those jobs whose revision is not the known one; none when nothing has changed yet.
     ///
     /// # Errors
     /// When one of them is not in memory.
-    pub fn changed_since(&self, now: Time, known: &[JobRevision]) -> Result<Vec<JobRecord>, Refusal> {
+    pub fn changed_since(&self, known: &[JobRevision]) -> Result<Vec<JobRecord>, Refusal> {
         let mut changed = Vec::new();
         for JobRevision { job, revision } in known {
-            let current = self.revision(*job).ok_or_else(|| no_such_job(*job))?;
+            let current = self.head.revision(*job).ok_or_else(|| no_such_job(*job))?;
             if current != *revision {
-                changed.extend(self.record(now, *job));
+                changed.extend(self.record(*job));
             }
         }
         Ok(changed)
@@ -39,19 +38,19 @@ impl Head {
     ///
     /// # Errors
     /// When it is not in memory.
-    pub fn explain(&self, now: Time, job: JobId) -> Result<Explanation, Refusal> {
-        let sentences = self.sentences(now, job).ok_or_else(|| no_such_job(job))?;
-        Ok(Explanation { sentences, story: self.job_history(job) })
+    pub fn explain(&self, job: JobId) -> Result<Explanation, Refusal> {
+        let sentences = self.sentences(job).ok_or_else(|| no_such_job(job))?;
+        Ok(Explanation { sentences, story: self.head.job_history(job) })
     }
 
     /// A page of the jobs in memory that pass the filter, the newest last.
-    pub fn list(&self, now: Time, filter: &Filter) -> ListPage {
+    pub fn list(&self, filter: &Filter) -> ListPage {
         let limit = filter.limit.clamp(1, MAX_PAGE) as usize;
         let mut jobs: Vec<JobRecord> = match filter.members_of {
-            Some(number) => self.members_after(number, filter.after),
-            None => self.submissions_after(filter.after),
+            Some(number) => self.head.members_after(number, filter.after),
+            None => self.head.submissions_after(filter.after),
         }
-        .filter_map(|id| self.record(now, id))
+        .filter_map(|id| self.record(id))
         .filter(|record| matches(filter, record))
         .map(|record| JobRecord { attempts: record.attempts.last().cloned().into_iter().collect(), ..record })
         .take(limit + 1)
@@ -60,7 +59,9 @@ impl Head {
         jobs.truncate(limit);
         ListPage { jobs, more }
     }
+}
 
+impl Head {
     fn submissions_after(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = JobId> + '_> {
         let from = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.number));
         Box::new(self.submissions.range((from, Bound::Unbounded)).map(|(number, _)| JobId::new(*number)))

@@ -9,6 +9,7 @@ use cohabit_types::{
 
 use crate::head::Head;
 use crate::job::{FaultOrigin, Job, JobStatus, device_fault};
+use crate::reader::HeadReader;
 use crate::reason::listed;
 use crate::submission::SubmissionState;
 
@@ -25,15 +26,19 @@ impl Head {
         let rest = self.jobs.get(&id).map_or(&[][..], |job| &job.events);
         std::iter::once(first).chain(rest.iter().cloned()).collect()
     }
+}
 
+impl HeadReader<'_> {
     /// Sentences that explain the state of a job, or of an array as a whole.
-    pub(crate) fn sentences(&self, now: Time, id: JobId) -> Option<Vec<String>> {
-        let submission = self.submissions.get(&id.number)?;
-        let Some(job) = self.jobs.get(&id) else { return self.array_sentences(now, id) };
-        let (code, reason) = self.reason(now, id, job);
-        let mut sentences =
-            vec![opening_sentence(now, id, job, submission), format!("{}. ({code})", capitalised(&reason))];
-        let record = self.job_record(now, id, submission, job);
+    pub(crate) fn sentences(&self, id: JobId) -> Option<Vec<String>> {
+        let submission = self.head.submissions.get(&id.number)?;
+        let Some(job) = self.head.jobs.get(&id) else { return self.array_sentences(id) };
+        let (code, reason) = self.reason(id, job);
+        let mut sentences = vec![
+            opening_sentence(self.now, id, job, submission),
+            format!("{}. ({code})", capitalised(&reason)),
+        ];
+        let record = self.job_record(id, submission, job);
         sentences.extend(sharing_sentence(&record));
         sentences.extend(host_limits_sentence(&record));
         sentences.extend(private_user_sentence(&record, submission));
@@ -41,20 +46,20 @@ impl Head {
         sentences.extend(device_fault_sentence(job));
         sentences.extend(job.exclusive_gpu_sentence(submission));
         sentences.extend(self.queue_sentences(id, job));
-        sentences.extend(self.forecast_sentence(now, id));
+        sentences.extend(self.forecast_sentence(id));
         sentences.extend(estimate_sentence(submission));
         Some(sentences)
     }
 
     /// A summary of the array, and the sentences of the first member that has not completed.
-    fn array_sentences(&self, now: Time, id: JobId) -> Option<Vec<String>> {
-        let record = self.record(now, id)?;
+    fn array_sentences(&self, id: JobId) -> Option<Vec<String>> {
+        let record = self.record(id)?;
         let mut sentences = vec![format!("Array {id}: {}.", record.reason)];
-        let submission = self.submissions.get(&id.number)?;
+        let submission = self.head.submissions.get(&id.number)?;
         let is_open =
-            |member: &JobId| self.jobs.get(member).is_some_and(|job| job.state() != JobState::Completed);
+            |member: &JobId| self.head.jobs.get(member).is_some_and(|job| job.state() != JobState::Completed);
         if let Some(member) = submission.jobs(id.number).into_iter().find(is_open) {
-            sentences.extend(self.sentences(now, member)?);
+            sentences.extend(self.sentences(member)?);
         }
         Some(sentences)
     }
@@ -64,7 +69,7 @@ impl Head {
         let own = self.colocation_slowdown_of(id, job)?;
         let PredictedSlowdown { expected, least, most } = own.predicted;
         let measured = own.measured.map(|it| format!("; measured: {it:.2} times")).unwrap_or_default();
-        let known = own.beside.iter().filter_map(|other| self.volatile.colocation_slowdowns.get(other));
+        let known = own.beside.iter().filter_map(|other| self.forecasts?.slowdown(*other));
         let others = known.map(|other| {
             let measured = other.measured.map(|it| format!(" (measured: {it:.2})")).unwrap_or_default();
             format!("; job {} takes {:.2} times as long{measured}", other.job, other.predicted.expected)
@@ -79,25 +84,25 @@ impl Head {
 
     /// For a queued job: how many are ahead of it, how many run, and which of those is likely to end first.
     fn queue_sentences(&self, id: JobId, job: &Job) -> Option<String> {
-        if job.state() != JobState::Pending || !self.eligible.contains(&id) {
+        if job.state() != JobState::Pending || !self.head.eligible.contains(&id) {
             return None;
         }
         let placed: std::collections::BTreeSet<JobId> =
-            self.nodes.values().flat_map(|node| node.jobs.iter().copied()).collect();
+            self.head.nodes.values().flat_map(|node| node.jobs.iter().copied()).collect();
         let soonest = placed
             .iter()
             .filter_map(|other| {
-                let live = self.jobs.get(other)?.live_attempt()?;
-                let progress = self.volatile.progress.get(&other.attempt(live.number))?;
+                let live = self.head.jobs.get(other)?.live_attempt()?;
+                let progress = self.head.volatile.progress.get(&other.attempt(live.number))?;
                 Some((progress.remaining()?, *other))
             })
             .min();
         let running = counted(placed.len(), "job is running", "jobs are running");
         // The policy's own reason, where there is one, says already who is ahead.
-        let counts = match self.volatile.forecasts.contains_key(&id) {
+        let counts = match self.forecast(id).is_some() {
             true => format!("{running}."),
             false => {
-                let ahead = counted(self.ahead_of(id), "job is ahead of it", "jobs are ahead of it");
+                let ahead = counted(self.head.ahead_of(id), "job is ahead of it", "jobs are ahead of it");
                 format!("{ahead} and {running}.")
             }
         };
@@ -109,13 +114,13 @@ impl Head {
 
     /// For a queued job: when it is expected to start and end. A forecast that says 'now', although the
     /// policy lets it wait, is ignored.
-    fn forecast_sentence(&self, now: Time, id: JobId) -> Option<String> {
-        let forecast = self.volatile.forecasts.get(&id)?;
-        let starts_in = forecast.starts_at?.since(now);
+    fn forecast_sentence(&self, id: JobId) -> Option<String> {
+        let forecast = self.forecast(id)?;
+        let starts_in = forecast.starts_at?.since(self.now);
         if starts_in == Span::ZERO {
             return None;
         }
-        let end = forecast.ends_at.map(|at| format!(", and end in about {}", at.since(now)));
+        let end = forecast.ends_at.map(|at| format!(", and end in about {}", at.since(self.now)));
         Some(format!("Expected start: in about {starts_in}{}.", end.unwrap_or_default()))
     }
 }

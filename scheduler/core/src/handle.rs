@@ -5,19 +5,20 @@ use std::collections::BTreeSet;
 use cohabit_types::{Cause, Time};
 
 use crate::head::Head;
-use crate::interface::{Config, Effect, Event};
+use crate::interface::{ChangedIds, Config, Effect, Event};
 use crate::transition::Transition;
 
 impl Head {
-    /// Handles an event, and appends what is to be done about it to `out`.
-    pub fn handle(&mut self, now: Time, event: Event, out: &mut Vec<Effect>) {
-        Transition::new(self, now, out).handle(event);
+    /// Handles an event, and appends what is to be done about it to `out`. Returns what changed, for the
+    /// [`crate::ViewTracker`] of those who show a policy the cluster; others may drop it.
+    pub fn handle(&mut self, now: Time, event: Event, out: &mut Vec<Effect>) -> ChangedIds {
+        Transition::new(self, now, out).handle(event)
     }
 }
 
 impl Transition<'_> {
     /// Handles the event, and requests at most one plan however much it changed.
-    fn handle(mut self, event: Event) {
+    fn handle(mut self, event: Event) -> ChangedIds {
         match event {
             Event::Configured(config) => self.configured(config),
             Event::Client(client, by, request) => self.request(client, by, request),
@@ -31,6 +32,7 @@ impl Transition<'_> {
         }
         self.settle_ends();
         self.ask_for_plan();
+        self.changed_ids
     }
 
     /// The head starts: no earlier link is left, and no earlier request for a plan will be answered.
@@ -41,7 +43,7 @@ impl Transition<'_> {
         self.head.replan_needed = true;
         let linked: Vec<_> = self.head.nodes.values().filter_map(|node| node.key()).collect();
         self.cause = Cause::Restart;
-        self.head.volatile.pending_changes = self.head.all_changes();
+        self.changed_ids = self.head.all_ids();
         // A snapshot has no traits. Those of jobs that the policy will see are made now, once for each
         // submission.
         for number in self.head.active.iter().map(|id| id.number).collect::<BTreeSet<_>>() {

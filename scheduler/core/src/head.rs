@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cohabit_policy::{JobForecast, JobTraits};
-use cohabit_types::{ColocationSlowdown, Demand, DeviceId, JobId, NodeId, PlanRequestId, Time, WorkerKey};
+use cohabit_policy::JobTraits;
+use cohabit_types::{Demand, DeviceId, JobId, NodeId, PlanRequestId, Time, WorkerKey};
 
 use crate::alarm::Alarm;
 use crate::interface::{Config, DeadlineKind};
@@ -123,24 +123,6 @@ impl Head {
         [alarm, wake, retention].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// Takes over what the policy said about queued jobs. Not an event: it only shapes answers.
-    pub fn set_forecasts(&mut self, forecasts: Vec<JobForecast>) {
-        let queued = forecasts.into_iter().filter(|it| self.eligible.contains(&it.job));
-        self.volatile.forecasts = queued.map(|it| (it.job, it)).collect();
-    }
-
-    /// Takes over what the policy said about jobs on the same devices. Not an event: it only shapes answers.
-    pub fn set_colocation_slowdowns(&mut self, slowdowns: Vec<ColocationSlowdown>) {
-        self.volatile.colocation_slowdowns = slowdowns.into_iter().map(|it| (it.job, it)).collect();
-    }
-
-    /// Whether the forecasts and slowdowns cover every job that the policy can see now. Of an array it does
-    /// not see every member.
-    pub fn has_fresh_forecasts(&self) -> bool {
-        let mut plain = self.eligible.iter().filter(|job| job.index.is_none());
-        plain.all(|job| self.volatile.forecasts.contains_key(job)) && self.knows_colocation_slowdowns()
-    }
-
     /// Whether jobs share a device now.
     pub fn has_colocated_jobs(&self) -> bool {
         self.nodes.values().flat_map(|node| &node.devices).any(|device| device.jobs.len() > 1)
@@ -154,12 +136,6 @@ impl Head {
     /// The submission with this number, for a change.
     pub(crate) fn submission_mut(&mut self, number: u64) -> Option<&mut SubmissionState> {
         self.submissions.get_mut(&number).map(Arc::make_mut)
-    }
-
-    /// The node, for a change that the policy will be shown.
-    pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
-        self.volatile.pending_changes.note_node(id);
-        self.nodes.get_mut(&id)
     }
 
     /// Whether a job only waits for room in the cluster.

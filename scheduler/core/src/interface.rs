@@ -1,5 +1,7 @@
 //! The interface of the state machine: events go in, effects come out.
 
+use std::collections::BTreeSet;
+
 use cohabit_policy::Plan;
 use cohabit_types::{
     ClientRequestId, Inventory, JobId, NodeId, Notice, Order, PlanRequestId, Principal, Reply, Report,
@@ -45,6 +47,15 @@ pub enum Effect {
     Plan(PlanRequestId),
     /// Close a worker's link, for this reason.
     Close(WorkerKey, String),
+}
+
+/// The jobs and nodes that an event changed, or may have changed.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct ChangedIds {
+    /// Jobs, members, and arrays as a whole.
+    pub jobs: BTreeSet<JobId>,
+    /// Nodes.
+    pub nodes: BTreeSet<NodeId>,
 }
 
 /// What a deadline is for.

@@ -60,7 +60,7 @@ impl Transition<'_> {
     /// Recomputes whether only room keeps the job waiting.
     pub(crate) fn refresh_eligibility(&mut self, id: JobId) {
         let now = self.now;
-        self.head.volatile.pending_changes.note_job(id);
+        self.changed_ids.jobs.insert(id);
         let Some(job) = self.head.jobs.get(&id) else { return };
         let Some(waiting) = job.waiting().filter(|_| job.is_eligible(now)) else {
             self.head.leave_queue(id);

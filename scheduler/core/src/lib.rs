@@ -6,7 +6,8 @@
 //!
 //! ```text
 //!  Event ──> handle ──> submit · job_changes · workers · planning · deadlines ──> lifecycle ──> [Effect]
-//!                                                answer · records · explain · dry_run <── queries
+//!  query ──> HeadReader: answer · records · reason · explain ──> records and sentences
+//!  ids that changed ──> ViewTracker ──> changes of the policy's view
 //! ```
 //!
 //! Start reading at `interface` (events and effects), `job` (the phases of a job) and `lifecycle`.
@@ -18,6 +19,7 @@ mod deadlines;
 mod dependencies;
 mod dry_run;
 mod explain;
+mod forecasts;
 mod handle;
 mod head;
 mod interface;
@@ -28,11 +30,11 @@ mod job_state;
 mod lifecycle;
 mod node;
 mod node_problem;
-mod pending_changes;
 mod placement;
 mod planning;
 mod predicted_memory;
 mod queue;
+mod reader;
 mod reason;
 mod records;
 mod rendezvous;
@@ -43,15 +45,19 @@ mod snapshot_parts;
 mod submission;
 mod submit;
 mod transition;
+mod view_tracker;
 mod volatile;
 mod waiting_queue;
 mod workers;
 
 pub use dry_run::DryRunJob;
+pub use forecasts::PolicyForecasts;
 pub use head::Head;
-pub use interface::{Config, DeadlineKind, Effect, Event};
+pub use interface::{ChangedIds, Config, DeadlineKind, Effect, Event};
 pub use invariants::BrokenInvariant;
+pub use reader::HeadReader;
 pub use snapshot_parts::{HeadSnapshot, MissingFirstJob, SnapshotPart, SnapshotParts};
+pub use view_tracker::ViewTracker;
 
 /// The state of a head as plain data, for those who store it: `scheduler/journal` converts it to and from
 /// the formats of snapshots.

@@ -30,7 +30,7 @@ impl Transition<'_> {
         submission.first_started_at = submission.first_started_at.or(Some(now));
         let demand = self.head.demand(id);
         for part in &attempt.placement.parts {
-            self.head.node_mut(part.node).expect("a checked placement").take(id, &demand, part);
+            self.node_mut(part.node).expect("a checked placement").take(id, &demand, part);
         }
         self.head.leave_queue(id);
         self.record_event(id, placed);
@@ -106,7 +106,7 @@ impl Transition<'_> {
     fn release(&mut self, id: JobId, attempt: &Attempt) {
         let demand = self.head.demand(id);
         for part in &attempt.placement.parts {
-            if let Some(node) = self.head.node_mut(part.node) {
+            if let Some(node) = self.node_mut(part.node) {
                 node.release(id, &demand, part);
             }
         }
@@ -274,7 +274,7 @@ impl Transition<'_> {
 
     /// Publishes the final record of a job, or of an array as a whole.
     pub(crate) fn publish_end(&mut self, id: JobId) {
-        if let Some(record) = self.head.record(self.now, id) {
+        if let Some(record) = self.head.at(self.now).record(id) {
             self.effect(Effect::Publish(id, Notice::Ended(Box::new(record))));
         }
     }

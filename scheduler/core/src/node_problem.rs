@@ -18,7 +18,7 @@ impl Transition<'_> {
     /// A rank could not start there. Ranks that were sent with it and fail as well change nothing.
     pub(crate) fn pause_node(&mut self, id: NodeId, message: &str) {
         let now = self.now;
-        let Some(node) = self.head.node_mut(id).filter(|node| !node.is_paused()) else { return };
+        let Some(node) = self.node_mut(id).filter(|node| !node.is_paused()) else { return };
         let count = node.problem.as_ref().map_or(0, |problem| problem.count) + 1;
         let until = now + NODE_BACKOFF.pause(count);
         node.problem = Some(NodeProblem { message: message.to_owned(), count, paused_until: Some(until) });
@@ -28,7 +28,7 @@ impl Transition<'_> {
     /// Lets a node be tried again, if its pause is over.
     pub(crate) fn end_node_pause(&mut self, id: NodeId) {
         let now = self.now;
-        let problem = self.head.node_mut(id).and_then(|node| node.problem.as_mut());
+        let problem = self.node_mut(id).and_then(|node| node.problem.as_mut());
         if let Some(due) = problem.filter(|it| it.paused_until.is_some_and(|until| until <= now)) {
             due.paused_until = None;
             self.head.replan_needed = true;
@@ -40,7 +40,7 @@ impl Transition<'_> {
         if self.head.nodes.get(&id).is_none_or(|node| node.problem.is_none()) {
             return;
         }
-        if let Some(node) = self.head.node_mut(id) {
+        if let Some(node) = self.node_mut(id) {
             node.problem = None;
             self.head.replan_needed = true;
         }

@@ -9,9 +9,9 @@ use cohabit_types::{Cause, Demand, JobEventKind, JobId, JobState, Placement, Pla
 
 use crate::head::Head;
 use crate::interface::Effect;
-use crate::pending_changes::MAX_STARTS_PER_PLAN;
 use crate::placement::PlannedStart;
 use crate::transition::Transition;
+use crate::view_tracker::MAX_STARTS_PER_PLAN;
 
 impl Transition<'_> {
     /// Requests a plan if there is a reason to and no request is open.

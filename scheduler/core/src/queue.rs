@@ -21,7 +21,6 @@ impl Head {
             let priority = self.priority(id);
             self.volatile.queue.remove(priority, id);
         }
-        self.volatile.forecasts.remove(&id);
     }
 
     /// How many jobs are ahead of this one in the queue.

@@ -4,16 +4,16 @@
 
 use cohabit_types::{JobId, Outcome, ReasonCode, Span, Time};
 
-use crate::head::Head;
 use crate::job::{AttemptRef, Job, JobStatus, device_fault};
 use crate::node::Node;
+use crate::reader::HeadReader;
 
-impl Head {
+impl HeadReader<'_> {
     /// Why a job is in its state.
-    pub(crate) fn reason(&self, now: Time, id: JobId, job: &Job) -> (ReasonCode, String) {
+    pub(crate) fn reason(&self, id: JobId, job: &Job) -> (ReasonCode, String) {
         match &job.status {
             JobStatus::Waiting(_) => {
-                not_yet_eligible(now, job).unwrap_or_else(|| self.waiting_reason(now, id))
+                not_yet_eligible(self.now, job).unwrap_or_else(|| self.waiting_reason(id))
             }
             JobStatus::Running(_) | JobStatus::Stopping(..) => (job.reason_code(), placed_reason(job)),
             JobStatus::Ended(end) => (end.reason, self.end_reason(id, job, end.reason)),
@@ -21,27 +21,27 @@ impl Head {
     }
 
     /// Why an eligible job has not started.
-    fn waiting_reason(&self, now: Time, id: JobId) -> (ReasonCode, String) {
-        let submission = &self.submissions[&id.number];
+    fn waiting_reason(&self, id: JobId) -> (ReasonCode, String) {
+        let submission = &self.head.submissions[&id.number];
         if submission.array_slots_left() == 0 {
             let running = submission.placed();
             let why = format!("{running} members of its array are running, as many as may run at once");
             return (ReasonCode::WaitingForArrayLimit, why);
         }
-        if !self.nodes.values().any(Node::takes_jobs) {
-            return (ReasonCode::WaitingForNodes, self.no_node_reason(now));
+        if !self.head.nodes.values().any(Node::takes_jobs) {
+            return (ReasonCode::WaitingForNodes, self.no_node_reason());
         }
-        match self.volatile.forecasts.get(&id) {
+        match self.forecast(id) {
             Some(forecast) => (forecast.code, forecast.why.clone()),
-            None => (ReasonCode::WaitingForTurn, queue_reason(self.ahead_of(id))),
+            None => (ReasonCode::WaitingForTurn, queue_reason(self.head.ahead_of(id))),
         }
     }
 
     /// Why no node takes jobs.
-    fn no_node_reason(&self, now: Time) -> String {
-        let paused = self.nodes.values().find_map(|node| {
+    fn no_node_reason(&self) -> String {
+        let paused = self.head.nodes.values().find_map(|node| {
             let problem = node.problem.as_ref().filter(|_| node.key().is_some())?;
-            let again = problem.paused_until?.since(now);
+            let again = problem.paused_until?.since(self.now);
             let (name, message) = (&node.name, &problem.message);
             Some(format!("; {name} could not start a rank ({message}) and is tried again in {again}"))
         });
@@ -50,7 +50,7 @@ impl Head {
 
     /// How a job ended, and why.
     fn end_reason(&self, id: JobId, job: &Job, reason: ReasonCode) -> String {
-        let limit = self.submissions[&id.number].spec.retry.limit;
+        let limit = self.head.submissions[&id.number].spec.retry.limit;
         let retries = match limit {
             0 => String::new(),
             _ => format!("; {} of {limit} retries were used", job.own_failures),
@@ -63,7 +63,7 @@ impl Head {
             }
             (ReasonCode::TimeLimit, Some(attempt)) => format!(
                 "it reached its time limit of {} after {}",
-                self.submissions[&id.number].spec.time_limit.unwrap_or_default(),
+                self.head.submissions[&id.number].spec.time_limit.unwrap_or_default(),
                 ran_for(attempt)
             ),
             (_, Some(attempt)) => match attempt.effective_stop().filter(|why| device_fault(*why).is_some()) {

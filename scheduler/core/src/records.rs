@@ -10,29 +10,24 @@ use cohabit_types::{
 
 use crate::head::Head;
 use crate::job::{AttemptRef, Job, JobExit, Rank};
+use crate::reader::HeadReader;
 use crate::submission::SubmissionState;
 
-impl Head {
+impl HeadReader<'_> {
     /// The record of a job, a member, or an array as a whole.
-    pub fn record(&self, now: Time, id: JobId) -> Option<JobRecord> {
-        let submission = self.submissions.get(&id.number)?;
-        match self.jobs.get(&id) {
-            Some(job) => Some(self.job_record(now, id, submission, job)),
-            None => self.is_array(id).then(|| self.array_record(id, submission)),
+    pub fn record(&self, id: JobId) -> Option<JobRecord> {
+        let submission = self.head.submissions.get(&id.number)?;
+        match self.head.jobs.get(&id) {
+            Some(job) => Some(self.job_record(id, submission, job)),
+            None => self.head.is_array(id).then(|| self.head.array_record(id, submission)),
         }
     }
 
-    pub(crate) fn job_record(
-        &self,
-        now: Time,
-        id: JobId,
-        submission: &SubmissionState,
-        job: &Job,
-    ) -> JobRecord {
+    pub(crate) fn job_record(&self, id: JobId, submission: &SubmissionState, job: &Job) -> JobRecord {
         let attempts: Vec<AttemptRecord> =
-            job.attempts().map(|attempt| self.attempt_record(id, attempt)).collect();
-        let (reason_code, reason) = self.reason(now, id, job);
-        let progress = self.progress_of(id, job);
+            job.attempts().map(|attempt| self.head.attempt_record(id, attempt)).collect();
+        let (reason_code, reason) = self.reason(id, job);
+        let progress = self.head.progress_of(id, job);
         JobRecord {
             state: job.state(),
             reason_code,
@@ -42,15 +37,59 @@ impl Head {
             signal: job.last_exit.and_then(JobExit::signal),
             started_at: attempts.last().map(|attempt| attempt.started_at),
             ended_at: job.ended().map(|end| end.at),
-            sharing_with: self.sharing_with(id, job),
-            predicted: self.predicted(now, id, job, progress.as_ref()),
+            sharing_with: self.head.sharing_with(id, job),
+            predicted: self.predicted(id, job, progress.as_ref()),
             slowdown_measured: self.colocation_slowdown_of(id, job).and_then(|it| it.measured),
             progress,
             attempts,
-            ..self.blank(id, submission)
+            ..self.head.blank(id, submission)
         }
     }
 
+    /// The slowdown of a job by those on the same devices; none if these have changed since the policy
+    /// looked.
+    pub(crate) fn colocation_slowdown_of(&self, id: JobId, job: &Job) -> Option<&ColocationSlowdown> {
+        self.forecasts?.slowdown_beside(id, &self.head.sharing_with(id, job))
+    }
+
+    /// The estimate made at submission, corrected by what the job itself reports.
+    fn predicted(&self, id: JobId, job: &Job, progress: Option<&Progress>) -> Option<JobPrediction> {
+        let estimate = self.head.submissions[&id.number].estimate.as_ref();
+        let expected = self.forecast(id);
+        let running = job.live_attempt();
+        let by_progress = || Some(progress?.at + progress?.remaining()?);
+        let there = job.last_attempt().and_then(|it| it.attempt.expected_runtime);
+        let runtime = there.or(estimate.and_then(|it| it.runtime)).or(expected.and_then(|it| it.runtime));
+        let by_estimate = || Some((running?.started_at + runtime?).max(self.now));
+        let predicted = JobPrediction {
+            iterations: estimate.and_then(|it| it.iterations),
+            runtime,
+            slowdown: self.predicted_slowdown(id, job),
+            gpu_memory: estimate
+                .and_then(|it| it.gpu_memory)
+                .filter(|_| job.exclusive_from_attempt.is_none()),
+            starts_at: expected.and_then(|it| it.starts_at),
+            ends_at: match running {
+                Some(_) => by_progress().or_else(by_estimate),
+                None => expected.and_then(|it| it.ends_at),
+            },
+        };
+        (predicted != JobPrediction::default()).then_some(predicted)
+    }
+
+    /// The slowdown by the jobs that it shares devices with now, or else the one predicted when it was
+    /// placed.
+    fn predicted_slowdown(&self, id: JobId, job: &Job) -> Option<Slowdown> {
+        if let Some(slowdown) = self.colocation_slowdown_of(id, job) {
+            return Some(slowdown.predicted.expected);
+        }
+        let at_placing = job.last_attempt().and_then(|it| it.attempt.predicted_slowdown)?;
+        let is_alone = job.live_attempt().is_some() && self.head.sharing_with(id, job).is_empty();
+        Some(if is_alone { Slowdown::NONE } else { at_placing })
+    }
+}
+
+impl Head {
     fn array_record(&self, id: JobId, submission: &SubmissionState) -> JobRecord {
         let summary = submission.summary();
         let worst = submission.worst_member.and_then(|(member, _)| self.jobs.get(&member)).map(Arc::as_ref);
@@ -162,66 +201,6 @@ impl Head {
         others.into_iter().collect()
     }
 
-    /// The slowdown of a job by those on the same devices; none if these have changed since the policy
-    /// looked.
-    pub(crate) fn colocation_slowdown_of(&self, id: JobId, job: &Job) -> Option<&ColocationSlowdown> {
-        self.volatile.colocation_slowdowns.get(&id).filter(|it| is_by(it, &self.sharing_with(id, job)))
-    }
-
-    /// Whether the slowdown of every job that shares a device is known, apart from nodes that the policy does
-    /// not see.
-    pub(crate) fn knows_colocation_slowdowns(&self) -> bool {
-        let seen = self.nodes.values().filter(|node| node.takes_jobs());
-        seen.flat_map(|node| &node.devices).filter(|device| device.jobs.len() > 1).all(|device| {
-            device.jobs.iter().all(|id| {
-                let others: Vec<JobId> = device.jobs.iter().copied().filter(|it| it != id).collect();
-                self.volatile.colocation_slowdowns.get(id).is_some_and(|it| is_by(it, &others))
-            })
-        })
-    }
-
-    /// The estimate made at submission, corrected by what the job itself reports.
-    fn predicted(
-        &self,
-        now: Time,
-        id: JobId,
-        job: &Job,
-        progress: Option<&Progress>,
-    ) -> Option<JobPrediction> {
-        let estimate = self.submissions[&id.number].estimate.as_ref();
-        let expected = self.volatile.forecasts.get(&id);
-        let running = job.live_attempt();
-        let by_progress = || Some(progress?.at + progress?.remaining()?);
-        let there = job.last_attempt().and_then(|it| it.attempt.expected_runtime);
-        let runtime = there.or(estimate.and_then(|it| it.runtime)).or(expected.and_then(|it| it.runtime));
-        let by_estimate = || Some((running?.started_at + runtime?).max(now));
-        let predicted = JobPrediction {
-            iterations: estimate.and_then(|it| it.iterations),
-            runtime,
-            slowdown: self.predicted_slowdown(id, job),
-            gpu_memory: estimate
-                .and_then(|it| it.gpu_memory)
-                .filter(|_| job.exclusive_from_attempt.is_none()),
-            starts_at: expected.and_then(|it| it.starts_at),
-            ends_at: match running {
-                Some(_) => by_progress().or_else(by_estimate),
-                None => expected.and_then(|it| it.ends_at),
-            },
-        };
-        (predicted != JobPrediction::default()).then_some(predicted)
-    }
-
-    /// The slowdown by the jobs that it shares devices with now, or else the one predicted when it was
-    /// placed.
-    fn predicted_slowdown(&self, id: JobId, job: &Job) -> Option<Slowdown> {
-        if let Some(slowdown) = self.colocation_slowdown_of(id, job) {
-            return Some(slowdown.predicted.expected);
-        }
-        let at_placing = job.last_attempt().and_then(|it| it.attempt.predicted_slowdown)?;
-        let is_alone = job.live_attempt().is_some() && self.sharing_with(id, job).is_empty();
-        Some(if is_alone { Slowdown::NONE } else { at_placing })
-    }
-
     /// All nodes, in the order in which they joined.
     pub fn node_records(&self) -> Vec<NodeRecord> {
         let mut nodes: Vec<_> = self.nodes.iter().collect();
@@ -240,11 +219,6 @@ impl Head {
     pub fn node_named(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().find(|(_, node)| node.name == name).map(|(id, _)| *id)
     }
-}
-
-/// Whether the slowdown is by exactly these jobs.
-fn is_by(slowdown: &ColocationSlowdown, others: &[JobId]) -> bool {
-    slowdown.beside.len() == others.len() && others.iter().all(|other| slowdown.beside.contains(other))
 }
 
 fn array_reason(summary: &ArraySummary, worst: Option<&Job>) -> (ReasonCode, String) {

@@ -41,7 +41,7 @@ impl Transition<'_> {
         let mut named =
             self.head.nodes.iter().filter(|(id, node)| node.name == name || id.to_string() == name);
         let named = named.next().map(|(id, _)| *id);
-        let Some(node) = named.and_then(|id| self.head.node_mut(id)) else {
+        let Some(node) = named.and_then(|id| self.node_mut(id)) else {
             return Err(Refusal::new(RefusalCode::NotFound, self.head.no_such_node(name)));
         };
         node.schedulability = to;

@@ -5,11 +5,12 @@
 
 use std::collections::VecDeque;
 
-use cohabit_types::{Cause, ClientRequestId, JobId, Notice, Refusal, Reply, Time};
+use cohabit_types::{Cause, ClientRequestId, JobId, NodeId, Notice, Refusal, Reply, Time};
 
 use crate::head::Head;
-use crate::interface::Effect;
+use crate::interface::{ChangedIds, Effect};
 use crate::job::TerminalState;
+use crate::node::Node;
 
 /// The head while it handles one event.
 pub(crate) struct Transition<'a> {
@@ -18,12 +19,15 @@ pub(crate) struct Transition<'a> {
     pub(crate) cause: Cause,
     /// Jobs that ended in this transition and whose dependents have not been notified yet.
     pub(crate) just_ended: VecDeque<(JobId, TerminalState)>,
+    /// What a policy has to look at again.
+    pub(crate) changed_ids: ChangedIds,
     out: &'a mut Vec<Effect>,
 }
 
 impl<'a> Transition<'a> {
     pub(crate) fn new(head: &'a mut Head, now: Time, out: &'a mut Vec<Effect>) -> Transition<'a> {
-        Transition { head, now, cause: Cause::Clock, just_ended: VecDeque::new(), out }
+        let (just_ended, changed_ids) = (VecDeque::new(), ChangedIds::default());
+        Transition { head, now, cause: Cause::Clock, just_ended, changed_ids, out }
     }
 
     pub(crate) fn effect(&mut self, effect: Effect) {
@@ -36,12 +40,18 @@ impl<'a> Transition<'a> {
 
     /// Notifies watchers of the job, and of its array as a whole, that it changed.
     pub(crate) fn changed(&mut self, job: JobId) {
-        self.head.volatile.pending_changes.note_job(job);
+        self.changed_ids.jobs.insert(job);
         let revision = self.revise(job);
         self.effect(Effect::Publish(job, Notice::Changed(revision)));
         if job.index.is_some() {
             self.changed(JobId::new(job.number));
         }
+    }
+
+    /// The node, for a change that the policy will be shown.
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
+        self.changed_ids.nodes.insert(id);
+        self.head.nodes.get_mut(&id)
     }
 
     /// Raises the revision of a job. The time in it makes revisions differ from those before a restart.

@@ -1,18 +1,35 @@
 //! What a policy sees of the head, and what of that changed since it last looked.
 //!
-//! Every change of a job or node is noted as it happens; `changes` turns the notes into changes of a
-//! [`View`]. The cost grows with what changed, not with the size of the cluster.
+//! [`Head::handle`] returns the ids of what it changed; a [`ViewTracker`] collects them and turns them into
+//! changes of a [`View`]. The cost grows with what changed, not with the size of the cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_policy::{PendingJob, RunPhase, RunningJob, View, ViewChange};
 use cohabit_types::{Demand, JobId, NodeId, Share, Time};
 
 use crate::head::Head;
-use crate::volatile::{ClusterCapacity, PendingChanges};
+use crate::interface::ChangedIds;
 
 /// Any number of jobs that claim nothing could start at once; this many of an array are shown, and started.
 pub(crate) const MAX_STARTS_PER_PLAN: u64 = 1_000;
+
+/// What one policy has seen of a head, and what has changed since.
+#[derive(Debug, Default, Clone)]
+pub struct ViewTracker {
+    changed: ChangedIds,
+    /// The pending members that it was shown of each array.
+    shown: BTreeMap<u64, BTreeSet<JobId>>,
+    /// The capacity when it last looked: how much of an array is shown depends on it.
+    capacity: ClusterCapacity,
+}
+
+/// What all nodes together have.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct ClusterCapacity {
+    devices: u64,
+    cpus: u64,
+}
 
 impl ClusterCapacity {
     /// An upper bound of how many jobs with this demand could start at once on an idle cluster.
@@ -25,58 +42,70 @@ impl ClusterCapacity {
     }
 }
 
-impl Head {
-    /// Everything that a policy sees.
-    pub fn view(&self, now: Time) -> View {
-        let mut view = View { now, ..View::default() };
-        view.apply(&self.collect_changes(self.all_changes()).0);
-        view
+impl ViewTracker {
+    /// Notes what an event changed.
+    pub fn note(&mut self, changed: ChangedIds) {
+        self.changed.jobs.extend(changed.jobs);
+        self.changed.nodes.extend(changed.nodes);
     }
 
-    /// What changed in the view since the last call; everything, after a start of the head.
-    pub fn changes(&mut self) -> Vec<ViewChange> {
-        let noted = std::mem::take(&mut self.volatile.pending_changes);
-        let (changes, noted) = self.collect_changes(noted);
-        self.volatile.pending_changes = noted;
+    /// What changed in the view since the last call. After the first event of a start that is everything.
+    pub fn changes(&mut self, head: &Head) -> Vec<ViewChange> {
+        let ChangedIds { jobs, nodes } = std::mem::take(&mut self.changed);
+        let mut changes: Vec<ViewChange> = nodes.iter().map(|node| head.node_change(*node)).collect();
+        let mut turned = self.show_arrays(head, &jobs);
+        let shown = |job: &JobId| self.shown.get(&job.number).is_some_and(|members| members.contains(job));
+        let was_never_seen = |job: &JobId| {
+            let unplaced = || head.jobs.get(job).is_some_and(|it| it.last_attempt().is_none());
+            job.index.is_some() && !shown(job) && unplaced()
+        };
+        turned.extend(jobs.into_iter().filter(|job| !was_never_seen(job)));
+        let pending = |job: &JobId| head.eligible.contains(job) && (job.index.is_none() || shown(job));
+        changes.extend(turned.iter().map(|job| match pending(job) {
+            true => ViewChange::Pending(head.pending_job(*job)),
+            false => head.running_job(*job).map_or(ViewChange::Gone(*job), ViewChange::Running),
+        }));
         changes
     }
 
-    /// The noted changes, and what must be remembered until the next call.
-    fn collect_changes(&self, mut noted: PendingChanges) -> (Vec<ViewChange>, PendingChanges) {
-        let mut changes: Vec<ViewChange> = noted.nodes.iter().map(|node| self.node_change(*node)).collect();
-        let mut arrays = arrays_of(&noted.jobs);
+    /// Chooses anew how much is shown of the arrays of these jobs, and of all arrays if the capacity has
+    /// changed. Returns the members that are shown now and were not, or the other way round.
+    fn show_arrays(&mut self, head: &Head, changed: &BTreeSet<JobId>) -> BTreeSet<JobId> {
+        let mut arrays = arrays_of(changed);
         // Only how much is shown of arrays depends on all nodes.
-        let shows_arrays = !noted.shown.is_empty() || !arrays.is_empty();
-        let capacity = if shows_arrays { self.capacity() } else { noted.capacity };
-        if capacity != noted.capacity {
-            arrays.append(&mut arrays_of(&self.eligible));
+        if self.shown.is_empty() && arrays.is_empty() {
+            return BTreeSet::new();
+        }
+        let capacity = head.capacity();
+        if capacity != self.capacity {
+            self.capacity = capacity;
+            arrays.append(&mut arrays_of(&head.eligible));
         }
         let mut turned = BTreeSet::new();
         for array in arrays {
-            let now_shown = self.window(array, capacity);
-            let before = noted.shown.insert(array, now_shown.clone()).unwrap_or_default();
+            let now_shown = head.window(array, capacity);
+            let before = self.shown.insert(array, now_shown.clone()).unwrap_or_default();
             turned.extend(now_shown.symmetric_difference(&before));
         }
-        noted.shown.retain(|_, members| !members.is_empty());
-        let shown = |job: &JobId| noted.shown.get(&job.number).is_some_and(|members| members.contains(job));
-        let was_never_seen = |job: &JobId| {
-            let unplaced = || self.jobs.get(job).is_some_and(|it| it.last_attempt().is_none());
-            job.index.is_some() && !shown(job) && unplaced()
-        };
-        turned.extend(noted.jobs.iter().filter(|job| !was_never_seen(job)));
-        let pending = |job: &JobId| self.eligible.contains(job) && (job.index.is_none() || shown(job));
-        changes.extend(turned.iter().map(|job| match pending(job) {
-            true => ViewChange::Pending(self.pending_job(*job)),
-            false => self.running_job(*job).map_or(ViewChange::Gone(*job), ViewChange::Running),
-        }));
-        (changes, PendingChanges { shown: noted.shown, capacity, ..PendingChanges::default() })
+        self.shown.retain(|_, members| !members.is_empty());
+        turned
+    }
+}
+
+impl Head {
+    /// Everything that a policy sees.
+    pub fn view(&self, now: Time) -> View {
+        let mut tracker = ViewTracker { changed: self.all_ids(), ..ViewTracker::default() };
+        let mut view = View { now, ..View::default() };
+        view.apply(&tracker.changes(self));
+        view
     }
 
-    /// The notes for a policy that has seen nothing yet.
-    pub(crate) fn all_changes(&self) -> PendingChanges {
+    /// The ids of all that a policy sees.
+    pub(crate) fn all_ids(&self) -> ChangedIds {
         let placed = self.nodes.values().flat_map(|node| node.jobs.iter());
         let jobs = self.eligible.iter().chain(placed).copied().collect();
-        PendingChanges { jobs, nodes: self.nodes.keys().copied().collect(), ..PendingChanges::default() }
+        ChangedIds { jobs, nodes: self.nodes.keys().copied().collect() }
     }
 
     fn capacity(&self) -> ClusterCapacity {

@@ -44,19 +44,18 @@ impl Transition<'_> {
     }
 
     fn link_up(&mut self, key: WorkerKey, inventory: &Inventory) {
-        let name = self.head.free_name(key.node, &inventory.name);
-        if let Some(node) = self.head.node_mut(key.node) {
+        let (now, name) = (self.now, self.head.free_name(key.node, &inventory.name));
+        if let Some(node) = self.node_mut(key.node) {
             node.name = name;
             node.link = NodeLink::Up(key);
-            node.link_changed_at = self.now;
+            node.link_changed_at = now;
             // An operator may have solved it.
             node.problem = None;
             node.learn(inventory);
             return;
         }
-        let node = Node::new(name, self.head.nodes_joined, key, inventory, self.now);
+        let node = Node::new(name, self.head.nodes_joined, key, inventory, now);
         self.head.nodes_joined += 1;
-        self.head.volatile.pending_changes.note_node(key.node);
         self.head.nodes.insert(key.node, node);
     }
 
@@ -106,7 +105,7 @@ impl Transition<'_> {
     pub(crate) fn unreachable(&mut self, key: WorkerKey) {
         let now = self.now;
         let limit = self.head.unreachable_limit(key.node);
-        let Some(node) = self.head.node_mut(key.node).filter(|node| node.key() == Some(key)) else {
+        let Some(node) = self.node_mut(key.node).filter(|node| node.key() == Some(key)) else {
             return;
         };
         node.link = NodeLink::Unreachable(key);
@@ -128,7 +127,7 @@ impl Transition<'_> {
             self.head.nodes.iter().filter(|(_, node)| is_unreachable(node)).map(|(id, _)| *id).collect();
         for id in waiting {
             let limit = self.head.unreachable_limit(id);
-            let Some(node) = self.head.node_mut(id) else { continue };
+            let Some(node) = self.node_mut(id) else { continue };
             node.link_changed_at += forward;
             let ends_at = node.link_changed_at + limit;
             self.set_alarm(ends_at, Alarm::NodeLost(id));
@@ -137,10 +136,10 @@ impl Transition<'_> {
 
     /// Gives up a node that has been unreachable for too long, and what ran there.
     pub(crate) fn give_up_unreachable_node(&mut self, id: NodeId) {
-        let limit = self.head.unreachable_limit(id);
-        let Some(node) = self.head.node_mut(id) else { return };
+        let (now, limit) = (self.now, self.head.unreachable_limit(id));
+        let Some(node) = self.node_mut(id) else { return };
         let NodeLink::Unreachable(key) = node.link else { return };
-        if node.link_changed_at + limit > self.now {
+        if node.link_changed_at + limit > now {
             return;
         }
         node.link = NodeLink::Lost(key);
@@ -217,7 +216,7 @@ impl Transition<'_> {
     }
 
     fn condition(&mut self, id: NodeId, device: &DeviceId, condition: Condition) {
-        let node = self.head.node_mut(id);
+        let node = self.node_mut(id);
         if node.is_some_and(|node| node.set_condition(device, condition)) {
             self.head.replan_needed = true;
         }

@@ -120,12 +120,7 @@ impl Driver {
     }
 
     fn request(&mut self, by: Principal, mut request: Request, reply_to: ReplyTo<Reply>) {
-        if let Some(refusal) = self
-            .durability
-            .refusal()
-            .or_else(|| self.state_check.refusal())
-            .or_else(|| self.state_check.refusal())
-        {
+        if let Some(refusal) = self.durability.refusal().or_else(|| self.state_check.refusal()) {
             return reply_to.send(Reply::Refused(refusal));
         }
         if let Request::Submit(submit) = &mut request {
@@ -139,15 +134,15 @@ impl Driver {
 
     /// Answers from memory.
     fn answer(&mut self, query: Query) {
-        let now = self.parts.clock.now();
         let head = &self.parts.head;
+        let reader = head.at(self.parts.clock.now()).with(self.forecast_cache.forecasts());
         match query {
             Query::Resolve(by, references, reply_to) => reply_to.send(head.resolve(&by, &references)),
-            Query::List(filter, reply_to) => reply_to.send(head.list(now, &filter)),
-            Query::Show(jobs, reply_to) => reply_to.send(head.show(now, &jobs)),
-            Query::Explain(job, reply_to) => reply_to.send(head.explain(now, job)),
+            Query::List(filter, reply_to) => reply_to.send(reader.list(&filter)),
+            Query::Show(jobs, reply_to) => reply_to.send(reader.show(&jobs)),
+            Query::Explain(job, reply_to) => reply_to.send(reader.explain(job)),
             Query::Nodes(reply_to) => reply_to.send(head.node_records()),
-            Query::ChangedSince(known, reply_to) => reply_to.send(head.changed_since(now, &known)),
+            Query::ChangedSince(known, reply_to) => reply_to.send(reader.changed_since(&known)),
             Query::Known(jobs, reply_to) => {
                 reply_to.send(jobs.into_iter().filter(|job| head.revision(*job).is_some()).collect());
             }

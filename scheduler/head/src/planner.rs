@@ -15,13 +15,14 @@ use std::time::Duration;
 use cohabit_actor::{Address, AskError, ReplyTo};
 use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::{Action, DryRunResult, PendingJob, Plan, View, ViewChange, first_come_first_served};
+use cohabit_scheduler_core::PolicyForecasts;
 use cohabit_types::{PlanRequestId, Time};
 
 use crate::actor_thread::{self, ActorThread};
 use request::{PlannerInput, PolicyPanic, PolicyQuery};
 use thread::PlannerThread;
 
-pub(crate) use request::{Forecasts, PolicyFactory};
+pub(crate) use request::PolicyFactory;
 
 /// How many queries may wait for a slow policy.
 const CAPACITY: usize = 4;
@@ -74,7 +75,7 @@ impl Planner {
     }
 
     /// Asks for forecasts; `None` if the policy gives none within the limit.
-    pub(crate) fn forecast(&self, now: Time) -> impl Future<Output = Option<Forecasts>> + use<> {
+    pub(crate) fn forecast(&self, now: Time) -> impl Future<Output = Option<PolicyForecasts>> + use<> {
         let forecasts = self.ask(Box::new(move |reply_to| PolicyQuery::Forecast(now, reply_to)));
         async move { forecasts.await.ok() }
     }

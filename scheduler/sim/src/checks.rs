@@ -52,13 +52,13 @@ fn limit(rank: &RankId, process: &RankProcess) -> Option<(u64, u32)> {
 
 /// Checks that every live job gives a reason for its state.
 pub(crate) fn check_reasons(head: &Head, now: Time) -> Result<(), String> {
-    let silent = head.live_jobs().find(|job| head.record(now, *job).is_none_or(|it| it.reason.is_empty()));
+    let silent = head.live_jobs().find(|job| head.at(now).record(*job).is_none_or(|it| it.reason.is_empty()));
     silent.map_or(Ok(()), |job| Err(format!("job {job} gives no reason for its state")))
 }
 
 /// Describes a job that has not ended, with its reason.
 pub(crate) fn describe_unended(head: &Head, now: Time, job: JobId) -> String {
-    match head.record(now, job) {
+    match head.at(now).record(job) {
         Some(record) => format!("job {job} is {}: {}", record.state, record.reason),
         None => format!("job {job} is unknown"),
     }
@@ -68,7 +68,7 @@ pub(crate) fn describe_unended(head: &Head, now: Time, job: JobId) -> String {
 pub(crate) fn check_ends(head: &Head, now: Time, retention: Span, jobs: &[JobId]) -> Result<(), String> {
     let may_be_forgotten = Time::EPOCH + retention < now;
     let ended =
-        |job: &JobId| head.record(now, *job).map_or(may_be_forgotten, |record| record.state.is_terminal());
+        |job: &JobId| head.at(now).record(*job).map_or(may_be_forgotten, |record| record.state.is_terminal());
     jobs.iter().find(|job| !ended(job)).map_or(Ok(()), |job| Err(describe_unended(head, now, *job)))
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn check_device_time(head: &Head, now: Time, nodes: &[SimNode]) -> Re
         *used.entry(*attempt).or_default() += time;
     }
     for (attempt, used) in used {
-        let Some(record) = head.record(now, attempt.job) else { continue };
+        let Some(record) = head.at(now).record(attempt.job) else { continue };
         let booked = record.attempts.iter().find(|it| it.attempt == attempt.attempt).map_or(0, booked);
         if used > booked {
             return Err(format!(
@@ -106,7 +106,7 @@ pub(crate) fn check_cancellations(
     cancelled: &BTreeMap<JobId, Time>,
 ) -> Result<(), String> {
     for (job, confirmed_at) in cancelled {
-        let record = head.record(now, *job);
+        let record = head.at(now).record(*job);
         let last = record.as_ref().and_then(JobRecord::latest);
         if let Some(again) = last.filter(|attempt| attempt.started_at > *confirmed_at) {
             return Err(format!("job {job} was cancelled, and then got attempt {}", again.attempt));
@@ -118,7 +118,7 @@ pub(crate) fn check_cancellations(
 /// Checks that each recorded outcome is the one that the machine observed, unless the head gave the rank up.
 pub(crate) fn check_outcomes(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
     for (rank, observed) in nodes.iter().flat_map(|node| &node.machine.accounts().outcomes) {
-        let Some(record) = head.record(now, rank.attempt.job) else { continue };
+        let Some(record) = head.at(now).record(rank.attempt.job) else { continue };
         let attempt = record.attempts.iter().find(|it| it.attempt == rank.attempt.attempt);
         let recorded = attempt.and_then(|it| it.ranks.get(rank.rank as usize)?.outcome.as_ref());
         match recorded {
@@ -137,7 +137,7 @@ pub(crate) fn check_outcomes(head: &Head, now: Time, nodes: &[SimNode]) -> Resul
 /// Checks that a rank ended by another's fault is recorded as stopped and not as failed by itself.
 pub(crate) fn check_victims(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
     for rank in nodes.iter().flat_map(|node| &node.machine.accounts().victims) {
-        let Some(record) = head.record(now, rank.attempt.job) else { continue };
+        let Some(record) = head.at(now).record(rank.attempt.job) else { continue };
         let Some(attempt) = record.attempts.iter().find(|it| it.attempt == rank.attempt.attempt) else {
             continue;
         };
@@ -158,7 +158,7 @@ pub(crate) fn check_victims(head: &Head, now: Time, nodes: &[SimNode]) -> Result
 
 /// Checks that no job is charged a retry, or fails, because of what others did to its GPU.
 pub(crate) fn check_retries(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
-    for record in jobs.iter().filter_map(|job| head.record(now, *job)) {
+    for record in jobs.iter().filter_map(|job| head.at(now).record(*job)) {
         if let Some(attempt) = attempt_charged_wrongly(&head.job_history(record.id), &record.attempts) {
             return Err(format!("{attempt} was stopped by no fault of its own, but was charged a retry"));
         }
@@ -204,20 +204,20 @@ const fn is_fault_of_cluster(why: StopReason) -> bool {
 
 /// Checks that every query about known jobs is answered.
 pub(crate) fn check_answers(head: &Head, now: Time, jobs: &[JobId]) -> Result<(), String> {
-    let jobs: Vec<JobId> = jobs.iter().copied().filter(|job| head.record(now, *job).is_some()).collect();
+    let jobs: Vec<JobId> = jobs.iter().copied().filter(|job| head.at(now).record(*job).is_some()).collect();
     let filter = Filter { limit: 1_000, ..Filter::default() };
     let known: Vec<JobRevision> = jobs.iter().map(|job| JobRevision { job: *job, revision: 0 }).collect();
     let refused =
         |question: &str, refusal: cohabit_types::Refusal| Err(format!("{question} was refused: {refusal}"));
-    let (_nodes, _page) = (head.node_records(), head.list(now, &filter));
-    if let Err(refusal) = head.show(now, &jobs) {
+    let (_nodes, _page) = (head.node_records(), head.at(now).list(&filter));
+    if let Err(refusal) = head.at(now).show(&jobs) {
         return refused("show", refusal);
     }
-    if let Err(refusal) = head.changed_since(now, &known) {
+    if let Err(refusal) = head.at(now).changed_since(&known) {
         return refused("watch", refusal);
     }
     for job in jobs {
-        if let Err(refusal) = head.explain(now, job) {
+        if let Err(refusal) = head.at(now).explain(job) {
             return refused(&format!("explain {job}"), refusal);
         }
     }

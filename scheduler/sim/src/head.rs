@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use cohabit_journal::{FORMAT, decode_head, decode_part, encode_head, encode_part};
 use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::{Plan, Policy, View, ViewChange, parse_policy_with};
-use cohabit_scheduler_core::{Config, Effect, Event, Head};
+use cohabit_scheduler_core::{Config, Effect, Event, Head, ViewTracker};
 use cohabit_types::{Span, Time, WorkerKey};
 
 use crate::alarm::AlarmClock;
@@ -25,6 +25,8 @@ pub(crate) struct HeadHost {
     policy: Box<dyn Policy>,
     /// The view that the policy sees.
     view: View,
+    /// What changed in the head since the policy was asked.
+    view_tracker: ViewTracker,
     /// Changes that the policy has not seen because it is stalled.
     pending_changes: Vec<ViewChange>,
     /// Until when the policy is stalled.
@@ -79,6 +81,7 @@ impl HeadHost {
             head,
             policy: policy(&scenario.policy, &scenario.knowledge),
             view: View::default(),
+            view_tracker: ViewTracker::default(),
             pending_changes: Vec::new(),
             stalled_until: Time::EPOCH,
             journal: SimJournal::default(),
@@ -107,7 +110,7 @@ impl HeadHost {
     /// Shows the changes to the policy and asks it for a plan; `None` while it is stalled. `now` is the time
     /// of the head's clock.
     pub(crate) fn plan(&mut self, true_now: Time, now: Time) -> Option<Plan> {
-        self.pending_changes.extend(self.head.changes());
+        self.pending_changes.extend(self.view_tracker.changes(&self.head));
         if true_now < self.stalled_until {
             return None;
         }
@@ -145,7 +148,8 @@ impl HeadHost {
     /// Handles an event without checking invariants.
     pub(crate) fn handle_unchecked(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, SimFailure> {
         let mut effects = Vec::new();
-        guarded(FailureKind::Crash, at, || self.head.handle(at, event, &mut effects))?;
+        let changed = guarded(FailureKind::Crash, at, || self.head.handle(at, event, &mut effects))?;
+        self.view_tracker.note(changed);
         Ok(effects)
     }
 
@@ -187,6 +191,7 @@ impl HeadHost {
         self.generation += 1;
         self.policy = policy(&self.settings.policy, &self.settings.knowledge);
         self.view = View::default();
+        self.view_tracker = ViewTracker::default();
         self.pending_changes.clear();
         self.stalled_until = Time::EPOCH;
         if let Some(last) = self.journal.last() {

@@ -74,7 +74,7 @@ fn a_large_array_shows_the_policy_only_what_could_start() {
     assert_eq!(test.head.view(test.now).pending.len(), 4);
     let page = |after| {
         let filter = Filter { members_of: Some(1), limit: 600, after, ..Filter::default() };
-        test.head.list(test.now, &filter)
+        test.head.at(test.now).list(&filter)
     };
     let first = page(None);
     assert_eq!((first.jobs.len(), first.more), (600, true));
@@ -137,10 +137,10 @@ fn a_snapshot_whose_first_job_is_missing_is_refused() {
 fn a_policy_sees_only_the_members_that_could_start() {
     let mut test = TestHead::new();
     test.join(1, 2);
-    test.head.changes();
+    test.tracker.changes(&test.head);
     let submit = Submit { spec: array(0, 999, None), idempotency_key: None, estimate: None };
     test.event(Event::Client(ClientRequestId(1), ada(), Request::Submit(Box::new(submit))));
-    let changes = test.head.changes();
+    let changes = test.tracker.changes(&test.head);
     assert!(changes.iter().all(|it| matches!(it, ViewChange::Pending(_))), "{changes:?}");
     assert_eq!(changes.len(), 2);
 }

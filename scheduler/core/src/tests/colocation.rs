@@ -9,6 +9,7 @@ use cohabit_types::{
 };
 
 use super::kit::*;
+use crate::PolicyForecasts;
 
 fn companionship(number: u64, beside: &[u64], slowdown: f64, measured: Option<u32>) -> ColocationSlowdown {
     ColocationSlowdown {
@@ -25,12 +26,12 @@ fn pair() -> TestHead {
     test.submit(part(400));
     test.submit(part(400));
     let told = vec![companionship(1, &[2], 1.12, None), companionship(2, &[1], 1.3, Some(1_220))];
-    test.head.set_colocation_slowdowns(told);
+    test.predict(told);
     test
 }
 
 fn sentences(test: &TestHead, job: JobId) -> String {
-    test.head.sentences(test.now, job).unwrap().join(" ")
+    test.reader().sentences(job).unwrap().join(" ")
 }
 
 fn shown(test: &TestHead, number: u64) -> (Option<u32>, Option<u32>) {
@@ -86,10 +87,10 @@ fn predicted_and_measured_slowdowns_of_colocated_jobs_are_shown() {
 #[test]
 fn a_slowdown_by_earlier_neighbors_is_not_shown_for_the_present_ones() {
     let mut test = pair();
-    assert!(test.head.has_fresh_forecasts());
+    assert!(test.forecasts.cover(&test.head));
     test.submit(part(200));
     assert_eq!(shown(&test, 1), (None, None));
-    assert!(!test.head.has_fresh_forecasts());
+    assert!(!test.forecasts.cover(&test.head));
     assert!(!sentences(&test, job(1)).contains("shares a GPU with"));
     test.ended(rank(3, 1), Outcome::Exited(0), None);
     assert_eq!(shown(&test, 1), (Some(1_120), None));
@@ -102,9 +103,9 @@ fn forecasts_do_not_cover_jobs_that_came_later() {
     let mut test = TestHead::with_devices(1);
     test.submit(gpus(1));
     test.submit(gpus(1));
-    assert!(test.head.has_fresh_forecasts());
-    test.head.set_forecasts(Vec::new());
-    assert!(!test.head.has_fresh_forecasts(), "one waits, of whom nothing is told");
+    assert!(test.forecasts.cover(&test.head));
+    test.forecasts = PolicyForecasts::default();
+    assert!(!test.forecasts.cover(&test.head), "one waits, of whom nothing is told");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn running_with(test: &mut TestHead, retries: u32) -> JobId {
 }
 
 fn sentences(test: &TestHead, job: JobId) -> String {
-    test.head.sentences(test.now, job).unwrap().join(" ")
+    test.reader().sentences(job).unwrap().join(" ")
 }
 
 fn killed() -> Outcome {

@@ -23,7 +23,7 @@ fn head_where(host_limits: Enforcement) -> TestHead {
 }
 
 fn sentences(test: &TestHead, id: cohabit_types::JobId) -> String {
-    test.head.sentences(test.now, id).unwrap().join(" ")
+    test.reader().sentences(id).unwrap().join(" ")
 }
 
 #[test]

@@ -238,7 +238,7 @@ fn explanations_are_sentences_with_numbers() {
     test.submit(gpus(1));
     let waiting = test.submit(gpus(1));
     test.after(Span::from_secs(90));
-    let told = |id| test.head.sentences(test.now, id).unwrap();
+    let told = |id| test.reader().sentences(id).unwrap();
     insta::assert_json_snapshot!(vec![told(running), told(waiting)], @r#"
     [
       [
@@ -261,7 +261,7 @@ fn the_end_of_a_job_ignores_dependents_that_were_forgotten() {
     let waiting = test.submit(after(first, DependencyKind::AfterOk));
     test.change(JobChange::Cancel, waiting);
     test.after(Span::from_secs(86_400));
-    assert!(test.head.record(test.now, waiting).is_none());
+    assert!(test.head.at(test.now).record(waiting).is_none());
     test.ended(rank(1, 1), Outcome::Exited(0), None);
     assert_eq!(test.state(first), JobState::Completed);
 }

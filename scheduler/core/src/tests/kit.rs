@@ -2,14 +2,14 @@
 
 use cohabit_policy::{Policy, View, forecast, parse_policy};
 use cohabit_types::{
-    Array, Bytes, ChangeResult, ClientRequestId, Demand, Device, DeviceId, DeviceKind, GpuRequest, HeldRank,
-    Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId, JobRecord, JobSpec, JobState,
-    LinkBandwidths, NodeId, Notice, Order, Outcome, Principal, RankId, Reply, Report, Request, Role,
-    RunOrder, Share, SharingLimits, Span, StopReason, Submit, Time, WorkerKey,
+    Array, Bytes, ChangeResult, ClientRequestId, ColocationSlowdown, Demand, Device, DeviceId, DeviceKind,
+    GpuRequest, HeldRank, Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId, JobRecord,
+    JobSpec, JobState, LinkBandwidths, NodeId, Notice, Order, Outcome, Principal, RankId, Reply, Report,
+    Request, Role, RunOrder, Share, SharingLimits, Span, StopReason, Submit, Time, WorkerKey,
 };
 use uuid::Uuid;
 
-use crate::{Config, Effect, Event, Head};
+use crate::{Config, Effect, Event, Head, HeadReader, PolicyForecasts, ViewTracker};
 
 pub(crate) struct TestHead {
     pub(crate) head: Head,
@@ -17,6 +17,10 @@ pub(crate) struct TestHead {
     pub(crate) events: Vec<(Time, Event)>,
     policy: Box<dyn Policy>,
     view: View,
+    pub(crate) tracker: ViewTracker,
+    pub(crate) forecasts: PolicyForecasts,
+    /// What the policy says about jobs on the same devices.
+    slowdowns: Vec<ColocationSlowdown>,
     effects: Vec<Effect>,
 }
 
@@ -85,10 +89,17 @@ pub(crate) fn inventory(number: u64, devices: u32, held: Vec<HeldRank>) -> Inven
 impl TestHead {
     /// A configured head without nodes.
     pub(crate) fn new() -> TestHead {
-        let policy = parse_policy("fifo").unwrap();
-        let (head, now) = (Head::new(), Time::from_micros(1_000_000));
-        let view = View::default();
-        let mut test = TestHead { head, now, events: Vec::new(), policy, view, effects: Vec::new() };
+        let mut test = TestHead {
+            head: Head::new(),
+            now: Time::from_micros(1_000_000),
+            events: Vec::new(),
+            policy: parse_policy("fifo").unwrap(),
+            view: View::default(),
+            tracker: ViewTracker::default(),
+            forecasts: PolicyForecasts::default(),
+            slowdowns: Vec::new(),
+            effects: Vec::new(),
+        };
         let config = Config { lost_after: Span::from_secs(60), node_failures: 2, ..Config::default() };
         test.event(Event::Configured(config));
         test
@@ -104,7 +115,8 @@ impl TestHead {
 
     pub(crate) fn event(&mut self, event: Event) {
         self.events.push((self.now, event.clone()));
-        self.head.handle(self.now, event, &mut self.effects);
+        let changed = self.head.handle(self.now, event, &mut self.effects);
+        self.tracker.note(changed);
         self.head.check().unwrap();
     }
 
@@ -172,7 +184,7 @@ impl TestHead {
 
     /// Shows the policy what changed.
     fn look(&mut self) {
-        let changes = self.head.changes();
+        let changes = self.tracker.changes(&self.head);
         self.view.now = self.now;
         self.view.apply(&changes);
         self.policy.learn(&self.view, &changes);
@@ -186,7 +198,14 @@ impl TestHead {
             self.event(Event::Planned(ticket, plan));
         }
         self.look();
-        self.head.set_forecasts(forecast(&self.view, self.policy.explain_pending(&self.view)));
+        let forecasts = forecast(&self.view, self.policy.explain_pending(&self.view));
+        self.forecasts = PolicyForecasts::new(forecasts, self.slowdowns.clone());
+    }
+
+    /// From now on the policy says this about jobs on the same devices.
+    pub(crate) fn predict(&mut self, slowdowns: Vec<ColocationSlowdown>) {
+        self.slowdowns = slowdowns;
+        self.planned();
     }
 
     /// Lets time pass, with an alarm at every deadline on the way.
@@ -229,8 +248,13 @@ impl TestHead {
         std::mem::take(&mut self.effects)
     }
 
+    /// The head's answers now, with the latest forecasts.
+    pub(crate) fn reader(&self) -> HeadReader<'_> {
+        self.head.at(self.now).with(&self.forecasts)
+    }
+
     pub(crate) fn record(&self, job: JobId) -> JobRecord {
-        self.head.record(self.now, job).unwrap()
+        self.reader().record(job).unwrap()
     }
 
     pub(crate) fn state(&self, job: JobId) -> JobState {

@@ -90,7 +90,7 @@ fn a_job_whose_prediction_was_dropped_waits_for_a_gpu_of_its_own() {
     let (id, neighbour) = (submit(&mut test, silent(), 6), submit(&mut test, silent(), 6));
     test.ended(rank(1, 1), Outcome::Signalled(Signal::KILL), Some(StopReason::GpuMemory));
     assert_eq!((test.state(id), test.state(neighbour)), (JobState::Pending, JobState::Running));
-    let told = test.head.sentences(test.now, id).unwrap().join(" ");
+    let told = test.reader().sentences(id).unwrap().join(" ");
     for sentence in [
         "; that used none of its retries.",
         "The GPU memory predicted for it (6 GiB) is no longer used: from attempt 2 on it has its GPU alone.",

@@ -122,7 +122,7 @@ fn a_watcher_sees_every_change_and_nothing_else() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
     let watch = |test: &TestHead, revision| {
-        let changed = test.head.changed_since(test.now, &[JobRevision { job: id, revision }]).unwrap();
+        let changed = test.head.at(test.now).changed_since(&[JobRevision { job: id, revision }]).unwrap();
         changed.first().map(|record| (record.state, record.revision))
     };
     let (state, seen) = watch(&test, 0).unwrap();
@@ -138,8 +138,8 @@ fn ended_jobs_are_forgotten_after_their_retention() {
     let id = test.submit(gpus(1));
     test.ended(rank(1, 1), Outcome::Exited(0), None);
     test.after(Span::from_secs(86_399));
-    assert!(test.head.record(test.now, id).is_some());
+    assert!(test.head.at(test.now).record(id).is_some());
     test.after(Span::from_secs(1));
-    assert!(test.head.record(test.now, JobId::new(1)).is_none());
+    assert!(test.head.at(test.now).record(JobId::new(1)).is_none());
     assert!(test.head.submissions.is_empty());
 }

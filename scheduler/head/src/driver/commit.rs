@@ -129,7 +129,9 @@ impl Driver {
 
     fn apply(&mut self, entry: JournalEntry) {
         let mut effects = Vec::new();
-        self.parts.head.handle(entry.at, entry.event, &mut effects);
+        let changed = self.parts.head.handle(entry.at, entry.event, &mut effects);
+        self.forecast_cache.forget(&changed.jobs);
+        self.view_tracker.note(changed);
         for effect in effects {
             tracing::debug!("effect: {}", LogLine(&effect));
             self.perform(effect);

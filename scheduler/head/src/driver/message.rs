@@ -3,6 +3,7 @@
 //! Each query carries where its typed answer goes.
 
 use cohabit_actor::{Address, ReplyTo};
+use cohabit_scheduler_core::PolicyForecasts;
 use cohabit_types::{
     DryRun, Explanation, Filter, Inventory, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage,
     LogChunk, LogRequest, ModelChoice, Models, NodeRecord, Order, Principal, RankId, Refusal, Reply, Report,
@@ -12,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::dry_run::FinishedDryRun;
 use crate::interference::TrainingUpdate;
-use crate::planner::{Forecasts, PlanReply};
+use crate::planner::PlanReply;
 
 /// A message to the driver.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ pub(crate) enum Message {
     /// The alarm for this deadline fires.
     Alarm(Time),
     /// Forecasts of jobs; `None` if the policy gave none in time.
-    Forecast(Option<Forecasts>),
+    Forecast(Option<PolicyForecasts>),
     /// The policy has answered a dry run.
     FinishedDryRun(Box<FinishedDryRun>),
     /// The trainer has new knowledge, or a refit to run.

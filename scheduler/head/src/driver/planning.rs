@@ -1,13 +1,13 @@
 //! Requests to the planner and its replies: plans for the head, forecasts and dry runs for clients.
 
 use cohabit_actor::{Context, ReplyTo};
-use cohabit_scheduler_core::Event;
+use cohabit_scheduler_core::{Event, PolicyForecasts};
 use cohabit_types::{DryRun, JobSpec, Principal, Refusal, RefusalCode, Submit};
 
 use super::dry_run::FinishedDryRun;
 use super::message::{Message, Query};
 use super::state::Driver;
-use crate::planner::{Forecasts, PlanReply, fall_back};
+use crate::planner::{PlanReply, fall_back};
 
 impl Driver {
     /// Requests one plan for all that changed since the last request.
@@ -32,7 +32,7 @@ impl Driver {
     pub(super) fn query(&mut self, query: Query, context: &mut Context<Driver>) {
         let head = &self.parts.head;
         let has_forecasts = head.has_pending() || head.has_colocated_jobs();
-        let is_fresh = self.forecast_cache.is_fresh() && head.has_fresh_forecasts();
+        let is_fresh = self.forecast_cache.is_fresh(head);
         if !query.needs_forecasts() || is_fresh || !has_forecasts {
             return self.answer(query);
         }
@@ -45,11 +45,9 @@ impl Driver {
     }
 
     /// Answers the queries that waited. Without forecasts the next query asks the policy again.
-    pub(super) fn forecasts_arrived(&mut self, forecasts: Option<Forecasts>) {
-        if let Some(Forecasts { jobs, colocations }) = forecasts {
-            self.parts.head.set_forecasts(jobs);
-            self.parts.head.set_colocation_slowdowns(colocations);
-            self.forecast_cache.note_update();
+    pub(super) fn forecasts_arrived(&mut self, forecasts: Option<PolicyForecasts>) {
+        if let Some(forecasts) = forecasts {
+            self.forecast_cache.update(forecasts);
         }
         for query in self.forecast_cache.take_waiting() {
             self.answer(query);
@@ -91,7 +89,7 @@ impl Driver {
 
     /// The policy must know all changes before it answers.
     fn pass_changes(&mut self) {
-        let changes = self.parts.head.changes();
+        let changes = self.view_tracker.changes(&self.parts.head);
         self.parts.planner.add_changes(changes);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cohabit_actor::{Address, ReplyTo, TaskHandle};
 use cohabit_policy::interference::GpuKind;
-use cohabit_scheduler_core::{Config, Event, Head};
+use cohabit_scheduler_core::{Config, Event, Head, ViewTracker};
 use cohabit_types::{ClientRequestId, PlanRequestId, Reply, Span, Submit, Time, WorkerKey};
 
 use super::batch::{Batch, PendingEvent};
@@ -58,6 +58,8 @@ pub(crate) struct Driver {
     pub(super) state_check: StateCheck,
     /// The head's latest request for a plan, not yet passed to the planner.
     pub(super) plan_request: Option<PlanRequestId>,
+    /// What the planner has not seen yet.
+    pub(super) view_tracker: ViewTracker,
     pub(super) forecast_cache: ForecastCache,
     pub(super) training_queue: TrainingQueue,
     /// Writes for the history, not yet passed to the journal.
@@ -77,6 +79,7 @@ impl Driver {
             durability: Durability::default(),
             state_check: StateCheck::default(),
             plan_request: None,
+            view_tracker: ViewTracker::default(),
             forecast_cache: ForecastCache::default(),
             training_queue: TrainingQueue::default(),
             history: Vec::new(),

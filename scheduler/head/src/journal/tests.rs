@@ -287,7 +287,7 @@ fn the_journal_of_every_format_loads() {
         journal.edit(fixture);
         let recovered = recovered(&journal).unwrap();
         recovered.head.check().unwrap();
-        let record = |number| recovered.head.record(recovered.last, JobId::new(number)).unwrap();
+        let record = |number| recovered.head.at(recovered.last).record(JobId::new(number)).unwrap();
         let states: Vec<_> = (1..=5).map(|number| record(number).state).collect();
         use JobState::{Cancelled, Completed, Pending, Running};
         assert_eq!(states, [Completed, Running, Pending, Running, Cancelled]);

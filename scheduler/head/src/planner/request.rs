@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use cohabit_actor::ReplyTo;
 use cohabit_policy::interference::InterferenceContext;
-use cohabit_policy::{DryRunResult, JobForecast, PendingJob, Plan, Policy, ViewChange};
-use cohabit_types::{ColocationSlowdown, Time};
+use cohabit_policy::{DryRunResult, PendingJob, Plan, Policy, ViewChange};
+use cohabit_scheduler_core::PolicyForecasts;
+use cohabit_types::Time;
 
 /// Creates a policy in its initial state.
 pub(crate) type PolicyFactory = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
@@ -22,19 +23,10 @@ pub(super) struct PlannerInput {
 /// A query to the policy: the current time, and where the result goes.
 pub(super) enum PolicyQuery {
     Plan(Time, ReplyTo<Result<Plan, PolicyPanic>>),
-    Forecast(Time, ReplyTo<Result<Forecasts, PolicyPanic>>),
+    Forecast(Time, ReplyTo<Result<PolicyForecasts, PolicyPanic>>),
     DryRun(Time, Box<PendingJob>, ReplyTo<Result<DryRunResult, PolicyPanic>>),
 }
 
 /// The policy panicked during the query.
 #[derive(Debug)]
 pub(super) struct PolicyPanic;
-
-/// What the policy and the predictor expect of jobs.
-#[derive(Debug)]
-pub(crate) struct Forecasts {
-    /// When the pending jobs start and end.
-    pub(crate) jobs: Vec<JobForecast>,
-    /// How much jobs on one device slow each other down.
-    pub(crate) colocations: Vec<ColocationSlowdown>,
-}

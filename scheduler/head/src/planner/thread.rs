@@ -7,9 +7,10 @@ use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::{
     DryRunResult, JobForecast, PendingJob, Policy, SlowdownReporter, View, ViewChange, forecast,
 };
+use cohabit_scheduler_core::PolicyForecasts;
 use cohabit_types::Time;
 
-use super::request::{Forecasts, PlannerInput, PolicyFactory, PolicyPanic, PolicyQuery};
+use super::request::{PlannerInput, PolicyFactory, PolicyPanic, PolicyQuery};
 use crate::actor_thread::Inbox;
 
 pub(super) struct PlannerThread {
@@ -83,12 +84,9 @@ impl PlannerThread {
         answer.map_err(|_| PolicyPanic)
     }
 
-    fn forecast_jobs(&mut self) -> Forecasts {
+    fn forecast_jobs(&mut self) -> PolicyForecasts {
         let pending = self.policy.explain_pending(&self.view);
-        Forecasts {
-            jobs: forecast(&self.view, pending),
-            colocations: self.slowdowns.report_current(&self.view),
-        }
+        PolicyForecasts::new(forecast(&self.view, pending), self.slowdowns.report_current(&self.view))
     }
 
     fn dry_run(&mut self, job: &PendingJob) -> DryRunResult {

@@ -118,7 +118,7 @@ impl ReferenceModel {
     /// If one is not.
     pub(crate) fn check_all(&self, now: Time, head: &Head) -> Result<(), String> {
         for (id, job) in &self.jobs {
-            match head.record(now, *id) {
+            match head.at(now).record(*id) {
                 Some(record) if ObservedJob::of(&record) == job.observed => {}
                 Some(_) => return Err(format!("job {id} has changed without a published event")),
                 None if job.may_be_forgotten(now, self.config.retention) => {}
@@ -138,7 +138,7 @@ impl ReferenceModel {
         let mut steps = Vec::new();
         for id in changed {
             let job = self.jobs.get_mut(id).expect("it is known");
-            let after = match it.head.record(it.at, *id) {
+            let after = match it.head.at(it.at).record(*id) {
                 Some(record) => ObservedJob::of(&record),
                 None if job.may_be_forgotten(it.at, self.config.retention) => continue,
                 None => return Err(format!("job {id} was accepted, and is forgotten")),

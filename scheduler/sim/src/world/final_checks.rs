@@ -110,7 +110,7 @@ impl World<'_> {
     /// The records of everything that was accepted.
     pub(crate) fn records(&self) -> Vec<JobRecord> {
         let head = self.head.head();
-        self.clients.accepted().into_iter().filter_map(|job| head.record(self.head_now(), job)).collect()
+        self.clients.accepted().into_iter().filter_map(|job| head.at(self.head_now()).record(job)).collect()
     }
 
     /// The last events of the jobs that have not ended, or else of the last accepted jobs.

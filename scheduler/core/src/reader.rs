@@ -1,0 +1,39 @@
+//! The reading side of the head: questions are answered at a time, and with what the policy last forecast.
+//!
+//! `answer` has the questions, `records` what is shown of jobs, `reason` and `explain` why. Nothing here
+//! changes the head.
+
+use cohabit_policy::JobForecast;
+use cohabit_types::{JobId, Time};
+
+use crate::forecasts::PolicyForecasts;
+use crate::head::Head;
+
+/// A head that answers questions at one time.
+#[derive(Debug, Clone, Copy)]
+pub struct HeadReader<'h> {
+    pub(crate) head: &'h Head,
+    pub(crate) now: Time,
+    pub(crate) forecasts: Option<&'h PolicyForecasts>,
+}
+
+impl Head {
+    /// The reading side at this time, without forecasts.
+    #[must_use]
+    pub const fn at(&self, now: Time) -> HeadReader<'_> {
+        HeadReader { head: self, now, forecasts: None }
+    }
+}
+
+impl<'h> HeadReader<'h> {
+    /// The same, with these forecasts.
+    #[must_use]
+    pub const fn with(self, forecasts: &'h PolicyForecasts) -> HeadReader<'h> {
+        HeadReader { forecasts: Some(forecasts), ..self }
+    }
+
+    /// What the policy forecast of a job that is still in the queue.
+    pub(crate) fn forecast(&self, id: JobId) -> Option<&'h JobForecast> {
+        self.forecasts?.job(id).filter(|_| self.head.eligible.contains(&id))
+    }
+}
