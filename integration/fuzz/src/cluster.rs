@@ -55,7 +55,7 @@ pub(crate) fn requests(bytes: &[u8]) {
     for (pause, step) in steps.into_iter().take(MAX_STEPS) {
         world.now += pause.min(MAX_PAUSE);
         world.take(step);
-        world.head.check().unwrap();
+        world.head.check().unwrap_or_else(|broken| panic!("{broken}"));
     }
 }
 

@@ -105,7 +105,7 @@ pub fn parse_policy_with(
 /// a head whose policy gives no plan.
 #[must_use]
 pub fn first_come_first_served() -> Box<dyn Policy> {
-    Box::new(QueuePolicy::new(Fifo, FirstFit, Discipline::Strict))
+    Box::new(QueuePolicy::new(Fifo, FirstFit, Strict))
 }
 
 fn queue_policy(
