@@ -43,15 +43,15 @@ pub struct CharlmOptions {
     #[arg(long, default_value_t = 128, value_parser = value_parser!(u32).range(1..=8192))]
     pub hidden: u32,
 
-    /// Passages per step, in total over all ranks
+    /// Passages per step, summed over all ranks
     #[arg(long, default_value_t = 32, value_parser = value_parser!(u32).range(1..=4096))]
     pub batch_size: u32,
 
-    /// Characters to write at the end
+    /// Number of characters to generate at the end
     #[arg(long, default_value_t = 300)]
     pub sample_length: u32,
 
-    /// Temperature of the sampling: below one, likely characters are preferred
+    /// Sampling temperature: a value below 1 prefers likely characters
     #[arg(long, default_value_t = 0.7, allow_negative_numbers = true, value_parser = positive_number)]
     pub temperature: f64,
 

@@ -36,7 +36,7 @@ pub struct DigitsOptions {
     #[arg(long, default_value_t = 256, value_parser = value_parser!(u32).range(1..=8192))]
     pub hidden: u32,
 
-    /// Images per step, in total over all ranks
+    /// Images per step, summed over all ranks
     #[arg(long, default_value_t = 32, value_parser = value_parser!(u32).range(1..))]
     pub batch_size: u32,
 

@@ -22,8 +22,7 @@ pub struct RunOptions {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// Train together with the other ranks that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe, each
-    /// on its part of every step
+    /// Divide every step among the ranks that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe
     #[arg(long)]
     pub data_parallel: bool,
 
@@ -32,7 +31,7 @@ pub struct RunOptions {
     #[arg(value_parser = value_parser!(u16).range(1..=256))]
     pub threads: u16,
 
-    /// Directory to save checkpoints in and to resume from [default: no checkpoints]
+    /// Directory to save checkpoints in and resume from [default: no checkpoints]
     #[arg(long = "checkpoint", value_name = "DIR", env = "COHABIT_CHECKPOINT_DIR")]
     pub checkpoint_folder: Option<PathBuf>,
 

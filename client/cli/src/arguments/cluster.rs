@@ -31,7 +31,8 @@ pub(crate) struct DoctorArguments {
     #[cfg(feature = "worker")]
     #[arg(long)]
     pub(crate) probe: bool,
-    /// Path of NVIDIA's management library (NVML), if not in the standard place [env: COHABIT_NVML_LIBRARY]
+    /// Path of NVIDIA's management library (NVML), if not in the standard location [env:
+    /// COHABIT_NVML_LIBRARY]
     #[cfg(feature = "worker")]
     #[arg(long, value_name = "FILE")]
     pub(crate) nvml_library: Option<PathBuf>,

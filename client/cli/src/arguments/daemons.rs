@@ -70,7 +70,7 @@ pub(crate) struct HeadStartArguments {
     /// jobs without a --max-slowdown of their own [default: 1.3] [env: COHABIT_MAX_SLOWDOWN]
     #[arg(long, value_name = "FACTOR")]
     pub(crate) max_slowdown: Option<String>,
-    /// Time after which the jobs of an unreachable node are given up [default: 5m] [env: COHABIT_LOST_AFTER]
+    /// Time after which jobs on an unreachable node are declared lost [default: 5m] [env: COHABIT_LOST_AFTER]
     #[arg(long, value_name = "TIME")]
     pub(crate) lost_after: Option<String>,
     #[command(flatten)]
@@ -117,7 +117,7 @@ pub(crate) struct WorkerStartArguments {
     /// File that holds a token with the role worker [env: COHABIT_TOKEN_FILE]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// State directory of this worker [default: `worker` in the usual state directory or in COHABIT_STATE]
+    /// State directory of this worker [default: `worker` in the default state directory or in COHABIT_STATE]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
     #[command(flatten)]
@@ -145,7 +145,8 @@ pub(crate) struct DeviceArguments {
     /// COHABIT_MPS]
     #[arg(long, value_name = "MODE")]
     pub(crate) mps: Option<String>,
-    /// Path of NVIDIA's management library (NVML), if not in the standard place [env: COHABIT_NVML_LIBRARY]
+    /// Path of NVIDIA's management library (NVML), if not in the standard location [env:
+    /// COHABIT_NVML_LIBRARY]
     #[arg(long, value_name = "FILE")]
     pub(crate) nvml_library: Option<PathBuf>,
     /// Network bandwidth, such as 25g or 3GB/s [default: that of the interface] [env: COHABIT_NETWORK]

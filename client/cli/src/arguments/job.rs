@@ -52,7 +52,7 @@ pub(crate) struct JobArguments {
     /// Time limit of an attempt: 2h, 90s, 02:00:00, 1-12:00:00
     #[arg(long, short = 't', value_name = "TIME", value_parser = values::parse_duration)]
     pub(crate) time: Option<Span>,
-    /// Priority; jobs with a larger number start earlier [default: 0]
+    /// Priority; jobs with a higher number start earlier [default: 0]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(crate) priority: Option<i32>,
     /// Run one member for each index: 1-100%4 (at most 4 at once), 0-9:3,12
@@ -76,7 +76,7 @@ pub(crate) struct JobArguments {
     /// Group of recurring jobs; predictions learn from earlier jobs of the same group
     #[arg(long, value_name = "NAME")]
     pub(crate) group: Option<String>,
-    /// Description of the model to train
+    /// File that describes the model to train
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) model: Option<PathBuf>,
     /// Number of training iterations, if known
@@ -91,7 +91,7 @@ pub(crate) struct JobArguments {
     /// Time between SIGTERM and SIGKILL when the job is stopped [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = values::parse_duration)]
     pub(crate) grace: Option<Span>,
-    /// Start one rank per node or one per GPU
+    /// Whether to start one rank per node or one per GPU
     #[arg(long, value_name = "MODE", value_enum)]
     pub(crate) launch: Option<LaunchArgument>,
     /// Hold the job until `cohabit release`

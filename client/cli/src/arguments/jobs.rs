@@ -14,7 +14,7 @@ pub(crate) struct ListArguments {
     /// Also list jobs that ended more than a day ago
     #[arg(long)]
     pub(crate) all: bool,
-    /// List jobs in these states: PENDING, RUNNING, FAILED, …; a path such as ./state is taken as the state
+    /// List jobs in these states: PENDING, RUNNING, FAILED, …; a path such as ./state names the state
     /// directory of the head
     #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state_or_folder)]
     pub(crate) state: Vec<StateOrFolder>,

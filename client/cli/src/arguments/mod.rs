@@ -44,17 +44,17 @@ fn after_help() -> String {
         "\
 Settings are taken from flags, then from COHABIT_* environment variables, then from ./cohabit.toml, \
 ~/.config/cohabit/config.toml and /etc/cohabit/config.toml. The keys of a file are {keys}. The environment \
-variable of a key is COHABIT_ and its name in capitals with underscores, such as COHABIT_TOKEN_FILE; that of \
-log-level is COHABIT_LOG.
+variable for a key is COHABIT_ followed by its name in capitals with underscores, such as COHABIT_TOKEN_FILE; \
+the one for log-level is COHABIT_LOG.
 
 With --output json, stdout carries one JSON document (`logs`: one per line; `run`: the output of the job), and \
 errors are JSON on stderr.
 
 Exit codes: `run` and `wait` return the exit code of the job; 128+N: killed by signal N; 124: time limit reached; \
-125: could not be started; 126: not executable; 127: command not found; 130: interrupted or cancelled; 141: output \
-closed by its reader. Codes of cohabit itself: 2: usage error; 65: request cannot be satisfied; 66: not found; 69: \
-head unreachable; 70: internal error; 74: input or output error; 75: try again later; 76: protocol error; 77: not \
-permitted; 78: configuration error."
+125: could not be started; 126: not executable; 127: command not found; 130: interrupted or cancelled; 141: the \
+reader closed the output. Errors of cohabit itself: 2: usage error; 65: request cannot be satisfied; 66: not found; \
+69: head unreachable; 70: internal error; 74: input or output error; 75: try again later; 76: protocol error; \
+77: not permitted; 78: configuration error."
     )
 }
 
@@ -110,7 +110,7 @@ pub(crate) enum Verb {
     Explain(ExplainArguments),
     /// List nodes and their devices
     Nodes(NodesArguments),
-    /// List the models of slowdowns that the head has learned, or choose one
+    /// List the slowdown models that the head has learned, or choose one
     Models(ModelsArguments),
     /// Show nodes, devices and jobs on a live screen
     Top(TopArguments),
@@ -125,7 +125,7 @@ pub(crate) enum Verb {
     Profile(ProfileArguments),
     /// Check this machine: directories, permissions, port, clock, GPUs
     Doctor(DoctorArguments),
-    /// Print the completion script of a shell
+    /// Print a completion script for a shell
     Completions(CompletionsArguments),
     /// Run ranks for the worker, which starts this command
     #[cfg(feature = "worker")]
@@ -140,7 +140,7 @@ pub(crate) enum Verb {
 // Arguments of `completions`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArguments {
-    /// Shell to complete in
+    /// Shell that the script is for
     pub(crate) shell: Shell,
 }
 

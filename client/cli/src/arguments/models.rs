@@ -19,7 +19,7 @@ pub(crate) struct ModelsArguments {
 // Commands on models other than to list them.
 #[derive(Debug, Subcommand)]
 enum ModelsVerb {
-    /// Use this version until another one is chosen
+    /// Use this version until you choose another one
     Use(ModelsUseArguments),
 }
 
@@ -35,7 +35,7 @@ struct ModelsListArguments {
 // Arguments of `models use`.
 #[derive(Debug, Args)]
 struct ModelsUseArguments {
-    /// Number of a version; base for the source that the head was started with; auto for the best version
+    /// Version number, 'base' for the source that the head was started with, or 'auto' for the best version
     #[arg(value_name = "VERSION")]
     model: ModelChoice,
     #[command(flatten)]

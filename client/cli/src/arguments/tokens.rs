@@ -42,13 +42,13 @@ pub(crate) struct TokenCreateArguments {
     /// Role of the token, which determines what it permits
     #[arg(long, value_enum)]
     pub(crate) role: RoleArgument,
-    /// Name of the token, which is the user name of its jobs [default: the role and a number]
+    /// Name of the token and user name of its jobs [default: the role and a number]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Account on the nodes under which its jobs run [default: the name of the token]
+    /// Account that its jobs run under on the nodes [default: the name of the token]
     #[arg(long, value_name = "NAME")]
     pub(crate) account: Option<String>,
-    /// Validity, such as 30d [default: unlimited]
+    /// Time after which the token expires, such as 30d [default: never]
     #[arg(long, value_name = "TIME", value_parser = values::parse_duration)]
     pub(crate) expires: Option<Span>,
     #[command(flatten)]
@@ -84,7 +84,7 @@ pub(crate) enum RoleArgument {
     Worker,
     /// Submit jobs and change the user's own jobs
     User,
-    /// All actions
+    /// Perform any action
     Admin,
 }
 

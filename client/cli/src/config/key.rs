@@ -43,7 +43,7 @@ setting_keys! {
     Interference = "interference",
     /// Largest slowdown that sharing a GPU may cause.
     MaxSlowdown = "max-slowdown",
-    /// Time after which the jobs of an unreachable node are given up.
+    /// Time after which jobs on an unreachable node are declared lost.
     LostAfter = "lost-after",
     /// How long ended jobs stay in memory.
     Retention = "retention",

@@ -67,7 +67,7 @@ pub(crate) struct PredictTrainArguments {
     /// Largest number of epochs to train
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) epochs: Option<u64>,
-    /// Show the progress of the training
+    /// Show training progress
     #[arg(long)]
     pub(crate) progress: bool,
     /// Write an HTML page with the errors and learning curves to this file

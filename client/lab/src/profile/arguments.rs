@@ -11,7 +11,7 @@ use cohabit_types::{SharingStrategy, Span};
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub struct ProfileArguments {
-    /// File of the workloads to measure, with a `[[workloads]]` table for each
+    /// File that lists the workloads to measure, with a `[[workloads]]` table for each
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) workloads: PathBuf,
     /// Table to write, with details in FILE.csv.json; sets that it already contains are not measured again
@@ -20,7 +20,7 @@ pub struct ProfileArguments {
     /// GPU to use, by UUID or number; required if there are several
     #[arg(long, value_name = "UUID|NUMBER")]
     pub(crate) gpu: Option<String>,
-    /// Ways of sharing to measure
+    /// Sharing modes to measure
     #[arg(
         long,
         value_name = "SHARING,…",
@@ -30,7 +30,7 @@ pub struct ProfileArguments {
         action = ArgAction::Append
     )]
     pub(crate) sharing: Vec<SharingStrategy>,
-    /// Numbers of workloads that share the GPU
+    /// How many workloads share the GPU in a measurement
     #[arg(
         long,
         value_name = "COUNT,…",
@@ -43,10 +43,10 @@ pub struct ProfileArguments {
     /// Largest number of pairs to measure; if there are more, a sample that covers all workloads is measured
     #[arg(long, value_name = "COUNT", default_value_t = 150, value_parser = at_most_10_000())]
     pub(crate) pairs: u64,
-    /// Largest number of triples to measure, chosen likewise
+    /// Largest number of triples to measure, sampled in the same way
     #[arg(long, value_name = "COUNT", default_value_t = 30, value_parser = at_most_10_000())]
     pub(crate) triples: u64,
-    /// Time for which rates must be steady; a measurement ends after three times this time at the latest
+    /// Time for which rates must be steady; a measurement takes at most three times as long
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_time)]
     pub(crate) steady: Duration,
     /// Time after the first step during which steps are not counted
@@ -64,10 +64,12 @@ pub struct ProfileArguments {
     /// Measure even if other processes use the GPU
     #[arg(long)]
     pub(crate) force: bool,
-    /// State directory of the worker on this machine, which must not be running [default: as `worker start`]
+    /// State directory of the worker on this machine, which must not be running [default: as for `worker
+    /// start`]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Path of NVIDIA's management library (NVML), if not in the standard place [env: COHABIT_NVML_LIBRARY]
+    /// Path of NVIDIA's management library (NVML), if not in the standard location [env:
+    /// COHABIT_NVML_LIBRARY]
     #[arg(long, value_name = "FILE")]
     pub nvml_library: Option<PathBuf>,
     #[command(flatten)]

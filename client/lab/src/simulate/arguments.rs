@@ -56,11 +56,11 @@ pub struct SimulateArguments {
         help = policy_help()
     )]
     pub(crate) policy: Vec<Policies>,
-    /// Policies to run on the same jobs without sharing of GPUs, for comparison
+    /// Policies to run on the same jobs without GPU sharing, for comparison
     #[arg(long, value_name = "POLICY,…", action = ArgAction::Append)]
     pub(crate) exclusive: Vec<Policies>,
-    /// Seeds of training configurations, synthetic jobs and estimation errors; several give means and
-    /// deviations
+    /// Seeds of training configurations, synthetic jobs and estimation errors; with several seeds, results
+    /// are means and standard deviations
     #[arg(long, value_name = "SEED,…", value_delimiter = ',', default_value = "1", action = ArgAction::Append)]
     pub(crate) seed: Vec<u64>,
     /// Estimator of run times: oracle, forest, recent-median, group-mean, constant, or noisy:SIGMA (the
@@ -80,8 +80,8 @@ pub struct SimulateArguments {
     /// the pretrained model that comes with this program, or a model in a directory
     #[arg(long, value_name = "law|truth|pretrained|model:DIR", default_value = "law")]
     pub(crate) predictor: Predictor,
-    /// Largest slowdown that sharing may cause, as a factor (1.3 = 30% slower): policies with a bound keep to
-    /// it, and the time above it is reported
+    /// Largest slowdown that sharing may cause, as a factor (1.3 = 30% slower): policies that limit the
+    /// slowdown use it, and results report the time above it
     #[arg(long, value_name = "FACTOR", default_value_t = DEFAULT_MAX_SLOWDOWN, value_parser = parse_slowdown)]
     pub(crate) max_slowdown: f64,
     /// Largest number of jobs that share a GPU
