@@ -30,7 +30,7 @@ fn a_job_that_ends_on_a_full_disk_has_ended_as_soon_as_there_is_room() {
     fs::write(cluster.path("go"), "").unwrap();
     let other = cluster.submit(&[], "echo other");
     until("the other job is refused by its node", || {
-        cluster.ok(&["explain", &other]).contains("its node is in trouble")
+        cluster.ok(&["explain", &other]).contains("its node has a problem")
     });
     until("people are told", || cluster.ok(&["nodes"]).contains("starts no jobs: "));
     assert_eq!(cluster.state(&job), "RUNNING", "its end could not be written down");

@@ -67,7 +67,7 @@ impl Array {
         match self.len() {
             0 => Err("the array has no members: give at least one index, like 0-9".into()),
             n if n > Array::MAX_MEMBERS => Err(format!(
-                "the array has {n} members, the most is {}: split it into several",
+                "the array has {n} members, and at most {} are allowed: split it into several arrays",
                 Array::MAX_MEMBERS
             )),
             _ => self.check_distinct(),
@@ -78,7 +78,7 @@ impl Array {
         let mut indices: Vec<u32> = self.indices().collect();
         indices.sort_unstable();
         match indices.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(format!("the array names index {} twice", pair[0])),
+            Some(pair) => Err(format!("the array contains index {} twice", pair[0])),
             None => Ok(()),
         }
     }

@@ -76,8 +76,8 @@ impl FromStr for ModelChoice {
             "auto" => Ok(ModelChoice::Auto),
             "base" => Ok(ModelChoice::Base),
             number => number.parse().map(ModelChoice::Version).map_err(|_| {
-                format!("'{number}' is no version: write the number of one, base for what the head was started with, \
-                     or auto for the best")
+                format!("'{number}' is not a version: give a version number, base for the source that the head was \
+                     started with, or auto for the best version")
             }),
         }
     }

@@ -137,7 +137,7 @@ impl JobSpec {
 
     fn check_work(&self) -> Result<(), String> {
         let Entrypoint::Command(command) = &self.work else {
-            return Err("workers run commands only so far: submit a command".into());
+            return Err("workers can only run commands: submit a command".into());
         };
         match command.argv.first() {
             None => Err("there is no command to run: write it after the flags".into()),

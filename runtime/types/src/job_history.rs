@@ -151,7 +151,7 @@ impl Cause {
             Cause::Plan(ticket) => format!("by plan {}", ticket.0),
             Cause::Node(node) => format!("reported by {node}"),
             Cause::Job(job) => format!("because of job {job}"),
-            Cause::Clock => "by the clock".into(),
+            Cause::Clock => "by a timer".into(),
             Cause::Restart => "because the head was restarted".into(),
         }
     }
@@ -195,7 +195,7 @@ impl fmt::Display for JobEventKind {
             }
             JobEventKind::PrivateUser { rank, account, uid } => write!(
                 f,
-                "attempt {} rank {} runs as user {uid}, which nobody else is: the account '{account}' does not \
+                "attempt {} rank {} runs as user id {uid}, which no other job has: the account '{account}' does not \
                  exist there",
                 rank.attempt.attempt, rank.rank
             ),
@@ -206,13 +206,13 @@ impl fmt::Display for JobEventKind {
                 write!(f, "attempt {} rank {} {outcome}", rank.attempt.attempt, rank.rank)
             }
             JobEventKind::NodeUnreachable { node, patience } => {
-                write!(f, "node {node} cannot be reached; given up after {patience}")
+                write!(f, "node {node} is unreachable and will be declared lost after {patience}")
             }
             JobEventKind::Adopted(attempt) => {
-                write!(f, "attempt {} still runs and was adopted", attempt.attempt)
+                write!(f, "attempt {} is still running and was adopted", attempt.attempt)
             }
             JobEventKind::AttemptLost { attempt, detail } => {
-                write!(f, "attempt {} given up: {detail}", attempt.attempt)
+                write!(f, "attempt {} was lost: {detail}", attempt.attempt)
             }
             JobEventKind::Requeued { attempt, pause, failures, limit, why } => {
                 let because = why.map(|why| format!(" because {}", why.clause())).unwrap_or_default();
@@ -224,11 +224,11 @@ impl fmt::Display for JobEventKind {
                 )
             }
             JobEventKind::StaleReport(rank) => write!(f, "a late report of {rank} was ignored"),
-            JobEventKind::PlanDropped(why) => write!(f, "a planned step no longer fitted: {why}"),
+            JobEventKind::PlanDropped(why) => write!(f, "a planned action was no longer possible: {why}"),
             JobEventKind::Ended { state, reason } => write!(f, "ended as {state} ({reason})"),
             JobEventKind::Distrusted { attempt, predicted, failed } => {
                 let why = why_distrusted(*predicted, *failed);
-                write!(f, "attempt {} will have its GPU alone, since {why}", attempt.attempt)
+                write!(f, "attempt {} will have a GPU to itself because {why}", attempt.attempt)
             }
         }
     }
@@ -243,9 +243,11 @@ fn how(enforcement: &Enforcement) -> String {
 
 fn why_distrusted(predicted: Bytes, failed: Option<AttemptId>) -> String {
     let Some(AttemptId { attempt, .. }) = failed else {
-        return format!("no GPU holds the {predicted} that were predicted for it");
+        return format!("no GPU has the {predicted} of memory that were predicted for it");
     };
-    format!("memory for it was only predicted ({predicted}) and attempt {attempt} may have failed for that")
+    format!(
+        "its GPU memory ({predicted}) was only predicted, and attempt {attempt} may have failed because of that"
+    )
 }
 
 impl fmt::Display for JobEvent {

@@ -22,7 +22,7 @@ pub enum JobRef {
 
 /// A text that refers to no job.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' names no job: use a number (12), a member (12.5), a range (3-7), last, @~1 or a name")]
+#[error("'{0}' is not a job: use a number (12), a member (12.5), a range (3-7), last, @~1 or a name")]
 pub struct ParseRefError(String);
 
 impl FromStr for JobRef {

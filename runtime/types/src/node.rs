@@ -65,7 +65,7 @@ impl TryFrom<f64> for GpuRequest {
                 Ok(GpuRequest::Whole(amount as u32))
             }
             () => Err(format!(
-                "{amount} is no number of GPUs: ask for a part of one like 0.5, or for whole ones"
+                "{amount} is not a number of GPUs: give whole GPUs (1, 4), a share of one (0.5) or none (0)"
             )),
         }
     }
@@ -155,26 +155,25 @@ impl Demand {
         }
         match self.gpus {
             GpuRequest::Part(share) if share.0 == 0 || share >= Share::WHOLE => Err(format!(
-                "a part of a GPU lies between 0 and 1, not at {share}: ask for 0.5 or for whole ones"
+                "a share of a GPU is between 0 and 1, not {share}: give a share such as 0.5, or whole GPUs"
             )),
             GpuRequest::Whole(0) if self.gpu_memory.is_some() => {
-                Err("GPU memory was asked for, but no GPU: add --gpus".into())
+                Err("the job asks for GPU memory but for no GPU: add --gpus".into())
             }
             GpuRequest::Part(_) | GpuRequest::Whole(0) if self.spread == Spread::Free => {
-                Err("only whole GPUs can be spread over any nodes: ask for one or more".into())
+                Err("only whole GPUs can be placed on any nodes: ask for one or more".into())
             }
             GpuRequest::Whole(_) if self.spread == Spread::Free && self.nodes != 1 => {
-                Err("a job is spread over any nodes or over a number of them, not both".into())
+                Err("a job runs either on any nodes or on a number of nodes: give one of the two".into())
             }
             GpuRequest::Whole(_) if self.compute == ComputeLimit::Capped => {
-                Err("only a part of a GPU has a share to keep to: ask for one like --gpus 0.5".into())
+                Err("only a job with a share of a GPU can have its computation limited: ask for a share, such as --gpus 0.5".into())
             }
             GpuRequest::Whole(_) if self.max_slowdown.is_some() => {
-                Err("only a job with a part of a GPU has neighbours that slow it down: ask for one like --gpus 0.5"
-                    .into())
+                Err("only a job that shares a GPU can limit its slowdown: ask for a share, such as --gpus 0.5".into())
             }
             GpuRequest::Part(_) | GpuRequest::Whole(_) if self.gpu_processes == 0 => {
-                Err("at least one process of a rank uses its GPU: leave --gpu-processes out, or say how many"
+                Err("--gpu-processes must be at least 1: leave it out for one process per rank, or give a larger number"
                     .into())
             }
             GpuRequest::Part(_) | GpuRequest::Whole(_) => Ok(()),

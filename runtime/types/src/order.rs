@@ -146,12 +146,12 @@ impl StopReason {
             StopReason::Requeued => "it was requeued",
             StopReason::GangBroken => "another rank of the same attempt ended",
             StopReason::Preempted => "its devices were given to another job",
-            StopReason::Superseded => "the head had given it up",
+            StopReason::Superseded => "the head had declared it lost",
             StopReason::Orphaned => "its worker could not reach the head for too long",
             StopReason::MpsFault => "its fault on the GPU broke the MPS server",
             StopReason::MpsFaultVictim => "another job's fault broke the MPS server of their GPU",
-            StopReason::GpuMemory => "it held more GPU memory than it had asked for",
-            StopReason::DeviceLost => "its GPU does not answer any more",
+            StopReason::GpuMemory => "it used more GPU memory than it requested",
+            StopReason::DeviceLost => "its GPU no longer responds",
             StopReason::Unenforced => "its limits on the GPU turned out not to be enforced",
         }
     }

@@ -102,12 +102,11 @@ impl fmt::Display for Outcome {
                 match limit {
                     Some(limit) => write!(
                         f,
-                        "was killed (code {code}) for taking more than the {limit} of \
-                                               host memory that its job may have"
+                        "was killed (code {code}) because it used more than its job's limit of {limit} of host memory"
                     )?,
-                    None => write!(f, "was killed (code {code}) because its node had no memory left")?,
+                    None => write!(f, "was killed (code {code}) because its node ran out of memory")?,
                 }
-                peak.map_or(Ok(()), |peak| write!(f, "; the most that it held was {peak}"))
+                peak.map_or(Ok(()), |peak| write!(f, "; its peak was {peak}"))
             }
         }
     }
@@ -117,23 +116,23 @@ impl fmt::Display for StartFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartFailure::CommandNotFound(program) => {
-                write!(f, "there is no command '{program}' on the worker")
+                write!(f, "the command '{program}' does not exist on the worker")
             }
-            StartFailure::NotExecutable(program) => write!(f, "'{program}' may not be executed"),
+            StartFailure::NotExecutable(program) => write!(f, "'{program}' is not executable"),
             StartFailure::WorkdirMissing(path) => {
                 write!(f, "the working directory '{path}' cannot be entered on the worker")
             }
             StartFailure::DeviceMissing(device) => write!(f, "the worker has no device '{device}'"),
             StartFailure::Other(detail) => f.write_str(detail),
             StartFailure::PortTaken(port) => {
-                write!(f, "another program listens at port {port}, where its ranks were to meet")
+                write!(f, "another program listens on port {port}, which its ranks need for their rendezvous")
             }
             StartFailure::DeviceFenced(why) => write!(f, "its device was taken out of service: {why}"),
             StartFailure::Unenforced(why) => write!(f, "its limits would not be enforced: {why}"),
-            StartFailure::NodeTrouble(what) => write!(f, "its node is in trouble: {what}"),
+            StartFailure::NodeTrouble(what) => write!(f, "its node has a problem: {what}"),
             StartFailure::Account(why) => f.write_str(why),
             StartFailure::OrderLost => {
-                f.write_str("the head ended as it ordered it, and its worker has nothing of it")
+                f.write_str("the head stopped after it ordered the start, and the worker has no record of it")
             }
         }
     }
@@ -160,9 +159,9 @@ mod tests {
         let of_node = Outcome::OutOfMemory { code: 137, limit: None, peak: None };
         assert_eq!(
             own.to_string(),
-            "was killed (code 137) for taking more than the 2 GiB of host memory that its job may have; the \
-             most that it held was 2 GiB"
+            "was killed (code 137) because it used more than its job's limit of 2 GiB of host memory; its peak \
+             was 2 GiB"
         );
-        assert_eq!(of_node.to_string(), "was killed (code 137) because its node had no memory left");
+        assert_eq!(of_node.to_string(), "was killed (code 137) because its node ran out of memory");
     }
 }

@@ -103,7 +103,7 @@ impl FromStr for Slowdown {
         let factor = text.trim().parse().ok().filter(|factor: &f64| (1.0..=100.0).contains(factor));
         factor.map(Slowdown::from).ok_or_else(|| ParseAmountError {
             text: text.to_owned(),
-            expected: "a slowdown: write how many times as long as alone a step may take, like 1.3; at least 1",
+            expected: "a slowdown: give a factor from 1 to 100, such as 1.3 for 30% slower",
         })
     }
 }

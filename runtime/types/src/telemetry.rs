@@ -110,7 +110,7 @@ impl FromStr for SharingStrategy {
         SharingStrategy::ALL
             .into_iter()
             .find(|sharing| sharing.word() == word)
-            .ok_or_else(|| format!("'{word}' is no way of sharing a GPU: there are {}", known()))
+            .ok_or_else(|| format!("'{word}' is not a sharing mode: use one of {}", known()))
     }
 }
 

@@ -107,7 +107,7 @@ impl HeadReader<'_> {
             }
         };
         let ends = soonest.map(|(left, other)| {
-            format!(" By reported progress, job {other} will be the first of them to end, in {left}.")
+            format!(" According to its progress, job {other} will be the first to end, in {left}.")
         });
         Some(counts + &ends.unwrap_or_default())
     }

@@ -46,8 +46,8 @@ impl Job {
         let goes_on = self.ended().is_none();
         goes_on.then(|| {
             format!(
-                "The GPU memory predicted for it ({predicted}) is no longer used: from attempt {attempt} on it \
-                 has its GPU alone."
+                "The GPU memory predicted for it ({predicted}) is no longer used: from attempt {attempt} \
+                 on, it has a GPU to itself."
             )
         })
     }

@@ -25,7 +25,7 @@ impl HeadReader<'_> {
         let submission = &self.head.submissions[&id.number];
         if submission.array_slots_left() == 0 {
             let running = submission.placed();
-            let why = format!("{running} members of its array are running, as many as may run at once");
+            let why = format!("{running} members of its array are running, the most that may run at once");
             return (ReasonCode::WaitingForArrayLimit, why);
         }
         if !self.head.nodes.values().any(Node::takes_jobs) {
@@ -43,7 +43,7 @@ impl HeadReader<'_> {
             let problem = node.problem.as_ref().filter(|_| node.key().is_some())?;
             let again = problem.paused_until?.since(self.now);
             let (name, message) = (&node.name, &problem.message);
-            Some(format!("; {name} could not start a rank ({message}) and is tried again in {again}"))
+            Some(format!("; {name} could not start a rank ({message}) and will be tried again in {again}"))
         });
         format!("no connected worker accepts jobs{}", paused.unwrap_or_default())
     }
@@ -83,7 +83,7 @@ pub(crate) fn not_yet_eligible(now: Time, job: &Job) -> Option<(ReasonCode, Stri
     }
     if !waiting.waits_for.is_empty() {
         let jobs = if waiting.waits_for.len() == 1 { "job" } else { "jobs" };
-        let why = format!("it waits for {jobs} {} to end", listed(&waiting.waits_for));
+        let why = format!("it is waiting for {jobs} {} to end", listed(&waiting.waits_for));
         return Some((ReasonCode::WaitingForDependency, why));
     }
     let wait = waiting.not_before.filter(|at| *at > now)?.since(now);
@@ -109,7 +109,7 @@ fn placed_reason(job: &Job) -> String {
     let nodes = nodes.join(", ");
     match job.stop_requested() {
         Some(why) => format!("it is being stopped on {nodes} because {}", why.clause()),
-        None => format!("it runs on {nodes}"),
+        None => format!("it is running on {nodes}"),
     }
 }
 

@@ -56,8 +56,11 @@ impl Head {
             [number] => Ok(JobId::new(number)),
             _ => {
                 let listed: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-                let message =
-                    format!("'{name}' names {} jobs: say which of {}", numbers.len(), listed.join(", "));
+                let message = format!(
+                    "{} jobs are named '{name}': give one of the ids {}",
+                    numbers.len(),
+                    listed.join(", ")
+                );
                 Err(Refusal::new(RefusalCode::Ambiguous, message))
             }
         }

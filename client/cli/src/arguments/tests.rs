@@ -79,7 +79,7 @@ fn errors_on_wrong_values_say_how_to_write_them() {
         ("submit --launch many x", "per-node, per-gpu"),
         ("submit", "<CMD>"),
         ("show", "<ID>"),
-        ("show 1.x", "names no job"),
+        ("show 1.x", "is not a job"),
         ("list --state SLEEPING", "PENDING"),
         ("token create --role king", "worker, user, admin"),
         ("logs --tail x 1", "--tail"),

@@ -71,11 +71,11 @@ fn flags_of_sharing_become_part_of_the_demand() {
     let limits = (demand.limits, demand.compute, demand.gpu_processes, demand.max_slowdown);
     assert_eq!(limits, (EnforcementRequirement::Enforced, ComputeLimit::Capped, 4, Some(Slowdown(1_250))));
     let whole = specified("--gpus 1 --cap-compute", &here(&[])).unwrap();
-    assert!(whole.check().unwrap_err().contains("only a part of a GPU"));
+    assert!(whole.check().unwrap_err().contains("only a job with a share of a GPU"));
     let alone = specified("--gpus 1 --max-slowdown 2", &here(&[])).unwrap();
-    assert!(alone.check().unwrap_err().contains("has neighbours"));
+    assert!(alone.check().unwrap_err().contains("can limit its slowdown"));
     let none = specified("--gpus 0.5 --gpu-processes 0", &here(&[])).unwrap();
-    assert!(none.check().unwrap_err().contains("at least one process"));
+    assert!(none.check().unwrap_err().contains("--gpu-processes must be at least 1"));
 }
 
 #[test]

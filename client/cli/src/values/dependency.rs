@@ -47,6 +47,6 @@ mod tests {
     #[test]
     fn other_conditions_and_references_are_errors() {
         assert!(parse_dependency("after:12").unwrap_err().contains("afterok, afterany or afternotok"));
-        assert!(parse_dependency("afterok:").unwrap_err().contains("names no job"));
+        assert!(parse_dependency("afterok:").unwrap_err().contains("is not a job"));
     }
 }

@@ -83,7 +83,7 @@ fn whole_gpus_are_numbers_or_the_enum() {
 
 #[test]
 fn what_can_never_run_is_refused_in_words() {
-    assert!(refused(JobBuilder::new("x").gpus(1.5)).contains("1.5 is no number of GPUs"));
+    assert!(refused(JobBuilder::new("x").gpus(1.5)).contains("1.5 is not a number of GPUs"));
     assert!(refused(JobBuilder::new("x").at_once(2)).contains("only an array"));
     assert!(refused(JobBuilder::command([""; 0])).contains("no command"));
     assert!(refused(JobBuilder::new("x").time_limit(Duration::ZERO)).contains("zero"));

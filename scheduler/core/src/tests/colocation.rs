@@ -149,7 +149,7 @@ fn a_dry_run_of_a_job_that_is_not_eligible_says_why_and_where_it_would_go() {
     let depends_on = vec![Dependency { job: earlier, when: DependencyKind::AfterOk }];
     let told = considered(&test, submit(JobSpec { depends_on: depends_on.clone(), ..gpus(1) }));
     assert!(told.place.is_some());
-    assert_eq!(told.reason, "it waits for job 1 to end");
+    assert_eq!(told.reason, "it is waiting for job 1 to end");
     assert_eq!((told.predicted.starts_at, told.predicted.runtime), (None, Some(Span::from_secs(100))));
     let held = considered(&test, submit(JobSpec { held: true, ..gpus(1) }));
     assert_eq!(held.reason, "it is on hold: release it to let it run");

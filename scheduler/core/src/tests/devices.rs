@@ -127,7 +127,8 @@ fn a_node_on_which_ranks_cannot_start_is_paused_and_the_job_uses_no_retry() {
         let record = test.record(id);
         assert_eq!((record.state, record.attempt), (JobState::Pending, attempt), "{}", record.reason);
         let pause_ends = Span::from_secs(pause);
-        let why = format!("could not start a rank (its disk is full) and is tried again in {pause_ends}");
+        let why =
+            format!("could not start a rank (its disk is full) and will be tried again in {pause_ends}");
         assert!(record.reason.ends_with(&why), "{}", record.reason);
         assert_eq!(test.head.node_records()[0].state, NodeState::Paused);
         test.after(Span::from_secs(pause));

@@ -84,6 +84,6 @@ fn running_out_of_host_memory_is_a_state_of_its_own_and_uses_retries() {
         let record = test.record(id);
         assert_eq!((record.state, record.reason_code), (JobState::OutOfMemory, reason));
         assert_eq!(record.shell_code(), Some(137));
-        assert_eq!(record.reason.contains("more than the 2 GiB"), limit.is_some(), "{}", record.reason);
+        assert_eq!(record.reason.contains("limit of 2 GiB"), limit.is_some(), "{}", record.reason);
     }
 }

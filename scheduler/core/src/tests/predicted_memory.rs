@@ -76,8 +76,8 @@ fn the_first_failure_under_a_prediction_is_attributed_to_it_and_uses_no_retry() 
         assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 2), "{outcome:?}");
         assert_eq!(test.runs()[0].spec.demand.gpu_memory, None, "its limit is gone");
         assert_eq!(predicted(&test, id), None);
-        let told = "attempt 2 will have its GPU alone, since memory for it was only predicted (6 GiB) and \
-                    attempt 1 may have failed for that";
+        let told = "attempt 2 will have a GPU to itself because its GPU memory (6 GiB) was only predicted, and \
+                    attempt 1 may have failed because of that";
         assert_eq!(story(&test, id).iter().filter(|it| *it == told).count(), 1, "{:?}", story(&test, id));
         test.ended(rank(1, 2), Outcome::Exited(1), None);
         assert_eq!(test.state(id), JobState::Failed, "the second failure is its own");
@@ -93,7 +93,7 @@ fn a_job_whose_prediction_was_dropped_waits_for_a_gpu_of_its_own() {
     let told = test.reader().sentences(id).unwrap().join(" ");
     for sentence in [
         "; that used none of its retries.",
-        "The GPU memory predicted for it (6 GiB) is no longer used: from attempt 2 on it has its GPU alone.",
+        "The GPU memory predicted for it (6 GiB) is no longer used: from attempt 2 on, it has a GPU to itself.",
     ] {
         assert!(told.contains(sentence), "{told}");
     }
@@ -176,8 +176,11 @@ fn a_prediction_is_dropped_when_the_large_gpus_are_lost() {
     assert_eq!(states(&test).iter().filter(|state| **state == running).count(), 1, "on the small one, alone");
     for id in ids {
         assert_eq!(predicted(&test, id), None);
-        let last = story(&test, id).into_iter().find(|it| it.contains("GPU alone")).unwrap();
-        assert!(last.ends_with("since no GPU holds the 20 GiB that were predicted for it"), "{last}");
+        let last = story(&test, id).into_iter().find(|it| it.contains("a GPU to itself")).unwrap();
+        assert!(
+            last.ends_with("because no GPU has the 20 GiB of memory that were predicted for it"),
+            "{last}"
+        );
     }
 }
 

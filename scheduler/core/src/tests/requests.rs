@@ -111,7 +111,10 @@ fn references_resolve_to_jobs() {
     assert_eq!(resolve("last"), Ok(vec![3]));
     assert_eq!(resolve("@~2"), Ok(vec![1]));
     assert_eq!(resolve("a"), Ok(vec![1]));
-    assert_eq!(resolve("b"), Err((RefusalCode::Ambiguous, "'b' names 2 jobs: say which of 2, 3".into())));
+    assert_eq!(
+        resolve("b"),
+        Err((RefusalCode::Ambiguous, "2 jobs are named 'b': give one of the ids 2, 3".into()))
+    );
     assert_eq!(resolve("c").unwrap_err().0, RefusalCode::NotFound);
     assert_eq!(resolve("@~3").unwrap_err().0, RefusalCode::NotFound);
     assert_eq!(resolve("1.0").unwrap_err().0, RefusalCode::NotFound);

@@ -41,15 +41,16 @@ fn explain_own_device_delay(now: Time, until: Time, at: Time, proposal: &Proposa
     let (comes, delay) = (at.since(now), proposal.delay);
     format!(
         "waits for a GPU of its own, expected in {comes}: sharing one now would slow it down by a factor of \
-         {slowdown:.2} and delay the jobs there by {delay} in sum. Shares one anyway in {}",
+         {slowdown:.2} and delay the jobs there by {delay} in total. Shares one anyway in {}",
         until.since(now)
     )
 }
 
 fn explain_better_place_delay(now: Time, until: Time, proposal: &Proposal) -> String {
     let slowdown = proposal.slowdown;
-    let price =
-        format!("waits for a faster placement: an iteration would take {slowdown:.2} times the best now");
+    let price = format!(
+        "waits for a faster placement: an iteration would now take {slowdown:.2} times as long as in the best one"
+    );
     match until {
         Time::NEVER => format!("{price}. Accepts such a placement only after its virtual turn"),
         until => format!("{price}. Starts anyway in {}", until.since(now)),
@@ -62,14 +63,14 @@ pub(super) fn explain_turn(now: Time, task: &VirtualJob, turn_at: Option<Time>, 
     let left = Span::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
     let order = match ahead {
         0 => "no job is ahead".to_owned(),
-        1 => "1 job with less left is ahead".to_owned(),
-        _ => format!("{ahead} jobs with less left are ahead"),
+        1 => "1 job with less time left is ahead".to_owned(),
+        _ => format!("{ahead} jobs with less time left are ahead"),
     };
     let turn = match turn_at {
         Some(at) => format!("its turn comes in {} if no smaller job arrives", at.since(now)),
         None => "its turn comes once a worker accepts jobs".to_owned(),
     };
     format!(
-        "waits for its virtual turn: {left} of GPU time are left on the virtual machine and {order}; {turn}"
+        "waits for its virtual turn: it has {left} of GPU time left on the virtual machine, and {order}; {turn}"
     )
 }

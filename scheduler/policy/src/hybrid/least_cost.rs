@@ -210,7 +210,7 @@ fn explain(best: &DeviceCost, devices: usize) -> String {
     };
     let (own, others) = (Span::from_secs_f64(*own_delay), Span::from_secs_f64(*others_delay));
     format!(
-        "shares a GPU with {jobs}, the best of {devices} with room: expected slowdown {slowdown:.2}, {own} \
-         later for it and {others} for them{doubt}"
+        "shares a GPU with {jobs}, the best of {devices} with room: expected slowdown {slowdown:.2}, \
+         which delays it by {own} and the others by {others}{doubt}"
     )
 }

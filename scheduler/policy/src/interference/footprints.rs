@@ -154,7 +154,7 @@ fn of_others(sizes: &BySize, model: &str, batch: u64) -> Option<Footprint> {
     let next = sizes.range(batch..).next().map(|(larger, _)| *larger);
     let at_most = next.map(|larger| same(largest_up_to(sizes, larger)));
     let Some(line) = line_through(sizes) else {
-        let basis = format!("{model} with a batch of {}, which needs no less", next?);
+        let basis = format!("{model} with a batch of {}, which needs at least as much", next?);
         return Some(Footprint { bytes: at_most?, certainty: Certainty::Known, basis });
     };
     let told = with_margin(line(batch), MARGIN_OF_OTHERS);

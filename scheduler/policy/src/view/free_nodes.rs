@@ -128,10 +128,10 @@ pub fn check_shape(demand: &Demand, placement: &Placement) -> Result<(), String>
             ));
         }
         Spread::Even if placement.parts.iter().any(|part| devices(part) != demand.devices() as usize) => {
-            return Err("the plan gives another number of devices on a node than the job needs".into());
+            return Err("the plan gives a different number of devices on a node than the job needs".into());
         }
         Spread::Free if placement.parts.iter().map(devices).sum::<usize>() != demand.devices() as usize => {
-            return Err("the plan gives another number of devices than the job needs".into());
+            return Err("the plan gives a different number of devices than the job needs".into());
         }
         Spread::Free if placement.parts.iter().any(|part| part.devices.is_empty()) => {
             return Err("the plan names a node without a device".into());
@@ -214,7 +214,7 @@ impl NodeView {
             }
             if part.share != device.share_for(demand) {
                 return Err(format!(
-                    "the plan gives another share of device {id} of node {name} than the job needs"
+                    "the plan gives a different share of device {id} of node {name} than the job needs"
                 ));
             }
             if !device.has_room(demand) {

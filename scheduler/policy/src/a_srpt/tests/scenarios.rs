@@ -320,15 +320,15 @@ fn reasons_say_what_a_job_waits_for_and_how_long() {
             (
                 2,
                 ReasonCode::WaitingForVirtualTurn,
-                "waits for its virtual turn: 48 s of GPU time are left on the virtual machine and no job is \
+                "waits for its virtual turn: it has 48 s of GPU time left on the virtual machine, and no job is \
                  ahead; its turn comes in 24 s if no smaller job arrives"
                     .into()
             ),
             (
                 3,
                 ReasonCode::WaitingForVirtualTurn,
-                "waits for its virtual turn: 1 min 30 s of GPU time are left on the virtual machine and \
-                 1 job with less left is ahead; its turn comes in 1 min 9 s if no smaller job arrives"
+                "waits for its virtual turn: it has 1 min 30 s of GPU time left on the virtual machine, and \
+                 1 job with less time left is ahead; its turn comes in 1 min 9 s if no smaller job arrives"
                     .into()
             ),
         ]
@@ -354,7 +354,7 @@ fn the_reason_of_a_delay_says_why_and_until_when() {
         (reason.code, reason.why.as_str()),
         (
             ReasonCode::WaitingForDevices,
-            "waits for a faster placement: an iteration would take 1.63 times the best now. Starts anyway in \
+            "waits for a faster placement: an iteration would now take 1.63 times as long as in the best one. Starts anyway in \
              5.9 s"
         )
     );

@@ -54,7 +54,10 @@ fn two_batch_sizes_predict_others_on_a_line() {
 fn one_batch_size_predicts_smaller_ones_only() {
     let one = seen(&[(32, 10)]);
     assert_eq!(told(&one, 8), Some((10.5, Certainty::Known)));
-    assert_eq!(expected(&one, 8).unwrap().basis, "resnet-50 with a batch of 32, which needs no less");
+    assert_eq!(
+        expected(&one, 8).unwrap().basis,
+        "resnet-50 with a batch of 32, which needs at least as much"
+    );
     assert_eq!(told(&one, 33), None);
 }
 
