@@ -293,8 +293,10 @@ impl JobBuilder {
             spec.demand.gpus = GpuRequest::try_from(gpus)?;
         }
         if self.at_once.is_some() {
-            let array =
-                spec.array.as_mut().ok_or("only an array can limit how many run at once: give it members")?;
+            let array = spec
+                .array
+                .as_mut()
+                .ok_or("only an array can limit how many members run at once: give the job an array")?;
             array.at_once = self.at_once;
         }
         Ok(spec)
@@ -304,11 +306,11 @@ impl JobBuilder {
 /// The given folder as an absolute path, or else the working directory of this program.
 fn starting_folder(given: Option<PathBuf>) -> Result<String, String> {
     let folder = std::path::absolute(given.unwrap_or_else(|| PathBuf::from(".")))
-        .map_err(|error| format!("the working directory cannot be told ({error}): give its full path"))?;
+        .map_err(|error| format!("cannot determine the working directory ({error}): give its full path"))?;
     folder
         .into_os_string()
         .into_string()
-        .map_err(|folder| format!("the working directory {folder:?} is not text: rename it"))
+        .map_err(|folder| format!("the working directory {folder:?} is not valid UTF-8: use a path that is"))
 }
 
 #[cfg(test)]

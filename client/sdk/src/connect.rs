@@ -57,7 +57,8 @@ impl ConnectOptions {
         }
         let home = env::home_dir().ok_or_else(|| {
             Error::Configuration(
-                "there is no home folder: set HOME, or COHABIT_STATE to the head's state folder".into(),
+                "there is no home directory: set HOME, or set COHABIT_STATE to the head's state directory"
+                    .into(),
             )
         })?;
         Ok(home.join(".local/share/cohabit"))
@@ -68,7 +69,7 @@ impl ConnectOptions {
             || variable("COHABIT_STATE").map_or_else(ConnectOptions::default_state_dir, |dir| Ok(dir.into()));
         let head = match variable("COHABIT_HEAD") {
             Some(head) => head.into_string().map_err(|head| {
-                Error::Configuration(format!("COHABIT_HEAD is not text: {}", head.to_string_lossy()))
+                Error::Configuration(format!("COHABIT_HEAD is not valid UTF-8: {}", head.to_string_lossy()))
             })?,
             None => address_in(&state_dir()?)?,
         };
@@ -86,7 +87,7 @@ pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let read = tokio::task::spawn_blocking(read).await;
-    read.unwrap_or_else(|error| Err(Error::Configuration(format!("the files were not read: {error}"))))
+    read.unwrap_or_else(|error| Err(Error::Configuration(format!("cannot read the files: {error}"))))
 }
 
 impl From<ConnectOptions> for Endpoint {
@@ -100,8 +101,8 @@ fn address_in(state_dir: &Path) -> Result<String, Error> {
     let file = state_dir.join("address");
     let text = fs::read_to_string(&file).map_err(|error| {
         Error::Configuration(format!(
-            "no head is known: COHABIT_HEAD is not set and {} cannot be read ({error}); name the head by \
-             COHABIT_HEAD=HOST:PORT, or start one on this machine",
+            "no head is configured: COHABIT_HEAD is not set, and {} cannot be read ({error}): set \
+             COHABIT_HEAD=HOST:PORT, or start a head on this machine",
             file.display()
         ))
     })?;
@@ -111,7 +112,7 @@ fn address_in(state_dir: &Path) -> Result<String, Error> {
 fn token_at(file: &Path) -> Result<Token, Error> {
     Token::read_file(file).map_err(|error| {
         Error::Configuration(format!(
-            "no usable token in {}: {error}; COHABIT_TOKEN_FILE names another file",
+            "no usable token in {}: {error}; set COHABIT_TOKEN_FILE to another file",
             file.display()
         ))
     })

@@ -23,7 +23,7 @@ pub enum Error {
     #[error(transparent)]
     Link(LinkError),
     /// The link broke under a request that must not be made twice; it may have been carried out or not.
-    #[error("the link to the head broke during '{what}': look whether it happened before you repeat it")]
+    #[error("the link to the head broke during '{what}': check whether it took effect before you repeat it")]
     Unconfirmed {
         /// The request.
         what: &'static str,
@@ -38,7 +38,7 @@ pub enum Error {
     #[error("{0}")]
     Configuration(String),
     /// The head said something that no head of this version says, or a message fits no frame.
-    #[error("the head and this program do not understand each other: {0}")]
+    #[error("protocol error between the head and this program: {0}")]
     Protocol(String),
 }
 
@@ -64,7 +64,7 @@ impl Error {
                 Error::Unreachable(LinkError::of_call(head, error))
             }
             RpcError::Send(why) => Error::Protocol(format!("the request could not be sent: {why}")),
-            RpcError::Server(why) => Error::Protocol(format!("the head failed at the request: {why}")),
+            RpcError::Server(why) => Error::Protocol(format!("the head failed to handle the request: {why}")),
         }
     }
 }

@@ -81,12 +81,15 @@ impl JobHandle {
         match verdicts.into_iter().next() {
             Some((_, ChangeResult::Done | ChangeResult::Already)) => Ok(()),
             Some((_, ChangeResult::Refused(refusal))) => Err(refusal.into()),
-            None => Err(Error::Protocol("the head said nothing about the change".into())),
+            None => Err(Error::Protocol("the answer of the head lacks the result of the change".into())),
         }
     }
 }
 
 /// The record of the one job asked for.
 fn only(records: Vec<JobRecord>) -> Result<JobRecord, Error> {
-    records.into_iter().next().ok_or_else(|| Error::Protocol("the head said nothing about the job".into()))
+    records
+        .into_iter()
+        .next()
+        .ok_or_else(|| Error::Protocol("the answer of the head lacks the record of the job".into()))
 }

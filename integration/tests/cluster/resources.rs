@@ -93,7 +93,7 @@ fn start_without_room(folder: &Path) {
     let start = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head"];
     let refused = CommandOutput::from(run(cohabit(folder).args(start)));
     assert_eq!((refused.code, refused.stdout.as_str()), (75, ""), "{}", refused.stderr);
-    for part in ["state folder head", "full", "free disk space"] {
+    for part in ["state directory head", "full", "free disk space"] {
         assert!(refused.stderr.contains(part), "{part} is missing: {}", refused.stderr);
     }
 }
@@ -144,7 +144,7 @@ fn a_head_without_free_file_descriptors_keeps_its_links_and_takes_newcomers_late
     limit(&(open + 4).to_string());
     let guests: Vec<TcpStream> = (0..16).map(|_| TcpStream::connect(cluster.address()).unwrap()).collect();
     until("the head has no descriptor left", || {
-        cluster.read("daemons.log").contains("hand over a connection")
+        cluster.read("daemons.log").contains("cannot accept a connection")
     });
     let_go(&cluster);
     drop(guests);

@@ -32,11 +32,11 @@ pub(crate) struct ConnectionSlot {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConnectionLimitError {
     /// All slots are taken.
-    #[error("as many are connected as the head allows: try again later")]
+    #[error("the head has reached its limit of connections: try again later")]
     Total,
     /// This token has as many connections as one token may have.
     #[error(
-        "{connections} are connected by the token '{name}', the most for one: end some, or try again later"
+        "the token '{name}' has {connections} connections, the most for one token: close some, or try again later"
     )]
     PerToken {
         /// The token's name.

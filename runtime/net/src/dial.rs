@@ -102,7 +102,8 @@ impl Dial<'_> {
             frames.next().await.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into()))
         });
         let answer = answer.await.map_err(|_late| self.broken("it did not answer the hello"))?;
-        let answer = answer.map_err(|error| self.broken(format!("it hung up over the hello: {error}")))?;
+        let answer = answer
+            .map_err(|error| self.broken(format!("it closed the connection during the hello: {error}")))?;
         Ok((frames, self.welcome(&answer, version)?))
     }
 
@@ -125,15 +126,16 @@ impl Dial<'_> {
     async fn secure(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>, LinkError> {
         let config = tls::client_config(self.pin()).map_err(|error| self.broken(error))?;
         let handshake = TlsConnector::from(Arc::new(config)).connect(tls::head_name(), stream);
-        let shaken =
-            timeout(LIMIT, handshake).await.map_err(|_late| self.broken("it did not answer in TLS"))?;
+        let shaken = timeout(LIMIT, handshake)
+            .await
+            .map_err(|_late| self.broken("it did not answer the TLS handshake"))?;
         shaken.map_err(|error| self.insecure(&error))
     }
 
     fn insecure(&self, error: &io::Error) -> LinkError {
         let address = self.address();
         match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-            None => self.broken(format!("it hung up over the TLS handshake: {error}")),
+            None => self.broken(format!("it closed the connection during the TLS handshake: {error}")),
             Some(error) if tls::is_pin_mismatch(error) => {
                 LinkError::WrongCluster { address, expected: self.pin() }
             }

@@ -90,7 +90,7 @@ fn whole_in_time<Frame>(
         }
         let late = late.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(late.as_mut().poll(context));
-        Poll::Ready(Some(Err(stalled("the rest of a message did not come", limit))))
+        Poll::Ready(Some(Err(stalled("the rest of a message did not arrive", limit))))
     })
 }
 
@@ -118,7 +118,7 @@ async fn send(
 }
 
 async fn in_time(sent: impl Future<Output = io::Result<()>>, limit: Duration) -> io::Result<()> {
-    timeout(limit, sent).await.unwrap_or_else(|_late| Err(stalled("a message was not taken", limit)))
+    timeout(limit, sent).await.unwrap_or_else(|_late| Err(stalled("a message was not accepted", limit)))
 }
 
 fn stalled(what: &str, limit: Duration) -> io::Error {

@@ -15,13 +15,15 @@ use crate::endpoint::DEFAULT_PORT;
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The text is no address.
-    #[error("'{address}' is no address of a head: write HOST:PORT, such as gpu-head:{DEFAULT_PORT}")]
+    #[error("'{address}' is not the address of a head: write HOST:PORT, such as gpu-head:{DEFAULT_PORT}")]
     BadAddress {
         /// What was given.
         address: String,
     },
     /// The address cannot be listened on.
-    #[error("cannot listen on {address} ({source}): stop what uses it, or choose another with --listen")]
+    #[error(
+        "cannot listen on {address} ({source}): stop the program that uses it, or choose another address with --listen"
+    )]
     Bind {
         /// Where.
         address: String,
@@ -30,7 +32,7 @@ pub enum LinkError {
     },
     /// Nothing answers there.
     #[error(
-        "cannot reach a head at {address} ({source}): check that it runs, and the address and the firewall"
+        "cannot reach a head at {address} ({source}): check the address, the firewall, and that the head is running"
     )]
     Unreachable {
         /// Where.
@@ -39,7 +41,7 @@ pub enum LinkError {
         source: io::Error,
     },
     /// Something answers, but not in our language.
-    #[error("what answers at {address} is not a Cohabit head ({reason}): check host and port")]
+    #[error("the program that answers at {address} is not a Cohabit head ({reason}): check host and port")]
     NotCohabit {
         /// Where.
         address: String,
@@ -49,7 +51,8 @@ pub enum LinkError {
     /// A head, or something that looks like one, of another cluster than the token's.
     #[error(
         "the head at {address} does not belong to the cluster of this token ({expected}): \
-         check the address, or get a token of that cluster; if neither changed, somebody may be in between"
+         check the address, or get a token of that cluster; if neither has changed, the connection may be \
+         intercepted"
     )]
     WrongCluster {
         /// Where.
@@ -59,7 +62,7 @@ pub enum LinkError {
     },
     /// The head's certificate is of the right cluster, but not good.
     #[error(
-        "the certificate of the head at {address} is not good ({reason}): check the clocks of both machines"
+        "the certificate of the head at {address} is not valid ({reason}): check the clocks of both machines"
     )]
     BadCertificate {
         /// Where.
@@ -70,7 +73,7 @@ pub enum LinkError {
     /// Both sides speak, but other versions.
     #[error(
         "the head at {address} runs cohabit {build} and speaks protocol {theirs}, \
-         this is cohabit {ours_build} and speaks protocol {ours}: upgrade {older}",
+         but this is cohabit {ours_build} and speaks protocol {ours}: upgrade {older}",
         ours = PROTOCOL_VERSION,
         ours_build = BUILD,
         older = older_side(*theirs, "the head first", "this one")
@@ -94,7 +97,7 @@ pub enum LinkError {
         message: String,
     },
     /// The connection ended, or went wrong, before or after the hello.
-    #[error("the link to {address} broke ({reason}); trying again may help")]
+    #[error("the link to {address} broke ({reason}): try again")]
     Broken {
         /// Where.
         address: String,

@@ -48,11 +48,11 @@ pub(crate) struct HandshakeService {
 /// Why a connection was rejected.
 #[derive(Debug, thiserror::Error)]
 enum Rejection {
-    #[error("it took too long to say hello")]
+    #[error("it sent no hello in time")]
     Slow,
-    #[error("it did not begin with TLS as links use it ({0})")]
+    #[error("it did not begin with a valid TLS handshake ({0})")]
     NotTls(io::Error),
-    #[error("it left before it said hello")]
+    #[error("it disconnected before it sent a hello")]
     Left,
     #[error("its hello could not be read ({0})")]
     Unreadable(io::Error),
@@ -161,7 +161,7 @@ async fn length(stream: &mut TlsStream<TcpStream>) -> Result<usize, Rejection> {
     read(stream, &mut length).await?;
     let length = u32::from_be_bytes(length) as usize;
     if length > LONGEST_HELLO {
-        let reason = format!("it says that it has {length} bytes, and {LONGEST_HELLO} are the most");
+        let reason = format!("it announces {length} bytes, and at most {LONGEST_HELLO} are allowed");
         return Err(Rejection::Unreadable(io::Error::new(io::ErrorKind::InvalidData, reason)));
     }
     Ok(length)
@@ -179,7 +179,10 @@ async fn read(stream: &mut TlsStream<TcpStream>, bytes: &mut [u8]) -> Result<(),
 fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> Result<(), Rejection> {
     let wrong_role = |needed: &str| Rejection::Refused {
         code: HelloRefusalCode::WrongRole,
-        message: format!("the token '{}' is for a {}: use one for {needed}", grant.by.user, grant.by.role),
+        message: format!(
+            "the token '{}' has the role {}: use a token for {needed}",
+            grant.by.user, grant.by.role
+        ),
     };
     match (purpose, grant.by.role) {
         (ConnectionPurpose::Client, Role::Worker) => Err(wrong_role("a user or an admin")),
@@ -187,7 +190,9 @@ fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> R
         (ConnectionPurpose::Client, Role::User | Role::Admin) if length > LONGEST_CLIENT_HELLO => {
             Err(Rejection::Refused {
                 code: HelloRefusalCode::Garbled,
-                message: format!("a client's hello has at most {LONGEST_CLIENT_HELLO} bytes, not {length}"),
+                message: format!(
+                    "the hello of a client has {length} bytes, and at most {LONGEST_CLIENT_HELLO} are allowed"
+                ),
             })
         }
         (ConnectionPurpose::Client, Role::User | Role::Admin)

@@ -92,12 +92,10 @@ impl Authority {
         let Some(certificate) = private_file::read(&certificate_path)? else {
             return Authority::create(&certificate_path, &key_path);
         };
-        let advice =
-            "restore it from a backup, or remove ca.pem too: a new cluster begins then, with new tokens";
+        let advice = "restore it from a backup, or also remove ca.pem to start a new cluster with new tokens";
         let key = private_file::read(&key_path)?
             .ok_or_else(|| StateError::invalid(&key_path, format!("it is missing; {advice}")))?;
-        let broken =
-            |path: &Path| StateError::invalid(path, format!("it holds no PEM of the right kind; {advice}"));
+        let broken = |path: &Path| StateError::invalid(path, format!("it contains no valid PEM; {advice}"));
         let certificate =
             CertificateDer::from_pem_slice(&certificate).map_err(|_| broken(&certificate_path))?;
         let key = str::from_utf8(&key).ok().and_then(|key| KeyPair::from_pem(key).ok());
@@ -139,12 +137,12 @@ impl Authority {
             .map_err(|error| StateError::invalid(&key_path, error))?;
         let identity = self.identity(certificate.der().clone(), key_der);
         if !identity.is_good(SystemTime::now()) {
-            let reason = "it does not belong to ca.pem; restore the two from one backup";
+            let reason = "it does not belong to ca.pem; restore both from the same backup";
             return Err(StateError::invalid(&folder.join("ca.key"), reason));
         }
         private_file::replace(&key_path, key.serialize_pem().as_bytes())?;
         private_file::replace(&certificate_path, certificate.pem().as_bytes())?;
-        tracing::info!(cluster = %identity.fingerprint, "made a certificate for this head");
+        tracing::info!(cluster = %identity.fingerprint, "created a certificate for this head");
         Ok(identity)
     }
 

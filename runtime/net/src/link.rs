@@ -48,8 +48,8 @@ pub(crate) fn catch_handler_panic<Answer>(
         .catch_unwind()
         .map(|handled| {
             handled.unwrap_or_else(|_panic| {
-                tracing::error!("a handler panicked; its caller was told, the link lives on");
-                Err(failure("the other side failed while it handled the call; its log says more".to_owned()))
+                tracing::error!("a handler panicked; its caller got an error, and the link stays up");
+                Err(failure("the other side failed while it handled the call: see its log".to_owned()))
             })
         })
         .boxed()

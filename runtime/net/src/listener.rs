@@ -142,7 +142,7 @@ impl Listener {
                     Ok(Some(peer)) => return peer,
                     Ok(None) => {}
                     Err(made_room) if made_room.is_cancelled() => {}
-                    Err(error) => tracing::error!(%error, "a greeting failed; the connection was dropped"),
+                    Err(error) => tracing::error!(%error, "a handshake failed; the connection was dropped"),
                 },
                 dialled = self.socket.accept(), if self.paused_until.is_none() => self.run_handshake(dialled),
                 () = pause(self.paused_until) => self.paused_until = None,

@@ -17,7 +17,7 @@ pub fn raise_open_file_limit() {
         && INITIAL_LIMIT.set(soft).is_ok()
         && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
     {
-        tracing::warn!(%error, soft, hard, "the number of files that may be open stays as it is");
+        tracing::warn!(%error, soft, hard, "cannot raise the limit of open files");
     }
 }
 

@@ -28,7 +28,7 @@ pub enum StateError {
         source: io::Error,
     },
     /// Others than the owner may read it, and it holds a secret.
-    #[error("others may read {} (mode {mode:o}): run chmod 600 {}", path.display(), path.display())]
+    #[error("other users can read {} (mode {mode:o}): run chmod 600 {}", path.display(), path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum StateError {
         mode: u32,
     },
     /// Its contents are not valid.
-    #[error("{} is not usable: {reason}", path.display())]
+    #[error("cannot use {}: {reason}", path.display())]
     Invalid {
         /// The file.
         path: PathBuf,

@@ -39,7 +39,9 @@ impl RateLimitedLog {
     pub(crate) fn log_rejection(&self, weight: RejectionClass, address: SocketAddr, reason: &impl Display) {
         match (self.may_log(), weight) {
             (true, RejectionClass::Refusal) => tracing::warn!(%address, %reason, "refused a connection"),
-            (true, RejectionClass::Noise) => tracing::info!(%address, %reason, "turned a connection away"),
+            (true, RejectionClass::Noise) => {
+                tracing::info!(%address, %reason, "rejected a connection that is not from Cohabit")
+            }
             (false, _) => {}
         }
     }
@@ -47,14 +49,14 @@ impl RateLimitedLog {
     /// Logs that a handshake was dropped to make room, unless there was much to log in this period.
     pub(crate) fn log_overload(&self, greetings: usize) {
         if self.may_log() {
-            tracing::warn!(greetings, "more dial than are greeted at once: who has taken longest makes room");
+            tracing::warn!(greetings, "too many handshakes at once: dropped the slowest");
         }
     }
 
     /// Logs that the system did not hand over a connection, unless there was much to log in this period.
     pub(crate) fn log_accept_error(&self, error: &io::Error) {
         if self.may_log() {
-            tracing::warn!(%error, "the system did not hand over a connection; it is asked again");
+            tracing::warn!(%error, "cannot accept a connection; trying again");
         }
     }
 
@@ -62,7 +64,10 @@ impl RateLimitedLog {
         let (may_log, suppressed) =
             self.0.lock().unwrap_or_else(PoisonError::into_inner).next(Instant::now());
         if suppressed > 0 {
-            tracing::warn!(connections = suppressed, "so many more came to nothing");
+            tracing::warn!(
+                connections = suppressed,
+                "more connections failed that are not logged one by one"
+            );
         }
         may_log
     }

@@ -56,27 +56,29 @@ struct Stored {
 #[derive(Debug, thiserror::Error)]
 pub enum TokenStoreError {
     /// Another token has this name.
-    #[error("there already is a token named '{0}': choose another name, or revoke that one first")]
+    #[error("there already is a token named '{0}': choose another name, or revoke that token first")]
     NameTaken(String),
     /// No token can have this name.
-    #[error("a token's name has 1 to {LONGEST_NAME} letters, digits and characters of '-_.@', unlike '{0}'")]
+    #[error(
+        "'{0}' is not a valid name of a token: use 1 to {LONGEST_NAME} letters, digits and characters of '-_.@'"
+    )]
     BadName(String),
     /// No account can have this name.
     #[error(
-        "an account's name has 1 to {LONGEST_NAME} letters, digits and characters of '-_.@', unlike '{0}'"
+        "'{0}' is not a valid name of an account: use 1 to {LONGEST_NAME} letters, digits and characters of '-_.@'"
     )]
     BadAccount(String),
     /// Only an admin's jobs may run as an account with all rights.
     #[error(
-        "the jobs of a {0} never run as root: name the account of the person with --account, or make the token \
-         an admin's"
+        "the jobs of a {0} never run as root: name the account of the user with --account, or create the token \
+         with --role admin"
     )]
     Root(Role),
     /// No token has this name.
-    #[error("there is no token named '{0}': see cohabit token list")]
+    #[error("there is no token named '{0}': `cohabit token list` shows all names")]
     Unknown(String),
     /// The system has no randomness.
-    #[error("the system gives no random numbers: a token cannot be made")]
+    #[error("cannot create a token: the system provides no random numbers")]
     NoRandomness,
     /// The file cannot be used.
     #[error(transparent)]
@@ -87,10 +89,10 @@ pub enum TokenStoreError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
     /// There is no such token, or it was revoked.
-    #[error("the token is not known here, or was revoked: ask an admin for another")]
+    #[error("the token is unknown or was revoked: ask an admin for a new one")]
     Unknown,
     /// It has expired.
-    #[error("the token has expired: ask an admin for another")]
+    #[error("the token has expired: ask an admin for a new one")]
     Expired,
 }
 
@@ -284,7 +286,7 @@ fn is_name(text: &str) -> bool {
 }
 
 fn read_entries(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, StateError> {
-    let advice = "restore it from a backup, or remove it: all tokens are worthless then";
+    let advice = "restore it from a backup, or remove it, which revokes all tokens";
     #[derive(Deserialize)]
     struct Schema {
         schema: u32,
@@ -293,7 +295,7 @@ fn read_entries(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, StateError> {
     let Schema { schema } = serde_json::from_slice(bytes).map_err(invalid)?;
     if schema != SCHEMA {
         let reason =
-            format!("its schema is {schema}, this version writes {SCHEMA}: run the version that wrote it");
+            format!("its schema is {schema}, and this version reads {SCHEMA}: run the version that wrote it");
         return Err(StateError::invalid(path, reason));
     }
     serde_json::from_slice(bytes).map(|stored: Stored| stored.tokens).map_err(invalid)

@@ -18,10 +18,10 @@ pub const LENGTH_PREFIX: usize = 4;
 #[derive(Debug, thiserror::Error)]
 pub enum CodecError {
     /// The message does not fit a frame.
-    #[error("the message is longer than {} MiB, the most that a link carries", MAX_FRAME >> 20)]
+    #[error("the message is longer than {} MiB, the most that a link can carry", MAX_FRAME >> 20)]
     TooLong,
     /// The bytes are no such message.
-    #[error("what arrived is no message of this protocol ({0})")]
+    #[error("the received bytes are not a message of this protocol ({0})")]
     Garbled(String),
 }
 

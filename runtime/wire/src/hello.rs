@@ -98,8 +98,8 @@ pub enum HelloError {
     NotCohabit,
     /// It is of a version that this build does not serve.
     #[error(
-        "it runs cohabit {build} and speaks protocol {theirs}, this is cohabit {BUILD}, still serves \
-         protocol {oldest} and speaks protocol {PROTOCOL_VERSION}: upgrade {older}",
+        "it runs cohabit {build} and speaks protocol {theirs}, but this is cohabit {BUILD}, which serves protocol \
+         {oldest} and speaks protocol {PROTOCOL_VERSION}: upgrade {older}",
         oldest = ProtocolVersion::OLDEST.number(),
         older = older_side(*theirs, "it", "this one")
     )]
@@ -219,8 +219,7 @@ mod tests {
             |version| decode_hello(&of_another_version(version, "3.1\x1b[2J")).unwrap_err().to_string();
         let newer = error(7);
         assert!(newer.contains("cohabit 3.1[2J and speaks protocol 7"), "{newer}");
-        let ours =
-            format!("still serves protocol 4 and speaks protocol {PROTOCOL_VERSION}: upgrade this one");
+        let ours = format!("serves protocol 4 and speaks protocol {PROTOCOL_VERSION}: upgrade this one");
         assert!(newer.contains(&ours), "{newer}");
         let older = error(3);
         assert!(older.contains("speaks protocol 3") && older.ends_with("upgrade it"), "{older}");

@@ -23,15 +23,15 @@ pub enum HeadError {
         source: io::Error,
     },
     /// Users other than its owner may write to the state folder.
-    #[error("other users can write to the state folder {}: run chmod 700 {}", path.display(), path.display())]
+    #[error("other users can write to the state directory {}: run chmod 700 {}", path.display(), path.display())]
     WritableByOthers {
         /// The state folder.
         path: PathBuf,
     },
     /// The state folder is on a file system that cannot keep a journal safe.
     #[error(
-        "the state folder {} is on a network file system ({kind}), where a journal may be lost: choose a folder on a \
-         local disk",
+        "the state directory {} is on a network file system ({kind}), where a journal may be lost: choose a directory \
+         on a local disk with --state",
         path.display()
     )]
     NetworkFileSystem {
@@ -42,8 +42,8 @@ pub enum HeadError {
     },
     /// The disk of the state folder is full.
     #[error(
-        "the disk of the state folder {} is full: {free} free. Nothing was changed: free disk space and start the head \
-         again",
+        "the disk of the state directory {} is full: {free} free. Nothing was changed: free disk space and start the \
+         head again",
         path.display()
     )]
     Full {
@@ -53,7 +53,7 @@ pub enum HeadError {
         free: Bytes,
     },
     /// Another head uses the state folder.
-    #[error("another head uses the state folder {}: stop that head or choose another folder", path.display())]
+    #[error("another head uses the state directory {}: stop that head, or choose another directory with --state", path.display())]
     InUse {
         /// The state folder.
         path: PathBuf,
@@ -106,7 +106,7 @@ pub enum HeadError {
     #[error(transparent)]
     Policy(#[from] cohabit_policy::PolicyParseError),
     /// The predictor of interference cannot be read.
-    #[error("cannot use the interference predictor '{basis}'")]
+    #[error("cannot use the source of slowdowns '{basis}' (--interference)")]
     Interference {
         /// The predictor.
         basis: InterferenceSource,
@@ -116,8 +116,8 @@ pub enum HeadError {
     },
     /// The program was built without trained models.
     #[error(
-        "this program was built without models and cannot use the interference predictor '{basis}': choose law, or \
-         build it with the feature 'learned'"
+        "this program was built without models and cannot use the source of slowdowns '{basis}': choose \
+         --interference law, or build it with the feature 'learned'"
     )]
     NoModels {
         /// The predictor.

@@ -57,7 +57,7 @@ impl GpuMemoryTracker {
         let separator = if estimate.basis.is_empty() { "" } else { "; " };
         *estimate = Estimate {
             gpu_memory: Some(known.bytes),
-            basis: format!("{}{separator}memory by {}", estimate.basis, known.basis),
+            basis: format!("{}{separator}memory from {}", estimate.basis, known.basis),
             ..estimate.clone()
         };
     }
@@ -121,7 +121,7 @@ mod tests {
     fn a_completed_job_predicts_the_memory_of_the_next_one() {
         let estimate = expected(&after(JobState::Completed), |_| {}).unwrap();
         assert!(estimate.gpu_memory.unwrap() >= Bytes(3 * GIB + (256 << 20)), "{estimate:?}");
-        assert_eq!(estimate.basis, "memory by a run of resnet (32)");
+        assert_eq!(estimate.basis, "memory from a run of resnet (32)");
         assert_eq!(expected(&after(JobState::Failed), |_| {}), None);
         let other = |submit: &mut Submit| submit.spec.model.as_mut().unwrap().name = Some("bert".into());
         assert_eq!(expected(&after(JobState::Completed), other), None);
@@ -144,7 +144,7 @@ mod tests {
         let told = Estimate { iterations: Some(7), basis: "its word".into(), ..Estimate::default() };
         let estimate = expected(&after(JobState::Completed), |submit| submit.estimate = Some(told)).unwrap();
         assert_eq!((estimate.iterations, estimate.gpu_memory.is_some()), (Some(7), true));
-        assert_eq!(estimate.basis, "its word; memory by a run of resnet (32)");
+        assert_eq!(estimate.basis, "its word; memory from a run of resnet (32)");
     }
 
     #[test]

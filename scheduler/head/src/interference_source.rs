@@ -20,7 +20,7 @@ pub enum InterferenceSource {
 
 /// A text that names no predictor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' names no predictor of interference: write law, pretrained, table:FILE or model:FOLDER")]
+#[error("'{0}' is not a source of slowdowns: write law, pretrained, table:FILE or model:DIR")]
 pub struct UnknownInterferenceSource(String);
 
 impl Default for InterferenceSource {

@@ -51,7 +51,7 @@ pub(crate) fn recover(path: &Path, journal: &impl Journal) -> Result<RecoveredHe
         recovered.replay(entry).map_err(|()| {
             corrupt(
                 path,
-                format!("event {sequence} cannot be replayed: this version of Cohabit panics over it"),
+                format!("event {sequence} cannot be replayed: this version of Cohabit panics on it"),
             )
         })?;
     }

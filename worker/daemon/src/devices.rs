@@ -41,7 +41,7 @@ const MAX_DEVICES: u32 = 1024;
 /// A text that is no device specification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no device specification: use auto, host:4 for 1 to {MAX_DEVICES} host slots, or sim:2xH200-141G for \
+    "'{0}' is not a device specification: use auto, host:4 for 1 to {MAX_DEVICES} host slots, or sim:2xH200-141G for \
      simulated GPUs"
 )]
 pub struct ParseDeviceSpecError(String);

@@ -163,9 +163,9 @@ impl WorkerDriver {
         let Some(link) = &mut self.link else { return };
         let refused = link.reports.as_ref().and_then(|reports| reports.try_send(report).err());
         if let Some(TrySendError::Full(Report::Progress(_) | Report::Telemetry(_))) = refused {
-            tracing::debug!(link = link.incarnation.0, "the head takes reports slowly: one is left out");
+            tracing::debug!(link = link.incarnation.0, "the head accepts reports slowly: one is left out");
         } else if let Some(TrySendError::Full(_)) = refused {
-            tracing::warn!(link = link.incarnation.0, "the head takes no reports: dropping the link");
+            tracing::warn!(link = link.incarnation.0, "the head accepts no reports: dropping the link");
             link.reports = None;
         }
     }

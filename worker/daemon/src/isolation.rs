@@ -99,7 +99,7 @@ impl Isolator {
             }
         }
         match &self.0.cgroups {
-            Ok(_) => tracing::info!("jobs are limited to the cores and the memory that they claim"),
+            Ok(_) => tracing::info!("jobs are limited to the cores and the memory that they request"),
             Err(why) => tracing::warn!(why, "limits of cores and memory are not enforced"),
         }
     }

@@ -205,7 +205,7 @@ async fn forward_reports(head: &HeadServiceClient, mut reports: mpsc::Receiver<R
     loop {
         let mut batch = Vec::new();
         if reports.recv_many(&mut batch, BATCH).await == 0 {
-            return "the head took reports too slowly".to_owned();
+            return "the head accepted reports too slowly".to_owned();
         }
         if let Err(error) = head.report(context_for(MAX_CALL), batch).await {
             return format!("the head does not answer: {error}");

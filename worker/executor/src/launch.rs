@@ -38,7 +38,7 @@ pub(crate) struct LaunchedRank {
 /// Why it could not be started, for the rank's user.
 pub(crate) fn launch(folder: &RankDirectory, start: &StartRecord) -> Result<LaunchedRank, StartFailure> {
     let Entrypoint::Command(command) = &start.rank.spec.work else {
-        return Err(StartFailure::Other("this worker only runs commands".into()));
+        return Err(StartFailure::Other("this worker can only run commands".into()));
     };
     let Some((name, arguments)) = command.argv.split_first() else {
         return Err(StartFailure::Other("there is no command to run".into()));

@@ -80,7 +80,7 @@ enum ExecutorError {
     NothingToStart,
     #[error("the first rank was assigned without a listening socket")]
     NoSocket,
-    #[error("the daemon gave the rank up before it could start")]
+    #[error("the daemon abandoned the rank before it could start")]
     GivenUp,
     #[error("a system call failed: {0}")]
     System(#[from] io::Error),

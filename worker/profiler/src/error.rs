@@ -35,7 +35,7 @@ pub enum ProfileError {
     )]
     WorkerHere(PathBuf),
     /// The GPU cannot be shared in a requested way.
-    #[error("GPU {gpu} cannot be shared by {sharing}: {why}. Name other ways with --sharing")]
+    #[error("GPU {gpu} cannot be shared by {sharing}: {why}. Name other modes with --sharing")]
     CannotShare {
         /// Its UUID.
         gpu: String,

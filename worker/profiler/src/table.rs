@@ -61,10 +61,10 @@ pub enum TableError {
     #[error("{0}")]
     Csv(#[from] csv::Error),
     /// It is another kind of table.
-    #[error("column '{0}' is missing: this is no table of `cohabit profile`; write to another file")]
+    #[error("column '{0}' is missing: this is not a table of `cohabit profile`; write to another file")]
     NoColumn(&'static str),
     /// A cell is invalid.
-    #[error("line {line}: '{text}' is no {column}")]
+    #[error("line {line}: '{text}' is not a valid {column}")]
     Cell {
         /// From 1.
         line: u64,

@@ -51,7 +51,7 @@ async fn a_token_is_only_good_for_what_its_role_allows() {
     let user = head.endpoint("ada", Role::User, None);
     let error = connect_worker(&user, hello(), head.worker_service()).await.err().unwrap();
     assert_eq!(code_of(&error), HelloRefusalCode::WrongRole);
-    assert!(error.to_string().contains("'ada' is for a user: use one for a worker"), "{error}");
+    assert!(error.to_string().contains("'ada' has the role user: use a token for a worker"), "{error}");
 
     let admin = head.endpoint("root", Role::Admin, None);
     connect_client(&admin).await.unwrap();

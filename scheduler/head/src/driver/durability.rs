@@ -115,7 +115,7 @@ impl Durability {
 
     pub(super) fn note_failure(&mut self, error: JournalWriteError) {
         let outage = self.outage.take().unwrap_or_else(|| {
-            tracing::warn!(%error, "the journal cannot be written: requests are refused, running jobs go on");
+            tracing::warn!(%error, "the journal cannot be written: requests are refused, running jobs continue");
             let backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
             let state = BackoffState::Elapsed;
             JournalOutage { error: error.clone(), since: Instant::now(), backoff, state }
@@ -126,7 +126,7 @@ impl Durability {
 
 pub(super) fn refusal(error: &JournalWriteError) -> Refusal {
     let message = format!(
-        "the head cannot write the request to its journal: {error}. Nothing was changed and running jobs go on. Free \
+        "the head cannot write the request to its journal: {error}. Nothing was changed, and running jobs continue. Free \
          disk space or check the disk, then try again"
     );
     Refusal::new(RefusalCode::StorageFailed, message)

@@ -36,8 +36,8 @@ impl Driver {
         match session.orders.try_tell(WorkerSessionMessage::Order(order)) {
             Ok(()) | Err(TryTellError::Closed(_)) => {}
             Err(TryTellError::Full(_)) => {
-                tracing::warn!(worker = %key, "the worker takes its orders too slowly");
-                self.close(key, "it takes its orders too slowly".to_owned());
+                tracing::warn!(worker = %key, "the worker accepts its orders too slowly");
+                self.close(key, "it accepts its orders too slowly".to_owned());
             }
         }
     }

@@ -27,7 +27,7 @@ impl fmt::Display for LogLine<'_, Event> {
             Event::Report(key, report) => write!(f, "worker {key}: {}", LogLine(report)),
             Event::Planned(request, plan) => write!(f, "plan {}: {}", request.0, LogLine(plan)),
             Event::Alarm => f.write_str("alarm"),
-            Event::Learned => f.write_str("the knowledge of interference changed"),
+            Event::Learned => f.write_str("the interference model changed"),
             Event::ClockSet(forward) => write!(f, "the clock was set forward by {forward}"),
         }
     }

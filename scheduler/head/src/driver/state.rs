@@ -92,7 +92,7 @@ impl Driver {
     pub(super) fn queue(&mut self, event: Event, handled: Option<ReplyTo<()>>) {
         let at = self.parts.clock.now();
         if let Some(forward) = self.parts.clock.take_leap() {
-            tracing::info!(%forward, "no deadline counts this time: the head was down, or its clock was set forward");
+            tracing::info!(%forward, "this time does not count towards deadlines: the head was down, or its clock was set forward");
             self.disarm();
             self.push(JournalEntry { at, event: Event::ClockSet(forward) }, None);
         }

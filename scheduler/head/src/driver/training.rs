@@ -73,7 +73,7 @@ impl Driver {
     ) {
         if by.role != Role::Admin && choice.is_some() {
             let message = format!(
-                "choosing a model needs an admin's token, and the token of {} is a {}'s",
+                "only an admin token can choose a model, and the token of {} has the role {}",
                 by.user, by.role
             );
             return reply_to.send(Err(Refusal::new(RefusalCode::NotAllowed, message)));

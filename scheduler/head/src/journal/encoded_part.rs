@@ -21,7 +21,7 @@ pub(crate) enum EncodedPart {
 /// Why a part cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PartDecodeError {
-    #[error("it is too short to be what it says")]
+    #[error("it is shorter than its header says")]
     TooShort,
     #[error(transparent)]
     Compression(#[from] lz4_flex::block::DecompressError),

@@ -41,7 +41,7 @@ impl JournalWriter {
         let (report, failure) = std::sync::mpsc::channel();
         let (address, thread) = actor_thread::spawn("journal", CAPACITY, move |inbox| {
             if let Err(error) = write_all(journal, inbox) {
-                tracing::error!(%error, "the journal cannot be written, and the head ends");
+                tracing::error!(%error, "the journal cannot be written, and the head stops");
                 // Nobody listens if the head is already stopping.
                 let _ = report.send(error);
             }

@@ -24,8 +24,8 @@ pub(crate) fn job(spec: &JobSpec) -> Result<(), Refusal> {
     if weight > LONGEST_JOB {
         let kib = weight >> 10;
         return refuse(format!(
-            "script, arguments and environment of the job take {kib} KiB, and at most {} are carried: put large \
-             ones into files",
+            "the script, arguments and environment of the job take {kib} KiB, and at most {} KiB are allowed: put \
+             large values into files",
             LONGEST_JOB >> 10
         ));
     }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_job_without_end_is_refused() {
         let long = refusal(|spec| drop(spec.environment.insert("BIG".into(), "x".repeat(3 << 20))));
-        assert!(long.contains("3072 KiB") && long.contains("put large ones into files"), "{long}");
+        assert!(long.contains("3072 KiB") && long.contains("put large values into files"), "{long}");
     }
 
     #[test]

@@ -192,7 +192,7 @@ impl ClientService for ClientSession {
 
 /// The refusal when the driver is gone.
 pub(super) fn ending(error: &AskError) -> Refusal {
-    let message = format!("the head is ending ({error}): try again when it is back");
+    let message = format!("the head is stopping ({error}): try again when it is back");
     Refusal::new(RefusalCode::Unavailable, message)
 }
 

@@ -83,7 +83,7 @@ impl ClientSession {
         let sentences = vec![
             format!("Job {job} ended as {} after {} attempt(s).", record.state, record.attempts.len()),
             format!("{} ({})", record.reason, record.reason_code),
-            "It ended so long ago that only its record is kept, without its story.".to_owned(),
+            "It ended so long ago that only its record is kept, without its history.".to_owned(),
         ];
         Ok(Explanation { sentences, story: Vec::new() })
     }

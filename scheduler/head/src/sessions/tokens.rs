@@ -37,7 +37,10 @@ fn check_admin(by: &Principal) -> Result<(), Refusal> {
     if by.role == Role::Admin {
         return Ok(());
     }
-    let message = format!("only an admin's token may manage tokens, and {}'s is a {}'s", by.user, by.role);
+    let message = format!(
+        "only an admin token can manage tokens, and the token of {} has the role {}",
+        by.user, by.role
+    );
     Err(Refusal::new(RefusalCode::NotAllowed, message))
 }
 

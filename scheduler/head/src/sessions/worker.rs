@@ -29,7 +29,7 @@ const ORDER_LIMIT: Span = Span::from_secs(30);
 const LOG_LIMIT: Span = Span::from_secs(40);
 
 /// The reason when the driver dropped its end of the session.
-const DROPPED_BY_HEAD: &str = "the head let go of it";
+const DROPPED_BY_HEAD: &str = "the head closed it";
 
 /// The session of one worker's link.
 pub(super) struct WorkerSessionTask {
@@ -77,7 +77,7 @@ impl WorkerSessionTask {
         let joined =
             self.session_context.driver.ask(|handled| Message::Joined { key, inventory, session, handled });
         if joined.await.is_err() {
-            return "the head is ending".to_owned();
+            return "the head is stopping".to_owned();
         }
         if let Ok(why) = cut_off.try_recv() {
             return why;
@@ -107,7 +107,7 @@ async fn silence(mut hearing: watch::Receiver<()>, limit: Duration) -> String {
             Ok(Ok(())) => {}
             // The link has ended, and says why itself.
             Ok(Err(_)) => pending().await,
-            Err(_) => return format!("nothing was heard of it for {limit:?}"),
+            Err(_) => return format!("it sent nothing for {limit:?}"),
         }
     }
 }
@@ -120,7 +120,7 @@ async fn pass_on(mut waiting: Mailbox<WorkerSessionMessage>, worker: WorkerServi
             continue;
         }
         if let Err(error) = worker.order(context_for(ORDER_LIMIT), orders).await {
-            return format!("it did not take its orders: {error}");
+            return format!("it did not accept its orders: {error}");
         }
     }
     DROPPED_BY_HEAD.to_owned()

@@ -275,5 +275,5 @@ async fn a_program_without_models_refuses_the_pretrained_one() {
     let mut options = crate::HeadOptions::new(folder.path());
     (options.policy, options.interference) = ("isacpp".into(), crate::InterferenceSource::Pretrained);
     let refusal = crate::HeadDaemon::start(options).await.map(drop).unwrap_err().to_string();
-    assert!(refusal.contains("built without models") && refusal.contains("choose law"), "{refusal}");
+    assert!(refusal.contains("built without models") && refusal.contains("--interference law"), "{refusal}");
 }

@@ -36,10 +36,10 @@ fn listen(watch: &XidWatch, sender: &mpsc::Sender<Xid>) {
             Ok(None) => {}
             // Other GPUs may still report errors.
             Err(GpuError::Lost(why) | GpuError::Other(why)) => {
-                tracing::warn!(why, "critical errors of this GPU are not received any more")
+                tracing::warn!(why, "critical errors of this GPU are no longer received")
             }
             Err(GpuError::Closed(why)) => {
-                return tracing::info!(why, "critical errors of GPUs are not received any more");
+                return tracing::info!(why, "critical errors of GPUs are no longer received");
             }
         }
     }

@@ -94,9 +94,7 @@ impl GpusUnavailable {
                 "load it with `modprobe nvidia`, or install it for this kernel and reboot"
             }
             GpusUnavailable::VersionMismatch => "reload the driver or reboot the host",
-            GpusUnavailable::NoPermission => {
-                "give this user access to /dev/nvidiactl, /dev/nvidia0 and the like"
-            }
+            GpusUnavailable::NoPermission => "give this user access to /dev/nvidiactl and /dev/nvidia*",
             GpusUnavailable::NoDevices => "look for GPUs with lspci and for NVRM errors in dmesg",
             GpusUnavailable::Failed { .. } | GpusUnavailable::Silent { .. } => {
                 "look for NVRM and Xid errors in dmesg, then reload the driver or reboot the host"

@@ -47,7 +47,7 @@ pub(super) fn scan<'nvml>(
         Ok(gpu) => gpu,
         Err(NvmlError::NotFound) => {
             let advice = "look for its Xid errors in dmesg";
-            return Err(GpuError::Lost(format!("the NVIDIA driver does not find {id} any more: {advice}")));
+            return Err(GpuError::Lost(format!("the NVIDIA driver no longer finds {id}: {advice}")));
         }
         Err(error) => return Err(gpu_error(id, &error)),
     };

@@ -71,7 +71,7 @@ impl XidWatch {
             Ok(error) => error.map(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => Err(GpuError::Closed(
-                "critical errors of GPUs are not received any more: reopen the library".into(),
+                "critical errors of GPUs are no longer received: reopen the library".into(),
             )),
         }
     }

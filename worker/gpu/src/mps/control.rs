@@ -35,7 +35,7 @@ pub(super) enum ControlError {
     NoDaemon,
     #[error("the MPS daemon has no such server")]
     NoServer,
-    #[error("the MPS daemon does not know this command")]
+    #[error("the MPS daemon does not support this command")]
     Unsupported,
     #[error("the MPS daemon refused: {0}")]
     Refused(String),

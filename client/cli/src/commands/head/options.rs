@@ -106,7 +106,7 @@ mod tests {
             (SettingKey::Listen, "7070", "--listen: '7070' is not an address"),
             (SettingKey::LostAfter, "300", "--lost-after: '300' has no unit"),
             (SettingKey::NodeFailures, "many", "--node-failures: "),
-            (SettingKey::Interference, "laws", "--interference: 'laws' names no predictor"),
+            (SettingKey::Interference, "laws", "--interference: 'laws' is not a source of slowdowns"),
             (SettingKey::MaxSlowdown, "0.9", "--max-slowdown: '0.9' is not a slowdown"),
         ] {
             let failure = options_of(&[(key, text)]).unwrap_err();

@@ -55,7 +55,7 @@ impl MpsManager {
 
     async fn adopt(&mut self) -> Result<(), String> {
         let daemon = self.find_earlier().await?;
-        self.set_up(daemon.ok_or("the MPS daemon of the earlier worker is not running any more")?);
+        self.set_up(daemon.ok_or("the MPS daemon of the earlier worker is no longer running")?);
         Ok(())
     }
 
