@@ -2,6 +2,7 @@
 //!
 //! A reason completes "Reason: ..."; `explain` adds further sentences.
 
+use cohabit_policy::Shortage;
 use cohabit_types::{JobId, Outcome, ReasonCode, Span, Time};
 
 use crate::job::{AttemptRef, Job, JobStatus, device_fault};
@@ -45,7 +46,7 @@ impl HeadReader<'_> {
             let (name, message) = (&node.name, &problem.message);
             Some(format!("; {name} could not start a rank ({message}) and will be tried again in {again}"))
         });
-        format!("no connected worker accepts jobs{}", paused.unwrap_or_default())
+        format!("{}{}", Shortage::Nodes, paused.unwrap_or_default())
     }
 
     /// How a job ended, and why.

@@ -33,8 +33,8 @@
 //!    only chooses devices differently, implement `Placer` (see `placement/first_fit.rs`) or, for GPUs that
 //!    are shared, `DeviceChooser` (see `sharing/least_loaded.rs`). `QueuePolicy` joins an order and a
 //!    placer. Anything else implements [`Policy`] itself, in a folder of its own with a README.
-//! 2. Give it a name: add a line to `POLICIES` in `policies/mod.rs`. The tests in `tests/policies.rs` then run
-//!    it on random clusters and check that its plans fit.
+//! 2. Give it a name: add a line to `POLICIES` in `policies/mod.rs`. The tests in `tests/policies.rs` then
+//!    run it on random clusters and check that its plans fit.
 //! 3. Say what it is in docs/OPERATIONS.md, and compare it: `cohabit simulate --policy NAME,fifo`.
 #![warn(missing_docs)]
 

@@ -260,8 +260,8 @@ mod tests {
     fn an_invalid_cell_is_reported_with_its_line() {
         let good = text(&[row(1, SharingStrategy::Mps, "a", 6.0)]);
         let refusal = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
-        assert_eq!(refusal(&good.replace(",mps,", ",spread,")), "line 2: 'spread' is no sharing");
-        assert_eq!(refusal(&good.replace(",10,6,", ",fast,6,")), "line 2: 'fast' is no solo_rate");
+        assert_eq!(refusal(&good.replace(",mps,", ",spread,")), "line 2: 'spread' is not a valid sharing");
+        assert_eq!(refusal(&good.replace(",10,6,", ",fast,6,")), "line 2: 'fast' is not a valid solo_rate");
         assert!(refusal(&good.replace("workload", "name")).contains("column 'workload'"));
         assert!(refusal(&(good + "1,2\n")).contains("line: 3"));
     }

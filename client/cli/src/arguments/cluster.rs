@@ -1,4 +1,4 @@
-//! Arguments of commands on nodes and on this machine.
+//! Arguments of `nodes`, `top` and `doctor`. `worker drain` and `worker resume` are in `daemons`.
 
 #[cfg(feature = "worker")]
 use std::path::PathBuf;

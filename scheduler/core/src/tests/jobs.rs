@@ -243,7 +243,7 @@ fn explanations_are_sentences_with_numbers() {
     [
       [
         "Job 1 is RUNNING; attempt 1 started 1 min 30 s ago.",
-        "It runs on node1. (running)"
+        "It is running on node1. (running)"
       ],
       [
         "Job 3 is PENDING; it was submitted 1 min 30 s ago.",

@@ -1,7 +1,7 @@
 //! Policies by the names that users write, with their parameters: `a-srpt:theta=1.5,delta=1`.
 //!
-//! A new policy gets a line in `POLICIES`. An unknown name, an unknown parameter and a wrong value are refused
-//! with what would be right. Nothing here plans.
+//! A new policy gets a line in `POLICIES`. An unknown name, an unknown parameter and a wrong value are
+//! refused with what would be right. Nothing here plans.
 
 mod hybrid;
 mod parameters;
