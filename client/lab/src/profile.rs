@@ -158,7 +158,7 @@ fn failure(error: ProfileError) -> CommandError {
         }
         ProfileError::NotAlone(_) => CommandErrorKind::Usage,
         ProfileError::Gpu(_) | ProfileError::Mps(_) | ProfileError::NotGivenBack { .. } => {
-            CommandErrorKind::Impossible("gpu_kind")
+            CommandErrorKind::Impossible("gpu_trouble")
         }
         ProfileError::Changed(_) | ProfileError::Machine(_) | ProfileError::File(_) => {
             CommandErrorKind::InputOutput
