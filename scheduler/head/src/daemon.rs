@@ -31,7 +31,7 @@ use crate::history::HistoryReader;
 use crate::interference::PastObservations;
 use crate::journal::{Journal, JournalWrite, JournalWriter, SqliteJournal};
 use crate::planner::PolicyFactory;
-use crate::recovery::{RecoveredHead, recover};
+use crate::recovery::{RecoveredHead, recover_and_upgrade};
 use crate::sessions::{SessionContext, Sessions};
 use crate::state_dir::StateDir;
 use crate::watchers::Watchers;
@@ -210,9 +210,7 @@ fn open(folder: PathBuf) -> Result<OpenState, HeadError> {
 /// Rebuilds the head from the journal, and adds to the history the ended jobs that it misses.
 fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, HeadError> {
     let mut journal = SqliteJournal::open(&path)?;
-    let mut recovered = recover(&path, &journal)?;
-    // Only now: a journal that this version cannot replay stays one that the release before it can open.
-    journal.accept_upgrade()?;
+    let mut recovered = recover_and_upgrade(&path, &mut journal)?;
     let history = HistoryReader::new(&path);
     let missed = history.missing(std::mem::take(&mut recovered.ended))?;
     let missed = missed.into_iter().map(|record| JournalWrite::Ended(Box::new(record)));

@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Context, ReplyTo};
 use cohabit_scheduler_core::Event;
-use cohabit_types::{ClientRequestId, Principal, Reply, Report, Request, WorkerKey};
+use cohabit_types::{ClientRequestId, Principal, Reply, Report, Request, Time, WorkerKey};
 
 use crate::journal::JournalWrite;
 
@@ -132,10 +132,16 @@ impl Driver {
         self.queue(Event::Client(client, by, request), None);
     }
 
-    /// Answers from memory.
+    /// Answers from memory. A question that a broken state cannot answer gets no reply, which its session
+    /// reports.
     fn answer(&mut self, query: Query) {
+        let now = self.parts.clock.now();
+        self.state_check.guard(|| self.read(now, query));
+    }
+
+    fn read(&self, now: Time, query: Query) {
         let head = &self.parts.head;
-        let reader = head.at(self.parts.clock.now()).with(self.forecast_cache.forecasts());
+        let reader = head.at(now).with(self.forecast_cache.forecasts());
         match query {
             Query::Resolve(by, references, reply_to) => reply_to.send(head.resolve(&by, &references)),
             Query::List(filter, reply_to) => reply_to.send(reader.list(&filter)),

@@ -70,15 +70,27 @@ pub enum HeadError {
         /// What is damaged.
         what: String,
     },
-    /// A newer version of Cohabit wrote the journal. Nothing was overwritten.
+    /// The journal is sound, but this version would not continue as the one that wrote it. Nothing was
+    /// overwritten.
     #[error(
-        "the journal {} has format {found}, and this version of Cohabit reads formats up to {known}. Nothing was \
-         overwritten: start the newer version",
+        "this version of Cohabit cannot continue from the journal {}: {what}. Nothing was overwritten: start the version \
+         that wrote the journal, or restore a backup",
         path.display()
     )]
-    Newer {
+    CannotContinue {
         /// The journal.
         path: PathBuf,
+        /// What this version cannot do, and with which entry.
+        what: String,
+    },
+    /// A newer version of Cohabit wrote the journal. Nothing was overwritten.
+    #[error(
+        "{what} has format {found}, and this version of Cohabit reads formats up to {known}. Nothing was overwritten: \
+         start the newer version"
+    )]
+    Newer {
+        /// The journal, or the entry of it.
+        what: String,
         /// Its format.
         found: u32,
         /// The newest format that this version reads.
@@ -174,6 +186,7 @@ impl HeadError {
             | HeadError::Full { .. }
             | HeadError::InUse { .. }
             | HeadError::Corrupt { .. }
+            | HeadError::CannotContinue { .. }
             | HeadError::Newer { .. }
             | HeadError::Listen(_)
             | HeadError::Secrets(_)

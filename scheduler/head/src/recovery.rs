@@ -9,13 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::thread;
 
-use cohabit_journal::{decode_head, decode_part};
+use cohabit_journal::{FORMAT, decode_head, decode_part};
 use cohabit_scheduler_core::{Effect, Head, SnapshotPart};
 use cohabit_types::{JobRecord, Notice, Time};
 
 use crate::HeadError;
-use crate::journal::{EncodedPart, Journal, JournalEntry, LoadedSnapshot, PartDecodeError};
-use crate::sql::corrupt;
+use crate::journal::{EncodedPart, Journal, JournalEntry, LoadedSnapshot, PartDecodeError, SqliteJournal};
+use crate::sql::{corrupt, undecodable};
 
 /// A thread decodes at least this many parts.
 const MIN_PARTS_PER_THREAD: usize = 8;
@@ -36,6 +36,28 @@ pub(crate) struct RecoveredHead {
     pub(crate) replayed: u64,
 }
 
+/// Recovers the head that wrote this journal. If the journal is of an older format, its upgrade becomes
+/// permanent, unless this version cannot continue from it: then the release before it can still open it.
+///
+/// # Errors
+/// As [`recover`], and if the recovered state of an older journal breaks an invariant.
+pub(crate) fn recover_and_upgrade(
+    path: &Path,
+    journal: &mut SqliteJournal,
+) -> Result<RecoveredHead, HeadError> {
+    let recovered = recover(path, journal)?;
+    if journal.has_pending_upgrade() {
+        let cannot_continue = |broken| HeadError::CannotContinue {
+            path: path.to_owned(),
+            what: format!("the state that it leads to is broken: {broken}"),
+        };
+        recovered.head.check().map_err(cannot_continue)?;
+        tracing::info!(journal = %path.display(), "the journal is upgraded to format {FORMAT}");
+        journal.accept_upgrade()?;
+    }
+    Ok(recovered)
+}
+
 /// Recovers the head that wrote this journal.
 ///
 /// # Errors
@@ -49,10 +71,8 @@ pub(crate) fn recover(path: &Path, journal: &impl Journal) -> Result<RecoveredHe
     let mut recovered = RecoveredHead { head, sequence, last, ended: Vec::new(), replayed: 0 };
     for (sequence, entry) in loaded.tail {
         recovered.replay(entry).map_err(|()| {
-            corrupt(
-                path,
-                format!("event {sequence} cannot be replayed: this version of Cohabit panics on it"),
-            )
+            let what = format!("event {sequence} cannot be replayed, because this version panics on it");
+            HeadError::CannotContinue { path: path.to_owned(), what }
         })?;
     }
     Ok(recovered)
@@ -84,28 +104,38 @@ fn ended(effect: Effect) -> Option<JobRecord> {
 }
 
 fn decode_snapshot(path: &Path, snapshot: &LoadedSnapshot) -> Result<Head, HeadError> {
-    let unreadable = |error: PartDecodeError| {
-        corrupt(path, format!("the snapshot after event {} cannot be read: {error}", snapshot.sequence))
+    let unreadable = |number: usize, error: PartDecodeError| {
+        let part = format!("part {number} of the snapshot after event {}", snapshot.sequence);
+        match error {
+            PartDecodeError::Content(error) => undecodable(path, &part, &error),
+            PartDecodeError::TooShort | PartDecodeError::Compression(_) => {
+                corrupt(path, format!("{part} cannot be read: {error}"))
+            }
+        }
     };
-    let text = snapshot.rest.text().map_err(unreadable)?;
-    let decoded = decode_head(snapshot.format, &text).map_err(|error| unreadable(error.into()))?;
-    let parts = decode_parts(snapshot.format, &snapshot.parts).map_err(unreadable)?;
+    let text = snapshot.rest.text().map_err(|error| unreadable(0, error))?;
+    let decoded = decode_head(snapshot.format, &text).map_err(|error| unreadable(0, error.into()))?;
+    let parts = decode_parts(snapshot.format, &snapshot.parts);
+    let parts = parts.map_err(|(index, error)| unreadable(index + 1, error))?;
     let parts = decoded.jobs.into_iter().chain(parts).collect();
     Head::from_snapshot(decoded.head, parts).map_err(|error| {
         corrupt(path, format!("the snapshot after event {} cannot be read: {error}", snapshot.sequence))
     })
 }
 
-/// Decodes parts, on several threads if there are many.
-fn decode_parts(format: u32, parts: &[EncodedPart]) -> Result<Vec<SnapshotPart>, PartDecodeError> {
+/// Decodes parts, on several threads if there are many. An error comes with the index of its part.
+fn decode_parts(format: u32, parts: &[EncodedPart]) -> Result<Vec<SnapshotPart>, (usize, PartDecodeError)> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
     let share = parts.len().div_ceil(threads).max(MIN_PARTS_PER_THREAD);
     thread::scope(|scope| {
-        let read = |parts: &[EncodedPart]| {
-            let decode = |part: &EncodedPart| Ok(decode_part(format, &part.text()?)?);
-            parts.iter().map(decode).collect::<Result<Vec<_>, PartDecodeError>>()
+        let decode = |part: &EncodedPart| Ok(decode_part(format, &part.text()?)?);
+        let read = move |(first, parts): (usize, &[EncodedPart])| {
+            let indexed = (first..).zip(parts);
+            indexed
+                .map(|(index, part)| decode(part).map_err(|error| (index, error)))
+                .collect::<Result<Vec<_>, _>>()
         };
-        let mut shares = parts.chunks(share);
+        let mut shares = (0..).step_by(share).zip(parts.chunks(share));
         let own = shares.next().unwrap_or_default();
         let others: Vec<_> = shares.map(|share| scope.spawn(move || read(share))).collect();
         let mut all = read(own)?;

@@ -224,6 +224,15 @@ pub(crate) fn fifo_plan(view: &View) -> Plan {
     policy.plan(view)
 }
 
+/// The head after these events, one in each second.
+pub(crate) fn replayed(events: Vec<Event>) -> Head {
+    let mut head = Head::new();
+    for (secs, event) in (0..).zip(events) {
+        head.handle(at(secs), event, &mut Vec::new());
+    }
+    head
+}
+
 /// A view with one pending job and a free machine.
 pub(crate) fn pending_view() -> View {
     let mut head = Head::new();

@@ -80,6 +80,7 @@ pub(super) fn failure(error: HeadError) -> CommandError {
         | HeadError::WritableByOthers { .. }
         | HeadError::InUse { .. }
         | HeadError::Corrupt { .. }
+        | HeadError::CannotContinue { .. }
         | HeadError::Newer { .. }
         | HeadError::Listen(_)
         | HeadError::Secrets(_)

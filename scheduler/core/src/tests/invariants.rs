@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cohabit_types::{JobState, Outcome};
+use cohabit_types::{Filter, JobRevision, JobState, Outcome, Time};
 
 use super::kit::*;
 use crate::Head;
@@ -46,6 +46,23 @@ fn each_broken_invariant_is_named() {
         break_it(&mut head);
         let sentence = head.check().unwrap_err().to_string();
         assert!(sentence.contains(expected), "{sentence}");
+        read_all(&head);
+    }
+}
+
+/// Asks every question about every job; a broken state must not end the head that serves reads.
+fn read_all(head: &Head) {
+    let reader = head.at(Time::from_micros(5_000_000));
+    reader.list(&Filter { limit: 100, ..Filter::default() });
+    head.node_records();
+    for id in (1..=3).map(job) {
+        let shown = reader.show(&[id]).is_ok();
+        assert_eq!(reader.explain(id).is_ok(), shown, "job {id}");
+        head.job_history(id);
+        head.worker_of(id.attempt(1).rank(0));
+        if let Some(revision) = head.revision(id) {
+            reader.changed_since(&[JobRevision { job: id, revision }]).unwrap();
+        }
     }
 }
 

@@ -129,7 +129,9 @@ impl Driver {
 
     fn apply(&mut self, entry: JournalEntry) {
         let mut effects = Vec::new();
-        let changed = self.parts.head.handle(entry.at, entry.event, &mut effects);
+        let head = &mut self.parts.head;
+        let changed = self.state_check.guard(|| head.handle(entry.at, entry.event, &mut effects));
+        let changed = changed.unwrap_or_default();
         self.forecast_cache.forget(&changed.jobs);
         self.view_tracker.note(changed);
         for effect in effects {

@@ -33,7 +33,8 @@ impl Driver {
         let head = &self.parts.head;
         let has_forecasts = head.has_pending() || head.has_colocated_jobs();
         let is_fresh = self.forecast_cache.is_fresh(head);
-        if !query.needs_forecasts() || is_fresh || !has_forecasts {
+        // The policy must not see a broken state, which may lack what it looks for.
+        if !query.needs_forecasts() || is_fresh || !has_forecasts || self.state_check.is_broken() {
             return self.answer(query);
         }
         if !self.forecast_cache.wait(query) {
@@ -62,6 +63,9 @@ impl Driver {
         reply_to: ReplyTo<Result<Box<DryRun>, Refusal>>,
         context: &mut Context<Driver>,
     ) {
+        if let Some(refusal) = self.state_check.refusal() {
+            return reply_to.send(Err(refusal));
+        }
         let now = self.parts.clock.now();
         let mut submit = Submit { spec, idempotency_key: None, estimate: None };
         self.fill_estimates(&by.user, &mut submit);

@@ -124,3 +124,49 @@ async fn write_parts(
 async fn write(journal: &Address<Commit>, write: JournalWrite) -> Result<(), SnapshotError> {
     Ok(journal.ask(|durable| Commit { writes: vec![write], durable: Some(durable) }).await??)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::journal::JournalWriter;
+    use crate::test_kit::{TestJournal, at, one_job, replayed};
+
+    /// A head whose submission counts no jobs.
+    fn broken() -> Head {
+        let (rest, parts) = replayed(one_job()).split_for_snapshot(JOBS_PER_PART);
+        let mut parts: Vec<_> = parts.collect();
+        Arc::make_mut(&mut parts[0].submissions[0].1).state_counts.clear();
+        Head::from_snapshot(rest, parts).unwrap()
+    }
+
+    /// How many snapshots there are after a regular one and a last one were due.
+    async fn snapshots_of(head: &Head, check: &mut StateCheck) -> Option<String> {
+        let journal = TestJournal::new();
+        let writer = JournalWriter::start(journal.open()).unwrap();
+        let mut snapshots = Snapshots::after(7, at(7), 1, 1);
+        snapshots.take(head, check, &writer.address);
+        snapshots.count(1, at(8));
+        snapshots.take_last(head, check, &writer.address).await;
+        journal.ask("SELECT count(*) FROM snapshots").remove(0)
+    }
+
+    #[tokio::test]
+    async fn a_broken_state_gets_no_snapshot() {
+        let mut check = StateCheck::default();
+        assert_eq!(snapshots_of(&replayed(one_job()), &mut check).await.as_deref(), Some("2"));
+        assert!(!check.is_broken());
+        assert_eq!(snapshots_of(&broken(), &mut check).await.as_deref(), Some("0"));
+        assert!(check.refusal().unwrap().message.contains("submission 1"));
+    }
+
+    #[test]
+    fn a_panic_is_caught_only_where_the_state_is_broken() {
+        let mut check = StateCheck::default();
+        assert_eq!(check.guard(|| 1), Some(1));
+        check.passes(&broken());
+        assert_eq!(check.guard(|| 1), Some(1));
+        assert_eq!(check.guard(|| panic!("an index is missing")), None::<()>);
+    }
+}

@@ -3,6 +3,8 @@
 //! A head whose state breaks an invariant keeps serving reads and handles what workers report. It refuses
 //! changes, requests no plans, and takes no snapshot, so the last good one stays.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use cohabit_scheduler_core::{BrokenInvariant, Head};
 use cohabit_types::{Refusal, RefusalCode};
 
@@ -26,6 +28,18 @@ impl StateCheck {
             self.broken = Some(broken);
         }
         !self.is_broken()
+    }
+
+    /// Runs something that may assume that the invariants hold. If they do not and it panics, this logs so
+    /// and returns none: the head goes on serving what it can.
+    pub(crate) fn guard<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
+        if !self.is_broken() {
+            return Some(run());
+        }
+        let result = catch_unwind(AssertUnwindSafe(run));
+        result
+            .inspect_err(|_| tracing::error!("an event or a question met the broken state: it is skipped"))
+            .ok()
     }
 
     pub(crate) const fn is_broken(&self) -> bool {

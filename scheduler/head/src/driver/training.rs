@@ -78,6 +78,9 @@ impl Driver {
             );
             return reply_to.send(Err(Refusal::new(RefusalCode::NotAllowed, message)));
         }
+        if let Some(refusal) = self.state_check.refusal().filter(|_| choice.is_some()) {
+            return reply_to.send(Err(refusal));
+        }
         tracing::debug!(user = by.user, ?choice, "models");
         let chosen = self.parts.trainer.models(choice);
         let driver = context.address().clone();

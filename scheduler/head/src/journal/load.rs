@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::encoded_part::EncodedPart;
 use super::store::{JournalContents, JournalEntry, LoadedSnapshot};
 use crate::HeadError;
-use crate::sql::{corrupt, sqlite_error};
+use crate::sql::{corrupt, sqlite_error, undecodable};
 
 /// The number of the last event; 0 if there is none.
 pub(super) fn last_sequence(connection: &Connection) -> rusqlite::Result<u64> {
@@ -82,6 +82,6 @@ fn check(path: &Path, before: (u64, Time), row: EventRow) -> Result<(u64, Journa
         return Err(corrupt(path, format!("event {sequence} is older than the one before it")));
     }
     let event = decode_event(format, &text)
-        .map_err(|error| corrupt(path, format!("event {sequence} cannot be read: {error}")))?;
+        .map_err(|error| undecodable(path, &format!("event {sequence}"), &error))?;
     Ok((sequence, JournalEntry { at, event }))
 }

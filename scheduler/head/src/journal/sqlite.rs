@@ -69,6 +69,11 @@ impl SqliteJournal {
         Ok(SqliteJournal { path: path.to_owned(), connection, written, upgrade })
     }
 
+    /// Whether the file is of an older format, and its upgrade is not permanent yet.
+    pub(crate) fn has_pending_upgrade(&self) -> bool {
+        self.upgrade == Upgrade::Pending
+    }
+
     /// Makes the upgrade of an older file permanent. From then on, the release that wrote it refuses the
     /// file.
     pub(crate) fn accept_upgrade(&mut self) -> Result<(), HeadError> {
@@ -171,7 +176,8 @@ fn examine(path: &Path, connection: &Connection) -> Result<u32, HeadError> {
         Ok(0) if tables == 0 => Ok(0),
         Ok(found) if found > 0 && application == i64::from(APPLICATION) => {
             if found > FORMAT {
-                return Err(HeadError::Newer { path: path.to_owned(), found, known: FORMAT });
+                let what = format!("the journal {}", path.display());
+                return Err(HeadError::Newer { what, found, known: FORMAT });
             }
             quick_check(path, connection).map(|()| found)
         }

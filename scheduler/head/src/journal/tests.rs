@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use cohabit_journal::{encode_head, encode_part};
+use cohabit_journal::{FORMAT, encode_head, encode_part};
 use cohabit_scheduler_core::{Event, Head};
 use cohabit_types::{JobId, JobState, StopReason, Time};
 use futures::executor::block_on;
@@ -11,8 +11,8 @@ use futures::future::join_all;
 use super::store::JournalContents;
 use super::{Commit, EncodedPart, Journal, JournalEntry, JournalWrite, JournalWriter, SqliteJournal};
 use crate::HeadError;
-use crate::recovery::{RecoveredHead, recover};
-use crate::test_kit::{TestJournal, at, one_job, snapshot, submitted, writes};
+use crate::recovery::{RecoveredHead, recover_and_upgrade};
+use crate::test_kit::{TestJournal, at, one_job, replayed, snapshot, submitted, writes};
 
 /// A journal of each format.
 const FIXTURES: [&str; 6] = [
@@ -26,9 +26,7 @@ const FIXTURES: [&str; 6] = [
 
 fn recovered(journal: &TestJournal) -> Result<RecoveredHead, HeadError> {
     let mut open = SqliteJournal::open(&journal.path)?;
-    let recovered = recover(&journal.path, &open)?;
-    open.accept_upgrade()?;
-    Ok(recovered)
+    recover_and_upgrade(&journal.path, &mut open)
 }
 
 fn refusal(journal: &TestJournal) -> String {
@@ -46,14 +44,6 @@ fn json(head: &Head) -> String {
     let texts = std::iter::once(encode_head(&rest).unwrap()).chain(parts);
     let texts: Vec<String> = texts.map(|text| String::from_utf8(text).unwrap()).collect();
     format!("[{}]", texts.join(","))
-}
-
-fn replayed(events: Vec<Event>) -> Head {
-    let mut head = Head::new();
-    for (secs, event) in (0..).zip(events) {
-        head.handle(at(secs), event, &mut Vec::new());
-    }
-    head
 }
 
 #[test]
@@ -170,12 +160,6 @@ fn an_event_that_cannot_be_read_is_named() {
     let journal = TestJournal::of(one_job());
     journal.edit("UPDATE events SET event = '{\"worker_joined\":' WHERE sequence = 2");
     assert!(refusal(&journal).contains("event 2 cannot be read"));
-    journal.edit("UPDATE events SET format = 99 WHERE sequence = 2");
-    let refusal = refusal(&journal);
-    assert!(
-        refusal.contains("event 2 cannot be read: it has format 99, but this version reads"),
-        "{refusal}"
-    );
 }
 
 #[test]
@@ -209,8 +193,49 @@ fn a_part_that_is_missing_or_damaged_is_named() {
 fn a_newer_format_is_left_alone() {
     let journal = TestJournal::of(one_job());
     journal.edit("PRAGMA user_version = 99");
+    let known = format!(
+        "has format 99, and this version of Cohabit reads formats up to {FORMAT}. Nothing was overwritten: start \
+         the newer version"
+    );
+    let path = journal.path.display();
+    assert_eq!(refusal(&journal), format!("the journal {path} {known}"));
+    journal
+        .edit(&format!("PRAGMA user_version = {FORMAT}; UPDATE events SET format = 99 WHERE sequence = 3"));
+    assert_eq!(refusal(&journal), format!("event 3 of the journal {path} {known}"));
+}
+
+#[test]
+fn a_newer_part_of_a_snapshot_is_left_alone() {
+    let journal = TestJournal::of(one_job());
+    journal.open().commit(&snapshot(7, &replayed(one_job()))).unwrap();
+    journal.edit("UPDATE snapshots SET format = 99");
+    let path = journal.path.display();
+    let expected = format!("part 0 of the snapshot after event 7 of the journal {path} has format 99");
     let refusal = refusal(&journal);
-    assert!(refusal.contains("format 99") && refusal.contains("start the newer version"), "{refusal}");
+    assert!(refusal.starts_with(&expected), "{refusal}");
+}
+
+/// A submission that counts jobs which it does not have.
+#[test]
+fn a_journal_of_an_older_format_that_leads_to_a_broken_state_is_not_upgraded() {
+    let journal = TestJournal::new();
+    journal.edit(FIXTURES[4]);
+    let connection = rusqlite::Connection::open(&journal.path).unwrap();
+    let newest = "FROM parts WHERE number = 1";
+    let content: EncodedPart =
+        connection.query_row(&format!("SELECT content {newest}"), [], |row| row.get(0)).unwrap();
+    let text = String::from_utf8_lossy(&content.text().unwrap()).into_owned();
+    let broken = text.replace(r#""states":{"PENDING":1}"#, r#""states":{"PENDING":7}"#);
+    assert_ne!(broken, text);
+    let broken = EncodedPart::of(broken.as_bytes());
+    connection.execute("UPDATE parts SET content = ?1 WHERE number = 1", [broken]).unwrap();
+    drop(connection);
+    let format = journal.ask("PRAGMA user_version");
+    let refusal = refusal(&journal);
+    for part in ["cannot continue from the journal", "submission 1 are", "start the version that wrote"] {
+        assert!(refusal.contains(part), "{refusal}");
+    }
+    assert_eq!(journal.ask("PRAGMA user_version"), format);
 }
 
 /// The release that wrote it can still be started, as docs/OPERATIONS.md promises.
