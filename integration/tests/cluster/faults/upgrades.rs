@@ -251,3 +251,29 @@ fn a_cluster_of_the_previous_release_is_upgraded_workers_first_under_its_running
     running.assert_untouched(&cluster);
     running.finish(&cluster);
 }
+
+#[test]
+fn workers_are_downgraded_under_their_running_jobs_and_the_previous_head_refuses_the_journal() {
+    let Some(previous) = previous_release() else { return };
+    let mut cluster = Cluster::start(&["host:3"]);
+    let running = RunningJobs::start(&cluster, &["first", "second"]);
+    cluster.stop_worker(0);
+    cluster.upgrade_worker(0, previous.clone());
+    cluster.until_node("node0", "UP");
+    running.assert_untouched(&cluster);
+    let new = cluster.submit(&[], "echo on a worker of the previous release");
+    assert_completed_at_once(&cluster, &new);
+
+    cluster.stop_head();
+    let journal = cluster.folder().join("head/journal.sqlite");
+    let before = std::fs::read(&journal).unwrap();
+    let (code, refusal) = cluster.refused_head(&previous);
+    assert_eq!(code, Some(78), "{refusal}");
+    for words in ["format 6", "up to 5", "Nothing was overwritten"] {
+        assert!(refusal.contains(words), "{refusal}");
+    }
+    assert_eq!(std::fs::read(&journal).unwrap(), before, "the refused journal is left as it is");
+    cluster.restart_head();
+    cluster.until_node("node0", "UP");
+    running.finish(&cluster);
+}

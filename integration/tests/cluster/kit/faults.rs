@@ -81,6 +81,14 @@ impl Cluster {
         self.head = Daemon::start(self.folder.path(), program, arguments, environment);
     }
 
+    /// Starts the head with this binary, which refuses to. Returns its exit code and what it printed.
+    pub(crate) fn refused_head(&self, program: &Path) -> (Option<i32>, String) {
+        let Daemon { arguments, environment, .. } = &self.head;
+        let mut command = super::clean(program, self.folder.path());
+        let output = command.envs(environment.clone()).args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
     /// From now on commands are those of this program.
     pub(crate) fn upgrade_command_line(&mut self, program: PathBuf) {
         self.program = program;
