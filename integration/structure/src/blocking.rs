@@ -1,8 +1,8 @@
 //! Calls in async code that block a thread, directly or by way of functions of the same crate.
 //!
 //! A path is resolved to the function that it names. A method call counts if every method of that name in
-//! the crate blocks, because the source does not say on which type a method is called. Calls into other
-//! crates of the workspace are not followed.
+//! the crate and in those that it uses blocks, because the source does not say on which type a method is
+//! called.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,8 +12,9 @@ use crate::module::Module;
 use crate::resolve;
 
 /// What blocks, as paths from the root of a crate.
-const BLOCKING: [&str; 6] = [
+const BLOCKING: [&str; 7] = [
     "std::fs",
+    "std::os::unix::net::UnixStream::connect",
     "std::process::Command",
     "procfs",
     "std::thread::sleep",
@@ -41,17 +42,41 @@ pub struct BlockingCall {
     pub call: String,
 }
 
+/// The functions of a crate, by the type that they belong to and their name: whether each blocks.
+pub type BlockingFunctions = BTreeMap<(Option<String>, String), bool>;
+
+/// The functions of the crates that a crate uses, by the crates' names as paths have them.
+pub type UsedCrates<'a> = BTreeMap<String, &'a BlockingFunctions>;
+
 /// A function: its module's path, the type that it belongs to, its name.
 type FunctionKey<'a> = (&'a [String], Option<&'a str>, &'a str);
 
 /// The functions of a crate.
 pub(crate) struct CallGraph<'a> {
     pub(crate) modules: &'a BTreeMap<Vec<String>, Module>,
+    pub(crate) used: &'a UsedCrates<'a>,
 }
 
 impl CallGraph<'_> {
     /// Every call in async code that blocks.
     pub(crate) fn blocking_calls(&self) -> BTreeSet<BlockingCall> {
+        let blocking = self.blocking();
+        self.functions().flat_map(|(here, function)| self.calls_of(here, function, &blocking)).collect()
+    }
+
+    /// Every function, and whether it blocks. Of several with the same name all must.
+    pub(crate) fn functions_by_name(&self) -> BlockingFunctions {
+        let blocking = self.blocking();
+        let mut functions = BlockingFunctions::new();
+        for (here, function) in self.functions() {
+            let blocks = blocking.contains(&key(here, function));
+            *functions.entry((function.owner.clone(), function.name.clone())).or_insert(true) &= blocks;
+        }
+        functions
+    }
+
+    /// The functions that block the thread of their caller.
+    fn blocking(&self) -> BTreeSet<FunctionKey<'_>> {
         let mut blocking: BTreeSet<FunctionKey<'_>> = BTreeSet::new();
         loop {
             let before = blocking.len();
@@ -64,10 +89,9 @@ impl CallGraph<'_> {
                 .collect();
             blocking.extend(found);
             if blocking.len() == before {
-                break;
+                return blocking;
             }
         }
-        self.functions().flat_map(|(here, function)| self.calls_of(here, function, &blocking)).collect()
     }
 
     fn calls_of(
@@ -103,7 +127,9 @@ impl CallGraph<'_> {
         match call {
             Call::Method(name) => self.method_blocks(name, blocking),
             Call::Path(path) => {
-                is_listed(&self.modules[here].imports, path)
+                let full = full_path(&self.modules[here].imports, path);
+                is_listed(&full)
+                    || self.used_blocks(&full)
                     || self.path_blocks(here, function, path, blocking)
             }
         }
@@ -113,10 +139,21 @@ impl CallGraph<'_> {
         if PATH_METHODS.contains(&name) {
             return true;
         }
-        let is_method = |it: &&(&[String], &Function)| it.1.owner.is_some() && it.1.name == name;
-        let mut methods = self.functions().filter(|it| is_method(&it)).peekable();
-        let is_known = !COMMON_METHODS.contains(&name) && methods.peek().is_some();
-        is_known && methods.all(|(here, function)| blocking.contains(&key(here, function)))
+        let is_method = |it: &(&[String], &Function)| it.1.owner.is_some() && it.1.name == name;
+        let own = self.functions().filter(is_method);
+        let own = own.map(|(here, function)| blocking.contains(&key(here, function)));
+        let theirs = self.used.values().copied().flatten();
+        let theirs = theirs.filter(|((owner, method), _)| owner.is_some() && method == name);
+        let mut methods = own.chain(theirs.map(|(_, blocks)| *blocks)).peekable();
+        !COMMON_METHODS.contains(&name) && methods.peek().is_some() && methods.all(|blocks| blocks)
+    }
+
+    /// Whether a path leads to a function of another crate that blocks.
+    fn used_blocks(&self, full: &[String]) -> bool {
+        let Some(functions) = full.first().and_then(|name| self.used.get(name)) else { return false };
+        let Some((name, qualifier)) = full.split_last() else { return false };
+        let owner = qualifier.last().filter(|word| word.starts_with(char::is_uppercase));
+        functions.get(&(owner.cloned(), name.clone())).is_some_and(|blocks| *blocks)
     }
 
     fn path_blocks(
@@ -146,12 +183,17 @@ fn key<'a>(here: &'a [String], function: &'a Function) -> FunctionKey<'a> {
     (here, function.owner.as_deref(), &function.name)
 }
 
-/// Whether the path, with its first name replaced by what it was imported from, is one of [`BLOCKING`].
-fn is_listed(imports: &BTreeMap<String, Vec<String>>, path: &[String]) -> bool {
-    let Some((first, rest)) = path.split_first() else { return false };
-    let full = match imports.get(first) {
-        Some(import) => [import.as_slice(), rest].concat().join("::"),
-        None => path.join("::"),
-    };
+/// The path with its first name replaced by what it was imported from.
+fn full_path(imports: &BTreeMap<String, Vec<String>>, path: &[String]) -> Vec<String> {
+    let Some((first, rest)) = path.split_first() else { return Vec::new() };
+    match imports.get(first) {
+        Some(import) => [import.as_slice(), rest].concat(),
+        None => path.to_vec(),
+    }
+}
+
+/// Whether the path is one of [`BLOCKING`].
+fn is_listed(full: &[String]) -> bool {
+    let full = full.join("::");
     BLOCKING.iter().any(|it| full == *it || full.starts_with(&format!("{it}::")))
 }

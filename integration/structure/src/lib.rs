@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use blocking::BlockingCall;
+pub use blocking::{BlockingCall, BlockingFunctions, UsedCrates};
 pub use circles::{Circle, circles};
 pub use module::{Definition, Module, Visibility};
 
@@ -61,9 +61,14 @@ impl Crate {
         arrows
     }
 
-    /// Every call in async code that blocks its thread.
-    pub fn blocking_calls(&self) -> BTreeSet<BlockingCall> {
-        blocking::CallGraph { modules: &self.modules }.blocking_calls()
+    /// Every call in async code that blocks its thread, given the functions of the crates that it uses.
+    pub fn blocking_calls(&self, used: &UsedCrates<'_>) -> BTreeSet<BlockingCall> {
+        blocking::CallGraph { modules: &self.modules, used }.blocking_calls()
+    }
+
+    /// Every function, and whether it blocks the thread of its caller.
+    pub fn blocking_functions(&self, used: &UsedCrates<'_>) -> BlockingFunctions {
+        blocking::CallGraph { modules: &self.modules, used }.functions_by_name()
     }
 
     /// Every item that is visible outside its module.

@@ -3,10 +3,20 @@
 
 use std::fs;
 
-use cohabit_structure::Crate;
+use cohabit_structure::{Crate, UsedCrates};
 
 /// The blocking calls of a crate with this source, as `function call`.
 fn found(source: &str) -> Vec<String> {
+    found_beside(source, &UsedCrates::new())
+}
+
+/// The same for a crate that uses others.
+fn found_beside(source: &str, used: &UsedCrates<'_>) -> Vec<String> {
+    let calls = parse(source).blocking_calls(used);
+    calls.into_iter().map(|it| format!("{} {}", it.function, it.call)).collect()
+}
+
+fn parse(source: &str) -> Crate {
     let folder = std::env::temp_dir().join(format!("cohabit-structure-{}", std::process::id()));
     let folder = folder.join(format!("{:p}", source.as_ptr()));
     fs::create_dir_all(&folder).unwrap();
@@ -14,7 +24,7 @@ fn found(source: &str) -> Vec<String> {
     fs::write(&root, source).unwrap();
     let read = Crate::read(&root).unwrap();
     fs::remove_dir_all(&folder).unwrap();
-    read.blocking_calls().into_iter().map(|it| format!("{} {}", it.function, it.call)).collect()
+    read
 }
 
 #[test]
@@ -48,4 +58,30 @@ fn functions_and_methods_of_the_crate_are_followed() {
         async fn one() { files::load(); }
         async fn two(store: Store) { store.load_all(); store.name(); }";
     assert_eq!(found(source), ["one files::load", "two .load_all"]);
+}
+
+#[test]
+fn functions_and_methods_of_other_crates_are_followed() {
+    let library = "
+        pub fn load() { std::fs::read(\"a\"); }
+        pub fn count() {}
+        pub struct Store;
+        impl Store {
+            pub fn at() -> Store { load(); Store }
+            pub fn load_all(&self) { load(); }
+            pub fn flush(&self) {}
+        }";
+    let functions = parse(library).blocking_functions(&UsedCrates::new());
+    let used = UsedCrates::from([("library".to_owned(), &functions)]);
+    let source = "use library::{Store, count, load};
+        struct Own;
+        impl Own { fn flush(&self) { load(); } }
+        async fn one() { load(); count(); }
+        async fn two() { let store = Store::at(); store.load_all(); store.flush(); }
+        async fn three() { library::load(); }";
+    assert_eq!(
+        found_beside(source, &used),
+        ["one load", "three library::load", "two .load_all", "two Store::at"]
+    );
+    assert_eq!(found_beside(source, &UsedCrates::new()), <[&str; 0]>::default());
 }

@@ -1,5 +1,6 @@
 //! Answers requests for the output of ranks, whether they run or ended long ago.
 
+use std::io;
 use std::time::Duration;
 
 use cohabit_actor::blocking;
@@ -64,24 +65,21 @@ async fn grows(
 
 async fn extent(folder: &RankDirectory) -> Result<Extent, Refusal> {
     let folder = folder.clone();
-    read_files(move || Ok((LogDirectory::new(folder.log()).extent()?, folder.is_over()))).await
+    let extent = move || Ok((LogDirectory::new(folder.log()).extent()?, folder.is_over()));
+    blocking(extent).await.map_err(unreadable)
 }
 
 /// Whether the rank has ended is read first: after its end nothing more is printed.
 async fn read_now(folder: &RankDirectory, request: LogRequest) -> Result<LogChunk, Refusal> {
     let folder = folder.clone();
-    read_files(move || {
+    let read = move || {
         let over = folder.is_over();
         let chunk = LogDirectory::new(folder.log()).read(request.from)?;
         Ok(LogChunk { complete: chunk.complete && over, ..chunk })
-    })
-    .await
+    };
+    blocking(read).await.map_err(unreadable)
 }
 
-async fn read_files<T: Send + 'static>(
-    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
-) -> Result<T, Refusal> {
-    blocking(work).await.map_err(|error| {
-        Refusal::new(RefusalCode::Internal, format!("the worker cannot read the output: {error}"))
-    })
+fn unreadable(error: io::Error) -> Refusal {
+    Refusal::new(RefusalCode::Internal, format!("the worker cannot read the output: {error}"))
 }

@@ -85,12 +85,15 @@ async fn write_off(directory: &RankDirectory, why: String) -> OutcomeRecord {
 /// MPS clients are removed from their server first.
 pub(crate) async fn kill_remaining(directory: &RankDirectory) {
     let reader = directory.clone();
-    let (executor, start) = blocking(move || (reader.identity(), reader.start())).await;
-    let executor = executor.ok().flatten();
-    if executor.as_ref().is_some_and(|executor| !executor.is_of_this_boot()) {
+    let read = move || {
+        let executor = reader.identity().ok().flatten();
+        let is_past = executor.as_ref().is_some_and(|executor| !executor.is_of_this_boot());
+        (executor, is_past, reader.start().ok().flatten())
+    };
+    let (executor, is_of_earlier_boot, start) = blocking(read).await;
+    if is_of_earlier_boot {
         return;
     }
-    let start = start.ok().flatten();
     let (mut removal, cgroup) = start.map_or((None, None), |start| (start.removal, start.cgroup));
     let remains = Arc::new(Remains { directory: directory.clone(), executor });
     loop {

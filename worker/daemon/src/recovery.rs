@@ -90,7 +90,7 @@ pub(crate) async fn recover(left: Vec<LeftRank>, gpus: &MpsDirectories) -> Vec<R
 
 async fn recover_rank(directory: &RankDirectory, start: StartRecord, gpus: &MpsDirectories) -> RecoveredRank {
     let start = start.rank;
-    if let Ok(mut connection) = connect(directory)
+    if let Ok(mut connection) = connect(directory).await
         && let Some(RunningRank { started_at, stopping }) = first_events(&mut connection).await
     {
         let found = FoundRank { start, started_at, stopping, ending: None, progress: None };

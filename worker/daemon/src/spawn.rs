@@ -113,8 +113,9 @@ fn clear_stale_directory(directory: &RankDirectory) -> Result<(), SpawnError> {
 }
 
 /// Connects to the executor of this directory; refused where it is gone.
-pub(crate) fn connect(directory: &RankDirectory) -> io::Result<ExecutorConnection> {
-    connection(directory.open()?.connect()?)
+pub(crate) async fn connect(directory: &RankDirectory) -> io::Result<ExecutorConnection> {
+    let directory = directory.clone();
+    connection(blocking(move || directory.open()?.connect()).await?)
 }
 
 fn connection(stream: UnixStream) -> io::Result<ExecutorConnection> {

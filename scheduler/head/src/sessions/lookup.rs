@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_actor::ReplyTo;
+use cohabit_actor::{ReplyTo, blocking};
 use cohabit_types::{
     Explanation, Filter, JobId, JobRecord, JobRef, JobRevision, ListPage, Refusal, RefusalCode,
 };
-use tokio::task::spawn_blocking;
 
 use super::client::{ClientSession, ending};
 use crate::HeadError;
@@ -174,8 +173,7 @@ impl ClientSession {
         ask: impl FnOnce(&HistoryReader) -> Result<T, HeadError> + Send + 'static,
     ) -> Result<T, Refusal> {
         let history = self.session_context.history.clone();
-        let asked = spawn_blocking(move || ask(&history)).await.map_err(HeadError::failed);
-        asked.and_then(|answered| answered).map_err(|error| {
+        blocking(move || ask(&history)).await.map_err(|error| {
             tracing::error!(%error, "the history cannot be read");
             Refusal::new(RefusalCode::Internal, format!("the history cannot be read: {error}"))
         })
