@@ -114,8 +114,8 @@ impl JobBuilder {
         self
     }
 
-    /// How many times as long as alone its neighbours on the device may make a step take; what the cluster
-    /// allows by default.
+    /// The largest slowdown factor that its neighbors on the device may cause; by default what the cluster
+    /// allows.
     pub fn max_slowdown(mut self, factor: Slowdown) -> JobBuilder {
         self.spec.demand.max_slowdown = Some(factor);
         self

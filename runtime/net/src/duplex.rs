@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use cohabit_types::Span;
 use cohabit_wire::codec;
 use cohabit_wire::message::{InboundMessage, Message, OutboundMessage};
 use futures::channel::mpsc;
@@ -122,7 +123,7 @@ async fn in_time(sent: impl Future<Output = io::Result<()>>, limit: Duration) ->
 }
 
 fn stalled(what: &str, limit: Duration) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, format!("{what} within {limit:?}"))
+    io::Error::new(io::ErrorKind::TimedOut, format!("{what} within {}", Span::from(limit)))
 }
 
 /// Brings each frame to its transport until the connection ends.

@@ -1,7 +1,7 @@
 //! The identity of a head: the cluster's CA, made on the first start, and the head's certificate, signed by
 //! it.
 //!
-//! Clients know the CA by its fingerprint, so it is never replaced: every token would become worthless. The
+//! Clients know the CA by its fingerprint, so it is never replaced: every token would become invalid. The
 //! head's certificate is renewed when it is missing, unusable or about to expire. All four files are private.
 
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DeviceId, JobId, JobPrediction, Share, Slowdown};
 
-/// How many times as long as alone a step is predicted to take.
+/// A predicted slowdown factor: the time of a step beside other jobs, divided by its time alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PredictedSlowdown {
     /// The expected value.
@@ -15,7 +15,7 @@ pub struct PredictedSlowdown {
     pub most: Slowdown,
 }
 
-/// A job beside its neighbours on a device.
+/// The slowdown of a job beside its neighbors on a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColocationSlowdown {
     /// Which job.
@@ -28,7 +28,7 @@ pub struct ColocationSlowdown {
     pub measured: Option<Slowdown>,
 }
 
-/// What would become of a job if it were submitted now.
+/// Where a job would run if it were submitted now, and its forecast.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DryRun {
     /// Where it would go now; none where it would have to wait.

@@ -133,7 +133,7 @@ pub enum JobEventKind {
         /// Why.
         reason: ReasonCode,
     },
-    /// What was predicted of its memory counts no longer.
+    /// The prediction of its memory is discarded.
     Distrusted {
         /// The attempt from which on it has its GPU alone.
         attempt: AttemptId,

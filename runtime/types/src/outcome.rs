@@ -25,7 +25,7 @@ pub enum Outcome {
         /// Its own message.
         said: String,
     },
-    /// The system killed it for want of host memory.
+    /// The system killed it because it ran out of host memory.
     OutOfMemory {
         /// Its exit code, or 128 + signal.
         code: i32,

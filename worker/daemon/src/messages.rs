@@ -1,11 +1,11 @@
-//! What the other actors tell the driver.
+//! Messages to the driver from the other actors.
 
 use cohabit_actor::ReplyTo;
 use cohabit_types::{Device, HeldRank, Incarnation, Order, Report};
 use cohabit_worker_core::WorkerEvent;
 use tokio::sync::mpsc;
 
-/// What the driver is told.
+/// Messages to the driver actor.
 pub(crate) enum DriverMessage {
     /// An event for the core.
     Happened(WorkerEvent),

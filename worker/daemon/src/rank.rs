@@ -33,7 +33,7 @@ const EXAMINE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Outcomes that the head has not acknowledged after this time are flushed to disk.
 const FLUSH_DELAY: Duration = Duration::from_secs(1);
 
-/// What the actor of a rank is told.
+/// Messages to the rank actor.
 pub(crate) enum RankMessage {
     /// Send this command to the executor.
     ToExecutor(ExecutorCommand),

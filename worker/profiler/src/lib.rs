@@ -4,7 +4,7 @@
 //! ```text
 //! profiler          the comparison as a whole                     (start here)
 //! options           what to compare, where, and how long
-//! observer          who is told about its progress
+//! observer          receives the progress of a profile run
 //! workload          a program to measure
 //! combinations      which workloads run together
 //! agenda            what is measured in which order

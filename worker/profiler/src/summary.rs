@@ -17,7 +17,7 @@ pub struct SharingSummary {
     pub feasible: usize,
     /// Sets that could not run.
     pub infeasible: usize,
-    /// The average slowdown of a member: how many times as long a step takes as alone.
+    /// The average slowdown factor of a member: the time of a step divided by its time alone.
     pub mean_slowdown: Option<f64>,
     /// The average combined throughput of a set, relative to its members one after the other: more than 1 is
     /// a gain.
@@ -33,7 +33,7 @@ pub struct SharingSummary {
 pub struct SetSlowdowns {
     /// The names of its members.
     pub workloads: Vec<String>,
-    /// The slowdown of each: how many times as long a step takes as alone.
+    /// The slowdown factor of each: the time of a step divided by its time alone.
     pub slowdowns: Vec<f64>,
 }
 

@@ -96,7 +96,7 @@ fn devices(node: &NodeRecord) -> String {
 }
 
 /// Simulated GPUs are marked wherever they are shown.
-pub(crate) fn model(device: &DeviceRecord) -> String {
+fn model(device: &DeviceRecord) -> String {
     match device.device.kind {
         DeviceKind::Gpu | DeviceKind::Host => device.device.model.clone(),
         DeviceKind::Fake => format!("{} (simulated)", device.device.model),

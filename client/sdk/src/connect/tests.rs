@@ -1,4 +1,4 @@
-//! Where heads and tokens are found, told by a made-up environment and folders of its own.
+//! Where heads and tokens are found, in a test environment and directories of its own.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -73,7 +73,7 @@ pub(crate) struct Cluster {
     pub(crate) token: Token,
 }
 
-/// A listener whose answers are made up.
+/// A listener that gives prepared answers.
 pub(crate) struct FakeHead {
     pub(crate) address: SocketAddr,
     calls: Arc<Mutex<Vec<Call>>>,

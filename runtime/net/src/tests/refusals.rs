@@ -1,4 +1,4 @@
-//! Whoever has no business here is told why and what to do, at both ends.
+//! Refused peers get the reason and the remedy, at both ends.
 
 use futures::{SinkExt, StreamExt};
 use std::sync::Arc;

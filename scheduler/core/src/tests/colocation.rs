@@ -77,11 +77,14 @@ fn predicted_and_measured_slowdowns_of_colocated_jobs_are_shown() {
     let test = pair();
     assert_eq!((shown(&test, 1), shown(&test, 2)), ((Some(1_120), None), (Some(1_300), Some(1_220))));
     let told = sentences(&test, job(1));
-    let sentence = "Because it shares a GPU with job 2, it is predicted to take 1.12 times as long as alone \
-                    (likely range: 1.06 to 1.18); job 2 takes 1.30 times as long (measured: 1.22).";
+    let sentence = "Predicted slowdown: 1.12 (1.06 to 1.18), because it shares a GPU with job 2; \
+                    of job 2: 1.30 (measured: 1.22).";
     assert!(told.contains(sentence), "{told}");
     let told = sentences(&test, job(2));
-    assert!(told.contains("; measured: 1.22 times; job 1 takes 1.12 times as long."), "{told}");
+    assert!(
+        told.contains("; measured: 1.22), because it shares a GPU with job 1; of job 1: 1.12."),
+        "{told}"
+    );
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn jobs_share_a_device_because_of_their_predicted_memory() {
     let mut test = TestHead::with_devices(1);
     let (first, second) = (submit(&mut test, silent(), 6), submit(&mut test, silent(), 7));
     let orders: Vec<Option<Bytes>> = test.runs().iter().map(|run| run.spec.demand.gpu_memory).collect();
-    assert_eq!(orders, [Some(Bytes(6 * GIB)), Some(Bytes(7 * GIB))], "workers go by it");
+    assert_eq!(orders, [Some(Bytes(6 * GIB)), Some(Bytes(7 * GIB))], "workers use it");
     let record = test.record(first);
     assert_eq!((record.state, record.sharing_with), (JobState::Running, vec![second]));
     assert_eq!(record.demand.gpu_memory, None, "what its user said");

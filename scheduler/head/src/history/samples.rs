@@ -43,7 +43,7 @@ fn insert_one(transaction: &Transaction<'_>, sample: &ColocationSample) -> rusql
 }
 
 /// The words that schema/2.sql documents for the column `sharing`. [`SharingStrategy::word`] differs in one
-/// of them, but people's queries go by this one.
+/// of them, but the queries of users use this one.
 const fn column_word(sharing: SharingStrategy) -> &'static str {
     match sharing {
         SharingStrategy::Exclusive => "exclusive",

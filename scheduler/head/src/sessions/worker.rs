@@ -107,7 +107,7 @@ async fn silence(mut hearing: watch::Receiver<()>, limit: Duration) -> String {
             Ok(Ok(())) => {}
             // The link has ended, and says why itself.
             Ok(Err(_)) => pending().await,
-            Err(_) => return format!("it sent nothing for {limit:?}"),
+            Err(_) => return format!("it sent nothing for {}", Span::from(limit)),
         }
     }
 }

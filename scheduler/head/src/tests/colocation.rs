@@ -82,6 +82,6 @@ async fn a_dry_run_ends_with_an_error_if_the_policy_hangs() {
     worker.next_run().await;
     let refusal = client.dry_run(spec()).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::Unavailable);
-    assert!(refusal.message.contains("it took longer than 1ms"), "{refusal}");
+    assert!(refusal.message.contains("it took longer than 1 ms"), "{refusal}");
     drop(end);
 }

@@ -1,4 +1,4 @@
-//! Where jobs go by multi-stage interference, and how often the predictor is asked.
+//! Where multi-stage interference places jobs, and how often the predictor is asked.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! What people are told about future starts and ends.
+//! The forecasts of starts and ends that users see.
 
 use cohabit_types::{ReasonCode, Span};
 

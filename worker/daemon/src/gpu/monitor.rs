@@ -26,7 +26,7 @@ const LISTEN_RETRY: Duration = Duration::from_secs(600);
 /// The least time between two reopenings of the library, which restarts the averages of all GPUs.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What the monitor is told.
+/// Messages to the monitor actor.
 pub(crate) enum MonitorMessage {
     /// It is time to scan.
     Scan,

@@ -26,7 +26,7 @@ const QUERY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a check may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the actor is told.
+/// Messages to the MPS actor.
 pub(crate) enum MpsMessage {
     /// An order of the core.
     Order(MpsOrder),
