@@ -286,7 +286,7 @@ impl JobBuilder {
         let mut spec = JobSpec {
             name: self.name.unwrap_or(plain.name),
             workdir: plain.workdir,
-            work: Entrypoint::Command(self.command),
+            entrypoint: Entrypoint::Command(self.command),
             ..self.spec
         };
         if let Some(gpus) = self.gpus {

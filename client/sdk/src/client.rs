@@ -54,8 +54,8 @@ impl Client {
     ///
     /// # Errors
     /// Those of [`Client::connect`].
-    pub async fn welcome(&self) -> Result<HelloAccepted, Error> {
-        self.call(|to| async move { Ok(Ok(HelloAccepted::clone(&to.welcome))) }).await
+    pub async fn accepted(&self) -> Result<HelloAccepted, Error> {
+        self.call(|to| async move { Ok(Ok(HelloAccepted::clone(&to.accepted))) }).await
     }
 
     /// Submits a job. The same submission submitted again, after an error for example, is the same job.

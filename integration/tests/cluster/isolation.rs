@@ -48,7 +48,7 @@ fn printed_by(cluster: &Cluster, token: &str, script: &str) -> String {
     cluster.ok(&["logs", &job])
 }
 
-fn story(cluster: &Cluster, job: &str) -> String {
+fn history(cluster: &Cluster, job: &str) -> String {
     cluster.json(&["explain", job]).to_string()
 }
 
@@ -168,7 +168,7 @@ fn who_has_no_account_on_the_node_becomes_a_user_that_nobody_else_is() {
         uid
     });
     assert_ne!(uids[0], uids[1]);
-    let told = story(&cluster, &strangers[0].1);
+    let told = history(&cluster, &strangers[0].1);
     let account = "the account 'no-such-account' does not exist there";
     assert_eq!(told.matches(account).count(), 1, "{told}");
     assert!(cluster.ok(&["show", &strangers[0].1]).contains(&format!("as uid {}", uids[0])));

@@ -46,10 +46,10 @@ pub(crate) struct CallTransport<In> {
 }
 
 /// The two transports of a connection, and the future that moves messages between it and them while it is
-/// polled. `greeting` leaves before everything else.
+/// polled. `first` leaves before everything else.
 pub(crate) fn duplex<Served, Answered>(
     frames: Frames<impl AsyncRead + AsyncWrite + Unpin>,
-    greeting: Option<Bytes>,
+    first: Option<Bytes>,
     message_limit: Duration,
 ) -> (Duplex<Served, Answered>, impl Future<Output = LinkEnd>)
 where
@@ -66,7 +66,7 @@ where
     let begun = frames.codec().begun();
     let (sink, stream) = frames.split();
     let stream = whole_in_time(stream, begun, message_limit);
-    let to_send = stream::iter(greeting).chain(to_send);
+    let to_send = stream::iter(first).chain(to_send);
     let pump = async move {
         tokio::select! {
             end = sort(stream, to_client, to_service) => end,

@@ -146,7 +146,7 @@ const fn kind_of_refusal(code: HelloRefusalCode) -> LinkErrorKind {
             LinkErrorKind::NotAllowed
         }
         HelloRefusalCode::Busy => LinkErrorKind::Unreachable,
-        HelloRefusalCode::Garbled => LinkErrorKind::BadConfiguration,
+        HelloRefusalCode::Undecodable => LinkErrorKind::BadConfiguration,
     }
 }
 

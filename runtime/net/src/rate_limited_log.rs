@@ -47,9 +47,9 @@ impl RateLimitedLog {
     }
 
     /// Logs that a handshake was dropped to make room, unless there was much to log in this period.
-    pub(crate) fn log_overload(&self, greetings: usize) {
+    pub(crate) fn log_overload(&self, handshakes: usize) {
         if self.may_log() {
-            tracing::warn!(greetings, "too many handshakes at once: dropped the slowest");
+            tracing::warn!(handshakes, "too many handshakes at once: dropped the slowest");
         }
     }
 

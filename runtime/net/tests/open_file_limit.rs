@@ -25,7 +25,7 @@ async fn whoever_dials_while_there_are_no_files_is_served_when_there_are_again()
     let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
     let tokens = TokenStore::open(&folder.path().join("tokens.json"), identity.fingerprint()).unwrap();
     let token = tokens.create("ada", Role::User, None, Time::EPOCH).unwrap();
-    let limits = ListenerLimits { greeting: Duration::from_secs(1), ..ListenerLimits::default() };
+    let limits = ListenerLimits { handshake_timeout: Duration::from_secs(1), ..ListenerLimits::default() };
     let mut listener = Listener::bind_within("127.0.0.1:0", &identity, tokens, limits).await.unwrap();
     let address = listener.local_addr();
 

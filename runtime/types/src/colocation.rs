@@ -38,7 +38,7 @@ pub struct DryRun {
     /// What is predicted of it there.
     pub predicted: JobPrediction,
     /// Its own slowdown beside its neighbours; none where it would have none.
-    pub company: Option<ColocationSlowdown>,
+    pub slowdown: Option<ColocationSlowdown>,
     /// Those neighbours.
     pub neighbours: Vec<DryRunNeighbor>,
 }

@@ -15,7 +15,8 @@ pub struct JobSpec {
     /// For people; need not be unique.
     pub name: String,
     /// What is run.
-    pub work: Entrypoint,
+    #[serde(rename = "work")]
+    pub entrypoint: Entrypoint,
     /// What it needs.
     pub demand: Demand,
     /// How its ranks are started.
@@ -91,7 +92,7 @@ impl JobSpec {
         let name = argv.first().map(|program| program.rsplit('/').next().unwrap_or(program).to_owned());
         JobSpec {
             name: name.unwrap_or_default(),
-            work: Entrypoint::Command(Command { argv, script: None }),
+            entrypoint: Entrypoint::Command(Command { argv, script: None }),
             demand: Demand::default(),
             launch: LaunchMode::default(),
             workdir,
@@ -136,7 +137,7 @@ impl JobSpec {
     }
 
     fn check_work(&self) -> Result<(), String> {
-        let Entrypoint::Command(command) = &self.work else {
+        let Entrypoint::Command(command) = &self.entrypoint else {
             return Err("workers can only run commands: submit a command".into());
         };
         match command.argv.first() {
@@ -168,6 +169,9 @@ mod tests {
         assert_eq!(sleeper().check(), Ok(()));
         assert!(refused(|spec| spec.workdir = "here".into()).contains("not absolute"));
         assert!(refused(|spec| spec.time_limit = Some(Span::ZERO)).contains("zero"));
-        assert!(refused(|spec| spec.work = JobSpec::command(vec![], "/".into()).work).contains("no command"));
+        assert!(
+            refused(|spec| spec.entrypoint = JobSpec::command(vec![], "/".into()).entrypoint)
+                .contains("no command")
+        );
     }
 }

@@ -265,7 +265,7 @@ pub struct Inventory {
     /// How long its ranks go on while the head cannot be reached.
     pub orphan_grace: Span,
     /// Ranks that it holds, and those whose end it has yet to see acknowledged.
-    pub held: Vec<HeldRank>,
+    pub held_ranks: Vec<HeldRank>,
 }
 
 /// How fast the devices of a node reach each other and those of other nodes.

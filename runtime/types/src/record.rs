@@ -260,7 +260,7 @@ pub struct NodeRecord {
     /// Its state.
     pub state: NodeState,
     /// Why ranks do not start on it, until one does.
-    pub trouble: Option<String>,
+    pub problem: Option<String>,
     /// Where other nodes reach it.
     pub address: String,
     /// Version of its worker.

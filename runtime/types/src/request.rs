@@ -188,7 +188,7 @@ pub struct Explanation {
     /// For people, with numbers.
     pub sentences: Vec<String>,
     /// Everything that happened to it.
-    pub story: Vec<JobEvent>,
+    pub history: Vec<JobEvent>,
 }
 
 /// A page of jobs.

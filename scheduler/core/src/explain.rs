@@ -21,7 +21,7 @@ impl Head {
         let first = JobEvent {
             at: submission.submitted_at,
             cause: Cause::User(submission.user.clone()),
-            happening: JobEventKind::Submitted,
+            kind: JobEventKind::Submitted,
         };
         let rest = self.jobs.get(&id).map_or(&[][..], |job| &job.events);
         std::iter::once(first).chain(rest.iter().cloned()).collect()

@@ -111,7 +111,7 @@ pub(crate) fn inventory() -> Inventory {
         rendezvous_ports: vec![29_601],
         isolation: Isolation::default(),
         orphan_grace: Span::from_secs(120),
-        held: vec![],
+        held_ranks: vec![],
     }
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn ended(rank: &str, outcome: Outcome) -> Event {
 pub(crate) fn one_job() -> Vec<Event> {
     let rank = "1#1/0".parse().unwrap();
     vec![
-        Event::Configured(Config::default()),
+        Event::HeadStarted(Config::default()),
         Event::Joined(key(), inventory()),
         submitted(1),
         planned(1, "1"),

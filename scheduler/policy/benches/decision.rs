@@ -123,12 +123,12 @@ impl Bench {
         let devices = self.view.nodes.len() * DEVICES_ON_A_NODE;
         let device = self.drawn(devices);
         let (node, place) = (device / DEVICES_ON_A_NODE, device % DEVICES_ON_A_NODE);
-        let ended = self.view.nodes[node].devices[place].residents[0];
+        let ended = self.view.nodes[node].devices[place].jobs[0];
         let gone = self.view.running[&ended].clone();
         let mut free = FreeNodes::new(&self.view.nodes);
         free.give_back(&gone.demand, &gone.placement);
         self.view.nodes[node] = free.node(node).clone();
-        self.view.nodes[node].devices[place].residents.retain(|job| *job != ended);
+        self.view.nodes[node].devices[place].jobs.retain(|job| *job != ended);
         let came = self.take_as_resident(device);
         let changes = [
             ViewChange::Gone(ended),
@@ -211,8 +211,8 @@ fn node(number: usize) -> NodeView {
         free: Share::WHOLE,
         memory: Some(Bytes(141 << 30)),
         memory_free: Some(Bytes(141 << 30)),
-        residents: Vec::new(),
-        intake: DeviceAvailability::Open,
+        jobs: Vec::new(),
+        availability: DeviceAvailability::Open,
         sharing: SharingTerms { mode: SharingMode::Enforced, ..SharingTerms::default() },
         foreign_memory: Bytes::ZERO,
         peers: Vec::new(),

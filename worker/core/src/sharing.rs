@@ -130,7 +130,7 @@ impl Worker {
         self.colocation.update(self.colocations());
         if self.is_linked() {
             let rows = self.colocation.take_rows();
-            self.report((!rows.is_empty()).then_some(Report::Stretches(rows)), out);
+            self.report((!rows.is_empty()).then_some(Report::ColocationSamples(rows)), out);
         }
     }
 

@@ -175,9 +175,9 @@ impl RankActor {
         let failure = match error {
             SpawnError::PortTaken(port) => StartFailure::PortTaken(*port),
             SpawnError::Account(why) => StartFailure::Account(why.to_string()),
-            SpawnError::File(error) if error.is_of_machine() => StartFailure::NodeTrouble(error.to_string()),
+            SpawnError::File(error) if error.is_of_machine() => StartFailure::NodeProblem(error.to_string()),
             SpawnError::ExecutorConnection(cause) if is_of_machine(cause) => {
-                StartFailure::NodeTrouble(error.to_string())
+                StartFailure::NodeProblem(error.to_string())
             }
             SpawnError::Held(_) | SpawnError::File(_) | SpawnError::ExecutorConnection(_) => {
                 StartFailure::Other(error.to_string())
@@ -262,7 +262,7 @@ impl RankActor {
 
     /// Does nothing if the daemon is stopping; the next one recovers the rank.
     async fn tell(&self, event: WorkerEvent) {
-        let _ = self.driver.tell(DriverMessage::Happened(event)).await;
+        let _ = self.driver.tell(DriverMessage::Worker(event)).await;
     }
 }
 

@@ -92,18 +92,18 @@ impl Profiler {
         (warm_up + steady + TRIAL_OVERHEAD) * u32::try_from(self.left.len()).unwrap_or(u32::MAX)
     }
 
-    /// Measures what is left, until `asked` is set.
+    /// Measures what is left, until `interrupted` is set.
     ///
     /// # Errors
     /// Why it cannot continue. What was measured before is in the table.
     pub fn run(
         mut self,
         watcher: &mut dyn ProfileObserver,
-        asked: &AtomicBool,
+        interrupted: &AtomicBool,
     ) -> Result<ProfileReport, ProfileError> {
         let begin = Instant::now();
         let deadline = self.options.max_time.map(|limit| begin + limit);
-        let until = StopConditions { asked, deadline };
+        let until = StopConditions { interrupted, deadline };
         let run = self.results.begin(self.details());
         let sets = std::mem::take(&mut self.left);
         let mut ending =

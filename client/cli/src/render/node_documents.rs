@@ -120,7 +120,7 @@ impl From<&NodeRecord> for NodeDocument {
             id: node.id.to_string(),
             name: node.name.clone(),
             state: node.state.word(),
-            problem: node.trouble.clone(),
+            problem: node.problem.clone(),
             since: rfc3339(node.since),
             address: node.address.clone(),
             build: node.build.clone(),

@@ -61,7 +61,7 @@ pub(crate) fn nodes_table(
 /// One line for each node that has a problem and starts no jobs.
 fn problems(nodes: &[NodeRecord]) -> String {
     let line =
-        |node: &NodeRecord| Some(format!("{} starts no jobs: {}\n", node.name, node.trouble.as_ref()?));
+        |node: &NodeRecord| Some(format!("{} starts no jobs: {}\n", node.name, node.problem.as_ref()?));
     nodes.iter().filter_map(line).collect()
 }
 

@@ -51,7 +51,7 @@ fn what_is_said_arrives_in_the_specification() {
         .build()
         .unwrap();
     let spec = submission.spec();
-    let Entrypoint::Command(command) = &spec.work else { panic!("{:?}", spec.work) };
+    let Entrypoint::Command(command) = &spec.entrypoint else { panic!("{:?}", spec.entrypoint) };
     assert_eq!(command.argv, ["python", "train.py", "--lr", "0.1"]);
     assert_eq!((spec.name.as_str(), spec.workdir.as_str()), ("mnist", "/data"));
     assert_eq!((spec.demand.gpus, spec.demand.gpu_memory), (GpuRequest::Part(Share(500)), Some(Bytes(7))));

@@ -71,7 +71,7 @@ async fn a_requeue_over_a_link_that_broke_unnoticed_goes_over_a_new_one() {
     let done = Turn::Changed(vec![(JobId::new(7), ChangeResult::Done)]);
     let head = cluster.head([done]).await;
     let client = cluster.client_of(head.address);
-    client.welcome().await.unwrap();
+    client.accepted().await.unwrap();
     head.cut();
     client.job(JobId::new(7)).change(JobChange::Requeue).await.unwrap();
     assert_eq!(head.calls().len(), 1);
@@ -90,7 +90,7 @@ async fn a_token_is_made_once() {
 #[tokio::test]
 async fn a_model_is_chosen_again_over_a_new_link() {
     let cluster = Cluster::new();
-    let models = Models { current: Some(2), held: true, ..Models::default() };
+    let models = Models { current: Some(2), pinned: true, ..Models::default() };
     let head = cluster.head([Turn::Cut, Turn::Models(models.clone())]).await;
     let choice = ModelChoice::Version(2);
     assert_eq!(cluster.client_of(head.address).choose_model(choice).await.unwrap(), models);
@@ -133,7 +133,7 @@ async fn what_became_of_one_job_is_the_outcome_of_its_change() {
 #[tokio::test]
 async fn each_question_and_each_change_is_a_call_of_its_own() {
     let cluster = Cluster::new();
-    let explanation = Explanation { sentences: vec!["It waits.".into()], story: Vec::new() };
+    let explanation = Explanation { sentences: vec!["It waits.".into()], history: Vec::new() };
     let issued = IssuedToken { text: "cohabit1.x.y".into() };
     let turns = [
         Turn::Node("node-1".into()),

@@ -19,7 +19,7 @@ async fn what_would_become_of_a_job_is_asked_without_submitting_it() {
         place,
         reason: "it would start at once".into(),
         predicted: JobPrediction::default(),
-        company: None,
+        slowdown: None,
         neighbours: Vec::new(),
     };
     let cluster = Cluster::new();

@@ -51,7 +51,7 @@ async fn when_patience_ends_the_head_is_unreachable() {
     let cluster = Cluster::new();
     let head = cluster.head([]).await;
     let client = cluster.client_of(head.address).with_retry_timeout(Duration::from_millis(300));
-    client.welcome().await.unwrap();
+    client.accepted().await.unwrap();
     head.stop().await;
     let result = client.resolve(&question()).await;
     assert!(matches!(result, Err(Error::Unreachable(_))), "{result:?}");

@@ -16,8 +16,8 @@ fn where_mps_does_not_start_jobs_take_turns_and_every_screen_says_so() {
     let device = gpus.device(0);
     assert_eq!(device["sharing"], "unenforced", "{device}");
     assert!(device["sharing_reason"].as_str().unwrap().contains("libcuda"), "{device}");
-    let story = gpus.cluster.ok(&["explain", &one]);
-    assert!(story.contains("nothing enforces its limits"), "{story}");
+    let explanation = gpus.cluster.ok(&["explain", &one]);
+    assert!(explanation.contains("nothing enforces its limits"), "{explanation}");
 }
 
 #[test]

@@ -18,9 +18,9 @@ fn the_fault_of_one_client_ends_it_and_its_victims_run_again_without_using_a_ret
     let survived = gpus.cluster.end(&victim);
     assert_eq!(survived["state"], "COMPLETED", "{survived}");
     assert_eq!(survived["attempt"], 2, "{survived}");
-    let story = gpus.cluster.ok(&["explain", &victim]);
-    assert!(story.contains("another job's fault broke the MPS server"), "{story}");
-    assert!(story.contains("(0 of 0 retries used)"), "{story}");
+    let explanation = gpus.cluster.ok(&["explain", &victim]);
+    assert!(explanation.contains("another job's fault broke the MPS server"), "{explanation}");
+    assert!(explanation.contains("(0 of 0 retries used)"), "{explanation}");
     gpus.until_health(0, "well");
 }
 
@@ -53,8 +53,8 @@ fn both_live_through_the_death_of(program: &str) {
     for job in &jobs {
         let ended = gpus.cluster.end(job);
         assert_eq!(ended["state"], "COMPLETED", "without {program}: {ended}");
-        let story = gpus.cluster.ok(&["explain", job]);
-        assert!(ended["attempt"] == 1 || story.contains("(0 of 0 retries used)"), "{story}");
+        let explanation = gpus.cluster.ok(&["explain", job]);
+        assert!(ended["attempt"] == 1 || explanation.contains("(0 of 0 retries used)"), "{explanation}");
     }
     gpus.until_health(0, "well");
     let next = gpus.submit(&PART, &["--steps", "3", "--rate", "50"]);

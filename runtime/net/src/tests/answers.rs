@@ -67,7 +67,7 @@ fn ended_by(report: Report, how: Outcome) -> Report {
         | Report::PrivateUser { .. }
         | Report::Condition { .. }
         | Report::Telemetry(_)
-        | Report::Stretches(_)) => report,
+        | Report::ColocationSamples(_)) => report,
     }
 }
 

@@ -70,7 +70,8 @@ async fn a_frame_of_enormous_length_is_hung_up_on_before_and_after_the_hello() {
 
 #[tokio::test]
 async fn silence_is_hung_up_on_after_the_limit() {
-    let limits = ListenerLimits { greeting: Duration::from_millis(300), ..ListenerLimits::default() };
+    let limits =
+        ListenerLimits { handshake_timeout: Duration::from_millis(300), ..ListenerLimits::default() };
     let head = TestHead::start_within(limits).await;
     let token = head.endpoint("ada", Role::User, None).token;
     let mut half = secured(&head.address, token.fingerprint()).await;
@@ -86,8 +87,8 @@ async fn silence_is_hung_up_on_after_the_limit() {
 async fn however_many_say_nothing_whoever_speaks_is_served_at_once() {
     let for_ever = PATIENCE * 100;
     let head = TestHead::start_within(ListenerLimits {
-        greeting: for_ever,
-        greetings: 4,
+        handshake_timeout: for_ever,
+        max_handshakes: 4,
         ..ListenerLimits::default()
     })
     .await;

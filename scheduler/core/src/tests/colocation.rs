@@ -123,7 +123,7 @@ fn a_dry_run_predicts_sharing_and_leaves_nothing_behind() {
         (place.nodes, place.devices[0].as_str(), place.share),
         (vec!["node1".to_owned()], "gpu-0", Share(500))
     );
-    let own = told.company.unwrap();
+    let own = told.slowdown.unwrap();
     let [beside] = &told.neighbours[..] else { panic!("{:?}", told.neighbours) };
     assert_eq!((own.job, &own.beside[..]), (job(2), &[neighbour][..]));
     assert_eq!((beside.then.job, beside.name.as_str(), beside.now), (neighbour, "resident", Slowdown::NONE));
@@ -138,7 +138,7 @@ fn a_dry_run_without_a_place_says_why_and_when_it_may_start() {
     let mut test = TestHead::with_devices(1);
     test.request(ada(), cohabit_types::Request::Submit(Box::new(submit(gpus(1)))));
     let told = considered(&test, submit(gpus(1)));
-    assert_eq!((told.place, told.company, told.neighbours), (None, None, vec![]));
+    assert_eq!((told.place, told.slowdown, told.neighbours), (None, None, vec![]));
     let later = |secs| Some(test.now + Span::from_secs(secs));
     assert_eq!((told.predicted.starts_at, told.predicted.ends_at), (later(100), later(200)));
     let sentence = "needs 1 free GPU on one node; the best node has 0 free";

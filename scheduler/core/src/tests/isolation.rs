@@ -66,7 +66,7 @@ fn a_private_user_id_is_recorded_once() {
         test.event(Event::Report(key(1, 1), Report::PrivateUser { rank: rank(1, 1), uid: 61_184 }));
     }
     let told = JobEventKind::PrivateUser { rank: rank(1, 1), account: "ada".into(), uid: 61_184 };
-    assert_eq!(test.head.job_history(id).iter().filter(|chapter| chapter.happening == told).count(), 1);
+    assert_eq!(test.head.job_history(id).iter().filter(|event| event.kind == told).count(), 1);
     assert_eq!(test.record(id).attempts[0].ranks[0].private_uid, Some(61_184));
     assert!(sentences(&test, id).contains("the job runs there as user id 61184, which no other job has"));
 }

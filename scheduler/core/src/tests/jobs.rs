@@ -140,8 +140,8 @@ fn a_long_history_keeps_its_first_and_latest_events() {
         let told = test.head.job_history(id);
         test.change(JobChange::Requeue, id);
         test.ended(rank(1, attempt), Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued));
-        let story = test.head.job_history(id);
-        assert!(story.len() <= 201 && story[..2] == first && story.contains(&told[told.len() - 1]));
+        let history = test.head.job_history(id);
+        assert!(history.len() <= 201 && history[..2] == first && history.contains(&told[told.len() - 1]));
     }
     assert!(test.head.job_history(id).len() >= 150);
 }

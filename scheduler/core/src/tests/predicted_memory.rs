@@ -26,8 +26,8 @@ fn submit(test: &mut TestHead, spec: JobSpec, gibibytes: u64) -> JobId {
     }
 }
 
-fn story(test: &TestHead, job: JobId) -> Vec<String> {
-    test.head.job_history(job).into_iter().map(|chapter| chapter.happening.to_string()).collect()
+fn history(test: &TestHead, job: JobId) -> Vec<String> {
+    test.head.job_history(job).into_iter().map(|event| event.kind.to_string()).collect()
 }
 
 fn predicted(test: &TestHead, job: JobId) -> Option<Bytes> {
@@ -64,7 +64,7 @@ fn the_first_failure_under_a_prediction_is_attributed_to_it_and_uses_no_retry() 
     let failures = [
         (Outcome::Exited(1), None),
         (Outcome::Signalled(Signal::KILL), None),
-        (Outcome::OutOfGpuMemory { code: 1, said: "CUDA out of memory".into() }, None),
+        (Outcome::OutOfGpuMemory { code: 1, message: "CUDA out of memory".into() }, None),
         (Outcome::Exited(0), Some(StopReason::GpuMemory)),
         (Outcome::Signalled(Signal::KILL), Some(StopReason::GpuMemory)),
     ];
@@ -78,7 +78,7 @@ fn the_first_failure_under_a_prediction_is_attributed_to_it_and_uses_no_retry() 
         assert_eq!(predicted(&test, id), None);
         let told = "attempt 2 will have a GPU to itself because its GPU memory (6 GiB) was only predicted, and \
                     attempt 1 may have failed because of that";
-        assert_eq!(story(&test, id).iter().filter(|it| *it == told).count(), 1, "{:?}", story(&test, id));
+        assert_eq!(history(&test, id).iter().filter(|it| *it == told).count(), 1, "{:?}", history(&test, id));
         test.ended(rank(1, 2), Outcome::Exited(1), None);
         assert_eq!(test.state(id), JobState::Failed, "the second failure is its own");
     }
@@ -176,7 +176,7 @@ fn a_prediction_is_dropped_when_the_large_gpus_are_lost() {
     assert_eq!(states(&test).iter().filter(|state| **state == running).count(), 1, "on the small one, alone");
     for id in ids {
         assert_eq!(predicted(&test, id), None);
-        let last = story(&test, id).into_iter().find(|it| it.contains("a GPU to itself")).unwrap();
+        let last = history(&test, id).into_iter().find(|it| it.contains("a GPU to itself")).unwrap();
         assert!(
             last.ends_with("because no GPU has the 20 GiB of memory that were predicted for it"),
             "{last}"

@@ -139,7 +139,7 @@ pub(crate) struct SessionHandle {
     /// Orders to the worker.
     pub(crate) orders: Address<WorkerSessionMessage>,
     /// Ends the session for this reason.
-    pub(crate) cut: oneshot::Sender<String>,
+    pub(crate) close: oneshot::Sender<String>,
 }
 
 /// A message to a worker's session.

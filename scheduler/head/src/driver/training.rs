@@ -55,7 +55,7 @@ impl Driver {
         if let Some(knowledge) = update.knowledge {
             self.parts.planner.set_interference(knowledge);
             if self.parts.uses_interference {
-                self.queue(Event::Learned, None);
+                self.queue(Event::InterferenceUpdated, None);
             }
         }
         if let Some(refit) = update.refit {

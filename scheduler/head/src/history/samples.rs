@@ -61,7 +61,7 @@ fn integer(value: u64) -> i64 {
 #[derive(Debug, PartialEq)]
 pub(crate) struct StoredSample {
     /// The sample without its neighbours.
-    pub(crate) stretch: ColocationSample,
+    pub(crate) sample: ColocationSample,
     /// The other jobs on the device.
     pub(crate) neighbours: Vec<JobId>,
 }
@@ -84,7 +84,7 @@ fn past(row: &Row<'_>) -> rusqlite::Result<Option<StoredSample>> {
     let sharing = SharingStrategy::ALL.into_iter().find(|it| column_word(*it) == sharing);
     let neighbours = serde_json::from_str(&row.get::<_, String>("neighbours")?).ok();
     let (Some(job), Some(sharing), Some(neighbours)) = (job, sharing, neighbours) else { return Ok(None) };
-    let stretch = ColocationSample {
+    let sample = ColocationSample {
         rank: job.attempt(row.get("attempt")?).rank(row.get("rank")?),
         device: DeviceId(row.get("device")?),
         gpu: row.get("gpu")?,
@@ -97,5 +97,5 @@ fn past(row: &Row<'_>) -> rusqlite::Result<Option<StoredSample>> {
         memory: row.get::<_, Option<u64>>("memory_bytes")?.map(Bytes),
         utilisation: row.get("utilisation")?,
     };
-    Ok(Some(StoredSample { stretch, neighbours }))
+    Ok(Some(StoredSample { sample, neighbours }))
 }

@@ -161,7 +161,7 @@ mod tests {
             base: "law".into(),
             trained_at: Time::EPOCH,
             rows: 40,
-            judged_on: 10,
+            validation_rows: 10,
             error: 0.05,
             error_before: 0.1,
         }

@@ -102,7 +102,7 @@ mod learned {
         let better =
             refit(AnalyticInterference::<MaxMinSharing>::default(), BasePredictor::analytic(), folder.path())
                 .unwrap();
-        assert_eq!((better.record.rows, better.record.judged_on), (46, 10));
+        assert_eq!((better.record.rows, better.record.validation_rows), (46, 10));
         assert!(better.record.error < better.record.error_before, "{:?}", better.record);
         let restored = restore(&folder.path().join("1"), &better.record, &BasePredictor::analytic()).unwrap();
         assert_eq!(predicted(&*restored), predicted(&*better.model));
@@ -165,7 +165,7 @@ mod learned {
             base: base.source.to_string(),
             trained_at: Time::EPOCH,
             rows: 56,
-            judged_on: 0,
+            validation_rows: 0,
             error: 0.0,
             error_before: 0.0,
         };

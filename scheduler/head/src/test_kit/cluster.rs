@@ -129,8 +129,8 @@ impl TestHead {
     }
 
     pub(crate) async fn client(&self, token: Token) -> Result<TestClient, LinkError> {
-        let (head, welcome) = within(connect_client(&self.endpoint(token))).await?;
-        Ok(TestClient { head, user: welcome.by.user })
+        let (head, accepted) = within(connect_client(&self.endpoint(token))).await?;
+        Ok(TestClient { head, user: accepted.by.user })
     }
 
     /// A client with a new token of this name.
@@ -142,7 +142,7 @@ impl TestHead {
 
     /// A worker on the test machine, with this incarnation of its link.
     pub(crate) async fn worker(&self, incarnation: u64, held: Vec<HeldRank>) -> TestWorker {
-        self.worker_with(incarnation, Inventory { held, ..inventory() }).await
+        self.worker_with(incarnation, Inventory { held_ranks: held, ..inventory() }).await
     }
 
     /// The same with another inventory.

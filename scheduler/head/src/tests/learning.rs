@@ -69,7 +69,7 @@ async fn submit(client: &TestClient, model: &str) -> JobId {
 fn pair([a, b]: [JobId; 2]) -> Report {
     let alone = vec![minute(1, a, 10.0, &[]), minute(1, b, 6.0, &[])];
     let together = vec![minute(2, a, 8.0, &[b]), minute(2, b, 3.0, &[a])];
-    Report::Stretches([alone, together].concat())
+    Report::ColocationSamples([alone, together].concat())
 }
 
 /// The predicted slowdowns of the pair, once they are measured ones.
@@ -133,11 +133,11 @@ async fn only_admins_choose_a_model_and_only_an_existing_one() {
     let unknown = admin.choose_model(ModelChoice::Version(3)).await.unwrap_err();
     assert_eq!(unknown.code, RefusalCode::NotFound);
     assert_eq!(unknown.message, "there is no version 3 of the model: there are base");
-    assert!(admin.choose_model(ModelChoice::Base).await.unwrap().held);
+    assert!(admin.choose_model(ModelChoice::Base).await.unwrap().pinned);
     let head = head.restarted().await;
     let admin = head.admin().await;
-    assert!(admin.models().await.unwrap().held, "the choice of an admin survives a restart");
-    assert!(!admin.choose_model(ModelChoice::Auto).await.unwrap().held);
+    assert!(admin.models().await.unwrap().pinned, "the choice of an admin survives a restart");
+    assert!(!admin.choose_model(ModelChoice::Auto).await.unwrap().pinned);
 }
 
 #[cfg(feature = "learned")]
@@ -174,7 +174,7 @@ mod learned {
         for model in ["a", "b", "c", "d", "e", "f", "g", "h"] {
             jobs.push(submit(&client, model).await);
         }
-        worker.report(Report::Stretches(all_pairs(&jobs))).await;
+        worker.report(Report::ColocationSamples(all_pairs(&jobs))).await;
         let learned = async {
             loop {
                 let models = client.models().await.unwrap();
@@ -191,7 +191,7 @@ mod learned {
     async fn a_model_with_a_lower_error_becomes_a_version_and_survives_a_restart() {
         let (head, models) = with_a_version().await;
         let [version] = &models.versions[..] else { panic!("{models:?}") };
-        assert_eq!((models.current, models.held, models.rows), (Some(1), false, 56));
+        assert_eq!((models.current, models.pinned, models.rows), (Some(1), false, 56));
         assert_eq!((version.version, version.kind.as_str(), version.rows), (1, "gaussian", 46));
         assert!(version.error < version.error_before / 2.0, "{version:?}");
         let head = head.restarted().await;
@@ -203,11 +203,11 @@ mod learned {
         let (head, _) = with_a_version().await;
         for (choice, current) in [(ModelChoice::Base, None), (ModelChoice::Version(1), Some(1))] {
             let chosen = head.admin().await.choose_model(choice).await.unwrap();
-            assert_eq!((chosen.current, chosen.held), (current, true));
+            assert_eq!((chosen.current, chosen.pinned), (current, true));
         }
         let head = head.restarted().await;
         let models = head.admin().await.models().await.unwrap();
-        assert_eq!((models.current, models.held), (Some(1), true));
+        assert_eq!((models.current, models.pinned), (Some(1), true));
     }
 
     #[tokio::test]
@@ -232,7 +232,7 @@ mod learned {
         })
         .await;
         let models = head.admin().await.models().await.unwrap();
-        assert_eq!((models.base.as_str(), models.trouble), ("pretrained", None));
+        assert_eq!((models.base.as_str(), models.failure), ("pretrained", None));
     }
 
     async fn refused(policy: &str, interference: InterferenceSource) -> Result<(), HeadError> {

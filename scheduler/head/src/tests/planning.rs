@@ -60,7 +60,7 @@ impl Policy for PanickingPolicy {
 }
 
 async fn history_of(client: &TestClient, job: JobId) -> String {
-    client.explain(job).await.unwrap().story.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    client.explain(job).await.unwrap().history.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]
@@ -72,8 +72,8 @@ async fn jobs_start_even_if_the_policy_hangs() {
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     let job = client.submit().await;
     worker.run_one(Outcome::Exited(0)).await;
-    let story = history_of(&client, job).await;
-    assert!(story.contains("first come, first served, because the policy gave no plan"), "{story}");
+    let history = history_of(&client, job).await;
+    assert!(history.contains("first come, first served, because the policy gave no plan"), "{history}");
     drop(end);
 }
 

@@ -40,8 +40,8 @@ async fn the_revocation_of_a_token_ends_its_links() {
     let second = NewToken { name: "eve".into(), role: Role::User, account: None, expires_in: None };
     assert_eq!(admin.create_token(second).await.unwrap_err().code, RefusalCode::Invalid);
     assert_eq!(admin.revoke_token("eve").await, Ok(()));
-    let cut = async { while eve.head.ping(context_for(Span::from_secs(5))).await.is_ok() {} };
-    within(cut).await;
+    let closed = async { while eve.head.ping(context_for(Span::from_secs(5))).await.is_ok() {} };
+    within(closed).await;
     assert_eq!(admin.revoke_token("eve").await.unwrap_err().code, RefusalCode::NotFound);
 }
 

@@ -147,7 +147,7 @@ impl DeviceChooser for LeastCostChooser {
         jobs: &mut Jobs,
     ) -> Result<DeviceChoice, Shortage> {
         let (idle, taken): (Vec<usize>, Vec<usize>) =
-            (0..devices.len()).partition(|device| devices[*device].view.residents.is_empty());
+            (0..devices.len()).partition(|device| devices[*device].view.jobs.is_empty());
         let slowness = compute_slowness(newcomer.id, devices, jobs);
         let mut costs = self.price_idle_devices(newcomer.id, devices, &idle, &slowness, jobs);
         match self.price_shared_devices(newcomer.id, devices, &taken, &slowness, jobs) {

@@ -373,7 +373,7 @@ fn separated_jobs_are_not_put_together_again() {
         traits: gone.traits.clone(),
     };
     let mut alone = joined(4_000).nodes[0].clone();
-    alone.devices[0].residents.retain(|job| *job != gone.id);
+    alone.devices[0].jobs.retain(|job| *job != gone.id);
     alone.devices[0].free.0 += 200;
     let changes = [ViewChange::Pending(back), ViewChange::Node(alone)];
     view.apply(&changes);

@@ -98,7 +98,7 @@ impl Jobs {
 
     /// The known jobs on a device.
     pub(crate) fn on(&self, device: &DeviceView) -> Vec<JobId> {
-        device.residents.iter().copied().filter(|job| self.known.contains_key(job)).collect()
+        device.jobs.iter().copied().filter(|job| self.known.contains_key(job)).collect()
     }
 
     /// What a known job is on a kind of GPU, as a member of a co-location set.

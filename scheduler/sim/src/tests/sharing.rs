@@ -148,7 +148,7 @@ fn a_job_that_allocates_more_than_requested_may_run_out_of_memory() {
     let mut jobs = jobs_of(&trace("0,50,1,light\n0,50,1,heavy\n"), &measured, &shapes).jobs;
     for job in &mut jobs {
         let program = SimProgram { gpu_memory: Some(Bytes(9 << 30)), ..SimProgram::of(&job.spec) };
-        job.spec.work = program.job().work;
+        job.spec.entrypoint = program.job().entrypoint;
     }
     let done = evaluated("fifo", shapes, jobs, &measured);
     assert_eq!((done.jobs[0].out_of_memory, done.metrics.completed), (0, 2));

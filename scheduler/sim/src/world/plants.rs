@@ -27,7 +27,7 @@ impl World<'_> {
 
     /// Adds the planted bug, if any, to an order of the head.
     pub(super) fn inject_worker_bugs(&mut self, effect: &Effect) {
-        let Effect::Tell(key, Order::Run(order)) = effect else { return };
+        let Effect::SendOrder(key, Order::Run(order)) = effect else { return };
         match self.plant {
             Some(PlantedBug::DoubledAttempt) => self.double(*key, order),
             Some(PlantedBug::UnfencedReport) => self.relabel(*key, order),

@@ -29,11 +29,11 @@ fn row(job: u64, neighbours: &[u64], from: u64, to: u64, steps: u64) -> Colocati
 }
 
 fn rows(rows: &[ColocationSample]) -> WorkerEffect {
-    WorkerEffect::Report(Report::Stretches(rows.to_vec()))
+    WorkerEffect::Report(Report::ColocationSamples(rows.to_vec()))
 }
 
 fn rows_in(effect: WorkerEffect) -> Vec<ColocationSample> {
-    if let WorkerEffect::Report(Report::Stretches(rows)) = effect { rows } else { Vec::new() }
+    if let WorkerEffect::Report(Report::ColocationSamples(rows)) = effect { rows } else { Vec::new() }
 }
 
 impl TestWorker {

@@ -138,7 +138,7 @@ impl Monitor {
             }
         }
         if !round.samples.is_empty() {
-            self.driver.tell(DriverMessage::Happened(WorkerEvent::Sampled(round.samples))).await?;
+            self.driver.tell(DriverMessage::Worker(WorkerEvent::Sampled(round.samples))).await?;
         }
         Ok(())
     }
@@ -181,7 +181,7 @@ impl Monitor {
             while let Some(xid) = xids.recv().await {
                 tracing::warn!(gpu = %xid.device, xid = xid.code, "the driver reports a critical error");
                 // Without a driver the daemon is stopping.
-                let _ = driver.tell(DriverMessage::Happened(WorkerEvent::Xid(xid.device, xid.code))).await;
+                let _ = driver.tell(DriverMessage::Worker(WorkerEvent::Xid(xid.device, xid.code))).await;
             }
             let _ = monitor.tell(MonitorMessage::XidsEnded).await;
         });

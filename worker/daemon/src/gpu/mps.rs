@@ -178,6 +178,6 @@ impl MpsManager {
 
     /// Does nothing if the daemon is stopping; the next one checks again.
     async fn tell(&self, event: WorkerEvent) {
-        let _ = self.driver.tell(DriverMessage::Happened(event)).await;
+        let _ = self.driver.tell(DriverMessage::Worker(event)).await;
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn describe_dry_run(
     let mut lines = vec![submission(spec)];
     lines.extend((!fitting.is_empty()).then(|| format!("Nodes large enough: {}.", fitting.join(", "))));
     lines.extend(dry_run.place.as_ref().map(|it| place(it, &dry_run.neighbours)));
-    lines.extend(dry_run.company.as_ref().map(|it| cost(it, &dry_run.neighbours)));
+    lines.extend(dry_run.slowdown.as_ref().map(|it| cost(it, &dry_run.neighbours)));
     lines.push(sentence(&dry_run.reason));
     lines.extend(expected(&dry_run.predicted, zone));
     lines.push("Nothing was submitted. --output json shows all details.".to_owned());
@@ -33,7 +33,7 @@ fn sentence(reason: &str) -> String {
 }
 
 fn submission(spec: &JobSpec) -> String {
-    let command = match &spec.work {
+    let command = match &spec.entrypoint {
         Entrypoint::Command(command) => shlex::try_join(command.argv.iter().map(String::as_str)).ok(),
         Entrypoint::Function(_) | Entrypoint::Actor(_) => None,
     };
