@@ -168,9 +168,9 @@ fn who_has_no_account_on_the_node_becomes_a_user_that_nobody_else_is() {
         uid
     });
     assert_ne!(uids[0], uids[1]);
-    let told = history(&cluster, &strangers[0].1);
+    let text = history(&cluster, &strangers[0].1);
     let account = "the account 'no-such-account' does not exist there";
-    assert_eq!(told.matches(account).count(), 1, "{told}");
+    assert_eq!(text.matches(account).count(), 1, "{text}");
     assert!(cluster.ok(&["show", &strangers[0].1]).contains(&format!("as uid {}", uids[0])));
 
     cluster.kill_worker(0);

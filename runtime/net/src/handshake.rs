@@ -203,8 +203,8 @@ fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> R
 /// Sends the refusal and waits until the peer hangs up: closing over unread bytes would discard the refusal.
 async fn send_refusal(mut stream: TlsStream<TcpStream>, version: ProtocolVersion, answer: &HelloAnswer) {
     let Ok(answer) = encode_hello(version, answer) else { return };
-    let told = frames(&mut stream, MAX_FRAME).send(answer).await;
-    if told.is_ok() && stream.shutdown().await.is_ok() {
+    let sent = frames(&mut stream, MAX_FRAME).send(answer).await;
+    if sent.is_ok() && stream.shutdown().await.is_ok() {
         let mut ignored = [0; 4_096];
         while stream.read(&mut ignored).await.is_ok_and(|length| length > 0) {}
     }

@@ -141,8 +141,9 @@ mod tests {
 
     #[test]
     fn the_rest_of_the_estimate_stays() {
-        let told = Estimate { iterations: Some(7), basis: "its word".into(), ..Estimate::default() };
-        let estimate = expected(&after(JobState::Completed), |submit| submit.estimate = Some(told)).unwrap();
+        let own_estimate = Estimate { iterations: Some(7), basis: "its word".into(), ..Estimate::default() };
+        let estimate =
+            expected(&after(JobState::Completed), |submit| submit.estimate = Some(own_estimate)).unwrap();
         assert_eq!((estimate.iterations, estimate.gpu_memory.is_some()), (Some(7), true));
         assert_eq!(estimate.basis, "its word; memory from a run of resnet (32)");
     }

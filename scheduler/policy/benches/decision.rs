@@ -62,11 +62,11 @@ struct Slow(Duration);
 impl Interference for Slow {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         let until = Instant::now() + self.0 * sets.len() as u32;
-        let told = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
+        let estimates = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
         while Instant::now() < until {
             std::hint::spin_loop();
         }
-        told
+        estimates
     }
 }
 

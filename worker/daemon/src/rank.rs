@@ -282,14 +282,14 @@ async fn flush(directory: RankDirectory) {
 /// Receives events until the connection ends. Events of a later version are passed over.
 async fn receive_events(mut events: ExecutorLines, rank: Address<RankMessage>) {
     while let Ok(Some(text)) = events.next_line().await {
-        let told = match ExecutorEvent::decode(&text) {
+        let sent = match ExecutorEvent::decode(&text) {
             Ok(event) => rank.tell(RankMessage::FromExecutor(event)).await,
             Err(error) => {
                 tracing::debug!(%error, text, "passed over an unknown message of an executor");
                 Ok(())
             }
         };
-        if told.is_err() {
+        if sent.is_err() {
             return;
         }
     }

@@ -229,9 +229,9 @@ mod tests {
         let spec = JobSpec { time_limit: Some(Span::from_secs(1_000)), slurm_environment: true, ..sleeper() };
         let begin = clock::wall_clock().as_micros() / 1_000_000;
         let environment = rank_context.prepare(rank(spec, &[])).unwrap().environment;
-        let told =
+        let deadlines =
             ["COHABIT_STOP_AT", "SLURM_JOB_END_TIME"].map(|name| environment[name].parse::<u64>().unwrap());
-        assert!(told[0] == told[1] && told[0] >= begin + 1_000, "{told:?} of {begin}");
+        assert!(deadlines[0] == deadlines[1] && deadlines[0] >= begin + 1_000, "{deadlines:?} of {begin}");
     }
 
     #[tokio::test]

@@ -342,14 +342,14 @@ fn figures(measured: &Measurement, at: usize) -> MemberFigures {
 
 /// The values of the performance monitor for a workload alone, as columns.
 fn performance(measured: Option<&Measurement>) -> Vec<(String, String)> {
-    let Some(told) = measured.and_then(|measured| measured.usage.performance.as_ref()) else {
+    let Some(performance) = measured.and_then(|measured| measured.usage.performance.as_ref()) else {
         return Vec::new();
     };
     let columns = [
-        ("solo_sm_active", told.sm_active),
-        ("solo_sm_occupancy", told.sm_occupancy),
-        ("solo_tensor_active", told.tensor_active),
-        ("solo_memory_bandwidth", told.memory_bandwidth),
+        ("solo_sm_active", performance.sm_active),
+        ("solo_sm_occupancy", performance.sm_occupancy),
+        ("solo_tensor_active", performance.tensor_active),
+        ("solo_memory_bandwidth", performance.memory_bandwidth),
     ];
     let known = columns.into_iter().filter_map(|(name, value)| Some((name, rounded(value?))));
     known.map(|(name, value)| (name.to_owned(), value.to_string())).collect()

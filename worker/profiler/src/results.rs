@@ -59,14 +59,14 @@ impl Results {
 
     /// Refuses workloads that differ from those of the same name in the table.
     pub(super) fn check(&self, workloads: &[ProfileWorkload]) -> Result<(), ProfileError> {
-        let told =
+        let configuration =
             |model: &str, batch: u64, precision: &str| format!("model {model}, batch {batch} {precision}");
         for row in &self.rows {
-            let there = told(&row.model, row.batch, &row.precision);
+            let there = configuration(&row.model, row.batch, &row.precision);
             let Some(workload) = workloads.iter().find(|workload| workload.name == row.workload) else {
                 continue;
             };
-            let now = told(&workload.model, workload.batch, &workload.precision);
+            let now = configuration(&workload.model, workload.batch, &workload.precision);
             if there != now {
                 let (table, workload) = (self.table.clone(), row.workload.clone());
                 return Err(ProfileError::OtherWorkload { table, workload, there, now });

@@ -305,8 +305,8 @@ fn ended(member: &WorkloadProcess, outcome: &Outcome, alone: bool) -> TrialResul
     if let Some(words) = member.out_of_gpu_memory() {
         return TrialResult::Infeasible(format!("{name} ran out of GPU memory: {words}"));
     }
-    let told = format!("{name} {outcome}: {}", member.last_words());
-    if alone { TrialResult::NotMeasured(told) } else { TrialResult::Infeasible(told) }
+    let reason = format!("{name} {outcome}: {}", member.last_words());
+    if alone { TrialResult::NotMeasured(reason) } else { TrialResult::Infeasible(reason) }
 }
 
 fn idle_words(members: &[WorkloadProcess]) -> String {

@@ -35,11 +35,11 @@ pub(super) fn usage(
     from: Duration,
     before: Option<Bytes>,
 ) -> SetUsage {
-    let told = |member: usize| samples.iter().filter_map(|sample| *sample.members.get(member)?).max();
+    let largest = |member: usize| samples.iter().filter_map(|sample| *sample.members.get(member)?).max();
     let alone = || {
         Some(samples.iter().filter_map(|sample| sample.reading.memory_used).max()?.saturating_sub(before?))
     };
-    let memory = |member| told(member).or_else(|| if members == 1 { alone() } else { None });
+    let memory = |member| largest(member).or_else(|| if members == 1 { alone() } else { None });
     let measured: Vec<&GpuReading> =
         samples.iter().filter(|sample| sample.at >= from).map(|sample| &sample.reading).collect();
     // The first sample covers time before the measurement; it is only used if there is no other.
@@ -52,10 +52,11 @@ pub(super) fn usage(
 }
 
 fn performance(readings: &[&GpuReading]) -> Option<GpuPerformance> {
-    let told: Vec<&GpuPerformance> =
+    let samples: Vec<&GpuPerformance> =
         readings.iter().filter_map(|reading| reading.performance.as_ref()).collect();
-    let mean = |of: fn(&GpuPerformance) -> Option<f64>| mean(told.iter().map(|performance| of(performance)));
-    (!told.is_empty()).then(|| GpuPerformance {
+    let mean =
+        |of: fn(&GpuPerformance) -> Option<f64>| mean(samples.iter().map(|performance| of(performance)));
+    (!samples.is_empty()).then(|| GpuPerformance {
         sm_active: mean(|it| it.sm_active),
         sm_occupancy: mean(|it| it.sm_occupancy),
         tensor_active: mean(|it| it.tensor_active),

@@ -43,8 +43,8 @@ async fn a_watch_tells_each_change_once_and_ends_with_the_job() {
         jobs([record(JobState::Completed, 3)]),
     ];
     let head = cluster.head(turns).await;
-    let told = states(cluster.client_of(head.address).watch(SEVEN)).await;
-    assert_eq!(told, [JobState::Pending, JobState::Running, JobState::Completed]);
+    let seen = states(cluster.client_of(head.address).watch(SEVEN)).await;
+    assert_eq!(seen, [JobState::Pending, JobState::Running, JobState::Completed]);
     let expected = [show(&[7]), watch(&[(7, 1)]), watch(&[(7, 1)]), watch(&[(7, 1)]), watch(&[(7, 2)])];
     assert_eq!(head.calls(), expected);
 }
@@ -61,8 +61,8 @@ async fn after_a_broken_link_everything_is_asked_anew_but_not_told_anew() {
         jobs([record(JobState::Completed, 2)]),
     ];
     let head = cluster.head(turns).await;
-    let told = states(cluster.client_of(head.address).watch(SEVEN)).await;
-    assert_eq!(told, [JobState::Running, JobState::Completed]);
+    let seen = states(cluster.client_of(head.address).watch(SEVEN)).await;
+    assert_eq!(seen, [JobState::Running, JobState::Completed]);
     assert_eq!(head.calls(), [show(&[7]), watch(&[(7, 5)]), show(&[7]), watch(&[(7, 2)]), show(&[7])]);
 }
 

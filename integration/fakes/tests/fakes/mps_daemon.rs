@@ -87,9 +87,9 @@ fn a_memory_fault_names_its_culprit_and_is_over_when_all_are_gone() {
     let culprit = bench.member(&["--fault-at", "2"]).spawn().unwrap();
     let pid = culprit.id() as i32;
     ended(culprit);
-    let told = faults(&mut daemon);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].culprits, [pid]);
+    let faults_seen = faults(&mut daemon);
+    assert_eq!(faults_seen.len(), 1, "{faults_seen:?}");
+    assert_eq!(faults_seen[0].culprits, [pid]);
     assert_eq!(daemon.state(), ServerState::Fault);
     end(stubborn);
     daemon.recover(PATIENCE).unwrap();
@@ -123,9 +123,9 @@ fn of_another_fault_nobody_is_the_culprit() {
     let bench = Bench::new();
     let mut daemon = bench.daemon().unwrap();
     bench.member(&["--anonymous-fault-at", "1"]).output().unwrap();
-    let told = faults(&mut daemon);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].culprits.is_empty(), "{told:?}");
+    let faults_seen = faults(&mut daemon);
+    assert_eq!(faults_seen.len(), 1, "{faults_seen:?}");
+    assert!(faults_seen[0].culprits.is_empty(), "{faults_seen:?}");
 }
 
 #[test]
@@ -203,8 +203,8 @@ fn why_a_daemon_does_not_start_is_told_and_nothing_is_left() {
     bench.script(|gpu| gpu.mps.control = StartScript::Exits(100));
     assert!(why().contains("no device"));
     bench.script(|gpu| (gpu.mps.control, gpu.mps.server) = (StartScript::Works, StartScript::Exits(1)));
-    let told = why();
-    assert!(told.contains("exited with status 1"), "{told}");
+    let message = why();
+    assert!(message.contains("exited with status 1"), "{message}");
     assert!(MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).is_none());
     bench.script(|gpu| gpu.mps.server = StartScript::Works);
     bench.daemon().unwrap();

@@ -12,10 +12,10 @@ const HOUR: i64 = 3_600;
 
 /// Checks that the times in the job's history never fall.
 fn assert_told_in_order(cluster: &Cluster, job: &str) {
-    let told = cluster.json(&["explain", job]);
+    let explanation = cluster.json(&["explain", job]);
     let at = |chapter: &Value| chapter["at"].as_str().unwrap().parse().unwrap();
-    let times: Vec<Timestamp> = told["story"].as_array().unwrap().iter().map(at).collect();
-    assert!(times.is_sorted(), "{told}");
+    let times: Vec<Timestamp> = explanation["story"].as_array().unwrap().iter().map(at).collect();
+    assert!(times.is_sorted(), "{explanation}");
 }
 
 fn completed_at_first(cluster: &Cluster, job: &str, log: &AttemptLog) {

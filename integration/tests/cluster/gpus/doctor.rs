@@ -32,6 +32,6 @@ fn what_keeps_a_machine_from_sharing_is_said_with_what_to_do() {
     assert!(probe.to_string().contains("libcuda"), "{probe}");
     let prohibited = GpuCluster::with(1, &[], |gpu| gpu.compute_mode = ComputeMode::Prohibited);
     let findings = prohibited.doctor(&[]);
-    let told = on("gpu", &findings)[0];
-    assert!(told["judgement"] == "broken" && told.to_string().contains("nvidia-smi -c"), "{told}");
+    let finding = on("gpu", &findings)[0];
+    assert!(finding["judgement"] == "broken" && finding.to_string().contains("nvidia-smi -c"), "{finding}");
 }

@@ -78,8 +78,8 @@ fn a_pair_that_turns_out_to_harm_each_other_is_separated_and_stays_apart() {
         let shown = gpus.cluster.show(&second);
         shown["state"] == "PENDING" && shown["attempt"] == 1
     });
-    let told = gpus.cluster.ok(&["explain", &second]);
-    assert!(told.contains(&format!("job {first}")), "{told}");
+    let explanation = gpus.cluster.ok(&["explain", &second]);
+    assert!(explanation.contains(&format!("job {first}")), "{explanation}");
     // The head remembers: the two are not co-located again, and the second job continues after the first.
     assert_eq!(gpus.cluster.state(&first), "RUNNING");
     gpus.cluster.ok(&["cancel", &first]);
@@ -118,8 +118,8 @@ fn a_job_that_outgrows_its_predicted_memory_is_run_again_alone_and_loses_no_retr
     let grown = train(&gpus, "light", &[], &["--steps", "20", "--rate", "50", "--alloc", "20G"]);
     let shown = gpus.cluster.end(&grown);
     assert_eq!((&shown["state"], &shown["attempt"]), (&json!("COMPLETED"), &json!(2)), "{shown}");
-    let told = gpus.cluster.ok(&["explain", &grown]);
-    assert!(told.contains("predicted"), "{told}");
+    let explanation = gpus.cluster.ok(&["explain", &grown]);
+    assert!(explanation.contains("predicted"), "{explanation}");
 }
 
 #[test]

@@ -53,11 +53,11 @@ fn a_victim_of_a_neighbors_fault_uses_no_retry_but_is_not_repeated_for_ever() {
     for attempt in 1..=2 {
         test.ended(rank(1, attempt), killed(), Some(StopReason::MpsFaultVictim));
         assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, attempt + 1));
-        let told = sentences(&test, id);
+        let explanation = sentences(&test, id);
         let cause = "was stopped because another job's fault broke the MPS server of their GPU";
         assert!(
-            told.contains(&format!("Attempt {attempt} {cause}; that used none of its retries.")),
-            "{told}"
+            explanation.contains(&format!("Attempt {attempt} {cause}; that used none of its retries.")),
+            "{explanation}"
         );
     }
     test.ended(rank(1, 3), killed(), Some(StopReason::MpsFaultVictim));
@@ -81,10 +81,10 @@ fn a_job_that_causes_a_fault_uses_a_retry_and_then_fails() {
     let id = running_with(&mut test, 1);
     test.ended(rank(1, 1), Outcome::Exited(1), Some(StopReason::MpsFault));
     assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 2));
-    let told = sentences(&test, id);
+    let explanation = sentences(&test, id);
     assert!(
-        told.contains("its fault on the GPU broke the MPS server; that used one of its retries"),
-        "{told}"
+        explanation.contains("its fault on the GPU broke the MPS server; that used one of its retries"),
+        "{explanation}"
     );
     test.ended(rank(1, 2), Outcome::Exited(1), Some(StopReason::MpsFault));
     let record = test.record(id);
@@ -275,7 +275,7 @@ fn enforcement_is_recorded_once_and_again_when_it_changes() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(part(500));
     assert_eq!(test.record(id).sharing(), None);
-    let told = |test: &TestHead| {
+    let count_sharing = |test: &TestHead| {
         let shares = |it: &cohabit_types::JobEvent| matches!(it.kind, JobEventKind::Shares { .. });
         test.head.job_history(id).iter().filter(|it| shares(it)).count()
     };
@@ -287,7 +287,7 @@ fn enforcement_is_recorded_once_and_again_when_it_changes() {
         say(&mut test, enforcement);
         assert_eq!(test.record(id).sharing(), Some(enforcement));
     }
-    assert_eq!(told(&test), 2);
+    assert_eq!(count_sharing(&test), 2);
     let sentence = "Its limits on the shared GPU are not enforced: its process 77";
     assert!(sentences(&test, id).contains(sentence), "{}", sentences(&test, id));
     say(&mut test, &Enforcement::Enforced);

@@ -76,9 +76,14 @@ fn the_first_failure_under_a_prediction_is_attributed_to_it_and_uses_no_retry() 
         assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 2), "{outcome:?}");
         assert_eq!(test.runs()[0].spec.demand.gpu_memory, None, "its limit is gone");
         assert_eq!(predicted(&test, id), None);
-        let told = "attempt 2 will have a GPU to itself because its GPU memory (6 GiB) was only predicted, and \
+        let sentence = "attempt 2 will have a GPU to itself because its GPU memory (6 GiB) was only predicted, and \
                     attempt 1 may have failed because of that";
-        assert_eq!(history(&test, id).iter().filter(|it| *it == told).count(), 1, "{:?}", history(&test, id));
+        assert_eq!(
+            history(&test, id).iter().filter(|it| *it == sentence).count(),
+            1,
+            "{:?}",
+            history(&test, id)
+        );
         test.ended(rank(1, 2), Outcome::Exited(1), None);
         assert_eq!(test.state(id), JobState::Failed, "the second failure is its own");
     }
@@ -90,12 +95,12 @@ fn a_job_whose_prediction_was_dropped_waits_for_a_gpu_of_its_own() {
     let (id, neighbour) = (submit(&mut test, silent(), 6), submit(&mut test, silent(), 6));
     test.ended(rank(1, 1), Outcome::Signalled(Signal::KILL), Some(StopReason::GpuMemory));
     assert_eq!((test.state(id), test.state(neighbour)), (JobState::Pending, JobState::Running));
-    let told = test.reader().sentences(id).unwrap().join(" ");
+    let explanation = test.reader().sentences(id).unwrap().join(" ");
     for sentence in [
         "; that used none of its retries.",
         "The GPU memory predicted for it (6 GiB) is no longer used: from attempt 2 on, it has a GPU to itself.",
     ] {
-        assert!(told.contains(sentence), "{told}");
+        assert!(explanation.contains(sentence), "{explanation}");
     }
     test.ended(rank(2, 1), Outcome::Exited(0), None);
     assert_eq!(test.state(id), JobState::Running);

@@ -42,18 +42,18 @@ impl Policy for ReportingPolicy {
 }
 
 fn reporting_policy() -> (PolicyFactory, UnboundedReceiver<Option<InterferenceContext>>) {
-    let (tell, told) = unbounded_channel();
-    (policy(move || ReportingPolicy { knowledge: None, tell: tell.clone() }), told)
+    let (tell, reports) = unbounded_channel();
+    (policy(move || ReportingPolicy { knowledge: None, tell: tell.clone() }), reports)
 }
 
 /// A head with a [`ReportingPolicy`], two jobs and a worker.
 async fn with_two_jobs() -> (TestHead, UnboundedReceiver<Option<InterferenceContext>>, [JobId; 2], TestWorker)
 {
-    let (policy, told) = reporting_policy();
+    let (policy, reports) = reporting_policy();
     let head = TestHead::start_with(policy, Duration::from_secs(30)).await;
     let (client, worker) = (head.admin().await, head.worker(1, vec![]).await);
     let jobs = [submit(&client, "a").await, submit(&client, "b").await];
-    (head, told, jobs, worker)
+    (head, reports, jobs, worker)
 }
 
 async fn submit(client: &TestClient, model: &str) -> JobId {
@@ -73,12 +73,12 @@ fn pair([a, b]: [JobId; 2]) -> Report {
 }
 
 /// The predicted slowdowns of the pair, once they are measured ones.
-async fn measured(told: &mut UnboundedReceiver<Option<InterferenceContext>>) -> [f64; 2] {
+async fn measured(reports: &mut UnboundedReceiver<Option<InterferenceContext>>) -> [f64; 2] {
     let member = |model: &str| SetMember { model: model.into(), batch: Some(32), ..SetMember::default() };
     let sharing = Some(cohabit_types::SharingStrategy::Mps);
     let set = ColocationSet { gpu: GpuKind::named("v100"), sharing, members: ["a", "b"].map(member).into() };
     loop {
-        let knowledge = within(told.recv()).await.expect("the policy is there");
+        let knowledge = within(reports.recv()).await.expect("the policy is there");
         let said = knowledge.map(|it| it.interference.predict(std::slice::from_ref(&set)).remove(0));
         if let Some([a, b]) = said.as_deref().filter(|said| said.iter().all(|it| it.measured)) {
             return [a, b].map(|it| (it.slowdown * 100.0).round() / 100.0);
@@ -88,23 +88,23 @@ async fn measured(told: &mut UnboundedReceiver<Option<InterferenceContext>>) -> 
 
 #[tokio::test]
 async fn observed_slowdowns_reach_the_policy_even_without_pending_jobs() {
-    let (_head, mut told, jobs, mut worker) = with_two_jobs().await;
+    let (_head, mut reports, jobs, mut worker) = with_two_jobs().await;
     for _ in jobs {
         worker.next_run().await;
     }
     worker.report(pair(jobs)).await;
-    assert_eq!(measured(&mut told).await, [1.25, 2.0]);
+    assert_eq!(measured(&mut reports).await, [1.25, 2.0]);
 }
 
 #[tokio::test]
 async fn observed_slowdowns_are_known_after_a_restart() {
-    let (head, mut told, jobs, worker) = with_two_jobs().await;
+    let (head, mut reports, jobs, worker) = with_two_jobs().await;
     worker.report(pair(jobs)).await;
-    measured(&mut told).await;
+    measured(&mut reports).await;
     head.admin().await.submit_like(|spec| spec.demand.gpus = GpuRequest::Whole(2)).await;
-    let (policy, mut told) = reporting_policy();
+    let (policy, mut reports) = reporting_policy();
     let _head = head.restarted_with(policy).await;
-    assert_eq!(measured(&mut told).await, [1.25, 2.0], "known at the first plan after the restart");
+    assert_eq!(measured(&mut reports).await, [1.25, 2.0], "known at the first plan after the restart");
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ mod learned {
         HeadDaemon::start(options).await.map(drop)
     }
 
-    fn told(refusal: &HeadError) -> String {
+    fn message_of(refusal: &HeadError) -> String {
         let cause = std::error::Error::source(refusal).map(ToString::to_string).unwrap_or_default();
         format!("{refusal}: {cause}")
     }
@@ -254,7 +254,8 @@ mod learned {
         let path = folder.path().join("pairs.csv");
         let columns = cohabit_types::CO_LOCATION_COLUMNS.join(",");
         std::fs::write(&path, format!("{columns}\n1,v100,mps,a,32,ten,8,1,1,0.5,0.5,true\n")).unwrap();
-        let refusal = told(&refused("isacpp", InterferenceSource::Table(path.clone())).await.unwrap_err());
+        let refusal =
+            message_of(&refused("isacpp", InterferenceSource::Table(path.clone())).await.unwrap_err());
         let place = format!("table:{}", path.display());
         assert!(refusal.contains(&place) && refusal.contains("line 2, column 'solo_rate'"), "{refusal}");
     }
@@ -262,7 +263,7 @@ mod learned {
     #[tokio::test]
     async fn a_folder_without_a_model_is_refused_if_the_policy_uses_interference() {
         let nowhere = InterferenceSource::Model("/nowhere".into());
-        let refusal = told(&refused("isacpp", nowhere.clone()).await.unwrap_err());
+        let refusal = message_of(&refused("isacpp", nowhere.clone()).await.unwrap_err());
         assert!(refusal.contains("model:/nowhere") && refusal.contains("card.json"), "{refusal}");
         assert!(refused("fifo", nowhere).await.is_ok());
     }

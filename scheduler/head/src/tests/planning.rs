@@ -79,7 +79,7 @@ async fn jobs_start_even_if_the_policy_hangs() {
 
 #[tokio::test]
 async fn after_a_panic_a_new_policy_learns_of_the_running_and_pending_jobs() {
-    let (tell, told) = channel();
+    let (tell, reports) = channel();
     let built = Mutex::new(0);
     let panicking = policy(move || {
         let mut built = built.lock().unwrap();
@@ -93,7 +93,7 @@ async fn after_a_panic_a_new_policy_learns_of_the_running_and_pending_jobs() {
     assert!(history_of(&client, first).await.contains("it panicked"));
     let second = client.submit().await;
     worker.next_run().await;
-    let changes = told.recv().unwrap();
+    let changes = reports.recv().unwrap();
     let runs = |change: &ViewChange| matches!(change, ViewChange::Running(job) if job.id == first);
     let waits = |change: &ViewChange| matches!(change, ViewChange::Pending(job) if job.id == second);
     assert!(changes.iter().any(runs) && changes.iter().any(waits), "{changes:?}");

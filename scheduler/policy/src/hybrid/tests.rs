@@ -51,7 +51,7 @@ fn placed(context: &InterferenceContext, view: &View) -> Vec<(u64, usize, usize)
     placed_on(view, &plan(context, view))
 }
 
-fn told(view: &View, context: &InterferenceContext) -> Vec<PendingReason> {
+fn explain_pending_with(view: &View, context: &InterferenceContext) -> Vec<PendingReason> {
     policy(AT_ONCE, context, view).explain_pending(view)
 }
 
@@ -78,7 +78,7 @@ fn the_gpu_is_shared_on_which_all_jobs_end_soonest() {
 fn no_gpu_is_shared_where_a_slowdown_would_exceed_a_limit() {
     let view = with(neighbours(&[&[("heavy", 100_000)]]), vec![training(1, "heavy", 100)]);
     assert_eq!(placed(&known(), &view), []);
-    let reason = told(&view, &known()).remove(0);
+    let reason = explain_pending_with(&view, &known()).remove(0);
     assert_eq!(reason.code, ReasonCode::WaitingForDevices);
     assert_eq!(
         reason.why,
@@ -93,7 +93,7 @@ fn each_job_may_have_a_limit_of_its_own() {
     runs(&mut view, bounded(training(100, "middling", 1_000), 1.1), 0, 0, 1_000);
     let strict = with(view, vec![bounded(training(1, "middling", 100), 3.0)]);
     assert_eq!(placed(&known(), &strict), []);
-    let why = told(&strict, &known()).remove(0).why;
+    let why = explain_pending_with(&strict, &known()).remove(0).why;
     assert!(why.contains("the slowdown of job 100 could reach 1.263"), "{why}");
     let mut view = neighbours(&[&[]]);
     runs(&mut view, bounded(training(100, "middling", 1_000), 3.0), 0, 0, 1_000);
@@ -149,11 +149,11 @@ struct Doubting {
 
 impl Interference for Doubting {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        let mut told = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
-        for told in told.iter_mut().flatten() {
-            (told.uncertainty, told.fits) = (self.uncertainty, self.fits);
+        let mut estimates = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
+        for estimate in estimates.iter_mut().flatten() {
+            (estimate.uncertainty, estimate.fits) = (self.uncertainty, self.fits);
         }
-        told
+        estimates
     }
 }
 
@@ -192,7 +192,7 @@ fn an_unknown_set_is_never_preferred_to_an_idle_gpu() {
 fn no_gpu_is_shared_where_memory_probably_does_not_fit() {
     let view = with(neighbours(&[&[("light", 1_000)]]), vec![training(1, "light", 100)]);
     assert_eq!(placed(&doubting(0.0, 0.4), &view), []);
-    let why = told(&view, &doubting(0.0, 0.4)).remove(0).why;
+    let why = explain_pending_with(&view, &doubting(0.0, 0.4)).remove(0).why;
     assert!(why.contains("their memory would probably not fit"), "{why}");
 }
 
@@ -260,14 +260,14 @@ impl Interference for Measured {
             false => 1.0,
         };
         let of_set = |set: &ColocationSet| {
-            let told = |member| match set.members.len() {
+            let estimate_of = |member| match set.members.len() {
                 1 => ColocationEstimate::alone(member),
                 _ => ColocationEstimate {
                     measured: true,
                     ..ColocationEstimate::slowed(member, slowdown(set), 0.01)
                 },
             };
-            set.members.iter().map(told).collect()
+            set.members.iter().map(estimate_of).collect()
         };
         sets.iter().map(of_set).collect()
     }

@@ -111,11 +111,11 @@ mod tests {
 
     #[test]
     fn a_job_with_a_precision_has_the_measurements_of_that_precision_only() {
-        let told = |precision: &str| {
+        let utilisation_with = |precision: &str| {
             let model = ModelDescription { precision: Some(precision.into()), ..resnet() };
             member(None, Some(model), "v100").solo.utilisation
         };
-        assert_eq!((told("bf16"), told("fp32")), (Some(0.9), None));
+        assert_eq!((utilisation_with("bf16"), utilisation_with("fp32")), (Some(0.9), None));
     }
 
     #[test]

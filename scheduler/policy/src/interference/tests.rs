@@ -65,9 +65,9 @@ fn more_memory_than_the_gpu_has_does_not_fit() {
 #[test]
 fn the_table_repeats_measurements_in_any_order_of_members() {
     let [a, b] = ["a", "b"].map(|model| member(model, Some(0.5)));
-    let told = one(&table(), set("V100", &[a.clone(), b.clone()]));
-    assert_eq!(slowdowns(&told), [1.5, 1.2]);
-    assert_eq!((told[0].memory, told[0].fits), (Some(5e9), 1.0));
+    let estimates = one(&table(), set("V100", &[a.clone(), b.clone()]));
+    assert_eq!(slowdowns(&estimates), [1.5, 1.2]);
+    assert_eq!((estimates[0].memory, estimates[0].fits), (Some(5e9), 1.0));
     assert_eq!(slowdowns(&one(&table(), set("v100", &[b, a]))), [1.2, 1.5]);
 }
 
@@ -134,19 +134,19 @@ proptest! {
         let table = table();
         let law = AnalyticInterference::<MaxMinSharing>::default();
         for model in [&law as &dyn Interference, &table] {
-            let told = one(model, asked.clone());
-            prop_assert_eq!(told.len(), asked.members.len());
-            for member in &told {
+            let estimates = one(model, asked.clone());
+            prop_assert_eq!(estimates.len(), asked.members.len());
+            for member in &estimates {
                 prop_assert!(member.slowdown >= 1.0, "{:?}", member);
                 prop_assert!((0.0..=UNKNOWN_UNCERTAINTY).contains(&member.uncertainty), "{:?}", member);
-                prop_assert!(told.len() != 1 || member.slowdown == 1.0);
+                prop_assert!(estimates.len() != 1 || member.slowdown == 1.0);
             }
             let mut turned = asked.clone();
             turned.members.reverse();
             let mut back = one(model, turned);
             back.reverse();
-            for (one, other) in told.iter().zip(&back) {
-                prop_assert!((one.slowdown - other.slowdown).abs() < 1e-9, "{:?} {:?}", told, back);
+            for (one, other) in estimates.iter().zip(&back) {
+                prop_assert!((one.slowdown - other.slowdown).abs() < 1e-9, "{:?} {:?}", estimates, back);
             }
         }
     }

@@ -19,7 +19,11 @@ fn known() -> InterferenceContext {
 }
 
 /// What is expected of a newcomer on each device that it fits.
-fn told(view: &View, newcomer: &PendingJob, contention: ContentionDegree) -> Vec<MultiStageEstimate> {
+fn estimate_newcomer(
+    view: &View,
+    newcomer: &PendingJob,
+    contention: ContentionDegree,
+) -> Vec<MultiStageEstimate> {
     let context = known();
     let mut jobs = Jobs::new(context.solos.clone());
     jobs.learn(view.now, &view.as_changes());
@@ -63,12 +67,15 @@ fn the_later_a_job_starts_beside_another_the_sooner_it_ends() {
     let mut before =
         MultiStageEstimate { interference: f64::MAX, slowdown: f64::MAX, neighbours: 1, fits: true };
     for (later, published) in PUBLISHED {
-        let told =
-            told(&neighbours(&[&[("heavy", 1_080 - later)]]), &newcomer, ContentionDegree::default())[0];
-        let takes = told.slowdown * 1_048.0;
+        let estimate = estimate_newcomer(
+            &neighbours(&[&[("heavy", 1_080 - later)]]),
+            &newcomer,
+            ContentionDegree::default(),
+        )[0];
+        let takes = estimate.slowdown * 1_048.0;
         assert!((takes / published - 1.0).abs() < 0.04, "{later} s later: {takes} instead of {published}");
-        assert!(told.slowdown < before.slowdown, "{later} s later");
-        before = told;
+        assert!(estimate.slowdown < before.slowdown, "{later} s later");
+        before = estimate;
     }
 }
 
@@ -111,9 +118,9 @@ fn both_readings_of_contention_rank_occupied_gpus_alike() {
         &[("middling", 300), ("middling", 300)],
     ]);
     let order = |contention| {
-        let told = told(&view, &training(1, "middling", 1_000), contention);
-        let mut order: Vec<usize> = (0..told.len()).collect();
-        order.sort_by(|a, b| told[*a].interference.total_cmp(&told[*b].interference));
+        let estimates = estimate_newcomer(&view, &training(1, "middling", 1_000), contention);
+        let mut order: Vec<usize> = (0..estimates.len()).collect();
+        order.sort_by(|a, b| estimates[*a].interference.total_cmp(&estimates[*b].interference));
         order.into_iter().next()
     };
     assert_eq!(order(ContentionDegree::Sum), order(ContentionDegree::MeanMinusOne));
@@ -123,12 +130,15 @@ fn both_readings_of_contention_rank_occupied_gpus_alike() {
 fn the_work_left_of_a_neighbor_follows_from_its_present_speed() {
     let two = neighbours(&[&[("heavy", 1_000), ("heavy", 1_000)]]);
     let one = neighbours(&[&[("heavy", 1_000)]]);
-    let slowdown =
-        |view: &View| told(view, &training(1, "light", 1), ContentionDegree::default())[0].slowdown;
+    let slowdown = |view: &View| {
+        estimate_newcomer(view, &training(1, "light", 1), ContentionDegree::default())[0].slowdown
+    };
     assert!(slowdown(&two) > slowdown(&one));
     // Two jobs that slow each other down by half have half of the time left alone: for a long newcomer they
     // are gone no later than their work allows.
-    let takes = told(&two, &training(1, "heavy", 10_000), ContentionDegree::default())[0].slowdown * 10_000.0;
+    let takes = estimate_newcomer(&two, &training(1, "heavy", 10_000), ContentionDegree::default())[0]
+        .slowdown
+        * 10_000.0;
     assert!((takes - 11_000.0).abs() < 150.0, "{takes}");
 }
 
@@ -160,19 +170,19 @@ struct Tight {
 impl Interference for Tight {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         self.questions.lock().unwrap().push(sets.len());
-        let mut told = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
-        for (set, told) in sets.iter().zip(&mut told) {
+        let mut estimates = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
+        for (set, estimates) in sets.iter().zip(&mut estimates) {
             let fits = if set.members.iter().any(|it| it.model == "heavy") { 0.1 } else { 1.0 };
-            told.iter_mut().for_each(|it| it.fits = fits);
+            estimates.iter_mut().for_each(|it| it.fits = fits);
         }
-        told
+        estimates
     }
 }
 
 #[test]
 fn a_gpu_whose_memory_probably_does_not_fit_is_chosen_last_with_a_reason() {
     let context = InterferenceContext { interference: Arc::new(Tight::default()), ..known() };
-    let told = |devices: &[&[(&'static str, u64)]]| {
+    let place_light = |devices: &[&[(&'static str, u64)]]| {
         let mut view = neighbours(devices);
         view.pending.insert(training(1, "light", 100).id, training(1, "light", 100));
         let plan = plan_of("isacpp", &context, &view);
@@ -180,8 +190,8 @@ fn a_gpu_whose_memory_probably_does_not_fit_is_chosen_last_with_a_reason() {
         (placed_on(&view, &plan)[0].2, why.clone())
     };
     let middling: &[(&str, u64)] = &[("middling", 9_000), ("middling", 9_000)];
-    assert_eq!(told(&[&[("heavy", 1)], middling]).0, 1);
-    let (_, why) = told(&[&[("heavy", 100)]]);
+    assert_eq!(place_light(&[&[("heavy", 1)], middling]).0, 1);
+    let (_, why) = place_light(&[&[("heavy", 100)]]);
     assert!(why.starts_with("shares a GPU with 1 job, the best of 1 with room: interference 0."), "{why}");
     assert!(why.ends_with("their memory may not fit"), "{why}");
 }

@@ -150,8 +150,8 @@ fn a_job_that_requires_limits_shares_only_where_they_are_enforced() {
     assert!(starts(tenth(8), gpu(shared_as(SharingMode::Unenforced))));
     assert!(!could_ever_hold(&gpu(shared_as(SharingMode::Unenforced)), &insisting()));
     let sentence = "needs a GPU that enforces limits (--enforced); no free GPU does";
-    let told = why(insisting(), gpu(shared_as(SharingMode::Unenforced)));
-    assert_eq!(told, (ReasonCode::WaitingForDevices, sentence.into()));
+    let reason = why(insisting(), gpu(shared_as(SharingMode::Unenforced)));
+    assert_eq!(reason, (ReasonCode::WaitingForDevices, sentence.into()));
     let whole = Demand { limits: EnforcementRequirement::Enforced, ..gpus(1) };
     assert!(starts(whole, gpu(shared_as(SharingMode::Unenforced))), "who shares nothing needs no limits");
 }

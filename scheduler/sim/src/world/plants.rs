@@ -60,8 +60,8 @@ impl World<'_> {
         let Some(outcome) = self.outcome_of(rank(earlier)) else { return };
         let (rank, at) = (rank(order.attempt.attempt), self.now);
         let report = Report::Ended { rank, outcome, stopped: None, progress: None, at };
-        let told = SimEvent::Head(self.head.generation, HeadSimEvent::Relabelled(key, report));
-        self.queue.put(self.now + INJECTION_DELAY, told);
+        let event = SimEvent::Head(self.head.generation, HeadSimEvent::Relabelled(key, report));
+        self.queue.put(self.now + INJECTION_DELAY, event);
     }
 
     /// Changes the state of the head that was recovered.

@@ -165,10 +165,10 @@ fn rows_are_queued_without_a_link_and_the_oldest_are_dropped() {
         test = test.run(sharer(job)).runs(job).steps(job, 1, job).steps(job, 2, job + 1).dies(job);
     }
     let mut test = test.forget_effects().event(WorkerEvent::Linked);
-    let told: Vec<ColocationSample> = test.take_effects().into_iter().flat_map(rows_in).collect();
-    assert_eq!(told.len(), 1_000);
-    assert_eq!(told.first().map(|row| row.rank), Some(rank_of(4)));
-    assert_eq!(told.last().map(|row| row.rank), Some(rank_of(1_003)));
+    let rows: Vec<ColocationSample> = test.take_effects().into_iter().flat_map(rows_in).collect();
+    assert_eq!(rows.len(), 1_000);
+    assert_eq!(rows.first().map(|row| row.rank), Some(rank_of(4)));
+    assert_eq!(rows.last().map(|row| row.rank), Some(rank_of(1_003)));
 }
 
 #[test]
@@ -189,11 +189,11 @@ fn a_rank_on_several_gpus_or_none_has_no_rows() {
 
 #[test]
 fn a_row_has_the_way_of_sharing() {
-    let told = |test: TestWorker, run, sharing| {
+    let assert_sharing = |test: TestWorker, run, sharing| {
         let expected = ColocationSample { sharing, ..row(1, &[], 100, 108, 9) };
         let test = test.run(run).runs(1).steps(1, 1, 100).steps(1, 10, 108).forget_effects();
         test.dies(1).forget_ended().does([rows(&[expected])]);
     };
-    told(TestWorker::with_gpus(), loner(1), SharingStrategy::Exclusive);
-    told(TestWorker::without_mps(), sharer(1), SharingStrategy::TimeSliced);
+    assert_sharing(TestWorker::with_gpus(), loner(1), SharingStrategy::Exclusive);
+    assert_sharing(TestWorker::without_mps(), sharer(1), SharingStrategy::TimeSliced);
 }

@@ -161,8 +161,8 @@ mod tests {
         rank(0).make(&tree).unwrap();
         rank(1).make(&tree).unwrap();
         let limits = ["cpu.max", "cpu.weight", "memory.max", "memory.swap.max", "pids.max"];
-        let told = limits.map(|file| read(&tree, file));
-        assert_eq!(told, ["200000 100000", "200", "1073741824", "0", "100"]);
+        let values = limits.map(|file| read(&tree, file));
+        assert_eq!(values, ["200000 100000", "200", "1073741824", "0", "100"]);
         assert_eq!(
             (read(&tree, "0/memory.oom.group"), read(&tree, "1/memory.oom.group")),
             ("1".into(), "1".into())

@@ -75,17 +75,17 @@ fn measurements_alone_may_come_from_another_way_of_sharing() {
 
 #[test]
 fn uninformative_samples_are_ignored() {
-    let told = minute(1, 10.0, "a", &[]);
+    let valid = minute(1, 10.0, "a", &[]);
     let nothing = [
-        ObservedSample { steps: 4, ..told.clone() },
-        ObservedSample { length: Span::from_millis(1_999), ..told.clone() },
-        ObservedSample { rate: f64::NAN, ..told.clone() },
-        ObservedSample { rate: 0.0, ..told.clone() },
+        ObservedSample { steps: 4, ..valid.clone() },
+        ObservedSample { length: Span::from_millis(1_999), ..valid.clone() },
+        ObservedSample { rate: f64::NAN, ..valid.clone() },
+        ObservedSample { rate: 0.0, ..valid.clone() },
         minute(1, 10.0, "", &[]),
         minute(1, 10.0, "a", &["b", ""]),
     ];
     assert_eq!(experience(&nothing), ColocationHistory::default());
-    assert_ne!(experience(&[told]), ColocationHistory::default());
+    assert_ne!(experience(&[valid]), ColocationHistory::default());
 }
 
 #[test]
