@@ -108,7 +108,7 @@ impl JobBuilder {
         self
     }
 
-    /// Computes on no more of its device than its share, even where neighbours leave some idle.
+    /// Computes on no more of its device than its share, even where neighbors leave some idle.
     pub fn cap_compute(mut self) -> JobBuilder {
         self.spec.demand.compute = ComputeLimit::Capped;
         self
@@ -151,7 +151,7 @@ impl JobBuilder {
         self
     }
 
-    /// The folder it starts in, on the worker; this program's by default.
+    /// The directory it starts in, on the worker; this program's by default.
     pub fn workdir(mut self, workdir: impl Into<PathBuf>) -> JobBuilder {
         self.workdir = Some(workdir.into());
         self
@@ -235,7 +235,7 @@ impl JobBuilder {
         self
     }
 
-    /// The folder for checkpoints, on the worker; without it the worker makes one that all attempts on it
+    /// The directory for checkpoints, on the worker; without it the worker makes one that all attempts on it
     /// share.
     pub fn checkpoint(mut self, folder: impl Into<String>) -> JobBuilder {
         self.spec.checkpoint = Some(folder.into());
@@ -303,7 +303,7 @@ impl JobBuilder {
     }
 }
 
-/// The given folder as an absolute path, or else the working directory of this program.
+/// The given directory as an absolute path, or else the working directory of this program.
 fn starting_folder(given: Option<PathBuf>) -> Result<String, String> {
     let folder = std::path::absolute(given.unwrap_or_else(|| PathBuf::from(".")))
         .map_err(|error| format!("cannot determine the working directory ({error}): give its full path"))?;

@@ -40,7 +40,7 @@ impl Client {
         Client::connect(on_blocking_thread(ConnectOptions::from_environment).await?).await
     }
 
-    /// Connects to the head whose state folder this is, as its admin; see [`ConnectOptions::local`]. The
+    /// Connects to the head whose state directory this is, as its admin; see [`ConnectOptions::local`]. The
     /// files are read on a blocking thread.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use cohabit_structure::{BlockingCall, Crate};
 /// Crates with async code that runs for long.
 const CRATES: [&str; 5] = ["scheduler/head", "worker/daemon", "worker/executor", "client/sdk", "runtime/net"];
 
-/// Calls that may block, as the crate's folder, the function and the call, each with its reason here.
+/// Calls that may block, as the crate's directory, the function and the call, each with its reason here.
 const ALLOWED: [(&str, &str, &str); 3] = [
     // Sends a message to the driver; a method of the same name blocks elsewhere.
     ("worker/daemon", "dial", ".ask"),

@@ -1,4 +1,4 @@
-//! The map in docs/ARCHITECTURE.md names every crate and its folder, and nothing else; the guides for
+//! The map in docs/ARCHITECTURE.md names every crate and its directory, and nothing else; the guides for
 //! contributors name only files that exist.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! No circles: files of a crate may use each other only in pairs, and only inside one folder.
+//! No circles: files of a crate may use each other only in pairs, and only inside one directory.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,7 +7,7 @@ use cohabit_structure::{Circle, Crate, circles};
 
 use crate::workspace::{Workspace, root_file};
 
-/// Two files of one folder may use each other: a parent and its child often do.
+/// Two files of one directory may use each other: a parent and its child often do.
 const MOST_FILES: usize = 2;
 
 #[test]

@@ -25,7 +25,7 @@ impl Bench {
     fn new() -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let monitored = Performance { sm_active: 40.0, ..Performance::default() };
-        let gpu = FakeGpu { utilisation: 50, performance: Some(monitored), ..FakeGpu::numbered(0) };
+        let gpu = FakeGpu { utilization: 50, performance: Some(monitored), ..FakeGpu::numbered(0) };
         let world = FakeWorld::create(&folder.path().join("world"), vec![gpu]).unwrap();
         let installed = world.install(&examples().unwrap()).unwrap();
         Bench { folder, installed }

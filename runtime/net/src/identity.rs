@@ -31,7 +31,7 @@ pub struct HeadIdentity {
 }
 
 impl HeadIdentity {
-    /// Reads the identity in this folder, or makes one. Blocks on the disk.
+    /// Reads the identity in this directory, or makes one. Blocks on the disk.
     ///
     /// # Errors
     /// When a file cannot be read or written, others may read it, or the CA's files do not fit together.

@@ -20,7 +20,7 @@ pub struct PredictedSlowdown {
 pub struct ColocationSlowdown {
     /// Which job.
     pub job: JobId,
-    /// Its neighbours.
+    /// Its neighbors.
     pub beside: Vec<JobId>,
     /// The predicted slowdown.
     pub predicted: PredictedSlowdown,
@@ -37,10 +37,10 @@ pub struct DryRun {
     pub reason: String,
     /// What is predicted of it there.
     pub predicted: JobPrediction,
-    /// Its own slowdown beside its neighbours; none where it would have none.
+    /// Its own slowdown beside its neighbors; none where it would have none.
     pub slowdown: Option<ColocationSlowdown>,
-    /// Those neighbours.
-    pub neighbours: Vec<DryRunNeighbor>,
+    /// Those neighbors.
+    pub neighbors: Vec<DryRunNeighbor>,
 }
 
 /// A placement by the names that people know.

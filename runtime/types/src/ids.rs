@@ -160,7 +160,7 @@ text_or_fields!(JobId, (number: u64, index: Option<u32>));
 text_or_fields!(AttemptId, (job: JobId, attempt: u32));
 text_or_fields!(RankId, (attempt: AttemptId, rank: u32));
 
-/// A machine that runs a worker. Drawn once by the worker and kept in its state folder, so it survives
+/// A machine that runs a worker. Drawn once by the worker and kept in its state directory, so it survives
 /// restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -21,7 +21,7 @@ pub enum ModelChoice {
 /// The interference models of a head, and the data that it has learned from.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Models {
-    /// The model that it was started with: `law`, `pretrained`, `table:FILE` or `model:FOLDER`.
+    /// The model that it was started with: `law`, `pretrained`, `table:FILE` or `model:DIR`.
     pub base: String,
     /// Versions whose error was smaller than that of the version before, the oldest first.
     pub versions: Vec<ModelRecord>,

@@ -21,7 +21,7 @@ pub struct JobSpec {
     pub demand: Demand,
     /// How its ranks are started.
     pub launch: LaunchMode,
-    /// Absolute path of the folder it starts in, on the worker.
+    /// Absolute path of the directory it starts in, on the worker.
     pub workdir: String,
     /// Variables added to the clean environment that a worker gives to jobs.
     pub environment: BTreeMap<String, String>,
@@ -45,7 +45,7 @@ pub struct JobSpec {
     pub model: Option<ModelDescription>,
     /// Training iterations, where the user knows them.
     pub iterations: Option<u64>,
-    /// Folder for checkpoints; without it the worker makes one that all attempts on it share.
+    /// Directory for checkpoints; without it the worker makes one that all attempts on it share.
     pub checkpoint: Option<String>,
     /// Whether it waits for a release before it may run.
     pub held: bool,

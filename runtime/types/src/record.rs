@@ -35,7 +35,7 @@ pub struct JobRecord {
     pub priority: i32,
     /// How long an attempt may run.
     pub time_limit: Option<Span>,
-    /// The folder it starts in.
+    /// The directory it starts in.
     pub workdir: String,
     /// The number of the latest attempt; 0 before the first.
     pub attempt: u32,

@@ -47,13 +47,13 @@ impl Head {
     /// What the policy said about the job, with the names that people know.
     pub fn finish_dry_run(&self, job: &DryRunJob, result: &DryRunResult) -> DryRun {
         let own = |it: &&ColocationSlowdown| it.job == job.job.id;
-        let neighbours = result.with_job.iter().filter(|it| !own(it));
+        let neighbors = result.with_job.iter().filter(|it| !own(it));
         DryRun {
             place: result.place.as_ref().ok().map(|proposal| self.dry_run_placement(&proposal.placement)),
             reason: job.reason(result),
             predicted: job.predicted(result),
             slowdown: result.with_job.iter().find(own).cloned(),
-            neighbours: neighbours.map(|then| self.dry_run_neighbor(then, &result.current)).collect(),
+            neighbors: neighbors.map(|then| self.dry_run_neighbor(then, &result.current)).collect(),
         }
     }
 

@@ -66,7 +66,7 @@ impl GpuMemoryTracker {
 /// Whether the job may have neighbors once its memory is known.
 fn would_share(demand: &Demand) -> bool {
     let known = Demand { gpu_memory: Some(Bytes(1)), ..*demand };
-    demand.gpu_memory.is_none() && known.may_have_neighbours()
+    demand.gpu_memory.is_none() && known.may_have_neighbors()
 }
 
 /// The job as it describes itself, without measurements and without a GPU model.

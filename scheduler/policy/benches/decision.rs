@@ -83,8 +83,8 @@ impl Bench {
     fn new(devices: usize, configurations: usize, pause: Duration, seed: u64) -> Bench {
         let mut book = SoloMetricsTable::default();
         for which in 0..configurations {
-            let utilisation = Some(0.05 + 0.35 * which as f64 / configurations as f64);
-            let solo = SoloMetrics { utilisation, memory: Some(4e9), ..SoloMetrics::default() };
+            let utilization = Some(0.05 + 0.35 * which as f64 / configurations as f64);
+            let solo = SoloMetrics { utilization, memory: Some(4e9), ..SoloMetrics::default() };
             let configuration = Configuration { model: model(which), ..Configuration::default() };
             book.insert(GpuKind::named("H200"), configuration, solo);
         }

@@ -16,7 +16,7 @@ fn pairs() -> Option<Vec<MeasuredSet>> {
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let found: Option<PathBuf> = above.map(|folder| folder.join(file)).find(|path| path.exists());
     if found.is_none() {
-        eprintln!("skipped: there is no {file} in any folder above");
+        eprintln!("skipped: there is no {file} in any directory above");
     }
     found.map(|path| read(std::fs::File::open(path).unwrap(), MeasurementFormat::GavelPairs).unwrap())
 }

@@ -134,7 +134,7 @@ impl Worker {
         }
     }
 
-    /// The device and neighbours of every running rank with exactly one GPU.
+    /// The device and neighbors of every running rank with exactly one GPU.
     fn colocations(&self) -> BTreeMap<RankId, RankColocation> {
         let running = |held: &RankEntry| matches!(held.state, RankState::Running { .. });
         let colocation = |rank: &RankId, held: &RankEntry| {
@@ -144,7 +144,7 @@ impl Worker {
                 device: device.clone(),
                 gpu: self.gpus.get(device)?.model(),
                 sharing: colocation_sharing(held.access)?,
-                neighbours: beside.map(|(other, _)| other).collect(),
+                neighbors: beside.map(|(other, _)| other).collect(),
             })
         };
         let here = self.ranks.iter().filter(|(_, held)| running(held));

@@ -12,7 +12,7 @@
 //! workload_process  a workload as a process
 //! trial             one set of workloads on the GPU
 //! rates             steps per second, and whether they are steady
-//! usage             GPU memory and utilisation of a set
+//! usage             GPU memory and utilization of a set
 //! gpu               the GPU, and who else uses it
 //! table             the co-location table (CSV)
 //! details           how its rows were measured (JSON)

@@ -336,7 +336,7 @@ fn figures(measured: &Measurement, at: usize) -> MemberFigures {
         rate: Some(measured.rates[at].per_second),
         spread: measured.rates[at].spread,
         memory: measured.usage.memory[at].map(|bytes| bytes.0),
-        utilisation: measured.usage.utilisation,
+        utilization: measured.usage.utilization,
     }
 }
 

@@ -222,7 +222,7 @@ fn measured(record: DeviceRecord) -> DeviceRecord {
     };
     let performance = GpuPerformance { sm_active: Some(0.61), ..GpuPerformance::default() };
     let reading = GpuReading {
-        utilisation: Some(0.93),
+        utilization: Some(0.93),
         memory_used: Some(Bytes(31 << 30)),
         power: Some(512.4),
         temperature: Some(61.0),

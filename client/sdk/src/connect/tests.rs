@@ -9,7 +9,7 @@ use super::*;
 const TEXT: &str = "cohabit1.0000000000000000000000000000000000000000000000000000000000000001.\
                     0000000000000000000000000000000000000000000000000000000000000002";
 
-/// The state folder of a head at this address.
+/// The state directory of a head at this address.
 fn state_of(address: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("address"), format!("{address}\n")).unwrap();

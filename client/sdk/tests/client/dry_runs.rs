@@ -20,7 +20,7 @@ async fn what_would_become_of_a_job_is_asked_without_submitting_it() {
         reason: "it would start at once".into(),
         predicted: JobPrediction::default(),
         slowdown: None,
-        neighbours: Vec::new(),
+        neighbors: Vec::new(),
     };
     let cluster = Cluster::new();
     let head = cluster.head([Turn::DryRun(Box::new(dry_run.clone()))]).await;

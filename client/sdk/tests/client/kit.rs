@@ -66,7 +66,7 @@ pub(crate) enum Turn {
     Wait,
 }
 
-/// A head's state folder, which survives the head.
+/// A head's state directory, which survives the head.
 pub(crate) struct Cluster {
     folder: TempDir,
     tokens: TokenStore,

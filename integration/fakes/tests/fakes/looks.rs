@@ -13,9 +13,9 @@ fn look(bench: &Bench) -> GpuScan {
 #[test]
 fn readings_are_those_of_the_moment() {
     let bench = Bench::new();
-    bench.script(|gpu| (gpu.utilisation, gpu.power, gpu.temperature) = (75, 350_500, 63));
+    bench.script(|gpu| (gpu.utilization, gpu.power, gpu.temperature) = (75, 350_500, 63));
     let expected = GpuReading {
-        utilisation: Some(0.75),
+        utilization: Some(0.75),
         memory_used: Some(Bytes(512 << 20)),
         power: Some(350.5),
         temperature: Some(63.0),
@@ -30,7 +30,7 @@ fn a_reading_that_is_not_told_is_none_and_the_others_stay() {
     let silent = ["nvmlDeviceGetPowerUsage", "nvmlDeviceGetTemperature"];
     bench.script(|gpu| gpu.faults.extend(silent.map(|name| (name.to_owned(), NvmlFault::NoPermission))));
     let reading = look(&bench).reading;
-    assert_eq!((reading.power, reading.temperature, reading.utilisation), (None, None, Some(0.0)));
+    assert_eq!((reading.power, reading.temperature, reading.utilization), (None, None, Some(0.0)));
 }
 
 #[test]

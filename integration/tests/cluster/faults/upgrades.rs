@@ -69,7 +69,7 @@ fn with_journal(name: &str) -> Cluster {
     cluster
 }
 
-/// The first worker is the node of the fixtures, for its state folder says so.
+/// The first worker is the node of the fixtures, for its state directory says so.
 fn as_node_of_fixtures(cluster: &Cluster) {
     let worker = cluster.folder().join("worker0");
     std::fs::create_dir(&worker).unwrap();

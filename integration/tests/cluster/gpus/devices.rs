@@ -8,7 +8,7 @@ use crate::kit::{Cluster, until};
 
 #[test]
 fn a_worker_finds_gpus_and_says_all_there_is_to_say_of_them() {
-    let gpus = GpuCluster::with(2, &[], |gpu| gpu.utilisation = 37);
+    let gpus = GpuCluster::with(2, &[], |gpu| gpu.utilization = 37);
     let device = gpus.device(1);
     assert_eq!(device["model"], "Fake H200 (not a GPU)");
     assert_eq!(device["memory"], 141_u64 << 30);

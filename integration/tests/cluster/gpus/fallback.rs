@@ -23,14 +23,14 @@ fn where_mps_does_not_start_jobs_take_turns_and_every_screen_says_so() {
 #[test]
 fn a_watchdog_ends_who_takes_more_memory_than_it_asked_for() {
     let gpus = GpuCluster::with(1, &["--mps", "off"], |_| {});
-    let neighbour = gpus.submit_endless(&PART);
+    let neighbor = gpus.submit_endless(&PART);
     let greedy = gpus.submit(&PART, &["--steps", "1000000", "--rate", "50", "--alloc", "40G"]);
     let ended = gpus.cluster.end(&greedy);
     assert_eq!(
         (ended["state"].as_str(), ended["reason_code"].as_str()),
         (Some("OUT_OF_MEMORY"), Some("gpu_oom"))
     );
-    assert_eq!(gpus.cluster.state(&neighbour), "RUNNING");
+    assert_eq!(gpus.cluster.state(&neighbor), "RUNNING");
 }
 
 #[test]

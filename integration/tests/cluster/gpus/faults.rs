@@ -77,17 +77,17 @@ fn jobs_live_through_the_death_of_all_of_mps() {
 }
 
 #[test]
-fn a_client_that_will_not_die_is_removed_from_the_server_and_killed_and_its_neighbour_goes_on() {
+fn a_client_that_will_not_die_is_removed_from_the_server_and_killed_and_its_neighbor_goes_on() {
     let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.abrupt_end = AbruptEnd::Faults);
-    let neighbour = gpus.submit_endless(&PART);
-    gpus.until_sharing(&neighbour, "enforced");
+    let neighbor = gpus.submit_endless(&PART);
+    gpus.until_sharing(&neighbor, "enforced");
     let stubborn = [&PART[..], &["--grace", "1s"]].concat();
     let stubborn = gpus.submit(&stubborn, &["--steps", "100000", "--rate", "50", "--ignore-term"]);
     gpus.until_clients(0, 2);
     gpus.cluster.ok(&["cancel", &stubborn]);
     assert_eq!(gpus.cluster.end(&stubborn)["state"], "CANCELLED");
     gpus.until_clients(0, 1);
-    let shown = gpus.cluster.show(&neighbour);
+    let shown = gpus.cluster.show(&neighbor);
     let (state, attempt) = (shown["state"].as_str(), shown["attempt"].as_u64());
     let words = || gpus.cluster.read("worker0/ranks/2/1/0/executor.log");
     assert_eq!((state, attempt), (Some("RUNNING"), Some(1)), "{}", words());

@@ -142,7 +142,7 @@ fn a_change_that_cannot_be_written_does_not_count() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let token = store.create("ada", Role::User, None, NOW).unwrap();
-    // A folder in the place of the fresh file stops the owner and the superuser alike.
+    // A directory in the place of the fresh file stops the owner and the superuser alike.
     fs::create_dir(folder.path().join("tokens.json.new")).unwrap();
     assert!(matches!(store.revoke("ada"), Err(TokenStoreError::File(StateError::Write { .. }))));
     assert!(store.create("bea", Role::User, None, NOW).is_err());

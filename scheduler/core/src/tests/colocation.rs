@@ -114,7 +114,7 @@ fn forecasts_do_not_cover_jobs_that_came_later() {
 #[test]
 fn a_dry_run_predicts_sharing_and_leaves_nothing_behind() {
     let mut test = TestHead::with_devices(1);
-    let neighbour = test.submit(JobSpec { name: "resident".into(), ..part(500) });
+    let neighbor = test.submit(JobSpec { name: "resident".into(), ..part(500) });
     let head = test.head.clone();
     let dry_run = considered(&test, submit(part(500)));
     assert_eq!(head, test.head);
@@ -124,9 +124,9 @@ fn a_dry_run_predicts_sharing_and_leaves_nothing_behind() {
         (vec!["node1".to_owned()], "gpu-0", Share(500))
     );
     let own = dry_run.slowdown.unwrap();
-    let [beside] = &dry_run.neighbours[..] else { panic!("{:?}", dry_run.neighbours) };
-    assert_eq!((own.job, &own.beside[..]), (job(2), &[neighbour][..]));
-    assert_eq!((beside.then.job, beside.name.as_str(), beside.now), (neighbour, "resident", Slowdown::NONE));
+    let [beside] = &dry_run.neighbors[..] else { panic!("{:?}", dry_run.neighbors) };
+    assert_eq!((own.job, &own.beside[..]), (job(2), &[neighbor][..]));
+    assert_eq!((beside.then.job, beside.name.as_str(), beside.now), (neighbor, "resident", Slowdown::NONE));
     assert!(beside.then.predicted.expected > Slowdown::NONE);
     assert_eq!(dry_run.predicted.slowdown, Some(own.predicted.expected));
     assert_eq!(dry_run.predicted.starts_at, Some(test.now));
@@ -138,7 +138,7 @@ fn a_dry_run_without_a_place_says_why_and_when_it_may_start() {
     let mut test = TestHead::with_devices(1);
     test.request(ada(), cohabit_types::Request::Submit(Box::new(submit(gpus(1)))));
     let dry_run = considered(&test, submit(gpus(1)));
-    assert_eq!((dry_run.place, dry_run.slowdown, dry_run.neighbours), (None, None, vec![]));
+    assert_eq!((dry_run.place, dry_run.slowdown, dry_run.neighbors), (None, None, vec![]));
     let later = |secs| Some(test.now + Span::from_secs(secs));
     assert_eq!((dry_run.predicted.starts_at, dry_run.predicted.ends_at), (later(100), later(200)));
     let sentence = "needs 1 free GPU on one node; the best node has 0 free";

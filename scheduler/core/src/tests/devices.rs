@@ -298,7 +298,7 @@ fn enforcement_is_recorded_once_and_again_when_it_changes() {
 fn telemetry_shows_the_memory_of_live_ranks_while_the_link_is_up() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(part(500));
-    let reading = GpuReading { utilisation: Some(0.5), ..GpuReading::default() };
+    let reading = GpuReading { utilization: Some(0.5), ..GpuReading::default() };
     let ranks = vec![(rank(1, 1), Bytes(7 * GIB)), (rank(9, 1), Bytes(GIB))];
     let telemetry = DeviceTelemetry { device: device(0), at: test.now, reading, ranks };
     report(&mut test, Report::Telemetry(vec![telemetry.clone()]));

@@ -92,9 +92,9 @@ fn the_first_failure_under_a_prediction_is_attributed_to_it_and_uses_no_retry() 
 #[test]
 fn a_job_whose_prediction_was_dropped_waits_for_a_gpu_of_its_own() {
     let mut test = TestHead::with_devices(1);
-    let (id, neighbour) = (submit(&mut test, silent(), 6), submit(&mut test, silent(), 6));
+    let (id, neighbor) = (submit(&mut test, silent(), 6), submit(&mut test, silent(), 6));
     test.ended(rank(1, 1), Outcome::Signalled(Signal::KILL), Some(StopReason::GpuMemory));
-    assert_eq!((test.state(id), test.state(neighbour)), (JobState::Pending, JobState::Running));
+    assert_eq!((test.state(id), test.state(neighbor)), (JobState::Pending, JobState::Running));
     let explanation = test.reader().sentences(id).unwrap().join(" ");
     for sentence in [
         "; that used none of its retries.",

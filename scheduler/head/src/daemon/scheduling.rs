@@ -16,7 +16,7 @@ pub(super) struct Scheduling {
     /// Whether plans depend on predictions of interference.
     pub(super) uses_interference: bool,
     pub(super) base: BasePredictor,
-    /// The folder of the trained models.
+    /// The directory of the trained models.
     pub(super) versions: PathBuf,
 }
 

@@ -127,13 +127,13 @@ fn sample() -> ColocationSample {
         device: DeviceId("GPU-1".into()),
         gpu: "H200".into(),
         sharing: SharingStrategy::Mps,
-        neighbours: ["9#1/0", "2#1/0", "2#1/1"].map(|rank| rank.parse().unwrap()).into(),
+        neighbors: ["9#1/0", "2#1/0", "2#1/1"].map(|rank| rank.parse().unwrap()).into(),
         from: at(1),
         to: at(6),
         steps: 50,
         rate: 10.0,
         memory: Some(Bytes(7)),
-        utilisation: Some(0.5),
+        utilization: Some(0.5),
     }
 }
 
@@ -179,7 +179,7 @@ fn samples_without_sense_never_fail_a_commit() {
         to: Time::NEVER,
         steps: u64::MAX,
         memory: Some(Bytes(u64::MAX)),
-        utilisation: Some(f64::NAN),
+        utilization: Some(f64::NAN),
         ..sample()
     };
     journal.open().commit(&[JournalWrite::Samples(vec![never, huge])]).unwrap();

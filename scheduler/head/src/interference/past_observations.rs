@@ -45,7 +45,7 @@ impl PastObservations {
 fn jobs_of(samples: &[StoredSample]) -> BTreeSet<JobId> {
     let of_sample = |it: &StoredSample| {
         let own = it.sample.rank.attempt.job;
-        it.neighbours.iter().copied().chain([own]).collect::<Vec<_>>()
+        it.neighbors.iter().copied().chain([own]).collect::<Vec<_>>()
     };
     samples.iter().flat_map(of_sample).collect()
 }
@@ -65,8 +65,8 @@ fn experience(
         .collect();
     let lookup = |job: JobId| head.demand_and_traits(job).or_else(|| ended.get(&job).cloned());
     let mut experience = ColocationHistory::default();
-    for StoredSample { sample, neighbours } in samples {
-        let observed = resolve_sample(sample, neighbours.iter().copied(), &lookup, solos);
+    for StoredSample { sample, neighbors } in samples {
+        let observed = resolve_sample(sample, neighbors.iter().copied(), &lookup, solos);
         observed.iter().for_each(|sample| experience.note(sample));
     }
     experience

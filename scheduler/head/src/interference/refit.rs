@@ -32,7 +32,7 @@ pub(crate) struct Refit {
     pub(super) current: GuardedModel,
     /// The number of the version that the result may become.
     pub(super) version: u32,
-    /// The folder of that version.
+    /// The directory of that version.
     pub(super) folder: PathBuf,
 }
 

@@ -6,19 +6,19 @@ use cohabit_types::{SharingStrategy, Span, Time};
 use super::digest::InterferenceDigest;
 
 /// A minute of a member beside another, or alone.
-fn minute(model: &str, rate: f64, neighbour: Option<&str>) -> ObservedSample {
+fn minute(model: &str, rate: f64, neighbor: Option<&str>) -> ObservedSample {
     let member = |model: &str| SetMember { model: model.into(), batch: Some(8), ..SetMember::default() };
     ObservedSample {
         gpu: GpuKind::named("v100"),
         sharing: SharingStrategy::Mps,
         member: member(model),
-        neighbours: neighbour.map(member).into_iter().collect(),
+        neighbors: neighbor.map(member).into_iter().collect(),
         until: Time::EPOCH + Span::from_secs(60),
         length: Span::from_secs(60),
         steps: 600,
         rate,
         memory: None,
-        utilisation: None,
+        utilization: None,
     }
 }
 
@@ -136,7 +136,7 @@ mod learned {
         sets().into_iter().map(|it| it.measured).collect()
     }
 
-    /// A base model in a folder, trained on the opposite of what the cluster observes.
+    /// A base model in a directory, trained on the opposite of what the cluster observes.
     fn model_in(folder: &Path) -> BasePredictor {
         let mut opposite = measured();
         for it in &mut opposite {

@@ -37,7 +37,7 @@ pub(crate) struct TrainerOptions {
     pub(crate) max_slowdown: Slowdown,
     /// A refit is due after this many new samples; 0 turns refits off.
     pub(crate) refit_after: u64,
-    /// The folder of the versions.
+    /// The directory of the versions.
     pub(crate) folder: PathBuf,
 }
 

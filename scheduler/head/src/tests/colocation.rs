@@ -44,8 +44,8 @@ async fn a_dry_run_names_the_neighbor_that_the_job_then_gets() {
     let dry_run_result = dry_run(&client, half()).await;
     let place = dry_run_result.place.unwrap();
     assert_eq!((place.nodes, place.devices), (vec!["box".to_owned()], vec![DeviceId("host-0".into())]));
-    assert_eq!(dry_run_result.neighbours.iter().map(|it| it.then.job).collect::<Vec<_>>(), [resident]);
-    assert!(dry_run_result.neighbours[0].then.predicted.expected > Slowdown::NONE);
+    assert_eq!(dry_run_result.neighbors.iter().map(|it| it.then.job).collect::<Vec<_>>(), [resident]);
+    assert!(dry_run_result.neighbors[0].then.predicted.expected > Slowdown::NONE);
     let newcomer = submit(&client, half()).await;
     assert_eq!(newcomer, JobId::new(resident.number + 1), "nothing was submitted before");
     worker.next_run().await;

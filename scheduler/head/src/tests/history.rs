@@ -83,13 +83,13 @@ async fn samples_are_written_to_the_history_and_not_to_the_journal() {
         device: DeviceId("host-0".into()),
         gpu: "host slot".into(),
         sharing: SharingStrategy::Exclusive,
-        neighbours: vec![],
+        neighbors: vec![],
         from: at(1),
         to: at(2),
         steps: 10,
         rate: 10.0,
         memory: None,
-        utilisation: None,
+        utilization: None,
     };
     worker.report(Report::ColocationSamples(vec![sample])).await;
     worker.ended(rank, Outcome::Exited(0)).await;

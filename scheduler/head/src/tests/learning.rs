@@ -154,12 +154,12 @@ mod learned {
         let slowdown = |one: usize, other: usize| 1.0 + 0.05 * (one + 1) as f64 * (other + 2) as f64 / 2.0;
         let beside = jobs.iter().enumerate().flat_map(|(one, job)| {
             let others = jobs.iter().enumerate().filter(move |(other, _)| *other != one);
-            others.map(move |(other, neighbour)| {
+            others.map(move |(other, neighbor)| {
                 minute(
                     (one.max(other) * 8 + one.min(other)) as u64,
                     *job,
                     10.0 / slowdown(one, other),
-                    &[*neighbour],
+                    &[*neighbor],
                 )
             })
         });

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn member(model: &str, busy: Option<f64>) -> SetMember {
-    let solo = SoloMetrics { utilisation: busy, memory: Some(4e9), ..SoloMetrics::default() };
+    let solo = SoloMetrics { utilization: busy, memory: Some(4e9), ..SoloMetrics::default() };
     SetMember { model: model.to_owned(), batch: Some(8), solo, ..SetMember::default() }
 }
 
@@ -16,7 +16,7 @@ fn set(gpu: &str, members: &[SetMember]) -> ColocationSet {
 
 fn ran(set: ColocationSet, slowdowns: &[f64]) -> MeasuredSet {
     let observed =
-        |slowdown: &f64| MeasuredMember { slowdown: *slowdown, memory: Some(5e9), utilisation: None };
+        |slowdown: &f64| MeasuredMember { slowdown: *slowdown, memory: Some(5e9), utilization: None };
     MeasuredSet { set, outcome: SetOutcome::Ran(slowdowns.iter().map(observed).collect()) }
 }
 
@@ -40,12 +40,12 @@ fn table() -> MeasuredTable {
 }
 
 #[test]
-fn the_analytic_model_is_certain_only_with_measured_utilisation() {
+fn the_analytic_model_is_certain_only_with_measured_utilization() {
     let law = AnalyticInterference::<MaxMinSharing>::default();
     let known =
         one(&law, set("v100", &[member("a", Some(0.8)), member("b", Some(0.5)), member("c", Some(0.2))]));
     assert!((known[0].slowdown - 1.939).abs() < 1e-3 && (known[2].slowdown - 1.203).abs() < 1e-3);
-    assert!((known[0].utilisation.unwrap() - 0.8 / known[0].slowdown).abs() < 1e-12);
+    assert!((known[0].utilization.unwrap() - 0.8 / known[0].slowdown).abs() < 1e-12);
     assert_eq!((known[0].memory, known[0].fits), (Some(4e9), 1.0));
     let unknown = one(&law, set("v100", &[member("a", None), member("b", Some(0.5))]));
     assert_eq!(unknown[0].uncertainty, UNKNOWN_UNCERTAINTY);

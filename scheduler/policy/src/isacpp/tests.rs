@@ -40,7 +40,7 @@ fn estimate_newcomer(
 }
 
 /// Devices on one node, each with residents that run for so long.
-fn neighbours(devices: &[&[(&str, u64)]]) -> View {
+fn neighbors(devices: &[&[(&str, u64)]]) -> View {
     let mut view = view(vec![node(1, &vec![1_000; devices.len()])], vec![]);
     for (device, jobs) in devices.iter().enumerate() {
         for (place, (model, secs)) in jobs.iter().enumerate() {
@@ -65,10 +65,10 @@ fn the_later_a_job_starts_beside_another_the_sooner_it_ends() {
         [(0, 2_092.0), (200, 1_982.0), (400, 1_748.0), (600, 1_528.0), (800, 1_315.0), (1_000, 1_122.0)];
     let newcomer = training(1, "shuffle", 1_048);
     let mut before =
-        MultiStageEstimate { interference: f64::MAX, slowdown: f64::MAX, neighbours: 1, fits: true };
+        MultiStageEstimate { interference: f64::MAX, slowdown: f64::MAX, neighbors: 1, fits: true };
     for (later, published) in PUBLISHED {
         let estimate = estimate_newcomer(
-            &neighbours(&[&[("heavy", 1_080 - later)]]),
+            &neighbors(&[&[("heavy", 1_080 - later)]]),
             &newcomer,
             ContentionDegree::default(),
         )[0];
@@ -81,11 +81,11 @@ fn the_later_a_job_starts_beside_another_the_sooner_it_ends() {
 
 #[test]
 fn an_idle_gpu_wins_except_over_harmless_neighbors_with_more_free_memory() {
-    let view = neighbours(&[&[("heavy", 100)], &[]]);
+    let view = neighbors(&[&[("heavy", 100)], &[]]);
     for policy in ["isacpp", "isacpp:rcd=sum", "isacpp:as-released=off"] {
         assert_eq!(chosen(policy, &view, training(1, "heavy", 100)), (0, 1), "{policy}");
     }
-    let mut roomy = neighbours(&[&[("light", 100)], &[]]);
+    let mut roomy = neighbors(&[&[("light", 100)], &[]]);
     roomy.nodes[0].devices[1].memory_free = Some(Bytes(10 << 30));
     assert_eq!(chosen("isacpp", &roomy, training(1, "light", 100)), (0, 0));
     assert_eq!(chosen("isacpp:rcd=sum", &roomy, training(1, "light", 100)), (0, 1));
@@ -103,15 +103,15 @@ fn of_equal_gpus_the_one_with_more_memory_then_the_faster_then_the_first_is_take
 
 #[test]
 fn the_lighter_neighbor_is_better_and_of_equal_ones_the_one_that_ends_sooner() {
-    let lighter = neighbours(&[&[("heavy", 1_000)], &[("middling", 1_000)]]);
+    let lighter = neighbors(&[&[("heavy", 1_000)], &[("middling", 1_000)]]);
     assert_eq!(chosen("isacpp", &lighter, training(1, "heavy", 1_000)), (0, 1));
-    let sooner = neighbours(&[&[("heavy", 1_000)], &[("heavy", 500)]]);
+    let sooner = neighbors(&[&[("heavy", 1_000)], &[("heavy", 500)]]);
     assert_eq!(chosen("isacpp", &sooner, training(1, "heavy", 1_000)), (0, 1));
 }
 
 #[test]
 fn both_readings_of_contention_rank_occupied_gpus_alike() {
-    let view = neighbours(&[
+    let view = neighbors(&[
         &[("heavy", 1_000)],
         &[("light", 50), ("middling", 500)],
         &[("middling", 2_000)],
@@ -128,8 +128,8 @@ fn both_readings_of_contention_rank_occupied_gpus_alike() {
 
 #[test]
 fn the_work_left_of_a_neighbor_follows_from_its_present_speed() {
-    let two = neighbours(&[&[("heavy", 1_000), ("heavy", 1_000)]]);
-    let one = neighbours(&[&[("heavy", 1_000)]]);
+    let two = neighbors(&[&[("heavy", 1_000), ("heavy", 1_000)]]);
+    let one = neighbors(&[&[("heavy", 1_000)]]);
     let slowdown = |view: &View| {
         estimate_newcomer(view, &training(1, "light", 1), ContentionDegree::default())[0].slowdown
     };
@@ -154,7 +154,7 @@ fn released_code_takes_the_node_whose_worst_gpu_is_best_and_there_the_first() {
 
 #[test]
 fn with_a_weight_on_speed_a_slow_idle_gpu_loses_to_a_fast_shared_one() {
-    let mut view = neighbours(&[&[], &[("light", 1_000)]]);
+    let mut view = neighbors(&[&[], &[("light", 1_000)]]);
     view.nodes[0].devices[0].model = "K80".into();
     view.nodes[0].devices[1].model = "H100".into();
     assert_eq!(chosen("isacpp", &view, training(1, "heavy", 1_000)), (0, 0));
@@ -183,7 +183,7 @@ impl Interference for Tight {
 fn a_gpu_whose_memory_probably_does_not_fit_is_chosen_last_with_a_reason() {
     let context = InterferenceContext { interference: Arc::new(Tight::default()), ..known() };
     let place_light = |devices: &[&[(&'static str, u64)]]| {
-        let mut view = neighbours(devices);
+        let mut view = neighbors(devices);
         view.pending.insert(training(1, "light", 100).id, training(1, "light", 100));
         let plan = plan_of("isacpp", &context, &view);
         let Action::Place { why, .. } = &plan.actions[0] else { panic!("{plan:?}") };
@@ -201,7 +201,7 @@ fn each_stage_is_one_question_for_all_gpus_and_nothing_is_asked_twice() {
     let predictor = Arc::new(Tight::default());
     let context = InterferenceContext { interference: predictor.clone(), ..known() };
     let mut policy = parse_policy_with("isacpp", &context).unwrap();
-    let mut view = neighbours(&[
+    let mut view = neighbors(&[
         &[("light", 50), ("middling", 500)],
         &[("middling", 50), ("middling", 600)],
         &[("light", 70)],
@@ -218,7 +218,7 @@ fn each_stage_is_one_question_for_all_gpus_and_nothing_is_asked_twice() {
 
 #[test]
 fn a_job_that_shares_has_a_longer_expected_runtime_and_a_reason() {
-    let mut view = neighbours(&[&[("heavy", 10_000)]]);
+    let mut view = neighbors(&[&[("heavy", 10_000)]]);
     view.pending.insert(training(1, "heavy", 1_000).id, training(1, "heavy", 1_000));
     let plan = plan_of("isacpp", &known(), &view);
     let [Action::Place { runtime: Some(runtime), why, .. }] = &plan.actions[..] else { panic!("{plan:?}") };

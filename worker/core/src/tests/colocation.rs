@@ -12,19 +12,19 @@ fn step_at(step: u64, secs: u64) -> Progress {
     Progress { step, at: at(secs), ..Progress::default() }
 }
 
-fn row(job: u64, neighbours: &[u64], from: u64, to: u64, steps: u64) -> ColocationSample {
+fn row(job: u64, neighbors: &[u64], from: u64, to: u64, steps: u64) -> ColocationSample {
     ColocationSample {
         rank: rank_of(job),
         device: gpu(0),
         gpu: "NVIDIA H100".into(),
         sharing: SharingStrategy::Mps,
-        neighbours: neighbours.iter().map(|job| rank_of(*job)).collect(),
+        neighbors: neighbors.iter().map(|job| rank_of(*job)).collect(),
         from: at(from),
         to: at(to),
         steps,
         rate: steps as f64 / (to - from) as f64,
         memory: None,
-        utilisation: None,
+        utilization: None,
     }
 }
 
@@ -50,8 +50,8 @@ impl TestWorker {
         self
     }
 
-    fn sees_busy(self, utilisation: f64, memory: &[(RankId, Bytes)]) -> TestWorker {
-        let reading = GpuReading { utilisation: Some(utilisation), ..GpuReading::default() };
+    fn sees_busy(self, utilization: f64, memory: &[(RankId, Bytes)]) -> TestWorker {
+        let reading = GpuReading { utilization: Some(utilization), ..GpuReading::default() };
         self.sees(GpuSample { reading: Ok(reading), ..look(memory) })
     }
 }
@@ -99,7 +99,7 @@ fn a_period_without_a_step_has_no_row() {
 }
 
 #[test]
-fn a_sample_ends_when_the_neighbours_change() {
+fn a_sample_ends_when_the_neighbors_change() {
     TestWorker::serving(&[1])
         .steps(1, 10, 100)
         .steps(1, 30, 105)
@@ -119,9 +119,9 @@ fn a_sample_ends_when_the_neighbours_change() {
 }
 
 #[test]
-fn memory_is_the_peak_and_utilisation_the_mean_of_all_scans() {
+fn memory_is_the_peak_and_utilization_the_mean_of_all_scans() {
     let expected =
-        ColocationSample { memory: Some(Bytes(9)), utilisation: Some(0.75), ..row(1, &[], 100, 108, 10) };
+        ColocationSample { memory: Some(Bytes(9)), utilization: Some(0.75), ..row(1, &[], 100, 108, 10) };
     let mine = |bytes| [(rank_of(1), Bytes(bytes))];
     TestWorker::serving(&[1])
         .steps(1, 0, 100)

@@ -55,7 +55,7 @@ impl Control {
         Control { program: programs.control.clone(), directory: directory.clone(), environment }
     }
 
-    /// A program with only the environment that MPS needs; `PATH` includes the folder of the server.
+    /// A program with only the environment that MPS needs; `PATH` includes the directory of the server.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env_clear().envs(&self.environment).current_dir("/");

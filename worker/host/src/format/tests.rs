@@ -1,6 +1,6 @@
 //! The golden files of every version, read by this one.
 //!
-//! A golden file is never changed. When the format changes, add a folder for the new version.
+//! A golden file is never changed. When the format changes, add a directory for the new version.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -146,7 +146,7 @@ impl DryRunDocument {
             idempotency_key: key.to_owned(),
             fitting_nodes,
             placement: dry_run.place.as_ref().map(PlacementDocument::from),
-            beside: dry_run.neighbours.iter().map(NeighborDocument::from).collect(),
+            beside: dry_run.neighbors.iter().map(NeighborDocument::from).collect(),
             predicted: DryRunPredictionDocument::from(dry_run),
             reason: dry_run.reason.clone(),
         }
@@ -177,9 +177,9 @@ impl From<&DryRun> for DryRunPredictionDocument {
 }
 
 impl From<&DryRunNeighbor> for NeighborDocument {
-    fn from(neighbour: &DryRunNeighbor) -> NeighborDocument {
+    fn from(neighbor: &DryRunNeighbor) -> NeighborDocument {
         let DryRunNeighbor { name, now, then: ColocationSlowdown { job, predicted, measured, .. } } =
-            neighbour;
+            neighbor;
         NeighborDocument {
             job: *job,
             name: name.clone(),

@@ -29,7 +29,7 @@ fn waits() -> DryRun {
         reason: "no worker is connected that takes jobs".into(),
         predicted: JobPrediction::default(),
         slowdown: None,
-        neighbours: Vec::new(),
+        neighbors: Vec::new(),
     }
 }
 
@@ -57,7 +57,7 @@ fn joins() -> DryRun {
             ends_at: Some(at(772)),
         },
         slowdown: Some(slowdown_of(15, 12, 1.12, None)),
-        neighbours: vec![DryRunNeighbor {
+        neighbors: vec![DryRunNeighbor {
             name: "resnet".into(),
             now: Slowdown::NONE,
             then: slowdown_of(12, 15, 1.3, Some(Slowdown(1_220))),
@@ -97,7 +97,7 @@ fn sharing_needs_room_for_the_reserve_and_may_require_enforced_limits() {
 }
 
 #[test]
-fn the_text_names_neighbours_and_the_slowdown_of_each_job() {
+fn the_text_names_neighbors_and_the_slowdown_of_each_job() {
     insta::assert_snapshot!("dry_run", described(&half(), &["gpu1"], &joins()));
 }
 

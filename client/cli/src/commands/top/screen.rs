@@ -49,7 +49,7 @@ fn summary(view: &TopView) -> String {
 fn devices_table(nodes: &[NodeRecord]) -> Table<'_> {
     let rows = nodes.iter().flat_map(|node| node.devices.iter().map(move |device| device_row(node, device)));
     let widths = [16, 12, 24, 22, BAR as u16 + 8, 9, 18, 20].map(Constraint::Max);
-    let headings = ["NODE", "STATE", "DEVICE", "KIND", "IN USE", "UTILISED", "MEMORY", "JOBS"];
+    let headings = ["NODE", "STATE", "DEVICE", "KIND", "IN USE", "UTILIZED", "MEMORY", "JOBS"];
     Table::new(rows, widths).header(heading(headings))
 }
 
@@ -64,7 +64,7 @@ fn device_row<'a>(node: &'a NodeRecord, device: &'a DeviceRecord) -> Row<'a> {
         device.device.id.to_string(),
         kind(device),
         format!("{:·<BAR$} {:.0}%", "█".repeat(full.min(BAR)), used * 100.0),
-        reading.and_then(|it| it.utilisation).map_or(String::new(), per_cent),
+        reading.and_then(|it| it.utilization).map_or(String::new(), per_cent),
         memory(device),
         jobs,
     ])

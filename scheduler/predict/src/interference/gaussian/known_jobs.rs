@@ -45,7 +45,7 @@ impl JobCovariates {
             ("parameters", features.parameters.map(|it| logarithm(it, 3.0))),
             ("flops_per_sample", features.flops_per_sample.map(|it| logarithm(it, 3.0))),
             ("activation_bytes", features.activation_bytes.map(|it| logarithm(it, 3.0))),
-            ("solo_util", member.solo.utilisation.map(|it| it / PART)),
+            ("solo_util", member.solo.utilization.map(|it| it / PART)),
         ];
         // The metrics of the performance monitor are fractions of time or of the units.
         let measured = member.solo.others.iter().map(|(name, value)| (format!("solo_{name}"), value / PART));

@@ -13,7 +13,7 @@ fn machine(model: &str, gibibytes: u64) -> MachineSpec {
 
 const HEADING: &str = "set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible\n";
 
-/// Rows of a table: set, GPU, sharing, model, batch, rate alone, rate, memory alone in GiB, utilisation
+/// Rows of a table: set, GPU, sharing, model, batch, rate alone, rate, memory alone in GiB, utilization
 /// alone, whether the set fitted.
 fn table(rows: &[&str]) -> Vec<MeasuredSet> {
     let mut text = HEADING.to_owned();
@@ -108,7 +108,7 @@ fn a_set_that_did_not_fit_may_fit_into_more_memory() {
 }
 
 #[test]
-fn missing_utilisation_follows_from_the_slowdown_of_two_copies() {
+fn missing_utilization_follows_from_the_slowdown_of_two_copies() {
     let measured = on(machine("V100", 16));
     let busy: Vec<f64> = measured.trained().iter().map(|trained| trained.busy).collect();
     assert!((busy[0] - 0.475 * 2.0).abs() < 1e-9 && busy[1..] == [0.6, 0.3], "{busy:?}");
