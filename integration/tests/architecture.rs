@@ -162,7 +162,7 @@ fn crates_use_only_what_the_table_allows() {
 }
 
 #[test]
-fn arrows_between_rooms_point_down() {
+fn layers_depend_only_on_lower_ones() {
     let workspace = Workspace::read();
     let members = workspace.members();
     let layer = |name: &str| {
@@ -179,7 +179,7 @@ fn arrows_between_rooms_point_down() {
 }
 
 #[test]
-fn crates_are_named_after_their_folders() {
+fn crates_are_named_after_their_directories() {
     let workspace = Workspace::read();
     for (name, package) in workspace.members() {
         let path = folder(package);
@@ -219,7 +219,7 @@ fn the_sdk_stays_light() {
 }
 
 #[test]
-fn the_laboratory_knows_neither_the_sdk_nor_the_binary() {
+fn the_lab_depends_neither_on_the_sdk_nor_on_the_binary() {
     let workspace = Workspace::read();
     let members = workspace.members();
     for banned in ["cohabit", "cohabit-client", "tokio"] {

@@ -73,7 +73,7 @@ set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible
 
 #[test]
 #[cfg(feature = "predict")]
-fn a_trained_model_is_asked_by_policies_or_is_the_truth_itself() {
+fn a_trained_model_predicts_for_policies_or_is_the_ground_truth() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("pairs.csv"), PAIRS).unwrap();
     let mut train = Command::new(env!("CARGO_BIN_EXE_cohabit"));
@@ -110,7 +110,7 @@ fn the_report_is_written_and_the_command_in_it() {
 }
 
 #[test]
-fn trouble_is_told_in_words_and_codes() {
+fn errors_have_messages_and_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, code, words) in [
         (&["--strict"][..], 65, "jobs.csv: line 4: duration_s is 'x'"),

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::workspace::{Workspace, folder};
 
 #[test]
-fn the_map_names_every_crate_and_its_folder() {
+fn the_map_names_every_crate_and_its_directory() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/ARCHITECTURE.md");
     let text = std::fs::read_to_string(path).unwrap();
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | `"));

@@ -11,7 +11,7 @@ use crate::workspace::{Workspace, root_file};
 const MOST_FILES: usize = 2;
 
 #[test]
-fn no_circle_of_modules_crosses_folders_or_has_more_than_two_files() {
+fn no_circle_of_modules_crosses_directories_or_has_more_than_two_files() {
     let workspace = Workspace::read();
     let mut report = String::new();
     for (name, package) in workspace.members() {

@@ -150,7 +150,7 @@ fn checkpoints_are_seen_again_by_the_next_attempt_and_scripts_belong_to_their_us
 }
 
 #[test]
-fn who_has_no_account_on_the_node_becomes_a_user_that_nobody_else_is() {
+fn a_user_without_an_account_gets_a_private_uid() {
     if is_skipped() {
         return;
     }
@@ -180,7 +180,7 @@ fn who_has_no_account_on_the_node_becomes_a_user_that_nobody_else_is() {
 
 /// A cluster whose directory only root may enter.
 #[test]
-fn who_has_no_account_runs_where_it_may_and_is_told_what_it_misses() {
+fn a_user_without_an_account_runs_in_tmp_and_is_told_why() {
     if is_skipped() {
         return;
     }
@@ -225,7 +225,7 @@ fn only_an_admin_runs_as_root_and_only_where_the_worker_does_not_mind() {
 }
 
 #[test]
-fn what_only_root_may_enter_is_not_entered_for_a_user() {
+fn directories_of_root_are_not_entered_for_a_user() {
     if is_skipped() {
         return;
     }
@@ -252,7 +252,7 @@ fn what_only_root_may_enter_is_not_entered_for_a_user() {
 }
 
 #[test]
-fn claims_that_nobody_enforces_are_said_and_harm_nobody() {
+fn unenforced_claims_are_reported_and_jobs_run() {
     let cluster = Cluster::start(&["host:1"]);
     let job =
         cluster.submit(&["--mem", "64M", "--cpus", "1"], "head -c 200M /dev/zero | tail -c 200M | wc -c");

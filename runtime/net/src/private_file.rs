@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_folder_is_for_its_owner_only() {
+    fn a_state_directory_is_for_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("a/b");
         create_folder(&inner).unwrap();

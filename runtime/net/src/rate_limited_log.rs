@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_only_the_first_are_told_and_then_how_many_there_were() {
+    fn only_the_first_events_are_logged_and_then_their_number() {
         let mut logged = LogWindow::default();
         let start = logged.since;
         let may_log = |logged: &mut LogWindow, at| logged.next(start + at);

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 const FILES: u64 = 64;
 
 #[tokio::test]
-async fn whoever_dials_while_there_are_no_files_is_served_when_there_are_again() {
+async fn connections_wait_while_file_descriptors_are_exhausted() {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, FILES, hard).unwrap();
     let folder = tempfile::tempdir().unwrap();

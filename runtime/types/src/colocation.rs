@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prediction_lies_between_its_bounds_and_never_below_1() {
+    fn a_prediction_is_between_its_bounds_and_at_least_1() {
         let bounds = |factor, deviation| {
             let PredictedSlowdown { expected, least, most } = PredictedSlowdown::new(factor, deviation);
             [least, expected, most].map(|it| it.0)

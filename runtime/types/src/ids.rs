@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused_with_an_example() {
+    fn an_invalid_id_is_refused_with_an_example() {
         for text in ["", "x", "+5", "1.", ".5", "1.2.3", "-1", "99999999999999999999"] {
             assert!(text.parse::<JobId>().is_err(), "{text}");
         }

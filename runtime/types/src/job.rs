@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_can_never_run_is_refused_in_words() {
+    fn a_job_that_can_never_run_is_refused_with_a_message() {
         let refused = |change: fn(&mut JobSpec)| {
             let mut spec = sleeper();
             change(&mut spec);

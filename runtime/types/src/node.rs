@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_lies_strictly_between_nothing_and_all() {
+    fn a_part_is_strictly_between_0_and_1() {
         let part = |share| Demand { gpus: GpuRequest::Part(Share(share)), ..Demand::default() };
         assert!(part(0).check().is_err());
         assert!(part(1_000).check().is_err());

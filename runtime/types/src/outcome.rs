@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn want_of_memory_is_told_with_the_limit_or_as_the_nodes() {
+    fn out_of_memory_names_the_limit_of_the_job_or_the_node() {
         let limit = Some(Bytes(2 << 30));
         let own = Outcome::OutOfMemory { code: 137, limit, peak: limit };
         let of_node = Outcome::OutOfMemory { code: 137, limit: None, peak: None };

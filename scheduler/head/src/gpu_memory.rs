@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_the_estimate_stays() {
+    fn other_fields_of_the_estimate_are_kept() {
         let own_estimate = Estimate { iterations: Some(7), basis: "its word".into(), ..Estimate::default() };
         let estimate =
             expected(&after(JobState::Completed), |submit| submit.estimate = Some(own_estimate)).unwrap();

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_path_is_resolved_against_the_folder() {
+    fn a_relative_path_is_resolved_against_the_directory() {
         let within = |text: &str| {
             text.parse::<InterferenceSource>().unwrap().within("/etc/cohabit".as_ref()).to_string()
         };

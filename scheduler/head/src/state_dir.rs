@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_heads_never_share_a_folder() {
+    fn two_heads_never_share_a_directory() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/state");
         let first = StateDir::open(&path).unwrap();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_can_write_to_is_refused_with_the_remedy() {
+    fn a_directory_that_others_can_write_to_is_refused_with_the_remedy() {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let refusal = StateDir::open(folder.path()).unwrap_err().to_string();

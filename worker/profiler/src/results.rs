@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_known_to_the_next_command() {
+    fn measured_sets_are_known_to_the_next_command() {
         let folder = tempfile::tempdir().unwrap();
         let table = folder.path().join("t.csv");
         filled(&table);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_wrote_is_not_overwritten() {
+    fn tables_of_other_programs_are_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let table = folder.path().join("t.csv");
         let mut results = filled(&table);

@@ -35,7 +35,7 @@ fn trouble(result: Result<ConnectOptions, Error>) -> String {
 }
 
 #[test]
-fn a_state_folder_tells_address_and_token() {
+fn a_state_directory_gives_address_and_token() {
     let state = state_of("127.0.0.1:4711");
     for connect in [ConnectOptions::local(state.path()), found(&[("COHABIT_STATE", state.path())])] {
         let connect = connect.unwrap();
@@ -44,7 +44,7 @@ fn a_state_folder_tells_address_and_token() {
 }
 
 #[test]
-fn variables_go_before_the_state_folder() {
+fn variables_take_precedence_over_the_state_directory() {
     let state = state_of("127.0.0.1:4711");
     let other = TEXT.replace("02", "03");
     let file = state.path().join("mine.token");
@@ -57,7 +57,7 @@ fn variables_go_before_the_state_folder() {
 }
 
 #[test]
-fn without_a_head_the_message_says_where_was_looked_and_what_helps() {
+fn without_a_head_the_message_names_the_places_searched_and_the_remedy() {
     let empty = tempfile::tempdir().unwrap();
     let message = trouble(found(&[("COHABIT_STATE", empty.path())]));
     assert!(message.contains(&empty.path().join("address").display().to_string()), "{message}");

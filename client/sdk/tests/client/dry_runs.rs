@@ -12,7 +12,7 @@ fn submission() -> Submission {
 }
 
 #[tokio::test]
-async fn what_would_become_of_a_job_is_asked_without_submitting_it() {
+async fn a_dry_run_submits_nothing() {
     let devices = vec![DeviceId("gpu-0".into())];
     let place = Some(DryRunPlacement { nodes: vec!["gpu1".into()], devices, share: Share::WHOLE });
     let dry_run = DryRun {
@@ -39,7 +39,7 @@ async fn a_job_that_would_be_refused_is_refused() {
 }
 
 #[tokio::test]
-async fn a_policy_that_cannot_say_is_not_asked_again() {
+async fn a_policy_without_an_answer_is_not_asked_again() {
     let cluster = Cluster::new();
     let refusal = Refusal::new(RefusalCode::Unavailable, "the policy did not say where the job would go");
     let head = cluster.head([Turn::Refuse(refusal.clone())]).await;

@@ -14,7 +14,7 @@ fn stop(client: &std::process::Child) {
 }
 
 #[test]
-fn without_a_daemon_a_client_runs_without_mps_and_without_a_word() {
+fn without_a_daemon_a_client_silently_runs_without_mps() {
     let bench = Bench::new();
     let ran = Ran::from(bench.client(&["--steps", "1"]).output().unwrap());
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));

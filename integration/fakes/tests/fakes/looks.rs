@@ -25,7 +25,7 @@ fn readings_are_those_of_the_moment() {
 }
 
 #[test]
-fn a_reading_that_is_not_told_is_none_and_the_others_stay() {
+fn a_reading_that_is_not_reported_is_none_and_the_others_stay() {
     let bench = Bench::new();
     let silent = ["nvmlDeviceGetPowerUsage", "nvmlDeviceGetTemperature"];
     bench.script(|gpu| gpu.faults.extend(silent.map(|name| (name.to_owned(), NvmlFault::NoPermission))));
@@ -75,7 +75,7 @@ fn a_process_that_comes_while_the_list_is_read_does_not_spoil_it() {
 }
 
 #[test]
-fn the_performance_monitor_tells_means_from_the_second_look_on() {
+fn the_performance_monitor_reports_means_from_the_second_scan_on() {
     let bench = Bench::new();
     let shown =
         Performance { sm_active: 62.5, sm_occupancy: 25.0, tensor_active: 12.5, memory_bandwidth: 50.0 };

@@ -54,7 +54,7 @@ fn a_worker_s_clock_that_steps_neither_stops_a_job_early_nor_lets_one_run_on() {
 }
 
 #[test]
-fn a_job_is_told_its_end_by_the_clock_that_it_can_read() {
+fn a_job_gets_its_end_time_by_its_own_clock() {
     let mut cluster = Cluster::start(&[]);
     let clock = FakeClock::right(cluster.folder());
     cluster.add_worker_in(&clock.environment(), "host:1", &[]);

@@ -62,22 +62,22 @@ fn both_live_through_the_death_of(program: &str) {
 }
 
 #[test]
-fn jobs_live_through_the_death_of_their_mps_server() {
+fn jobs_recover_from_a_crash_of_their_mps_server() {
     both_live_through_the_death_of("nvidia-cuda-mps-server");
 }
 
 #[test]
-fn jobs_live_through_the_death_of_their_mps_control_daemon() {
+fn jobs_survive_a_crash_of_their_mps_control_daemon() {
     both_live_through_the_death_of("nvidia-cuda-mps-control");
 }
 
 #[test]
-fn jobs_live_through_the_death_of_all_of_mps() {
+fn jobs_recover_from_a_crash_of_all_of_mps() {
     both_live_through_the_death_of("nvidia-cuda-mps");
 }
 
 #[test]
-fn a_client_that_will_not_die_is_removed_from_the_server_and_killed_and_its_neighbor_goes_on() {
+fn a_client_that_ignores_sigterm_is_removed_and_killed_and_its_neighbor_keeps_running() {
     let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.abrupt_end = AbruptEnd::Faults);
     let neighbor = gpus.submit_endless(&PART);
     gpus.until_sharing(&neighbor, "enforced");
@@ -94,7 +94,7 @@ fn a_client_that_will_not_die_is_removed_from_the_server_and_killed_and_its_neig
 }
 
 #[test]
-fn a_server_that_never_confirms_a_removal_keeps_nobody_alive() {
+fn an_unconfirmed_removal_keeps_no_process_alive() {
     let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.terminate = Terminate::Hangs);
     let flags = [&PART[..], &["--grace", "1s"]].concat();
     let stubborn = gpus.submit(&flags, &["--steps", "100000", "--rate", "50", "--ignore-term"]);
@@ -134,7 +134,7 @@ fn a_critical_error_of_the_hardware_takes_a_gpu_out_of_service_and_leaves_its_jo
 }
 
 #[test]
-fn a_gang_that_loses_the_gpu_of_one_rank_stops_as_a_whole_and_starts_again_on_others() {
+fn a_gang_that_loses_the_gpu_of_one_rank_restarts_on_other_gpus() {
     let mut gpus = GpuCluster::start(1);
     let other = gpus.add_machine(10, 2);
     let log = gpus.cluster.attempt_log("log");

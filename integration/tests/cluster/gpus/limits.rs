@@ -3,7 +3,7 @@
 use super::kit::{GpuCluster, PART};
 
 #[test]
-fn a_job_that_outgrows_its_limit_runs_out_of_memory_and_its_neighbor_goes_on() {
+fn a_job_over_its_limit_runs_out_of_memory_and_its_neighbor_keeps_running() {
     let gpus = GpuCluster::start(1);
     let neighbor = gpus.submit_endless(&PART);
     gpus.until_steps(&neighbor, 1);

@@ -117,7 +117,7 @@ async fn head_of_v4() -> (String, crate::Token) {
 }
 
 #[tokio::test]
-async fn a_client_that_meets_a_head_of_the_protocol_before_says_to_upgrade_the_head_first() {
+async fn a_client_newer_than_its_head_asks_to_upgrade_the_head_first() {
     let (address, token) = head_of_v4().await;
     let error = in_time(connect_client(&Endpoint { address, token })).await.map(drop).unwrap_err();
     assert!(matches!(error, LinkError::OtherVersion { theirs: 4, .. }), "{error}");

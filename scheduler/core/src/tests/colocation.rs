@@ -146,7 +146,7 @@ fn a_dry_run_without_a_place_says_why_and_when_it_may_start() {
 }
 
 #[test]
-fn a_dry_run_of_a_job_that_is_not_eligible_says_why_and_where_it_would_go() {
+fn a_dry_run_of_an_ineligible_job_has_a_reason_and_a_placement() {
     let mut test = TestHead::with_devices(2);
     let earlier = test.submit(gpus(1));
     let depends_on = vec![Dependency { job: earlier, when: DependencyKind::AfterOk }];

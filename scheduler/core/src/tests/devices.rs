@@ -47,7 +47,7 @@ fn killed() -> Outcome {
 }
 
 #[test]
-fn a_victim_of_a_neighbors_fault_uses_no_retry_but_is_not_repeated_for_ever() {
+fn a_victim_of_a_neighbors_fault_uses_no_retry_but_is_not_repeated_forever() {
     let mut test = TestHead::with_devices(1);
     let id = running_with(&mut test, 1);
     for attempt in 1..=2 {

@@ -63,7 +63,7 @@ fn an_invalid_placement_is_dropped() {
 }
 
 #[test]
-fn an_array_never_exceeds_its_limit_whatever_the_plan_says() {
+fn an_array_never_exceeds_its_limit_with_any_plan() {
     let mut test = TestHead::with_devices(2);
     let ticket = unplanned(&mut test, vec![array(0, 1, Some(1))]);
     let members = [JobId::member(1, 0), JobId::member(1, 1)];

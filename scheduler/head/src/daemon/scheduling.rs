@@ -65,7 +65,7 @@ mod tests {
 
     /// The flag is stated by hand, so it is compared with what a policy really keeps of the knowledge.
     #[test]
-    fn a_policy_that_keeps_predictors_says_that_it_uses_them() {
+    fn a_policy_with_predictors_reports_that_it_uses_them() {
         use cohabit_policy::interference::InterferenceContext;
         use cohabit_policy::parse_policy_with;
         for name in POLICY_NAMES {

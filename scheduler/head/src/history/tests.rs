@@ -103,7 +103,7 @@ fn every_filter_narrows_the_list() {
 }
 
 #[test]
-fn a_page_says_whether_there_is_more() {
+fn a_page_shows_whether_there_are_more() {
     let (_journal, history) = history();
     let first = history.list(&Filter { limit: 1, ..all() }).unwrap();
     assert!(first.more);
@@ -171,7 +171,7 @@ fn the_view_of_samples_names_jobs_that_ended() {
 }
 
 #[test]
-fn samples_without_sense_never_fail_a_commit() {
+fn invalid_samples_never_fail_a_commit() {
     let (journal, _) = history();
     let never = ColocationSample { rate: f64::NAN, ..sample() };
     let huge = ColocationSample {

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_folder_passes() {
+    fn a_local_directory_is_accepted() {
         check_local(tempfile::tempdir().unwrap().path()).unwrap();
     }
 }

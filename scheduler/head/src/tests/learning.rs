@@ -261,7 +261,7 @@ mod learned {
     }
 
     #[tokio::test]
-    async fn a_folder_without_a_model_is_refused_if_the_policy_uses_interference() {
+    async fn a_directory_without_a_model_is_refused_if_the_policy_uses_interference() {
         let nowhere = InterferenceSource::Model("/nowhere".into());
         let refusal = message_of(&refused("isacpp", nowhere.clone()).await.unwrap_err());
         assert!(refusal.contains("model:/nowhere") && refusal.contains("card.json"), "{refusal}");

@@ -46,7 +46,7 @@ async fn the_revocation_of_a_token_ends_its_links() {
 }
 
 #[tokio::test]
-async fn a_folder_or_a_port_in_use_is_refused() {
+async fn a_directory_or_a_port_in_use_is_refused() {
     let head = TestHead::start().await;
     let same_folder = head.start_another(|_| {}).await.map(drop).unwrap_err();
     assert!(matches!(same_folder, HeadError::InUse { .. }), "{same_folder}");

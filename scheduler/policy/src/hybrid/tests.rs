@@ -382,7 +382,7 @@ fn separated_jobs_are_not_put_together_again() {
 }
 
 #[test]
-fn whole_devices_go_where_the_mapper_says() {
+fn whole_devices_follow_the_mapper() {
     let nodes = vec![node(1, &[1_000; 4]), node(2, &[1_000; 2])];
     let mut pair = job(1, gpus(2));
     Arc::make_mut(&mut pair.traits).launch = LaunchMode::PerGpu;

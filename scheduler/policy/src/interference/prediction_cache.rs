@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_asked_about_once_in_any_order_and_new_ones_together() {
+    fn a_set_is_queried_once_in_any_order_and_new_ones_together() {
         let counting = Arc::new(Counting::default());
         let mut asked = PredictionCache::new(counting.clone());
         let slowdowns =

@@ -80,7 +80,7 @@ fn the_later_a_job_starts_beside_another_the_sooner_it_ends() {
 }
 
 #[test]
-fn an_idle_gpu_wins_except_over_harmless_neighbors_with_more_free_memory() {
+fn an_idle_gpu_wins_except_over_light_neighbors_with_more_free_memory() {
     let view = neighbors(&[&[("heavy", 100)], &[]]);
     for policy in ["isacpp", "isacpp:rcd=sum", "isacpp:as-released=off"] {
         assert_eq!(chosen(policy, &view, training(1, "heavy", 100)), (0, 1), "{policy}");
@@ -197,7 +197,7 @@ fn a_gpu_whose_memory_probably_does_not_fit_is_chosen_last_with_a_reason() {
 }
 
 #[test]
-fn each_stage_is_one_question_for_all_gpus_and_nothing_is_asked_twice() {
+fn each_stage_is_one_query_for_all_gpus_and_none_is_repeated() {
     let predictor = Arc::new(Tight::default());
     let context = InterferenceContext { interference: predictor.clone(), ..known() };
     let mut policy = parse_policy_with("isacpp", &context).unwrap();

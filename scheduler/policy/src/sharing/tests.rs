@@ -96,7 +96,7 @@ fn a_job_that_would_make_every_device_too_busy_waits_and_others_of_its_class_pas
 }
 
 #[test]
-fn whole_devices_go_where_the_mapper_says_under_all_of_them() {
+fn whole_devices_follow_the_mapper_with_every_chooser() {
     let mut nodes = vec![node(1, &[1_000; 4]), node(2, &[1_000; 2])];
     nodes[1].devices[0].memory_free = Some(Bytes(79 << 30));
     let view = view(nodes, vec![job(1, gpus(2))]);

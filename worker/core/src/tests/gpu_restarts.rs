@@ -88,7 +88,7 @@ fn an_adopted_daemon_without_clients_is_stopped_after_its_idle_time() {
 }
 
 #[test]
-fn a_sharing_rank_waits_for_an_exclusive_one_that_lives_on() {
+fn a_sharing_rank_waits_for_a_surviving_exclusive_one() {
     restarted()
         .event(left_running(&loner(1), GpuAccess::Exclusive))
         .link()

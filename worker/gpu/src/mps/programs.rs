@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_found_in_the_sbin_folder_next_to_the_control_program() {
+    fn the_server_is_found_in_the_sbin_directory_next_to_the_control_program() {
         let root = tempdir().unwrap();
         for (folder, name) in [("bin", CONTROL), ("sbin", SERVER)] {
             std::fs::create_dir(root.path().join(folder)).unwrap();

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_claimed_is_not_limited() {
+    fn unclaimed_resources_are_not_limited() {
         let tree = tree();
         RankCgroup { cpus: 0, memory: None, ..rank(0) }.make(&tree).unwrap();
         assert_eq!((read(&tree, "cpu.max"), read(&tree, "memory.max")), ("max 100000".into(), "max".into()));
