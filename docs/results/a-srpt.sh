@@ -1,6 +1,6 @@
 #!/bin/sh
 # Every table of a-srpt.md, from the commands that it names: sh a-srpt.sh PHILLY.csv.gz OUT [COHABIT]
-# Writes one text file for each table into the folder OUT. Takes some minutes; the same seeds give the same tables.
+# Writes one text file for each table into the directory OUT. Takes some minutes; the same seeds give the same tables.
 set -eu
 [ $# -ge 2 ] || { echo "usage: sh a-srpt.sh PHILLY.csv.gz OUT [COHABIT]" >&2; exit 2; }
 trace=$1 out=$2 cohabit=${3:-cohabit}

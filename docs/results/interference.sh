@@ -1,7 +1,7 @@
 #!/bin/sh
 # The schedules of interference.md, from the commands that it names:
 #     sh interference.sh PHILLY.csv.gz OPENB.csv.gz PAIRS.csv OUT [COHABIT]
-# PAIRS is Gavel's table of measured pairs. Writes one text file for each table into the folder OUT, and what it makes of the
+# PAIRS is Gavel's table of measured pairs. Writes one text file for each table into the directory OUT, and what it makes of the
 # traces and the table. Takes some minutes on four cores; the same seeds give the same tables.
 set -eu
 [ $# -ge 4 ] || { echo "usage: sh interference.sh PHILLY.csv.gz OPENB.csv.gz PAIRS.csv OUT [COHABIT]" >&2; exit 2; }

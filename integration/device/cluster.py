@@ -1,4 +1,4 @@
-"""A head and a worker on loopback, in a folder of their own, and the jobs that run there."""
+"""A head and a worker on loopback, in a directory of their own, and the jobs that run there."""
 
 import contextlib
 import dataclasses
@@ -31,7 +31,7 @@ class Position:
 
 
 class Cluster:
-    """Daemons of one folder; `worker_flags` go to the worker each time that it is started."""
+    """Daemons of one directory; `worker_flags` go to the worker each time that it is started."""
 
     def __init__(self, program, folder, clock, environment, worker_flags):
         self.folder = pathlib.Path(folder)

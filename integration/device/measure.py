@@ -76,7 +76,7 @@ def look(run):
         ("two_share", "two jobs share the GPU, enforced", 100, sharing.two_jobs_share),
         ("three_share", "three jobs share the GPU, enforced", 70, sharing.three_jobs_share),
         ("worker_killed", "jobs outlive their worker, still enforced", 50, sharing.jobs_outlive_their_worker),
-        ("gpu_oom", "a job beyond its limit ends, its neighbours go on", 60, trouble.a_greedy_job_ends_alone),
+        ("gpu_oom", "a job beyond its limit ends, its neighbors go on", 60, trouble.a_greedy_job_ends_alone),
         ("killed_client", "what a killed client does to others is seen", 45, trouble.a_client_is_killed),
         ("nothing_left", "the MPS daemon ends when nobody needs it", 60, sharing.nothing_is_left),
         ("time_sliced", "without MPS jobs take turns, and are told so", 100, speed.jobs_take_turns),

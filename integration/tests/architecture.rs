@@ -1,7 +1,7 @@
 //! The layers of the workspace: which crate may use which, and which modules may use each other.
 //!
-//! The top-level folders are rooms in layers: a crate uses crates of its own room and of the rooms below it.
-//! Inside a crate no two folders use each other in a circle, and no circle has more than two files.
+//! The top-level directories are rooms in layers: a crate uses crates of its own room and of the rooms below
+//! it. Inside a crate no two directories use each other in a circle, and no circle has more than two files.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 #[path = "architecture/blocking.rs"]
@@ -22,10 +22,10 @@ use std::path::Path;
 
 use workspace::{Workspace, direct, folder};
 
-/// The top-level folders from the ground up. The last two are one layer: neither uses the other.
+/// The top-level directories from the ground up. The last two are one layer: neither uses the other.
 const ROOMS: [&str; 6] = ["runtime", "worker", "scheduler", "client", "examples", "integration"];
 
-/// Crates that are named differently from their folders: the program, and the SDK, whose name is public.
+/// Crates that are named differently from their directories: the program, and the SDK, whose name is public.
 const NAMED_DIFFERENTLY: [(&str, &str); 3] =
     [("cohabit", "client/cli"), ("cohabit-client", "client/sdk"), ("cohabit-examples", "examples")];
 
@@ -162,7 +162,7 @@ fn crates_use_only_what_the_table_allows() {
 }
 
 #[test]
-fn arrows_between_rooms_point_down() {
+fn layers_depend_only_on_lower_ones() {
     let workspace = Workspace::read();
     let members = workspace.members();
     let layer = |name: &str| {
@@ -179,7 +179,7 @@ fn arrows_between_rooms_point_down() {
 }
 
 #[test]
-fn crates_are_named_after_their_folders() {
+fn crates_are_named_after_their_directories() {
     let workspace = Workspace::read();
     for (name, package) in workspace.members() {
         let path = folder(package);
@@ -219,7 +219,7 @@ fn the_sdk_stays_light() {
 }
 
 #[test]
-fn the_laboratory_knows_neither_the_sdk_nor_the_binary() {
+fn the_lab_depends_neither_on_the_sdk_nor_on_the_binary() {
     let workspace = Workspace::read();
     let members = workspace.members();
     for banned in ["cohabit", "cohabit-client", "tokio"] {

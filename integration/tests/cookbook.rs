@@ -128,7 +128,7 @@ fn run(command: &str, copy: &Path) {
 }
 
 #[test]
-fn a_policy_is_added_as_contributing_tells() {
+fn a_policy_is_added_as_contributing_describes() {
     let copy = copy_repository();
     let steps = steps();
     assert!(steps.len() >= 7, "the example has {} steps: {steps:#?}", steps.len());

@@ -116,7 +116,7 @@ fn function_length(lines: &[&str]) -> usize {
 }
 
 #[test]
-fn every_file_says_what_it_is_for() {
+fn every_file_begins_with_its_purpose() {
     let silent =
         |source: &Source| !source.text.trim_start().starts_with("//!") && !source.text.starts_with("#!");
     let rows = files(".rs").into_iter().filter(silent).map(|source| source.path.display().to_string());
@@ -124,7 +124,7 @@ fn every_file_says_what_it_is_for() {
 }
 
 #[test]
-fn names_say_something() {
+fn file_names_are_specific() {
     let banned = |source: &Source| {
         let stem = source.path.file_stem().unwrap().to_str().unwrap();
         BANNED_FILES.contains(&stem)
@@ -146,7 +146,7 @@ fn nothing_is_left_unfinished() {
 }
 
 #[test]
-fn every_link_between_documents_leads_somewhere() {
+fn every_link_between_documents_has_a_target() {
     let mut rows = Vec::new();
     for source in files(".md") {
         for target in source.text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

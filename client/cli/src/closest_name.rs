@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelling_is_recognised_and_other_words_are_not() {
+    fn a_misspelling_is_recognized_and_other_words_are_not() {
         let known = ["token-file", "orphan-grace", "lost-after"];
         assert_eq!(closest_name("tokenfile", known), Some("token-file"));
         assert_eq!(closest_name("orphan_grace", known), Some("orphan-grace"));

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_output_format_is_recognised_in_a_rejected_command_line() {
+    fn the_output_format_is_recognized_in_a_rejected_command_line() {
         let format = |words: &[&str]| {
             let unread = read_words(words).unwrap_err();
             let CommandLineError::Clap(_, format) = unread else { panic!("{unread:?}") };

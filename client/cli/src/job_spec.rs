@@ -87,7 +87,7 @@ pub(crate) fn specify(
         job.begin.map(|begin| begin.resolve(&context.now)).transpose().map_err(CommandError::invalid)?;
     Ok(JobSpec {
         name: job.name.clone().unwrap_or(plain.name),
-        work: Entrypoint::Command(Command { argv: command, script: script.map(Script::into_text) }),
+        entrypoint: Entrypoint::Command(Command { argv: command, script: script.map(Script::into_text) }),
         demand: demand(job)?,
         launch: launch(job)?,
         workdir: plain.workdir,

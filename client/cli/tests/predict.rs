@@ -62,8 +62,8 @@ fn a_trained_model_is_as_accurate_as_required() {
     );
     assert!(card["held_out"][0]["figures"]["mape_slowdown"].as_f64().unwrap() < 0.2, "{card}");
     let asked = ["eval", "--weights", "model", "--data", "pairs.csv", "--output", "json"];
-    let told = document(&predict(folder.path(), &asked));
-    let keys: Vec<&str> = told.as_object().unwrap().keys().map(String::as_str).collect();
+    let report = document(&predict(folder.path(), &asked));
+    let keys: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
     let mut promised = vec![
         "schema",
         "model",
@@ -81,10 +81,10 @@ fn a_trained_model_is_as_accurate_as_required() {
     ];
     promised.sort_unstable();
     assert_eq!(keys, promised);
-    assert_eq!((&told["rows"], &told["mape_memory"]), (&38.into(), &Value::Null));
-    assert!(told["mape_slowdown"].as_f64().unwrap() < 0.03, "{told}");
-    assert_eq!(told["infeasible_recall"], 1.0);
-    assert!(told["us_per_set"].as_f64().unwrap() > 0.0);
+    assert_eq!((&report["rows"], &report["mape_memory"]), (&38.into(), &Value::Null));
+    assert!(report["mape_slowdown"].as_f64().unwrap() < 0.03, "{report}");
+    assert_eq!(report["infeasible_recall"], 1.0);
+    assert!(report["us_per_set"].as_f64().unwrap() > 0.0);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn errors_have_messages_and_exit_codes() {
         (&["show", "nowhere"], 66, "cannot read nowhere/card.json"),
     ] {
         let output = predict(folder.path(), arguments);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(code) && told.contains(words), "{arguments:?}: {told}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(code) && errors.contains(words), "{arguments:?}: {errors}");
     }
 }

@@ -47,16 +47,16 @@ fn every_policy_runs_every_job_and_a_seed_repeats_itself() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--policy", "fifo,spd,a-srpt", "--seed", "1,2", "--output", "json"];
     let output = simulate(folder.path(), &arguments);
-    let told = document(&output);
-    let runs = told["runs"].as_array().unwrap();
+    let report = document(&output);
+    let runs = report["runs"].as_array().unwrap();
     let which: Vec<(&str, u64)> =
         runs.iter().map(|run| (run["policy"].as_str().unwrap(), run["seed"].as_u64().unwrap())).collect();
     assert_eq!(which, [("fifo", 1), ("spd", 1), ("a-srpt", 1), ("fifo", 2), ("spd", 2), ("a-srpt", 2)]);
-    assert!(runs.iter().all(|run| run["jobs"] == 5 && run["completed"] == 5), "{told}");
-    assert_eq!(told["left_out"]["too_wide"], 1);
+    assert!(runs.iter().all(|run| run["jobs"] == 5 && run["completed"] == 5), "{report}");
+    assert_eq!(report["left_out"]["too_wide"], 1);
     let remarks = String::from_utf8(output.stderr).unwrap();
     assert_eq!(remarks, "line 4 is skipped: duration_s is 'x': expected a number\n");
-    assert_eq!(without_times(told), without_times(document(&simulate(folder.path(), &arguments))));
+    assert_eq!(without_times(report), without_times(document(&simulate(folder.path(), &arguments))));
 }
 
 /// `light` and `heavy` are slowed by a quarter and to half of their speed beside each other.
@@ -73,23 +73,23 @@ set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible
 
 #[test]
 #[cfg(feature = "predict")]
-fn a_trained_model_is_asked_by_policies_or_is_the_truth_itself() {
+fn a_trained_model_predicts_for_policies_or_is_the_ground_truth() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("pairs.csv"), PAIRS).unwrap();
     let mut train = Command::new(env!("CARGO_BIN_EXE_cohabit"));
     train.env_clear().current_dir(folder.path());
     train.args(["predict", "train", "--model", "additive", "--data", "pairs.csv", "--out", "model"]);
     assert!(train.output().unwrap().status.success());
-    let told = |arguments: &[&str]| {
+    let simulated = |arguments: &[&str]| {
         let usual = ["--policy", "isacpp", "--exclusive", "fifo", "--output", "json"];
         document(&simulate(folder.path(), &[&usual, arguments].concat()))
     };
-    let asked = told(&["--interference", "table:pairs.csv", "--predictor", "model:model"]);
+    let asked = simulated(&["--interference", "table:pairs.csv", "--predictor", "model:model"]);
     assert_eq!(
         (&asked["interference"], &asked["predictor"]),
         (&"table:pairs.csv".into(), &"model:model".into())
     );
-    let truth = told(&["--interference", "model:model", "--configurations", "pairs.csv"]);
+    let truth = simulated(&["--interference", "model:model", "--configurations", "pairs.csv"]);
     for document in [&asked, &truth] {
         let policies: Vec<&Value> =
             document["runs"].as_array().unwrap().iter().map(|run| &run["policy"]).collect();
@@ -110,7 +110,7 @@ fn the_report_is_written_and_the_command_in_it() {
 }
 
 #[test]
-fn trouble_is_told_in_words_and_codes() {
+fn errors_have_messages_and_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, code, words) in [
         (&["--strict"][..], 65, "jobs.csv: line 4: duration_s is 'x'"),
@@ -122,8 +122,8 @@ fn trouble_is_told_in_words_and_codes() {
         (&["--policy", "none"], 2, "there is no policy 'none'"),
     ] {
         let output = simulate(folder.path(), arguments);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
-        assert!(told.contains(words), "{arguments:?}: {told}");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {errors}");
+        assert!(errors.contains(words), "{arguments:?}: {errors}");
     }
 }

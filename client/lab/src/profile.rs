@@ -129,7 +129,7 @@ fn print_result(report: &ProfileReport, gpu: &str, arguments: &ProfileArguments)
 fn exit_code_of(report: &ProfileReport, arguments: &ProfileArguments) -> Result<ExitCode, CommandError> {
     let on = || format!("{} sets are left: run the same command again to continue", report.left);
     match report.stopped {
-        Some(EarlyStop::Asked) => {
+        Some(EarlyStop::Interrupted) => {
             return Err(CommandError::new(CommandErrorKind::Interrupted, format!("interrupted; {}", on())));
         }
         Some(EarlyStop::TimeOver) => output::print_message(&format!("--max-time is reached; {}", on())),

@@ -108,14 +108,14 @@ impl JobBuilder {
         self
     }
 
-    /// Computes on no more of its device than its share, even where neighbours leave some idle.
+    /// Computes on no more of its device than its share, even where neighbors leave some idle.
     pub fn cap_compute(mut self) -> JobBuilder {
         self.spec.demand.compute = ComputeLimit::Capped;
         self
     }
 
-    /// How many times as long as alone its neighbours on the device may make a step take; what the cluster
-    /// allows by default.
+    /// The largest slowdown factor that its neighbors on the device may cause; by default what the cluster
+    /// allows.
     pub fn max_slowdown(mut self, factor: Slowdown) -> JobBuilder {
         self.spec.demand.max_slowdown = Some(factor);
         self
@@ -151,7 +151,7 @@ impl JobBuilder {
         self
     }
 
-    /// The folder it starts in, on the worker; this program's by default.
+    /// The directory it starts in, on the worker; this program's by default.
     pub fn workdir(mut self, workdir: impl Into<PathBuf>) -> JobBuilder {
         self.workdir = Some(workdir.into());
         self
@@ -235,7 +235,7 @@ impl JobBuilder {
         self
     }
 
-    /// The folder for checkpoints, on the worker; without it the worker makes one that all attempts on it
+    /// The directory for checkpoints, on the worker; without it the worker makes one that all attempts on it
     /// share.
     pub fn checkpoint(mut self, folder: impl Into<String>) -> JobBuilder {
         self.spec.checkpoint = Some(folder.into());
@@ -286,7 +286,7 @@ impl JobBuilder {
         let mut spec = JobSpec {
             name: self.name.unwrap_or(plain.name),
             workdir: plain.workdir,
-            work: Entrypoint::Command(self.command),
+            entrypoint: Entrypoint::Command(self.command),
             ..self.spec
         };
         if let Some(gpus) = self.gpus {
@@ -303,7 +303,7 @@ impl JobBuilder {
     }
 }
 
-/// The given folder as an absolute path, or else the working directory of this program.
+/// The given directory as an absolute path, or else the working directory of this program.
 fn starting_folder(given: Option<PathBuf>) -> Result<String, String> {
     let folder = std::path::absolute(given.unwrap_or_else(|| PathBuf::from(".")))
         .map_err(|error| format!("cannot determine the working directory ({error}): give its full path"))?;

@@ -53,16 +53,16 @@ pub(crate) fn long_poll_context() -> Context {
 }
 
 impl Client {
-    /// How long calls bear a broken link unless told otherwise.
+    /// How long calls are retried after the link breaks, by default.
     pub const DEFAULT_RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// A client that connects with its first call, and bears with a head that is not there yet.
+    /// A client that connects with its first call, which waits for a head that is not there yet.
     #[must_use]
     pub fn disconnected(connect: ConnectOptions) -> Client {
         Client { link: Arc::new(HeadLink::new(connect.into())), retry_timeout: Client::DEFAULT_RETRY_TIMEOUT }
     }
 
-    /// The same client, whose calls bear a broken link for this long before they fail with
+    /// The same client, whose calls are retried for this long after the link breaks before they fail with
     /// [`Error::Unreachable`].
     #[must_use]
     pub fn with_retry_timeout(self, retry_timeout: Duration) -> Client {
@@ -126,7 +126,7 @@ impl HeadLink {
     }
 }
 
-/// How long trouble is borne, from its first sign.
+/// Time limit of retries, from the first error.
 struct RetryBudget {
     limit: Duration,
     since: Option<Instant>,
@@ -138,14 +138,14 @@ impl RetryBudget {
         RetryBudget { limit, since: None, backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE) }
     }
 
-    /// Pauses before the next try; gives the trouble back when there is no time left for one.
-    async fn wait_before_retry(&mut self, trouble: Error) -> Result<(), Error> {
+    /// Waits before the next try; returns the error when there is no time left for one.
+    async fn wait_before_retry(&mut self, error: Error) -> Result<(), Error> {
         let spent = self.since.get_or_insert_with(Instant::now).elapsed();
         let left = self.limit.saturating_sub(spent);
         if left.is_zero() {
-            return Err(trouble);
+            return Err(error);
         }
-        tracing::debug!(%trouble, "tries again");
+        tracing::debug!(%error, "tries again");
         tokio::time::sleep(self.backoff.next_delay().min(left)).await;
         Ok(())
     }

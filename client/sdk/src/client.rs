@@ -40,7 +40,7 @@ impl Client {
         Client::connect(on_blocking_thread(ConnectOptions::from_environment).await?).await
     }
 
-    /// Connects to the head whose state folder this is, as its admin; see [`ConnectOptions::local`]. The
+    /// Connects to the head whose state directory this is, as its admin; see [`ConnectOptions::local`]. The
     /// files are read on a blocking thread.
     ///
     /// # Errors
@@ -54,8 +54,8 @@ impl Client {
     ///
     /// # Errors
     /// Those of [`Client::connect`].
-    pub async fn welcome(&self) -> Result<HelloAccepted, Error> {
-        self.call(|to| async move { Ok(Ok(HelloAccepted::clone(&to.welcome))) }).await
+    pub async fn accepted(&self) -> Result<HelloAccepted, Error> {
+        self.call(|to| async move { Ok(Ok(HelloAccepted::clone(&to.accepted))) }).await
     }
 
     /// Submits a job. The same submission submitted again, after an error for example, is the same job.
@@ -79,7 +79,7 @@ impl Client {
     /// Applies a change to jobs; returns the result for each, in the order asked.
     ///
     /// Cancelling, holding and releasing are repeated when the link breaks, for they do no harm twice.
-    /// Requeueing would start a job twice over, so it is asked once.
+    /// Not retried: requeueing twice would start a job twice.
     ///
     /// # Errors
     /// [`Error::Unconfirmed`] if the link broke while a requeue was under way.
@@ -128,7 +128,7 @@ impl Client {
         .await
     }
 
-    /// Makes a token. It is asked once: a secret is told once.
+    /// Makes a token. Not retried: the secret is returned only once.
     ///
     /// # Errors
     /// [`Error::NotAllowed`] for all but admins; [`Error::Unconfirmed`] if the link broke meanwhile.
@@ -149,7 +149,7 @@ impl Client {
             .await
     }
 
-    /// Makes a token worthless, at once. It is asked once.
+    /// Revokes a token, at once. Not retried.
     ///
     /// # Errors
     /// [`Error::NotAllowed`] for all but admins; [`Error::Refused`] if there is no such token;
@@ -172,7 +172,7 @@ impl Client {
             .await
     }
 
-    /// Chooses the interference model that the head goes by; returns all models.
+    /// Chooses the interference model that the head uses; returns all models.
     ///
     /// # Errors
     /// [`Error::NotAllowed`] for all but admins; [`Error::Refused`] if there is no such version.
@@ -220,7 +220,7 @@ impl Client {
             .await
     }
 
-    /// What would become of a job if it were submitted now: where it would go, beside which jobs, and when.
+    /// Where a job would run if it were submitted now, beside which jobs, and its forecast.
     /// Nothing is submitted.
     ///
     /// # Errors

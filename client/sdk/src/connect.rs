@@ -1,7 +1,7 @@
 //! The address of the head and the token of the user, given or found.
 //!
-//! They are found the way the command line finds them: environment variables first, then the state folder of
-//! a head on the same machine. Tokens are read from files only, never from variables or arguments, which
+//! They are found the way the command line finds them: environment variables first, then the state directory
+//! of a head on the same machine. Tokens are read from files only, never from variables or arguments, which
 //! others can see. The functions of [`ConnectOptions`] read small files where they are called; async code
 //! calls [`Client::connect_from_environment`](crate::Client::connect_from_environment), or moves them to a
 //! blocking thread.
@@ -27,7 +27,7 @@ pub struct ConnectOptions {
 
 impl ConnectOptions {
     /// The head and token that the environment names: `COHABIT_HEAD` and `COHABIT_TOKEN_FILE`, and for what
-    /// is not set the state folder of a head on this machine (`COHABIT_STATE`, or
+    /// is not set the state directory of a head on this machine (`COHABIT_STATE`, or
     /// [`ConnectOptions::default_state_dir`]).
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl ConnectOptions {
         ConnectOptions::from_variables(|name| env::var_os(name).filter(|value| !value.is_empty()))
     }
 
-    /// The head whose state folder this is, as its admin.
+    /// The head whose state directory this is, as its admin.
     ///
     /// # Errors
     /// [`Error::Configuration`] if no head has started with it, or its files may not be read.
@@ -49,7 +49,7 @@ impl ConnectOptions {
     /// `~/.local/share/cohabit`.
     ///
     /// # Errors
-    /// [`Error::Configuration`] if there is no home folder.
+    /// [`Error::Configuration`] if there is no home directory.
     pub fn default_state_dir() -> Result<PathBuf, Error> {
         let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
         if is_root {
@@ -96,7 +96,7 @@ impl From<ConnectOptions> for Endpoint {
     }
 }
 
-/// The address that a head leaves in its state folder.
+/// The address that a head leaves in its state directory.
 fn address_in(state_dir: &Path) -> Result<String, Error> {
     let file = state_dir.join("address");
     let text = fs::read_to_string(&file).map_err(|error| {

@@ -30,7 +30,7 @@ pub(crate) struct HeadConnection {
     /// The number of this connection among the successive ones, from 1. Revisions are valid on one of them.
     pub(crate) number: u64,
     /// The head's answer to the hello.
-    pub(crate) welcome: Arc<HelloAccepted>,
+    pub(crate) accepted: Arc<HelloAccepted>,
 }
 
 impl HeadLink {
@@ -49,9 +49,9 @@ impl HeadLink {
         if let Some(current) = &state.current {
             return Ok(current.clone());
         }
-        let (service, welcome) = connect_client(&self.endpoint).await?;
+        let (service, accepted) = connect_client(&self.endpoint).await?;
         state.made += 1;
-        let connection = HeadConnection { service, number: state.made, welcome: Arc::new(welcome) };
+        let connection = HeadConnection { service, number: state.made, accepted: Arc::new(accepted) };
         state.current = Some(connection.clone());
         tracing::debug!(head = self.head(), number = connection.number, "connected");
         Ok(connection)

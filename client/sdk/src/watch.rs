@@ -46,14 +46,13 @@ impl Client {
         .boxed()
     }
 
-    /// How far a job is, whenever it says so, until it has ended. What it says in quick succession may be
-    /// left out.
+    /// Progress updates until the job ends. Updates in quick succession may be left out.
     #[must_use]
     pub fn progress(&self, job: JobId) -> BoxStream<'static, Result<Progress, Error>> {
-        let mut told = None;
+        let mut last = None;
         let news = move |record: JobRecord| {
-            let news = record.progress.filter(|now| told.as_ref() != Some(now));
-            told = news.clone().or(told.take());
+            let news = record.progress.filter(|now| last.as_ref() != Some(now));
+            last = news.clone().or(last.take());
             async { Ok(news) }
         };
         self.watch(job).try_filter_map(news).boxed()

@@ -152,7 +152,7 @@ def random_states(device):
 
 
 def where(checkpoints):
-    return f"saved to {checkpoints.path}" if checkpoints.path else "no --checkpoint folder, nothing saved"
+    return f"saved to {checkpoints.path}" if checkpoints.path else "no --checkpoint directory, nothing saved"
 
 
 def parse_options():

@@ -122,7 +122,7 @@ fn inventory(number: u64, slots: usize) -> Inventory {
         isolation: Isolation::default(),
         rendezvous_ports: vec![29_601],
         orphan_grace: Span::from_secs(120),
-        held: Vec::new(),
+        held_ranks: Vec::new(),
     }
 }
 

@@ -17,7 +17,7 @@ class Trouble:
         self._cluster = sharing.cluster
 
     def a_greedy_job_ends_alone(self):
-        """Under MPS its limit ends it, though the GPU has memory left, and its neighbours do not notice."""
+        """Under MPS its limit ends it, though the GPU has memory left, and its neighbors do not notice."""
         jobs = self._sharing.jobs
         if len(jobs) < 2:
             raise Skipped("no jobs share the GPU")
@@ -39,7 +39,7 @@ class Trouble:
         if (told["state"], told["reason_code"]) != ("OUT_OF_MEMORY", "gpu_oom"):
             raise Unmet(f"the greedy job is {told['state']} by {told['reason_code']}", evidence)
         if any(it["state"] != "RUNNING" or it["attempt"] != 1 for it in evidence["neighbours"]):
-            raise Unmet("a neighbour did not simply go on", evidence)
+            raise Unmet("a neighbor did not simply go on", evidence)
         return evidence
 
     def a_client_is_killed(self):

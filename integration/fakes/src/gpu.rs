@@ -65,8 +65,8 @@ pub struct FakeGpu {
     pub temperature: u32,
     /// Milliwatts.
     pub power: u32,
-    /// Utilisation in percent.
-    pub utilisation: u32,
+    /// Utilization in percent.
+    pub utilization: u32,
     /// The values of the performance monitor, if the GPU has one.
     pub performance: Option<Performance>,
     /// The connection to each other GPU, by its UUID; [`Topology::System`] to those that are not listed.
@@ -96,7 +96,7 @@ impl Default for FakeGpu {
             compute_mode: ComputeMode::Default,
             temperature: 41,
             power: 120_000,
-            utilisation: 0,
+            utilization: 0,
             performance: None,
             peers: BTreeMap::new(),
             faults: BTreeMap::new(),

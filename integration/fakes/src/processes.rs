@@ -107,7 +107,7 @@ impl FakeWorld {
     /// Adds a foreign process: lets this living process hold memory.
     ///
     /// # Errors
-    /// When there is no such process, or the folder cannot be written.
+    /// When there is no such process, or the directory cannot be written.
     pub fn add_foreign_process(&self, pid: i32, uuid: &str, bytes: u64) -> io::Result<()> {
         let began = began(pid).ok_or_else(|| io::Error::other(format!("no process {pid} runs")))?;
         let holds = BTreeMap::from([(uuid.to_owned(), bytes)]);
@@ -125,7 +125,7 @@ impl FakeWorld {
     /// Stores what a process holds.
     ///
     /// # Errors
-    /// When the folder cannot be written.
+    /// When the directory cannot be written.
     pub fn write_process(&self, process: &Process) -> io::Result<()> {
         write_json(&self.process_file(process.pid), process)
     }

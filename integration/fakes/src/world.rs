@@ -30,7 +30,7 @@ impl FakeWorld {
     /// Creates a world with these GPUs in this directory.
     ///
     /// # Errors
-    /// When the folder cannot be written.
+    /// When the directory cannot be written.
     pub fn create(root: &Path, gpus: Vec<FakeGpu>) -> io::Result<FakeWorld> {
         for folder in ["processes", "xids", "nvidia-mps"] {
             fs::create_dir_all(root.join(folder))?;
@@ -107,7 +107,7 @@ impl FakeWorld {
     /// Changes the driver, for all later calls.
     ///
     /// # Errors
-    /// When the folder cannot be written.
+    /// When the directory cannot be written.
     pub fn edit_library(&self, edit: impl FnOnce(&mut Library)) -> io::Result<()> {
         self.edit(|hardware| edit(&mut hardware.library))
     }

@@ -21,7 +21,7 @@ impl FakeWorld {
     /// Adds a critical error of a GPU.
     ///
     /// # Errors
-    /// When the folder cannot be written.
+    /// When the directory cannot be written.
     pub fn emit_xid(&self, uuid: &str, code: u64) -> io::Result<()> {
         let _locked = self.lock()?;
         let folder = self.root().join("xids");
@@ -32,7 +32,7 @@ impl FakeWorld {
     /// Takes the oldest unreported critical error of these GPUs.
     ///
     /// # Errors
-    /// When the folder cannot be read or written.
+    /// When the directory cannot be read or written.
     pub fn take_xid(&self, uuids: &[String]) -> io::Result<Option<FakeXid>> {
         let folder = self.root().join("xids");
         let _locked = self.lock()?;

@@ -55,7 +55,7 @@ fn inventory() -> Inventory {
         rendezvous_ports: vec![29_600],
         isolation: Isolation::default(),
         orphan_grace: Span::from_secs(120),
-        held: Vec::new(),
+        held_ranks: Vec::new(),
     }
 }
 

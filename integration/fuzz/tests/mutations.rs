@@ -89,14 +89,14 @@ fn changed(seeds: &[Vec<u8>], which: usize, changes: &[Mutation]) -> Vec<u8> {
 }
 
 #[test]
-fn every_promise_holds_for_every_seed() {
+fn every_property_holds_for_every_seed() {
     for target in &TARGETS {
         seeds(target).iter().for_each(|seed| target.check(seed));
     }
 }
 
 #[test]
-fn every_promise_holds_for_mutations_of_the_seeds() {
+fn every_property_holds_for_mutations_of_the_seeds() {
     for target in &TARGETS {
         let seeds = seeds(target);
         let cases = if target.is_slow() { CASES / 20 } else { CASES };

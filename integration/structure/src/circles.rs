@@ -15,7 +15,8 @@ pub struct Circle {
 }
 
 impl Circle {
-    /// The folders in which its files lie. A module `name.rs` with a folder `name/` beside it lies in there.
+    /// The directories in which its files lie. A module `name.rs` with a directory `name/` beside it lies in
+    /// there.
     pub fn folders(&self) -> BTreeSet<PathBuf> {
         let children: BTreeSet<&Path> = self.files.iter().filter_map(|file| file.parent()).collect();
         let folder = |file: &PathBuf| {

@@ -1,4 +1,4 @@
-//! Prints the circles of modules of the crates whose `src` folders are given.
+//! Prints the circles of modules of the crates whose `src` directories are given.
 #![expect(clippy::print_stdout, reason = "it is a program for a terminal")]
 
 use std::path::Path;
@@ -11,7 +11,7 @@ fn main() -> ExitCode {
     for source in std::env::args().skip(1) {
         let root = ["lib.rs", "main.rs"].map(|name| Path::new(&source).join(name));
         let Some(root) = root.iter().find(|it| it.exists()) else {
-            println!("{source}: no lib.rs or main.rs; give the `src` folder of a crate");
+            println!("{source}: no lib.rs or main.rs; give the `src` directory of a crate");
             return ExitCode::from(2);
         };
         let arrows = match Crate::read(root) {

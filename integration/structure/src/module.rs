@@ -12,7 +12,7 @@ use crate::references;
 /// One module; several inline modules may lie in one file.
 #[derive(Debug, Default)]
 pub struct Module {
-    /// The file, relative to the folder of the crate's root file.
+    /// The file, relative to the directory of the crate's root file.
     pub file: PathBuf,
     /// Items that it defines.
     pub definitions: Vec<Definition>,
@@ -38,7 +38,7 @@ impl Module {
 
 impl Module {
     /// Whether it holds an earlier version of a format, whose names are those of that version. Such modules
-    /// are folders or files named `v` and a number.
+    /// are directories or files named `v` and a number.
     pub fn is_frozen(&self) -> bool {
         self.file.iter().any(|part| {
             let name = Path::new(part).file_stem().and_then(|it| it.to_str()).unwrap_or_default();
@@ -78,7 +78,7 @@ pub(crate) fn read_tree(root: &Path, modules: &mut BTreeMap<Vec<String>, Module>
 }
 
 struct Reader<'a> {
-    /// The folder of the root file.
+    /// The directory of the root file.
     folder: &'a Path,
     modules: &'a mut BTreeMap<Vec<String>, Module>,
 }

@@ -1,4 +1,4 @@
-//! The map in docs/ARCHITECTURE.md names every crate and its folder, and nothing else; the guides for
+//! The map in docs/ARCHITECTURE.md names every crate and its directory, and nothing else; the guides for
 //! contributors name only files that exist.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::workspace::{Workspace, folder};
 
 #[test]
-fn the_map_names_every_crate_and_its_folder() {
+fn the_map_names_every_crate_and_its_directory() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/ARCHITECTURE.md");
     let text = std::fs::read_to_string(path).unwrap();
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | `"));

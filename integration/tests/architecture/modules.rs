@@ -1,4 +1,4 @@
-//! No circles: files of a crate may use each other only in pairs, and only inside one folder.
+//! No circles: files of a crate may use each other only in pairs, and only inside one directory.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,11 +7,11 @@ use cohabit_structure::{Circle, Crate, circles};
 
 use crate::workspace::{Workspace, root_file};
 
-/// Two files of one folder may use each other: a parent and its child often do.
+/// Two files of one directory may use each other: a parent and its child often do.
 const MOST_FILES: usize = 2;
 
 #[test]
-fn no_circle_of_modules_crosses_folders_or_has_more_than_two_files() {
+fn no_circle_of_modules_crosses_directories_or_has_more_than_two_files() {
     let workspace = Workspace::read();
     let mut report = String::new();
     for (name, package) in workspace.members() {

@@ -67,7 +67,7 @@ pub(crate) fn direct(package: &Value) -> BTreeSet<&str> {
     dependencies.iter().filter(|it| it["kind"].is_null()).map(|it| it["name"].as_str().unwrap()).collect()
 }
 
-/// The folder of a package, relative to the root of the repository.
+/// The directory of a package, relative to the root of the repository.
 pub(crate) fn folder(package: &Value) -> PathBuf {
     let manifest = Path::new(package["manifest_path"].as_str().unwrap());
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().canonicalize().unwrap();

@@ -116,7 +116,7 @@ fn jobs_start_in_the_same_order_as_in_the_simulator() {
 }
 
 #[test]
-fn a_job_hears_of_its_virtual_turn_and_when_it_may_start_and_end() {
+fn a_job_shows_its_virtual_turn_and_its_forecast() {
     let cluster = Cluster::with_policy("a-srpt", &["host:1"]);
     let (long, longer) = (submit(&cluster, job(1, 400)), submit(&cluster, job(1, 4_000)));
     let waiting = cluster.show(&longer);
@@ -146,7 +146,7 @@ fn a_start_is_explained_with_its_virtual_turn() {
 }
 
 #[test]
-fn a_policy_that_there_is_not_is_refused_with_those_there_are() {
+fn an_unknown_policy_is_refused_with_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
     let start = |policy: &str| {
         let arguments = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head", "--policy", policy];

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use crate::kit::*;
 
 #[test]
-fn every_refusal_says_what_where_and_what_to_do() {
+fn every_refusal_names_the_error_the_place_and_the_remedy() {
     let cluster = Cluster::start(&["host:2"]);
     let cases: &[(&[&str], i32, &str)] = &[
         (&["submit", "--gpu", "1", "--", "true"], 2, "--gpus"),
@@ -34,7 +34,7 @@ fn every_refusal_says_what_where_and_what_to_do() {
 }
 
 #[test]
-fn errors_are_json_where_json_was_asked_for() {
+fn errors_are_json_with_output_json() {
     let cluster = Cluster::start(&[]);
     let ran = cluster.run(&["show", "99", "--output", "json"]);
     let error: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
@@ -42,7 +42,7 @@ fn errors_are_json_where_json_was_asked_for() {
 }
 
 #[test]
-fn a_head_that_is_not_there_is_said_so() {
+fn a_missing_head_is_reported() {
     let cluster = Cluster::start(&[]);
     let ran = cluster.run(&["list", "--head", "127.0.0.1:1"]);
     assert_eq!(ran.code, 69, "{}", ran.stderr);
@@ -59,7 +59,7 @@ fn an_unknown_key_of_the_configuration_names_the_nearest() {
 }
 
 #[test]
-fn a_port_in_use_is_said_so() {
+fn a_port_in_use_is_reported() {
     let cluster = Cluster::start(&[]);
     let ran = cluster.run(&["head", "start", "--listen", &cluster.address(), "--state", "other"]);
     assert_ne!(ran.code, 0);
@@ -67,7 +67,7 @@ fn a_port_in_use_is_said_so() {
 }
 
 #[test]
-fn two_heads_do_not_share_a_state_folder() {
+fn two_heads_do_not_share_a_state_directory() {
     let cluster = Cluster::start(&[]);
     let ran = cluster.run(&["head", "start", "--listen", "127.0.0.1:0", "--state", "head"]);
     assert_ne!(ran.code, 0);
@@ -75,7 +75,7 @@ fn two_heads_do_not_share_a_state_folder() {
 }
 
 #[test]
-fn garbage_on_the_port_disturbs_nobody() {
+fn garbage_on_the_port_has_no_effect() {
     let cluster = Cluster::start(&["host:1"]);
     for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 4096], &[0, 0, 0, 0]] {
         let mut stream = TcpStream::connect(cluster.address()).unwrap();

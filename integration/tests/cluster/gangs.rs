@@ -68,7 +68,7 @@ fn each_rank_of_a_device_gets_the_set_of_torchrun() {
 }
 
 #[test]
-fn a_launcher_is_started_once_on_each_node_and_told_of_its_devices() {
+fn a_launcher_is_started_once_on_each_node_with_its_devices() {
     let cluster = Cluster::start(&["host:2", "host:2"]);
     let job = cluster.submit(&["--nodes", "2", "--gpus", "4"], "env");
     assert_eq!(cluster.end(&job)["state"], "COMPLETED");
@@ -152,7 +152,7 @@ fn a_machine_that_loses_its_worker_and_its_ranks_restarts_the_gang() {
 }
 
 #[test]
-fn a_killed_worker_daemon_under_a_gang_disturbs_nobody() {
+fn a_gang_survives_a_killed_worker_daemon() {
     let mut cluster = Cluster::start(&["host:1", "host:1"]);
     let go = cluster.path("go");
     let job = cluster.submit(&["--nodes", "2"], &until_there(&go));
@@ -168,7 +168,7 @@ fn a_killed_worker_daemon_under_a_gang_disturbs_nobody() {
 }
 
 #[test]
-fn ranks_train_one_network_over_two_workers_and_go_on_after_one_was_killed() {
+fn ranks_train_over_two_workers_and_continue_after_one_was_killed() {
     let cluster = Cluster::start(&["host:1", "host:1"]);
     let program = binary().display().to_string();
     let command =
@@ -200,7 +200,7 @@ fn checkpoint(worker: usize, job: &str) -> String {
 }
 
 #[test]
-fn the_speed_of_links_is_what_the_operator_says() {
+fn the_operator_sets_the_speed_of_links() {
     let mut cluster = Cluster::start(&[]);
     cluster.add_worker_with("host:1", &["--network", "25g", "--interconnect", "300GB"]);
     cluster.add_worker("host:1");

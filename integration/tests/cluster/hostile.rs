@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use crate::kit::*;
 
 #[test]
-fn hundreds_of_silent_connections_keep_nobody_out() {
+fn hundreds_of_silent_connections_do_not_block_others() {
     let cluster = Cluster::start(&["host:1"]);
     let silent: Vec<TcpStream> = (0..800).map(|_| TcpStream::connect(cluster.address()).unwrap()).collect();
     let ran = cluster.run(&["run", "--", "true"]);
@@ -13,7 +13,7 @@ fn hundreds_of_silent_connections_keep_nobody_out() {
 }
 
 #[test]
-fn links_that_a_job_plants_in_its_folder_lead_the_worker_nowhere() {
+fn symbolic_links_in_a_job_directory_are_not_followed() {
     let cluster = Cluster::start(&["host:1"]);
     std::fs::write(cluster.path("precious"), "thesis").unwrap();
     let plant = format!(
@@ -31,7 +31,7 @@ fn links_that_a_job_plants_in_its_folder_lead_the_worker_nowhere() {
 }
 
 #[test]
-fn a_name_that_would_drive_a_terminal_is_shown_without_what_would() {
+fn control_characters_of_a_name_are_not_shown() {
     let cluster = Cluster::start(&[]);
     let job = cluster.submit(&["--hold", "--name", "bad\u{1b}]0;title\u{7}\u{1b}[2Jname"], "true");
     for arguments in [&["list"][..], &["show", &job], &["explain", &job]] {

@@ -48,7 +48,7 @@ fn printed_by(cluster: &Cluster, token: &str, script: &str) -> String {
     cluster.ok(&["logs", &job])
 }
 
-fn story(cluster: &Cluster, job: &str) -> String {
+fn history(cluster: &Cluster, job: &str) -> String {
     cluster.json(&["explain", job]).to_string()
 }
 
@@ -150,7 +150,7 @@ fn checkpoints_are_seen_again_by_the_next_attempt_and_scripts_belong_to_their_us
 }
 
 #[test]
-fn who_has_no_account_on_the_node_becomes_a_user_that_nobody_else_is() {
+fn a_user_without_an_account_gets_a_private_uid() {
     if is_skipped() {
         return;
     }
@@ -168,9 +168,9 @@ fn who_has_no_account_on_the_node_becomes_a_user_that_nobody_else_is() {
         uid
     });
     assert_ne!(uids[0], uids[1]);
-    let told = story(&cluster, &strangers[0].1);
+    let text = history(&cluster, &strangers[0].1);
     let account = "the account 'no-such-account' does not exist there";
-    assert_eq!(told.matches(account).count(), 1, "{told}");
+    assert_eq!(text.matches(account).count(), 1, "{text}");
     assert!(cluster.ok(&["show", &strangers[0].1]).contains(&format!("as uid {}", uids[0])));
 
     cluster.kill_worker(0);
@@ -180,7 +180,7 @@ fn who_has_no_account_on_the_node_becomes_a_user_that_nobody_else_is() {
 
 /// A cluster whose directory only root may enter.
 #[test]
-fn who_has_no_account_runs_where_it_may_and_is_told_what_it_misses() {
+fn a_user_without_an_account_runs_in_tmp_and_is_told_why() {
     if is_skipped() {
         return;
     }
@@ -225,7 +225,7 @@ fn only_an_admin_runs_as_root_and_only_where_the_worker_does_not_mind() {
 }
 
 #[test]
-fn what_only_root_may_enter_is_not_entered_for_a_user() {
+fn directories_of_root_are_not_entered_for_a_user() {
     if is_skipped() {
         return;
     }
@@ -252,7 +252,7 @@ fn what_only_root_may_enter_is_not_entered_for_a_user() {
 }
 
 #[test]
-fn claims_that_nobody_enforces_are_said_and_harm_nobody() {
+fn unenforced_claims_are_reported_and_jobs_run() {
     let cluster = Cluster::start(&["host:1"]);
     let job =
         cluster.submit(&["--mem", "64M", "--cpus", "1"], "head -c 200M /dev/zero | tail -c 200M | wc -c");

@@ -41,7 +41,7 @@ fn a_job_gets_its_own_environment_and_nothing_of_the_daemons() {
 }
 
 #[test]
-fn jobs_run_side_by_side_on_the_slots_there_are_and_the_rest_wait() {
+fn jobs_run_on_the_free_slots_and_the_others_wait() {
     let cluster = Cluster::start(&["host:2"]);
     let go = cluster.path("go");
     let script = format!("until test -e {go}; do sleep 0.05; done");
@@ -75,7 +75,7 @@ fn halves_share_a_slot_and_know_of_each_other() {
 }
 
 #[test]
-fn progress_is_understood_from_the_file_and_from_bars() {
+fn progress_is_read_from_the_file_and_from_bars() {
     let cluster = Cluster::start(&["host:2"]);
     let go = cluster.path("go");
     let line = r#"{"step": 30, "total": 120, "loss": 0.5}"#;
@@ -95,7 +95,7 @@ fn progress_is_understood_from_the_file_and_from_bars() {
 }
 
 #[test]
-fn retries_keep_the_checkpoint_folder_and_count_attempts() {
+fn retries_keep_the_checkpoint_directory_and_count_attempts() {
     let cluster = Cluster::start(&["host:1"]);
     let script = r#"echo $COHABIT_ATTEMPT >> "$COHABIT_CHECKPOINT_DIR/attempts"
         test $(wc -l < "$COHABIT_CHECKPOINT_DIR/attempts") -ge 2 || exit 3

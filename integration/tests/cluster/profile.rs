@@ -25,7 +25,7 @@ impl Bench {
     fn new() -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let monitored = Performance { sm_active: 40.0, ..Performance::default() };
-        let gpu = FakeGpu { utilisation: 50, performance: Some(monitored), ..FakeGpu::numbered(0) };
+        let gpu = FakeGpu { utilization: 50, performance: Some(monitored), ..FakeGpu::numbered(0) };
         let world = FakeWorld::create(&folder.path().join("world"), vec![gpu]).unwrap();
         let installed = world.install(&examples().unwrap()).unwrap();
         Bench { folder, installed }
@@ -157,7 +157,7 @@ fn workloads_are_measured_alone_by_turns_and_under_mps_and_only_once() {
 }
 
 #[test]
-fn what_does_not_fit_is_infeasible_and_what_fails_alone_says_nothing_of_the_gpu() {
+fn a_set_that_does_not_fit_is_infeasible_and_a_failure_alone_is_not_measured() {
     let bench = Bench::new();
     bench.workloads(&[
         ("huge", "--steps 1000000 --alloc 100G"),
@@ -186,7 +186,7 @@ fn what_does_not_fit_is_infeasible_and_what_fails_alone_says_nothing_of_the_gpu(
 }
 
 #[test]
-fn an_interrupt_ends_everything_and_the_same_command_goes_on() {
+fn after_an_interrupt_the_same_command_continues() {
     let bench = Bench::new();
     bench.workloads(&[("a", ENDLESS), ("b", ENDLESS)]);
     let flags = ["--set-sizes", "1,2", "--sharing", "exclusive,mps", "--pairs", "1"];
@@ -205,7 +205,7 @@ fn an_interrupt_ends_everything_and_the_same_command_goes_on() {
 }
 
 #[test]
-fn a_command_ends_in_its_time_and_tells_what_is_left() {
+fn a_command_ends_at_its_time_limit_and_reports_what_is_left() {
     let bench = Bench::new();
     bench.workloads(&[("a", ENDLESS), ("b", ENDLESS)]);
     let ran = bench.run(&["--max-time", "1ms", "--output", "json"]);
@@ -217,7 +217,7 @@ fn a_command_ends_in_its_time_and_tells_what_is_left() {
 }
 
 #[test]
-fn a_gpu_with_somebody_on_it_is_refused_with_who() {
+fn a_gpu_in_use_is_refused_with_the_process() {
     let bench = Bench::new();
     bench.workloads(&[("a", ENDLESS)]);
     let mut other = Command::new(&bench.installed.client);
@@ -233,7 +233,7 @@ fn a_gpu_with_somebody_on_it_is_refused_with_who() {
 }
 
 #[test]
-fn a_workload_that_gets_round_mps_is_not_measured_as_if_it_did_not() {
+fn a_workload_that_bypasses_mps_is_not_measured_as_an_mps_client() {
     let bench = Bench::new();
     bench.workloads(&[("a", &format!("{ENDLESS} --bypass-mps"))]);
     let ran = bench.run(&["--sharing", "exclusive,mps", "--set-sizes", "1"]);

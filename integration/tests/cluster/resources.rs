@@ -53,7 +53,7 @@ fn submit_until_refused(cluster: &Cluster) -> (Vec<String>, CommandOutput) {
 }
 
 #[test]
-fn while_the_head_s_disk_is_full_jobs_go_on_and_service_returns_by_itself() {
+fn while_the_head_s_disk_is_full_jobs_keep_running_and_service_recovers() {
     let mut cluster = Cluster::start(&["host:1"]);
     let Some(disk) = onto_small_disk(&mut cluster) else { return };
     let running = waiting(&cluster);
@@ -73,7 +73,7 @@ fn while_the_head_s_disk_is_full_jobs_go_on_and_service_returns_by_itself() {
 }
 
 #[test]
-fn a_head_that_is_killed_while_its_disk_is_full_keeps_every_promise() {
+fn a_head_killed_on_a_full_disk_keeps_all_accepted_jobs() {
     let mut cluster = Cluster::start(&["host:1"]);
     let Some(disk) = onto_small_disk(&mut cluster) else { return };
     let running = waiting(&cluster);
@@ -99,7 +99,7 @@ fn start_without_room(folder: &Path) {
 }
 
 #[test]
-fn a_head_that_starts_on_a_full_disk_says_so_and_starts_once_there_is_room() {
+fn a_head_on_a_full_disk_reports_it_and_starts_once_there_is_space() {
     let mut cluster = Cluster::start(&["host:1"]);
     let Some(disk) = onto_small_disk(&mut cluster) else { return };
     let (running, held) = (waiting(&cluster), cluster.submit(&["--hold"], "true"));

@@ -25,7 +25,7 @@ fn until_it_waits(cluster: &Cluster, job: &str, words: &str) -> Value {
 }
 
 #[test]
-fn the_operator_says_how_many_share_a_gpu() {
+fn the_operator_limits_how_many_jobs_share_a_gpu() {
     let cluster = cluster(&["--max-sharing", "2"]);
     let running: Vec<String> = (0..2).map(|_| submit(&cluster, "0.1", &["--gpu-mem", "1G"])).collect();
     running.iter().for_each(|job| cluster.until_state(job, "RUNNING"));
@@ -38,7 +38,7 @@ fn the_operator_says_how_many_share_a_gpu() {
 }
 
 #[test]
-fn the_operator_says_how_much_memory_sharers_leave_free() {
+fn the_operator_sets_the_memory_reserve() {
     let cluster = cluster(&["--gpu-reserve", "41G"]);
     let first = submit(&cluster, "0.5", &["--gpu-mem", "60G"]);
     cluster.until_state(&first, "RUNNING");
@@ -50,7 +50,7 @@ fn the_operator_says_how_much_memory_sharers_leave_free() {
 }
 
 #[test]
-fn a_part_without_a_figure_gets_a_gpu_alone_and_who_joins_it_is_told() {
+fn a_share_without_a_memory_demand_gets_a_gpu_alone_and_later_jobs_get_the_reason() {
     let cluster = cluster(&[]);
     let alone = submit(&cluster, "0.3", &[]);
     cluster.until_state(&alone, "RUNNING");
@@ -60,7 +60,7 @@ fn a_part_without_a_figure_gets_a_gpu_alone_and_who_joins_it_is_told() {
 }
 
 #[test]
-fn who_insists_on_limits_is_refused_with_what_keeps_them_from_being_enforced() {
+fn a_job_that_requires_enforcement_is_refused_with_the_reason() {
     let cluster = cluster(&[]);
     let flags = ["--gpus", "0.3", "--gpu-mem", "8G", "--enforced", "--", "true"];
     let refused = cluster.run(&[&["submit"], &flags[..]].concat());
@@ -70,7 +70,7 @@ fn who_insists_on_limits_is_refused_with_what_keeps_them_from_being_enforced() {
 }
 
 #[test]
-fn every_screen_says_that_a_gpu_is_simulated() {
+fn every_screen_marks_simulated_gpus() {
     let cluster = cluster(&[]);
     for flags in [&["nodes"][..], &["nodes", "--output", "wide"]] {
         assert!(cluster.ok(flags).contains("H200 (simulated)"), "{}", cluster.ok(flags));

@@ -45,7 +45,7 @@ fn a_user_cannot_touch_anothers_jobs() {
 }
 
 #[test]
-fn wrong_expired_and_careless_tokens_are_refused_in_words() {
+fn wrong_expired_and_exposed_tokens_are_refused_with_a_message() {
     let cluster = Cluster::start(&[]);
     let expired = cluster.token("expired", &["--role", "user", "--name", "eve", "--expires", "1s"]);
     until("it expires", || cluster.run(&["list", "--token-file", &expired]).code == 77);

@@ -43,7 +43,7 @@ fn a_job_that_ends_on_a_full_disk_has_ended_as_soon_as_there_is_room() {
 }
 
 #[test]
-fn output_that_finds_no_room_is_missed_and_said_so_and_the_job_goes_on() {
+fn output_lost_on_a_full_disk_is_noted_and_the_job_keeps_running() {
     let Some((disk, cluster)) = with_small_disk() else { return };
     let wait = |name: &str| format!("until [ -e {} ]; do sleep 0.02; done", cluster.path(name));
     let say = |name: &str| format!("echo > {}", cluster.path(name));

@@ -27,7 +27,7 @@ fn has_torch() -> bool {
 }
 
 #[test]
-fn a_workload_of_the_zoo_goes_on_where_it_was_stopped() {
+fn a_workload_of_the_zoo_continues_from_its_checkpoint() {
     if !has_torch() {
         return;
     }

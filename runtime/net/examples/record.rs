@@ -1,4 +1,4 @@
-//! Records what peers say to a head: `record HEAD_STATE_FOLDER HEAD_ADDRESS FOLDER`. Peers dial the address
+//! Records what peers say to a head: `record HEAD_STATE_DIR HEAD_ADDRESS DIR`. Peers dial the address
 //! that it prints; `scheduler/head/tests/recorded` was made with it.
 #![expect(clippy::print_stdout, reason = "the address goes to whoever drives it")]
 
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 async fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, state, head, folder] = &arguments[..] else {
-        return Err(std::io::Error::other("write: record HEAD_STATE_FOLDER HEAD_ADDRESS FOLDER"));
+        return Err(std::io::Error::other("write: record HEAD_STATE_DIR HEAD_ADDRESS DIR"));
     };
     let identity =
         HeadIdentity::open_or_create(&Path::new(state).join("tls")).map_err(std::io::Error::other)?;

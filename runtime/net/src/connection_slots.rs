@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_takes_more_than_his_part_and_all_no_more_than_there_are() {
+    fn no_token_exceeds_its_slots_and_all_together_not_the_total() {
         let places = ConnectionLimiter::new(3, 2);
         let ada = [places.take("ada").unwrap(), places.take("ada").unwrap()];
         let refused = places.take("ada").err().unwrap();

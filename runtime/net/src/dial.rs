@@ -37,7 +37,7 @@ pub struct WorkerLink {
     /// Calls to the head.
     pub head: HeadServiceClient,
     /// The head's answer to the hello.
-    pub welcome: HelloAccepted,
+    pub accepted: HelloAccepted,
     /// Resolves when the link has ended.
     pub closed: LinkEndFuture,
 }
@@ -47,11 +47,11 @@ pub struct WorkerLink {
 /// # Errors
 /// Says why there is no link, and what to do.
 pub async fn connect_client(endpoint: &Endpoint) -> Result<(ClientServiceClient, HelloAccepted), LinkError> {
-    let (frames, welcome) = Dial(endpoint).link(ProtocolVersion::CURRENT, ConnectionPurpose::Client).await?;
+    let (frames, accepted) = Dial(endpoint).link(ProtocolVersion::CURRENT, ConnectionPurpose::Client).await?;
     let (ports, pump): (Duplex<NoMessage, ClientServiceResponse>, _) = duplex(frames, None, MESSAGE_LIMIT);
     let NewClient { client, dispatch } = ClientServiceClient::new(Config::default(), ports.called);
     tokio::spawn(link::run(pump, dispatch, pending(), pending()));
-    Ok((client, welcome))
+    Ok((client, accepted))
 }
 
 /// Dials as a worker, and serves the head's orders over the same connection.
@@ -67,7 +67,7 @@ pub async fn connect_worker<S: WorkerService + Clone + Send + 'static>(
     service: S,
 ) -> Result<WorkerLink, LinkError> {
     let purpose = || ConnectionPurpose::Worker(Box::new(hello.clone()));
-    let (frames, welcome) = match Dial(endpoint).link(ProtocolVersion::CURRENT, purpose()).await {
+    let (frames, accepted) = match Dial(endpoint).link(ProtocolVersion::CURRENT, purpose()).await {
         Err(LinkError::OtherVersion { theirs, .. }) if theirs == ProtocolVersion::OLDEST.number() => {
             Dial(endpoint).link(ProtocolVersion::OLDEST, purpose()).await?
         }
@@ -80,7 +80,7 @@ pub async fn connect_worker<S: WorkerService + Clone + Send + 'static>(
         link::catch_handler_panic(service.clone().serve().serve(context, request))
     });
     let closed = link::spawn(link::run(pump, dispatch, serves, pending()));
-    Ok(WorkerLink { head, welcome, closed })
+    Ok(WorkerLink { head, accepted, closed })
 }
 
 /// One attempt to reach a head.
@@ -104,7 +104,7 @@ impl Dial<'_> {
         let answer = answer.await.map_err(|_late| self.broken("it did not answer the hello"))?;
         let answer = answer
             .map_err(|error| self.broken(format!("it closed the connection during the hello: {error}")))?;
-        Ok((frames, self.welcome(&answer, version)?))
+        Ok((frames, self.read_answer(&answer, version)?))
     }
 
     fn check_address(&self) -> Result<(), LinkError> {
@@ -146,15 +146,15 @@ impl Dial<'_> {
         }
     }
 
-    fn welcome(&self, answer: &[u8], said: ProtocolVersion) -> Result<HelloAccepted, LinkError> {
+    fn read_answer(&self, answer: &[u8], version: ProtocolVersion) -> Result<HelloAccepted, LinkError> {
         let address = self.address();
-        match decode_answer(answer, said) {
-            Ok(HelloAnswer::Accepted(welcome)) => Ok(welcome),
+        match decode_answer(answer, version) {
+            Ok(HelloAnswer::Accepted(accepted)) => Ok(accepted),
             Ok(HelloAnswer::Refused { code, message }) => Err(LinkError::Refused { address, code, message }),
             Err(HelloError::OtherVersion { theirs, build }) => {
                 Err(LinkError::OtherVersion { address, theirs, build })
             }
-            Err(error @ (HelloError::NotCohabit | HelloError::Garbled(_))) => {
+            Err(error @ (HelloError::NotCohabit | HelloError::Undecodable(_))) => {
                 Err(LinkError::NotCohabit { address, reason: error.to_string() })
             }
         }

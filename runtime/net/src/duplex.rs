@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use cohabit_types::Span;
 use cohabit_wire::codec;
 use cohabit_wire::message::{InboundMessage, Message, OutboundMessage};
 use futures::channel::mpsc;
@@ -45,10 +46,10 @@ pub(crate) struct CallTransport<In> {
 }
 
 /// The two transports of a connection, and the future that moves messages between it and them while it is
-/// polled. `greeting` leaves before everything else.
+/// polled. `first` leaves before everything else.
 pub(crate) fn duplex<Served, Answered>(
     frames: Frames<impl AsyncRead + AsyncWrite + Unpin>,
-    greeting: Option<Bytes>,
+    first: Option<Bytes>,
     message_limit: Duration,
 ) -> (Duplex<Served, Answered>, impl Future<Output = LinkEnd>)
 where
@@ -65,7 +66,7 @@ where
     let begun = frames.codec().begun();
     let (sink, stream) = frames.split();
     let stream = whole_in_time(stream, begun, message_limit);
-    let to_send = stream::iter(greeting).chain(to_send);
+    let to_send = stream::iter(first).chain(to_send);
     let pump = async move {
         tokio::select! {
             end = sort(stream, to_client, to_service) => end,
@@ -122,7 +123,7 @@ async fn in_time(sent: impl Future<Output = io::Result<()>>, limit: Duration) ->
 }
 
 fn stalled(what: &str, limit: Duration) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, format!("{what} within {limit:?}"))
+    io::Error::new(io::ErrorKind::TimedOut, format!("{what} within {}", Span::from(limit)))
 }
 
 /// Brings each frame to its transport until the connection ends.

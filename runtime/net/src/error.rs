@@ -40,7 +40,7 @@ pub enum LinkError {
         /// The error of the system.
         source: io::Error,
     },
-    /// Something answers, but not in our language.
+    /// Something answers, but it is not a Cohabit head.
     #[error("the program that answers at {address} is not a Cohabit head ({reason}): check host and port")]
     NotCohabit {
         /// Where.
@@ -146,7 +146,7 @@ const fn kind_of_refusal(code: HelloRefusalCode) -> LinkErrorKind {
             LinkErrorKind::NotAllowed
         }
         HelloRefusalCode::Busy => LinkErrorKind::Unreachable,
-        HelloRefusalCode::Garbled => LinkErrorKind::BadConfiguration,
+        HelloRefusalCode::Undecodable => LinkErrorKind::BadConfiguration,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What must hold of bytes from strangers, for `integration/fuzz`: they are read by the code that links use.
+//! Properties of parsers for untrusted input, for `integration/fuzz`, on the code that links use.
 //!
 //! Every function takes any bytes and panics where a promise is broken.
 

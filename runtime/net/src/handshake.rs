@@ -53,7 +53,7 @@ enum Rejection {
     #[error("it did not begin with a valid TLS handshake ({0})")]
     NotTls(io::Error),
     #[error("it disconnected before it sent a hello")]
-    Left,
+    Disconnected,
     #[error("its hello could not be read ({0})")]
     Unreadable(io::Error),
     #[error("{0}")]
@@ -170,7 +170,7 @@ async fn length(stream: &mut TlsStream<TcpStream>) -> Result<usize, Rejection> {
 async fn read(stream: &mut TlsStream<TcpStream>, bytes: &mut [u8]) -> Result<(), Rejection> {
     match stream.read_exact(bytes).await {
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Rejection::Left),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Rejection::Disconnected),
         Err(error) => Err(Rejection::Unreadable(error)),
     }
 }
@@ -189,7 +189,7 @@ fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> R
         (ConnectionPurpose::Worker(_), Role::User) => Err(wrong_role("a worker")),
         (ConnectionPurpose::Client, Role::User | Role::Admin) if length > LONGEST_CLIENT_HELLO => {
             Err(Rejection::Refused {
-                code: HelloRefusalCode::Garbled,
+                code: HelloRefusalCode::Undecodable,
                 message: format!(
                     "the hello of a client has {length} bytes, and at most {LONGEST_CLIENT_HELLO} are allowed"
                 ),
@@ -203,8 +203,8 @@ fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> R
 /// Sends the refusal and waits until the peer hangs up: closing over unread bytes would discard the refusal.
 async fn send_refusal(mut stream: TlsStream<TcpStream>, version: ProtocolVersion, answer: &HelloAnswer) {
     let Ok(answer) = encode_hello(version, answer) else { return };
-    let told = frames(&mut stream, MAX_FRAME).send(answer).await;
-    if told.is_ok() && stream.shutdown().await.is_ok() {
+    let sent = frames(&mut stream, MAX_FRAME).send(answer).await;
+    if sent.is_ok() && stream.shutdown().await.is_ok() {
         let mut ignored = [0; 4_096];
         while stream.read(&mut ignored).await.is_ok_and(|length| length > 0) {}
     }
@@ -218,9 +218,9 @@ impl Rejection {
             }
             Rejection::Slow
             | Rejection::NotTls(_)
-            | Rejection::Left
+            | Rejection::Disconnected
             | Rejection::Unreadable(_)
-            | Rejection::NotUnderstood(HelloError::NotCohabit | HelloError::Garbled(_)) => {
+            | Rejection::NotUnderstood(HelloError::NotCohabit | HelloError::Undecodable(_)) => {
                 RejectionClass::Noise
             }
         }
@@ -233,13 +233,15 @@ impl Rejection {
                 Some(HelloAnswer::Refused { code: *code, message: message.clone() })
             }
             // Another version only reads the outer layout of the answer: it says which version this is.
-            Rejection::NotUnderstood(error @ (HelloError::OtherVersion { .. } | HelloError::Garbled(_))) => {
-                Some(HelloAnswer::Refused { code: HelloRefusalCode::Garbled, message: error.to_string() })
+            Rejection::NotUnderstood(
+                error @ (HelloError::OtherVersion { .. } | HelloError::Undecodable(_)),
+            ) => {
+                Some(HelloAnswer::Refused { code: HelloRefusalCode::Undecodable, message: error.to_string() })
             }
             Rejection::NotUnderstood(HelloError::NotCohabit)
             | Rejection::Slow
             | Rejection::NotTls(_)
-            | Rejection::Left
+            | Rejection::Disconnected
             | Rejection::Unreadable(_) => None,
         }
     }

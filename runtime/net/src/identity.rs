@@ -1,7 +1,7 @@
 //! The identity of a head: the cluster's CA, made on the first start, and the head's certificate, signed by
 //! it.
 //!
-//! Clients know the CA by its fingerprint, so it is never replaced: every token would become worthless. The
+//! Clients know the CA by its fingerprint, so it is never replaced: every token would become invalid. The
 //! head's certificate is renewed when it is missing, unusable or about to expire. All four files are private.
 
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub struct HeadIdentity {
 }
 
 impl HeadIdentity {
-    /// Reads the identity in this folder, or makes one. Blocks on the disk.
+    /// Reads the identity in this directory, or makes one. Blocks on the disk.
     ///
     /// # Errors
     /// When a file cannot be read or written, others may read it, or the CA's files do not fit together.

@@ -32,7 +32,7 @@ pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
     handshake_service: Arc<HandshakeService>,
-    greetings: JoinSet<Option<Incoming>>,
+    handshakes: JoinSet<Option<Incoming>>,
     /// The latest handshakes, the oldest first; some may have ended.
     begun: VecDeque<AbortHandle>,
     max_handshakes: usize,
@@ -44,9 +44,9 @@ pub struct Listener {
 #[derive(Debug, Clone)]
 pub struct ListenerLimits {
     /// How long TLS and hello may take together.
-    pub greeting: Duration,
+    pub handshake_timeout: Duration,
     /// How many handshakes may run at once; of more, the oldest is dropped.
-    pub greetings: usize,
+    pub max_handshakes: usize,
     /// How many peers may be connected; others are refused for now.
     pub connections: usize,
     /// How many of them with one token.
@@ -58,8 +58,8 @@ pub struct ListenerLimits {
 impl Default for ListenerLimits {
     fn default() -> ListenerLimits {
         ListenerLimits {
-            greeting: Duration::from_secs(10),
-            greetings: 512,
+            handshake_timeout: Duration::from_secs(10),
+            max_handshakes: 512,
             connections: 4_096,
             connections_per_token: 1_024,
             message: MESSAGE_LIMIT,
@@ -72,9 +72,9 @@ impl ListenerLimits {
     fn within(files: u64) -> ListenerLimits {
         let usual = ListenerLimits::default();
         let sockets = usize::try_from(files - OWN_FILES.min(files / 2)).unwrap_or(usize::MAX);
-        let greetings = usual.greetings.min(sockets / 4).max(1);
-        let connections = usual.connections.min(sockets.saturating_sub(greetings)).max(1);
-        ListenerLimits { greetings, connections, ..usual }
+        let max_handshakes = usual.max_handshakes.min(sockets / 4).max(1);
+        let connections = usual.connections.min(sockets.saturating_sub(max_handshakes)).max(1);
+        ListenerLimits { max_handshakes, connections, ..usual }
     }
 }
 
@@ -112,7 +112,7 @@ impl Listener {
             tls: TlsAcceptor::from(Arc::new(tls)),
             cluster: identity.fingerprint(),
             tokens,
-            time_limit: limits.greeting,
+            time_limit: limits.handshake_timeout,
             message_limit: limits.message,
             connection_limiter: ConnectionLimiter::new(limits.connections, limits.connections_per_token),
             rejections: RateLimitedLog::default(),
@@ -121,9 +121,9 @@ impl Listener {
             address: socket.local_addr().map_err(refused)?,
             socket,
             handshake_service: Arc::new(handshake_service),
-            greetings: JoinSet::new(),
+            handshakes: JoinSet::new(),
             begun: VecDeque::new(),
-            max_handshakes: limits.greetings,
+            max_handshakes: limits.max_handshakes,
             paused_until: None,
         })
     }
@@ -138,7 +138,7 @@ impl Listener {
     pub async fn accept(&mut self) -> Incoming {
         loop {
             tokio::select! {
-                Some(greeted) = self.greetings.join_next() => match greeted {
+                Some(finished) = self.handshakes.join_next() => match finished {
                     Ok(Some(peer)) => return peer,
                     Ok(None) => {}
                     Err(made_room) if made_room.is_cancelled() => {}
@@ -153,13 +153,13 @@ impl Listener {
     fn run_handshake(&mut self, dialled: io::Result<(TcpStream, SocketAddr)>) {
         match dialled {
             Ok((stream, address)) => {
-                self.begun.retain(|greeting| !greeting.is_finished());
+                self.begun.retain(|handshake| !handshake.is_finished());
                 while self.begun.len() >= self.max_handshakes {
                     self.drop_oldest();
                     self.handshake_service.rejections.log_overload(self.max_handshakes);
                 }
-                let greeting = Arc::clone(&self.handshake_service).run_handshake(stream, address);
-                self.begun.push_back(self.greetings.spawn(greeting));
+                let handshake = Arc::clone(&self.handshake_service).run_handshake(stream, address);
+                self.begun.push_back(self.handshakes.spawn(handshake));
             }
             Err(error) => {
                 // The slowest handshake gives its socket back to the system.
@@ -191,12 +191,12 @@ mod tests {
     #[test]
     fn sockets_never_use_up_all_files() {
         for files in [0, 1, 16, 80, 1_024, 4_096, 1 << 20, u64::MAX] {
-            let ListenerLimits { greetings, connections, .. } = ListenerLimits::within(files);
-            assert!(greetings > 0 && connections > 0, "{files}");
+            let ListenerLimits { max_handshakes, connections, .. } = ListenerLimits::within(files);
+            assert!(max_handshakes > 0 && connections > 0, "{files}");
             let sockets = (files / 2).max(files.saturating_sub(OWN_FILES)).max(2);
-            assert!((greetings + connections) as u64 <= sockets, "{files}");
+            assert!((max_handshakes + connections) as u64 <= sockets, "{files}");
         }
-        let ListenerLimits { greetings, connections, .. } = ListenerLimits::within(1 << 16);
-        assert_eq!((greetings, connections), (512, 4_096));
+        let ListenerLimits { max_handshakes, connections, .. } = ListenerLimits::within(1 << 16);
+        assert_eq!((max_handshakes, connections), (512, 4_096));
     }
 }

@@ -117,9 +117,9 @@ impl ClientPeer {
         Handler:
             Fn(Context, Request) -> BoxFuture<'static, Result<Answer, ServerError>> + Clone + Send + 'static,
     {
-        let welcome = self.admission.welcome();
+        let accepted = self.admission.encode_accepted();
         let (ports, pump): (Duplex<Request, NoMessage>, _) =
-            duplex(self.frames, Some(welcome), self.admission.message_limit);
+            duplex(self.frames, Some(accepted), self.admission.message_limit);
         let serves = link::serve(ports.served, handler);
         link::run(pump, pending::<()>(), serves, self.admission.ended()).await
     }
@@ -150,20 +150,20 @@ impl WorkerPeer {
         self.admission.address
     }
 
-    /// Welcomes the worker, which waits ten seconds for this, and starts both services. They are the same in
+    /// Accepts the worker, which waits ten seconds for this, and starts both services. They are the same in
     /// all versions that a head serves.
-    pub async fn welcome<S: HeadService + Clone + Send + 'static>(self, service: S) -> WorkerSession {
-        let greeting = self.admission.welcome();
+    pub async fn start_session<S: HeadService + Clone + Send + 'static>(self, service: S) -> WorkerSession {
+        let accepted = self.admission.encode_accepted();
         let (ports, pump): (Duplex<HeadServiceRequest, WorkerServiceResponse>, _) =
-            duplex(self.frames, Some(greeting), self.admission.message_limit);
+            duplex(self.frames, Some(accepted), self.admission.message_limit);
         let NewClient { client: orders, dispatch } =
             WorkerServiceClient::new(Config::default(), ports.called);
         let serves = link::serve(ports.served, move |context, request| {
             link::catch_handler_panic(service.clone().serve().serve(context, request))
         });
         let close = CancellationToken::new();
-        let cut = cut(self.admission, close.clone());
-        WorkerSession { orders, closed: link::spawn(link::run(pump, dispatch, serves, cut)), close }
+        let closed = close_requested(self.admission, close.clone());
+        WorkerSession { orders, closed: link::spawn(link::run(pump, dispatch, serves, closed)), close }
     }
 }
 
@@ -175,10 +175,10 @@ impl WorkerSession {
 }
 
 impl PeerContext {
-    fn welcome(&self) -> Bytes {
+    fn encode_accepted(&self) -> Bytes {
         let by = self.grant.by.clone();
-        let welcome = HelloAccepted { cluster: self.cluster, by, build: BUILD.to_owned() };
-        encode_hello(self.version, &HelloAnswer::Accepted(welcome)).expect("names of tokens are short")
+        let accepted = HelloAccepted { cluster: self.cluster, by, build: BUILD.to_owned() };
+        encode_hello(self.version, &HelloAnswer::Accepted(accepted)).expect("names of tokens are short")
     }
 
     /// Waits for the end of the token, and holds the connection slot meanwhile.
@@ -189,7 +189,7 @@ impl PeerContext {
     }
 }
 
-async fn cut(admission: PeerContext, close: CancellationToken) -> LinkEnd {
+async fn close_requested(admission: PeerContext, close: CancellationToken) -> LinkEnd {
     tokio::select! {
         () = close.cancelled() => LinkEnd::ClosedHere,
         end = admission.ended() => end,

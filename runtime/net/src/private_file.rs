@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Why a file of the state folder cannot be used. Each variant names the file.
+/// Why a file of the state directory cannot be used. Each variant names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// It cannot be read.
@@ -61,7 +61,7 @@ impl StateError {
     }
 }
 
-/// Makes the folder with mode 0700, or takes away what others may do in it.
+/// Makes the directory with mode 0700, or takes away what others may do in it.
 pub(crate) fn create_folder(folder: &Path) -> Result<(), StateError> {
     DirBuilder::new()
         .recursive(true)
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_folder_is_for_its_owner_only() {
+    fn a_state_directory_is_for_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("a/b");
         create_folder(&inner).unwrap();

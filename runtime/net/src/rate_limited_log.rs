@@ -47,9 +47,9 @@ impl RateLimitedLog {
     }
 
     /// Logs that a handshake was dropped to make room, unless there was much to log in this period.
-    pub(crate) fn log_overload(&self, greetings: usize) {
+    pub(crate) fn log_overload(&self, handshakes: usize) {
         if self.may_log() {
-            tracing::warn!(greetings, "too many handshakes at once: dropped the slowest");
+            tracing::warn!(handshakes, "too many handshakes at once: dropped the slowest");
         }
     }
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_only_the_first_are_told_and_then_how_many_there_were() {
+    fn only_the_first_events_are_logged_and_then_their_number() {
         let mut logged = LogWindow::default();
         let start = logged.since;
         let may_log = |logged: &mut LogWindow, at| logged.next(start + at);

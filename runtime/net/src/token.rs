@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_refused_without_repeating_it() {
+    fn an_invalid_token_is_refused_without_printing_it() {
         let good = token().expose();
         for bad in
             ["", "cohabit1", "cohabit1..", &good[..good.len() - 1], &good.replace("cohabit1", "cohabit2")]

@@ -170,7 +170,7 @@ impl TokenStore {
         Ok(Token::new(self.0.fingerprint, secret))
     }
 
-    /// Makes a token worthless, at once, for open links too.
+    /// Revokes a token, at once, for open links too.
     ///
     /// # Errors
     /// When there is none of this name, or the file cannot be written.

@@ -18,14 +18,14 @@ use tokio::time::timeout;
 const FILES: u64 = 64;
 
 #[tokio::test]
-async fn whoever_dials_while_there_are_no_files_is_served_when_there_are_again() {
+async fn connections_wait_while_file_descriptors_are_exhausted() {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, FILES, hard).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
     let tokens = TokenStore::open(&folder.path().join("tokens.json"), identity.fingerprint()).unwrap();
     let token = tokens.create("ada", Role::User, None, Time::EPOCH).unwrap();
-    let limits = ListenerLimits { greeting: Duration::from_secs(1), ..ListenerLimits::default() };
+    let limits = ListenerLimits { handshake_timeout: Duration::from_secs(1), ..ListenerLimits::default() };
     let mut listener = Listener::bind_within("127.0.0.1:0", &identity, tokens, limits).await.unwrap();
     let address = listener.local_addr();
 

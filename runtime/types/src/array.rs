@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_without_sense_is_refused() {
+    fn an_invalid_array_is_refused() {
         let refused = |ranges: &[(u32, u32, u32)]| array(ranges).check().unwrap_err();
         assert!(refused(&[(3, 2, 1)]).contains("no members"));
         assert!(refused(&[(0, 4, 2), (4, 4, 1)]).contains("twice"));

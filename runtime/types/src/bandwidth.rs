@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_small_and_bytes_are_large() {
+    fn bandwidths_are_read_in_bits_and_bytes() {
         for (text, bits) in [
             ("25g", 25_000_000_000),
             ("25Gb/s", 25_000_000_000),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DeviceId, JobId, JobPrediction, Share, Slowdown};
 
-/// How many times as long as alone a step is predicted to take.
+/// A predicted slowdown factor: the time of a step beside other jobs, divided by its time alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PredictedSlowdown {
     /// The expected value.
@@ -15,12 +15,12 @@ pub struct PredictedSlowdown {
     pub most: Slowdown,
 }
 
-/// A job beside its neighbours on a device.
+/// The slowdown of a job beside its neighbors on a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColocationSlowdown {
     /// Which job.
     pub job: JobId,
-    /// Its neighbours.
+    /// Its neighbors.
     pub beside: Vec<JobId>,
     /// The predicted slowdown.
     pub predicted: PredictedSlowdown,
@@ -28,7 +28,7 @@ pub struct ColocationSlowdown {
     pub measured: Option<Slowdown>,
 }
 
-/// What would become of a job if it were submitted now.
+/// Where a job would run if it were submitted now, and its forecast.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DryRun {
     /// Where it would go now; none where it would have to wait.
@@ -37,10 +37,10 @@ pub struct DryRun {
     pub reason: String,
     /// What is predicted of it there.
     pub predicted: JobPrediction,
-    /// Its own slowdown beside its neighbours; none where it would have none.
-    pub company: Option<ColocationSlowdown>,
-    /// Those neighbours.
-    pub neighbours: Vec<DryRunNeighbor>,
+    /// Its own slowdown beside its neighbors; none where it would have none.
+    pub slowdown: Option<ColocationSlowdown>,
+    /// Those neighbors.
+    pub neighbors: Vec<DryRunNeighbor>,
 }
 
 /// A placement by the names that people know.
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prediction_lies_between_its_bounds_and_never_below_1() {
+    fn a_prediction_is_between_its_bounds_and_at_least_1() {
         let bounds = |factor, deviation| {
             let PredictedSlowdown { expected, least, most } = PredictedSlowdown::new(factor, deviation);
             [least, expected, most].map(|it| it.0)

@@ -41,7 +41,7 @@ pub enum DeviceKind {
     Gpu,
     /// A host slot: a pseudo-device, so that a machine without a GPU can run jobs.
     Host,
-    /// A made-up GPU for trying things out: jobs really run, its limits are only bookkeeping.
+    /// A simulated GPU for trying things out: jobs really run, its limits are only bookkeeping.
     Fake,
 }
 

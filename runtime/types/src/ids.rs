@@ -160,7 +160,7 @@ text_or_fields!(JobId, (number: u64, index: Option<u32>));
 text_or_fields!(AttemptId, (job: JobId, attempt: u32));
 text_or_fields!(RankId, (attempt: AttemptId, rank: u32));
 
-/// A machine that runs a worker. Drawn once by the worker and kept in its state folder, so it survives
+/// A machine that runs a worker. Drawn once by the worker and kept in its state directory, so it survives
 /// restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused_with_an_example() {
+    fn an_invalid_id_is_refused_with_an_example() {
         for text in ["", "x", "+5", "1.", ".5", "1.2.3", "-1", "99999999999999999999"] {
             assert!(text.parse::<JobId>().is_err(), "{text}");
         }

@@ -21,20 +21,20 @@ pub enum ModelChoice {
 /// The interference models of a head, and the data that it has learned from.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Models {
-    /// The model that it was started with: `law`, `pretrained`, `table:FILE` or `model:FOLDER`.
+    /// The model that it was started with: `law`, `pretrained`, `table:FILE` or `model:DIR`.
     pub base: String,
     /// Versions whose error was smaller than that of the version before, the oldest first.
     pub versions: Vec<ModelRecord>,
     /// The version in use; none for the base.
     pub current: Option<u32>,
     /// Whether an admin pinned it.
-    pub held: bool,
+    pub pinned: bool,
     /// Co-location sets whose jobs were measured together and alone.
     pub sets: u64,
     /// Members of those sets.
     pub rows: u64,
     /// Why the head uses the law instead, if the model failed.
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
 }
 
 /// A version of the model.
@@ -51,7 +51,8 @@ pub struct ModelRecord {
     /// Samples that it was trained on: members of sets.
     pub rows: u64,
     /// Later samples, not trained on, for validation.
-    pub judged_on: u64,
+    #[serde(rename = "judged_on")]
+    pub validation_rows: u64,
     /// Mean absolute relative error of the slowdown on those.
     pub error: f64,
     /// The same error of the model that it replaced.

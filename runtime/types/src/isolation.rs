@@ -25,7 +25,7 @@ pub enum UserIsolation {
     Apart,
 }
 
-/// What is assumed of a worker that does not say.
+/// The default if a worker reports nothing.
 impl Default for Isolation {
     fn default() -> Isolation {
         let unknown = "its worker does not say whether they are".to_owned();

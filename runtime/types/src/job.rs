@@ -15,12 +15,13 @@ pub struct JobSpec {
     /// For people; need not be unique.
     pub name: String,
     /// What is run.
-    pub work: Entrypoint,
+    #[serde(rename = "work")]
+    pub entrypoint: Entrypoint,
     /// What it needs.
     pub demand: Demand,
     /// How its ranks are started.
     pub launch: LaunchMode,
-    /// Absolute path of the folder it starts in, on the worker.
+    /// Absolute path of the directory it starts in, on the worker.
     pub workdir: String,
     /// Variables added to the clean environment that a worker gives to jobs.
     pub environment: BTreeMap<String, String>,
@@ -44,7 +45,7 @@ pub struct JobSpec {
     pub model: Option<ModelDescription>,
     /// Training iterations, where the user knows them.
     pub iterations: Option<u64>,
-    /// Folder for checkpoints; without it the worker makes one that all attempts on it share.
+    /// Directory for checkpoints; without it the worker makes one that all attempts on it share.
     pub checkpoint: Option<String>,
     /// Whether it waits for a release before it may run.
     pub held: bool,
@@ -91,7 +92,7 @@ impl JobSpec {
         let name = argv.first().map(|program| program.rsplit('/').next().unwrap_or(program).to_owned());
         JobSpec {
             name: name.unwrap_or_default(),
-            work: Entrypoint::Command(Command { argv, script: None }),
+            entrypoint: Entrypoint::Command(Command { argv, script: None }),
             demand: Demand::default(),
             launch: LaunchMode::default(),
             workdir,
@@ -136,7 +137,7 @@ impl JobSpec {
     }
 
     fn check_work(&self) -> Result<(), String> {
-        let Entrypoint::Command(command) = &self.work else {
+        let Entrypoint::Command(command) = &self.entrypoint else {
             return Err("workers can only run commands: submit a command".into());
         };
         match command.argv.first() {
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_can_never_run_is_refused_in_words() {
+    fn a_job_that_can_never_run_is_refused_with_a_message() {
         let refused = |change: fn(&mut JobSpec)| {
             let mut spec = sleeper();
             change(&mut spec);
@@ -168,6 +169,9 @@ mod tests {
         assert_eq!(sleeper().check(), Ok(()));
         assert!(refused(|spec| spec.workdir = "here".into()).contains("not absolute"));
         assert!(refused(|spec| spec.time_limit = Some(Span::ZERO)).contains("zero"));
-        assert!(refused(|spec| spec.work = JobSpec::command(vec![], "/".into()).work).contains("no command"));
+        assert!(
+            refused(|spec| spec.entrypoint = JobSpec::command(vec![], "/".into()).entrypoint)
+                .contains("no command")
+        );
     }
 }

@@ -19,7 +19,7 @@ pub struct JobEvent {
     /// Its cause.
     pub cause: Cause,
     /// What happened.
-    pub happening: JobEventKind,
+    pub kind: JobEventKind,
 }
 
 /// The cause of an event.
@@ -97,7 +97,7 @@ pub enum JobEventKind {
         /// Its name.
         node: String,
         /// After this long its attempts are given up.
-        patience: Span,
+        lost_after: Span,
     },
     /// The worker came back, and the attempt still runs.
     Adopted(AttemptId),
@@ -133,7 +133,7 @@ pub enum JobEventKind {
         /// Why.
         reason: ReasonCode,
     },
-    /// What was predicted of its memory counts no longer.
+    /// The prediction of its memory is discarded.
     Distrusted {
         /// The attempt from which on it has its GPU alone.
         attempt: AttemptId,
@@ -205,8 +205,8 @@ impl fmt::Display for JobEventKind {
             JobEventKind::RankEnded { rank, outcome } => {
                 write!(f, "attempt {} rank {} {outcome}", rank.attempt.attempt, rank.rank)
             }
-            JobEventKind::NodeUnreachable { node, patience } => {
-                write!(f, "node {node} is unreachable and will be declared lost after {patience}")
+            JobEventKind::NodeUnreachable { node, lost_after } => {
+                write!(f, "node {node} is unreachable and will be declared lost after {lost_after}")
             }
             JobEventKind::Adopted(attempt) => {
                 write!(f, "attempt {} is still running and was adopted", attempt.attempt)
@@ -252,6 +252,6 @@ fn why_distrusted(predicted: Bytes, failed: Option<AttemptId>) -> String {
 
 impl fmt::Display for JobEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.happening, self.cause.clause())
+        write!(f, "{} ({})", self.kind, self.cause.clause())
     }
 }

@@ -33,7 +33,7 @@ pub struct Demand {
     /// How many processes of a rank use its device: each gets as much of the rank's memory as any other.
     #[serde(default = "one")]
     pub gpu_processes: u32,
-    /// The largest slowdown by neighbours on a device; the cluster's setting without it.
+    /// The largest slowdown by neighbors on a device; the cluster's setting without it.
     #[serde(default)]
     pub max_slowdown: Option<Slowdown>,
 }
@@ -119,7 +119,7 @@ pub enum EnforcementRequirement {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ComputeLimit {
-    /// A rank may use what its neighbours leave idle.
+    /// A rank may use what its neighbors leave idle.
     #[default]
     Open,
     /// A rank computes on its share of the multiprocessors and no others.
@@ -186,10 +186,10 @@ impl Demand {
         self.cpus > 0 || self.memory > Bytes::ZERO
     }
 
-    /// Whether its rank may have neighbours on a device with memory of its own. It may not if nobody knows
+    /// Whether its rank may have neighbors on a device with memory of its own. It may not if nobody knows
     /// how much memory it needs, nor if its ranks wait for each other on several devices.
     #[must_use]
-    pub const fn may_have_neighbours(&self) -> bool {
+    pub const fn may_have_neighbors(&self) -> bool {
         matches!((self.gpus, self.sharing), (GpuRequest::Part(_), Sharing::Shared))
             && self.nodes == 1
             && self.gpu_memory.is_some()
@@ -199,7 +199,7 @@ impl Demand {
     #[must_use]
     pub const fn share_of(&self, memory: Option<Bytes>) -> Share {
         match memory {
-            Some(_) if !self.may_have_neighbours() => Share::WHOLE,
+            Some(_) if !self.may_have_neighbors() => Share::WHOLE,
             Some(_) | None => self.share(),
         }
     }
@@ -265,7 +265,7 @@ pub struct Inventory {
     /// How long its ranks go on while the head cannot be reached.
     pub orphan_grace: Span,
     /// Ranks that it holds, and those whose end it has yet to see acknowledged.
-    pub held: Vec<HeldRank>,
+    pub held_ranks: Vec<HeldRank>,
 }
 
 /// How fast the devices of a node reach each other and those of other nodes.
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_lies_strictly_between_nothing_and_all() {
+    fn a_part_is_strictly_between_0_and_1() {
         let part = |share| Demand { gpus: GpuRequest::Part(Share(share)), ..Demand::default() };
         assert!(part(0).check().is_err());
         assert!(part(1_000).check().is_err());

@@ -93,7 +93,7 @@ pub enum StopReason {
     MpsFault,
     /// Another client broke the MPS server of its device.
     MpsFaultVictim,
-    /// It held more memory of its device than it may, and nothing but a watchdog could see to that.
+    /// It used more GPU memory than its limit, which only the memory watchdog could enforce.
     GpuMemory,
     /// Its device does not answer any more.
     DeviceLost,

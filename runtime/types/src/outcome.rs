@@ -23,9 +23,10 @@ pub enum Outcome {
         /// Its exit code, or 128 + signal.
         code: i32,
         /// Its own message.
-        said: String,
+        #[serde(rename = "said")]
+        message: String,
     },
-    /// The system killed it for want of host memory.
+    /// The system killed it because it ran out of host memory.
     OutOfMemory {
         /// Its exit code, or 128 + signal.
         code: i32,
@@ -57,7 +58,8 @@ pub enum StartFailure {
     /// It shares only where its limits are enforced, and they would not be: why.
     Unenforced(String),
     /// The machine has no room for it: its disk is full, or it has no more processes, files or memory.
-    NodeTrouble(String),
+    #[serde(rename = "node_trouble")]
+    NodeProblem(String),
     /// It may not, or cannot, run as the account of its user: why.
     Account(String),
     /// The head that ordered it ended before it heard more of it, and its worker has nothing of it: so it was
@@ -95,8 +97,8 @@ impl fmt::Display for Outcome {
             Outcome::Signalled(signal) => write!(f, "was ended by {signal}"),
             Outcome::NotStarted(failure) => write!(f, "could not be started: {failure}"),
             Outcome::Lost(detail) => write!(f, "was lost: {detail}"),
-            Outcome::OutOfGpuMemory { code, said } => {
-                write!(f, "ran out of GPU memory and exited with code {code}: {said}")
+            Outcome::OutOfGpuMemory { code, message } => {
+                write!(f, "ran out of GPU memory and exited with code {code}: {message}")
             }
             Outcome::OutOfMemory { code, limit, peak } => {
                 match limit {
@@ -129,7 +131,7 @@ impl fmt::Display for StartFailure {
             }
             StartFailure::DeviceFenced(why) => write!(f, "its device was taken out of service: {why}"),
             StartFailure::Unenforced(why) => write!(f, "its limits would not be enforced: {why}"),
-            StartFailure::NodeTrouble(what) => write!(f, "its node has a problem: {what}"),
+            StartFailure::NodeProblem(what) => write!(f, "its node has a problem: {what}"),
             StartFailure::Account(why) => f.write_str(why),
             StartFailure::OrderLost => {
                 f.write_str("the head stopped after it ordered the start, and the worker has no record of it")
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn want_of_memory_is_told_with_the_limit_or_as_the_nodes() {
+    fn out_of_memory_names_the_limit_of_the_job_or_the_node() {
         let limit = Some(Bytes(2 << 30));
         let own = Outcome::OutOfMemory { code: 137, limit, peak: limit };
         let of_node = Outcome::OutOfMemory { code: 137, limit: None, peak: None };

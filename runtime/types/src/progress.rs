@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_follows_from_rate_and_total() {
+    fn the_remaining_time_follows_from_rate_and_total() {
         let progress = Progress { step: 25, total: Some(100), rate: Some(5.0), ..Progress::default() };
         assert_eq!(progress.remaining(), Some(Span::from_secs(15)));
         assert_eq!(Progress { rate: Some(0.0), ..progress.clone() }.remaining(), None);

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Share(pub u32);
 
-/// How many times as long as alone a step takes, in thousandths; at least [`Slowdown::NONE`].
+/// A slowdown factor, in thousandths: the time of a step beside other jobs, divided by its time alone. At
+/// least [`Slowdown::NONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Slowdown(pub u32);
@@ -103,7 +104,7 @@ impl FromStr for Slowdown {
         let factor = text.trim().parse().ok().filter(|factor: &f64| (1.0..=100.0).contains(factor));
         factor.map(Slowdown::from).ok_or_else(|| ParseAmountError {
             text: text.to_owned(),
-            expected: "a slowdown: give a factor from 1 to 100, such as 1.3 for 30% slower",
+            expected: "a slowdown: a slowdown is a factor from 1 to 100, such as 1.3 (30% slower)",
         })
     }
 }

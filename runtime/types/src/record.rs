@@ -35,7 +35,7 @@ pub struct JobRecord {
     pub priority: i32,
     /// How long an attempt may run.
     pub time_limit: Option<Span>,
-    /// The folder it starts in.
+    /// The directory it starts in.
     pub workdir: String,
     /// The number of the latest attempt; 0 before the first.
     pub attempt: u32,
@@ -58,8 +58,8 @@ pub struct JobRecord {
     pub trained: TrainingSpec,
     /// What was predicted at submission, corrected by its own progress.
     pub predicted: Option<JobPrediction>,
-    /// How many times as long as alone a step takes beside its present neighbours, as far as jobs like these
-    /// were measured beside each other.
+    /// Its slowdown factor beside its present neighbors, as far as jobs like these were measured beside each
+    /// other.
     #[serde(default)]
     pub slowdown_measured: Option<Slowdown>,
     /// Its progress.
@@ -149,8 +149,8 @@ pub struct JobPrediction {
     pub iterations: Option<u64>,
     /// Time it runs for when alone.
     pub runtime: Option<Span>,
-    /// How many times as long as alone a step takes beside its neighbours: the present ones, as far as they
-    /// are known, or else as was expected when the latest attempt was placed.
+    /// Its slowdown factor beside its neighbors: the present ones, as far as they are known, or else as was
+    /// expected when the latest attempt was placed.
     #[serde(default)]
     pub slowdown: Option<Slowdown>,
     /// Memory that it needs on each of its devices, where it did not say.
@@ -260,7 +260,7 @@ pub struct NodeRecord {
     /// Its state.
     pub state: NodeState,
     /// Why ranks do not start on it, until one does.
-    pub trouble: Option<String>,
+    pub problem: Option<String>,
     /// Where other nodes reach it.
     pub address: String,
     /// Version of its worker.
@@ -273,7 +273,7 @@ pub struct NodeRecord {
     pub memory: Bytes,
     /// Memory that jobs claim.
     pub memory_used: Bytes,
-    /// Its devices and who is on them.
+    /// Its devices and the jobs on them.
     pub devices: Vec<DeviceRecord>,
     /// How fast its devices reach each other, as far as it is known.
     pub links: LinkBandwidths,
@@ -287,7 +287,7 @@ pub struct NodeRecord {
     pub since: Time,
 }
 
-/// A device and who is on it.
+/// A device and the jobs on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceRecord {
     /// The device.

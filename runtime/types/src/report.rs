@@ -57,5 +57,5 @@ pub enum Report {
     /// Readings of the GPUs of this worker: one batch each time. Not journaled.
     Telemetry(Vec<DeviceTelemetry>),
     /// Samples of co-located ranks. Not journaled, but kept in the history.
-    Stretches(Vec<ColocationSample>),
+    ColocationSamples(Vec<ColocationSample>),
 }

@@ -84,7 +84,7 @@ pub enum Reply {
         /// How many members it has; 1 for a plain job.
         members: u64,
     },
-    /// What became of the change, for each job in the order asked.
+    /// The result of the change, for each job in the order asked.
     Changed(Vec<(JobId, ChangeResult)>),
     /// The node's name.
     Node(String),
@@ -101,7 +101,7 @@ pub struct SubmitReceipt {
     pub members: u64,
 }
 
-/// What became of a change to one job.
+/// The result of a change to one job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChangeResult {
     /// It is done, or under way.
@@ -188,7 +188,7 @@ pub struct Explanation {
     /// For people, with numbers.
     pub sentences: Vec<String>,
     /// Everything that happened to it.
-    pub story: Vec<JobEvent>,
+    pub history: Vec<JobEvent>,
 }
 
 /// A page of jobs.

@@ -27,7 +27,7 @@ pub enum JobState {
     Timeout,
     /// Lost its node too often.
     NodeFail,
-    /// Was ended for want of memory.
+    /// Was ended because it ran out of memory.
     OutOfMemory,
     /// Lost its devices to another job, and may not be requeued.
     Preempted,
@@ -135,7 +135,7 @@ pub enum ReasonCode {
     WaitingForHost,
     /// An earlier job has to end first.
     WaitingForDependency,
-    /// Its begin time lies ahead.
+    /// Its start time is in the future.
     WaitingForBegin,
     /// Pauses before the next attempt.
     WaitingForRetry,

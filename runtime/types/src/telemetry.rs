@@ -10,7 +10,7 @@ use crate::{Bytes, DeviceId, RankId, Time};
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GpuReading {
     /// The part of the time during which any kernel ran, 0 to 1. Says nothing of how full the GPU was.
-    pub utilisation: Option<f64>,
+    pub utilization: Option<f64>,
     /// Memory in use by all processes and the driver.
     pub memory_used: Option<Bytes>,
     /// Watts.
@@ -59,7 +59,7 @@ pub struct ColocationSample {
     /// How the device was shared.
     pub sharing: SharingStrategy,
     /// The other ranks on the device all that time.
-    pub neighbours: Vec<RankId>,
+    pub neighbors: Vec<RankId>,
     /// From the first step counted.
     pub from: Time,
     /// To the last.
@@ -70,8 +70,8 @@ pub struct ColocationSample {
     pub rate: f64,
     /// The most memory that the rank was seen to hold on the device.
     pub memory: Option<Bytes>,
-    /// The mean of the device's utilisation, 0 to 1.
-    pub utilisation: Option<f64>,
+    /// The mean of the device's utilization, 0 to 1.
+    pub utilization: Option<f64>,
 }
 
 /// How a device was shared while a sample was taken.
@@ -115,7 +115,7 @@ impl FromStr for SharingStrategy {
 }
 
 /// Columns that every co-location table has, first and in this order: a row for each member of a set. Rates
-/// in steps a second, memory in bytes, utilisation from 0 to 1.
+/// in steps a second, memory in bytes, utilization from 0 to 1.
 pub const CO_LOCATION_COLUMNS: [&str; 12] = [
     "set",
     "gpu",

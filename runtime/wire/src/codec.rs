@@ -22,7 +22,7 @@ pub enum CodecError {
     TooLong,
     /// The bytes are no such message.
     #[error("the received bytes are not a message of this protocol ({0})")]
-    Garbled(String),
+    Undecodable(String),
 }
 
 fn codec() -> impl Options {
@@ -37,16 +37,16 @@ pub fn encode<T: Serialize>(message: &T) -> Result<Bytes, CodecError> {
     let encoded = codec().serialize(message).map(Bytes::from);
     encoded.map_err(|error| {
         let too_long = matches!(*error, bincode::ErrorKind::SizeLimit);
-        if too_long { CodecError::TooLong } else { CodecError::Garbled(error.to_string()) }
+        if too_long { CodecError::TooLong } else { CodecError::Undecodable(error.to_string()) }
     })
 }
 
 /// The message of these bytes, all of them.
 ///
 /// # Errors
-/// [`CodecError::Garbled`] when they are no such message, or when bytes are left over.
+/// [`CodecError::Undecodable`] when they are no such message, or when bytes are left over.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
-    codec().deserialize(bytes).map_err(|error| CodecError::Garbled(error.to_string()))
+    codec().deserialize(bytes).map_err(|error| CodecError::Undecodable(error.to_string()))
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_fingerprint_is_refused() {
+    fn an_invalid_fingerprint_is_refused() {
         let long = "a".repeat(65);
         for text in ["", "ab", &long, &"g".repeat(64), &"A".repeat(64), &"é".repeat(32)] {
             assert_eq!(text.parse::<Fingerprint>(), Err(ParseFingerprintError), "{text}");

@@ -87,7 +87,7 @@ pub enum HelloRefusalCode {
     /// The head has too many connections.
     Busy,
     /// The hello cannot be decoded, or is of a protocol that the head does not serve.
-    Garbled,
+    Undecodable,
 }
 
 /// Why a first frame cannot be read.
@@ -111,7 +111,7 @@ pub enum HelloError {
     },
     /// Its body cannot be decoded.
     #[error(transparent)]
-    Garbled(#[from] CodecError),
+    Undecodable(#[from] CodecError),
 }
 
 /// The first frame in this version with this body.
@@ -136,9 +136,9 @@ pub fn decode_hello(frame: &[u8]) -> Result<(ProtocolVersion, Hello), HelloError
 ///
 /// # Errors
 /// When it is no hello, of another version, or cannot be decoded.
-pub fn decode_answer(frame: &[u8], said: ProtocolVersion) -> Result<HelloAnswer, HelloError> {
+pub fn decode_answer(frame: &[u8], version: ProtocolVersion) -> Result<HelloAnswer, HelloError> {
     let (theirs, build, body) = open(frame).ok_or(HelloError::NotCohabit)?;
-    if theirs != said.number() {
+    if theirs != version.number() {
         return Err(HelloError::OtherVersion { theirs, build });
     }
     Ok(codec::decode(body)?)

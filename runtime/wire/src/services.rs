@@ -31,7 +31,7 @@ pub trait ClientService {
     async fn show(jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal>;
     /// Why a job waits, or why it ended as it did.
     async fn explain(job: JobId) -> Result<Explanation, Refusal>;
-    /// What would become of this job if it were submitted now.
+    /// Where this job would run if it were submitted now, and its forecast.
     async fn dry_run(spec: Box<JobSpec>) -> Result<Box<DryRun>, Refusal>;
     /// All nodes.
     async fn nodes() -> Result<Vec<NodeRecord>, Refusal>;
@@ -43,11 +43,11 @@ pub trait ClientService {
     async fn create_token(token: NewToken) -> Result<IssuedToken, Refusal>;
     /// All tokens, without secrets. For admins.
     async fn list_tokens() -> Result<Vec<TokenRecord>, Refusal>;
-    /// Makes a token worthless, at once. For admins.
+    /// Revokes a token, at once. For admins.
     async fn revoke_token(name: String) -> Result<(), Refusal>;
     /// The interference models.
     async fn list_models() -> Result<Models, Refusal>;
-    /// Chooses the model that the head goes by; answers with all models. For admins.
+    /// Chooses the model that the head uses; answers with all models. For admins.
     async fn choose_model(choice: ModelChoice) -> Result<Models, Refusal>;
     /// Whether the head is there.
     async fn ping();

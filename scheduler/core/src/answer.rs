@@ -40,7 +40,7 @@ impl HeadReader<'_> {
     /// When it is not in memory.
     pub fn explain(&self, job: JobId) -> Result<Explanation, Refusal> {
         let sentences = self.sentences(job).ok_or_else(|| no_such_job(job))?;
-        Ok(Explanation { sentences, story: self.head.job_history(job) })
+        Ok(Explanation { sentences, history: self.head.job_history(job) })
     }
 
     /// A page of the jobs in memory that pass the filter, the newest last.

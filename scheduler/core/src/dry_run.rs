@@ -47,13 +47,13 @@ impl Head {
     /// What the policy said about the job, with the names that people know.
     pub fn finish_dry_run(&self, job: &DryRunJob, result: &DryRunResult) -> DryRun {
         let own = |it: &&ColocationSlowdown| it.job == job.job.id;
-        let neighbours = result.with_job.iter().filter(|it| !own(it));
+        let neighbors = result.with_job.iter().filter(|it| !own(it));
         DryRun {
             place: result.place.as_ref().ok().map(|proposal| self.dry_run_placement(&proposal.placement)),
             reason: job.reason(result),
             predicted: job.predicted(result),
-            company: result.with_job.iter().find(own).cloned(),
-            neighbours: neighbours.map(|then| self.dry_run_neighbor(then, &result.current)).collect(),
+            slowdown: result.with_job.iter().find(own).cloned(),
+            neighbors: neighbors.map(|then| self.dry_run_neighbor(then, &result.current)).collect(),
         }
     }
 
@@ -105,14 +105,14 @@ impl DryRunJob {
         let estimate = self.job.traits.estimate.as_ref();
         let expected = result.forecast.as_ref();
         let runtime = estimate.and_then(|it| it.runtime).or_else(|| expected?.runtime);
-        let company = result.with_job.iter().find(|it| it.job == self.job.id);
+        let own = result.with_job.iter().find(|it| it.job == self.job.id);
         let colocation_slowdown =
             result.place.as_ref().ok().and_then(|proposal| proposal.colocation_slowdown);
         let (starts_at, ends_at) = self.times(result, runtime);
         JobPrediction {
             iterations: estimate.and_then(|it| it.iterations),
             runtime,
-            slowdown: company.map(|it| it.predicted.expected).or(colocation_slowdown),
+            slowdown: own.map(|it| it.predicted.expected).or(colocation_slowdown),
             gpu_memory: estimate.and_then(|it| it.gpu_memory),
             starts_at,
             ends_at,

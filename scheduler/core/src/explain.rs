@@ -21,7 +21,7 @@ impl Head {
         let first = JobEvent {
             at: submission.submitted_at,
             cause: Cause::User(submission.user.clone()),
-            happening: JobEventKind::Submitted,
+            kind: JobEventKind::Submitted,
         };
         let rest = self.jobs.get(&id).map_or(&[][..], |job| &job.events);
         std::iter::once(first).chain(rest.iter().cloned()).collect()
@@ -68,15 +68,15 @@ impl HeadReader<'_> {
     fn colocation_sentence(&self, id: JobId, job: &Job) -> Option<String> {
         let own = self.colocation_slowdown_of(id, job)?;
         let PredictedSlowdown { expected, least, most } = own.predicted;
-        let measured = own.measured.map(|it| format!("; measured: {it:.2} times")).unwrap_or_default();
+        let measured = own.measured.map(|it| format!("; measured: {it:.2}")).unwrap_or_default();
         let known = own.beside.iter().filter_map(|other| self.forecasts?.slowdown(*other));
         let others = known.map(|other| {
             let measured = other.measured.map(|it| format!(" (measured: {it:.2})")).unwrap_or_default();
-            format!("; job {} takes {:.2} times as long{measured}", other.job, other.predicted.expected)
+            format!("; of job {}: {:.2}{measured}", other.job, other.predicted.expected)
         });
         Some(format!(
-            "Because it shares a GPU with job {}, it is predicted to take {expected:.2} times as long as alone \
-             (likely range: {least:.2} to {most:.2}){measured}{}.",
+            "Predicted slowdown: {expected:.2} ({least:.2} to {most:.2}{measured}), because it shares a GPU \
+             with job {}{}.",
             listed(&own.beside),
             others.collect::<String>()
         ))

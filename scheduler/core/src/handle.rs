@@ -20,14 +20,14 @@ impl Transition<'_> {
     /// Handles the event, and requests at most one plan however much it changed.
     fn handle(mut self, event: Event) -> ChangedIds {
         match event {
-            Event::Configured(config) => self.configured(config),
+            Event::HeadStarted(config) => self.head_started(config),
             Event::Client(client, by, request) => self.request(client, by, request),
             Event::Joined(key, inventory) => self.joined(key, inventory),
             Event::Lost(key, detail) => self.lost(key, &detail),
             Event::Report(key, report) => self.report(key, report),
             Event::Planned(request, plan) => self.planned(request, plan),
             Event::Alarm => self.alarm(),
-            Event::Learned => self.learned(),
+            Event::InterferenceUpdated => self.interference_updated(),
             Event::ClockSet(forward) => self.clock_set(forward),
         }
         self.settle_ends();
@@ -36,7 +36,7 @@ impl Transition<'_> {
     }
 
     /// The head starts: no earlier link is left, and no earlier request for a plan will be answered.
-    fn configured(&mut self, config: Config) {
+    fn head_started(&mut self, config: Config) {
         self.head.config = config;
         self.head.started_at = self.now;
         self.head.open_plan_request = None;

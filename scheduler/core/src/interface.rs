@@ -13,7 +13,7 @@ use cohabit_types::{
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The operator's settings; the first event of every start.
-    Configured(Config),
+    HeadStarted(Config),
     /// A client requests a change.
     Client(ClientRequestId, Principal, Request),
     /// A worker joined and holds the ranks that its inventory lists. Any other rank that it was told to start
@@ -29,7 +29,7 @@ pub enum Event {
     Alarm,
     /// The interference model changed, so jobs that share devices may have to be separated. Also follows
     /// each start with a policy that predicts interference.
-    Learned,
+    InterferenceUpdated,
     /// The machine's clock jumped forward by this span, in which nothing could happen.
     ClockSet(Span),
 }
@@ -38,7 +38,7 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Send an order to a worker.
-    Tell(WorkerKey, Order),
+    SendOrder(WorkerKey, Order),
     /// Answer a client's request.
     Answer(ClientRequestId, Reply),
     /// Notify those who watch this job.

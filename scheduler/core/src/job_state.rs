@@ -18,7 +18,7 @@ const JOB_EVENTS_DROPPED_AT_ONCE: usize = 50;
 impl Transition<'_> {
     /// Appends to the history of a job.
     pub(crate) fn record_event(&mut self, id: JobId, kind: JobEventKind) {
-        let event = JobEvent { at: self.now, cause: self.cause.clone(), happening: kind };
+        let event = JobEvent { at: self.now, cause: self.cause.clone(), kind };
         let Some(job) = self.head.job_mut(id) else { return };
         if job.events.len() >= MAX_JOB_EVENTS {
             job.events.drain(1..=JOB_EVENTS_DROPPED_AT_ONCE);
@@ -81,7 +81,7 @@ impl Transition<'_> {
     /// Tells a worker to stop its ranks of an attempt.
     pub(crate) fn order_stop(&mut self, node: NodeId, id: JobId, attempt: u32, why: StopReason) {
         if let Some(key) = self.head.link_of(node) {
-            self.effect(Effect::Tell(key, Order::Stop { attempt: id.attempt(attempt), why }));
+            self.effect(Effect::SendOrder(key, Order::Stop { attempt: id.attempt(attempt), why }));
         }
     }
 }

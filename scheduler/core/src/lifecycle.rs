@@ -36,7 +36,7 @@ impl Transition<'_> {
         self.record_event(id, placed);
         self.change_status(id, |job| job.status = JobStatus::Running(Box::new(attempt)));
         for (key, order) in orders {
-            self.effect(Effect::Tell(key, Order::Run(Box::new(order))));
+            self.effect(Effect::SendOrder(key, Order::Run(Box::new(order))));
         }
     }
 
@@ -82,7 +82,7 @@ impl Transition<'_> {
         if let StartFailure::PortTaken(port) = failure {
             self.mark_port_taken(rank.attempt.job, *port);
         }
-        if let StartFailure::NodeTrouble(what) = failure {
+        if let StartFailure::NodeProblem(what) = failure {
             let attempt = self.head.jobs[&rank.attempt.job].live_attempt();
             let node = attempt.and_then(|attempt| Some(attempt.ranks.get(rank.rank as usize)?.node));
             node.into_iter().for_each(|node| self.pause_node(node, what));
@@ -155,7 +155,7 @@ impl Transition<'_> {
             Some(Outcome::NotStarted(StartFailure::Unenforced(_))) => {
                 return self.node_failed(id, ReasonCode::SharingUnenforced);
             }
-            Some(Outcome::NotStarted(StartFailure::NodeTrouble(_))) => {
+            Some(Outcome::NotStarted(StartFailure::NodeProblem(_))) => {
                 return AttemptDecision::Requeue(Span::ZERO);
             }
             // Happens at most once after each start of the head.
@@ -291,7 +291,7 @@ const fn start_failure(failure: &StartFailure) -> ReasonCode {
         | StartFailure::DeviceFenced(_)
         | StartFailure::Account(_)
         | StartFailure::Unenforced(_)
-        | StartFailure::NodeTrouble(_)
+        | StartFailure::NodeProblem(_)
         | StartFailure::OrderLost => ReasonCode::CouldNotStart,
     }
 }

@@ -252,7 +252,7 @@ impl Node {
             id,
             name: self.name.clone(),
             state: self.state(),
-            trouble: self.problem.as_ref().map(|problem| problem.message.clone()),
+            problem: self.problem.as_ref().map(|problem| problem.message.clone()),
             address: self.address.clone(),
             build: self.build.clone(),
             cpus: self.cpus,
@@ -285,8 +285,8 @@ impl DeviceUse {
                 .device
                 .memory
                 .map(|memory| memory.saturating_sub(self.memory_used + *foreign_memory)),
-            residents: self.jobs.iter().copied().collect(),
-            intake: match health {
+            jobs: self.jobs.iter().copied().collect(),
+            availability: match health {
                 Health::Well => cohabit_policy::DeviceAvailability::Open,
                 Health::Recovering(_) => cohabit_policy::DeviceAvailability::Recovering,
                 Health::Fenced(_) => cohabit_policy::DeviceAvailability::Closed,

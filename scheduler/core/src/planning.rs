@@ -32,7 +32,7 @@ impl Transition<'_> {
     }
 
     /// The policy's model of interference changed.
-    pub(crate) fn learned(&mut self) {
+    pub(crate) fn interference_updated(&mut self) {
         self.head.interference_aware = true;
         self.reconsider();
     }

@@ -19,7 +19,7 @@ impl SubmissionState {
     pub(crate) fn predicted_memory(&self) -> Option<Bytes> {
         let demand = self.spec.demand;
         let with = Demand { gpu_memory: self.estimate.as_ref()?.gpu_memory, ..demand };
-        with.gpu_memory.filter(|_| with.may_have_neighbours() && !demand.may_have_neighbours())
+        with.gpu_memory.filter(|_| with.may_have_neighbors() && !demand.may_have_neighbors())
     }
 }
 

@@ -28,7 +28,7 @@ impl Head {
 impl<'h> HeadReader<'h> {
     /// The same, with these forecasts.
     #[must_use]
-    pub const fn with(self, forecasts: &'h PolicyForecasts) -> HeadReader<'h> {
+    pub const fn with_forecasts(self, forecasts: &'h PolicyForecasts) -> HeadReader<'h> {
         HeadReader { forecasts: Some(forecasts), ..self }
     }
 

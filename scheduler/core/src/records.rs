@@ -128,7 +128,7 @@ impl Head {
             state: cohabit_types::JobState::Pending,
             reason_code: ReasonCode::WaitingForTurn,
             reason: String::new(),
-            work: spec.work.title(),
+            work: spec.entrypoint.title(),
             demand: spec.demand,
             priority: spec.priority,
             time_limit: spec.time_limit,

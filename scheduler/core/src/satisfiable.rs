@@ -87,7 +87,7 @@ fn too_large(demand: &Demand, nodes: &[&Node]) -> String {
     let (memory, on) =
         largest(|node| node.devices.iter().filter_map(|it| it.device.memory).max().map_or(0, |it| it.0));
     let reserve = nodes.iter().map(|node| node.sharing.reserve).min().unwrap_or_default();
-    let reserve = if demand.may_have_neighbours() { reserve } else { Bytes::ZERO };
+    let reserve = if demand.may_have_neighbors() { reserve } else { Bytes::ZERO };
     if let Some(wanted) = demand.gpu_memory.filter(|wanted| (*wanted + reserve).0 > memory && memory > 0) {
         let reserve = match reserve {
             Bytes::ZERO => String::new(),

@@ -32,9 +32,9 @@ impl Transition<'_> {
         let may_hold_less = self.head.may_hold_less(key.node, &inventory);
         self.link_up(key, &inventory);
         self.cause = Cause::Node(self.head.nodes[&key.node].name.clone());
-        let held: BTreeSet<RankId> = inventory.held.iter().map(|held| held.rank).collect();
+        let held: BTreeSet<RankId> = inventory.held_ranks.iter().map(|held| held.rank).collect();
         self.settle_missing(key.node, &held, was_gone);
-        for rank in inventory.held {
+        for rank in inventory.held_ranks {
             self.settle_held(key, rank);
         }
         if may_hold_less {
@@ -90,7 +90,7 @@ impl Transition<'_> {
             (true, HeldRankPhase::Starting | HeldRankPhase::Ended) | (false, HeldRankPhase::Ended) => {}
             (false, HeldRankPhase::Starting | HeldRankPhase::Running(_)) => {
                 let order = Order::Stop { attempt: held.rank.attempt, why: StopReason::Superseded };
-                self.effect(Effect::Tell(key, order));
+                self.effect(Effect::SendOrder(key, order));
             }
         }
     }
@@ -113,7 +113,7 @@ impl Transition<'_> {
         let (name, jobs) = (node.name.clone(), node.jobs.clone());
         self.head.volatile.telemetry.retain(|(node, _), _| *node != key.node);
         for id in jobs {
-            self.record_event(id, JobEventKind::NodeUnreachable { node: name.clone(), patience: limit });
+            self.record_event(id, JobEventKind::NodeUnreachable { node: name.clone(), lost_after: limit });
             self.changed(id);
         }
         self.set_alarm(now + limit, Alarm::NodeLost(key.node));
@@ -154,9 +154,9 @@ impl Transition<'_> {
 
     fn give_up(&mut self, id: JobId, node: NodeId, detail: &str) {
         let Some(attempt) = self.head.jobs[&id].live_attempt().cloned() else { return };
-        let happening =
+        let kind =
             JobEventKind::AttemptLost { attempt: id.attempt(attempt.number), detail: detail.to_owned() };
-        self.record_event(id, happening);
+        self.record_event(id, kind);
         for rank in live_ranks_on(&attempt, node, id) {
             self.rank_ended(rank, Outcome::Lost(detail.to_owned()));
         }
@@ -172,7 +172,7 @@ impl Transition<'_> {
             Report::Started { .. } => {}
             Report::Ended { rank, outcome, stopped, progress, .. } => {
                 self.rank_reported_ended(key, rank, outcome, stopped, progress);
-                self.effect(Effect::Tell(key, Order::Acknowledge(rank)));
+                self.effect(Effect::SendOrder(key, Order::Acknowledge(rank)));
             }
             Report::Progress(progress) => self.progress(key.node, progress),
             Report::Sharing { rank, enforcement } if self.head.is_live(rank, key.node) => {
@@ -185,7 +185,7 @@ impl Transition<'_> {
             Report::Condition { device, condition } => self.condition(key.node, &device, condition),
             Report::Telemetry(telemetry) => self.telemetry(key.node, telemetry),
             // For the history alone: the shell keeps these and does not pass them on.
-            Report::Stretches(_) => {}
+            Report::ColocationSamples(_) => {}
         }
     }
 

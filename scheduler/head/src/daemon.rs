@@ -1,10 +1,10 @@
 //! Start and stop of the head daemon.
 //!
 //! ```text
-//! state folder ─> identity, tokens ─> port ─> journal ─> replay ─> writer, planner, driver ─> sessions
+//! state directory ─> identity, tokens ─> port ─> journal ─> replay ─> writer, planner, driver ─> sessions
 //! ```
 //!
-//! A stop goes the other way. Dropping a daemon ends it like a kill, except that its state folder is
+//! A stop goes the other way. Dropping a daemon ends it like a kill, except that its state directory is
 //! unlocked when the drop returns. Neither ends a job.
 
 mod first_start;
@@ -48,7 +48,7 @@ pub struct HeadDaemon {
     fingerprint: Fingerprint,
     /// `None` once it has ended.
     running: Option<RunningHead>,
-    /// Holds the lock of the folder, which is released last.
+    /// Holds the lock of the directory, which is released last.
     state: Arc<StateDir>,
 }
 
@@ -59,7 +59,7 @@ struct RunningHead {
     journal: JournalWriter,
 }
 
-/// The state folder and the secrets in it.
+/// The state directory and the secrets in it.
 struct OpenState {
     state: StateDir,
     identity: HeadIdentity,
@@ -96,7 +96,7 @@ impl HeadDaemon {
         raise_open_file_limit();
         let (folder, source) = (options.state_dir.clone(), options.interference.clone());
         let opened = blocking(move || {
-            // A predictor that cannot be read is refused before the state folder is created.
+            // A predictor that cannot be read is refused before the state directory is created.
             let base = scheduling::base_predictor(&source, uses_interference)?;
             open(folder).map(|state| (base, state))
         });
@@ -186,7 +186,7 @@ impl RunningHead {
 }
 
 impl Drop for HeadDaemon {
-    /// Blocks until the journal is closed, so that another head can use the folder; use
+    /// Blocks until the journal is closed, so that another head can use the directory; use
     /// [`HeadDaemon::stop`] on an async thread.
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
@@ -198,7 +198,7 @@ impl Drop for HeadDaemon {
     }
 }
 
-/// Opens the state folder and its secrets, which the first start creates.
+/// Opens the state directory and its secrets, which the first start creates.
 fn open(folder: PathBuf) -> Result<OpenState, HeadError> {
     let state = StateDir::open(&folder)?;
     let identity = HeadIdentity::open_or_create(&state.identity())?;

@@ -50,9 +50,9 @@ impl Actor for Driver {
 
     async fn started(&mut self, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
         self.state_check.passes(&self.parts.head);
-        self.queue(Event::Configured(self.parts.config.clone()), None);
+        self.queue(Event::HeadStarted(self.parts.config.clone()), None);
         if self.parts.uses_interference {
-            self.queue(Event::Learned, None);
+            self.queue(Event::InterferenceUpdated, None);
         }
         self.prune();
         self.finish().await?;
@@ -141,7 +141,7 @@ impl Driver {
 
     fn read(&self, now: Time, query: Query) {
         let head = &self.parts.head;
-        let reader = head.at(now).with(self.forecast_cache.forecasts());
+        let reader = head.at(now).with_forecasts(self.forecast_cache.forecasts());
         match query {
             Query::Resolve(by, references, reply_to) => reply_to.send(head.resolve(&by, &references)),
             Query::List(filter, reply_to) => reply_to.send(reader.list(&filter)),
@@ -170,7 +170,7 @@ impl Driver {
         let mut events = Vec::with_capacity(reports.len());
         for report in reports {
             // The head itself does not use samples; they go to the trainer and the history.
-            if let Report::Stretches(samples) = report {
+            if let Report::ColocationSamples(samples) = report {
                 self.record_samples(&samples);
                 self.history.push(JournalWrite::Samples(samples));
                 continue;

@@ -13,49 +13,49 @@ use crate::interference_source::InterferenceSource;
 /// Why a head cannot start, or must end.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadError {
-    /// A file or folder in the state folder cannot be used.
+    /// A file or directory in the state directory cannot be used.
     #[error("cannot use {}: check that it belongs to the user who runs the head", path.display())]
     State {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// Users other than its owner may write to the state folder.
+    /// Users other than its owner may write to the state directory.
     #[error("other users can write to the state directory {}: run chmod 700 {}", path.display(), path.display())]
     WritableByOthers {
-        /// The state folder.
+        /// The state directory.
         path: PathBuf,
     },
-    /// The state folder is on a file system that cannot keep a journal safe.
+    /// The state directory is on a file system that cannot keep a journal safe.
     #[error(
         "the state directory {} is on a network file system ({kind}), where a journal may be lost: choose a directory \
          on a local disk with --state",
         path.display()
     )]
     NetworkFileSystem {
-        /// The state folder.
+        /// The state directory.
         path: PathBuf,
         /// The kind of file system.
         kind: String,
     },
-    /// The disk of the state folder is full.
+    /// The disk of the state directory is full.
     #[error(
         "the disk of the state directory {} is full: {free} free. Nothing was changed: free disk space and start the \
          head again",
         path.display()
     )]
     Full {
-        /// The state folder.
+        /// The state directory.
         path: PathBuf,
         /// The free space.
         free: Bytes,
     },
-    /// Another head uses the state folder.
+    /// Another head uses the state directory.
     #[error("another head uses the state directory {}: stop that head, or choose another directory with --state", path.display())]
     InUse {
-        /// The state folder.
+        /// The state directory.
         path: PathBuf,
     },
     /// The journal is damaged. Nothing was overwritten.
@@ -141,7 +141,7 @@ pub enum HeadError {
 }
 
 impl HeadError {
-    /// For `map_err` at the use of a file or folder in the state folder.
+    /// For `map_err` at the use of a file or directory in the state directory.
     pub(crate) fn state(path: &Path) -> impl FnOnce(io::Error) -> HeadError + '_ {
         move |source| HeadError::State { path: path.to_owned(), source }
     }

@@ -63,13 +63,13 @@ fn check_event(format: u32, text: &[u8]) {
     assert_eq!(encode_event(&again).expect("it was written before"), written);
 }
 
-/// The file of a journal: the error about a damaged one names it. The folder is for this file alone.
+/// The file of a journal: the error about a damaged one names it. The directory is for this file alone.
 pub fn journal_file(folder: &Path, bytes: &[u8]) {
-    for entry in fs::read_dir(folder).expect("the folder is there").flatten() {
+    for entry in fs::read_dir(folder).expect("the directory is there").flatten() {
         fs::remove_file(entry.path()).expect("it holds files only");
     }
     let path = folder.join("journal.sqlite");
-    fs::write(&path, bytes).expect("the folder is writable");
+    fs::write(&path, bytes).expect("the directory is writable");
     let loaded = SqliteJournal::open(&path).and_then(|journal| journal.load());
     if let Err(error) = loaded {
         assert!(error.to_string().contains("journal.sqlite"), "{error}");

@@ -66,7 +66,7 @@ impl GpuMemoryTracker {
 /// Whether the job may have neighbors once its memory is known.
 fn would_share(demand: &Demand) -> bool {
     let known = Demand { gpu_memory: Some(Bytes(1)), ..*demand };
-    demand.gpu_memory.is_none() && known.may_have_neighbours()
+    demand.gpu_memory.is_none() && known.may_have_neighbors()
 }
 
 /// The job as it describes itself, without measurements and without a GPU model.
@@ -140,9 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_the_estimate_stays() {
-        let told = Estimate { iterations: Some(7), basis: "its word".into(), ..Estimate::default() };
-        let estimate = expected(&after(JobState::Completed), |submit| submit.estimate = Some(told)).unwrap();
+    fn other_fields_of_the_estimate_are_kept() {
+        let own_estimate = Estimate { iterations: Some(7), basis: "its word".into(), ..Estimate::default() };
+        let estimate =
+            expected(&after(JobState::Completed), |submit| submit.estimate = Some(own_estimate)).unwrap();
         assert_eq!((estimate.iterations, estimate.gpu_memory.is_some()), (Some(7), true));
         assert_eq!(estimate.basis, "its word; memory from a run of resnet (32)");
     }

@@ -5,7 +5,7 @@
 //! co-location samples ─> samples ─> trainer (a thread) ─> InterferenceContext ─> planner
 //!                                     │  ▲
 //!                                     ▼  │
-//!                                   refit (a thread per fit) ─> model_versions (folders)
+//!                                   refit (a thread per fit) ─> model_versions (directories)
 //! ```
 //!
 //! A newly fitted model becomes a version only if its error on samples that neither model has seen is lower

@@ -1,5 +1,5 @@
 //! The predictor of interference that a head starts with, as operators write it: `law`, `pretrained`,
-//! `table:FILE` or `model:FOLDER`.
+//! `table:FILE` or `model:DIR`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub enum InterferenceSource {
     Pretrained,
     /// A table of measurements that `cohabit profile` wrote.
     Table(PathBuf),
-    /// A model in a folder that `cohabit predict train` wrote.
+    /// A model in a directory that `cohabit predict train` wrote.
     Model(PathBuf),
 }
 
@@ -31,7 +31,7 @@ impl Default for InterferenceSource {
 }
 
 impl InterferenceSource {
-    /// Resolves a relative path against this folder.
+    /// Resolves a relative path against this directory.
     #[must_use]
     pub fn within(self, folder: &std::path::Path) -> InterferenceSource {
         match self {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_path_is_resolved_against_the_folder() {
+    fn a_relative_path_is_resolved_against_the_directory() {
         let within = |text: &str| {
             text.parse::<InterferenceSource>().unwrap().within("/etc/cohabit".as_ref()).to_string()
         };

@@ -1,8 +1,8 @@
 //! The head daemon of Cohabit: accepts clients and workers, journals events, and drives the scheduler core.
 //!
 //! All scheduling rules are in `cohabit-scheduler-core`; this crate does the input and output for it.
-//! [`HeadDaemon::start`] opens a state folder, replays its journal, and serves clients and workers until it
-//! is stopped. This crate decides nothing about jobs and runs none.
+//! [`HeadDaemon::start`] opens a state directory, replays its journal, and serves clients and workers until
+//! it is stopped. This crate decides nothing about jobs and runs none.
 //!
 //! ```text
 //! sessions ──> driver ──> journal (durable) ──> core ──> effects ──> sessions, watchers, history
@@ -20,7 +20,7 @@
 //! | `planner` | the policy on a thread of its own, with a time limit |
 //! | `interference`, `gpu_memory`, `estimates` | what the head learns from the jobs that ran |
 //! | `watchers` | clients that wait for a job to change |
-//! | `state_dir`, `clock`, `actor_thread` | the state folder, monotonic wall-clock time, actors on threads |
+//! | `state_dir`, `clock`, `actor_thread` | the state directory, monotonic time, actors on threads |
 
 mod actor_thread;
 mod clock;

@@ -15,7 +15,7 @@ use crate::InterferenceSource;
 pub struct HeadOptions {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// The state folder, which holds everything that the head must not lose.
+    /// The state directory, which holds everything that the head must not lose.
     pub state_dir: PathBuf,
     /// The scheduling policy, by its name.
     pub policy: String,
@@ -44,7 +44,7 @@ pub struct HeadOptions {
 }
 
 impl HeadOptions {
-    /// The default settings, with this state folder.
+    /// The default settings, with this state directory.
     #[must_use]
     pub fn new(state_dir: impl Into<PathBuf>) -> HeadOptions {
         HeadOptions {

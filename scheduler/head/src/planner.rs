@@ -2,8 +2,8 @@
 //! served when the policy fails or exceeds the limit.
 //!
 //! A slow or broken policy delays only its own plans, because the driver never waits for it. The policy's
-//! view of the cluster is kept up to date by changes, which go to the thread with the next query whatever
-//! became of the last one.
+//! view of the cluster is kept up to date by changes, which go to the thread with the next query even if the
+//! last one failed.
 
 mod request;
 mod thread;
@@ -16,7 +16,7 @@ use cohabit_actor::{Address, AskError, ReplyTo};
 use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::{Action, DryRunResult, PendingJob, Plan, View, ViewChange, first_come_first_served};
 use cohabit_scheduler_core::PolicyForecasts;
-use cohabit_types::{PlanRequestId, Time};
+use cohabit_types::{PlanRequestId, Span, Time};
 
 use crate::actor_thread::{self, ActorThread};
 use request::{PlannerInput, PolicyPanic, PolicyQuery};
@@ -102,7 +102,7 @@ impl Planner {
             match queries.ask_within(limit, query).await {
                 Ok(Ok(answer)) => Ok(answer),
                 Ok(Err(PolicyPanic)) => Err("it panicked".to_owned()),
-                Err(AskError::TimedOut { .. }) => Err(format!("it took longer than {limit:?}")),
+                Err(AskError::TimedOut { .. }) => Err(format!("it took longer than {}", Span::from(limit))),
                 Err(AskError::Closed(_) | AskError::NoReply) => Err("its thread has ended".to_owned()),
             }
         }

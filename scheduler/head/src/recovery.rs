@@ -96,7 +96,7 @@ fn ended(effect: Effect) -> Option<JobRecord> {
     match effect {
         Effect::Publish(_, Notice::Ended(record)) => Some(*record),
         Effect::Publish(_, Notice::Changed(_))
-        | Effect::Tell(..)
+        | Effect::SendOrder(..)
         | Effect::Answer(..)
         | Effect::Plan(_)
         | Effect::Close(..) => None,

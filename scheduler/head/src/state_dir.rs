@@ -1,4 +1,4 @@
-//! The state folder: its layout, the check that only its owner may write to it, and the lock that admits
+//! The state directory: its layout, the check that only its owner may write to it, and the lock that admits
 //! one head.
 //!
 //! ```text
@@ -6,7 +6,7 @@
 //! tokens.json      digests of the tokens
 //! admin.token      for people on this machine       worker.token     for workers
 //! journal.sqlite   events, snapshots and history    address          where the running head listens
-//! interference/    trained models                   lock             held by the head that uses the folder
+//! interference/    trained models                   lock             held by the head that uses it
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -22,7 +22,7 @@ use crate::HeadError;
 
 mod file_system;
 
-/// A state folder that this process has locked. Every method that touches the disk blocks.
+/// A state directory that this process has locked. Every method that touches the disk blocks.
 #[derive(Debug)]
 pub(crate) struct StateDir {
     path: PathBuf,
@@ -30,7 +30,7 @@ pub(crate) struct StateDir {
 }
 
 impl StateDir {
-    /// Locks the folder, and creates it if it does not exist.
+    /// Locks the directory, and creates it if it does not exist.
     pub(crate) fn open(path: &Path) -> Result<StateDir, HeadError> {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(HeadError::state(path))?;
         check_private(path)?;
@@ -59,7 +59,7 @@ impl StateDir {
         self.path.join("journal.sqlite")
     }
 
-    /// The folder of the trained interference models.
+    /// The directory of the trained interference models.
     pub(crate) fn interference(&self) -> PathBuf {
         self.path.join("interference")
     }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_heads_never_share_a_folder() {
+    fn two_heads_never_share_a_directory() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/state");
         let first = StateDir::open(&path).unwrap();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_can_write_to_is_refused_with_the_remedy() {
+    fn a_directory_that_others_can_write_to_is_refused_with_the_remedy() {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let refusal = StateDir::open(folder.path()).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Shared by the tests of this crate: a journal in a folder, and events and records of a small cluster.
+//! Shared by the tests of this crate: a journal in a directory, and events and records of a small cluster.
 
 pub(crate) mod cluster;
 
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::journal::{EncodedPart, Journal, JournalEntry, JournalWrite, SqliteJournal};
 
-/// A folder with a journal in it.
+/// A directory with a journal in it.
 pub(crate) struct TestJournal {
     _folder: TempDir,
     pub(crate) path: PathBuf,
@@ -111,7 +111,7 @@ pub(crate) fn inventory() -> Inventory {
         rendezvous_ports: vec![29_601],
         isolation: Isolation::default(),
         orphan_grace: Span::from_secs(120),
-        held: vec![],
+        held_ranks: vec![],
     }
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn ended(rank: &str, outcome: Outcome) -> Event {
 pub(crate) fn one_job() -> Vec<Event> {
     let rank = "1#1/0".parse().unwrap();
     vec![
-        Event::Configured(Config::default()),
+        Event::HeadStarted(Config::default()),
         Event::Joined(key(), inventory()),
         submitted(1),
         planned(1, "1"),
@@ -201,19 +201,19 @@ pub(crate) fn ran(number: u64, runtime: Span) -> JobRecord {
 
 /// A sample of this minute of a job that makes `rate` steps a second beside these neighbors, on a V100
 /// under MPS.
-pub(crate) fn minute(number: u64, job: JobId, rate: f64, neighbours: &[JobId]) -> ColocationSample {
+pub(crate) fn minute(number: u64, job: JobId, rate: f64, neighbors: &[JobId]) -> ColocationSample {
     ColocationSample {
         rank: job.attempt(1).rank(0),
         device: DeviceId("gpu-0".into()),
         gpu: "V100".into(),
         sharing: SharingStrategy::Mps,
-        neighbours: neighbours.iter().map(|job| job.attempt(1).rank(0)).collect(),
+        neighbors: neighbors.iter().map(|job| job.attempt(1).rank(0)).collect(),
         from: at(60 * number),
         to: at(60 * number + 60),
         steps: 600,
         rate,
         memory: None,
-        utilisation: Some(0.5),
+        utilization: Some(0.5),
     }
 }
 

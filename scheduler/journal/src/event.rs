@@ -12,7 +12,10 @@ use crate::v6::EventV6;
 /// say.
 #[must_use]
 pub const fn is_journaled(event: &Event) -> bool {
-    !matches!(event, Event::Report(_, Report::Progress(_) | Report::Telemetry(_) | Report::Stretches(_)))
+    !matches!(
+        event,
+        Event::Report(_, Report::Progress(_) | Report::Telemetry(_) | Report::ColocationSamples(_))
+    )
 }
 
 /// The JSON of an event in the newest format, [`FORMAT`].

@@ -9,7 +9,7 @@
 //!   two kinds of parts of a snapshot: [`encode_head`] and [`encode_part`], [`decode_head`] and
 //!   [`decode_part`].
 //! - `v5` has the events of formats 1 to 5, which are only read; `v6` those of format 6. `snapshot` has a
-//!   folder with the same two.
+//!   directory with the same two.
 //! - `stored` has the shapes inside events and snapshots that all formats share: start there to see what a
 //!   job looks like in the journal, and how to change a format.
 //! - `tests/golden` has one line for every event and every value in it. Those of a released format never

@@ -60,7 +60,7 @@ pub fn decode_part(format: u32, text: &[u8]) -> Result<SnapshotPart, JournalDeco
         1..=5 => convert(decode::<v5::SnapshotPartV5>(text)?),
         FORMAT => {
             let mut part = decode::<DeserializeAsWrap<SnapshotPart, v6::SnapshotPartV6>>(text)?.into_inner();
-            // A run of equal jobs goes by the order of ids, but tools may order the keys of JSON by their
+            // The index in a run of equal jobs is the order of ids, but tools may order the keys of JSON by their
             // text.
             part.submissions.sort_by_key(|(number, _)| *number);
             part.jobs.sort_by_key(|(id, _)| *id);

@@ -90,7 +90,7 @@ fn records_of_the_history_are_read_and_written() {
 #[test]
 fn events_that_never_enter_a_journal_are_refused() {
     let worker = WorkerKey { node: NodeId(Uuid::nil()), incarnation: Incarnation(1) };
-    for report in [Report::Progress(vec![]), Report::Telemetry(vec![]), Report::Stretches(vec![])] {
+    for report in [Report::Progress(vec![]), Report::Telemetry(vec![]), Report::ColocationSamples(vec![])] {
         let event = Event::Report(worker, report);
         assert!(!is_journaled(&event) && encode_event(&event).is_err());
     }

@@ -62,14 +62,14 @@ enum ActionV5 {
 impl From<EventV5> for Event {
     fn from(stored: EventV5) -> Event {
         match stored {
-            EventV5::Configured(config) => Event::Configured(config),
+            EventV5::Configured(config) => Event::HeadStarted(config),
             EventV5::Client(id, by, request) => Event::Client(id, by, request),
             EventV5::Joined(worker, inventory) => Event::Joined(worker, inventory),
             EventV5::Lost(worker, reason) => Event::Lost(worker, reason),
             EventV5::Report(worker, report) => Event::Report(worker, report),
             EventV5::Planned(request, plan) => Event::Planned(request, plan.into()),
             EventV5::Alarm => Event::Alarm,
-            EventV5::Learned => Event::Learned,
+            EventV5::Learned => Event::InterferenceUpdated,
             EventV5::ClockSet(by) => Event::ClockSet(by),
         }
     }

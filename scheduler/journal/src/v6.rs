@@ -88,7 +88,7 @@ impl<'a> From<&'a Event> for EventV6<'a> {
     fn from(event: &'a Event) -> EventV6<'a> {
         use Cow::Borrowed;
         match event {
-            Event::Configured(config) => EventV6::HeadStarted { config: Borrowed(config) },
+            Event::HeadStarted(config) => EventV6::HeadStarted { config: Borrowed(config) },
             Event::Client(id, by, request) => {
                 EventV6::ClientRequest { id: *id, by: Borrowed(by), request: Borrowed(request) }
             }
@@ -105,7 +105,7 @@ impl<'a> From<&'a Event> for EventV6<'a> {
                 next_plan_at: *wake,
             },
             Event::Alarm => EventV6::TimerFired,
-            Event::Learned => EventV6::InterferenceUpdated,
+            Event::InterferenceUpdated => EventV6::InterferenceUpdated,
             Event::ClockSet(by) => EventV6::ClockAdvanced { by: *by },
         }
     }
@@ -130,7 +130,7 @@ impl<'a> From<&'a Action> for DecisionV6<'a> {
 impl From<EventV6<'_>> for Event {
     fn from(stored: EventV6<'_>) -> Event {
         match stored {
-            EventV6::HeadStarted { config } => Event::Configured(config.into_owned()),
+            EventV6::HeadStarted { config } => Event::HeadStarted(config.into_owned()),
             EventV6::ClientRequest { id, by, request } => {
                 Event::Client(id, by.into_owned(), request.into_owned())
             }
@@ -142,7 +142,7 @@ impl From<EventV6<'_>> for Event {
                 Event::Planned(request, Plan { actions, wake: next_plan_at })
             }
             EventV6::TimerFired => Event::Alarm,
-            EventV6::InterferenceUpdated => Event::Learned,
+            EventV6::InterferenceUpdated => Event::InterferenceUpdated,
             EventV6::ClockAdvanced { by } => Event::ClockSet(by),
         }
     }

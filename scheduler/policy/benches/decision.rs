@@ -62,11 +62,11 @@ struct Slow(Duration);
 impl Interference for Slow {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
         let until = Instant::now() + self.0 * sets.len() as u32;
-        let told = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
+        let estimates = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
         while Instant::now() < until {
             std::hint::spin_loop();
         }
-        told
+        estimates
     }
 }
 
@@ -83,8 +83,8 @@ impl Bench {
     fn new(devices: usize, configurations: usize, pause: Duration, seed: u64) -> Bench {
         let mut book = SoloMetricsTable::default();
         for which in 0..configurations {
-            let utilisation = Some(0.05 + 0.35 * which as f64 / configurations as f64);
-            let solo = SoloMetrics { utilisation, memory: Some(4e9), ..SoloMetrics::default() };
+            let utilization = Some(0.05 + 0.35 * which as f64 / configurations as f64);
+            let solo = SoloMetrics { utilization, memory: Some(4e9), ..SoloMetrics::default() };
             let configuration = Configuration { model: model(which), ..Configuration::default() };
             book.insert(GpuKind::named("H200"), configuration, solo);
         }
@@ -123,12 +123,12 @@ impl Bench {
         let devices = self.view.nodes.len() * DEVICES_ON_A_NODE;
         let device = self.drawn(devices);
         let (node, place) = (device / DEVICES_ON_A_NODE, device % DEVICES_ON_A_NODE);
-        let ended = self.view.nodes[node].devices[place].residents[0];
+        let ended = self.view.nodes[node].devices[place].jobs[0];
         let gone = self.view.running[&ended].clone();
         let mut free = FreeNodes::new(&self.view.nodes);
         free.give_back(&gone.demand, &gone.placement);
         self.view.nodes[node] = free.node(node).clone();
-        self.view.nodes[node].devices[place].residents.retain(|job| *job != ended);
+        self.view.nodes[node].devices[place].jobs.retain(|job| *job != ended);
         let came = self.take_as_resident(device);
         let changes = [
             ViewChange::Gone(ended),
@@ -211,8 +211,8 @@ fn node(number: usize) -> NodeView {
         free: Share::WHOLE,
         memory: Some(Bytes(141 << 30)),
         memory_free: Some(Bytes(141 << 30)),
-        residents: Vec::new(),
-        intake: DeviceAvailability::Open,
+        jobs: Vec::new(),
+        availability: DeviceAvailability::Open,
         sharing: SharingTerms { mode: SharingMode::Enforced, ..SharingTerms::default() },
         foreign_memory: Bytes::ZERO,
         peers: Vec::new(),

@@ -6,7 +6,7 @@
 //!
 //! # Map
 //!
-//! | Folder or file | What is in it |
+//! | Directory or file | What is in it |
 //! |---|---|
 //! | [`policy.rs`](Policy), [`plan.rs`](Plan) | the trait of all policies, and what they answer |
 //! | `view/` | nodes, devices and jobs as a policy sees them; whether a demand fits, and what is short |
@@ -17,7 +17,7 @@
 //! | [`interference`] | how much jobs on one GPU slow each other down: types, predictors, observations |
 //! | `forecast/` | what people ask: expected starts, slowdowns of co-located jobs, runtime estimators |
 //! | `baselines/` | policies to compare with: LAS, SRTF, shortest and smallest first |
-//! | `a_srpt/`, `isacpp/`, `clwp_nlwp/` | one folder for each paper, each with a README |
+//! | `a_srpt/`, `isacpp/`, `clwp_nlwp/` | one directory for each paper, each with a README |
 //! | `hybrid/` | the default: A-SRPT's order of jobs and interference-aware sharing of GPUs |
 //! | `policies/` | policies by name, and their parameters |
 //!
@@ -32,7 +32,7 @@
 //! 1. If it only orders jobs differently, implement `JobOrder` (see `baselines/shortest_first.rs`). If it
 //!    only chooses devices differently, implement `Placer` (see `placement/first_fit.rs`) or, for GPUs that
 //!    are shared, `DeviceChooser` (see `sharing/least_loaded.rs`). `QueuePolicy` joins an order and a
-//!    placer. Anything else implements [`Policy`] itself, in a folder of its own with a README.
+//!    placer. Anything else implements [`Policy`] itself, in a directory of its own with a README.
 //! 2. Give it a name: add a line to `POLICIES` in `policies/mod.rs`. The tests in `tests/policies.rs` then
 //!    run it on random clusters and check that its plans fit.
 //! 3. Say what it is in docs/OPERATIONS.md, and compare it: `cohabit simulate --policy NAME,fifo`.

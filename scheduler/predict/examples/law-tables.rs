@@ -87,7 +87,7 @@ fn member(number: u64) -> SetMember {
     SetMember {
         model: format!("model {}", number / 3),
         batch: Some(16 << (number % 3)),
-        solo: SoloMetrics { rate: Some(10.0 / busy), utilisation: Some(busy), ..SoloMetrics::default() },
+        solo: SoloMetrics { rate: Some(10.0 / busy), utilization: Some(busy), ..SoloMetrics::default() },
         ..SetMember::default()
     }
 }

@@ -16,7 +16,7 @@ fn pairs() -> Option<Vec<MeasuredSet>> {
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let found: Option<PathBuf> = above.map(|folder| folder.join(file)).find(|path| path.exists());
     if found.is_none() {
-        eprintln!("skipped: there is no {file} in any folder above");
+        eprintln!("skipped: there is no {file} in any directory above");
     }
     found.map(|path| read(std::fs::File::open(path).unwrap(), MeasurementFormat::GavelPairs).unwrap())
 }
@@ -68,9 +68,9 @@ fn uncertainties_are_calibrated_on_unseen_sets() {
 fn the_pretrained_model_matches_its_card() {
     let Some(measured) = pairs() else { return };
     let shipped = pretrained().unwrap();
-    let same = |told: &PredictionMetrics, found: &PredictionMetrics| {
-        let apart = (told.mape_slowdown.unwrap() - found.mape_slowdown.unwrap()).abs();
-        assert!(apart < 1e-6 && told.rows == found.rows, "{told:?}, found {found:?}");
+    let same = |stated: &PredictionMetrics, found: &PredictionMetrics| {
+        let apart = (stated.mape_slowdown.unwrap() - found.mape_slowdown.unwrap()).abs();
+        assert!(apart < 1e-6 && stated.rows == found.rows, "{stated:?}, found {found:?}");
     };
     same(&shipped.card.training, &evaluate(&*shipped.model, &measured));
     let training = ModelTrainer {
@@ -78,10 +78,10 @@ fn the_pretrained_model_matches_its_card() {
         seed: shipped.card.seed,
         epochs: None,
     };
-    let told = shipped.card.held_out.iter().find(|held| held.split == "sets").unwrap();
+    let stated = shipped.card.held_out.iter().find(|held| held.split == "sets").unwrap();
     let mut accumulator = EvaluationAccumulator::default();
     training.cross_validate(&measured, HoldOut::Sets, 0, &mut accumulator, &mut |_, _| {}).unwrap();
-    same(&told.figures, &accumulator.figures());
+    same(&stated.figures, &accumulator.figures());
     let trained = training.train(&measured, &mut |_| {}).unwrap().weights();
     for (name, shipped) in shipped.model.weights().tensors {
         let bits = |tensor: &candle_core::Tensor| {

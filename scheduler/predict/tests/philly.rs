@@ -21,7 +21,7 @@ fn trace() -> Option<PathBuf> {
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let found = above.map(|folder| folder.join(file)).find(|path| path.exists());
     if found.is_none() {
-        eprintln!("skipped: there is no {file} in any folder above");
+        eprintln!("skipped: there is no {file} in any directory above");
     }
     found
 }

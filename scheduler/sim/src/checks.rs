@@ -170,10 +170,10 @@ pub(crate) fn check_retries(head: &Head, now: Time, jobs: &[JobId]) -> Result<()
 }
 
 /// The first attempt that was charged wrongly, as far as the events tell; a long history lacks its middle.
-pub(crate) fn attempt_charged_wrongly(story: &[JobEvent], attempts: &[AttemptRecord]) -> Option<AttemptId> {
+pub(crate) fn attempt_charged_wrongly(history: &[JobEvent], attempts: &[AttemptRecord]) -> Option<AttemptId> {
     let mut before = (0, 0);
-    for event in story {
-        let JobEventKind::Requeued { attempt, failures, .. } = event.happening else { continue };
+    for event in history {
+        let JobEventKind::Requeued { attempt, failures, .. } = event.kind else { continue };
         let (number, paid) = std::mem::replace(&mut before, (attempt.attempt, failures));
         let ended = attempts.iter().find(|it| it.attempt == attempt.attempt);
         if number + 1 == attempt.attempt && failures > paid && ended.is_some_and(failed_by_cluster) {

@@ -39,7 +39,7 @@ impl Gangs {
     pub(crate) fn record_orders(&mut self, effects: &[Effect]) -> Vec<(AttemptId, f64)> {
         let mut orders: BTreeMap<AttemptId, Vec<&RunOrder>> = BTreeMap::new();
         for effect in effects {
-            if let Effect::Tell(_, Order::Run(order)) = effect
+            if let Effect::SendOrder(_, Order::Run(order)) = effect
                 && order.spec.model.is_some()
             {
                 orders.entry(order.attempt).or_default().push(order);

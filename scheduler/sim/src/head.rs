@@ -198,7 +198,7 @@ impl HeadHost {
             self.clock.start(true_now, last);
             self.journal.leap(self.clock.read(true_now).since(last));
         }
-        self.journal.add(Event::Configured(self.settings.config.clone()));
+        self.journal.add(Event::HeadStarted(self.settings.config.clone()));
     }
 
     /// Recovers the head from the snapshot and the rest of the journal, and checks that replaying the whole

@@ -131,7 +131,7 @@ impl SimNode {
             rendezvous_ports: shape.rendezvous_ports(),
             isolation: Isolation::default(),
             orphan_grace: self.announced_grace,
-            held: daemon.worker.held(),
+            held_ranks: daemon.worker.held(),
         })
     }
 }

@@ -213,13 +213,13 @@ impl RankProcess {
     }
 }
 
-/// The model that it trains, from its description, and its utilisation of a device.
+/// The model that it trains, from its description, and its utilization of a device.
 fn member(spec: &JobSpec, program: &SimProgram) -> SetMember {
     let model = spec.model.as_ref();
     SetMember {
         model: model.and_then(|model| model.name.clone()).unwrap_or_default(),
         batch: model.and_then(|model| model.batch_size),
-        solo: SoloMetrics { utilisation: Some(program.busy), ..SoloMetrics::default() },
+        solo: SoloMetrics { utilization: Some(program.busy), ..SoloMetrics::default() },
         ..SetMember::default()
     }
 }
@@ -229,7 +229,7 @@ fn member(spec: &JobSpec, program: &SimProgram) -> SetMember {
 pub(crate) enum InterruptedStart {
     /// The executor had its orders and starts the rank.
     GoesOn,
-    /// A folder without an outcome remains.
+    /// A directory without an outcome remains.
     Remains,
     /// No trace remains.
     Vanishes,

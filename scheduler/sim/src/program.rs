@@ -125,7 +125,7 @@ impl SimProgram {
     /// The program of a job; one that ends at once if the job runs something else.
     #[must_use]
     pub fn of(spec: &JobSpec) -> SimProgram {
-        let text = match &spec.work {
+        let text = match &spec.entrypoint {
             Entrypoint::Command(command) => command.argv.get(1).map_or("", String::as_str),
             Entrypoint::Function(_) | Entrypoint::Actor(_) => "",
         };

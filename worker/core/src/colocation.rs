@@ -26,13 +26,13 @@ pub(crate) struct ColocationSampler {
     rows: VecDeque<ColocationSample>,
 }
 
-/// The device and the neighbours of a rank.
+/// The device and the neighbors of a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RankColocation {
     pub(crate) device: DeviceId,
     pub(crate) gpu: Arc<str>,
     pub(crate) sharing: SharingStrategy,
-    pub(crate) neighbours: Vec<RankId>,
+    pub(crate) neighbors: Vec<RankId>,
 }
 
 /// A sample whose period has not ended.
@@ -44,7 +44,7 @@ struct OpenSample {
     /// The first and the last step of the row.
     steps: Option<(Step, Step)>,
     memory: Option<Bytes>,
-    utilisation: Mean,
+    utilization: Mean,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
@@ -61,7 +61,7 @@ struct Step {
 }
 
 impl ColocationSampler {
-    /// Updates the colocation of all ranks. Samples of ranks that are new, gone or have other neighbours end.
+    /// Updates the colocation of all ranks. Samples of ranks that are new, gone or have other neighbors end.
     pub(crate) fn update(&mut self, colocations: BTreeMap<RankId, RankColocation>) {
         let over = |rank: &RankId, open: &mut OpenSample| colocations.get(rank) != Some(&open.colocation);
         let ended: Vec<_> = self.open.extract_if(.., over).collect();
@@ -87,7 +87,7 @@ impl ColocationSampler {
         for (rank, open) in self.open.iter_mut().filter(|(_, open)| open.colocation.device == scan.device) {
             let held = scan.ranks.iter().find(|(other, _)| other == rank).map(|(_, memory)| *memory);
             open.memory = open.memory.max(held);
-            open.utilisation.note(scan.reading.utilisation);
+            open.utilization.note(scan.reading.utilization);
         }
     }
 
@@ -99,8 +99,8 @@ impl ColocationSampler {
 
 impl OpenSample {
     const fn new(colocation: RankColocation) -> OpenSample {
-        let utilisation = Mean { sum: 0.0, count: 0 };
-        OpenSample { colocation, length: FIRST_SAMPLE_LENGTH, steps: None, memory: None, utilisation }
+        let utilization = Mean { sum: 0.0, count: 0 };
+        OpenSample { colocation, length: FIRST_SAMPLE_LENGTH, steps: None, memory: None, utilization }
     }
 
     /// The current row, if it has reached its length. The next row starts where it ends.
@@ -134,13 +134,13 @@ impl OpenSample {
             device: self.colocation.device,
             gpu: self.colocation.gpu.to_string(),
             sharing: self.colocation.sharing,
-            neighbours: self.colocation.neighbours,
+            neighbors: self.colocation.neighbors,
             from: first.at,
             to: last.at,
             steps,
             rate: steps as f64 / length,
             memory: self.memory,
-            utilisation: self.utilisation.get(),
+            utilization: self.utilization.get(),
         };
         (steps > 0 && length > 0.0).then(row)
     }

@@ -9,7 +9,7 @@
 //! state            the state, and what all parts need of it
 //! starting         from an order to a running rank             gpu_admission   whether a GPU is ready for it
 //! rank, stopping   the state of a rank, and how it is stopped  environment     the variables of a rank
-//! sharing          MPS daemons, enforcement, neighbours        mps_state       the state of an MPS daemon
+//! sharing          MPS daemons, enforcement, neighbors        mps_state       the state of an MPS daemon
 //! gpu              the state of a GPU                          gpu_monitoring  samples and critical errors
 //! colocation       speed of ranks beside each other            memory_watchdog memory limits without MPS
 //! pending_progress which progress to report                    xid             meaning of critical errors

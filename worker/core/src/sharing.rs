@@ -130,11 +130,11 @@ impl Worker {
         self.colocation.update(self.colocations());
         if self.is_linked() {
             let rows = self.colocation.take_rows();
-            self.report((!rows.is_empty()).then_some(Report::Stretches(rows)), out);
+            self.report((!rows.is_empty()).then_some(Report::ColocationSamples(rows)), out);
         }
     }
 
-    /// The device and neighbours of every running rank with exactly one GPU.
+    /// The device and neighbors of every running rank with exactly one GPU.
     fn colocations(&self) -> BTreeMap<RankId, RankColocation> {
         let running = |held: &RankEntry| matches!(held.state, RankState::Running { .. });
         let colocation = |rank: &RankId, held: &RankEntry| {
@@ -144,7 +144,7 @@ impl Worker {
                 device: device.clone(),
                 gpu: self.gpus.get(device)?.model(),
                 sharing: colocation_sharing(held.access)?,
-                neighbours: beside.map(|(other, _)| other).collect(),
+                neighbors: beside.map(|(other, _)| other).collect(),
             })
         };
         let here = self.ranks.iter().filter(|(_, held)| running(held));

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_devices_is_refused_with_examples() {
+    fn invalid_device_lists_are_refused_with_examples() {
         for text in [
             "",
             "gpu",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn where_mps_is_switched_off_no_limit_is_said_to_be_enforced() {
+    fn without_mps_no_limit_is_reported_as_enforced() {
         let sharing = |found: DeviceSharing, mps| {
             let mut gpu = Device::new(DeviceId("GPU-a".into()), DeviceKind::Gpu, "H200", None);
             gpu.condition.sharing = found;

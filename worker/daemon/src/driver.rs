@@ -81,10 +81,13 @@ impl Actor for WorkerDriver {
         context: &mut Context<Self>,
     ) -> Result<(), ActorFailure> {
         match message {
-            DriverMessage::Happened(event) => self.handle_event(context, event).await,
-            DriverMessage::Greeting(reply_to) => {
+            DriverMessage::Worker(event) => self.handle_event(context, event).await,
+            DriverMessage::Inventory(reply_to) => {
                 self.unlink(context).await;
-                reply_to.send(InventorySnapshot { held: self.worker.held(), devices: self.worker.devices() });
+                reply_to.send(InventorySnapshot {
+                    held_ranks: self.worker.held(),
+                    devices: self.worker.devices(),
+                });
             }
             DriverMessage::Linked(incarnation, reports) => {
                 self.link = Some(CurrentLink { incarnation, reports: Some(reports) });

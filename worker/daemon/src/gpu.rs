@@ -1,7 +1,7 @@
 //! The GPUs of this worker: the MPS daemons, the monitor, and what ranks need to use a GPU.
 //!
 //! ```text
-//! gpu_managers     starts the actors of this folder                        (start here)
+//! gpu_managers     starts the actors of this directory                        (start here)
 //! mps              the actor of one GPU's MPS daemon; `orders` carries out the core's orders
 //! mps_health       one health check of an MPS daemon
 //! mps_directories  the directory of each MPS daemon, and the environment of its clients

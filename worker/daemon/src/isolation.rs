@@ -63,7 +63,7 @@ impl Isolator {
         }))
     }
 
-    /// What the head is told.
+    /// The report to the head.
     pub(crate) fn report(&self) -> Isolation {
         Isolation {
             users: self.users(),

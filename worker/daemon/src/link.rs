@@ -126,7 +126,7 @@ impl HeadLinkActor {
                 return Ok(());
             }
         };
-        let present = self.driver.ask(DriverMessage::Greeting).await?;
+        let present = self.driver.ask(DriverMessage::Inventory).await?;
         let (machine, head) = (self.machine.clone(), self.endpoint.address.clone());
         // Resolves names.
         let inventory = blocking(move || machine.inventory(&head, present)).await;

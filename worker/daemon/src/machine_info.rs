@@ -84,7 +84,7 @@ impl MachineInfo {
             build: env!("CARGO_PKG_VERSION").to_owned(),
             isolation: self.isolation.clone(),
             orphan_grace: self.orphan_grace,
-            held: present.held,
+            held_ranks: present.held_ranks,
         }
     }
 }

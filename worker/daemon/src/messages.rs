@@ -1,17 +1,17 @@
-//! What the other actors tell the driver.
+//! Messages to the driver from the other actors.
 
 use cohabit_actor::ReplyTo;
 use cohabit_types::{Device, HeldRank, Incarnation, Order, Report};
 use cohabit_worker_core::WorkerEvent;
 use tokio::sync::mpsc;
 
-/// What the driver is told.
+/// Messages to the driver actor.
 pub(crate) enum DriverMessage {
     /// An event for the core.
-    Happened(WorkerEvent),
+    Worker(WorkerEvent),
     /// The link is about to say hello to the head and needs the inventory. Orders of earlier links are
     /// ignored from now on.
-    Greeting(ReplyTo<InventorySnapshot>),
+    Inventory(ReplyTo<InventorySnapshot>),
     /// The head has accepted this link; reports go into this channel.
     Linked(Incarnation, mpsc::Sender<Report>),
     /// Orders that arrived over this link.
@@ -27,7 +27,7 @@ pub(crate) enum DriverMessage {
 /// The part of the inventory that the core knows.
 pub(crate) struct InventorySnapshot {
     /// Every rank on this host.
-    pub(crate) held: Vec<HeldRank>,
+    pub(crate) held_ranks: Vec<HeldRank>,
     /// The devices in their present condition.
     pub(crate) devices: Vec<Device>,
 }

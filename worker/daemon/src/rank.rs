@@ -33,7 +33,7 @@ const EXAMINE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Outcomes that the head has not acknowledged after this time are flushed to disk.
 const FLUSH_DELAY: Duration = Duration::from_secs(1);
 
-/// What the actor of a rank is told.
+/// Messages to the rank actor.
 pub(crate) enum RankMessage {
     /// Send this command to the executor.
     ToExecutor(ExecutorCommand),
@@ -175,9 +175,9 @@ impl RankActor {
         let failure = match error {
             SpawnError::PortTaken(port) => StartFailure::PortTaken(*port),
             SpawnError::Account(why) => StartFailure::Account(why.to_string()),
-            SpawnError::File(error) if error.is_of_machine() => StartFailure::NodeTrouble(error.to_string()),
+            SpawnError::File(error) if error.is_of_machine() => StartFailure::NodeProblem(error.to_string()),
             SpawnError::ExecutorConnection(cause) if is_of_machine(cause) => {
-                StartFailure::NodeTrouble(error.to_string())
+                StartFailure::NodeProblem(error.to_string())
             }
             SpawnError::Held(_) | SpawnError::File(_) | SpawnError::ExecutorConnection(_) => {
                 StartFailure::Other(error.to_string())
@@ -262,7 +262,7 @@ impl RankActor {
 
     /// Does nothing if the daemon is stopping; the next one recovers the rank.
     async fn tell(&self, event: WorkerEvent) {
-        let _ = self.driver.tell(DriverMessage::Happened(event)).await;
+        let _ = self.driver.tell(DriverMessage::Worker(event)).await;
     }
 }
 
@@ -282,14 +282,14 @@ async fn flush(directory: RankDirectory) {
 /// Receives events until the connection ends. Events of a later version are passed over.
 async fn receive_events(mut events: ExecutorLines, rank: Address<RankMessage>) {
     while let Ok(Some(text)) = events.next_line().await {
-        let told = match ExecutorEvent::decode(&text) {
+        let sent = match ExecutorEvent::decode(&text) {
             Ok(event) => rank.tell(RankMessage::FromExecutor(event)).await,
             Err(error) => {
                 tracing::debug!(%error, text, "passed over an unknown message of an executor");
                 Ok(())
             }
         };
-        if told.is_err() {
+        if sent.is_err() {
             return;
         }
     }

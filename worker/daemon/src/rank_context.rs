@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_basics_of_the_daemon_get_through() {
+    async fn only_basic_variables_of_the_daemon_are_inherited() {
         let (_folder, rank_context) = rank_context(&[]);
         let start = rank_context.prepare(rank(sleeper(), &["host-0"])).unwrap();
         let names: Vec<&str> = start.environment.keys().map(String::as_str).collect();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_may_change_the_basics_but_not_what_we_say() {
+    async fn a_job_may_change_basic_variables_but_not_those_of_cohabit() {
         let (_folder, rank_context) = rank_context(&[]);
         let mut spec = sleeper();
         let asked = [("HOME", "/else"), ("COHABIT_JOB_ID", "13")];
@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_with_a_limit_is_told_when_it_is_stopped() {
+    async fn a_job_with_a_time_limit_gets_its_end_time() {
         let (_folder, rank_context) = rank_context(&[]);
         let spec = JobSpec { time_limit: Some(Span::from_secs(1_000)), slurm_environment: true, ..sleeper() };
         let begin = clock::wall_clock().as_micros() / 1_000_000;
         let environment = rank_context.prepare(rank(spec, &[])).unwrap().environment;
-        let told =
+        let deadlines =
             ["COHABIT_STOP_AT", "SLURM_JOB_END_TIME"].map(|name| environment[name].parse::<u64>().unwrap());
-        assert!(told[0] == told[1] && told[0] >= begin + 1_000, "{told:?} of {begin}");
+        assert!(deadlines[0] == deadlines[1] && deadlines[0] >= begin + 1_000, "{deadlines:?} of {begin}");
     }
 
     #[tokio::test]
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_rank_meets_the_mps_daemon_of_its_gpu_or_none() {
+    async fn every_rank_uses_the_mps_daemon_of_its_gpu_or_none() {
         let (_folder, rank_context) = rank_context(&["GPU-a", "GPU-b"]);
         let environment = |access, devices: &[&str]| {
             let asked = ["CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"];
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn checkpoints_go_where_the_job_says() {
+    async fn checkpoints_go_to_the_directory_of_the_job() {
         let (folder, rank_context) = rank_context(&[]);
         let elsewhere = folder.path().join("else/where").to_str().unwrap().to_owned();
         let spec = JobSpec { checkpoint: Some(elsewhere.clone()), ..sleeper() };

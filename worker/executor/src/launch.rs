@@ -37,7 +37,7 @@ pub(crate) struct LaunchedRank {
 /// # Errors
 /// Why it could not be started, for the rank's user.
 pub(crate) fn launch(folder: &RankDirectory, start: &StartRecord) -> Result<LaunchedRank, StartFailure> {
-    let Entrypoint::Command(command) = &start.rank.spec.work else {
+    let Entrypoint::Command(command) = &start.rank.spec.entrypoint else {
         return Err(StartFailure::Other("this worker can only run commands".into()));
     };
     let Some((name, arguments)) = command.argv.split_first() else {
@@ -150,7 +150,7 @@ fn write_script(folder: &RankDirectory, script: &str, start: &StartRecord) -> Re
 
 fn of_file(error: FileError) -> StartFailure {
     match error.is_of_machine() {
-        true => StartFailure::NodeTrouble(error.to_string()),
+        true => StartFailure::NodeProblem(error.to_string()),
         false => StartFailure::Other(error.to_string()),
     }
 }
@@ -188,7 +188,7 @@ fn failure(error: &io::Error, name: &str) -> StartFailure {
         return StartFailure::NotExecutable(name.to_owned());
     }
     let message = format!("'{name}' could not be started: {error}");
-    if is_of_machine(error) { StartFailure::NodeTrouble(message) } else { StartFailure::Other(message) }
+    if is_of_machine(error) { StartFailure::NodeProblem(message) } else { StartFailure::Other(message) }
 }
 
 fn is(error: &io::Error, errno: Errno) -> bool {

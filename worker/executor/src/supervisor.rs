@@ -239,7 +239,7 @@ impl RankSupervisor {
         }
         let code = outcome.shell_code();
         let message = self.output.out_of_gpu_memory();
-        message.map_or(outcome, |said| Outcome::OutOfGpuMemory { code, said })
+        message.map_or(outcome, |message| Outcome::OutOfGpuMemory { code, message })
     }
 }
 

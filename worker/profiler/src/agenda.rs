@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn each_combination_is_measured_by_every_way_that_makes_sense_for_its_size() {
+    fn each_combination_is_measured_by_every_sharing_strategy_for_its_size() {
         let sets = agenda(5, &comparison(&[Exclusive, TimeSliced, Mps], &[1, 2, 3]));
         let counts = |sharing| [1, 2, 3].map(|size| count(&sets, sharing, size));
         assert_eq!(counts(Exclusive), [5, 0, 0]);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_shares_before_it_was_measured_alone() {
+    fn every_workload_is_measured_alone_first() {
         let sets = agenda(40, &comparison(&[Mps, TimeSliced, Exclusive], &[1, 2, 3]));
         for (at, set) in sets.iter().enumerate() {
             for member in &set.members {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_is_left_out() {
+    fn unrequested_sets_are_left_out() {
         assert_eq!(agenda(3, &comparison(&[Exclusive], &[1, 2, 3])).len(), 3);
         let sets = agenda(3, &comparison(&[Mps], &[2]));
         assert_eq!((sets.len(), count(&sets, Mps, 2)), (6, 6));

@@ -150,8 +150,11 @@ mod tests {
     #[test]
     fn a_process_is_shown_with_name_id_owner_and_memory() {
         let pid = std::process::id().cast_signed();
-        let told = holder(&GpuProcess { pid, memory: Some(Bytes(3 << 30)) });
-        assert!(told.contains(&format!("(PID {pid}")) && told.ends_with(", 3 GiB)"), "{told}");
+        let holder_name = holder(&GpuProcess { pid, memory: Some(Bytes(3 << 30)) });
+        assert!(
+            holder_name.contains(&format!("(PID {pid}")) && holder_name.ends_with(", 3 GiB)"),
+            "{holder_name}"
+        );
         assert_eq!(holder(&GpuProcess { pid: i32::MAX, memory: None }), "a process (PID 2147483647)");
     }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //! profiler          the comparison as a whole                     (start here)
 //! options           what to compare, where, and how long
-//! observer          who is told about its progress
+//! observer          receives the progress of a profile run
 //! workload          a program to measure
 //! combinations      which workloads run together
 //! agenda            what is measured in which order
@@ -12,7 +12,7 @@
 //! workload_process  a workload as a process
 //! trial             one set of workloads on the GPU
 //! rates             steps per second, and whether they are steady
-//! usage             GPU memory and utilisation of a set
+//! usage             GPU memory and utilization of a set
 //! gpu               the GPU, and who else uses it
 //! table             the co-location table (CSV)
 //! details           how its rows were measured (JSON)

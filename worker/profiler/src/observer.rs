@@ -1,4 +1,4 @@
-//! Who is told about the progress of a comparison.
+//! Receives the progress of a profile run.
 
 use cohabit_types::SharingStrategy;
 

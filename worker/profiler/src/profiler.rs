@@ -92,18 +92,18 @@ impl Profiler {
         (warm_up + steady + TRIAL_OVERHEAD) * u32::try_from(self.left.len()).unwrap_or(u32::MAX)
     }
 
-    /// Measures what is left, until `asked` is set.
+    /// Measures what is left, until `interrupted` is set.
     ///
     /// # Errors
     /// Why it cannot continue. What was measured before is in the table.
     pub fn run(
         mut self,
         watcher: &mut dyn ProfileObserver,
-        asked: &AtomicBool,
+        interrupted: &AtomicBool,
     ) -> Result<ProfileReport, ProfileError> {
         let begin = Instant::now();
         let deadline = self.options.max_time.map(|limit| begin + limit);
-        let until = StopConditions { asked, deadline };
+        let until = StopConditions { interrupted, deadline };
         let run = self.results.begin(self.details());
         let sets = std::mem::take(&mut self.left);
         let mut ending =
@@ -336,20 +336,20 @@ fn figures(measured: &Measurement, at: usize) -> MemberFigures {
         rate: Some(measured.rates[at].per_second),
         spread: measured.rates[at].spread,
         memory: measured.usage.memory[at].map(|bytes| bytes.0),
-        utilisation: measured.usage.utilisation,
+        utilization: measured.usage.utilization,
     }
 }
 
 /// The values of the performance monitor for a workload alone, as columns.
 fn performance(measured: Option<&Measurement>) -> Vec<(String, String)> {
-    let Some(told) = measured.and_then(|measured| measured.usage.performance.as_ref()) else {
+    let Some(performance) = measured.and_then(|measured| measured.usage.performance.as_ref()) else {
         return Vec::new();
     };
     let columns = [
-        ("solo_sm_active", told.sm_active),
-        ("solo_sm_occupancy", told.sm_occupancy),
-        ("solo_tensor_active", told.tensor_active),
-        ("solo_memory_bandwidth", told.memory_bandwidth),
+        ("solo_sm_active", performance.sm_active),
+        ("solo_sm_occupancy", performance.sm_occupancy),
+        ("solo_tensor_active", performance.tensor_active),
+        ("solo_memory_bandwidth", performance.memory_bandwidth),
     ];
     let known = columns.into_iter().filter_map(|(name, value)| Some((name, rounded(value?))));
     known.map(|(name, value)| (name.to_owned(), value.to_string())).collect()

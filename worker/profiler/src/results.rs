@@ -59,14 +59,14 @@ impl Results {
 
     /// Refuses workloads that differ from those of the same name in the table.
     pub(super) fn check(&self, workloads: &[ProfileWorkload]) -> Result<(), ProfileError> {
-        let told =
+        let configuration =
             |model: &str, batch: u64, precision: &str| format!("model {model}, batch {batch} {precision}");
         for row in &self.rows {
-            let there = told(&row.model, row.batch, &row.precision);
+            let there = configuration(&row.model, row.batch, &row.precision);
             let Some(workload) = workloads.iter().find(|workload| workload.name == row.workload) else {
                 continue;
             };
-            let now = told(&workload.model, workload.batch, &workload.precision);
+            let now = configuration(&workload.model, workload.batch, &workload.precision);
             if there != now {
                 let (table, workload) = (self.table.clone(), row.workload.clone());
                 return Err(ProfileError::OtherWorkload { table, workload, there, now });
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_known_to_the_next_command() {
+    fn measured_sets_are_known_to_the_next_command() {
         let folder = tempfile::tempdir().unwrap();
         let table = folder.path().join("t.csv");
         filled(&table);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_wrote_is_not_overwritten() {
+    fn tables_of_other_programs_are_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let table = folder.path().join("t.csv");
         let mut results = filled(&table);

@@ -17,7 +17,7 @@ pub struct SharingSummary {
     pub feasible: usize,
     /// Sets that could not run.
     pub infeasible: usize,
-    /// The average slowdown of a member: how many times as long a step takes as alone.
+    /// The average slowdown factor of a member: the time of a step divided by its time alone.
     pub mean_slowdown: Option<f64>,
     /// The average combined throughput of a set, relative to its members one after the other: more than 1 is
     /// a gain.
@@ -33,7 +33,7 @@ pub struct SharingSummary {
 pub struct SetSlowdowns {
     /// The names of its members.
     pub workloads: Vec<String>,
-    /// The slowdown of each: how many times as long a step takes as alone.
+    /// The slowdown factor of each: the time of a step divided by its time alone.
     pub slowdowns: Vec<f64>,
 }
 
@@ -107,13 +107,13 @@ mod tests {
             set(5, TimeSliced, &[("a", 5.0), ("b", 5.0)]),
         ]
         .concat();
-        let told = summaries(&rows);
-        assert_eq!(told.iter().map(|it| it.sharing).collect::<Vec<_>>(), [TimeSliced, Mps]);
+        let by_sharing = summaries(&rows);
+        assert_eq!(by_sharing.iter().map(|it| it.sharing).collect::<Vec<_>>(), [TimeSliced, Mps]);
         assert_eq!(
-            (told[0].feasible, told[0].mean_slowdown, told[0].mean_throughput),
+            (by_sharing[0].feasible, by_sharing[0].mean_slowdown, by_sharing[0].mean_throughput),
             (1, Some(2.0), Some(1.0))
         );
-        let mps = &told[1];
+        let mps = &by_sharing[1];
         assert_eq!(mps.feasible, 3);
         assert!((mps.mean_slowdown.unwrap() - (1.25 * 2.0 + 2.0 + 2.5 + 2.0 * 3.0) / 7.0).abs() < 1e-12);
         assert_eq!(mps.best_pair.as_ref().unwrap().workloads, ["a", "b"]);
@@ -127,8 +127,8 @@ mod tests {
             row.feasible = false;
             row.together = MemberFigures::default();
         }
-        let told = &summaries(&rows)[0];
-        assert_eq!((told.feasible, told.infeasible, told.mean_slowdown), (0, 1, None));
-        assert_eq!(told.best_pair, None);
+        let summary = &summaries(&rows)[0];
+        assert_eq!((summary.feasible, summary.infeasible, summary.mean_slowdown), (0, 1, None));
+        assert_eq!(summary.best_pair, None);
     }
 }

@@ -51,7 +51,7 @@ pub struct MemberFigures {
     /// The most memory that its processes held, in bytes.
     pub memory: Option<u64>,
     /// The fraction of time in which the GPU was busy, 0 to 1.
-    pub utilisation: Option<f64>,
+    pub utilization: Option<f64>,
 }
 
 /// Why a table cannot be read or written.
@@ -112,8 +112,8 @@ fn cells(row: &ProfileRow) -> [String; 16] {
         number(together.rate),
         solo.memory.map_or(String::new(), |bytes| bytes.to_string()),
         together.memory.map_or(String::new(), |bytes| bytes.to_string()),
-        number(solo.utilisation),
-        number(together.utilisation),
+        number(solo.utilization),
+        number(together.utilization),
         row.feasible.to_string(),
         row.workload.clone(),
         row.precision.clone(),
@@ -158,13 +158,13 @@ impl Cells<'_> {
 
     fn figures(
         &self,
-        [rate, spread, memory, utilisation]: [&'static str; 4],
+        [rate, spread, memory, utilization]: [&'static str; 4],
     ) -> Result<MemberFigures, TableError> {
         Ok(MemberFigures {
             rate: self.may(rate)?,
             spread: self.may(spread)?,
             memory: self.may(memory)?,
-            utilisation: self.may(utilisation)?,
+            utilization: self.may(utilization)?,
         })
     }
 
@@ -197,7 +197,7 @@ pub(super) mod samples {
             rate: Some(rate),
             spread: Some(0.01),
             memory: Some(1 << 30),
-            utilisation: Some(0.5),
+            utilization: Some(0.5),
         };
         ProfileRow {
             set,

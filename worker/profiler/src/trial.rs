@@ -43,8 +43,8 @@ pub(super) struct Trial<'a> {
 /// What stops a set early.
 #[derive(Clone, Copy)]
 pub(super) struct StopConditions<'a> {
-    /// Set when the user asks for a stop.
-    pub(super) asked: &'a AtomicBool,
+    /// Set when the user interrupts the run.
+    pub(super) interrupted: &'a AtomicBool,
     /// The end of the command's time.
     pub(super) deadline: Option<Instant>,
 }
@@ -52,8 +52,8 @@ pub(super) struct StopConditions<'a> {
 /// Why a command ends before it has measured everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EarlyStop {
-    /// The user asked for it.
-    Asked,
+    /// The user interrupted it.
+    Interrupted,
     /// Its time has ended.
     TimeOver,
 }
@@ -78,8 +78,8 @@ pub(super) struct Measurement {
 
 impl StopConditions<'_> {
     pub(super) fn stopped(&self) -> Option<EarlyStop> {
-        if self.asked.load(Ordering::Relaxed) {
-            return Some(EarlyStop::Asked);
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Some(EarlyStop::Interrupted);
         }
         self.deadline.filter(|deadline| Instant::now() >= *deadline).map(|_| EarlyStop::TimeOver)
     }
@@ -305,8 +305,8 @@ fn ended(member: &WorkloadProcess, outcome: &Outcome, alone: bool) -> TrialResul
     if let Some(words) = member.out_of_gpu_memory() {
         return TrialResult::Infeasible(format!("{name} ran out of GPU memory: {words}"));
     }
-    let told = format!("{name} {outcome}: {}", member.last_words());
-    if alone { TrialResult::NotMeasured(told) } else { TrialResult::Infeasible(told) }
+    let reason = format!("{name} {outcome}: {}", member.last_words());
+    if alone { TrialResult::NotMeasured(reason) } else { TrialResult::Infeasible(reason) }
 }
 
 fn idle_words(members: &[WorkloadProcess]) -> String {

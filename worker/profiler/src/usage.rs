@@ -1,4 +1,4 @@
-//! The GPU memory and utilisation of a set.
+//! The GPU memory and utilization of a set.
 //!
 //! Pure.
 
@@ -22,7 +22,7 @@ pub(super) struct SetUsage {
     /// The peak memory of each member.
     pub(super) memory: Vec<Option<Bytes>>,
     /// The fraction of the measurement in which the GPU was busy.
-    pub(super) utilisation: Option<f64>,
+    pub(super) utilization: Option<f64>,
     /// Averages over the measurement.
     pub(super) performance: Option<GpuPerformance>,
 }
@@ -35,27 +35,28 @@ pub(super) fn usage(
     from: Duration,
     before: Option<Bytes>,
 ) -> SetUsage {
-    let told = |member: usize| samples.iter().filter_map(|sample| *sample.members.get(member)?).max();
+    let largest = |member: usize| samples.iter().filter_map(|sample| *sample.members.get(member)?).max();
     let alone = || {
         Some(samples.iter().filter_map(|sample| sample.reading.memory_used).max()?.saturating_sub(before?))
     };
-    let memory = |member| told(member).or_else(|| if members == 1 { alone() } else { None });
+    let memory = |member| largest(member).or_else(|| if members == 1 { alone() } else { None });
     let measured: Vec<&GpuReading> =
         samples.iter().filter(|sample| sample.at >= from).map(|sample| &sample.reading).collect();
     // The first sample covers time before the measurement; it is only used if there is no other.
     let measured = if measured.len() > 1 { &measured[1..] } else { &measured };
     SetUsage {
         memory: (0..members).map(memory).collect(),
-        utilisation: mean(measured.iter().map(|reading| reading.utilisation)),
+        utilization: mean(measured.iter().map(|reading| reading.utilization)),
         performance: performance(measured),
     }
 }
 
 fn performance(readings: &[&GpuReading]) -> Option<GpuPerformance> {
-    let told: Vec<&GpuPerformance> =
+    let samples: Vec<&GpuPerformance> =
         readings.iter().filter_map(|reading| reading.performance.as_ref()).collect();
-    let mean = |of: fn(&GpuPerformance) -> Option<f64>| mean(told.iter().map(|performance| of(performance)));
-    (!told.is_empty()).then(|| GpuPerformance {
+    let mean =
+        |of: fn(&GpuPerformance) -> Option<f64>| mean(samples.iter().map(|performance| of(performance)));
+    (!samples.is_empty()).then(|| GpuPerformance {
         sm_active: mean(|it| it.sm_active),
         sm_occupancy: mean(|it| it.sm_occupancy),
         tensor_active: mean(|it| it.tensor_active),
@@ -75,11 +76,11 @@ mod tests {
 
     const FROM: Duration = Duration::from_secs(5);
 
-    fn sample(at: u64, utilisation: f64, used: u64, members: &[Option<u64>]) -> UsageSample {
+    fn sample(at: u64, utilization: f64, used: u64, members: &[Option<u64>]) -> UsageSample {
         let reading = GpuReading {
-            utilisation: Some(utilisation),
+            utilization: Some(utilization),
             memory_used: Some(Bytes(used)),
-            performance: Some(GpuPerformance { sm_active: Some(utilisation / 2.0), ..Default::default() }),
+            performance: Some(GpuPerformance { sm_active: Some(utilization / 2.0), ..Default::default() }),
             ..GpuReading::default()
         };
         UsageSample {
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_the_overall_peak_and_utilisation_the_mean_of_the_measurement() {
+    fn memory_is_the_overall_peak_and_utilization_the_mean_of_the_measurement() {
         let samples = [
             sample(1, 1.0, 900, &[Some(600), Some(100)]),
             sample(5, 1.0, 500, &[Some(200), Some(200)]),
@@ -99,7 +100,7 @@ mod tests {
         ];
         let usage = usage(&samples, 2, FROM, Some(Bytes(50)));
         assert_eq!(usage.memory, [Some(Bytes(600)), Some(Bytes(300))]);
-        assert_eq!(usage.utilisation, Some(0.5));
+        assert_eq!(usage.utilization, Some(0.5));
         assert_eq!(usage.performance.unwrap().sm_active, Some(0.25));
     }
 
@@ -113,7 +114,7 @@ mod tests {
     #[test]
     fn a_single_sample_is_used() {
         let usage = usage(&[sample(1, 1.0, 0, &[]), sample(5, 0.5, 0, &[])], 1, FROM, None);
-        assert_eq!(usage.utilisation, Some(0.5));
+        assert_eq!(usage.utilization, Some(0.5));
     }
 
     #[test]

@@ -96,10 +96,10 @@ mod tests {
             ("op_MatMul", "1"),
             ("parameters", "25557032"),
         ];
-        let told = workload.features();
-        let told: Vec<(&str, &str)> =
-            told.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!(told, expected);
+        let features = workload.features();
+        let features: Vec<(&str, &str)> =
+            features.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(features, expected);
         assert!(samples::workload("a").features().is_empty());
     }
 }

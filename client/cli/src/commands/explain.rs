@@ -31,6 +31,6 @@ pub(super) async fn explain(arguments: ExplainArguments) -> Result<ExitCode, Com
 fn describe_explanation(explanation: &Explanation, zone: &TimeZone) -> String {
     let sentences = explanation.sentences.join("\n");
     let chapters =
-        explanation.story.iter().map(|chapter| format!("  {}  {chapter}\n", local_time(chapter.at, zone)));
+        explanation.history.iter().map(|event| format!("  {}  {event}\n", local_time(event.at, zone)));
     format!("{sentences}\n\nHistory:\n{}", chapters.collect::<String>())
 }

@@ -131,7 +131,7 @@ fn a_script_is_copied_as_text() {
     fs::write(&path, "#!/bin/sh\necho\n").unwrap();
     let script = Script::at(&path).unwrap();
     let spec = specify(&JobArguments::default(), vec!["./train.sh".into()], script, &here(&[])).unwrap();
-    let Entrypoint::Command(command) = spec.work else { panic!("a command was described") };
+    let Entrypoint::Command(command) = spec.entrypoint else { panic!("a command was described") };
     assert_eq!(command.script.as_deref(), Some("#!/bin/sh\necho\n"));
     assert_eq!(spec.name, "train.sh");
 }

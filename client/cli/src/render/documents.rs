@@ -187,7 +187,7 @@ impl From<(usize, &RankRecord)> for RankDocument {
             Some(Outcome::Signalled(signal)) => (None, Some(signal.0), None),
             Some(Outcome::NotStarted(failure)) => (None, None, Some(failure.to_string())),
             Some(Outcome::Lost(detail)) => (None, None, Some(detail.clone())),
-            Some(Outcome::OutOfGpuMemory { code, said }) => (Some(*code), None, Some(said.clone())),
+            Some(Outcome::OutOfGpuMemory { code, message }) => (Some(*code), None, Some(message.clone())),
             Some(outcome @ Outcome::OutOfMemory { code, .. }) => {
                 (Some(*code), None, Some(outcome.to_string()))
             }
@@ -279,7 +279,7 @@ impl ExplanationDocument {
         ExplanationDocument {
             id,
             sentences: explanation.sentences,
-            history: explanation.story.iter().map(document).collect(),
+            history: explanation.history.iter().map(document).collect(),
         }
     }
 }

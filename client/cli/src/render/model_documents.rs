@@ -10,11 +10,12 @@ use super::rfc3339;
 pub(crate) struct ModelsDocument {
     base: String,
     current: Option<u32>,
-    held: bool,
+    #[serde(rename = "held")]
+    pinned: bool,
     sets: u64,
     rows: u64,
     #[serde(rename = "trouble")]
-    problem: Option<String>,
+    failure: Option<String>,
     versions: Vec<ModelVersionDocument>,
 }
 
@@ -26,22 +27,23 @@ struct ModelVersionDocument {
     base: String,
     trained_at: String,
     rows: u64,
-    judged_on: u64,
+    #[serde(rename = "judged_on")]
+    validation_rows: u64,
     error: f64,
     error_before: f64,
 }
 
 impl From<&Models> for ModelsDocument {
     fn from(models: &Models) -> ModelsDocument {
-        let Models { base, versions, current, held, sets, rows, trouble: problem } = models.clone();
+        let Models { base, versions, current, pinned, sets, rows, failure } = models.clone();
         let versions = versions.iter().map(ModelVersionDocument::from).collect();
-        ModelsDocument { base, current, held, sets, rows, problem, versions }
+        ModelsDocument { base, current, pinned, sets, rows, failure, versions }
     }
 }
 
 impl From<&ModelRecord> for ModelVersionDocument {
     fn from(record: &ModelRecord) -> ModelVersionDocument {
-        let ModelRecord { version, kind, base, trained_at, rows, judged_on, error, error_before } =
+        let ModelRecord { version, kind, base, trained_at, rows, validation_rows, error, error_before } =
             record.clone();
         ModelVersionDocument {
             trained_at: rfc3339(trained_at),
@@ -49,7 +51,7 @@ impl From<&ModelRecord> for ModelVersionDocument {
             kind,
             base,
             rows,
-            judged_on,
+            validation_rows,
             error,
             error_before,
         }

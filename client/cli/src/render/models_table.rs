@@ -28,7 +28,7 @@ pub(crate) fn models_sheet(models: &Models, zone: &TimeZone, screen: Screen) -> 
             version.rows.to_string(),
             percent(version.error),
             percent(version.error_before),
-            format!("{} rows", version.judged_on),
+            format!("{} rows", version.validation_rows),
         ]);
     }
     format!("{}\n{}", sentences(models), table::text(&table))
@@ -39,13 +39,13 @@ fn sentences(models: &Models) -> String {
         Some(version) => format!("The head uses version {version}"),
         None => "The head uses the source that it was started with".to_owned(),
     };
-    let until = match models.held {
+    let until = match models.pinned {
         true => " until another one is chosen.",
         false => " until it learns a better one.",
     };
     let observed =
         format!("It has observed {} set(s) of jobs that shared a GPU ({} rows).", models.sets, models.rows);
-    let problem = models.trouble.as_ref().map(|why| {
+    let problem = models.failure.as_ref().map(|why| {
         format!("\nThis model is not usable: {why}. The law of fair shares is used until another one is chosen or learned.")
     });
     format!("{current}{until} {observed}{}\n", problem.unwrap_or_default())
@@ -79,7 +79,7 @@ mod tests {
             base: "pretrained".into(),
             trained_at: Time::from_micros(1_795_250_000_000_000),
             rows: 46 * u64::from(number),
-            judged_on: 10,
+            validation_rows: 10,
             error: 0.0625,
             error_before: 0.118,
         }
@@ -108,8 +108,8 @@ mod tests {
 
     #[test]
     fn a_choice_and_a_failure_are_described() {
-        let trouble = Some("it panicked".to_owned());
-        let text = sheet(&Models { current: None, held: true, trouble, ..models() });
+        let failure = Some("it panicked".to_owned());
+        let text = sheet(&Models { current: None, pinned: true, failure, ..models() });
         assert!(text.contains("the source that it was started with until another one is chosen."), "{text}");
         assert!(text.contains("not usable: it panicked"), "{text}");
         assert!(text.contains("base *"), "{text}");

@@ -104,7 +104,8 @@ struct PeerDocument {
 #[derive(Debug, Serialize)]
 struct TelemetryDocument {
     at: String,
-    utilisation: Option<f64>,
+    #[serde(rename = "utilisation")]
+    utilization: Option<f64>,
     memory_used: Option<u64>,
     power_watts: Option<f64>,
     temperature_celsius: Option<f64>,
@@ -120,7 +121,7 @@ impl From<&NodeRecord> for NodeDocument {
             id: node.id.to_string(),
             name: node.name.clone(),
             state: node.state.word(),
-            problem: node.trouble.clone(),
+            problem: node.problem.clone(),
             since: rfc3339(node.since),
             address: node.address.clone(),
             build: node.build.clone(),
@@ -207,7 +208,7 @@ impl From<&DeviceTelemetry> for TelemetryDocument {
         let performance = reading.performance.as_ref();
         TelemetryDocument {
             at: rfc3339(telemetry.at),
-            utilisation: reading.utilisation,
+            utilization: reading.utilization,
             memory_used: reading.memory_used.map(|memory| memory.0),
             power_watts: reading.power,
             temperature_celsius: reading.temperature,

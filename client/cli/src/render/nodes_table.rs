@@ -25,7 +25,7 @@ const DEVICES: [&str; 25] = [
     "FOREIGN",
     "HELD",
     "IN USE",
-    "UTILISED",
+    "UTILIZED",
     "SM ACTIVE",
     "POWER",
     "TEMPERATURE",
@@ -61,7 +61,7 @@ pub(crate) fn nodes_table(
 /// One line for each node that has a problem and starts no jobs.
 fn problems(nodes: &[NodeRecord]) -> String {
     let line =
-        |node: &NodeRecord| Some(format!("{} starts no jobs: {}\n", node.name, node.trouble.as_ref()?));
+        |node: &NodeRecord| Some(format!("{} starts no jobs: {}\n", node.name, node.problem.as_ref()?));
     nodes.iter().filter_map(line).collect()
 }
 
@@ -96,7 +96,7 @@ fn devices(node: &NodeRecord) -> String {
 }
 
 /// Simulated GPUs are marked wherever they are shown.
-pub(crate) fn model(device: &DeviceRecord) -> String {
+fn model(device: &DeviceRecord) -> String {
     match device.device.kind {
         DeviceKind::Gpu | DeviceKind::Host => device.device.model.clone(),
         DeviceKind::Fake => format!("{} (simulated)", device.device.model),
@@ -143,7 +143,7 @@ fn device_cells(record: &DeviceRecord) -> [String; 18] {
         text(device.memory.map(|_| condition.foreign_memory.to_string())),
         text(reading.and_then(|it| it.memory_used).map(|held| held.to_string())),
         record.used.to_string(),
-        text(reading.and_then(|it| it.utilisation).map(per_cent)),
+        text(reading.and_then(|it| it.utilization).map(per_cent)),
         text(reading.and_then(|it| it.performance.as_ref()?.sm_active).map(per_cent)),
         text(reading.and_then(|it| it.power).map(|watts| format!("{watts:.0} W"))),
         text(reading.and_then(|it| it.temperature).map(|celsius| format!("{celsius:.0} °C"))),

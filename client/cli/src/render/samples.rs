@@ -169,7 +169,7 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
         id: NodeId(Default::default()),
         name: name.into(),
         state,
-        trouble: (state == NodeState::Paused).then(|| "no space is left on its disk".into()),
+        problem: (state == NodeState::Paused).then(|| "no space is left on its disk".into()),
         address: format!("{name}.lab"),
         build: "0.1.0".into(),
         cpus: 64,
@@ -222,7 +222,7 @@ fn measured(record: DeviceRecord) -> DeviceRecord {
     };
     let performance = GpuPerformance { sm_active: Some(0.61), ..GpuPerformance::default() };
     let reading = GpuReading {
-        utilisation: Some(0.93),
+        utilization: Some(0.93),
         memory_used: Some(Bytes(31 << 30)),
         power: Some(512.4),
         temperature: Some(61.0),

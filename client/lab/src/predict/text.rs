@@ -53,7 +53,7 @@ pub(super) fn figure_rows(figures: &PredictionMetrics) -> Vec<(&'static str, Str
         ("within 1 stated uncertainty", figures.coverage_1sigma),
         ("within 2 stated uncertainties", figures.coverage_2sigma),
         ("memory, mean error", figures.mape_memory),
-        ("utilisation, mean error", figures.mape_utilisation),
+        ("utilization, mean error", figures.mape_utilization),
         ("infeasible sets, recall", figures.infeasible_recall),
         ("infeasible sets, precision", figures.infeasible_precision),
     ];

@@ -70,7 +70,7 @@ pub(super) fn document(
         added: report.added,
         left: report.left,
         stopped: report.stopped.map(|stop| match stop {
-            EarlyStop::Asked => "interrupted",
+            EarlyStop::Interrupted => "interrupted",
             EarlyStop::TimeOver => "time_over",
         }),
         unmeasured: unmeasured.collect(),

@@ -58,7 +58,7 @@ fn member_cells(row: &ProfileRow) -> [String; 9] {
         percent(row.together.spread),
         slowdown.map_or(String::new(), times),
         row.together.memory.map_or(String::new(), |bytes| Bytes(bytes).to_string()),
-        percent(row.together.utilisation),
+        percent(row.together.utilization),
         if row.feasible { "yes" } else { "no" }.to_owned(),
     ]
 }

@@ -67,7 +67,7 @@ pub struct SimulateArguments {
     /// actual run time with a log-normal error)
     #[arg(long, value_name = "ESTIMATOR", default_value = "forest")]
     pub(crate) estimator: EstimatorArgument,
-    /// Source of the true slowdowns of jobs that share a GPU: law (from the utilisation of each job), a table
+    /// Source of the true slowdowns of jobs that share a GPU: law (from the utilization of each job), a table
     /// of measurements (from `cohabit profile`, or Gavel's pairs), or a trained model (from `cohabit predict
     /// train`)
     #[arg(long, value_name = "law|table:FILE|model:DIR", default_value = "law")]

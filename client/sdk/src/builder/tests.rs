@@ -13,14 +13,14 @@ fn refused(description: JobBuilder) -> String {
 }
 
 #[test]
-fn what_is_not_said_has_the_defaults_of_a_command() {
+fn unset_fields_have_the_defaults_of_a_command() {
     let submission = JobBuilder::new("/opt/train").build().unwrap();
     let here = std::env::current_dir().unwrap().display().to_string();
     assert_eq!(submission.spec(), &JobSpec::command(vec!["/opt/train".into()], here));
 }
 
 #[test]
-fn what_is_said_arrives_in_the_specification() {
+fn settings_arrive_in_the_specification() {
     let submission = JobBuilder::new("python")
         .arg("train.py")
         .args(["--lr", "0.1"])
@@ -51,7 +51,7 @@ fn what_is_said_arrives_in_the_specification() {
         .build()
         .unwrap();
     let spec = submission.spec();
-    let Entrypoint::Command(command) = &spec.work else { panic!("{:?}", spec.work) };
+    let Entrypoint::Command(command) = &spec.entrypoint else { panic!("{:?}", spec.entrypoint) };
     assert_eq!(command.argv, ["python", "train.py", "--lr", "0.1"]);
     assert_eq!((spec.name.as_str(), spec.workdir.as_str()), ("mnist", "/data"));
     assert_eq!((spec.demand.gpus, spec.demand.gpu_memory), (GpuRequest::Part(Share(500)), Some(Bytes(7))));
@@ -82,7 +82,7 @@ fn whole_gpus_are_numbers_or_the_enum() {
 }
 
 #[test]
-fn what_can_never_run_is_refused_in_words() {
+fn jobs_that_can_never_run_are_refused_with_a_message() {
     assert!(refused(JobBuilder::new("x").gpus(1.5)).contains("1.5 is not a number of GPUs"));
     assert!(refused(JobBuilder::new("x").at_once(2)).contains("only an array"));
     assert!(refused(JobBuilder::command([""; 0])).contains("no command"));

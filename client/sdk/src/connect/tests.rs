@@ -1,4 +1,4 @@
-//! Where heads and tokens are found, told by a made-up environment and folders of its own.
+//! Where heads and tokens are found, in a test environment and directories of its own.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -9,7 +9,7 @@ use super::*;
 const TEXT: &str = "cohabit1.0000000000000000000000000000000000000000000000000000000000000001.\
                     0000000000000000000000000000000000000000000000000000000000000002";
 
-/// The state folder of a head at this address.
+/// The state directory of a head at this address.
 fn state_of(address: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("address"), format!("{address}\n")).unwrap();
@@ -35,7 +35,7 @@ fn trouble(result: Result<ConnectOptions, Error>) -> String {
 }
 
 #[test]
-fn a_state_folder_tells_address_and_token() {
+fn a_state_directory_gives_address_and_token() {
     let state = state_of("127.0.0.1:4711");
     for connect in [ConnectOptions::local(state.path()), found(&[("COHABIT_STATE", state.path())])] {
         let connect = connect.unwrap();
@@ -44,7 +44,7 @@ fn a_state_folder_tells_address_and_token() {
 }
 
 #[test]
-fn variables_go_before_the_state_folder() {
+fn variables_take_precedence_over_the_state_directory() {
     let state = state_of("127.0.0.1:4711");
     let other = TEXT.replace("02", "03");
     let file = state.path().join("mine.token");
@@ -57,7 +57,7 @@ fn variables_go_before_the_state_folder() {
 }
 
 #[test]
-fn without_a_head_the_message_says_where_was_looked_and_what_helps() {
+fn without_a_head_the_message_names_the_places_searched_and_the_remedy() {
     let empty = tempfile::tempdir().unwrap();
     let message = trouble(found(&[("COHABIT_STATE", empty.path())]));
     assert!(message.contains(&empty.path().join("address").display().to_string()), "{message}");

@@ -57,7 +57,7 @@ async fn a_cancellation_is_repeated() {
 }
 
 #[tokio::test]
-async fn a_requeue_is_asked_once_and_the_error_says_that_nobody_knows() {
+async fn a_requeue_is_not_retried_and_the_error_says_it_is_unconfirmed() {
     let cluster = Cluster::new();
     let head = cluster.head([Turn::Cut]).await;
     let result = cluster.client_of(head.address).job(JobId::new(7)).change(JobChange::Requeue).await;
@@ -71,7 +71,7 @@ async fn a_requeue_over_a_link_that_broke_unnoticed_goes_over_a_new_one() {
     let done = Turn::Changed(vec![(JobId::new(7), ChangeResult::Done)]);
     let head = cluster.head([done]).await;
     let client = cluster.client_of(head.address);
-    client.welcome().await.unwrap();
+    client.accepted().await.unwrap();
     head.cut();
     client.job(JobId::new(7)).change(JobChange::Requeue).await.unwrap();
     assert_eq!(head.calls().len(), 1);
@@ -90,7 +90,7 @@ async fn a_token_is_made_once() {
 #[tokio::test]
 async fn a_model_is_chosen_again_over_a_new_link() {
     let cluster = Cluster::new();
-    let models = Models { current: Some(2), held: true, ..Models::default() };
+    let models = Models { current: Some(2), pinned: true, ..Models::default() };
     let head = cluster.head([Turn::Cut, Turn::Models(models.clone())]).await;
     let choice = ModelChoice::Version(2);
     assert_eq!(cluster.client_of(head.address).choose_model(choice).await.unwrap(), models);
@@ -122,7 +122,7 @@ async fn refusals_are_errors() {
 }
 
 #[tokio::test]
-async fn what_became_of_one_job_is_the_outcome_of_its_change() {
+async fn a_change_of_one_job_returns_its_outcome() {
     let cluster = Cluster::new();
     let verdict = ChangeResult::Refused(refusal(RefusalCode::WrongState));
     let head = cluster.head([Turn::Changed(vec![(JobId::new(7), verdict)])]).await;
@@ -131,9 +131,9 @@ async fn what_became_of_one_job_is_the_outcome_of_its_change() {
 }
 
 #[tokio::test]
-async fn each_question_and_each_change_is_a_call_of_its_own() {
+async fn each_query_and_each_change_is_one_call() {
     let cluster = Cluster::new();
-    let explanation = Explanation { sentences: vec!["It waits.".into()], story: Vec::new() };
+    let explanation = Explanation { sentences: vec!["It waits.".into()], history: Vec::new() };
     let issued = IssuedToken { text: "cohabit1.x.y".into() };
     let turns = [
         Turn::Node("node-1".into()),

@@ -66,14 +66,14 @@ pub(crate) enum Turn {
     Wait,
 }
 
-/// A head's state folder, which survives the head.
+/// A head's state directory, which survives the head.
 pub(crate) struct Cluster {
     folder: TempDir,
     tokens: TokenStore,
     pub(crate) token: Token,
 }
 
-/// A listener whose answers are made up.
+/// A listener that gives prepared answers.
 pub(crate) struct FakeHead {
     pub(crate) address: SocketAddr,
     calls: Arc<Mutex<Vec<Call>>>,

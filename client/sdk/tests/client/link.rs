@@ -38,7 +38,7 @@ async fn a_client_comes_back_when_its_head_was_restarted_on_the_same_port() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_ending_is_asked_again() {
+async fn calls_to_a_head_that_shuts_down_are_retried() {
     let cluster = Cluster::new();
     let ending = Turn::Refuse(refusal(RefusalCode::Unavailable));
     let head = cluster.head([ending, resolved()]).await;
@@ -47,11 +47,11 @@ async fn a_head_that_is_ending_is_asked_again() {
 }
 
 #[tokio::test]
-async fn when_patience_ends_the_head_is_unreachable() {
+async fn after_the_retry_timeout_the_head_is_unreachable() {
     let cluster = Cluster::new();
     let head = cluster.head([]).await;
     let client = cluster.client_of(head.address).with_retry_timeout(Duration::from_millis(300));
-    client.welcome().await.unwrap();
+    client.accepted().await.unwrap();
     head.stop().await;
     let result = client.resolve(&question()).await;
     assert!(matches!(result, Err(Error::Unreachable(_))), "{result:?}");
@@ -70,7 +70,7 @@ async fn the_first_connection_is_tried_once() {
 }
 
 #[tokio::test]
-async fn a_token_of_nobody_is_not_allowed_and_not_tried_again() {
+async fn an_unknown_token_is_not_allowed_and_not_retried() {
     let cluster = Cluster::new();
     let head = cluster.head([resolved()]).await;
     let secret = "0".repeat(64);
@@ -84,7 +84,7 @@ async fn a_token_of_nobody_is_not_allowed_and_not_tried_again() {
 }
 
 #[tokio::test]
-async fn the_head_of_another_cluster_gets_no_question() {
+async fn the_head_of_another_cluster_gets_no_call() {
     let (cluster, other) = (Cluster::new(), Cluster::new());
     let head = other.head([resolved()]).await;
     let result = cluster.client_of(head.address).resolve(&question()).await;

@@ -32,7 +32,7 @@ async fn pages_follow_one_another() {
 }
 
 #[tokio::test]
-async fn a_page_is_asked_for_when_it_is_needed() {
+async fn a_page_is_requested_when_it_is_needed() {
     let cluster = Cluster::new();
     let head = cluster.head([page([1, 2], true)]).await;
     let first: Vec<JobRecord> =

@@ -41,7 +41,7 @@ fn anywhere() -> SocketAddr {
 }
 
 #[tokio::test]
-async fn what_was_printed_so_far_is_read_to_its_end() {
+async fn output_printed_so_far_is_read_to_its_end() {
     let cluster = Cluster::new();
     let turns = [
         jobs([record(JobState::Running, 1)]),
@@ -67,7 +67,7 @@ async fn a_job_that_never_ran_has_printed_nothing() {
 }
 
 #[tokio::test]
-async fn following_waits_for_the_start_and_goes_on_with_the_next_attempt() {
+async fn following_waits_for_the_start_and_continues_with_the_next_attempt() {
     let cluster = Cluster::new();
     let turns = [
         jobs([record(JobState::Pending, 1)]),
@@ -116,7 +116,7 @@ async fn a_broken_link_neither_loses_nor_repeats_output() {
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "a head has no news for any other call")]
 #[tokio::test]
-async fn following_bears_with_an_absent_worker_until_there_is_another_attempt() {
+async fn following_waits_for_an_absent_worker_until_the_next_attempt() {
     let cluster = Cluster::new();
     let mut refused = 0;
     let head = cluster.head_with(anywhere(), move |call| match call {
@@ -150,7 +150,7 @@ async fn output_that_is_gone_for_good_is_an_error() {
 }
 
 #[tokio::test]
-async fn what_has_no_output_is_refused_in_words() {
+async fn a_job_without_output_is_refused_with_a_message() {
     let refused = async |record: JobRecord, options: LogOptions| {
         let cluster = Cluster::new();
         let head = cluster.head([jobs([record])]).await;
@@ -186,7 +186,7 @@ async fn what_has_no_output_is_refused_in_words() {
 }
 
 #[tokio::test]
-async fn parts_tell_whose_they_are_and_what_is_no_longer_kept() {
+async fn parts_name_their_rank_and_the_dropped_output() {
     let cluster = Cluster::new();
     let dropped = LogChunk { dropped: 100, ..printed("", 100) };
     let head =

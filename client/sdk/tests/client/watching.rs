@@ -32,7 +32,7 @@ async fn states(records: impl futures::TryStream<Ok = JobRecord, Error = Error>)
 }
 
 #[tokio::test]
-async fn a_watch_tells_each_change_once_and_ends_with_the_job() {
+async fn a_watch_reports_each_change_once_and_ends_with_the_job() {
     let cluster = Cluster::new();
     let pending = record(JobState::Pending, 1);
     let turns = [
@@ -43,14 +43,14 @@ async fn a_watch_tells_each_change_once_and_ends_with_the_job() {
         jobs([record(JobState::Completed, 3)]),
     ];
     let head = cluster.head(turns).await;
-    let told = states(cluster.client_of(head.address).watch(SEVEN)).await;
-    assert_eq!(told, [JobState::Pending, JobState::Running, JobState::Completed]);
+    let seen = states(cluster.client_of(head.address).watch(SEVEN)).await;
+    assert_eq!(seen, [JobState::Pending, JobState::Running, JobState::Completed]);
     let expected = [show(&[7]), watch(&[(7, 1)]), watch(&[(7, 1)]), watch(&[(7, 1)]), watch(&[(7, 2)])];
     assert_eq!(head.calls(), expected);
 }
 
 #[tokio::test]
-async fn after_a_broken_link_everything_is_asked_anew_but_not_told_anew() {
+async fn after_a_broken_link_states_are_queried_again_but_not_reported_again() {
     let cluster = Cluster::new();
     // The head comes back with revisions of its own, one of which happens to be known.
     let turns = [
@@ -61,13 +61,13 @@ async fn after_a_broken_link_everything_is_asked_anew_but_not_told_anew() {
         jobs([record(JobState::Completed, 2)]),
     ];
     let head = cluster.head(turns).await;
-    let told = states(cluster.client_of(head.address).watch(SEVEN)).await;
-    assert_eq!(told, [JobState::Running, JobState::Completed]);
+    let seen = states(cluster.client_of(head.address).watch(SEVEN)).await;
+    assert_eq!(seen, [JobState::Running, JobState::Completed]);
     assert_eq!(head.calls(), [show(&[7]), watch(&[(7, 5)]), show(&[7]), watch(&[(7, 2)]), show(&[7])]);
 }
 
 #[tokio::test]
-async fn waiting_for_several_asks_about_those_left_and_answers_in_order() {
+async fn waiting_for_several_jobs_queries_the_remaining_ones_and_returns_them_in_order() {
     let cluster = Cluster::new();
     let turns = [
         jobs([
@@ -86,7 +86,7 @@ async fn waiting_for_several_asks_about_those_left_and_answers_in_order() {
 }
 
 #[tokio::test]
-async fn waiting_for_nothing_asks_nothing() {
+async fn waiting_for_no_jobs_sends_no_call() {
     let cluster = Cluster::new();
     let head = cluster.head([]).await;
     assert_eq!(cluster.client_of(head.address).wait(&[]).await.unwrap(), []);
@@ -94,7 +94,7 @@ async fn waiting_for_nothing_asks_nothing() {
 }
 
 #[tokio::test]
-async fn progress_is_told_when_it_is_new() {
+async fn progress_is_reported_when_it_changes() {
     let cluster = Cluster::new();
     let completed = JobRecord { progress: at_step(20, 0).progress, ..record(JobState::Completed, 5) };
     let turns = [

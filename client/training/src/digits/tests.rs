@@ -55,7 +55,7 @@ fn bits(digits: &Digits) -> Vec<u32> {
 }
 
 #[test]
-fn it_learns_to_recognise_95_percent_of_the_digits() {
+fn it_learns_to_recognize_95_percent_of_the_digits() {
     let digits = trained(&options(15, None));
     let accuracy = digits.accuracy().unwrap();
     assert!(accuracy > 0.95, "{accuracy}");

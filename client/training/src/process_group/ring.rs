@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result};
 /// A rank that sends nothing for longer is considered dead. The slowest step must be shorter.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The connections of this rank to its neighbours in the ring.
+/// The connections of this rank to its neighbors in the ring.
 pub(crate) struct Ring {
     rank: usize,
     ranks: usize,

@@ -15,7 +15,7 @@ pub(crate) async fn bench() {
         let head = HeadProcess::with_policy(policy).await;
         let mut worker = ScriptedWorker::join(&head, 0, SLOTS).await;
         let link = head.client().await;
-        let (mut accepted, mut ordered, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut accepted, mut ordered, mut reported) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..JOBS {
             let begin = Instant::now();
             let (accept, (at, run)) = tokio::join!(
@@ -30,7 +30,7 @@ pub(crate) async fn bench() {
             let rank = run.attempt.rank(0);
             let begin = Instant::now();
             worker.report(vec![started(rank), ended(rank)]).await;
-            told.push(begin.elapsed());
+            reported.push(begin.elapsed());
         }
         print_figure("head-latency", &format!("{policy}: submit to accepted"), &format_percentiles(accepted));
         print_figure(
@@ -41,7 +41,7 @@ pub(crate) async fn bench() {
         print_figure(
             "head-latency",
             &format!("{policy}: report of an end to its acknowledgement"),
-            &format_percentiles(told),
+            &format_percentiles(reported),
         );
     }
 }

@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 /// A fake of a training program that uses CUDA; no GPU is involved.
 #[derive(Debug, Clone, Parser)]
 pub(crate) struct Arguments {
-    /// The made-up world; else the one that the environment names, or that this program lies in.
+    /// The simulated world; else the one that the environment names, or that this program lies in.
     #[arg(long)]
     pub(crate) world: Option<PathBuf>,
     /// Steps until it is done.

@@ -109,8 +109,8 @@ fn listen(arguments: &Arguments) -> Result<Arc<AtomicBool>, CudaError> {
     let term = SigSet::from(Signal::SIGTERM);
     term.thread_block().map_err(std::io::Error::from)?;
     if arguments.checkpoint {
-        let told = Arc::clone(&told_to_stop);
-        std::thread::spawn(move || told.store(term.wait().is_ok(), Ordering::SeqCst));
+        let flag = Arc::clone(&told_to_stop);
+        std::thread::spawn(move || flag.store(term.wait().is_ok(), Ordering::SeqCst));
     }
     Ok(told_to_stop)
 }

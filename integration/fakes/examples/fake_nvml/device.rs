@@ -79,7 +79,7 @@ extern "C" fn nvmlDeviceGetMemoryInfo_v2(device: nvmlDevice_t, place: *mut nvmlM
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlDeviceGetUtilizationRates(device: nvmlDevice_t, place: *mut nvmlUtilization_t) -> Code {
-    let rates = |gpu: &FakeGpu| Ok(nvmlUtilization_t { gpu: gpu.utilisation, memory: gpu.utilisation / 2 });
+    let rates = |gpu: &FakeGpu| Ok(nvmlUtilization_t { gpu: gpu.utilization, memory: gpu.utilization / 2 });
     tell("nvmlDeviceGetUtilizationRates", device, place, rates)
 }
 

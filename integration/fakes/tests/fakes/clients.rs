@@ -14,7 +14,7 @@ fn stop(client: &std::process::Child) {
 }
 
 #[test]
-fn without_a_daemon_a_client_runs_without_mps_and_without_a_word() {
+fn without_a_daemon_a_client_silently_runs_without_mps() {
     let bench = Bench::new();
     let ran = Ran::from(bench.client(&["--steps", "1"]).output().unwrap());
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
@@ -58,13 +58,13 @@ fn memory_runs_out_at_the_limit_under_mps_and_at_the_gpus_end_without() {
 }
 
 #[test]
-fn a_neighbours_memory_is_not_free() {
+fn a_neighbors_memory_is_not_free() {
     let bench = Bench::new();
-    let neighbour = bench.endless(&mut bench.client(&["--alloc", "100G"]));
+    let neighbor = bench.endless(&mut bench.client(&["--alloc", "100G"]));
     until("it has its memory", || bench.world.memory_used(&bench.world.gpus()[0]) > 100 << 30);
     let late = Ran::from(bench.client(&["--alloc", "100G"]).output().unwrap());
     assert!(late.code == 1 && late.stderr.contains("of which 40.50 GiB is free"), "{late:?}");
-    end(neighbour);
+    end(neighbor);
     let alone = Ran::from(bench.client(&["--steps", "1", "--alloc", "100G"]).output().unwrap());
     assert_eq!(alone.code, 0, "the dead hold nothing");
 }
@@ -169,12 +169,12 @@ fn all_processes_of_a_client_are_clients_and_those_that_bypass_mps_are_not() {
 #[test]
 fn a_step_takes_longer_beside_others() {
     let bench = Bench::new();
-    let neighbour = bench.endless(&mut bench.client(&[]));
+    let neighbor = bench.endless(&mut bench.client(&[]));
     let begin = Instant::now();
     let slow = bench.client(&["--steps", "5", "--rate", "50", "--sliced-factor", "10"]).output().unwrap();
     assert_eq!(slow.status.code(), Some(0));
     assert!(begin.elapsed() >= Duration::from_secs(1), "five steps of a fiftieth second, ten times as long");
-    end(neighbour);
+    end(neighbor);
 }
 
 #[test]
@@ -190,10 +190,10 @@ fn a_gpu_for_one_process_refuses_a_second_one() {
 #[test]
 fn a_fault_without_mps_is_of_the_client_alone() {
     let bench = Bench::new();
-    let neighbour = bench.endless(&mut bench.client(&[]));
+    let neighbor = bench.endless(&mut bench.client(&[]));
     let culprit = Ran::from(bench.client(&["--fault-at", "1"]).output().unwrap());
     assert!(culprit.code == 1 && culprit.stderr.contains("illegal memory access"), "{culprit:?}");
-    assert_eq!(end(neighbour).stderr, "");
+    assert_eq!(end(neighbor).stderr, "");
     let xid = bench.world.take_xid(&[bench.gpu().to_string()]).unwrap().unwrap();
     assert_eq!(xid.code, 31);
 }

@@ -22,7 +22,7 @@ fn only(bench: &Bench) -> Device {
 }
 
 #[test]
-fn a_gpu_is_known_by_all_that_its_driver_tells() {
+fn a_gpu_has_all_properties_that_its_driver_reports() {
     let bench = Bench::new();
     let expected = Device {
         id: bench.gpu(),
@@ -46,7 +46,7 @@ fn a_gpu_is_known_by_all_that_its_driver_tells() {
 }
 
 #[test]
-fn every_way_to_have_no_gpu_is_told_apart() {
+fn every_reason_for_having_no_gpu_is_distinguished() {
     let bench = Bench::new();
     let refusal = |start: LibraryStart| {
         bench.world.edit_library(|library| library.start = start).unwrap();
@@ -78,7 +78,7 @@ fn a_gpu_that_does_not_answer_hides_no_other() {
 }
 
 #[test]
-fn what_a_gpu_does_not_tell_is_left_open() {
+fn properties_that_a_gpu_does_not_report_are_none() {
     let bench = Bench::of(vec![FakeGpu { mig: Divided::Unknown, ..FakeGpu::numbered(0) }]);
     let silent =
         ["nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetNumGpuCores", "nvmlDeviceGetCudaComputeCapability"];

@@ -206,7 +206,7 @@ pub(crate) fn ended(child: Child) -> Ran {
     child.wait_with_output().unwrap().into()
 }
 
-/// Ends what a test leaves behind, all found by the bench's folder.
+/// Ends what a test leaves behind, all found by the bench's directory.
 impl Drop for Bench {
     fn drop(&mut self) {
         let mark = self.folder.path().display().to_string();

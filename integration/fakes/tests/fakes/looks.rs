@@ -13,9 +13,9 @@ fn look(bench: &Bench) -> GpuScan {
 #[test]
 fn readings_are_those_of_the_moment() {
     let bench = Bench::new();
-    bench.script(|gpu| (gpu.utilisation, gpu.power, gpu.temperature) = (75, 350_500, 63));
+    bench.script(|gpu| (gpu.utilization, gpu.power, gpu.temperature) = (75, 350_500, 63));
     let expected = GpuReading {
-        utilisation: Some(0.75),
+        utilization: Some(0.75),
         memory_used: Some(Bytes(512 << 20)),
         power: Some(350.5),
         temperature: Some(63.0),
@@ -25,12 +25,12 @@ fn readings_are_those_of_the_moment() {
 }
 
 #[test]
-fn a_reading_that_is_not_told_is_none_and_the_others_stay() {
+fn a_reading_that_is_not_reported_is_none_and_the_others_stay() {
     let bench = Bench::new();
     let silent = ["nvmlDeviceGetPowerUsage", "nvmlDeviceGetTemperature"];
     bench.script(|gpu| gpu.faults.extend(silent.map(|name| (name.to_owned(), NvmlFault::NoPermission))));
     let reading = look(&bench).reading;
-    assert_eq!((reading.power, reading.temperature, reading.utilisation), (None, None, Some(0.0)));
+    assert_eq!((reading.power, reading.temperature, reading.utilization), (None, None, Some(0.0)));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_process_that_comes_while_the_list_is_read_does_not_spoil_it() {
 }
 
 #[test]
-fn the_performance_monitor_tells_means_from_the_second_look_on() {
+fn the_performance_monitor_reports_means_from_the_second_scan_on() {
     let bench = Bench::new();
     let shown =
         Performance { sm_active: 62.5, sm_occupancy: 25.0, tensor_active: 12.5, memory_bandwidth: 50.0 };

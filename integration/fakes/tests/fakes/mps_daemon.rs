@@ -39,7 +39,7 @@ fn a_daemon_that_started_serves_clients_within_their_limits_and_ends_without_a_t
 }
 
 #[test]
-fn a_daemon_is_adopted_by_who_comes_later_and_replaced_by_who_starts_anew() {
+fn a_daemon_is_adopted_by_later_users_and_replaced_by_a_fresh_start() {
     let bench = Bench::new();
     let first = bench.daemon().unwrap().processes();
     let adopted = MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).unwrap();
@@ -87,9 +87,9 @@ fn a_memory_fault_names_its_culprit_and_is_over_when_all_are_gone() {
     let culprit = bench.member(&["--fault-at", "2"]).spawn().unwrap();
     let pid = culprit.id() as i32;
     ended(culprit);
-    let told = faults(&mut daemon);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].culprits, [pid]);
+    let faults_seen = faults(&mut daemon);
+    assert_eq!(faults_seen.len(), 1, "{faults_seen:?}");
+    assert_eq!(faults_seen[0].culprits, [pid]);
     assert_eq!(daemon.state(), ServerState::Fault);
     end(stubborn);
     daemon.recover(PATIENCE).unwrap();
@@ -98,7 +98,7 @@ fn a_memory_fault_names_its_culprit_and_is_over_when_all_are_gone() {
 }
 
 #[test]
-fn a_fault_that_nobody_saw_is_told_to_whoever_adopts_the_daemon_until_it_is_dealt_with() {
+fn an_unseen_fault_is_reported_to_adopters_of_the_daemon_until_it_is_handled() {
     let bench = Bench::new();
     let mut daemon = bench.daemon().unwrap();
     assert_eq!(daemon.faults(), []);
@@ -119,13 +119,13 @@ fn a_fault_that_nobody_saw_is_told_to_whoever_adopts_the_daemon_until_it_is_deal
 }
 
 #[test]
-fn of_another_fault_nobody_is_the_culprit() {
+fn other_faults_have_no_culprit() {
     let bench = Bench::new();
     let mut daemon = bench.daemon().unwrap();
     bench.member(&["--anonymous-fault-at", "1"]).output().unwrap();
-    let told = faults(&mut daemon);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].culprits.is_empty(), "{told:?}");
+    let faults_seen = faults(&mut daemon);
+    assert_eq!(faults_seen.len(), 1, "{faults_seen:?}");
+    assert!(faults_seen[0].culprits.is_empty(), "{faults_seen:?}");
 }
 
 #[test]
@@ -188,14 +188,14 @@ fn a_removal_that_is_not_confirmed_is_an_error_in_time() {
 }
 
 #[test]
-fn without_a_daemon_there_is_nobody_to_remove() {
+fn without_a_daemon_there_is_no_client_to_remove() {
     let bench = Bench::new();
     let removal = ClientRemoval::new(&bench.tools(), &bench.home());
     assert!(terminate_clients(&removal, &[1], PATIENCE).unwrap().is_empty());
 }
 
 #[test]
-fn why_a_daemon_does_not_start_is_told_and_nothing_is_left() {
+fn a_failed_daemon_start_is_reported_and_leaves_nothing() {
     let bench = Bench::new();
     let why = || bench.daemon().unwrap_err().to_string();
     bench.script(|gpu| gpu.mps.control = StartScript::Exits(244));
@@ -203,15 +203,15 @@ fn why_a_daemon_does_not_start_is_told_and_nothing_is_left() {
     bench.script(|gpu| gpu.mps.control = StartScript::Exits(100));
     assert!(why().contains("no device"));
     bench.script(|gpu| (gpu.mps.control, gpu.mps.server) = (StartScript::Works, StartScript::Exits(1)));
-    let told = why();
-    assert!(told.contains("exited with status 1"), "{told}");
+    let message = why();
+    assert!(message.contains("exited with status 1"), "{message}");
     assert!(MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).is_none());
     bench.script(|gpu| gpu.mps.server = StartScript::Works);
     bench.daemon().unwrap();
 }
 
 #[test]
-fn a_server_that_vanished_from_the_search_path_is_told() {
+fn a_server_missing_from_the_search_path_is_reported() {
     let bench = Bench::new();
     let tools = bench.tools();
     fs::remove_file(bench.installed.bin.join("nvidia-cuda-mps-server")).unwrap();
@@ -232,7 +232,7 @@ fn a_daemon_that_ignores_quit_is_ended_by_force() {
 }
 
 #[test]
-fn a_driver_that_cannot_tell_a_servers_state_is_taken_at_its_life() {
+fn without_a_status_command_a_live_server_counts_as_healthy() {
     let bench = Bench::new();
     bench.script(|gpu| gpu.mps.status = StatusCommand::Unknown);
     let daemon = bench.daemon().unwrap();

@@ -29,7 +29,7 @@ fn a_fault_of_one_is_a_fault_of_all_until_all_are_gone() {
 }
 
 #[test]
-fn of_other_faults_the_log_names_nobody() {
+fn the_log_names_no_client_for_other_faults() {
     let bench = Bench::new();
     bench.start_server();
     let ran = Ran::from(bench.client(&["--anonymous-fault-at", "1"]).output().unwrap());

@@ -5,7 +5,7 @@ use cohabit_fakes::StatusCommand;
 use crate::kit::{Bench, Ran, end, ended};
 
 #[test]
-fn rejected_commands_succeed_and_say_so_in_words() {
+fn rejected_commands_exit_with_success_and_print_the_error() {
     let bench = Bench::new();
     bench.start_daemon();
     for (command, words) in [
@@ -24,7 +24,7 @@ fn rejected_commands_succeed_and_say_so_in_words() {
 }
 
 #[test]
-fn limits_that_are_no_limits_are_taken_for_others_without_a_word() {
+fn invalid_limits_are_silently_replaced() {
     let bench = Bench::new();
     bench.start_daemon();
     let percentages = "set_default_active_thread_percentage 50\nset_default_active_thread_percentage 120\n";
@@ -97,7 +97,7 @@ fn a_server_is_shut_down_when_its_clients_are_gone_or_at_once_by_force() {
 }
 
 #[test]
-fn the_version_is_told() {
+fn the_version_is_printed() {
     let bench = Bench::new();
     let ran = Ran::from(bench.command(&bench.control_program()).arg("-v").output().unwrap());
     assert_eq!(ran, Ran::new(0, "Binary version: 13000\n", ""));

@@ -7,7 +7,7 @@ use cohabit_fakes::Terminate;
 use crate::kit::{Bench, Ran, end, until};
 
 #[test]
-fn beside_a_session_that_is_held_open_others_succeed_and_hear_nothing() {
+fn commands_beside_an_open_session_succeed_without_output() {
     let bench = Bench::new();
     bench.start_daemon();
     let mut holder = bench.open_session(&bench.path("pipe"));
@@ -20,7 +20,7 @@ fn beside_a_session_that_is_held_open_others_succeed_and_hear_nothing() {
 }
 
 #[test]
-fn beside_a_command_under_way_others_fail_with_words_or_without() {
+fn commands_beside_a_running_one_fail_with_or_without_a_message() {
     let bench = Bench::new();
     let server = bench.start_server();
     bench.script(|gpu| gpu.mps.terminate = Terminate::Hangs);

@@ -30,7 +30,7 @@ fn a_daemon_is_not_its_starters_child_and_has_a_session_of_its_own() {
 }
 
 #[test]
-fn without_a_daemon_the_control_program_says_so() {
+fn without_a_daemon_the_control_program_prints_an_error() {
     assert_eq!(Bench::new().control("get_server_list\n"), Ran::new(1, "", UNFOUND));
 }
 
@@ -67,7 +67,7 @@ fn a_clean_end_leaves_only_the_sockets() {
 }
 
 #[test]
-fn a_pipe_directory_that_is_too_long_fails_without_a_word() {
+fn a_pipe_directory_that_is_too_long_fails_silently() {
     let bench = Bench::new();
     let long = bench.path(&"x".repeat(100));
     fs::create_dir(&long).unwrap();
@@ -90,7 +90,7 @@ fn a_missing_pipe_directory_is_fatal_and_a_missing_log_directory_is_not() {
 }
 
 #[test]
-fn without_libcuda_or_a_device_only_the_exit_status_tells() {
+fn without_libcuda_or_a_device_only_the_exit_status_shows_the_error() {
     let bench = Bench::new();
     bench.script(|gpu| gpu.mps.control = StartScript::Exits(244));
     assert_eq!(bench.start_daemon(), Ran::new(244, "", ""));

@@ -9,7 +9,7 @@ use cohabit_types::DeviceId;
 use crate::kit::{Bench, PATIENCE};
 
 #[test]
-fn each_error_is_heard_once_with_its_gpu() {
+fn each_error_is_received_once_with_its_gpu() {
     let bench = Bench::of(vec![FakeGpu::numbered(0), FakeGpu::numbered(1)]);
     let gpus = NvmlSession::open(Some(&bench.installed.nvml)).unwrap();
     let xids = gpus.xids().unwrap();
@@ -22,7 +22,7 @@ fn each_error_is_heard_once_with_its_gpu() {
 }
 
 #[test]
-fn a_gpu_that_is_lost_is_said_not_to_be_heard_any_more() {
+fn a_lost_gpu_is_reported_as_no_longer_monitored() {
     let bench = Bench::new();
     let gpus = NvmlSession::open(Some(&bench.installed.nvml)).unwrap();
     let xids = gpus.xids().unwrap();
@@ -31,7 +31,7 @@ fn a_gpu_that_is_lost_is_said_not_to_be_heard_any_more() {
 }
 
 #[test]
-fn gpus_without_such_events_are_told() {
+fn gpus_without_error_events_are_reported() {
     let bench = Bench::new();
     let unknown = ("nvmlDeviceGetSupportedEventTypes".to_owned(), NvmlFault::NotSupported);
     bench.script(|gpu| gpu.faults.extend([unknown]));
@@ -40,7 +40,7 @@ fn gpus_without_such_events_are_told() {
 }
 
 #[test]
-fn a_gpu_that_does_not_answer_keeps_no_other_from_being_heard() {
+fn a_gpu_that_does_not_answer_hides_no_errors_of_others() {
     let bench = Bench::of(vec![FakeGpu::numbered(0), FakeGpu::numbered(1)]);
     bench.script(|gpu| _ = gpu.faults.insert("*".into(), NvmlFault::Lost));
     let gpus = NvmlSession::open(Some(&bench.installed.nvml)).unwrap();

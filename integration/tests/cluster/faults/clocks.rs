@@ -12,10 +12,10 @@ const HOUR: i64 = 3_600;
 
 /// Checks that the times in the job's history never fall.
 fn assert_told_in_order(cluster: &Cluster, job: &str) {
-    let told = cluster.json(&["explain", job]);
+    let explanation = cluster.json(&["explain", job]);
     let at = |chapter: &Value| chapter["at"].as_str().unwrap().parse().unwrap();
-    let times: Vec<Timestamp> = told["story"].as_array().unwrap().iter().map(at).collect();
-    assert!(times.is_sorted(), "{told}");
+    let times: Vec<Timestamp> = explanation["story"].as_array().unwrap().iter().map(at).collect();
+    assert!(times.is_sorted(), "{explanation}");
 }
 
 fn completed_at_first(cluster: &Cluster, job: &str, log: &AttemptLog) {
@@ -54,7 +54,7 @@ fn a_worker_s_clock_that_steps_neither_stops_a_job_early_nor_lets_one_run_on() {
 }
 
 #[test]
-fn a_job_is_told_its_end_by_the_clock_that_it_can_read() {
+fn a_job_gets_its_end_time_by_its_own_clock() {
     let mut cluster = Cluster::start(&[]);
     let clock = FakeClock::right(cluster.folder());
     cluster.add_worker_in(&clock.environment(), "host:1", &[]);

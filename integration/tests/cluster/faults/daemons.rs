@@ -89,7 +89,7 @@ fn a_corrupt_journal_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_head_that_dies_again_and_again_loses_no_job_and_doubles_none() {
+fn a_head_that_crashes_repeatedly_loses_no_job_and_runs_none_twice() {
     let mut cluster = Cluster::start(&["host:2", "host:1"]);
     let logs = ["one", "two", "three"].map(|name| cluster.attempt_log(name));
     let running = logs.each_ref().map(|log| cluster.submit(&[], &log.script()));

@@ -45,7 +45,7 @@ fn an_executor_of_a_gang_that_dies_ends_the_gang_and_all_four_start_again() {
 }
 
 #[test]
-fn a_gang_lives_through_a_link_of_one_of_its_nodes_that_is_cut_for_a_while() {
+fn a_gang_survives_a_short_link_failure_of_one_node() {
     let mut cluster = Cluster::start(&["host:2"]);
     let wire = Proxy::to(cluster.address());
     cluster.add_worker_through(&wire, "host:2", &[]);
@@ -65,7 +65,7 @@ fn a_gang_lives_through_a_link_of_one_of_its_nodes_that_is_cut_for_a_while() {
 
 /// Tests two gangs at once, because both must wait until their nodes are given up.
 #[test]
-fn a_gang_whose_node_vanishes_or_stays_cut_off_stops_as_a_whole_and_starts_again_as_a_whole() {
+fn a_gang_restarts_completely_when_a_node_vanishes_or_stays_disconnected() {
     let mut cluster = Cluster::with_head(&["--policy", "fifo", "--lost-after", "1s"], &[]);
     let wire = Proxy::to(cluster.address());
     let soon = ["--orphan-grace", "1s"];

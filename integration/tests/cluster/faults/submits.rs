@@ -9,7 +9,7 @@ use crate::kit::*;
 const ROUNDS: usize = 10;
 
 #[test]
-fn a_head_that_dies_as_it_acknowledges_knows_the_job_and_runs_it_once() {
+fn a_head_killed_while_acknowledging_runs_the_job_once() {
     let mut cluster = Cluster::start(&["host:4"]);
     let written = cluster.path("ran");
     let script = format!("echo $COHABIT_JOB_ID >> {written}");

@@ -31,7 +31,7 @@ fn members_run_once_while(devices: &[&str], kill_and_restart: impl Fn(&mut Clust
 }
 
 #[test]
-fn members_of_an_array_run_once_though_their_worker_is_killed_again_and_again() {
+fn array_members_run_once_when_their_worker_is_killed_repeatedly() {
     members_run_once_while(&["host:4"], |cluster, _| {
         cluster.kill_worker(0);
         cluster.restart_worker(0);
@@ -39,7 +39,7 @@ fn members_of_an_array_run_once_though_their_worker_is_killed_again_and_again() 
 }
 
 #[test]
-fn members_of_an_array_run_once_though_their_head_is_killed_again_and_again() {
+fn array_members_run_once_when_their_head_is_killed_repeatedly() {
     members_run_once_while(&["host:4"], |cluster, _| {
         cluster.kill_head();
         cluster.restart_head();
@@ -47,7 +47,7 @@ fn members_of_an_array_run_once_though_their_head_is_killed_again_and_again() {
 }
 
 #[test]
-fn members_of_an_array_run_once_though_all_daemons_are_killed_again_and_again() {
+fn array_members_run_once_when_all_daemons_are_killed_repeatedly() {
     members_run_once_while(&["host:2", "host:2"], |cluster, death| match death % 3 {
         0 => {
             cluster.kill_daemons();

@@ -69,7 +69,7 @@ fn with_journal(name: &str) -> Cluster {
     cluster
 }
 
-/// The first worker is the node of the fixtures, for its state folder says so.
+/// The first worker is the node of the fixtures, for its state directory says so.
 fn as_node_of_fixtures(cluster: &Cluster) {
     let worker = cluster.folder().join("worker0");
     std::fs::create_dir(&worker).unwrap();
@@ -104,7 +104,7 @@ fn a_head_runs_the_jobs_of_every_earlier_journal_to_their_end() {
 }
 
 #[test]
-fn a_head_of_the_next_release_goes_on_where_the_last_one_was_killed() {
+fn a_head_of_the_next_release_continues_after_a_killed_one() {
     let mut cluster = Cluster::start(&["host:1"]);
     let log = cluster.attempt_log("log");
     let running = cluster.submit(&[], &log.script());

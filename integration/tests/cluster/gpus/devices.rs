@@ -7,8 +7,8 @@ use super::kit::GpuCluster;
 use crate::kit::{Cluster, until};
 
 #[test]
-fn a_worker_finds_gpus_and_says_all_there_is_to_say_of_them() {
-    let gpus = GpuCluster::with(2, &[], |gpu| gpu.utilisation = 37);
+fn a_worker_reports_all_properties_of_its_gpus() {
+    let gpus = GpuCluster::with(2, &[], |gpu| gpu.utilization = 37);
     let device = gpus.device(1);
     assert_eq!(device["model"], "Fake H200 (not a GPU)");
     assert_eq!(device["memory"], 141_u64 << 30);
@@ -21,7 +21,7 @@ fn a_worker_finds_gpus_and_says_all_there_is_to_say_of_them() {
 }
 
 #[test]
-fn a_divided_gpu_is_shared_by_nobody() {
+fn a_mig_gpu_is_not_shared() {
     let gpus = GpuCluster::with(1, &[], |gpu| gpu.mig = Mig::On);
     let device = gpus.device(0);
     assert_eq!(device["sharing"], "alone", "{device}");
@@ -40,7 +40,7 @@ fn with_driver(start: LibraryStart) -> (Cluster, String) {
 }
 
 #[test]
-fn without_a_driver_that_works_a_worker_offers_a_host_slot_and_says_why() {
+fn without_a_working_driver_a_worker_offers_a_host_slot_and_says_why() {
     for (start, words) in [
         (LibraryStart::DriverNotLoaded, "not loaded"),
         (LibraryStart::VersionMismatch, "version"),

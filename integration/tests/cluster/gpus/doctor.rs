@@ -11,7 +11,7 @@ fn on<'a>(matter: &str, findings: &'a [Value]) -> Vec<&'a Value> {
 }
 
 #[test]
-fn a_machine_that_can_share_its_gpus_proves_it() {
+fn doctor_confirms_that_gpus_can_be_shared() {
     let gpus = GpuCluster::start(2);
     let findings = gpus.doctor(&["--probe"]);
     assert_eq!(on("gpu", &findings).len(), 2);
@@ -24,7 +24,7 @@ fn a_machine_that_can_share_its_gpus_proves_it() {
 }
 
 #[test]
-fn what_keeps_a_machine_from_sharing_is_said_with_what_to_do() {
+fn doctor_names_what_prevents_sharing_and_the_remedy() {
     let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.control = StartScript::Exits(244));
     let probe = gpus.doctor(&["--probe"]);
     let probe = on("mps probe", &probe)[0];
@@ -32,6 +32,6 @@ fn what_keeps_a_machine_from_sharing_is_said_with_what_to_do() {
     assert!(probe.to_string().contains("libcuda"), "{probe}");
     let prohibited = GpuCluster::with(1, &[], |gpu| gpu.compute_mode = ComputeMode::Prohibited);
     let findings = prohibited.doctor(&[]);
-    let told = on("gpu", &findings)[0];
-    assert!(told["judgement"] == "broken" && told.to_string().contains("nvidia-smi -c"), "{told}");
+    let finding = on("gpu", &findings)[0];
+    assert!(finding["judgement"] == "broken" && finding.to_string().contains("nvidia-smi -c"), "{finding}");
 }

@@ -6,7 +6,7 @@ use super::kit::{GpuCluster, PART};
 use crate::kit::until;
 
 #[test]
-fn where_mps_does_not_start_jobs_take_turns_and_every_screen_says_so() {
+fn without_mps_jobs_are_time_sliced_and_every_screen_shows_it() {
     let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.control = StartScript::Exits(244));
     let (one, other) = (gpus.submit_endless(&PART), gpus.submit_endless(&PART));
     for job in [&one, &other] {
@@ -16,25 +16,25 @@ fn where_mps_does_not_start_jobs_take_turns_and_every_screen_says_so() {
     let device = gpus.device(0);
     assert_eq!(device["sharing"], "unenforced", "{device}");
     assert!(device["sharing_reason"].as_str().unwrap().contains("libcuda"), "{device}");
-    let story = gpus.cluster.ok(&["explain", &one]);
-    assert!(story.contains("nothing enforces its limits"), "{story}");
+    let explanation = gpus.cluster.ok(&["explain", &one]);
+    assert!(explanation.contains("nothing enforces its limits"), "{explanation}");
 }
 
 #[test]
-fn a_watchdog_ends_who_takes_more_memory_than_it_asked_for() {
+fn the_watchdog_stops_jobs_that_exceed_their_memory() {
     let gpus = GpuCluster::with(1, &["--mps", "off"], |_| {});
-    let neighbour = gpus.submit_endless(&PART);
+    let neighbor = gpus.submit_endless(&PART);
     let greedy = gpus.submit(&PART, &["--steps", "1000000", "--rate", "50", "--alloc", "40G"]);
     let ended = gpus.cluster.end(&greedy);
     assert_eq!(
         (ended["state"].as_str(), ended["reason_code"].as_str()),
         (Some("OUT_OF_MEMORY"), Some("gpu_oom"))
     );
-    assert_eq!(gpus.cluster.state(&neighbour), "RUNNING");
+    assert_eq!(gpus.cluster.state(&neighbor), "RUNNING");
 }
 
 #[test]
-fn who_insists_on_limits_does_not_run_where_nothing_enforces_them() {
+fn a_job_that_requires_enforcement_does_not_run_without_it() {
     let gpus = GpuCluster::with(1, &["--mps", "off"], |_| {});
     let flags = [&["submit"][..], &PART, &["--enforced", "--", "true"]].concat();
     let refused = gpus.cluster.run(&flags);
@@ -44,7 +44,7 @@ fn who_insists_on_limits_does_not_run_where_nothing_enforces_them() {
 }
 
 #[test]
-fn who_insists_and_goes_round_mps_is_stopped() {
+fn a_job_that_requires_enforcement_and_bypasses_mps_is_stopped() {
     let gpus = GpuCluster::start(1);
     let flags = [&PART[..], &["--enforced"]].concat();
     let job = gpus.submit(&flags, &["--steps", "1000000", "--rate", "50", "--bypass-mps", "--alloc", "1G"]);
@@ -53,7 +53,7 @@ fn who_insists_and_goes_round_mps_is_stopped() {
 }
 
 #[test]
-fn who_goes_round_mps_without_insisting_runs_on_and_is_shown_as_unenforced() {
+fn a_job_that_bypasses_mps_is_shown_as_unenforced() {
     let gpus = GpuCluster::start(1);
     let job = gpus.submit(&PART, &["--steps", "1000000", "--rate", "50", "--bypass-mps", "--alloc", "1G"]);
     gpus.until_sharing(&job, "unenforced");

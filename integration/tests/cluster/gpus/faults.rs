@@ -18,9 +18,9 @@ fn the_fault_of_one_client_ends_it_and_its_victims_run_again_without_using_a_ret
     let survived = gpus.cluster.end(&victim);
     assert_eq!(survived["state"], "COMPLETED", "{survived}");
     assert_eq!(survived["attempt"], 2, "{survived}");
-    let story = gpus.cluster.ok(&["explain", &victim]);
-    assert!(story.contains("another job's fault broke the MPS server"), "{story}");
-    assert!(story.contains("(0 of 0 retries used)"), "{story}");
+    let explanation = gpus.cluster.ok(&["explain", &victim]);
+    assert!(explanation.contains("another job's fault broke the MPS server"), "{explanation}");
+    assert!(explanation.contains("(0 of 0 retries used)"), "{explanation}");
     gpus.until_health(0, "well");
 }
 
@@ -53,8 +53,8 @@ fn both_live_through_the_death_of(program: &str) {
     for job in &jobs {
         let ended = gpus.cluster.end(job);
         assert_eq!(ended["state"], "COMPLETED", "without {program}: {ended}");
-        let story = gpus.cluster.ok(&["explain", job]);
-        assert!(ended["attempt"] == 1 || story.contains("(0 of 0 retries used)"), "{story}");
+        let explanation = gpus.cluster.ok(&["explain", job]);
+        assert!(ended["attempt"] == 1 || explanation.contains("(0 of 0 retries used)"), "{explanation}");
     }
     gpus.until_health(0, "well");
     let next = gpus.submit(&PART, &["--steps", "3", "--rate", "50"]);
@@ -62,39 +62,39 @@ fn both_live_through_the_death_of(program: &str) {
 }
 
 #[test]
-fn jobs_live_through_the_death_of_their_mps_server() {
+fn jobs_recover_from_a_crash_of_their_mps_server() {
     both_live_through_the_death_of("nvidia-cuda-mps-server");
 }
 
 #[test]
-fn jobs_live_through_the_death_of_their_mps_control_daemon() {
+fn jobs_survive_a_crash_of_their_mps_control_daemon() {
     both_live_through_the_death_of("nvidia-cuda-mps-control");
 }
 
 #[test]
-fn jobs_live_through_the_death_of_all_of_mps() {
+fn jobs_recover_from_a_crash_of_all_of_mps() {
     both_live_through_the_death_of("nvidia-cuda-mps");
 }
 
 #[test]
-fn a_client_that_will_not_die_is_removed_from_the_server_and_killed_and_its_neighbour_goes_on() {
+fn a_client_that_ignores_sigterm_is_removed_and_killed_and_its_neighbor_keeps_running() {
     let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.abrupt_end = AbruptEnd::Faults);
-    let neighbour = gpus.submit_endless(&PART);
-    gpus.until_sharing(&neighbour, "enforced");
+    let neighbor = gpus.submit_endless(&PART);
+    gpus.until_sharing(&neighbor, "enforced");
     let stubborn = [&PART[..], &["--grace", "1s"]].concat();
     let stubborn = gpus.submit(&stubborn, &["--steps", "100000", "--rate", "50", "--ignore-term"]);
     gpus.until_clients(0, 2);
     gpus.cluster.ok(&["cancel", &stubborn]);
     assert_eq!(gpus.cluster.end(&stubborn)["state"], "CANCELLED");
     gpus.until_clients(0, 1);
-    let shown = gpus.cluster.show(&neighbour);
+    let shown = gpus.cluster.show(&neighbor);
     let (state, attempt) = (shown["state"].as_str(), shown["attempt"].as_u64());
     let words = || gpus.cluster.read("worker0/ranks/2/1/0/executor.log");
     assert_eq!((state, attempt), (Some("RUNNING"), Some(1)), "{}", words());
 }
 
 #[test]
-fn a_server_that_never_confirms_a_removal_keeps_nobody_alive() {
+fn an_unconfirmed_removal_keeps_no_process_alive() {
     let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.terminate = Terminate::Hangs);
     let flags = [&PART[..], &["--grace", "1s"]].concat();
     let stubborn = gpus.submit(&flags, &["--steps", "100000", "--rate", "50", "--ignore-term"]);
@@ -134,7 +134,7 @@ fn a_critical_error_of_the_hardware_takes_a_gpu_out_of_service_and_leaves_its_jo
 }
 
 #[test]
-fn a_gang_that_loses_the_gpu_of_one_rank_stops_as_a_whole_and_starts_again_on_others() {
+fn a_gang_that_loses_the_gpu_of_one_rank_restarts_on_other_gpus() {
     let mut gpus = GpuCluster::start(1);
     let other = gpus.add_machine(10, 2);
     let log = gpus.cluster.attempt_log("log");

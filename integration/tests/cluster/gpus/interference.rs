@@ -48,7 +48,7 @@ fn device(gpus: &GpuCluster, job: &str) -> Value {
 }
 
 #[test]
-fn jobs_that_harm_each_other_get_gpus_of_their_own_and_a_harmless_one_joins() {
+fn jobs_that_slow_each_other_get_separate_gpus_and_a_light_one_joins() {
     let gpus = start(2);
     let (one, other) = (train(&gpus, "heavy", &MEMORY, &ENDLESS), train(&gpus, "heavy", &MEMORY, &ENDLESS));
     assert_ne!(device(&gpus, &one), device(&gpus, &other));
@@ -63,7 +63,7 @@ fn jobs_that_harm_each_other_get_gpus_of_their_own_and_a_harmless_one_joins() {
 }
 
 #[test]
-fn a_pair_that_turns_out_to_harm_each_other_is_separated_and_stays_apart() {
+fn a_pair_with_a_large_measured_slowdown_is_separated_and_stays_apart() {
     let gpus = start(1);
     let client = [&ENDLESS[..], &["--mps-factor", "2"]].concat();
     let first = train(&gpus, "sly", &MEMORY, &client);
@@ -78,8 +78,8 @@ fn a_pair_that_turns_out_to_harm_each_other_is_separated_and_stays_apart() {
         let shown = gpus.cluster.show(&second);
         shown["state"] == "PENDING" && shown["attempt"] == 1
     });
-    let told = gpus.cluster.ok(&["explain", &second]);
-    assert!(told.contains(&format!("job {first}")), "{told}");
+    let explanation = gpus.cluster.ok(&["explain", &second]);
+    assert!(explanation.contains(&format!("job {first}")), "{explanation}");
     // The head remembers: the two are not co-located again, and the second job continues after the first.
     assert_eq!(gpus.cluster.state(&first), "RUNNING");
     gpus.cluster.ok(&["cancel", &first]);
@@ -88,7 +88,7 @@ fn a_pair_that_turns_out_to_harm_each_other_is_separated_and_stays_apart() {
 }
 
 #[test]
-fn a_job_that_says_nothing_of_memory_shares_once_it_is_known() {
+fn a_job_without_a_memory_demand_shares_once_its_memory_is_known() {
     let gpus = start(1);
     let short = ["--steps", "600", "--rate", "50", "--alloc", "6G"];
     let first = train(&gpus, "light", &[], &short);
@@ -118,12 +118,12 @@ fn a_job_that_outgrows_its_predicted_memory_is_run_again_alone_and_loses_no_retr
     let grown = train(&gpus, "light", &[], &["--steps", "20", "--rate", "50", "--alloc", "20G"]);
     let shown = gpus.cluster.end(&grown);
     assert_eq!((&shown["state"], &shown["attempt"]), (&json!("COMPLETED"), &json!(2)), "{shown}");
-    let told = gpus.cluster.ok(&["explain", &grown]);
-    assert!(told.contains("predicted"), "{told}");
+    let explanation = gpus.cluster.ok(&["explain", &grown]);
+    assert!(explanation.contains("predicted"), "{explanation}");
 }
 
 #[test]
-fn a_head_without_settings_lets_jobs_share_that_ask_for_little_and_says_what_it_goes_by() {
+fn a_head_with_default_settings_shares_gpus_and_names_its_predictor() {
     let gpus = GpuCluster::of(Cluster::with_head(&[], &[]), 1, &[], |_| {});
     let little = ["--gpus", "0.3", "--gpu-mem", "10G"];
     let (one, other) = (gpus.submit(&little, &ENDLESS), gpus.submit(&little, &ENDLESS));

@@ -3,10 +3,10 @@
 use super::kit::{GpuCluster, PART};
 
 #[test]
-fn a_job_that_outgrows_its_limit_runs_out_of_memory_and_its_neighbour_goes_on() {
+fn a_job_over_its_limit_runs_out_of_memory_and_its_neighbor_keeps_running() {
     let gpus = GpuCluster::start(1);
-    let neighbour = gpus.submit_endless(&PART);
-    gpus.until_steps(&neighbour, 1);
+    let neighbor = gpus.submit_endless(&PART);
+    gpus.until_steps(&neighbor, 1);
     let greedy = gpus.submit(&PART, &["--steps", "1000", "--rate", "50", "--alloc", "30G"]);
     let ended = gpus.cluster.end(&greedy);
     assert_eq!(
@@ -15,11 +15,11 @@ fn a_job_that_outgrows_its_limit_runs_out_of_memory_and_its_neighbour_goes_on() 
     );
     assert_eq!(ended["exit_code"], 1);
     assert!(ended["reason"].as_str().unwrap().contains("out of memory"), "{ended}");
-    let before = gpus.cluster.show(&neighbour)["progress"]["step"].as_u64();
-    crate::kit::until("the neighbour goes on", || {
-        gpus.cluster.show(&neighbour)["progress"]["step"].as_u64() > before
+    let before = gpus.cluster.show(&neighbor)["progress"]["step"].as_u64();
+    crate::kit::until("the neighbor goes on", || {
+        gpus.cluster.show(&neighbor)["progress"]["step"].as_u64() > before
     });
-    assert_eq!(gpus.cluster.show(&neighbour)["attempt"], 1);
+    assert_eq!(gpus.cluster.show(&neighbor)["attempt"], 1);
 }
 
 #[test]

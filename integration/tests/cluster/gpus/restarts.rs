@@ -4,7 +4,7 @@ use super::kit::{GpuCluster, PART};
 use crate::kit::until;
 
 #[test]
-fn a_worker_that_is_killed_finds_its_mps_daemon_again_and_nobody_notices() {
+fn a_killed_worker_adopts_its_mps_daemon_and_jobs_keep_running() {
     let mut gpus = GpuCluster::start(1);
     let (one, other) = (gpus.submit_endless(&PART), gpus.submit_endless(&PART));
     gpus.until_sharing(&one, "enforced");
@@ -26,7 +26,7 @@ fn a_worker_that_is_killed_finds_its_mps_daemon_again_and_nobody_notices() {
 }
 
 #[test]
-fn a_daemon_that_died_with_its_worker_is_a_fault_of_nobody() {
+fn a_daemon_that_died_with_its_worker_has_no_culprit() {
     let mut gpus = GpuCluster::start(1);
     let job = gpus.submit(&PART, &["--steps", "200", "--rate", "50", "--checkpoint"]);
     gpus.until_sharing(&job, "enforced");
@@ -40,7 +40,7 @@ fn a_daemon_that_died_with_its_worker_is_a_fault_of_nobody() {
 }
 
 #[test]
-fn a_daemon_that_nobody_needs_is_stopped_by_the_next_worker() {
+fn an_unused_daemon_is_stopped_by_the_next_worker() {
     let mut gpus = GpuCluster::start(1);
     gpus.cluster.ok(&["wait", &gpus.submit(&PART, &["--steps", "3", "--rate", "50"])]);
     assert!(!gpus.mps_processes().is_empty());

@@ -9,7 +9,7 @@ use super::kit::{GpuCluster, PART};
 use crate::kit::until;
 
 #[test]
-fn two_jobs_share_a_gpu_within_limits_that_are_seen_to_be_enforced() {
+fn two_jobs_share_a_gpu_within_enforced_limits() {
     let gpus = GpuCluster::start(1);
     let (one, other) = (gpus.submit_endless(&PART), gpus.submit_endless(&PART));
     for job in [&one, &other] {
@@ -84,7 +84,7 @@ fn a_job_without_a_memory_figure_gets_a_gpu_alone() {
 }
 
 #[test]
-fn memory_of_strangers_is_counted_against_what_may_be_placed() {
+fn memory_of_foreign_processes_reduces_what_can_be_placed() {
     let gpus = GpuCluster::start(1);
     let mut stranger = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     let uuid = gpus.uuid(0);
@@ -98,7 +98,7 @@ fn memory_of_strangers_is_counted_against_what_may_be_placed() {
 }
 
 #[test]
-fn how_fast_jobs_got_on_together_is_in_the_history() {
+fn the_history_has_the_rates_of_colocated_jobs() {
     let gpus = GpuCluster::start(1);
     let alone = gpus.submit_endless(&PART);
     gpus.until_steps(&alone, 1);

@@ -45,9 +45,9 @@ async fn a_slow_actor_slows_its_senders() {
         actor.tell(TestMessage::Work(ms(100))).await.unwrap();
         log.write("told");
     }
-    let told: Vec<_> = log.read().into_iter().filter(|entry| entry != "ada started").collect();
+    let entries: Vec<_> = log.read().into_iter().filter(|entry| entry != "ada started").collect();
     let expected = ["told", "ada begins", "told", "ada ends", "ada begins", "told", "ada ends", "ada begins"];
-    assert_eq!(told[..8], expected);
+    assert_eq!(entries[..8], expected);
     system.shutdown(LONG).await.unwrap();
 }
 

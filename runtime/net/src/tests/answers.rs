@@ -67,7 +67,7 @@ fn ended_by(report: Report, how: Outcome) -> Report {
         | Report::PrivateUser { .. }
         | Report::Condition { .. }
         | Report::Telemetry(_)
-        | Report::Stretches(_)) => report,
+        | Report::ColocationSamples(_)) => report,
     }
 }
 
@@ -79,7 +79,7 @@ fn run_by(order: Order, user: String) -> Order {
 }
 
 #[tokio::test]
-async fn a_panicking_handler_answers_and_the_link_lives_on() {
+async fn a_panicking_handler_answers_and_the_link_stays() {
     let head = TestHead::start().await;
     let client = head.client("ada").await;
     let error = in_time(client.drain_node(patient(), "panic".into())).await.unwrap_err();
@@ -109,7 +109,7 @@ async fn a_request_too_long_for_a_frame_fails_alone() {
 }
 
 #[tokio::test]
-async fn a_call_has_the_time_that_its_context_says_and_never_more_than_a_day() {
+async fn a_call_has_the_time_limit_of_its_context_and_at_most_a_day() {
     let head = TestHead::start().await;
     let client = head.client("ada").await;
     let day = MAX_CALL.as_micros() / 1_000_000;
@@ -122,7 +122,7 @@ async fn a_call_has_the_time_that_its_context_says_and_never_more_than_a_day() {
 }
 
 #[tokio::test]
-async fn a_call_past_its_deadline_is_given_up_and_the_link_lives_on() {
+async fn a_call_past_its_deadline_ends_and_the_link_stays() {
     let head = TestHead::start().await;
     let client = head.client("ada").await;
     let watch = client.watch(context_for(Span::from_millis(50)), Vec::new());

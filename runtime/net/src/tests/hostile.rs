@@ -44,7 +44,7 @@ async fn raw_client(head: &TestHead, name: &str) -> RawLink {
 }
 
 #[tokio::test]
-async fn garbage_and_plain_http_are_hung_up_on() {
+async fn garbage_and_plain_http_end_the_connection() {
     let head = TestHead::start().await;
     send_in_the_clear(&head, b"GET / HTTP/1.1\r\nHost: head\r\n\r\n").await;
     send_in_the_clear(&head, &[0; 4_096]).await;
@@ -53,7 +53,7 @@ async fn garbage_and_plain_http_are_hung_up_on() {
 }
 
 #[tokio::test]
-async fn a_frame_of_enormous_length_is_hung_up_on_before_and_after_the_hello() {
+async fn a_frame_of_enormous_length_ends_the_connection_before_and_after_the_hello() {
     let mut head = TestHead::start().await;
     let token = head.endpoint("ada", Role::User, None).token;
     let mut stream = secured(&head.address, token.fingerprint()).await;
@@ -69,8 +69,9 @@ async fn a_frame_of_enormous_length_is_hung_up_on_before_and_after_the_hello() {
 }
 
 #[tokio::test]
-async fn silence_is_hung_up_on_after_the_limit() {
-    let limits = ListenerLimits { greeting: Duration::from_millis(300), ..ListenerLimits::default() };
+async fn silence_ends_the_connection_after_the_limit() {
+    let limits =
+        ListenerLimits { handshake_timeout: Duration::from_millis(300), ..ListenerLimits::default() };
     let head = TestHead::start_within(limits).await;
     let token = head.endpoint("ada", Role::User, None).token;
     let mut half = secured(&head.address, token.fingerprint()).await;
@@ -83,11 +84,11 @@ async fn silence_is_hung_up_on_after_the_limit() {
 }
 
 #[tokio::test]
-async fn however_many_say_nothing_whoever_speaks_is_served_at_once() {
+async fn silent_connections_do_not_delay_others() {
     let for_ever = PATIENCE * 100;
     let head = TestHead::start_within(ListenerLimits {
-        greeting: for_ever,
-        greetings: 4,
+        handshake_timeout: for_ever,
+        max_handshakes: 4,
         ..ListenerLimits::default()
     })
     .await;
@@ -106,7 +107,7 @@ async fn however_many_say_nothing_whoever_speaks_is_served_at_once() {
 }
 
 #[tokio::test]
-async fn one_token_takes_no_more_than_its_part_of_the_places() {
+async fn one_token_uses_no_more_than_its_part_of_the_slots() {
     let mut head =
         TestHead::start_within(ListenerLimits { connections_per_token: 2, ..ListenerLimits::default() })
             .await;
@@ -140,7 +141,7 @@ async fn half_a_message_ends_its_link_after_the_limit_and_silence_between_messag
 }
 
 #[tokio::test]
-async fn who_takes_no_answers_is_hung_up_on_and_others_are_answered_meanwhile() {
+async fn a_client_that_reads_no_answers_is_disconnected_and_others_are_served() {
     let mut head = TestHead::start_within(hasty()).await;
     let bystander = head.client("ada").await;
     let mut frames = raw_client(&head, "bea").await;
@@ -157,7 +158,7 @@ async fn who_takes_no_answers_is_hung_up_on_and_others_are_answered_meanwhile() 
 }
 
 #[tokio::test]
-async fn of_a_stranger_no_more_is_read_than_the_secret() {
+async fn before_authentication_only_the_secret_is_read() {
     let head = TestHead::start().await;
     let token = head.endpoint("ada", Role::User, None).token;
     let mut stream = secured(&head.address, token.fingerprint()).await;
@@ -193,7 +194,7 @@ async fn a_client_whose_hello_is_long_is_refused() {
 }
 
 #[tokio::test]
-async fn a_hostile_deadline_is_capped_and_the_link_lives_on() {
+async fn a_hostile_deadline_is_capped_and_the_link_stays() {
     let head = TestHead::start().await;
     let mut frames = raw_client(&head, "ada").await;
     for (id, time_left) in [(1, Span::from_micros(u64::MAX)), (2, Span::from_secs(100 * 365 * 86_400))] {
@@ -234,7 +235,7 @@ async fn an_answer_to_nothing_ends_its_own_link_only() {
 }
 
 #[tokio::test]
-async fn tls_of_an_earlier_version_is_hung_up_on() {
+async fn tls_of_an_earlier_version_ends_the_connection() {
     let head = TestHead::start().await;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)

@@ -65,8 +65,8 @@ impl TestHead {
     }
 
     async fn client(&self, name: &str) -> ClientServiceClient {
-        let (client, welcome) = connect_client(&self.endpoint(name, Role::User, None)).await.unwrap();
-        assert_eq!((welcome.by.user.as_str(), welcome.by.role), (name, Role::User));
+        let (client, accepted) = connect_client(&self.endpoint(name, Role::User, None)).await.unwrap();
+        assert_eq!((accepted.by.user.as_str(), accepted.by.role), (name, Role::User));
         client
     }
 
@@ -106,7 +106,7 @@ async fn accept_all(
             }
             Incoming::Worker(peer) => {
                 assert_eq!((peer.key(), peer.inventory()), (hello().key, &hello().inventory));
-                let _nobody_asks = workers.send(peer.welcome(head.clone()).await);
+                let _nobody_asks = workers.send(peer.start_session(head.clone()).await);
             }
         }
     }
@@ -139,7 +139,7 @@ fn hello() -> WorkerHello {
         rendezvous_ports: vec![29_600],
         isolation: Isolation::default(),
         orphan_grace: Span::from_secs(120),
-        held: Vec::new(),
+        held_ranks: Vec::new(),
     };
     WorkerHello {
         key: WorkerKey { node: NodeId(uuid::Uuid::from_u128(7)), incarnation: Incarnation(3) },
@@ -177,7 +177,7 @@ impl ClientService for ClientHandler {
             3 => vec!["x".repeat(9 << 20)],
             _ => vec![self.user, left.to_string()],
         };
-        Ok(Explanation { sentences, story: Vec::new() })
+        Ok(Explanation { sentences, history: Vec::new() })
     }
 
     /// Never ends.

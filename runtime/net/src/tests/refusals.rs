@@ -1,4 +1,4 @@
-//! Whoever has no business here is told why and what to do, at both ends.
+//! Refused peers get the reason and the remedy, at both ends.
 
 use futures::{SinkExt, StreamExt};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ async fn an_expired_token_is_refused_as_expired() {
 }
 
 #[tokio::test]
-async fn a_token_is_only_good_for_what_its_role_allows() {
+async fn a_token_allows_only_what_its_role_allows() {
     let mut head = TestHead::start().await;
     let error = refusal(&head.endpoint("node-a", Role::Worker, None)).await;
     assert_eq!(code_of(&error), HelloRefusalCode::WrongRole);
@@ -86,7 +86,7 @@ async fn a_certificate_that_the_pinned_ca_did_not_sign_is_refused() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_unreachable_and_a_bad_address_is_told() {
+async fn no_listener_is_unreachable_and_a_bad_address_is_reported() {
     let head = TestHead::start().await;
     let token = head.endpoint("ada", Role::User, None).token;
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
@@ -101,7 +101,7 @@ async fn nobody_there_is_unreachable_and_a_bad_address_is_told() {
 }
 
 #[tokio::test]
-async fn something_that_is_no_head_is_called_so() {
+async fn another_server_is_reported_as_not_a_head() {
     let head = TestHead::start().await;
     let token = head.endpoint("ada", Role::User, None).token;
     let web = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -119,7 +119,7 @@ async fn something_that_is_no_head_is_called_so() {
 }
 
 #[tokio::test]
-async fn a_head_of_another_version_is_told_with_both_versions_and_what_to_upgrade() {
+async fn a_head_of_another_version_is_reported_with_both_versions_and_the_upgrade() {
     let newer = PROTOCOL_VERSION + 1;
     for (version, build, advice) in [(newer, "9.9.9", "upgrade this one"), (0, "0.0.1", "upgrade the head")] {
         let folder = tempfile::tempdir().unwrap();
@@ -183,7 +183,7 @@ pub(super) async fn secured(
 }
 
 #[tokio::test]
-async fn a_full_head_says_so_and_has_room_again_when_somebody_left() {
+async fn a_full_head_refuses_until_a_client_disconnects() {
     let mut head =
         TestHead::start_within(ListenerLimits { connections: 1, ..ListenerLimits::default() }).await;
     let first = head.client("ada").await;
@@ -196,7 +196,7 @@ async fn a_full_head_says_so_and_has_room_again_when_somebody_left() {
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_told_with_what_to_do() {
+async fn a_port_in_use_is_reported_with_the_remedy() {
     let head = TestHead::start().await;
     let folder = tempfile::tempdir().unwrap();
     let identity = HeadIdentity::open_or_create(folder.path()).unwrap();

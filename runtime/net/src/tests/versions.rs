@@ -105,7 +105,7 @@ async fn head_of_v4() -> (String, crate::Token) {
                 }
                 Ok((ProtocolVersion::V5, _)) | Err(_) => {
                     let message = "another version".into();
-                    HelloAnswer::Refused { code: HelloRefusalCode::Garbled, message }
+                    HelloAnswer::Refused { code: HelloRefusalCode::Undecodable, message }
                 }
             };
             frames.send(encode_hello(ProtocolVersion::V4, &answer).unwrap()).await.unwrap();
@@ -117,7 +117,7 @@ async fn head_of_v4() -> (String, crate::Token) {
 }
 
 #[tokio::test]
-async fn a_client_that_meets_a_head_of_the_protocol_before_says_to_upgrade_the_head_first() {
+async fn a_client_newer_than_its_head_asks_to_upgrade_the_head_first() {
     let (address, token) = head_of_v4().await;
     let error = in_time(connect_client(&Endpoint { address, token })).await.map(drop).unwrap_err();
     assert!(matches!(error, LinkError::OtherVersion { theirs: 4, .. }), "{error}");
@@ -132,5 +132,5 @@ async fn a_worker_joins_a_head_of_the_protocol_before() {
     let (orders, _received) = mpsc::unbounded_channel();
     let endpoint = Endpoint { address, token };
     let link = in_time(connect_worker(&endpoint, hello(), Worker(orders))).await.unwrap();
-    assert_eq!(link.welcome.build, "0.0.9");
+    assert_eq!(link.accepted.build, "0.0.9");
 }

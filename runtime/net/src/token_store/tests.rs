@@ -142,7 +142,7 @@ fn a_change_that_cannot_be_written_does_not_count() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let token = store.create("ada", Role::User, None, NOW).unwrap();
-    // A folder in the place of the fresh file stops the owner and the superuser alike.
+    // A directory in the place of the fresh file stops the owner and the superuser alike.
     fs::create_dir(folder.path().join("tokens.json.new")).unwrap();
     assert!(matches!(store.revoke("ada"), Err(TokenStoreError::File(StateError::Write { .. }))));
     assert!(store.create("bea", Role::User, None, NOW).is_err());
@@ -169,7 +169,7 @@ fn a_corrupt_exposed_or_later_file_is_refused_and_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_tokens_end_hears_of_its_revocation() {
+async fn waiting_for_the_end_of_a_token_ends_with_its_revocation() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let (ada, bea) = (
@@ -186,7 +186,7 @@ async fn who_waits_for_a_tokens_end_hears_of_its_revocation() {
 }
 
 #[test]
-fn troubles_become_refusals_that_say_the_same() {
+fn errors_become_refusals_with_the_same_message() {
     let refusal = Refusal::from(TokenStoreError::Unknown("ada".into()));
     assert_eq!(refusal.code, RefusalCode::NotFound);
     assert!(refusal.message.contains("no token named 'ada'"), "{refusal}");

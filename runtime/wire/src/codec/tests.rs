@@ -53,28 +53,28 @@ fn the_bytes_of_the_hello_are_those_of_this_protocol_version() {
     assert_eq!(hex(&hello), "77".repeat(32) + "00");
     let by = Principal::new("ada", Role::User);
     let cluster: Fingerprint = "5a".repeat(32).parse().unwrap();
-    let welcome = HelloAnswer::Accepted(HelloAccepted { cluster, by, build: "1".into() });
-    assert_eq!(hex(&welcome), format!("00{cluster}0361646101000131"));
+    let accepted = HelloAnswer::Accepted(HelloAccepted { cluster, by, build: "1".into() });
+    assert_eq!(hex(&accepted), format!("00{cluster}0361646101000131"));
     let refused = HelloAnswer::Refused { code: HelloRefusalCode::ExpiredToken, message: "no".into() };
     assert_eq!(hex(&refused), "0101026e6f");
 }
 
 #[test]
-fn what_does_not_fit_into_a_frame_is_refused_before_it_is_written() {
+fn a_message_too_long_for_a_frame_is_refused_before_it_is_written() {
     assert!(matches!(encode(&vec![0u8; MAX_FRAME]), Err(CodecError::TooLong)));
     assert!(encode(&vec![0u8; MAX_FRAME - 5]).is_ok());
 }
 
 #[test]
-fn a_length_that_is_not_there_is_refused_without_room_being_made_for_it() {
+fn a_length_beyond_the_input_is_refused_without_allocation() {
     let claims_2_to_the_63 = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0x80];
-    assert!(matches!(decode::<Vec<u64>>(&claims_2_to_the_63), Err(CodecError::Garbled(_))));
-    assert!(matches!(decode::<String>(&claims_2_to_the_63), Err(CodecError::Garbled(_))));
+    assert!(matches!(decode::<Vec<u64>>(&claims_2_to_the_63), Err(CodecError::Undecodable(_))));
+    assert!(matches!(decode::<String>(&claims_2_to_the_63), Err(CodecError::Undecodable(_))));
 }
 
 #[test]
 fn bytes_after_a_message_are_refused() {
-    assert!(matches!(decode::<u8>(&[1, 2]), Err(CodecError::Garbled(_))));
+    assert!(matches!(decode::<u8>(&[1, 2]), Err(CodecError::Undecodable(_))));
 }
 
 proptest! {
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded(number in any::<u64>(), index in any::<Option<u32>>(), text in ".*") {
+    fn encoded_messages_decode_to_themselves(number in any::<u64>(), index in any::<Option<u32>>(), text in ".*") {
         let sent = (JobId { number, index }, text);
         let received: (JobId, String) = decode(&encode(&sent).unwrap()).unwrap();
         prop_assert_eq!(received, sent);

@@ -33,7 +33,7 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
             Query::Show(jobs) => self.0.show(context, jobs).await.map(Answer::Jobs),
             Query::Explain(job) => {
                 let explanation = self.0.explain(context, job).await;
-                explanation.map(|it| Answer::Explained { sentences: it.sentences, story: it.story })
+                explanation.map(|it| Answer::Explained { sentences: it.sentences, story: it.history })
             }
             Query::Consider(spec) => self.0.dry_run(context, spec).await.map(Answer::Considered),
             Query::Nodes => self.0.nodes(context).await.map(Answer::Nodes),

@@ -55,7 +55,7 @@ pub enum Reply {
         /// How many members it has; 1 for a plain job.
         members: u64,
     },
-    /// What became of the change, for each job in the order asked.
+    /// The result of the change, for each job in the order asked.
     Changed(Vec<(JobId, ChangeResult)>),
     /// The name of the node.
     Node(String),
@@ -74,7 +74,7 @@ pub enum Query {
     Show(Vec<JobId>),
     /// Why a job waits, or why it ended as it did.
     Explain(JobId),
-    /// What would become of this job.
+    /// Where this job would run, and its forecast.
     Consider(Box<JobSpec>),
     /// All nodes.
     Nodes,
@@ -98,7 +98,7 @@ pub enum Answer {
         /// Everything that happened to the job.
         story: Vec<JobEvent>,
     },
-    /// What would become of the job.
+    /// Where the job would run, and its forecast.
     Considered(Box<DryRun>),
     /// All nodes.
     Nodes(Vec<NodeRecord>),
@@ -122,7 +122,7 @@ pub enum TokenRequest {
     },
     /// List all.
     List,
-    /// Make this one worthless.
+    /// Revoke this one.
     Revoke(String),
 }
 
@@ -133,7 +133,7 @@ pub enum TokenAnswer {
     Created(String),
     /// All tokens, without secrets.
     Listed(Vec<TokenRecord>),
-    /// The token is worthless now.
+    /// The token is revoked.
     Revoked,
 }
 

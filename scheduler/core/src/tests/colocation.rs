@@ -25,8 +25,8 @@ fn pair() -> TestHead {
     let mut test = TestHead::with_devices(1);
     test.submit(part(400));
     test.submit(part(400));
-    let told = vec![companionship(1, &[2], 1.12, None), companionship(2, &[1], 1.3, Some(1_220))];
-    test.predict(told);
+    let slowdowns = vec![companionship(1, &[2], 1.12, None), companionship(2, &[1], 1.3, Some(1_220))];
+    test.predict(slowdowns);
     test
 }
 
@@ -76,12 +76,15 @@ fn submit(spec: JobSpec) -> Submit {
 fn predicted_and_measured_slowdowns_of_colocated_jobs_are_shown() {
     let test = pair();
     assert_eq!((shown(&test, 1), shown(&test, 2)), ((Some(1_120), None), (Some(1_300), Some(1_220))));
-    let told = sentences(&test, job(1));
-    let sentence = "Because it shares a GPU with job 2, it is predicted to take 1.12 times as long as alone \
-                    (likely range: 1.06 to 1.18); job 2 takes 1.30 times as long (measured: 1.22).";
-    assert!(told.contains(sentence), "{told}");
-    let told = sentences(&test, job(2));
-    assert!(told.contains("; measured: 1.22 times; job 1 takes 1.12 times as long."), "{told}");
+    let explanation = sentences(&test, job(1));
+    let sentence = "Predicted slowdown: 1.12 (1.06 to 1.18), because it shares a GPU with job 2; \
+                    of job 2: 1.30 (measured: 1.22).";
+    assert!(explanation.contains(sentence), "{explanation}");
+    let explanation = sentences(&test, job(2));
+    assert!(
+        explanation.contains("; measured: 1.22), because it shares a GPU with job 1; of job 1: 1.12."),
+        "{explanation}"
+    );
 }
 
 #[test]
@@ -111,51 +114,51 @@ fn forecasts_do_not_cover_jobs_that_came_later() {
 #[test]
 fn a_dry_run_predicts_sharing_and_leaves_nothing_behind() {
     let mut test = TestHead::with_devices(1);
-    let neighbour = test.submit(JobSpec { name: "resident".into(), ..part(500) });
+    let neighbor = test.submit(JobSpec { name: "resident".into(), ..part(500) });
     let head = test.head.clone();
-    let told = considered(&test, submit(part(500)));
+    let dry_run = considered(&test, submit(part(500)));
     assert_eq!(head, test.head);
-    let place = told.place.unwrap();
+    let place = dry_run.place.unwrap();
     assert_eq!(
         (place.nodes, place.devices[0].as_str(), place.share),
         (vec!["node1".to_owned()], "gpu-0", Share(500))
     );
-    let own = told.company.unwrap();
-    let [beside] = &told.neighbours[..] else { panic!("{:?}", told.neighbours) };
-    assert_eq!((own.job, &own.beside[..]), (job(2), &[neighbour][..]));
-    assert_eq!((beside.then.job, beside.name.as_str(), beside.now), (neighbour, "resident", Slowdown::NONE));
+    let own = dry_run.slowdown.unwrap();
+    let [beside] = &dry_run.neighbors[..] else { panic!("{:?}", dry_run.neighbors) };
+    assert_eq!((own.job, &own.beside[..]), (job(2), &[neighbor][..]));
+    assert_eq!((beside.then.job, beside.name.as_str(), beside.now), (neighbor, "resident", Slowdown::NONE));
     assert!(beside.then.predicted.expected > Slowdown::NONE);
-    assert_eq!(told.predicted.slowdown, Some(own.predicted.expected));
-    assert_eq!(told.predicted.starts_at, Some(test.now));
-    assert!(told.reason.starts_with("it would start at once"), "{}", told.reason);
+    assert_eq!(dry_run.predicted.slowdown, Some(own.predicted.expected));
+    assert_eq!(dry_run.predicted.starts_at, Some(test.now));
+    assert!(dry_run.reason.starts_with("it would start at once"), "{}", dry_run.reason);
 }
 
 #[test]
 fn a_dry_run_without_a_place_says_why_and_when_it_may_start() {
     let mut test = TestHead::with_devices(1);
     test.request(ada(), cohabit_types::Request::Submit(Box::new(submit(gpus(1)))));
-    let told = considered(&test, submit(gpus(1)));
-    assert_eq!((told.place, told.company, told.neighbours), (None, None, vec![]));
+    let dry_run = considered(&test, submit(gpus(1)));
+    assert_eq!((dry_run.place, dry_run.slowdown, dry_run.neighbors), (None, None, vec![]));
     let later = |secs| Some(test.now + Span::from_secs(secs));
-    assert_eq!((told.predicted.starts_at, told.predicted.ends_at), (later(100), later(200)));
+    assert_eq!((dry_run.predicted.starts_at, dry_run.predicted.ends_at), (later(100), later(200)));
     let sentence = "needs 1 free GPU on one node; the best node has 0 free";
-    assert!(told.reason.starts_with(sentence), "{}", told.reason);
+    assert!(dry_run.reason.starts_with(sentence), "{}", dry_run.reason);
 }
 
 #[test]
-fn a_dry_run_of_a_job_that_is_not_eligible_says_why_and_where_it_would_go() {
+fn a_dry_run_of_an_ineligible_job_has_a_reason_and_a_placement() {
     let mut test = TestHead::with_devices(2);
     let earlier = test.submit(gpus(1));
     let depends_on = vec![Dependency { job: earlier, when: DependencyKind::AfterOk }];
-    let told = considered(&test, submit(JobSpec { depends_on: depends_on.clone(), ..gpus(1) }));
-    assert!(told.place.is_some());
-    assert_eq!(told.reason, "it is waiting for job 1 to end");
-    assert_eq!((told.predicted.starts_at, told.predicted.runtime), (None, Some(Span::from_secs(100))));
+    let dry_run = considered(&test, submit(JobSpec { depends_on: depends_on.clone(), ..gpus(1) }));
+    assert!(dry_run.place.is_some());
+    assert_eq!(dry_run.reason, "it is waiting for job 1 to end");
+    assert_eq!((dry_run.predicted.starts_at, dry_run.predicted.runtime), (None, Some(Span::from_secs(100))));
     let held = considered(&test, submit(JobSpec { held: true, ..gpus(1) }));
     assert_eq!(held.reason, "it is on hold: release it to let it run");
     test.ended(rank(1, 1), Outcome::Exited(0), None);
-    let told = considered(&test, submit(JobSpec { depends_on, ..gpus(1) }));
-    assert_eq!(told.predicted.starts_at, Some(test.now));
+    let dry_run = considered(&test, submit(JobSpec { depends_on, ..gpus(1) }));
+    assert_eq!(dry_run.predicted.starts_at, Some(test.now));
 }
 
 #[test]

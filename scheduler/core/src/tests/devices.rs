@@ -47,17 +47,17 @@ fn killed() -> Outcome {
 }
 
 #[test]
-fn a_victim_of_a_neighbors_fault_uses_no_retry_but_is_not_repeated_for_ever() {
+fn a_victim_of_a_neighbors_fault_uses_no_retry_but_is_not_repeated_forever() {
     let mut test = TestHead::with_devices(1);
     let id = running_with(&mut test, 1);
     for attempt in 1..=2 {
         test.ended(rank(1, attempt), killed(), Some(StopReason::MpsFaultVictim));
         assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, attempt + 1));
-        let told = sentences(&test, id);
+        let explanation = sentences(&test, id);
         let cause = "was stopped because another job's fault broke the MPS server of their GPU";
         assert!(
-            told.contains(&format!("Attempt {attempt} {cause}; that used none of its retries.")),
-            "{told}"
+            explanation.contains(&format!("Attempt {attempt} {cause}; that used none of its retries.")),
+            "{explanation}"
         );
     }
     test.ended(rank(1, 3), killed(), Some(StopReason::MpsFaultVictim));
@@ -81,10 +81,10 @@ fn a_job_that_causes_a_fault_uses_a_retry_and_then_fails() {
     let id = running_with(&mut test, 1);
     test.ended(rank(1, 1), Outcome::Exited(1), Some(StopReason::MpsFault));
     assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 2));
-    let told = sentences(&test, id);
+    let explanation = sentences(&test, id);
     assert!(
-        told.contains("its fault on the GPU broke the MPS server; that used one of its retries"),
-        "{told}"
+        explanation.contains("its fault on the GPU broke the MPS server; that used one of its retries"),
+        "{explanation}"
     );
     test.ended(rank(1, 2), Outcome::Exited(1), Some(StopReason::MpsFault));
     let record = test.record(id);
@@ -97,7 +97,7 @@ fn a_job_that_causes_a_fault_uses_a_retry_and_then_fails() {
 fn a_job_that_finds_no_gpu_memory_ends_as_out_of_memory_with_its_own_code() {
     let mut test = TestHead::with_devices(1);
     let id = running_with(&mut test, 1);
-    let oom = || Outcome::OutOfGpuMemory { code: 3, said: "CUDA out of memory".into() };
+    let oom = || Outcome::OutOfGpuMemory { code: 3, message: "CUDA out of memory".into() };
     test.ended(rank(1, 1), oom(), None);
     assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 2), "a retry was left");
     test.ended(rank(1, 2), oom(), None);
@@ -121,7 +121,7 @@ fn a_job_that_holds_more_gpu_memory_than_it_demanded_is_out_of_memory() {
 fn a_node_on_which_ranks_cannot_start_is_paused_and_the_job_uses_no_retry() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(part(500));
-    let full = || Outcome::NotStarted(StartFailure::NodeTrouble("its disk is full".into()));
+    let full = || Outcome::NotStarted(StartFailure::NodeProblem("its disk is full".into()));
     for (attempt, pause) in (1..=20).zip([1, 2, 4, 8, 16, 32].into_iter().chain(std::iter::repeat(60))) {
         test.ended(rank(1, attempt), full(), None);
         let record = test.record(id);
@@ -133,10 +133,10 @@ fn a_node_on_which_ranks_cannot_start_is_paused_and_the_job_uses_no_retry() {
         assert_eq!(test.head.node_records()[0].state, NodeState::Paused);
         test.after(Span::from_secs(pause));
         assert_eq!(test.state(id), JobState::Running);
-        assert_eq!(test.head.node_records()[0].trouble.as_deref(), Some("its disk is full"));
+        assert_eq!(test.head.node_records()[0].problem.as_deref(), Some("its disk is full"));
     }
     test.started(rank(1, 21));
-    assert_eq!(test.head.node_records()[0].trouble, None);
+    assert_eq!(test.head.node_records()[0].problem, None);
 }
 
 #[test]
@@ -275,8 +275,8 @@ fn enforcement_is_recorded_once_and_again_when_it_changes() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(part(500));
     assert_eq!(test.record(id).sharing(), None);
-    let told = |test: &TestHead| {
-        let shares = |it: &cohabit_types::JobEvent| matches!(it.happening, JobEventKind::Shares { .. });
+    let count_sharing = |test: &TestHead| {
+        let shares = |it: &cohabit_types::JobEvent| matches!(it.kind, JobEventKind::Shares { .. });
         test.head.job_history(id).iter().filter(|it| shares(it)).count()
     };
     let say = |test: &mut TestHead, enforcement: &Enforcement| {
@@ -287,7 +287,7 @@ fn enforcement_is_recorded_once_and_again_when_it_changes() {
         say(&mut test, enforcement);
         assert_eq!(test.record(id).sharing(), Some(enforcement));
     }
-    assert_eq!(told(&test), 2);
+    assert_eq!(count_sharing(&test), 2);
     let sentence = "Its limits on the shared GPU are not enforced: its process 77";
     assert!(sentences(&test, id).contains(sentence), "{}", sentences(&test, id));
     say(&mut test, &Enforcement::Enforced);
@@ -298,7 +298,7 @@ fn enforcement_is_recorded_once_and_again_when_it_changes() {
 fn telemetry_shows_the_memory_of_live_ranks_while_the_link_is_up() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(part(500));
-    let reading = GpuReading { utilisation: Some(0.5), ..GpuReading::default() };
+    let reading = GpuReading { utilization: Some(0.5), ..GpuReading::default() };
     let ranks = vec![(rank(1, 1), Bytes(7 * GIB)), (rank(9, 1), Bytes(GIB))];
     let telemetry = DeviceTelemetry { device: device(0), at: test.now, reading, ranks };
     report(&mut test, Report::Telemetry(vec![telemetry.clone()]));

@@ -48,10 +48,10 @@ fn a_job_that_claims_cores_or_memory_shows_whether_the_claim_is_enforced() {
     let mut test = head_where(unenforced.clone());
     let id = test.submit(claiming());
     assert_eq!(test.record(id).host_limits(), Some(("node1", &unenforced)));
-    let told = sentences(&test, id);
+    let explanation = sentences(&test, id);
     assert!(
-        told.contains("cores and host memory are not enforced on node node1: no delegated cgroup."),
-        "{told}"
+        explanation.contains("cores and host memory are not enforced on node node1: no delegated cgroup."),
+        "{explanation}"
     );
     let mut test = head_where(unenforced);
     let id = test.submit(command());
@@ -65,8 +65,8 @@ fn a_private_user_id_is_recorded_once() {
     for _ in 0..2 {
         test.event(Event::Report(key(1, 1), Report::PrivateUser { rank: rank(1, 1), uid: 61_184 }));
     }
-    let told = JobEventKind::PrivateUser { rank: rank(1, 1), account: "ada".into(), uid: 61_184 };
-    assert_eq!(test.head.job_history(id).iter().filter(|chapter| chapter.happening == told).count(), 1);
+    let private_user = JobEventKind::PrivateUser { rank: rank(1, 1), account: "ada".into(), uid: 61_184 };
+    assert_eq!(test.head.job_history(id).iter().filter(|event| event.kind == private_user).count(), 1);
     assert_eq!(test.record(id).attempts[0].ranks[0].private_uid, Some(61_184));
     assert!(sentences(&test, id).contains("the job runs there as user id 61184, which no other job has"));
 }

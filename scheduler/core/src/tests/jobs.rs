@@ -137,11 +137,11 @@ fn a_long_history_keeps_its_first_and_latest_events() {
     // It was submitted, and placed for the first time.
     let first = test.head.job_history(id);
     for attempt in 1..=100 {
-        let told = test.head.job_history(id);
+        let before = test.head.job_history(id);
         test.change(JobChange::Requeue, id);
         test.ended(rank(1, attempt), Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued));
-        let story = test.head.job_history(id);
-        assert!(story.len() <= 201 && story[..2] == first && story.contains(&told[told.len() - 1]));
+        let history = test.head.job_history(id);
+        assert!(history.len() <= 201 && history[..2] == first && history.contains(&before[before.len() - 1]));
     }
     assert!(test.head.job_history(id).len() >= 150);
 }
@@ -238,8 +238,8 @@ fn explanations_are_sentences_with_numbers() {
     test.submit(gpus(1));
     let waiting = test.submit(gpus(1));
     test.after(Span::from_secs(90));
-    let told = |id| test.reader().sentences(id).unwrap();
-    insta::assert_json_snapshot!(vec![told(running), told(waiting)], @r#"
+    let sentences_of = |id| test.reader().sentences(id).unwrap();
+    insta::assert_json_snapshot!(vec![sentences_of(running), sentences_of(waiting)], @r#"
     [
       [
         "Job 1 is RUNNING; attempt 1 started 1 min 30 s ago.",

@@ -66,7 +66,7 @@ pub(crate) fn array(first: u32, last: u32, at_once: Option<u32>) -> JobSpec {
     JobSpec { array: Some(Array { ranges: vec![IndexRange { first, last, step: 1 }], at_once }), ..command() }
 }
 
-pub(crate) fn inventory(number: u64, devices: u32, held: Vec<HeldRank>) -> Inventory {
+pub(crate) fn inventory(number: u64, devices: u32, held_ranks: Vec<HeldRank>) -> Inventory {
     let device = |n| {
         Device::new(DeviceId(format!("gpu-{n}").into()), DeviceKind::Fake, "test GPU", Some(Bytes(80 << 30)))
     };
@@ -82,7 +82,7 @@ pub(crate) fn inventory(number: u64, devices: u32, held: Vec<HeldRank>) -> Inven
         rendezvous_ports: vec![29_601, 29_602, 29_603],
         isolation: Isolation::default(),
         orphan_grace: Span::ZERO,
-        held,
+        held_ranks,
     }
 }
 
@@ -101,7 +101,7 @@ impl TestHead {
             effects: Vec::new(),
         };
         let config = Config { lost_after: Span::from_secs(60), node_failures: 2, ..Config::default() };
-        test.event(Event::Configured(config));
+        test.event(Event::HeadStarted(config));
         test
     }
 
@@ -125,8 +125,8 @@ impl TestHead {
         self.planned();
     }
 
-    pub(crate) fn rejoin(&mut self, number: u64, incarnation: u64, held: Vec<HeldRank>) {
-        self.event(Event::Joined(key(number, incarnation), inventory(number, 1, held)));
+    pub(crate) fn rejoin(&mut self, number: u64, incarnation: u64, held_ranks: Vec<HeldRank>) {
+        self.event(Event::Joined(key(number, incarnation), inventory(number, 1, held_ranks)));
         self.planned();
     }
 
@@ -224,7 +224,7 @@ impl TestHead {
         let effects = std::mem::take(&mut self.effects);
         effects
             .into_iter()
-            .filter_map(|it| if let Effect::Tell(key, order) = it { Some((key, order)) } else { None })
+            .filter_map(|it| if let Effect::SendOrder(key, order) = it { Some((key, order)) } else { None })
             .collect()
     }
 
@@ -250,7 +250,7 @@ impl TestHead {
 
     /// The head's answers now, with the latest forecasts.
     pub(crate) fn reader(&self) -> HeadReader<'_> {
-        self.head.at(self.now).with(&self.forecasts)
+        self.head.at(self.now).with_forecasts(&self.forecasts)
     }
 
     pub(crate) fn record(&self, job: JobId) -> JobRecord {

@@ -33,7 +33,7 @@ fn answer(test: &mut TestHead, ticket: PlanRequestId, actions: Vec<Action>) {
 }
 
 fn was_dropped(test: &TestHead, job: JobId) -> bool {
-    test.head.job_history(job).iter().any(|it| matches!(it.happening, JobEventKind::PlanDropped(_)))
+    test.head.job_history(job).iter().any(|it| matches!(it.kind, JobEventKind::PlanDropped(_)))
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn an_invalid_placement_is_dropped() {
 }
 
 #[test]
-fn an_array_never_exceeds_its_limit_whatever_the_plan_says() {
+fn an_array_never_exceeds_its_limit_with_any_plan() {
     let mut test = TestHead::with_devices(2);
     let ticket = unplanned(&mut test, vec![array(0, 1, Some(1))]);
     let members = [JobId::member(1, 0), JobId::member(1, 1)];
@@ -103,10 +103,18 @@ const MINUTE: Span = Span::from_secs(60);
 fn an_interference_aware_policy_is_asked_about_colocated_jobs_although_none_waits() {
     let mut test = TestHead::with_devices(1);
     test.submit(part(500));
-    assert_eq!(asks(&mut test, Span::ZERO, Event::Learned), None, "who is alone cannot be separated");
+    assert_eq!(
+        asks(&mut test, Span::ZERO, Event::InterferenceUpdated),
+        None,
+        "who is alone cannot be separated"
+    );
     test.submit(part(500));
-    let first = asks(&mut test, Span::ZERO, Event::Learned).expect("it is asked");
-    assert_eq!(asks(&mut test, Span::ZERO, Event::Learned), None, "one question is open at a time");
+    let first = asks(&mut test, Span::ZERO, Event::InterferenceUpdated).expect("it is asked");
+    assert_eq!(
+        asks(&mut test, Span::ZERO, Event::InterferenceUpdated),
+        None,
+        "one question is open at a time"
+    );
     let plan = woken_after_a_minute(&test, first);
     let second =
         asks(&mut test, Span::ZERO, plan).expect("what it learned meanwhile is a question of its own");

@@ -26,8 +26,8 @@ fn submit(test: &mut TestHead, spec: JobSpec, gibibytes: u64) -> JobId {
     }
 }
 
-fn story(test: &TestHead, job: JobId) -> Vec<String> {
-    test.head.job_history(job).into_iter().map(|chapter| chapter.happening.to_string()).collect()
+fn history(test: &TestHead, job: JobId) -> Vec<String> {
+    test.head.job_history(job).into_iter().map(|event| event.kind.to_string()).collect()
 }
 
 fn predicted(test: &TestHead, job: JobId) -> Option<Bytes> {
@@ -39,7 +39,7 @@ fn jobs_share_a_device_because_of_their_predicted_memory() {
     let mut test = TestHead::with_devices(1);
     let (first, second) = (submit(&mut test, silent(), 6), submit(&mut test, silent(), 7));
     let orders: Vec<Option<Bytes>> = test.runs().iter().map(|run| run.spec.demand.gpu_memory).collect();
-    assert_eq!(orders, [Some(Bytes(6 * GIB)), Some(Bytes(7 * GIB))], "workers go by it");
+    assert_eq!(orders, [Some(Bytes(6 * GIB)), Some(Bytes(7 * GIB))], "workers use it");
     let record = test.record(first);
     assert_eq!((record.state, record.sharing_with), (JobState::Running, vec![second]));
     assert_eq!(record.demand.gpu_memory, None, "what its user said");
@@ -64,7 +64,7 @@ fn the_first_failure_under_a_prediction_is_attributed_to_it_and_uses_no_retry() 
     let failures = [
         (Outcome::Exited(1), None),
         (Outcome::Signalled(Signal::KILL), None),
-        (Outcome::OutOfGpuMemory { code: 1, said: "CUDA out of memory".into() }, None),
+        (Outcome::OutOfGpuMemory { code: 1, message: "CUDA out of memory".into() }, None),
         (Outcome::Exited(0), Some(StopReason::GpuMemory)),
         (Outcome::Signalled(Signal::KILL), Some(StopReason::GpuMemory)),
     ];
@@ -76,9 +76,14 @@ fn the_first_failure_under_a_prediction_is_attributed_to_it_and_uses_no_retry() 
         assert_eq!((test.state(id), test.record(id).attempt), (JobState::Running, 2), "{outcome:?}");
         assert_eq!(test.runs()[0].spec.demand.gpu_memory, None, "its limit is gone");
         assert_eq!(predicted(&test, id), None);
-        let told = "attempt 2 will have a GPU to itself because its GPU memory (6 GiB) was only predicted, and \
+        let sentence = "attempt 2 will have a GPU to itself because its GPU memory (6 GiB) was only predicted, and \
                     attempt 1 may have failed because of that";
-        assert_eq!(story(&test, id).iter().filter(|it| *it == told).count(), 1, "{:?}", story(&test, id));
+        assert_eq!(
+            history(&test, id).iter().filter(|it| *it == sentence).count(),
+            1,
+            "{:?}",
+            history(&test, id)
+        );
         test.ended(rank(1, 2), Outcome::Exited(1), None);
         assert_eq!(test.state(id), JobState::Failed, "the second failure is its own");
     }
@@ -87,15 +92,15 @@ fn the_first_failure_under_a_prediction_is_attributed_to_it_and_uses_no_retry() 
 #[test]
 fn a_job_whose_prediction_was_dropped_waits_for_a_gpu_of_its_own() {
     let mut test = TestHead::with_devices(1);
-    let (id, neighbour) = (submit(&mut test, silent(), 6), submit(&mut test, silent(), 6));
+    let (id, neighbor) = (submit(&mut test, silent(), 6), submit(&mut test, silent(), 6));
     test.ended(rank(1, 1), Outcome::Signalled(Signal::KILL), Some(StopReason::GpuMemory));
-    assert_eq!((test.state(id), test.state(neighbour)), (JobState::Pending, JobState::Running));
-    let told = test.reader().sentences(id).unwrap().join(" ");
+    assert_eq!((test.state(id), test.state(neighbor)), (JobState::Pending, JobState::Running));
+    let explanation = test.reader().sentences(id).unwrap().join(" ");
     for sentence in [
         "; that used none of its retries.",
         "The GPU memory predicted for it (6 GiB) is no longer used: from attempt 2 on, it has a GPU to itself.",
     ] {
-        assert!(told.contains(sentence), "{told}");
+        assert!(explanation.contains(sentence), "{explanation}");
     }
     test.ended(rank(2, 1), Outcome::Exited(0), None);
     assert_eq!(test.state(id), JobState::Running);
@@ -176,7 +181,7 @@ fn a_prediction_is_dropped_when_the_large_gpus_are_lost() {
     assert_eq!(states(&test).iter().filter(|state| **state == running).count(), 1, "on the small one, alone");
     for id in ids {
         assert_eq!(predicted(&test, id), None);
-        let last = story(&test, id).into_iter().find(|it| it.contains("a GPU to itself")).unwrap();
+        let last = history(&test, id).into_iter().find(|it| it.contains("a GPU to itself")).unwrap();
         assert!(
             last.ends_with("because no GPU has the 20 GiB of memory that were predicted for it"),
             "{last}"

@@ -56,7 +56,7 @@ fn a_head_without_jobs_has_no_parts() {
 fn a_restarted_head_waits_for_its_workers_before_it_gives_up_their_jobs() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));
-    test.event(Event::Configured(Config { lost_after: Span::from_secs(60), ..Config::default() }));
+    test.event(Event::HeadStarted(Config { lost_after: Span::from_secs(60), ..Config::default() }));
     test.after(Span::from_secs(59));
     assert_eq!(test.state(id), JobState::Running);
     test.after(Span::from_secs(1));

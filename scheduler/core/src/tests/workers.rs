@@ -47,7 +47,7 @@ fn a_lost_node_gives_its_job_to_another_and_late_reports_are_ignored() {
     test.ended_on(key(1, 2), rank(1, 1), Outcome::Exited(0), None);
     assert_eq!(test.orders(), [(key(1, 2), Order::Acknowledge(rank(1, 1)))]);
     assert_eq!(test.state(id), JobState::Running, "a late report of an old attempt is ignored");
-    assert!(test.head.job_history(id).iter().any(|it| it.happening == JobEventKind::StaleReport(rank(1, 1))));
+    assert!(test.head.job_history(id).iter().any(|it| it.kind == JobEventKind::StaleReport(rank(1, 1))));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn an_order_lost_in_a_head_crash_uses_no_retry() {
     // More often than a job may lose its node.
     for attempt in 1..=9 {
         test.after(Span::from_secs(1));
-        test.event(Event::Configured(Config { node_failures: 2, ..Config::default() }));
+        test.event(Event::HeadStarted(Config { node_failures: 2, ..Config::default() }));
         test.rejoin(1, u64::from(attempt) + 1, vec![]);
         let record = test.record(id);
         assert_eq!((record.state, record.attempt), (JobState::Running, attempt + 1));
@@ -115,7 +115,7 @@ fn a_rank_that_had_started_and_is_gone_after_a_restart_counts_as_lost() {
     let id = test.submit(gpus(1));
     test.started(rank(1, 1));
     test.after(Span::from_secs(1));
-    test.event(Event::Configured(Config::default()));
+    test.event(Event::HeadStarted(Config::default()));
     test.rejoin(1, 2, vec![]);
     assert_eq!(test.head.jobs[&id].node_failures, 1);
 }
@@ -165,7 +165,7 @@ fn a_repeated_report_is_acknowledged_again_and_changes_nothing() {
     let chapters = test.head.job_history(id).len();
     test.effects();
     test.ended(rank(1, 1), Outcome::Exited(0), None);
-    assert_eq!(test.effects(), [Effect::Tell(key(1, 1), Order::Acknowledge(rank(1, 1)))]);
+    assert_eq!(test.effects(), [Effect::SendOrder(key(1, 1), Order::Acknowledge(rank(1, 1)))]);
     assert_eq!(test.head.job_history(id).len(), chapters);
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Scheduling {
     /// Whether plans depend on predictions of interference.
     pub(super) uses_interference: bool,
     pub(super) base: BasePredictor,
-    /// The folder of the trained models.
+    /// The directory of the trained models.
     pub(super) versions: PathBuf,
 }
 
@@ -65,7 +65,7 @@ mod tests {
 
     /// The flag is stated by hand, so it is compared with what a policy really keeps of the knowledge.
     #[test]
-    fn a_policy_that_keeps_predictors_says_that_it_uses_them() {
+    fn a_policy_with_predictors_reports_that_it_uses_them() {
         use cohabit_policy::interference::InterferenceContext;
         use cohabit_policy::parse_policy_with;
         for name in POLICY_NAMES {

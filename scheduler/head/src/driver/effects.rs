@@ -17,7 +17,7 @@ use crate::journal::JournalWrite;
 impl Driver {
     pub(super) fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Tell(key, order) => self.tell(key, order),
+            Effect::SendOrder(key, order) => self.send_order(key, order),
             Effect::Answer(client, reply) => {
                 if let Some(reply_to) = self.clients.remove(&client) {
                     reply_to.send(reply);
@@ -31,7 +31,7 @@ impl Driver {
     }
 
     /// Without a session the worker has just gone; it gets the current state when it joins again.
-    fn tell(&mut self, key: WorkerKey, order: Order) {
+    fn send_order(&mut self, key: WorkerKey, order: Order) {
         let Some(session) = self.sessions.get(&key) else { return };
         match session.orders.try_tell(WorkerSessionMessage::Order(order)) {
             Ok(()) | Err(TryTellError::Closed(_)) => {}
@@ -57,7 +57,7 @@ impl Driver {
     fn close(&mut self, key: WorkerKey, why: String) {
         if let Some(session) = self.sessions.remove(&key) {
             // The session may just have ended.
-            let _ = session.cut.send(why);
+            let _ = session.close.send(why);
         }
     }
 }

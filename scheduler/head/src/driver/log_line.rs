@@ -12,7 +12,7 @@ pub(super) struct LogLine<'a, T>(pub(super) &'a T);
 impl fmt::Display for LogLine<'_, Event> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Event::Configured(config) => write!(f, "configured, lost after {}", config.lost_after),
+            Event::HeadStarted(config) => write!(f, "head started, lost after {}", config.lost_after),
             Event::Client(client, by, request) => {
                 write!(f, "client {}: {} wants {}", client.0, by.user, LogLine(request))
             }
@@ -21,13 +21,13 @@ impl fmt::Display for LogLine<'_, Event> {
                 "worker {key} joined as {} with {} device(s) and {} rank(s)",
                 inventory.name,
                 inventory.devices.len(),
-                inventory.held.len()
+                inventory.held_ranks.len()
             ),
             Event::Lost(key, why) => write!(f, "worker {key} lost: {why}"),
             Event::Report(key, report) => write!(f, "worker {key}: {}", LogLine(report)),
             Event::Planned(request, plan) => write!(f, "plan {}: {}", request.0, LogLine(plan)),
             Event::Alarm => f.write_str("alarm"),
-            Event::Learned => f.write_str("the interference model changed"),
+            Event::InterferenceUpdated => f.write_str("the interference model changed"),
             Event::ClockSet(forward) => write!(f, "the clock was set forward by {forward}"),
         }
     }
@@ -56,7 +56,7 @@ impl fmt::Display for LogLine<'_, Report> {
                 write!(f, "{device} is {}, sharing {}", condition.health, condition.sharing)
             }
             Report::Telemetry(telemetry) => write!(f, "telemetry of {} device(s)", telemetry.len()),
-            Report::Stretches(samples) => write!(f, "{} co-location sample(s)", samples.len()),
+            Report::ColocationSamples(samples) => write!(f, "{} co-location sample(s)", samples.len()),
         }
     }
 }
@@ -70,7 +70,7 @@ impl fmt::Display for LogLine<'_, Plan> {
 impl fmt::Display for LogLine<'_, Effect> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Effect::Tell(key, order) => write!(f, "tell {key}: {}", LogLine(order)),
+            Effect::SendOrder(key, order) => write!(f, "order to {key}: {}", LogLine(order)),
             Effect::Answer(client, reply) => write!(f, "answer client {}: {}", client.0, LogLine(reply)),
             Effect::Publish(job, Notice::Changed(revision)) => {
                 write!(f, "publish {job}: revision {revision}")

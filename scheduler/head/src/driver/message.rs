@@ -29,7 +29,7 @@ pub(crate) enum Message {
     },
     /// A client asks a query that the head answers from memory.
     Query(Query),
-    /// A client asks what would become of a job.
+    /// A client requests a dry run of a job.
     DryRun {
         /// The user.
         by: Principal,
@@ -57,12 +57,12 @@ pub(crate) enum Message {
         inventory: Inventory,
         /// The session.
         session: SessionHandle,
-        /// Answered when the join is durable.
+        /// Completed when the join is durable.
         handled: ReplyTo<()>,
     },
     /// A worker's link ended.
     Lost(WorkerKey, String),
-    /// A worker reported; told once the head knows.
+    /// Reports of a worker; completed when the head has applied them.
     Reports(WorkerKey, Vec<Report>, ReplyTo<()>),
     /// The planner replied to a request for a plan.
     Planned(PlanReply),
@@ -139,7 +139,7 @@ pub(crate) struct SessionHandle {
     /// Orders to the worker.
     pub(crate) orders: Address<WorkerSessionMessage>,
     /// Ends the session for this reason.
-    pub(crate) cut: oneshot::Sender<String>,
+    pub(crate) close: oneshot::Sender<String>,
 }
 
 /// A message to a worker's session.

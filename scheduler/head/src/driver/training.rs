@@ -21,7 +21,7 @@ impl Driver {
         for sample in samples {
             let job = sample.rank.attempt.job;
             sample.memory.iter().for_each(|it| self.parts.memory_tracker.observe(job, &sample.gpu, *it));
-            let neighbors = sample.neighbours.iter().map(|rank| rank.attempt.job);
+            let neighbors = sample.neighbors.iter().map(|rank| rank.attempt.job);
             let observed = resolve_sample(sample, neighbors, &lookup, self.parts.trainer.solos());
             observed.into_iter().for_each(|sample| self.training_queue.push(sample));
         }
@@ -55,7 +55,7 @@ impl Driver {
         if let Some(knowledge) = update.knowledge {
             self.parts.planner.set_interference(knowledge);
             if self.parts.uses_interference {
-                self.queue(Event::Learned, None);
+                self.queue(Event::InterferenceUpdated, None);
             }
         }
         if let Some(refit) = update.refit {

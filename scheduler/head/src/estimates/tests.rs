@@ -39,8 +39,8 @@ fn the_features_of_a_record_are_those_of_its_submission() {
 fn without_a_forest_only_figures_of_the_user_are_used() {
     let mut estimates = Estimates::learned_from(&minutes(0..300));
     assert_eq!(estimate(&mut estimates, |_| {}, at(90_000)), None);
-    let told = estimate(&mut estimates, |submit| submit.spec.iterations = Some(7), at(90_000)).unwrap();
-    assert_eq!((told.iterations, told.runtime), (Some(7), None));
+    let answer = estimate(&mut estimates, |submit| submit.spec.iterations = Some(7), at(90_000)).unwrap();
+    assert_eq!((answer.iterations, answer.runtime), (Some(7), None));
 }
 
 #[cfg(feature = "learned")]
@@ -55,8 +55,8 @@ mod learned {
         let expected = estimate(&mut estimates, |_| {}, at(1_000)).unwrap();
         assert_eq!((expected.iterations, expected.runtime), (Some(500), Some(Span::from_secs(50))));
         assert_eq!(expected.basis, "the last job of 'train' by ada");
-        let told = estimate(&mut estimates, |submit| submit.spec.iterations = Some(7), at(1_000)).unwrap();
-        assert_eq!(told.iterations, Some(7));
+        let answer = estimate(&mut estimates, |submit| submit.spec.iterations = Some(7), at(1_000)).unwrap();
+        assert_eq!(answer.iterations, Some(7));
     }
 
     #[test]

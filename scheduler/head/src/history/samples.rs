@@ -21,7 +21,7 @@ pub(crate) fn insert(transaction: &Transaction<'_>, samples: &[ColocationSample]
 }
 
 fn insert_one(transaction: &Transaction<'_>, sample: &ColocationSample) -> rusqlite::Result<()> {
-    let neighbours: BTreeSet<_> = sample.neighbours.iter().map(|rank| rank.attempt.job).collect();
+    let neighbors: BTreeSet<_> = sample.neighbors.iter().map(|rank| rank.attempt.job).collect();
     transaction.prepare_cached(INSERT)?.execute(named_params! {
         ":job": sample.rank.attempt.job.to_string(),
         ":attempt": sample.rank.attempt.attempt,
@@ -29,7 +29,7 @@ fn insert_one(transaction: &Transaction<'_>, sample: &ColocationSample) -> rusql
         ":device": sample.device.as_str(),
         ":gpu": sample.gpu,
         ":sharing": column_word(sample.sharing),
-        ":neighbours": serde_json::to_string(&neighbours).map_err(no_json)?,
+        ":neighbours": serde_json::to_string(&neighbors).map_err(no_json)?,
         ":started_at": text(sample.from),
         ":ended_at": text(sample.to),
         ":started_at_us": integer(sample.from.as_micros()),
@@ -37,13 +37,13 @@ fn insert_one(transaction: &Transaction<'_>, sample: &ColocationSample) -> rusql
         ":steps": integer(sample.steps),
         ":rate": sample.rate,
         ":memory_bytes": sample.memory.map(|memory| integer(memory.0)),
-        ":utilisation": sample.utilisation,
+        ":utilisation": sample.utilization,
     })?;
     Ok(())
 }
 
 /// The words that schema/2.sql documents for the column `sharing`. [`SharingStrategy::word`] differs in one
-/// of them, but people's queries go by this one.
+/// of them, but the queries of users use this one.
 const fn column_word(sharing: SharingStrategy) -> &'static str {
     match sharing {
         SharingStrategy::Exclusive => "exclusive",
@@ -57,13 +57,13 @@ fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// A sample as the history keeps it: of its neighbours it has the jobs, each once.
+/// A sample as the history keeps it: of its neighbors it has the jobs, each once.
 #[derive(Debug, PartialEq)]
 pub(crate) struct StoredSample {
-    /// The sample without its neighbours.
-    pub(crate) stretch: ColocationSample,
+    /// The sample without its neighbors.
+    pub(crate) sample: ColocationSample,
     /// The other jobs on the device.
-    pub(crate) neighbours: Vec<JobId>,
+    pub(crate) neighbors: Vec<JobId>,
 }
 
 /// The samples that ended last, at most `limit`; the newest last.
@@ -82,20 +82,20 @@ fn past(row: &Row<'_>) -> rusqlite::Result<Option<StoredSample>> {
     let job = row.get_ref("job")?.as_str().ok().and_then(|job| job.parse::<JobId>().ok());
     let sharing = row.get::<_, String>("sharing")?;
     let sharing = SharingStrategy::ALL.into_iter().find(|it| column_word(*it) == sharing);
-    let neighbours = serde_json::from_str(&row.get::<_, String>("neighbours")?).ok();
-    let (Some(job), Some(sharing), Some(neighbours)) = (job, sharing, neighbours) else { return Ok(None) };
-    let stretch = ColocationSample {
+    let neighbors = serde_json::from_str(&row.get::<_, String>("neighbours")?).ok();
+    let (Some(job), Some(sharing), Some(neighbors)) = (job, sharing, neighbors) else { return Ok(None) };
+    let sample = ColocationSample {
         rank: job.attempt(row.get("attempt")?).rank(row.get("rank")?),
         device: DeviceId(row.get("device")?),
         gpu: row.get("gpu")?,
         sharing,
-        neighbours: Vec::new(),
+        neighbors: Vec::new(),
         from: Time::from_micros(row.get("started_at_us")?),
         to: Time::from_micros(row.get("ended_at_us")?),
         steps: row.get("steps")?,
         rate: row.get("rate")?,
         memory: row.get::<_, Option<u64>>("memory_bytes")?.map(Bytes),
-        utilisation: row.get("utilisation")?,
+        utilization: row.get("utilisation")?,
     };
-    Ok(Some(StoredSample { stretch, neighbours }))
+    Ok(Some(StoredSample { sample, neighbors }))
 }

@@ -103,7 +103,7 @@ fn every_filter_narrows_the_list() {
 }
 
 #[test]
-fn a_page_says_whether_there_is_more() {
+fn a_page_shows_whether_there_are_more() {
     let (_journal, history) = history();
     let first = history.list(&Filter { limit: 1, ..all() }).unwrap();
     assert!(first.more);
@@ -127,13 +127,13 @@ fn sample() -> ColocationSample {
         device: DeviceId("GPU-1".into()),
         gpu: "H200".into(),
         sharing: SharingStrategy::Mps,
-        neighbours: ["9#1/0", "2#1/0", "2#1/1"].map(|rank| rank.parse().unwrap()).into(),
+        neighbors: ["9#1/0", "2#1/0", "2#1/1"].map(|rank| rank.parse().unwrap()).into(),
         from: at(1),
         to: at(6),
         steps: 50,
         rate: 10.0,
         memory: Some(Bytes(7)),
-        utilisation: Some(0.5),
+        utilization: Some(0.5),
     }
 }
 
@@ -171,7 +171,7 @@ fn the_view_of_samples_names_jobs_that_ended() {
 }
 
 #[test]
-fn samples_without_sense_never_fail_a_commit() {
+fn invalid_samples_never_fail_a_commit() {
     let (journal, _) = history();
     let never = ColocationSample { rate: f64::NAN, ..sample() };
     let huge = ColocationSample {
@@ -179,7 +179,7 @@ fn samples_without_sense_never_fail_a_commit() {
         to: Time::NEVER,
         steps: u64::MAX,
         memory: Some(Bytes(u64::MAX)),
-        utilisation: Some(f64::NAN),
+        utilization: Some(f64::NAN),
         ..sample()
     };
     journal.open().commit(&[JournalWrite::Samples(vec![never, huge])]).unwrap();

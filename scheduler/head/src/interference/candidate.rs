@@ -13,7 +13,7 @@ pub(super) trait CandidateModel {
     /// The model.
     fn model(&self) -> &dyn Interference;
 
-    /// Saves it to a folder, which is emptied first. Returns the model to use from now on.
+    /// Saves it to a directory, which is emptied first. Returns the model to use from now on.
     ///
     /// # Errors
     /// Why it cannot be saved.

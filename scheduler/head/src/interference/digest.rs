@@ -27,7 +27,7 @@ impl InterferenceDigest {
             ((set.gpu.clone(), sharing, members), slowdowns(&observed.measured.outcome))
         });
         let alone = solos.iter().map(|(gpu, configuration, solo)| {
-            let figures = [solo.rate, solo.memory, solo.utilisation].map(|it| it.unwrap_or_default());
+            let figures = [solo.rate, solo.memory, solo.utilization].map(|it| it.unwrap_or_default());
             ((gpu.clone(), None, vec![configuration.clone()]), figures.to_vec())
         });
         InterferenceDigest(together.chain(alone).collect())

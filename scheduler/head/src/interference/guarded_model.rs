@@ -75,7 +75,7 @@ fn is_estimate_valid(said: &ColocationEstimate) -> bool {
         && said.uncertainty >= 0.0
         && (0.0..=1.0).contains(&said.fits)
         && finite(said.memory)
-        && finite(said.utilisation)
+        && finite(said.utilization)
 }
 
 fn are_metrics_valid(sets: &[ColocationSet], answer: &[Vec<ContentionMetrics>]) -> bool {

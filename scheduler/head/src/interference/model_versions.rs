@@ -1,9 +1,9 @@
-//! The versions of the trained model in the state folder: a folder for each, and a file that names the
+//! The versions of the trained model in the state directory: a directory for each, and a file that names the
 //! current one.
 //!
 //! ```text
 //! interference/current        3, or 3 held, or base held
-//! interference/3/version.json its record, written last: a folder without it is not a version
+//! interference/3/version.json its record, written last: a directory without it is not a version
 //! interference/3/...          the files of the model
 //! ```
 
@@ -34,7 +34,7 @@ pub(super) struct VersionChoice {
 }
 
 impl ModelVersions {
-    /// Reads the folder, if it exists. Versions that cannot be read are skipped with a warning.
+    /// Reads the directory, if it exists. Versions that cannot be read are skipped with a warning.
     pub(super) fn open(folder: PathBuf) -> ModelVersions {
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
         let mut records: Vec<ModelRecord> = entries.filter_map(|entry| record(&entry.path())).collect();
@@ -61,12 +61,12 @@ impl ModelVersions {
         self.records.last().map_or(0, |record| record.version) + 1
     }
 
-    /// The folder of a version.
+    /// The directory of a version.
     pub(super) fn folder(&self, version: u32) -> PathBuf {
         self.folder.join(version.to_string())
     }
 
-    /// Makes the model in this version's folder a version, and the current one.
+    /// Makes the model in this version's directory a version, and the current one.
     pub(super) fn add(&mut self, record: ModelRecord) -> io::Result<()> {
         let version = record.version;
         write_atomically(&self.folder(version).join(RECORD), &serde_json::to_vec_pretty(&record)?)?;
@@ -90,7 +90,7 @@ impl ModelVersions {
         self.choice = VersionChoice::default();
     }
 
-    /// Failures are only logged: a folder that stays costs disk space and nothing else.
+    /// Failures are only logged: a directory that stays costs disk space and nothing else.
     fn remove_oldest(&mut self) {
         let current = self.choice.current;
         let old = |record: &&ModelRecord| Some(record.version) != current;
@@ -130,7 +130,7 @@ impl VersionChoice {
     }
 }
 
-/// The record of the version in a folder, whose name must be the version's number.
+/// The record of the version in a directory, whose name must be the version's number.
 fn record(folder: &Path) -> Option<ModelRecord> {
     let number: u32 = folder.file_name()?.to_str()?.parse().ok()?;
     let text = fs::read(folder.join(RECORD)).ok()?;
@@ -161,13 +161,13 @@ mod tests {
             base: "law".into(),
             trained_at: Time::EPOCH,
             rows: 40,
-            judged_on: 10,
+            validation_rows: 10,
             error: 0.05,
             error_before: 0.1,
         }
     }
 
-    /// A folder with this many versions.
+    /// A directory with this many versions.
     fn with(folder: &Path, count: u32) -> ModelVersions {
         let mut versions = ModelVersions::open(folder.join("interference"));
         for _ in 0..count {

@@ -1,4 +1,4 @@
-//! Trained models: read from files, fitted to observed sets, saved to a version's folder and restored from
+//! Trained models: read from files, fitted to observed sets, saved to a version's directory and restored from
 //! it.
 
 use std::fs::{self, File};
@@ -182,7 +182,7 @@ impl CandidateModel for NewCandidate {
     }
 }
 
-/// Creates the folder without what an interrupted save may have left there.
+/// Creates the directory without what an interrupted save may have left there.
 fn empty(folder: &Path) -> Result<(), String> {
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(in_folder(folder))?;

@@ -44,8 +44,8 @@ impl PastObservations {
 
 fn jobs_of(samples: &[StoredSample]) -> BTreeSet<JobId> {
     let of_sample = |it: &StoredSample| {
-        let own = it.stretch.rank.attempt.job;
-        it.neighbours.iter().copied().chain([own]).collect::<Vec<_>>()
+        let own = it.sample.rank.attempt.job;
+        it.neighbors.iter().copied().chain([own]).collect::<Vec<_>>()
     };
     samples.iter().flat_map(of_sample).collect()
 }
@@ -65,8 +65,8 @@ fn experience(
         .collect();
     let lookup = |job: JobId| head.demand_and_traits(job).or_else(|| ended.get(&job).cloned());
     let mut experience = ColocationHistory::default();
-    for StoredSample { stretch, neighbours } in samples {
-        let observed = resolve_sample(stretch, neighbours.iter().copied(), &lookup, solos);
+    for StoredSample { sample, neighbors } in samples {
+        let observed = resolve_sample(sample, neighbors.iter().copied(), &lookup, solos);
         observed.iter().for_each(|sample| experience.note(sample));
     }
     experience
@@ -78,9 +78,9 @@ fn memory_tracker(
     records: &BTreeMap<JobId, JobRecord>,
 ) -> GpuMemoryTracker {
     let mut memory_tracker = GpuMemoryTracker::default();
-    for StoredSample { stretch, .. } in samples {
-        let job = stretch.rank.attempt.job;
-        stretch.memory.iter().for_each(|held| memory_tracker.observe(job, &stretch.gpu, *held));
+    for StoredSample { sample, .. } in samples {
+        let job = sample.rank.attempt.job;
+        sample.memory.iter().for_each(|held| memory_tracker.observe(job, &sample.gpu, *held));
     }
     let mut ended: Vec<&JobRecord> = records.values().collect();
     ended.sort_by_key(|record| record.ended_at);

@@ -32,7 +32,7 @@ pub(crate) struct Refit {
     pub(super) current: GuardedModel,
     /// The number of the version that the result may become.
     pub(super) version: u32,
-    /// The folder of that version.
+    /// The directory of that version.
     pub(super) folder: PathBuf,
 }
 
@@ -66,10 +66,10 @@ impl Refit {
         let newest = self.sets.len().saturating_sub(MAX_SETS);
         let measured: Vec<MeasuredSet> = self.sets.into_iter().skip(newest).map(|it| it.measured).collect();
         let held_back = measured.len() / HOLDOUT_ONE_IN;
-        let (train, judge) = measured.split_at(measured.len() - held_back);
-        let error_before = error_of(&self.current, judge)?;
+        let (train, validation) = measured.split_at(measured.len() - held_back);
+        let error_before = error_of(&self.current, validation)?;
         let judged = train_candidates(&self.base, train).into_iter().filter_map(|candidate| {
-            let error = error_of(candidate.model(), judge).filter(|it| it.is_finite())?;
+            let error = error_of(candidate.model(), validation).filter(|it| it.is_finite())?;
             Some((error, candidate))
         });
         let (error, best) = judged.min_by(|one, other| one.0.total_cmp(&other.0))?;
@@ -90,7 +90,7 @@ impl Refit {
             base: self.base.source.to_string(),
             trained_at: wall_clock(),
             rows: member_count(train),
-            judged_on: member_count(judge),
+            validation_rows: member_count(validation),
             error,
             error_before,
         };

@@ -24,14 +24,14 @@ pub(crate) fn resolve_sample(
     };
     Some(ObservedSample {
         member: member(sample.rank.attempt.job)?,
-        neighbours: neighbors.into_iter().map(member).collect::<Option<_>>()?,
+        neighbors: neighbors.into_iter().map(member).collect::<Option<_>>()?,
         sharing: sample.sharing,
         until: sample.to,
         length: sample.to.since(sample.from),
         steps: sample.steps,
         rate: sample.rate,
         memory: sample.memory.map(|memory| memory.0 as f64),
-        utilisation: sample.utilisation,
+        utilization: sample.utilization,
         gpu,
     })
 }

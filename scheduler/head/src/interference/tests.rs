@@ -6,19 +6,19 @@ use cohabit_types::{SharingStrategy, Span, Time};
 use super::digest::InterferenceDigest;
 
 /// A minute of a member beside another, or alone.
-fn minute(model: &str, rate: f64, neighbour: Option<&str>) -> ObservedSample {
+fn minute(model: &str, rate: f64, neighbor: Option<&str>) -> ObservedSample {
     let member = |model: &str| SetMember { model: model.into(), batch: Some(8), ..SetMember::default() };
     ObservedSample {
         gpu: GpuKind::named("v100"),
         sharing: SharingStrategy::Mps,
         member: member(model),
-        neighbours: neighbour.map(member).into_iter().collect(),
+        neighbors: neighbor.map(member).into_iter().collect(),
         until: Time::EPOCH + Span::from_secs(60),
         length: Span::from_secs(60),
         steps: 600,
         rate,
         memory: None,
-        utilisation: None,
+        utilization: None,
     }
 }
 
@@ -102,7 +102,7 @@ mod learned {
         let better =
             refit(AnalyticInterference::<MaxMinSharing>::default(), BasePredictor::analytic(), folder.path())
                 .unwrap();
-        assert_eq!((better.record.rows, better.record.judged_on), (46, 10));
+        assert_eq!((better.record.rows, better.record.validation_rows), (46, 10));
         assert!(better.record.error < better.record.error_before, "{:?}", better.record);
         let restored = restore(&folder.path().join("1"), &better.record, &BasePredictor::analytic()).unwrap();
         assert_eq!(predicted(&*restored), predicted(&*better.model));
@@ -136,7 +136,7 @@ mod learned {
         sets().into_iter().map(|it| it.measured).collect()
     }
 
-    /// A base model in a folder, trained on the opposite of what the cluster observes.
+    /// A base model in a directory, trained on the opposite of what the cluster observes.
     fn model_in(folder: &Path) -> BasePredictor {
         let mut opposite = measured();
         for it in &mut opposite {
@@ -165,7 +165,7 @@ mod learned {
             base: base.source.to_string(),
             trained_at: Time::EPOCH,
             rows: 56,
-            judged_on: 0,
+            validation_rows: 0,
             error: 0.0,
             error_before: 0.0,
         };

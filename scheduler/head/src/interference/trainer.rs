@@ -37,7 +37,7 @@ pub(crate) struct TrainerOptions {
     pub(crate) max_slowdown: Slowdown,
     /// A refit is due after this many new samples; 0 turns refits off.
     pub(crate) refit_after: u64,
-    /// The folder of the versions.
+    /// The directory of the versions.
     pub(crate) folder: PathBuf,
 }
 
@@ -169,7 +169,7 @@ impl Trainer {
             }
         }
         let record = self.versions.find(version);
-        self.fitted_samples = record.map_or(0, |record| record.rows + record.judged_on);
+        self.fitted_samples = record.map_or(0, |record| record.rows + record.validation_rows);
     }
 
     fn serve(&mut self, mut inbox: Inbox<TrainRequest>) {
@@ -306,10 +306,10 @@ impl Trainer {
             base: self.base.source.to_string(),
             versions: self.versions.records().to_vec(),
             current,
-            held: pinned,
+            pinned,
             sets: measured.len() as u64,
             rows: member_count(&measured),
-            trouble: self.current.failure().map(str::to_owned),
+            failure: self.current.failure().map(str::to_owned),
         }
     }
 }

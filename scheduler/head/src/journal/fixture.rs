@@ -35,7 +35,7 @@ impl Cluster {
         for effect in effects {
             match effect {
                 Effect::Plan(request) => self.open_request = Some(request),
-                Effect::Tell(..) | Effect::Answer(..) | Effect::Publish(..) | Effect::Close(..) => {}
+                Effect::SendOrder(..) | Effect::Answer(..) | Effect::Publish(..) | Effect::Close(..) => {}
             }
         }
     }
@@ -115,7 +115,7 @@ fn recovering() -> Condition {
 fn entries_with_snapshot() -> (Vec<JournalEntry>, usize, Vec<JournalWrite>) {
     let mut cluster = Cluster::default();
     let admin = || Principal::new("root", Role::Admin);
-    cluster.handle(Event::Configured(Config::default()));
+    cluster.handle(Event::HeadStarted(Config::default()));
     cluster.handle(Event::Joined(key(), inventory()));
     cluster.submit(set_every_option);
     cluster.plan();
@@ -144,12 +144,12 @@ fn entries_with_snapshot() -> (Vec<JournalEntry>, usize, Vec<JournalWrite>) {
     });
     cluster.report(Report::Condition { device: DeviceId("host-1".into()), condition: recovering() });
     cluster.end("1#2/0", Outcome::Exited(0));
-    cluster.handle(Event::Learned);
+    cluster.handle(Event::InterferenceUpdated);
     cluster.request(admin(), Request::Drain("box".into()));
     cluster.handle(Event::Lost(key(), "the other side closed it".into()));
     let again = WorkerKey { incarnation: Incarnation(2), ..key() };
     let held = vec![HeldRank { rank: "2#1/0".parse().unwrap(), phase: HeldRankPhase::Running(at(0)) }];
-    cluster.handle(Event::Joined(again, Inventory { held, ..inventory() }));
+    cluster.handle(Event::Joined(again, Inventory { held_ranks: held, ..inventory() }));
     cluster.request(admin(), Request::Resume("box".into()));
     cluster.plan();
     (cluster.entries, early, snapshot)

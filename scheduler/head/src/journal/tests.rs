@@ -57,7 +57,7 @@ fn a_new_journal_is_empty_and_keeps_its_cluster_id() {
 }
 
 #[test]
-fn what_was_committed_comes_back_in_order() {
+fn committed_events_are_read_back_in_order() {
     let journal = TestJournal::of(one_job());
     let loaded = journal.open().load().unwrap();
     let numbered = |(n, event)| (n + 1, JournalEntry { at: at(n), event });
@@ -65,7 +65,7 @@ fn what_was_committed_comes_back_in_order() {
 }
 
 #[test]
-fn a_recovered_head_equals_the_one_that_lived() {
+fn a_recovered_head_equals_the_original() {
     let recovered = recovered(&TestJournal::of(one_job())).unwrap();
     assert_eq!(json(&recovered.head), json(&replayed(one_job())));
     assert_eq!(recovered.last, at(6));
@@ -405,7 +405,7 @@ impl Journal for Filling {
 }
 
 #[test]
-fn writes_that_nobody_waits_for_survive_a_full_disk_and_stay_first() {
+fn writes_without_a_waiter_survive_a_full_disk_and_stay_first() {
     let filling = Filling::default();
     let writer = JournalWriter::start(filling.clone()).unwrap();
     let event = JournalWrite::from(JournalEntry { at: Time::EPOCH, event: submitted(1) });

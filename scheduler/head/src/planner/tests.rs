@@ -79,7 +79,7 @@ async fn a_policy_that_hangs_is_reported_in_time_and_misses_no_change() {
     let (release, until) = channel();
     tell.send(ScriptStep::Hang(until)).unwrap();
     let reply = planner.plan(PlanRequestId(1), at(0)).await;
-    assert_eq!(reply.plan.unwrap_err(), "it took longer than 1ms");
+    assert_eq!(reply.plan.unwrap_err(), "it took longer than 1 ms");
     planner.add_changes(gone(1));
     drop(release);
     planner.limit = Duration::from_secs(60);

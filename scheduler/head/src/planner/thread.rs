@@ -91,12 +91,12 @@ impl PlannerThread {
 
     fn dry_run(&mut self, job: &PendingJob) -> DryRunResult {
         let place = self.policy.dry_run(&self.view, job);
-        let company = match &place {
+        let with_job = match &place {
             Ok(proposal) => self.slowdowns.report_with(&self.view, job, &proposal.placement),
             Err(_) => Vec::new(),
         };
         let present = self.slowdowns.report_current(&self.view);
-        DryRunResult { place, with_job: company, current: present, forecast: self.forecast_of(job) }
+        DryRunResult { place, with_job, current: present, forecast: self.forecast_of(job) }
     }
 
     /// When the job would start and end behind those that wait. A new policy answers this, because the one

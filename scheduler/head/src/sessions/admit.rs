@@ -39,7 +39,7 @@ pub(crate) fn job(spec: &JobSpec) -> Result<(), Refusal> {
 
 /// About how many bytes a job is long.
 pub(super) fn weight(spec: &JobSpec) -> usize {
-    let work = match &spec.work {
+    let work = match &spec.entrypoint {
         Entrypoint::Command(command) => {
             command.argv.iter().map(|word| word.len() + 8).sum::<usize>()
                 + command.script.as_ref().map_or(0, String::len)
@@ -85,7 +85,7 @@ pub(crate) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
             Report::Started { .. } | Report::PrivateUser { .. } => {}
             Report::Ended { progress, .. } => progress.iter_mut().for_each(keep_finite),
             Report::Sharing { .. } | Report::Condition { .. } | Report::Telemetry(_) => {}
-            Report::Stretches(all) => all.retain(|it| it.rate.is_finite()),
+            Report::ColocationSamples(all) => all.retain(|it| it.rate.is_finite()),
             Report::Progress(all) => all.iter_mut().for_each(|it| keep_finite(&mut it.progress)),
         }
     }

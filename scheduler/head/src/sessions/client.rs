@@ -211,7 +211,7 @@ mod tests {
     use crate::watchers::Watchers;
 
     #[tokio::test]
-    async fn a_request_goes_on_when_its_client_hangs_up() {
+    async fn a_request_continues_when_its_client_disconnects() {
         let folder = tempfile::tempdir().unwrap();
         let identity = HeadIdentity::open_or_create(&folder.path().join("tls")).unwrap();
         let tokens = TokenStore::open(&folder.path().join("tokens.json"), identity.fingerprint()).unwrap();

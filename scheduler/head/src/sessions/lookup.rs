@@ -84,7 +84,7 @@ impl ClientSession {
             format!("{} ({})", record.reason, record.reason_code),
             "It ended so long ago that only its record is kept, without its history.".to_owned(),
         ];
-        Ok(Explanation { sentences, story: Vec::new() })
+        Ok(Explanation { sentences, history: Vec::new() })
     }
 
     /// The jobs that these references mean, in their order.

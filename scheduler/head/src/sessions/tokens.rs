@@ -25,7 +25,7 @@ pub(super) fn list(by: &Principal, tokens: &TokenStore) -> Result<Vec<TokenRecor
     Ok(tokens.list())
 }
 
-/// Makes a token worthless.
+/// Revokes a token.
 pub(super) async fn revoke(by: &Principal, tokens: TokenStore, name: String) -> Result<(), Refusal> {
     check_admin(by)?;
     tracing::info!(admin = by.user, name, "token revoke");

@@ -71,26 +71,26 @@ impl WorkerSessionTask {
     /// Serves until the link ends; says why it did.
     async fn join_and_serve(&self, peer: WorkerPeer) -> String {
         let (orders, waiting) = mailbox(CAPACITY);
-        let (cut, mut cut_off) = oneshot::channel();
+        let (close, mut closed_by_head) = oneshot::channel();
         let (key, inventory, session) =
-            (self.key, admit::inventory(peer.inventory().clone()), SessionHandle { orders, cut });
+            (self.key, admit::inventory(peer.inventory().clone()), SessionHandle { orders, close });
         let joined =
             self.session_context.driver.ask(|handled| Message::Joined { key, inventory, session, handled });
         if joined.await.is_err() {
             return "the head is stopping".to_owned();
         }
-        if let Ok(why) = cut_off.try_recv() {
+        if let Ok(why) = closed_by_head.try_recv() {
             return why;
         }
         let (heard, hearing) = watch::channel(());
         let link = LinkGuard(
-            peer.welcome(Reports { key, driver: self.session_context.driver.clone(), heard }).await,
+            peer.start_session(Reports { key, driver: self.session_context.driver.clone(), heard }).await,
         );
         let closed = link.0.closed.clone();
         let why = tokio::select! {
             biased;
             end = closed.clone() => end.to_string(),
-            why = cut_off => why.unwrap_or_else(|_| DROPPED_BY_HEAD.to_owned()),
+            why = closed_by_head => why.unwrap_or_else(|_| DROPPED_BY_HEAD.to_owned()),
             why = silence(hearing, self.session_context.silence_limit) => why,
             why = pass_on(waiting, link.0.orders.clone()) => why,
         };
@@ -107,7 +107,7 @@ async fn silence(mut hearing: watch::Receiver<()>, limit: Duration) -> String {
             Ok(Ok(())) => {}
             // The link has ended, and says why itself.
             Ok(Err(_)) => pending().await,
-            Err(_) => return format!("it sent nothing for {limit:?}"),
+            Err(_) => return format!("it sent nothing for {}", Span::from(limit)),
         }
     }
 }

@@ -39,7 +39,7 @@ const NETWORK_FUSE: [&str; 7] = [
     "fuse.curlftpfs",
 ];
 
-/// Refuses folders on network file systems.
+/// Refuses directories on network file systems.
 pub(super) fn check_local(path: &Path) -> Result<(), HeadError> {
     let system = statfs(path).map_err(|error| HeadError::state(path)(error.into()))?;
     // The type of the number differs between C libraries; its low 32 bits are what is documented.
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_folder_passes() {
+    fn a_local_directory_is_accepted() {
         check_local(tempfile::tempdir().unwrap().path()).unwrap();
     }
 }

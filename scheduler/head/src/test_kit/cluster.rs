@@ -31,14 +31,14 @@ pub(crate) async fn within<T>(waiting: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, waiting).await.expect("it happens within the limit")
 }
 
-/// A head and its state folder.
+/// A head and its state directory.
 pub(crate) struct TestHead {
     pub(crate) folder: TempDir,
     pub(crate) daemon: HeadDaemon,
     options: HeadOptions,
 }
 
-/// A head that was stopped, and the folder that it left.
+/// A head that was stopped, and the directory that it left.
 pub(crate) struct StoppedHead {
     pub(crate) folder: TempDir,
     options: HeadOptions,
@@ -103,7 +103,7 @@ impl TestHead {
         TestHead { daemon, ..self }
     }
 
-    /// Stops it in order, and keeps its folder.
+    /// Stops it in order, and keeps its directory.
     pub(crate) async fn stopped(self) -> StoppedHead {
         self.daemon.stop().await.unwrap();
         StoppedHead { folder: self.folder, options: self.options }
@@ -129,8 +129,8 @@ impl TestHead {
     }
 
     pub(crate) async fn client(&self, token: Token) -> Result<TestClient, LinkError> {
-        let (head, welcome) = within(connect_client(&self.endpoint(token))).await?;
-        Ok(TestClient { head, user: welcome.by.user })
+        let (head, accepted) = within(connect_client(&self.endpoint(token))).await?;
+        Ok(TestClient { head, user: accepted.by.user })
     }
 
     /// A client with a new token of this name.
@@ -142,7 +142,7 @@ impl TestHead {
 
     /// A worker on the test machine, with this incarnation of its link.
     pub(crate) async fn worker(&self, incarnation: u64, held: Vec<HeldRank>) -> TestWorker {
-        self.worker_with(incarnation, Inventory { held, ..inventory() }).await
+        self.worker_with(incarnation, Inventory { held_ranks: held, ..inventory() }).await
     }
 
     /// The same with another inventory.

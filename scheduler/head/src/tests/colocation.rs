@@ -41,17 +41,17 @@ async fn a_dry_run_names_the_neighbor_that_the_job_then_gets() {
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     let resident = submit(&client, half()).await;
     worker.next_run().await;
-    let told = dry_run(&client, half()).await;
-    let place = told.place.unwrap();
+    let dry_run_result = dry_run(&client, half()).await;
+    let place = dry_run_result.place.unwrap();
     assert_eq!((place.nodes, place.devices), (vec!["box".to_owned()], vec![DeviceId("host-0".into())]));
-    assert_eq!(told.neighbours.iter().map(|it| it.then.job).collect::<Vec<_>>(), [resident]);
-    assert!(told.neighbours[0].then.predicted.expected > Slowdown::NONE);
+    assert_eq!(dry_run_result.neighbors.iter().map(|it| it.then.job).collect::<Vec<_>>(), [resident]);
+    assert!(dry_run_result.neighbors[0].then.predicted.expected > Slowdown::NONE);
     let newcomer = submit(&client, half()).await;
     assert_eq!(newcomer, JobId::new(resident.number + 1), "nothing was submitted before");
     worker.next_run().await;
     let record = client.show(newcomer).await;
     assert_eq!(record.sharing_with, [resident]);
-    assert_eq!(record.predicted.unwrap().slowdown, told.predicted.slowdown);
+    assert_eq!(record.predicted.unwrap().slowdown, dry_run_result.predicted.slowdown);
     let sentences = client.explain(resident).await.unwrap().sentences;
     assert!(
         sentences.iter().any(|it| it.starts_with("Because it shares a GPU with job 2, it is predicted")),
@@ -63,8 +63,11 @@ async fn a_dry_run_names_the_neighbor_that_the_job_then_gets() {
 async fn a_dry_run_is_refused_or_waits_like_a_submission() {
     let head = sharing().await;
     let client = head.admin().await;
-    let told = dry_run(&client, half()).await;
-    assert_eq!((told.place, told.reason.as_str()), (None, "no connected worker accepts jobs"));
+    let dry_run_result = dry_run(&client, half()).await;
+    assert_eq!(
+        (dry_run_result.place, dry_run_result.reason.as_str()),
+        (None, "no connected worker accepts jobs")
+    );
     let _worker = head.worker(1, vec![]).await;
     let large = JobSpec { demand: Demand { gpus: GpuRequest::Whole(3), ..Demand::default() }, ..spec() };
     let refusal = client.dry_run(large).await.unwrap_err();
@@ -82,6 +85,6 @@ async fn a_dry_run_ends_with_an_error_if_the_policy_hangs() {
     worker.next_run().await;
     let refusal = client.dry_run(spec()).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::Unavailable);
-    assert!(refusal.message.contains("it took longer than 1ms"), "{refusal}");
+    assert!(refusal.message.contains("it took longer than 1 ms"), "{refusal}");
     drop(end);
 }

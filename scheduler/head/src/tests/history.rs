@@ -78,22 +78,25 @@ async fn samples_are_written_to_the_history_and_not_to_the_journal() {
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     client.submit().await;
     let rank = worker.next_run().await.attempt.rank(0);
-    let stretch = ColocationSample {
+    let sample = ColocationSample {
         rank,
         device: DeviceId("host-0".into()),
         gpu: "host slot".into(),
         sharing: SharingStrategy::Exclusive,
-        neighbours: vec![],
+        neighbors: vec![],
         from: at(1),
         to: at(2),
         steps: 10,
         rate: 10.0,
         memory: None,
-        utilisation: None,
+        utilization: None,
     };
-    worker.report(Report::Stretches(vec![stretch])).await;
+    worker.report(Report::ColocationSamples(vec![sample])).await;
     worker.ended(rank, Outcome::Exited(0)).await;
     let head = head.restarted().await;
     assert_eq!(head.ask("SELECT job || ' ' || steps FROM stretches"), "1 10");
-    assert_eq!(head.ask("SELECT cast(count(*) AS TEXT) FROM events WHERE event LIKE '%Stretches%'"), "0");
+    assert_eq!(
+        head.ask("SELECT cast(count(*) AS TEXT) FROM events WHERE event LIKE '%ColocationSamples%'"),
+        "0"
+    );
 }

@@ -42,18 +42,18 @@ impl Policy for ReportingPolicy {
 }
 
 fn reporting_policy() -> (PolicyFactory, UnboundedReceiver<Option<InterferenceContext>>) {
-    let (tell, told) = unbounded_channel();
-    (policy(move || ReportingPolicy { knowledge: None, tell: tell.clone() }), told)
+    let (tell, reports) = unbounded_channel();
+    (policy(move || ReportingPolicy { knowledge: None, tell: tell.clone() }), reports)
 }
 
 /// A head with a [`ReportingPolicy`], two jobs and a worker.
 async fn with_two_jobs() -> (TestHead, UnboundedReceiver<Option<InterferenceContext>>, [JobId; 2], TestWorker)
 {
-    let (policy, told) = reporting_policy();
+    let (policy, reports) = reporting_policy();
     let head = TestHead::start_with(policy, Duration::from_secs(30)).await;
     let (client, worker) = (head.admin().await, head.worker(1, vec![]).await);
     let jobs = [submit(&client, "a").await, submit(&client, "b").await];
-    (head, told, jobs, worker)
+    (head, reports, jobs, worker)
 }
 
 async fn submit(client: &TestClient, model: &str) -> JobId {
@@ -69,16 +69,16 @@ async fn submit(client: &TestClient, model: &str) -> JobId {
 fn pair([a, b]: [JobId; 2]) -> Report {
     let alone = vec![minute(1, a, 10.0, &[]), minute(1, b, 6.0, &[])];
     let together = vec![minute(2, a, 8.0, &[b]), minute(2, b, 3.0, &[a])];
-    Report::Stretches([alone, together].concat())
+    Report::ColocationSamples([alone, together].concat())
 }
 
 /// The predicted slowdowns of the pair, once they are measured ones.
-async fn measured(told: &mut UnboundedReceiver<Option<InterferenceContext>>) -> [f64; 2] {
+async fn measured(reports: &mut UnboundedReceiver<Option<InterferenceContext>>) -> [f64; 2] {
     let member = |model: &str| SetMember { model: model.into(), batch: Some(32), ..SetMember::default() };
     let sharing = Some(cohabit_types::SharingStrategy::Mps);
     let set = ColocationSet { gpu: GpuKind::named("v100"), sharing, members: ["a", "b"].map(member).into() };
     loop {
-        let knowledge = within(told.recv()).await.expect("the policy is there");
+        let knowledge = within(reports.recv()).await.expect("the policy is there");
         let said = knowledge.map(|it| it.interference.predict(std::slice::from_ref(&set)).remove(0));
         if let Some([a, b]) = said.as_deref().filter(|said| said.iter().all(|it| it.measured)) {
             return [a, b].map(|it| (it.slowdown * 100.0).round() / 100.0);
@@ -88,23 +88,23 @@ async fn measured(told: &mut UnboundedReceiver<Option<InterferenceContext>>) -> 
 
 #[tokio::test]
 async fn observed_slowdowns_reach_the_policy_even_without_pending_jobs() {
-    let (_head, mut told, jobs, mut worker) = with_two_jobs().await;
+    let (_head, mut reports, jobs, mut worker) = with_two_jobs().await;
     for _ in jobs {
         worker.next_run().await;
     }
     worker.report(pair(jobs)).await;
-    assert_eq!(measured(&mut told).await, [1.25, 2.0]);
+    assert_eq!(measured(&mut reports).await, [1.25, 2.0]);
 }
 
 #[tokio::test]
 async fn observed_slowdowns_are_known_after_a_restart() {
-    let (head, mut told, jobs, worker) = with_two_jobs().await;
+    let (head, mut reports, jobs, worker) = with_two_jobs().await;
     worker.report(pair(jobs)).await;
-    measured(&mut told).await;
+    measured(&mut reports).await;
     head.admin().await.submit_like(|spec| spec.demand.gpus = GpuRequest::Whole(2)).await;
-    let (policy, mut told) = reporting_policy();
+    let (policy, mut reports) = reporting_policy();
     let _head = head.restarted_with(policy).await;
-    assert_eq!(measured(&mut told).await, [1.25, 2.0], "known at the first plan after the restart");
+    assert_eq!(measured(&mut reports).await, [1.25, 2.0], "known at the first plan after the restart");
 }
 
 #[tokio::test]
@@ -133,11 +133,11 @@ async fn only_admins_choose_a_model_and_only_an_existing_one() {
     let unknown = admin.choose_model(ModelChoice::Version(3)).await.unwrap_err();
     assert_eq!(unknown.code, RefusalCode::NotFound);
     assert_eq!(unknown.message, "there is no version 3 of the model: there are base");
-    assert!(admin.choose_model(ModelChoice::Base).await.unwrap().held);
+    assert!(admin.choose_model(ModelChoice::Base).await.unwrap().pinned);
     let head = head.restarted().await;
     let admin = head.admin().await;
-    assert!(admin.models().await.unwrap().held, "the choice of an admin survives a restart");
-    assert!(!admin.choose_model(ModelChoice::Auto).await.unwrap().held);
+    assert!(admin.models().await.unwrap().pinned, "the choice of an admin survives a restart");
+    assert!(!admin.choose_model(ModelChoice::Auto).await.unwrap().pinned);
 }
 
 #[cfg(feature = "learned")]
@@ -154,12 +154,12 @@ mod learned {
         let slowdown = |one: usize, other: usize| 1.0 + 0.05 * (one + 1) as f64 * (other + 2) as f64 / 2.0;
         let beside = jobs.iter().enumerate().flat_map(|(one, job)| {
             let others = jobs.iter().enumerate().filter(move |(other, _)| *other != one);
-            others.map(move |(other, neighbour)| {
+            others.map(move |(other, neighbor)| {
                 minute(
                     (one.max(other) * 8 + one.min(other)) as u64,
                     *job,
                     10.0 / slowdown(one, other),
-                    &[*neighbour],
+                    &[*neighbor],
                 )
             })
         });
@@ -174,7 +174,7 @@ mod learned {
         for model in ["a", "b", "c", "d", "e", "f", "g", "h"] {
             jobs.push(submit(&client, model).await);
         }
-        worker.report(Report::Stretches(all_pairs(&jobs))).await;
+        worker.report(Report::ColocationSamples(all_pairs(&jobs))).await;
         let learned = async {
             loop {
                 let models = client.models().await.unwrap();
@@ -191,7 +191,7 @@ mod learned {
     async fn a_model_with_a_lower_error_becomes_a_version_and_survives_a_restart() {
         let (head, models) = with_a_version().await;
         let [version] = &models.versions[..] else { panic!("{models:?}") };
-        assert_eq!((models.current, models.held, models.rows), (Some(1), false, 56));
+        assert_eq!((models.current, models.pinned, models.rows), (Some(1), false, 56));
         assert_eq!((version.version, version.kind.as_str(), version.rows), (1, "gaussian", 46));
         assert!(version.error < version.error_before / 2.0, "{version:?}");
         let head = head.restarted().await;
@@ -203,11 +203,11 @@ mod learned {
         let (head, _) = with_a_version().await;
         for (choice, current) in [(ModelChoice::Base, None), (ModelChoice::Version(1), Some(1))] {
             let chosen = head.admin().await.choose_model(choice).await.unwrap();
-            assert_eq!((chosen.current, chosen.held), (current, true));
+            assert_eq!((chosen.current, chosen.pinned), (current, true));
         }
         let head = head.restarted().await;
         let models = head.admin().await.models().await.unwrap();
-        assert_eq!((models.current, models.held), (Some(1), true));
+        assert_eq!((models.current, models.pinned), (Some(1), true));
     }
 
     #[tokio::test]
@@ -232,7 +232,7 @@ mod learned {
         })
         .await;
         let models = head.admin().await.models().await.unwrap();
-        assert_eq!((models.base.as_str(), models.trouble), ("pretrained", None));
+        assert_eq!((models.base.as_str(), models.failure), ("pretrained", None));
     }
 
     async fn refused(policy: &str, interference: InterferenceSource) -> Result<(), HeadError> {
@@ -243,7 +243,7 @@ mod learned {
         HeadDaemon::start(options).await.map(drop)
     }
 
-    fn told(refusal: &HeadError) -> String {
+    fn message_of(refusal: &HeadError) -> String {
         let cause = std::error::Error::source(refusal).map(ToString::to_string).unwrap_or_default();
         format!("{refusal}: {cause}")
     }
@@ -254,15 +254,16 @@ mod learned {
         let path = folder.path().join("pairs.csv");
         let columns = cohabit_types::CO_LOCATION_COLUMNS.join(",");
         std::fs::write(&path, format!("{columns}\n1,v100,mps,a,32,ten,8,1,1,0.5,0.5,true\n")).unwrap();
-        let refusal = told(&refused("isacpp", InterferenceSource::Table(path.clone())).await.unwrap_err());
+        let refusal =
+            message_of(&refused("isacpp", InterferenceSource::Table(path.clone())).await.unwrap_err());
         let place = format!("table:{}", path.display());
         assert!(refusal.contains(&place) && refusal.contains("line 2, column 'solo_rate'"), "{refusal}");
     }
 
     #[tokio::test]
-    async fn a_folder_without_a_model_is_refused_if_the_policy_uses_interference() {
+    async fn a_directory_without_a_model_is_refused_if_the_policy_uses_interference() {
         let nowhere = InterferenceSource::Model("/nowhere".into());
-        let refusal = told(&refused("isacpp", nowhere.clone()).await.unwrap_err());
+        let refusal = message_of(&refused("isacpp", nowhere.clone()).await.unwrap_err());
         assert!(refusal.contains("model:/nowhere") && refusal.contains("card.json"), "{refusal}");
         assert!(refused("fifo", nowhere).await.is_ok());
     }

@@ -60,8 +60,8 @@ async fn the_memory_in_telemetry_predicts_the_memory_of_the_next_job() {
 async fn the_memory_in_the_history_is_known_after_a_restart() {
     let head = TestHead::start().await;
     let (client, mut worker) = (head.admin().await, gpu(&head, 1).await);
-    let stretch = |job| ColocationSample { memory: Some(Bytes(5 * GIB)), ..minute(1, job, 10.0, &[]) };
-    run(&client, &mut worker, |job| Report::Stretches(vec![stretch(job)])).await;
+    let sample = |job| ColocationSample { memory: Some(Bytes(5 * GIB)), ..minute(1, job, 10.0, &[]) };
+    run(&client, &mut worker, |job| Report::ColocationSamples(vec![sample(job)])).await;
     let head = head.restarted().await;
     let (client, _worker) = (head.admin().await, gpu(&head, 2).await);
     assert!(predicted(&client).await.unwrap() > Bytes(5 * GIB));

@@ -60,7 +60,7 @@ impl Policy for PanickingPolicy {
 }
 
 async fn history_of(client: &TestClient, job: JobId) -> String {
-    client.explain(job).await.unwrap().story.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    client.explain(job).await.unwrap().history.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]
@@ -72,14 +72,14 @@ async fn jobs_start_even_if_the_policy_hangs() {
     let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
     let job = client.submit().await;
     worker.run_one(Outcome::Exited(0)).await;
-    let story = history_of(&client, job).await;
-    assert!(story.contains("first come, first served, because the policy gave no plan"), "{story}");
+    let history = history_of(&client, job).await;
+    assert!(history.contains("first come, first served, because the policy gave no plan"), "{history}");
     drop(end);
 }
 
 #[tokio::test]
 async fn after_a_panic_a_new_policy_learns_of_the_running_and_pending_jobs() {
-    let (tell, told) = channel();
+    let (tell, reports) = channel();
     let built = Mutex::new(0);
     let panicking = policy(move || {
         let mut built = built.lock().unwrap();
@@ -93,7 +93,7 @@ async fn after_a_panic_a_new_policy_learns_of_the_running_and_pending_jobs() {
     assert!(history_of(&client, first).await.contains("it panicked"));
     let second = client.submit().await;
     worker.next_run().await;
-    let changes = told.recv().unwrap();
+    let changes = reports.recv().unwrap();
     let runs = |change: &ViewChange| matches!(change, ViewChange::Running(job) if job.id == first);
     let waits = |change: &ViewChange| matches!(change, ViewChange::Pending(job) if job.id == second);
     assert!(changes.iter().any(runs) && changes.iter().any(waits), "{changes:?}");

@@ -40,13 +40,13 @@ async fn the_revocation_of_a_token_ends_its_links() {
     let second = NewToken { name: "eve".into(), role: Role::User, account: None, expires_in: None };
     assert_eq!(admin.create_token(second).await.unwrap_err().code, RefusalCode::Invalid);
     assert_eq!(admin.revoke_token("eve").await, Ok(()));
-    let cut = async { while eve.head.ping(context_for(Span::from_secs(5))).await.is_ok() {} };
-    within(cut).await;
+    let closed = async { while eve.head.ping(context_for(Span::from_secs(5))).await.is_ok() {} };
+    within(closed).await;
     assert_eq!(admin.revoke_token("eve").await.unwrap_err().code, RefusalCode::NotFound);
 }
 
 #[tokio::test]
-async fn a_folder_or_a_port_in_use_is_refused() {
+async fn a_directory_or_a_port_in_use_is_refused() {
     let head = TestHead::start().await;
     let same_folder = head.start_another(|_| {}).await.map(drop).unwrap_err();
     assert!(matches!(same_folder, HeadError::InUse { .. }), "{same_folder}");

@@ -13,8 +13,8 @@ use crate::shape::shape_of;
 #[serde(remote = "types::JobSpec")]
 pub(crate) struct StoredJobSpec {
     name: String,
-    #[serde(with = "As::<StoredEntrypoint>")]
-    work: types::Entrypoint,
+    #[serde(rename = "work", with = "As::<StoredEntrypoint>")]
+    entrypoint: types::Entrypoint,
     #[serde(with = "As::<StoredDemand>")]
     demand: types::Demand,
     #[serde(with = "As::<StoredLaunchMode>")]

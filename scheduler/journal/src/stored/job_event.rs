@@ -15,8 +15,8 @@ pub(crate) struct StoredJobEvent {
     at: Time,
     #[serde(with = "As::<StoredCause>")]
     cause: types::Cause,
-    #[serde(with = "As::<StoredJobEventKind>")]
-    happening: types::JobEventKind,
+    #[serde(rename = "happening", with = "As::<StoredJobEventKind>")]
+    kind: types::JobEventKind,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -63,7 +63,8 @@ pub(crate) enum StoredJobEventKind {
     },
     NodeUnreachable {
         node: String,
-        patience: Span,
+        #[serde(rename = "patience")]
+        lost_after: Span,
     },
     Adopted(AttemptId),
     AttemptLost {

@@ -33,8 +33,8 @@ pub(crate) struct StoredInventory {
     #[serde(with = "As::<StoredIsolation>", default)]
     isolation: types::Isolation,
     orphan_grace: Span,
-    #[serde(with = "As::<Vec<StoredHeldRank>>")]
-    held: Vec<types::HeldRank>,
+    #[serde(rename = "held", with = "As::<Vec<StoredHeldRank>>")]
+    held_ranks: Vec<types::HeldRank>,
 }
 
 #[derive(Serialize, Deserialize)]

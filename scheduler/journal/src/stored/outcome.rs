@@ -15,8 +15,16 @@ pub(crate) enum StoredOutcome {
     Signalled(Signal),
     NotStarted(#[serde(with = "As::<StoredStartFailure>")] types::StartFailure),
     Lost(String),
-    OutOfGpuMemory { code: i32, said: String },
-    OutOfMemory { code: i32, limit: Option<Bytes>, peak: Option<Bytes> },
+    OutOfGpuMemory {
+        code: i32,
+        #[serde(rename = "said")]
+        message: String,
+    },
+    OutOfMemory {
+        code: i32,
+        limit: Option<Bytes>,
+        peak: Option<Bytes>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -30,7 +38,8 @@ pub(crate) enum StoredStartFailure {
     PortTaken(u16),
     DeviceFenced(String),
     Unenforced(String),
-    NodeTrouble(String),
+    #[serde(rename = "node_trouble")]
+    NodeProblem(String),
     Account(String),
     OrderLost,
 }

@@ -44,7 +44,7 @@ pub(crate) enum StoredReport {
     #[serde(skip)]
     Telemetry(Vec<types::DeviceTelemetry>),
     #[serde(skip)]
-    Stretches(Vec<types::ColocationSample>),
+    ColocationSamples(Vec<types::ColocationSample>),
 }
 
 shape_of! {

@@ -42,10 +42,10 @@ pub(super) fn events() -> Vec<Event> {
     let config =
         Config { lost_after: Span::from_secs(300), retention: Span::from_secs(86_400), node_failures: 5 };
     let mut events = vec![
-        Event::Configured(config),
+        Event::HeadStarted(config),
         Event::Lost(worker(), "the other side closed it".into()),
         Event::Alarm,
-        Event::Learned,
+        Event::InterferenceUpdated,
         Event::ClockSet(Span::from_secs(3_600)),
     ];
     events.extend(requests().into_iter().map(|(by, request)| Event::Client(ClientRequestId(9), by, request)));
@@ -82,7 +82,7 @@ fn requests() -> Vec<(Principal, Request)> {
 
 fn specs() -> Vec<JobSpec> {
     let plain = || JobSpec::command(vec!["/bin/train".into(), "--fast \"ü\"".into()], "/tmp".into());
-    let works = [
+    let entrypoints = [
         Entrypoint::Command(Command {
             argv: vec!["./run.sh".into()],
             script: Some("#!/bin/sh\ntrue\n".into()),
@@ -92,7 +92,7 @@ fn specs() -> Vec<JobSpec> {
     ];
     let array = Some(Array { ranges: vec![], at_once: None });
     let mut specs = vec![full_spec(), plain(), JobSpec { array, ..plain() }];
-    specs.extend(works.map(|work| JobSpec { work, ..plain() }));
+    specs.extend(entrypoints.map(|entrypoint| JobSpec { entrypoint, ..plain() }));
     specs.extend(demands().map(|demand| JobSpec { demand, ..plain() }));
     specs.extend(models().map(|model| JobSpec { model: Some(model), ..plain() }));
     specs
@@ -199,7 +199,7 @@ fn inventories() -> Vec<Inventory> {
         rendezvous_ports: vec![],
         isolation: Isolation::default(),
         orphan_grace: Span::from_secs(120),
-        held: vec![],
+        held_ranks: vec![],
     };
     let full = Inventory {
         devices: devices(),
@@ -210,7 +210,7 @@ fn inventories() -> Vec<Inventory> {
         sharing: SharingLimits { max_ranks: 4, reserve: Bytes(2 << 30) },
         rendezvous_ports: vec![29_601, 29_602],
         isolation: Isolation { users: UserIsolation::Apart, host_limits: Enforcement::Enforced },
-        held: phases.map(|phase| HeldRank { rank: rank(), phase }).into(),
+        held_ranks: phases.map(|phase| HeldRank { rank: rank(), phase }).into(),
         ..bare.clone()
     };
     vec![bare, full]
@@ -282,7 +282,7 @@ fn outcomes() -> Vec<Outcome> {
         Outcome::Exited(-1),
         Outcome::Signalled(Signal::KILL),
         Outcome::Lost(text()),
-        Outcome::OutOfGpuMemory { code: 1, said: "CUDA out of memory".into() },
+        Outcome::OutOfGpuMemory { code: 1, message: "CUDA out of memory".into() },
         Outcome::OutOfMemory { code: 137, limit: Some(Bytes(2 << 30)), peak: Some(Bytes(1 << 30)) },
         Outcome::OutOfMemory { code: 137, limit: None, peak: None },
     ];
@@ -295,7 +295,7 @@ fn outcomes() -> Vec<Outcome> {
         StartFailure::PortTaken(29_601),
         StartFailure::DeviceFenced(text()),
         StartFailure::Unenforced(text()),
-        StartFailure::NodeTrouble(text()),
+        StartFailure::NodeProblem(text()),
         StartFailure::Account(text()),
         StartFailure::OrderLost,
     ];
@@ -364,7 +364,7 @@ pub(super) fn job_events() -> Vec<JobEvent> {
         Cause::Clock,
         Cause::Restart,
     ];
-    let event = |cause, happening| JobEvent { at: at(1), cause, happening };
+    let event = |cause, kind| JobEvent { at: at(1), cause, kind };
     let mut events: Vec<JobEvent> =
         causes.into_iter().map(|cause| event(cause, JobEventKind::Submitted)).collect();
     events.extend(job_event_kinds().into_iter().map(|kind| event(Cause::Clock, kind)));
@@ -391,7 +391,7 @@ fn job_event_kinds() -> Vec<JobEventKind> {
         placed(vec![], ""),
         JobEventKind::Started(rank),
         JobEventKind::PrivateUser { rank, account: "ada".into(), uid: 1_000_007 },
-        JobEventKind::NodeUnreachable { node: "box".into(), patience: Span::from_secs(300) },
+        JobEventKind::NodeUnreachable { node: "box".into(), lost_after: Span::from_secs(300) },
         JobEventKind::Adopted(attempt),
         JobEventKind::AttemptLost { attempt, detail: "its node was gone".into() },
         requeued(None),

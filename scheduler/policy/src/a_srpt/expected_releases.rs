@@ -42,7 +42,7 @@ fn list_releases(view: &View, ends: &mut ExpectedEnds) -> Vec<Time> {
     let mut left: BTreeMap<(NodeId, &DeviceId), usize> = BTreeMap::new();
     for node in &view.nodes {
         for device in node.devices.iter().filter(|device| device.is_in_service()) {
-            left.insert((node.id, &device.id), device.residents.len());
+            left.insert((node.id, &device.id), device.jobs.len());
         }
     }
     let mut releases = Vec::new();

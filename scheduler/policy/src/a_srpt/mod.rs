@@ -3,7 +3,7 @@
 //!
 //! Start with `policy.rs`, which makes a plan; `queue_state.rs` keeps the jobs, `virtual_srpt_machine.rs` is
 //! the paper's instance A1, `round.rs` decides about one job, `delay_rule.rs` is the waiting rule. The
-//! README in this folder lists the properties that are wanted, which parts are the paper's and which are
+//! README in this directory lists the properties that are wanted, which parts are the paper's and which are
 //! inferred, and where each is tested. Devices are chosen by a [`crate::Placer`].
 
 mod capacity;

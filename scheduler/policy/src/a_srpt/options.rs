@@ -1,6 +1,6 @@
 //! The options of A-SRPT, and how users write them.
 //!
-//! The folder's README says which of them are the paper's and which are inferred.
+//! The directory's README says which of them are the paper's and which are inferred.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use cohabit_types::Span;
 
 use crate::mapping::Toggle;
 
-/// How A-SRPT plans. The defaults schedule best by measurement: see the folder's README.
+/// How A-SRPT plans. The defaults schedule best by measurement: see the directory's README.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ASrptOptions {
     /// A job whose worst placement is slower than its best by more than this factor may wait for a better

@@ -101,7 +101,7 @@ impl<P: Placer> Policy for ASrpt<P> {
         let mut blocked = false;
         while let Some(turn) = walk.next() {
             let (job, entry): (_, &Entry) = (&view.pending[&turn.job], &state[turn.job]);
-            match round.judge(turn.class, job, entry, &state.delayed_jobs) {
+            match round.decide(turn.class, job, entry, &state.delayed_jobs) {
                 JobDecision::Start(proposal) => {
                     let why = explain::explain_start(view.now, entry, &proposal);
                     plan.actions.push(Proposal { why, ..proposal }.start(job.id, &entry.profile));

@@ -115,7 +115,7 @@ impl<'r, P: Placer> Round<'r, P> {
     }
 
     /// Decides about a job; what it starts with is taken.
-    pub(super) fn judge(
+    pub(super) fn decide(
         &mut self,
         class: ClassId,
         job: &'r PendingJob,

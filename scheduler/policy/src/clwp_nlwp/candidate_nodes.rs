@@ -25,7 +25,7 @@ pub(super) struct Score {
     /// The similarity of the jobs there, weighted by their slots, plus the weighted utilization (`s`).
     pub(super) cost: f64,
     /// The mean utilization of its devices, 0 to 1.
-    pub(super) utilisation: f64,
+    pub(super) utilization: f64,
 }
 
 /// The number of tasks that a node gets.
@@ -60,7 +60,7 @@ pub(super) fn rank_nodes<'f>(
     let mut candidates: Vec<CandidateNode<'_>> = with_room.into_iter().map(candidate).collect();
     candidates.sort_by(|one, other| {
         let (one, other) = (one.score, other.score);
-        one.cost.total_cmp(&other.cost).then(one.utilisation.total_cmp(&other.utilisation))
+        one.cost.total_cmp(&other.cost).then(one.utilization.total_cmp(&other.utilization))
     });
     candidates
 }
@@ -101,8 +101,8 @@ impl Score {
             SlotNormalization::Busy if slots > 0.0 => slots,
             SlotNormalization::Busy | SlotNormalization::All => devices,
         };
-        let utilisation = busy / devices;
-        Score { cost: similarity / of + options.mu * utilisation, utilisation }
+        let utilization = busy / devices;
+        Score { cost: similarity / of + options.mu * utilization, utilization }
     }
 }
 

@@ -132,7 +132,7 @@ mod tests {
         let solo = SoloMetrics {
             rate: Some(10.0),
             memory: Some((4_u64 << 30) as f64),
-            utilisation: Some(0.5),
+            utilization: Some(0.5),
             ..SoloMetrics::default()
         };
         let features = ModelFeatures {

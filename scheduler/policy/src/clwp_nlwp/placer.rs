@@ -204,11 +204,11 @@ fn placement(job: &PendingJob, blocks: &[NodeAllocation<'_>], assign_tasks: &[Ta
 fn explain(blocks: &[NodeAllocation<'_>], assign_tasks: &[TaskDevice<'_>], nodes: usize) -> String {
     let [block] = blocks else { return format!("{} GPUs on {} nodes", assign_tasks.len(), blocks.len()) };
     let cost = block.candidate.score.cost;
-    let (neighbours, slowdown) = match assign_tasks {
-        [task_device] if task_device.neighbours > 0 => (task_device.neighbours, task_device.slowdown),
+    let (neighbors, slowdown) = match assign_tasks {
+        [task_device] if task_device.neighbors > 0 => (task_device.neighbors, task_device.slowdown),
         _ => return String::new(),
     };
-    let jobs = if neighbours == 1 { "1 job".to_owned() } else { format!("{neighbours} jobs") };
+    let jobs = if neighbors == 1 { "1 job".to_owned() } else { format!("{neighbors} jobs") };
     let doubt = if assign_tasks.iter().all(|task_device| task_device.fits) {
         ""
     } else {

@@ -17,7 +17,7 @@ pub(super) struct TaskDevice<'f> {
     /// Which of the job's nodes it belongs to.
     pub(super) block: usize,
     /// The number of residents.
-    pub(super) neighbours: usize,
+    pub(super) neighbors: usize,
     /// Seconds of an iteration of the job alone, where its model does not say what each task computes.
     pub(super) seconds_alone: f64,
     /// The slowdown of a task's iteration there, as a factor of at least 1.
@@ -92,7 +92,7 @@ impl<'f> OccupiedDevice<'f> {
             node: self.node,
             device: self.device,
             block: self.block,
-            neighbours: self.present.len(),
+            neighbors: self.present.len(),
             hurt: hurt.map(|(job, longer)| seconds_alone(*job, &self.gpu, jobs) * longer).sum(),
             seconds_alone: seconds_alone(newcomer, &self.gpu, jobs),
             slowdown: estimates.map_or(1.0, |estimates| estimates.slowdown),

@@ -84,7 +84,11 @@ impl JobFeatures {
     #[must_use]
     pub fn user_estimate(&self) -> Option<Estimate> {
         let basis = "what its submission says".to_owned();
-        self.iterations.map(|told| Estimate { iterations: Some(told), basis, ..Estimate::default() })
+        self.iterations.map(|iterations| Estimate {
+            iterations: Some(iterations),
+            basis,
+            ..Estimate::default()
+        })
     }
 
     /// The hour of the day of its submission, 0 to 23, by the cluster's clock.
@@ -147,9 +151,12 @@ mod tests {
             stages: vec![stage(6), stage(2)],
             ..ModelDescription::default()
         });
-        let told = JobFeatures::of("ada", &spec, Time::EPOCH);
-        assert_eq!((told.group.as_str(), told.model.as_deref()), ("resnet", Some("resnet-50")));
-        assert_eq!((told.batch_size, told.replicas, told.iterations), (Some(32), vec![6, 2], Some(4)));
+        let features = JobFeatures::of("ada", &spec, Time::EPOCH);
+        assert_eq!((features.group.as_str(), features.model.as_deref()), ("resnet", Some("resnet-50")));
+        assert_eq!(
+            (features.batch_size, features.replicas, features.iterations),
+            (Some(32), vec![6, 2], Some(4))
+        );
         spec.iterations = Some(7);
         let estimate = UserEstimator.estimate(&JobFeatures::of("ada", &spec, Time::EPOCH)).unwrap();
         assert_eq!((estimate.iterations, estimate.runtime), (Some(7), None));

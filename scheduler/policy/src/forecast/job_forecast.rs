@@ -125,12 +125,12 @@ impl<'v> FreePool<'v> {
 
 /// The least that a rank takes of a device that holds only so many ranks.
 fn min_share_per_rank(device: &DeviceView) -> Share {
-    let places = |free: u32| free + device.residents.len() as u32;
+    let places = |free: u32| free + device.jobs.len() as u32;
     device.sharing.ranks_free.map_or(Share(0), |free| Share(Share::WHOLE.0 / places(free).max(1)))
 }
 
 /// What is left of a device, by shares and by ranks.
 fn remaining_share(device: &DeviceView) -> Share {
-    let occupied = min_share_per_rank(device).0 * device.residents.len() as u32;
+    let occupied = min_share_per_rank(device).0 * device.jobs.len() as u32;
     device.free.min(Share::WHOLE.saturating_sub(Share(occupied)))
 }

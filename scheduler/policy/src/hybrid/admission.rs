@@ -37,7 +37,7 @@ pub(super) fn inflate_by_uncertainty(estimates: &ColocationEstimate, caution: f6
 }
 
 /// Whether the members of a set with these limits may run together.
-pub(super) fn judge(estimates: &[ColocationEstimate], allowed: &[Slowdown], caution: f64) -> SetAdmission {
+pub(super) fn admit(estimates: &[ColocationEstimate], allowed: &[Slowdown], caution: f64) -> SetAdmission {
     if estimates.iter().any(|it| it.fits < LIKELY_TO_FIT) {
         return SetAdmission::NoMemory;
     }
@@ -85,19 +85,19 @@ mod tests {
     #[test]
     fn every_member_is_compared_with_its_own_limit() {
         let set = [estimates(1.25, 0.0), estimates(1.4, 0.0)];
-        assert_eq!(judge(&set, &[BOUND, Slowdown(1_400)], 0.5), SetAdmission::Admitted(Confidence::Known));
-        let SetAdmission::TooSlow { member, slowdown, excess } = judge(&set, &[BOUND; 2], 0.5) else {
+        assert_eq!(admit(&set, &[BOUND, Slowdown(1_400)], 0.5), SetAdmission::Admitted(Confidence::Known));
+        let SetAdmission::TooSlow { member, slowdown, excess } = admit(&set, &[BOUND; 2], 0.5) else {
             panic!()
         };
         assert_eq!((member, slowdown), (1, 1.4));
         assert!((excess - (1.4 / 1.3 - 1.0)).abs() < 1e-12);
         let unknown = [estimates(1.25, 0.0), estimates(1.25, UNKNOWN_UNCERTAINTY)];
-        assert_eq!(judge(&unknown, &[BOUND; 2], 0.5), SetAdmission::Admitted(Confidence::Unknown));
+        assert_eq!(admit(&unknown, &[BOUND; 2], 0.5), SetAdmission::Admitted(Confidence::Unknown));
     }
 
     #[test]
     fn a_set_that_probably_does_not_fit_is_refused_however_fast_it_would_be() {
         let set = [ColocationEstimate { fits: 0.4, ..estimates(1.0, 0.0) }, estimates(1.0, 0.0)];
-        assert_eq!(judge(&set, &[BOUND; 2], 0.0), SetAdmission::NoMemory);
+        assert_eq!(admit(&set, &[BOUND; 2], 0.0), SetAdmission::NoMemory);
     }
 }

@@ -40,7 +40,7 @@ struct DeviceCost {
     /// The slowdown of the newcomer, as a factor of at least 1.
     slowdown: f64,
     /// The number of residents.
-    neighbours: usize,
+    neighbors: usize,
     /// How many seconds later the newcomer ends because of its neighbors.
     own_delay: f64,
     /// How many seconds later its neighbors end, in sum.
@@ -92,7 +92,7 @@ impl LeastCostChooser {
                 confidence: it.confidence,
                 price: own_price + harm_weight * others_delay,
                 slowdown: if alone > 0.0 { (end / alone).max(1.0) } else { 1.0 },
-                neighbours: it.residents.len(),
+                neighbors: it.residents.len(),
                 own_delay,
                 others_delay,
             }
@@ -126,7 +126,7 @@ impl LeastCostChooser {
             confidence: Confidence::Known,
             price: alone * (slowness[device] - 1.0 + weight),
             slowdown: 1.0,
-            neighbours: 0,
+            neighbors: 0,
             own_delay: 0.0,
             others_delay: 0.0,
         };
@@ -147,7 +147,7 @@ impl DeviceChooser for LeastCostChooser {
         jobs: &mut Jobs,
     ) -> Result<DeviceChoice, Shortage> {
         let (idle, taken): (Vec<usize>, Vec<usize>) =
-            (0..devices.len()).partition(|device| devices[*device].view.residents.is_empty());
+            (0..devices.len()).partition(|device| devices[*device].view.jobs.is_empty());
         let slowness = compute_slowness(newcomer.id, devices, jobs);
         let mut costs = self.price_idle_devices(newcomer.id, devices, &idle, &slowness, jobs);
         match self.price_shared_devices(newcomer.id, devices, &taken, &slowness, jobs) {
@@ -198,8 +198,8 @@ fn refuse_sharing(devices: &[FreeDevice<'_>], taken: &[usize]) -> Shortage {
 }
 
 fn explain(best: &DeviceCost, devices: usize) -> String {
-    let DeviceCost { slowdown, neighbours, own_delay, others_delay, confidence, .. } = best;
-    let jobs = match neighbours {
+    let DeviceCost { slowdown, neighbors, own_delay, others_delay, confidence, .. } = best;
+    let jobs = match neighbors {
         0 => return String::new(),
         1 => "1 job".to_owned(),
         more => format!("{more} jobs"),

@@ -4,7 +4,7 @@
 //!
 //! Start with `policy.rs`. `least_cost.rs` chooses a device, `sharing_filter.rs` and `admission.rs` say
 //! which ones may be shared, `slowdown_guard.rs` separates jobs whose measured slowdown is too large. The
-//! README in this folder lists the properties that are wanted, which parts are the papers' and which are
+//! README in this directory lists the properties that are wanted, which parts are the papers' and which are
 //! inferred, and where each is tested.
 
 mod admission;

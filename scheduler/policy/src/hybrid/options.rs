@@ -1,4 +1,4 @@
-//! The options of the hybrid in addition to those of A-SRPT. The folder's README says which of them are
+//! The options of the hybrid in addition to those of A-SRPT. The directory's README says which of them are
 //! inferred.
 
 use crate::mapping::Toggle;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use cohabit_types::{JobId, Slowdown};
 
-use super::admission::{Confidence, SetAdmission, judge};
+use super::admission::{Confidence, SetAdmission, admit};
 use crate::interference::{ColocationEstimate, GpuKind, InternedMember, InternedSet, PredictionCache};
 use crate::sharing::multi_stage::build_set;
 use crate::sharing::{FreeDevice, Jobs};
@@ -84,7 +84,7 @@ impl SharingFilter<'_> {
         for (candidate, together) in candidates.into_iter().zip(answers) {
             let Some(together) = together else { continue };
             let CandidateDevice { device, residents, allowed, .. } = candidate;
-            match judge(&together, &allowed, self.caution) {
+            match admit(&together, &allowed, self.caution) {
                 SetAdmission::Admitted(confidence) => {
                     admitted.push(AdmittedDevice { device, confidence, together, residents });
                 }
@@ -170,7 +170,7 @@ fn sum_pair_slowdowns(
             continue;
         };
         // Caution is not applied here: a set may be better known than its pairs.
-        let admission = judge(estimates, &[allowed[0], allowed[resident + 1]], 0.0);
+        let admission = admit(estimates, &[allowed[0], allowed[resident + 1]], 0.0);
         if !matches!(admission, SetAdmission::Admitted(_)) {
             return Err((resident, admission));
         }

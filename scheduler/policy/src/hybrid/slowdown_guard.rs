@@ -206,7 +206,7 @@ impl ColocatedJob<'_> {
 
 /// The devices of a node with more than one resident.
 fn list_shared_devices(node: &NodeView) -> impl Iterator<Item = FreeDevice<'_>> {
-    let crowded = node.devices.iter().filter(|device| device.residents.len() > 1);
+    let crowded = node.devices.iter().filter(|device| device.jobs.len() > 1);
     crowded.map(move |device| FreeDevice { node, view: device })
 }
 

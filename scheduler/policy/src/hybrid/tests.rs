@@ -18,7 +18,7 @@ fn known() -> InterferenceContext {
 }
 
 /// Devices on one node, each with residents that run for so long at their present speed.
-fn neighbours(devices: &[&[(&str, u64)]]) -> View {
+fn neighbors(devices: &[&[(&str, u64)]]) -> View {
     let mut view = view(vec![node(1, &vec![1_000; devices.len()])], vec![]);
     for (device, jobs) in devices.iter().enumerate() {
         for (place, (model, secs)) in jobs.iter().enumerate() {
@@ -51,7 +51,7 @@ fn placed(context: &InterferenceContext, view: &View) -> Vec<(u64, usize, usize)
     placed_on(view, &plan(context, view))
 }
 
-fn told(view: &View, context: &InterferenceContext) -> Vec<PendingReason> {
+fn explain_pending_with(view: &View, context: &InterferenceContext) -> Vec<PendingReason> {
     policy(AT_ONCE, context, view).explain_pending(view)
 }
 
@@ -62,23 +62,23 @@ fn bounded(mut job: PendingJob, most: f64) -> PendingJob {
 
 #[test]
 fn an_idle_gpu_is_preferred_to_neighbors_that_cost_something() {
-    let view = neighbours(&[&[("middling", 1_000)], &[]]);
+    let view = neighbors(&[&[("middling", 1_000)], &[]]);
     assert_eq!(placed(&known(), &with(view, vec![training(1, "middling", 100)])), [(1, 0, 1)]);
 }
 
 #[test]
 fn the_gpu_is_shared_on_which_all_jobs_end_soonest() {
-    let lighter = neighbours(&[&[("middling", 1_000)], &[("light", 1_000)]]);
+    let lighter = neighbors(&[&[("middling", 1_000)], &[("light", 1_000)]]);
     assert_eq!(placed(&known(), &with(lighter, vec![training(1, "middling", 100)])), [(1, 0, 1)]);
-    let sooner = neighbours(&[&[("middling", 1_000)], &[("middling", 20)]]);
+    let sooner = neighbors(&[&[("middling", 1_000)], &[("middling", 20)]]);
     assert_eq!(placed(&known(), &with(sooner, vec![training(1, "middling", 1_000)])), [(1, 0, 1)]);
 }
 
 #[test]
 fn no_gpu_is_shared_where_a_slowdown_would_exceed_a_limit() {
-    let view = with(neighbours(&[&[("heavy", 100_000)]]), vec![training(1, "heavy", 100)]);
+    let view = with(neighbors(&[&[("heavy", 100_000)]]), vec![training(1, "heavy", 100)]);
     assert_eq!(placed(&known(), &view), []);
-    let reason = told(&view, &known()).remove(0);
+    let reason = explain_pending_with(&view, &known()).remove(0);
     assert_eq!(reason.code, ReasonCode::WaitingForDevices);
     assert_eq!(
         reason.why,
@@ -89,13 +89,13 @@ fn no_gpu_is_shared_where_a_slowdown_would_exceed_a_limit() {
 
 #[test]
 fn each_job_may_have_a_limit_of_its_own() {
-    let mut view = neighbours(&[&[]]);
+    let mut view = neighbors(&[&[]]);
     runs(&mut view, bounded(training(100, "middling", 1_000), 1.1), 0, 0, 1_000);
     let strict = with(view, vec![bounded(training(1, "middling", 100), 3.0)]);
     assert_eq!(placed(&known(), &strict), []);
-    let why = told(&strict, &known()).remove(0).why;
+    let why = explain_pending_with(&strict, &known()).remove(0).why;
     assert!(why.contains("the slowdown of job 100 could reach 1.263"), "{why}");
-    let mut view = neighbours(&[&[]]);
+    let mut view = neighbors(&[&[]]);
     runs(&mut view, bounded(training(100, "middling", 1_000), 3.0), 0, 0, 1_000);
     let lenient = with(view, vec![bounded(training(1, "middling", 100), 3.0)]);
     assert_eq!(placed(&known(), &lenient), [(1, 0, 0)]);
@@ -103,7 +103,7 @@ fn each_job_may_have_a_limit_of_its_own() {
 
 #[test]
 fn the_limit_of_the_cluster_counts_for_jobs_without_one() {
-    let view = with(neighbours(&[&[("heavy", 1_000)]]), vec![training(1, "heavy", 100)]);
+    let view = with(neighbors(&[&[("heavy", 1_000)]]), vec![training(1, "heavy", 100)]);
     let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
     assert_eq!(placed(&lenient, &view), [(1, 0, 0)]);
     let mut strict = policy(AT_ONCE, &known(), &view);
@@ -115,7 +115,7 @@ fn the_limit_of_the_cluster_counts_for_jobs_without_one() {
 #[test]
 fn jobs_with_one_demand_and_different_workloads_do_not_hold_each_other_back() {
     let jobs = vec![training(1, "heavy", 100), training(2, "light", 100), training(3, "heavy", 100)];
-    let view = with(neighbours(&[&[("heavy", 100_000)], &[("light", 100_000)]]), jobs);
+    let view = with(neighbors(&[&[("heavy", 100_000)], &[("light", 100_000)]]), jobs);
     let plan = plan(&known(), &view);
     assert_eq!(placed_on(&view, &plan), [(1, 0, 1), (2, 0, 0)]);
 }
@@ -123,14 +123,14 @@ fn jobs_with_one_demand_and_different_workloads_do_not_hold_each_other_back() {
 #[test]
 fn jobs_that_start_in_a_plan_are_neighbors_of_later_ones() {
     let jobs = vec![training(1, "heavy", 100), training(2, "heavy", 200), training(3, "light", 300)];
-    let view = with(neighbours(&[&[]]), jobs);
+    let view = with(neighbors(&[&[]]), jobs);
     assert_eq!(placed(&known(), &view), [(1, 0, 0), (3, 0, 0)]);
 }
 
 #[test]
 fn without_sharing_every_job_has_a_gpu_of_its_own() {
     let jobs = vec![training(1, "light", 100), training(2, "light", 100)];
-    let view = with(neighbours(&[&[("light", 1_000)], &[]]), jobs);
+    let view = with(neighbors(&[&[("light", 1_000)], &[]]), jobs);
     let mut policy = policy("hybrid:sharing=off,virtual-machine=off", &known(), &view);
     assert_eq!(placed_on(&view, &policy.plan(&view)), [(1, 0, 1)]);
     let mut full = view.clone();
@@ -149,11 +149,11 @@ struct Doubting {
 
 impl Interference for Doubting {
     fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
-        let mut told = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
-        for told in told.iter_mut().flatten() {
-            (told.uncertainty, told.fits) = (self.uncertainty, self.fits);
+        let mut estimates = AnalyticInterference::<MaxMinSharing>::default().predict(sets);
+        for estimate in estimates.iter_mut().flatten() {
+            (estimate.uncertainty, estimate.fits) = (self.uncertainty, self.fits);
         }
-        told
+        estimates
     }
 }
 
@@ -165,7 +165,7 @@ fn doubting(uncertainty: f64, fits: f64) -> InterferenceContext {
 fn uncertainty_counts_but_an_unknown_set_is_tried() {
     let bound = |most| bounded(training(1, "middling", 100), most);
     let starts = |uncertainty, most| {
-        let mut view = neighbours(&[&[]]);
+        let mut view = neighbors(&[&[]]);
         runs(&mut view, bounded(training(100, "middling", 1_000), 9.0), 0, 0, 1_000);
         let plan = plan(&doubting(uncertainty, 1.0), &with(view, vec![bound(most)]));
         plan.actions.into_iter().next().map(|action| match action {
@@ -177,29 +177,29 @@ fn uncertainty_counts_but_an_unknown_set_is_tried() {
     assert!(starts(0.3, 1.35).is_none());
     let tried = starts(UNKNOWN_UNCERTAINTY, 1.35).unwrap();
     assert!(tried.ends_with("nothing is known yet about such jobs together"), "{tried}");
-    let known_to_harm = neighbours(&[&[("heavy", 1_000)]]);
+    let known_to_harm = neighbors(&[&[("heavy", 1_000)]]);
     let view = with(known_to_harm, vec![training(1, "heavy", 100)]);
     assert_eq!(placed(&doubting(UNKNOWN_UNCERTAINTY, 1.0), &view), [], "not against all that is probable");
 }
 
 #[test]
 fn an_unknown_set_is_never_preferred_to_an_idle_gpu() {
-    let view = with(neighbours(&[&[("light", 1_000)], &[]]), vec![training(1, "light", 100)]);
+    let view = with(neighbors(&[&[("light", 1_000)], &[]]), vec![training(1, "light", 100)]);
     assert_eq!(placed(&doubting(UNKNOWN_UNCERTAINTY, 1.0), &view), [(1, 0, 1)]);
 }
 
 #[test]
 fn no_gpu_is_shared_where_memory_probably_does_not_fit() {
-    let view = with(neighbours(&[&[("light", 1_000)]]), vec![training(1, "light", 100)]);
+    let view = with(neighbors(&[&[("light", 1_000)]]), vec![training(1, "light", 100)]);
     assert_eq!(placed(&doubting(0.0, 0.4), &view), []);
-    let why = told(&view, &doubting(0.0, 0.4)).remove(0).why;
+    let why = explain_pending_with(&view, &doubting(0.0, 0.4)).remove(0).why;
     assert!(why.contains("their memory would probably not fit"), "{why}");
 }
 
 #[test]
 fn a_job_waits_for_a_gpu_on_which_it_would_end_sooner_but_not_for_long() {
     let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
-    let mut view = with(neighbours(&[&[("heavy", 4_000)], &[("heavy", 50)]]), vec![]);
+    let mut view = with(neighbors(&[&[("heavy", 4_000)], &[("heavy", 50)]]), vec![]);
     view.nodes[0].devices[1].sharing.ranks_free = Some(0);
     let mut newcomer = training(1, "heavy", 1_000);
     (newcomer.submitted_at, newcomer.eligible_at) = (view.now, view.now);
@@ -218,7 +218,7 @@ fn a_job_waits_for_a_gpu_on_which_it_would_end_sooner_but_not_for_long() {
 #[test]
 fn no_job_waits_for_a_gpu_that_others_will_take() {
     let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
-    let mut view = neighbours(&[&[("heavy", 4_000)], &[("heavy", 50)]]);
+    let mut view = neighbors(&[&[("heavy", 4_000)], &[("heavy", 50)]]);
     view.nodes[0].devices[1].sharing.ranks_free = Some(0);
     let jobs = (1..=2).map(|number| {
         let mut job = training(number, "heavy", 1_000);
@@ -260,14 +260,14 @@ impl Interference for Measured {
             false => 1.0,
         };
         let of_set = |set: &ColocationSet| {
-            let told = |member| match set.members.len() {
+            let estimate_of = |member| match set.members.len() {
                 1 => ColocationEstimate::alone(member),
                 _ => ColocationEstimate {
                     measured: true,
                     ..ColocationEstimate::slowed(member, slowdown(set), 0.01)
                 },
             };
-            set.members.iter().map(told).collect()
+            set.members.iter().map(estimate_of).collect()
         };
         sets.iter().map(of_set).collect()
     }
@@ -279,7 +279,7 @@ fn measured(slowdown: f64) -> InterferenceContext {
 
 /// A light job for an hour, and a heavy one that joined it when so many seconds of it were left.
 fn joined(left: u64) -> View {
-    let mut view = neighbours(&[&[("light", left)]]);
+    let mut view = neighbors(&[&[("light", left)]]);
     view.now = Time::EPOCH + Span::from_secs(10_000);
     let mut late = training(200, "heavy", left);
     late.submitted_at = view.now;
@@ -373,7 +373,7 @@ fn separated_jobs_are_not_put_together_again() {
         traits: gone.traits.clone(),
     };
     let mut alone = joined(4_000).nodes[0].clone();
-    alone.devices[0].residents.retain(|job| *job != gone.id);
+    alone.devices[0].jobs.retain(|job| *job != gone.id);
     alone.devices[0].free.0 += 200;
     let changes = [ViewChange::Pending(back), ViewChange::Node(alone)];
     view.apply(&changes);
@@ -382,7 +382,7 @@ fn separated_jobs_are_not_put_together_again() {
 }
 
 #[test]
-fn whole_devices_go_where_the_mapper_says() {
+fn whole_devices_follow_the_mapper() {
     let nodes = vec![node(1, &[1_000; 4]), node(2, &[1_000; 2])];
     let mut pair = job(1, gpus(2));
     Arc::make_mut(&mut pair.traits).launch = LaunchMode::PerGpu;

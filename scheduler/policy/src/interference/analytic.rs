@@ -28,7 +28,7 @@ impl<L: SlowdownModel> AnalyticInterference<L> {
             return vec![ColocationEstimate::alone(member)];
         }
         let busy: Vec<f64> = set.members.iter().map(SetMember::busy).collect();
-        let all_measured = set.members.iter().all(|member| member.solo.utilisation.is_some());
+        let all_measured = set.members.iter().all(|member| member.solo.utilization.is_some());
         let uncertainty = if all_measured { UNCERTAINTY } else { UNKNOWN_UNCERTAINTY };
         let fits = set.memory_filled().map_or(1.0, |filled| if filled > 1.0 { 0.0 } else { 1.0 });
         let slowdowns = self.law.slowdowns(&busy);

@@ -88,7 +88,7 @@ mod tests {
     fn table() -> SoloMetricsTable {
         let mut table = SoloMetricsTable::default();
         let known = Configuration { model: "resnet-50".into(), batch: Some(32), precision: "bf16".into() };
-        let solo = SoloMetrics { utilisation: Some(0.9), memory: Some(7e9), ..SoloMetrics::default() };
+        let solo = SoloMetrics { utilization: Some(0.9), memory: Some(7e9), ..SoloMetrics::default() };
         table.insert(GpuKind::named("v100"), known, solo);
         table
     }
@@ -105,31 +105,31 @@ mod tests {
             (known.model.as_str(), known.batch, known.precision.as_str()),
             ("resnet-50", Some(32), "bf16")
         );
-        assert_eq!((known.solo.utilisation, known.solo.memory), (Some(0.9), Some(7e9)));
+        assert_eq!((known.solo.utilization, known.solo.memory), (Some(0.9), Some(7e9)));
         assert_eq!((known.family, known.features.parameters), (Some(ModelFamily::Cnn), Some(25e6)));
     }
 
     #[test]
     fn a_job_with_a_precision_has_the_measurements_of_that_precision_only() {
-        let told = |precision: &str| {
+        let utilization_with = |precision: &str| {
             let model = ModelDescription { precision: Some(precision.into()), ..resnet() };
-            member(None, Some(model), "v100").solo.utilisation
+            member(None, Some(model), "v100").solo.utilization
         };
-        assert_eq!((told("bf16"), told("fp32")), (Some(0.9), None));
+        assert_eq!((utilization_with("bf16"), utilization_with("fp32")), (Some(0.9), None));
     }
 
     #[test]
     fn on_a_gpu_without_measurements_only_claims_count() {
         let unmeasured = member(None, Some(resnet()), "k80");
         assert_eq!((unmeasured.model.as_str(), unmeasured.precision.as_str()), ("resnet-50", ""));
-        assert_eq!((unmeasured.solo.utilisation, unmeasured.solo.memory), (None, Some(8_000.0)));
+        assert_eq!((unmeasured.solo.utilization, unmeasured.solo.memory), (None, Some(8_000.0)));
     }
 
     #[test]
     fn without_a_description_the_group_names_the_workload() {
         assert_eq!(member(Some("resnet-50"), None, "v100").model, "resnet-50");
         let unnamed = ModelDescription { name: None, ..resnet() };
-        assert_eq!(member(Some("resnet-50"), Some(unnamed), "v100").solo.utilisation, Some(0.9));
+        assert_eq!(member(Some("resnet-50"), Some(unnamed), "v100").solo.utilization, Some(0.9));
         assert_eq!(member(None, None, "v100").model, "");
     }
 }

@@ -89,7 +89,8 @@ pub struct SoloMetrics {
     /// The most memory that it held, in bytes.
     pub memory: Option<f64>,
     /// The fraction of time during which the GPU is busy, 0 to 1.
-    pub utilisation: Option<f64>,
+    #[serde(rename = "utilisation")]
+    pub utilization: Option<f64>,
     /// Further measurements by column name: means of the performance monitor.
     pub others: BTreeMap<String, f64>,
 }
@@ -105,7 +106,7 @@ pub struct ColocationEstimate {
     pub memory: Option<f64>,
     /// The fraction of time during which it keeps the GPU busy, 0 to 1; `None` where there is no basis for
     /// an answer.
-    pub utilisation: Option<f64>,
+    pub utilization: Option<f64>,
     /// The probability that the whole set fits the GPU's memory, 0 to 1: the same for all members.
     pub fits: f64,
     /// Whether this very set was measured on this cluster, so that nothing is predicted.
@@ -153,7 +154,7 @@ impl SetMember {
     /// How busy it keeps the GPU alone, 0 to 1: as measured, or as it claims, or as most jobs do.
     #[must_use]
     pub fn busy(&self) -> f64 {
-        self.solo.utilisation.or(self.claim).unwrap_or(USUAL_BUSY)
+        self.solo.utilization.or(self.claim).unwrap_or(USUAL_BUSY)
     }
 
     /// What measurements know the job by.
@@ -177,12 +178,12 @@ impl ColocationEstimate {
     /// The estimate of a job that has the GPU for itself.
     #[must_use]
     pub fn alone(member: &SetMember) -> ColocationEstimate {
-        let SoloMetrics { memory, utilisation, .. } = member.solo;
+        let SoloMetrics { memory, utilization, .. } = member.solo;
         ColocationEstimate {
             slowdown: 1.0,
             uncertainty: 0.0,
             memory,
-            utilisation,
+            utilization,
             fits: 1.0,
             measured: false,
         }
@@ -193,7 +194,7 @@ impl ColocationEstimate {
     #[must_use]
     pub fn slowed(member: &SetMember, slowdown: f64, uncertainty: f64) -> ColocationEstimate {
         let slowdown = if slowdown.is_finite() { slowdown.max(1.0) } else { 1.0 };
-        let utilisation = member.solo.utilisation.map(|alone| alone / slowdown);
-        ColocationEstimate { slowdown, uncertainty, utilisation, ..ColocationEstimate::alone(member) }
+        let utilization = member.solo.utilization.map(|alone| alone / slowdown);
+        ColocationEstimate { slowdown, uncertainty, utilization, ..ColocationEstimate::alone(member) }
     }
 }

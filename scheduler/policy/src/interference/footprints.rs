@@ -157,8 +157,8 @@ fn of_others(sizes: &BySize, model: &str, batch: u64) -> Option<Footprint> {
         let basis = format!("{model} with a batch of {}, which needs at least as much", next?);
         return Some(Footprint { bytes: at_most?, certainty: Certainty::Known, basis });
     };
-    let told = with_margin(line(batch), MARGIN_OF_OTHERS);
-    let bytes = told.min(at_most.unwrap_or(told)).max(same(largest_up_to(sizes, batch)));
+    let from_line = with_margin(line(batch), MARGIN_OF_OTHERS);
+    let bytes = from_line.min(at_most.unwrap_or(from_line)).max(same(largest_up_to(sizes, batch)));
     let (smallest, largest) = (*sizes.first_key_value()?.0, *sizes.last_key_value()?.0);
     let is_near = batch <= largest.saturating_mul(EXTRAPOLATION_FACTOR);
     let certainty = if is_near { Certainty::Known } else { Certainty::Guessed };

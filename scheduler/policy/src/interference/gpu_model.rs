@@ -73,8 +73,12 @@ impl GpuModel {
     pub fn within(name: &str) -> Option<GpuModel> {
         let words = || name.split(|letter: char| !letter.is_ascii_alphanumeric());
         let model = words().find_map(GpuModel::by_name)?;
-        let told = words().find_map(|word| word.to_lowercase().strip_suffix("gb")?.parse::<u64>().ok());
-        Some(GpuModel { memory: told.map_or(model.memory, |gibibytes| Bytes(gibibytes << 30)), ..model })
+        let named_memory =
+            words().find_map(|word| word.to_lowercase().strip_suffix("gb")?.parse::<u64>().ok());
+        Some(GpuModel {
+            memory: named_memory.map_or(model.memory, |gibibytes| Bytes(gibibytes << 30)),
+            ..model
+        })
     }
 
     /// Floating-point operations per second in training.
@@ -90,11 +94,11 @@ mod tests {
 
     #[test]
     fn a_drivers_name_contains_the_model_and_may_contain_the_memory() {
-        let told = |name| GpuModel::within(name).map(|model| (model.name, model.memory.0 >> 30));
-        assert_eq!(told("NVIDIA H200"), Some(("H200", 141)));
-        assert_eq!(told("Tesla V100-SXM2-32GB"), Some(("V100", 32)));
-        assert_eq!(told("nvidia a100-sxm4-80gb"), Some(("A100", 80)));
-        assert_eq!(told("k80"), Some(("K80", 12)));
-        assert_eq!(told("A1000"), None);
+        let found = |name| GpuModel::within(name).map(|model| (model.name, model.memory.0 >> 30));
+        assert_eq!(found("NVIDIA H200"), Some(("H200", 141)));
+        assert_eq!(found("Tesla V100-SXM2-32GB"), Some(("V100", 32)));
+        assert_eq!(found("nvidia a100-sxm4-80gb"), Some(("A100", 80)));
+        assert_eq!(found("k80"), Some(("K80", 12)));
+        assert_eq!(found("A1000"), None);
     }
 }

@@ -36,7 +36,8 @@ pub struct MeasuredMember {
     /// The most memory that it held, in bytes.
     pub memory: Option<f64>,
     /// The fraction of time during which it kept the GPU busy, 0 to 1.
-    pub utilisation: Option<f64>,
+    #[serde(rename = "utilisation")]
+    pub utilization: Option<f64>,
 }
 
 /// A table of measured sets.
@@ -175,10 +176,10 @@ impl Entry {
             if let Some(ln) = mean(observed.iter().map(|it| Some(it.slowdown.max(1.0).ln()))) {
                 let usual = ColocationEstimate::slowed(&members[at], ln.exp(), UNCERTAINTY);
                 let memory = mean(observed.iter().map(|it| it.memory));
-                let utilisation = mean(observed.iter().map(|it| it.utilisation));
+                let utilization = mean(observed.iter().map(|it| it.utilization));
                 estimates[at] = ColocationEstimate {
                     memory: memory.or(usual.memory),
-                    utilisation: utilisation.or(usual.utilisation),
+                    utilization: utilization.or(usual.utilization),
                     ..usual
                 };
             }

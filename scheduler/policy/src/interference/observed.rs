@@ -147,7 +147,7 @@ impl SetQuery<'_> {
 /// Raises the slowdown of a member to at least this factor.
 fn slow_to(member: &mut ColocationEstimate, slowdown: f64) {
     if slowdown > member.slowdown {
-        member.utilisation = member.utilisation.map(|it| it * member.slowdown / slowdown);
+        member.utilization = member.utilization.map(|it| it * member.slowdown / slowdown);
         member.slowdown = slowdown;
     }
 }
@@ -170,8 +170,8 @@ impl SeenOutcome {
 fn repeated(member: &SetMember, observed: &MeasuredMember, uncertainty: f64) -> ColocationEstimate {
     let usual = ColocationEstimate::slowed(member, observed.slowdown, uncertainty);
     let memory = observed.memory.or(usual.memory);
-    let utilisation = observed.utilisation.or(usual.utilisation);
-    ColocationEstimate { memory, utilisation, measured: true, ..usual }
+    let utilization = observed.utilization.or(usual.utilization);
+    ColocationEstimate { memory, utilization, measured: true, ..usual }
 }
 
 fn kind(set: &ColocationSet) -> (GpuKind, Option<SharingStrategy>) {
@@ -207,7 +207,7 @@ mod tests {
     fn set(models: &[&str]) -> ColocationSet {
         let member = |model: &&str| SetMember {
             model: (*model).to_owned(),
-            solo: SoloMetrics { utilisation: Some(0.6), memory: Some(2e9), ..SoloMetrics::default() },
+            solo: SoloMetrics { utilization: Some(0.6), memory: Some(2e9), ..SoloMetrics::default() },
             ..SetMember::default()
         };
         let members = models.iter().map(member).collect();
@@ -216,7 +216,7 @@ mod tests {
 
     fn observed_set(models: &[&str], slowdowns: &[f64]) -> ObservedSet {
         let observed =
-            |slowdown: &f64| MeasuredMember { slowdown: *slowdown, memory: Some(3e9), utilisation: None };
+            |slowdown: &f64| MeasuredMember { slowdown: *slowdown, memory: Some(3e9), utilization: None };
         let outcome = SetOutcome::Ran(slowdowns.iter().map(observed).collect());
         let uncertainty = vec![0.05; models.len()];
         ObservedSet { measured: MeasuredSet { set: set(models), outcome }, uncertainty, last: Time::EPOCH }
@@ -244,7 +244,7 @@ mod tests {
             slowdown: 1.5,
             uncertainty: 0.05,
             memory: Some(3e9),
-            utilisation: Some(0.6 / 1.5),
+            utilization: Some(0.6 / 1.5),
             fits: 1.0,
             measured: true,
         };
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(slowdowns(&["d", "x", "d", "d"]), [3.0, 1.1, 3.0, 3.0]);
         assert_eq!(slowdowns(&["d", "d", "x"]), [1.1; 3], "two of the three were not seen");
         let estimates = &observed().predict(&[set(&["x", "c", "a"])])[0][2];
-        assert!((estimates.utilisation.unwrap() - 0.3).abs() < 1e-12 && !estimates.measured, "{estimates:?}");
+        assert!((estimates.utilization.unwrap() - 0.3).abs() < 1e-12 && !estimates.measured, "{estimates:?}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct ObservedSample {
     /// The job of the rank.
     pub member: SetMember,
     /// All other jobs on the device; empty if it was alone.
-    pub neighbours: Vec<SetMember>,
+    pub neighbors: Vec<SetMember>,
     /// When the period ended.
     pub until: Time,
     /// How long it was.
@@ -27,7 +27,7 @@ pub struct ObservedSample {
     /// The most memory that the rank held on the device, in bytes.
     pub memory: Option<f64>,
     /// The mean of the device's utilization, 0 to 1: the rank's own only where it was alone.
-    pub utilisation: Option<f64>,
+    pub utilization: Option<f64>,
 }
 
 /// A period with fewer steps is noise,
@@ -37,7 +37,7 @@ const MIN_LENGTH: Span = Span::from_secs(2);
 
 impl ObservedSample {
     pub(super) fn is_informative(&self) -> bool {
-        let mut everybody = self.neighbours.iter().chain([&self.member]);
+        let mut everybody = self.neighbors.iter().chain([&self.member]);
         self.steps >= MIN_STEPS
             && self.length >= MIN_LENGTH
             && self.rate.is_finite()
@@ -47,7 +47,7 @@ impl ObservedSample {
 
     /// All jobs on the device, in the order of their configurations.
     pub(super) fn set(&self) -> ColocationSet {
-        let everybody: Vec<SetMember> = [&self.member].into_iter().chain(&self.neighbours).cloned().collect();
+        let everybody: Vec<SetMember> = [&self.member].into_iter().chain(&self.neighbors).cloned().collect();
         let members =
             order_by_configuration(&everybody).into_iter().map(|at| everybody[at].clone()).collect();
         ColocationSet { gpu: self.gpu.clone(), sharing: Some(self.sharing), members }

@@ -188,10 +188,10 @@ fn compare_features(one: &ModelFeatures, other: &ModelFeatures) -> Ordering {
 }
 
 fn compare_solos(one: &SoloMetrics, other: &SoloMetrics) -> Ordering {
-    let SoloMetrics { rate, memory, utilisation, others } = one;
+    let SoloMetrics { rate, memory, utilization, others } = one;
     compare_numbers(*rate, other.rate)
         .then_with(|| compare_numbers(*memory, other.memory))
-        .then_with(|| compare_numbers(*utilisation, other.utilisation))
+        .then_with(|| compare_numbers(*utilization, other.utilization))
         .then_with(|| compare_columns(others, &other.others))
 }
 
@@ -215,7 +215,7 @@ mod tests {
 
     fn members_of(busy: &[f64]) -> InternedSet {
         let member = |busy: &f64| SetMember {
-            solo: SoloMetrics { utilisation: Some(*busy), ..SoloMetrics::default() },
+            solo: SoloMetrics { utilization: Some(*busy), ..SoloMetrics::default() },
             ..SetMember::default()
         };
         let members = busy.iter().map(|busy| Arc::new(InternedMember::new(member(busy)))).collect();
@@ -234,7 +234,7 @@ mod tests {
             SetMember { claim: Some(0.5), ..known() },
             solo(SoloMetrics { rate: Some(1.0), ..SoloMetrics::default() }),
             solo(SoloMetrics { memory: Some(1.0), ..SoloMetrics::default() }),
-            solo(SoloMetrics { utilisation: Some(1.0), ..SoloMetrics::default() }),
+            solo(SoloMetrics { utilization: Some(1.0), ..SoloMetrics::default() }),
             solo(SoloMetrics { others: [("sm".to_owned(), 1.0)].into(), ..SoloMetrics::default() }),
             features(ModelFeatures { parameters: Some(1.0), ..ModelFeatures::default() }),
             features(ModelFeatures { flops_per_sample: Some(1.0), ..ModelFeatures::default() }),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_asked_about_once_in_any_order_and_new_ones_together() {
+    fn a_set_is_queried_once_in_any_order_and_new_ones_together() {
         let counting = Arc::new(Counting::default());
         let mut asked = PredictionCache::new(counting.clone());
         let slowdowns =

@@ -45,8 +45,9 @@ impl SoloMetricsTable {
     pub fn find(&self, gpu: &GpuKind, asked: &Configuration) -> Option<(&Configuration, &SoloMetrics)> {
         let mut from_there = self.solos.get(gpu)?.range(asked..);
         from_there.next().filter(|(found, _)| {
-            let told = |precision: &str| asked.precision.is_empty() || asked.precision == precision;
-            found.model == asked.model && found.batch == asked.batch && told(&found.precision)
+            let matches_precision =
+                |precision: &str| asked.precision.is_empty() || asked.precision == precision;
+            found.model == asked.model && found.batch == asked.batch && matches_precision(&found.precision)
         })
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn member(model: &str, busy: Option<f64>) -> SetMember {
-    let solo = SoloMetrics { utilisation: busy, memory: Some(4e9), ..SoloMetrics::default() };
+    let solo = SoloMetrics { utilization: busy, memory: Some(4e9), ..SoloMetrics::default() };
     SetMember { model: model.to_owned(), batch: Some(8), solo, ..SetMember::default() }
 }
 
@@ -16,7 +16,7 @@ fn set(gpu: &str, members: &[SetMember]) -> ColocationSet {
 
 fn ran(set: ColocationSet, slowdowns: &[f64]) -> MeasuredSet {
     let observed =
-        |slowdown: &f64| MeasuredMember { slowdown: *slowdown, memory: Some(5e9), utilisation: None };
+        |slowdown: &f64| MeasuredMember { slowdown: *slowdown, memory: Some(5e9), utilization: None };
     MeasuredSet { set, outcome: SetOutcome::Ran(slowdowns.iter().map(observed).collect()) }
 }
 
@@ -40,12 +40,12 @@ fn table() -> MeasuredTable {
 }
 
 #[test]
-fn the_analytic_model_is_certain_only_with_measured_utilisation() {
+fn the_analytic_model_is_certain_only_with_measured_utilization() {
     let law = AnalyticInterference::<MaxMinSharing>::default();
     let known =
         one(&law, set("v100", &[member("a", Some(0.8)), member("b", Some(0.5)), member("c", Some(0.2))]));
     assert!((known[0].slowdown - 1.939).abs() < 1e-3 && (known[2].slowdown - 1.203).abs() < 1e-3);
-    assert!((known[0].utilisation.unwrap() - 0.8 / known[0].slowdown).abs() < 1e-12);
+    assert!((known[0].utilization.unwrap() - 0.8 / known[0].slowdown).abs() < 1e-12);
     assert_eq!((known[0].memory, known[0].fits), (Some(4e9), 1.0));
     let unknown = one(&law, set("v100", &[member("a", None), member("b", Some(0.5))]));
     assert_eq!(unknown[0].uncertainty, UNKNOWN_UNCERTAINTY);
@@ -65,9 +65,9 @@ fn more_memory_than_the_gpu_has_does_not_fit() {
 #[test]
 fn the_table_repeats_measurements_in_any_order_of_members() {
     let [a, b] = ["a", "b"].map(|model| member(model, Some(0.5)));
-    let told = one(&table(), set("V100", &[a.clone(), b.clone()]));
-    assert_eq!(slowdowns(&told), [1.5, 1.2]);
-    assert_eq!((told[0].memory, told[0].fits), (Some(5e9), 1.0));
+    let estimates = one(&table(), set("V100", &[a.clone(), b.clone()]));
+    assert_eq!(slowdowns(&estimates), [1.5, 1.2]);
+    assert_eq!((estimates[0].memory, estimates[0].fits), (Some(5e9), 1.0));
     assert_eq!(slowdowns(&one(&table(), set("v100", &[b, a]))), [1.2, 1.5]);
 }
 
@@ -134,19 +134,19 @@ proptest! {
         let table = table();
         let law = AnalyticInterference::<MaxMinSharing>::default();
         for model in [&law as &dyn Interference, &table] {
-            let told = one(model, asked.clone());
-            prop_assert_eq!(told.len(), asked.members.len());
-            for member in &told {
+            let estimates = one(model, asked.clone());
+            prop_assert_eq!(estimates.len(), asked.members.len());
+            for member in &estimates {
                 prop_assert!(member.slowdown >= 1.0, "{:?}", member);
                 prop_assert!((0.0..=UNKNOWN_UNCERTAINTY).contains(&member.uncertainty), "{:?}", member);
-                prop_assert!(told.len() != 1 || member.slowdown == 1.0);
+                prop_assert!(estimates.len() != 1 || member.slowdown == 1.0);
             }
             let mut turned = asked.clone();
             turned.members.reverse();
             let mut back = one(model, turned);
             back.reverse();
-            for (one, other) in told.iter().zip(&back) {
-                prop_assert!((one.slowdown - other.slowdown).abs() < 1e-9, "{:?} {:?}", told, back);
+            for (one, other) in estimates.iter().zip(&back) {
+                prop_assert!((one.slowdown - other.slowdown).abs() < 1e-9, "{:?} {:?}", estimates, back);
             }
         }
     }

@@ -96,8 +96,8 @@ fn as_released(devices: &[FreeDevice<'_>], scores: &[f64]) -> usize {
 }
 
 fn explain(expected: &MultiStageEstimate, devices: usize) -> String {
-    let MultiStageEstimate { interference, slowdown, neighbours, fits } = expected;
-    let jobs = match neighbours {
+    let MultiStageEstimate { interference, slowdown, neighbors, fits } = expected;
+    let jobs = match neighbors {
         0 => return String::new(),
         1 => "1 job".to_owned(),
         more => format!("{more} jobs"),

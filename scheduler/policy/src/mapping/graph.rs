@@ -127,7 +127,7 @@ impl JobGraph {
 
     /// The edges from a replica of this stage to other stages: the index of each neighboring stage, and the
     /// weight of the edge to one replica of it.
-    pub(super) fn neighbours(&self, stage: usize) -> impl Iterator<Item = (usize, f64)> {
+    pub(super) fn neighbors(&self, stage: usize) -> impl Iterator<Item = (usize, f64)> {
         let before = stage.checked_sub(1).map(|at| (at, self.stages[at].to_next));
         let after = (stage + 1 < self.stages.len()).then(|| (stage + 1, self.stages[stage].to_next));
         before.into_iter().chain(after)
@@ -135,7 +135,7 @@ impl JobGraph {
 
     /// Everything that one replica exchanges with other stages, in bytes.
     pub(super) fn pipeline_bytes(&self, stage: usize) -> f64 {
-        self.neighbours(stage).map(|(at, weight)| weight * f64::from(self.stages[at].replicas)).sum()
+        self.neighbors(stage).map(|(at, weight)| weight * f64::from(self.stages[at].replicas)).sum()
     }
 }
 

@@ -74,7 +74,7 @@ impl Group<'_> {
     fn add(&mut self, stage: usize) {
         self.left[stage] -= 1;
         self.members[stage] += 1;
-        for (other, weight) in self.graph.neighbours(stage) {
+        for (other, weight) in self.graph.neighbors(stage) {
             self.gains[other] += weight;
         }
     }

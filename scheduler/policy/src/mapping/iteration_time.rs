@@ -143,7 +143,7 @@ impl IterationTime<'_> {
     /// What each replica of a stage on a server exchanges with other stages.
     fn pipeline_load(&self, stage: usize, replicas: &[u32]) -> Load {
         let mut load = Load { replicas: replicas[stage], inside: 0.0, outside: 0.0 };
-        for (other, weight) in self.graph.neighbours(stage) {
+        for (other, weight) in self.graph.neighbors(stage) {
             let here = replicas[other];
             load.inside += weight * f64::from(here);
             load.outside += weight * f64::from(self.graph.stages()[other].replicas - here);

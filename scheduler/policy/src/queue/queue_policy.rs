@@ -23,8 +23,8 @@ use crate::{
 
 /// An order of jobs.
 pub(crate) trait JobOrder: Send {
-    /// What jobs of one priority are compared by: the smaller, the earlier. Equal jobs go by the time of
-    /// submission.
+    /// What jobs of one priority are compared by: the smaller, the earlier. Equal jobs are ordered by the
+    /// time of submission.
     fn measure(&self, job: &PendingJob, profile: &Profile) -> u128;
 }
 

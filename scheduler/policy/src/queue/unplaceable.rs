@@ -24,7 +24,7 @@ fn is_at_least(one: &Demand, other: &Demand) -> bool {
     one.spread == other.spread
         && one.nodes >= other.nodes
         && one.devices() >= other.devices()
-        && one.may_have_neighbours() == other.may_have_neighbours()
+        && one.may_have_neighbors() == other.may_have_neighbors()
         && one.limits >= other.limits
         && one.share() >= other.share()
         && needs_as_much(one.gpu_memory, other.gpu_memory)

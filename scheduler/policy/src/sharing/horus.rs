@@ -19,6 +19,6 @@ impl DeviceChooser for Horus {
         devices: &[FreeDevice<'_>],
         jobs: &mut Jobs,
     ) -> Result<DeviceChoice, Shortage> {
-        Ok(DeviceChoice::new(least_loaded(devices, |device| jobs.sum_utilisation(newcomer.id, device.view))))
+        Ok(DeviceChoice::new(least_loaded(devices, |device| jobs.sum_utilization(newcomer.id, device.view))))
     }
 }

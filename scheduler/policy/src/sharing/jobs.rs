@@ -98,7 +98,7 @@ impl Jobs {
 
     /// The known jobs on a device.
     pub(crate) fn on(&self, device: &DeviceView) -> Vec<JobId> {
-        device.residents.iter().copied().filter(|job| self.known.contains_key(job)).collect()
+        device.jobs.iter().copied().filter(|job| self.known.contains_key(job)).collect()
     }
 
     /// What a known job is on a kind of GPU, as a member of a co-location set.
@@ -162,7 +162,7 @@ impl Jobs {
 
     /// How busy a device would be with the newcomer: the sum of what each job on it uses alone, 1 being one
     /// device.
-    pub(crate) fn sum_utilisation(&mut self, newcomer: JobId, device: &DeviceView) -> f64 {
+    pub(crate) fn sum_utilization(&mut self, newcomer: JobId, device: &DeviceView) -> f64 {
         let gpu = GpuKind::named(&device.model);
         let together = self.on(device).into_iter().chain([newcomer]);
         together.map(|job| self.member(job, &gpu).member.busy()).sum()

@@ -20,7 +20,7 @@ impl DeviceChooser for LeastLoaded {
     ) -> Result<DeviceChoice, Shortage> {
         let load = |device: &FreeDevice<'_>| {
             let taken = Share::WHOLE.saturating_sub(device.view.free);
-            device.view.residents.len() as f64 + f64::from(taken.0) / f64::from(Share::WHOLE.0 + 1)
+            device.view.jobs.len() as f64 + f64::from(taken.0) / f64::from(Share::WHOLE.0 + 1)
         };
         Ok(DeviceChoice::new(least_loaded(devices, load)))
     }

@@ -2,7 +2,7 @@
 //!
 //! A job that asks for part of one GPU goes where a `DeviceChooser` (`chooser.rs`) says; all other jobs go
 //! where the mapped placer says. So policies that share GPUs differ only in which jobs they put together.
-//! The simple choosers live here; ISACPP's and the hybrid's are in folders of their own. `multi_stage/`
+//! The simple choosers live here; ISACPP's and the hybrid's are in directories of their own. `multi_stage/`
 //! estimates how co-located jobs progress until each of them has ended. Whether a job fits a GPU is decided
 //! in `view/` alone.
 

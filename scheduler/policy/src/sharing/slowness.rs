@@ -5,8 +5,8 @@ use cohabit_types::JobId;
 use super::{FreeDevice, Jobs};
 use crate::interference::{GpuKind, GpuModel};
 
-/// For each device, how many times as long the job takes alone on it as on the fastest one: by measured
-/// rates or, where one is missing, by data sheets.
+/// For each device, the time that the job takes alone on it, divided by the time on the fastest one: by
+/// measured rates or, where one is missing, by data sheets.
 pub(crate) fn compute_slowness(job: JobId, devices: &[FreeDevice<'_>], jobs: &mut Jobs) -> Vec<f64> {
     if devices.iter().all(|device| device.view.model == devices[0].view.model) {
         return vec![1.0; devices.len()];

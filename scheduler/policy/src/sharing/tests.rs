@@ -87,13 +87,16 @@ fn a_job_that_would_make_every_device_too_busy_waits_and_others_of_its_class_pas
     assert_eq!(placed("util-threshold", &view), [(2, 0, 0)]);
     let mut policy = parse_policy_with("util-threshold:threshold=0.95", &known()).unwrap();
     policy.learn(&view, &view.as_changes());
-    let told = policy.explain_pending(&view).remove(0);
-    assert_eq!(told.code, ReasonCode::WaitingForDevices);
-    assert_eq!(told.why, "would make every GPU with room busier than the limit of 95 %. First in the queue");
+    let pending = policy.explain_pending(&view).remove(0);
+    assert_eq!(pending.code, ReasonCode::WaitingForDevices);
+    assert_eq!(
+        pending.why,
+        "would make every GPU with room busier than the limit of 95 %. First in the queue"
+    );
 }
 
 #[test]
-fn whole_devices_go_where_the_mapper_says_under_all_of_them() {
+fn whole_devices_follow_the_mapper_with_every_chooser() {
     let mut nodes = vec![node(1, &[1_000; 4]), node(2, &[1_000; 2])];
     nodes[1].devices[0].memory_free = Some(Bytes(79 << 30));
     let view = view(nodes, vec![job(1, gpus(2))]);

@@ -22,7 +22,7 @@ impl DeviceChooser for UtilThreshold {
         jobs: &mut Jobs,
     ) -> Result<DeviceChoice, Shortage> {
         let loads: Vec<f64> =
-            devices.iter().map(|device| jobs.sum_utilisation(newcomer.id, device.view)).collect();
+            devices.iter().map(|device| jobs.sum_utilization(newcomer.id, device.view)).collect();
         let is_allowed = |at: &usize| jobs.on(devices[*at].view).is_empty() || loads[*at] <= self.most;
         let allowed: Vec<usize> = (0..devices.len()).filter(is_allowed).collect();
         if allowed.is_empty() {

@@ -44,7 +44,7 @@ pub(crate) fn context(gpu: &str, busy: &[(&str, f64)]) -> InterferenceContext {
     let mut book = SoloMetricsTable::default();
     for (model, busy) in busy {
         let configuration = Configuration { model: (*model).into(), ..Configuration::default() };
-        let solo = SoloMetrics { utilisation: Some(*busy), ..SoloMetrics::default() };
+        let solo = SoloMetrics { utilization: Some(*busy), ..SoloMetrics::default() };
         book.insert(GpuKind::named(gpu), configuration, solo);
     }
     InterferenceContext { solos: Arc::new(book), ..InterferenceContext::default() }

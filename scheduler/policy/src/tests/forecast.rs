@@ -1,4 +1,4 @@
-//! What people are told about future starts and ends.
+//! The forecasts of starts and ends that users see.
 
 use cohabit_types::{ReasonCode, Span};
 
@@ -48,7 +48,7 @@ fn jobs_start_one_after_the_other_and_run_as_long_as_the_policy_expects() {
 }
 
 #[test]
-fn a_forecast_contains_no_guess() {
+fn a_forecast_has_no_time_without_an_estimate() {
     let reasons = vec![reason(2, None), reason(1, Some(10))];
     assert_eq!(waits(&busy(), reasons), [(Some(3_500), None), (None, None)]);
     let mut unknown = busy();
@@ -64,7 +64,7 @@ fn an_overdue_job_is_expected_to_run_for_another_tenth_of_its_time() {
 }
 
 #[test]
-fn a_job_that_was_told_to_stop_ends_soon() {
+fn a_job_that_is_being_stopped_ends_soon() {
     let mut view = busy();
     view.running.values_mut().for_each(|job| job.phase = RunPhase::Stopping);
     assert_eq!(waits(&view, vec![reason(1, Some(1))]), [(Some(1), Some(2))]);

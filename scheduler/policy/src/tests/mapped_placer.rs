@@ -120,7 +120,7 @@ fn the_node_with_rank_0_comes_first() {
 }
 
 #[test]
-fn a_command_that_launches_its_own_ranks_is_judged_by_the_order_of_the_nodes() {
+fn a_command_that_launches_its_own_ranks_is_rated_by_the_order_of_the_nodes() {
     // The best mapping would pair replicas of both stages; numbered in order, stages are split.
     let stages = || vec![stage(2, 1e9, 0.0), stage(2, 0.0, 0.0)];
     let nodes = || vec![node(1, &[1_000; 2]), node(2, &[1_000; 2])];

@@ -48,7 +48,7 @@ fn nodes() -> impl Strategy<Value = Vec<NodeView>> {
 type Condition = (DeviceAvailability, SharingTerms, Bytes);
 
 fn conditions() -> impl Strategy<Value = Condition> {
-    let intake = prop_oneof![
+    let availability = prop_oneof![
         8 => Just(DeviceAvailability::Open),
         1 => Just(DeviceAvailability::Recovering),
         1 => Just(DeviceAvailability::Closed),
@@ -58,15 +58,20 @@ fn conditions() -> impl Strategy<Value = Condition> {
     let reserve = prop_oneof![Just(Bytes::ZERO), Just(Bytes(1 << 30))];
     let terms = (mode, prop::option::of(0_u32..4), reserve)
         .prop_map(|(mode, ranks_free, reserve)| SharingTerms { mode, ranks_free, reserve });
-    (intake, terms, prop_oneof![3 => Just(Bytes::ZERO), 1 => (0_u64..40).prop_map(|gib| Bytes(gib << 30))])
+    (
+        availability,
+        terms,
+        prop_oneof![3 => Just(Bytes::ZERO), 1 => (0_u64..40).prop_map(|gib| Bytes(gib << 30))],
+    )
 }
 
 fn node_with(number: u8, devices: Vec<(u32, Condition)>) -> NodeView {
     let free: Vec<u32> = devices.iter().map(|(free, _)| *free).collect();
     let mut node = node(number, &free);
-    for (device, (_, (intake, sharing, foreign_memory))) in node.devices.iter_mut().zip(devices) {
+    for (device, (_, (availability, sharing, foreign_memory))) in node.devices.iter_mut().zip(devices) {
         device.memory_free = device.memory_free.map(|free| free.saturating_sub(foreign_memory));
-        (device.intake, device.sharing, device.foreign_memory) = (intake, sharing, foreign_memory);
+        (device.availability, device.sharing, device.foreign_memory) =
+            (availability, sharing, foreign_memory);
     }
     node
 }

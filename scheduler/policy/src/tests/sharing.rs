@@ -23,15 +23,15 @@ fn gpu(change: impl FnOnce(&mut DeviceView)) -> Vec<NodeView> {
 /// This many jobs are on it, each with a tenth of it and this much memory.
 fn taken_by(jobs: u64, memory: u64) -> impl FnOnce(&mut DeviceView) {
     move |device| {
-        device.residents = (100..100 + jobs).map(JobId::new).collect();
+        device.jobs = (100..100 + jobs).map(JobId::new).collect();
         device.free = Share(1_000 - 100 * jobs as u32);
         device.memory_free = Some(Bytes((80 - jobs * memory) * GIB));
         device.sharing.ranks_free = Some(3 - jobs as u32);
     }
 }
 
-fn in_state(intake: DeviceAvailability) -> impl FnOnce(&mut DeviceView) {
-    move |device| device.intake = intake
+fn in_state(availability: DeviceAvailability) -> impl FnOnce(&mut DeviceView) {
+    move |device| device.availability = availability
 }
 
 fn shared_as(mode: SharingMode) -> impl FnOnce(&mut DeviceView) {
@@ -150,8 +150,8 @@ fn a_job_that_requires_limits_shares_only_where_they_are_enforced() {
     assert!(starts(tenth(8), gpu(shared_as(SharingMode::Unenforced))));
     assert!(!could_ever_hold(&gpu(shared_as(SharingMode::Unenforced)), &insisting()));
     let sentence = "needs a GPU that enforces limits (--enforced); no free GPU does";
-    let told = why(insisting(), gpu(shared_as(SharingMode::Unenforced)));
-    assert_eq!(told, (ReasonCode::WaitingForDevices, sentence.into()));
+    let reason = why(insisting(), gpu(shared_as(SharingMode::Unenforced)));
+    assert_eq!(reason, (ReasonCode::WaitingForDevices, sentence.into()));
     let whole = Demand { limits: EnforcementRequirement::Enforced, ..gpus(1) };
     assert!(starts(whole, gpu(shared_as(SharingMode::Unenforced))), "who shares nothing needs no limits");
 }
@@ -164,22 +164,25 @@ fn a_device_that_cannot_be_shared_is_given_whole_for_a_part() {
 
 #[test]
 fn a_device_out_of_service_takes_no_job_but_counts_at_submission() {
-    for intake in [DeviceAvailability::Recovering, DeviceAvailability::Closed] {
+    for availability in [DeviceAvailability::Recovering, DeviceAvailability::Closed] {
         for demand in [gpus(1), tenth(8), without_figure()] {
-            assert!(!starts(demand, gpu(in_state(intake))));
-            assert!(could_ever_hold(&gpu(in_state(intake)), &demand));
+            assert!(!starts(demand, gpu(in_state(availability))));
+            assert!(could_ever_hold(&gpu(in_state(availability)), &demand));
         }
         let sentence =
             "needs 1 free GPU on one node; the best node has 0 free; 1 GPU there is out of service";
-        assert_eq!(why(gpus(1), gpu(in_state(intake))), (ReasonCode::WaitingForDevices, sentence.into()));
+        assert_eq!(
+            why(gpus(1), gpu(in_state(availability))),
+            (ReasonCode::WaitingForDevices, sentence.into())
+        );
     }
 }
 
 #[test]
 fn a_job_for_a_fenced_device_blocks_no_other_but_one_for_a_recovering_device_does() {
-    let nodes = |intake| {
+    let nodes = |availability| {
         let mut node = node(1, &[1_000, 1_000]);
-        node.devices[1].intake = intake;
+        node.devices[1].availability = availability;
         vec![node]
     };
     let jobs = vec![gpus(2), gpus(1)];

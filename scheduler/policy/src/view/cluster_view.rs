@@ -119,9 +119,9 @@ pub struct DeviceView {
     /// Memory that no job claims.
     pub memory_free: Option<Bytes>,
     /// The jobs that use it: its co-location set.
-    pub residents: Vec<JobId>,
+    pub jobs: Vec<JobId>,
     /// Whether jobs may start on it now.
-    pub intake: DeviceAvailability,
+    pub availability: DeviceAvailability,
     /// How it may be shared.
     pub sharing: SharingTerms,
     /// Memory held by processes that Cohabit did not start.

@@ -29,7 +29,7 @@ impl DeviceView {
 
     /// Whether jobs may use it, now or soon.
     pub(crate) const fn is_in_service(&self) -> bool {
-        match self.intake {
+        match self.availability {
             DeviceAvailability::Open | DeviceAvailability::Recovering => true,
             DeviceAvailability::Closed => false,
         }
@@ -37,7 +37,7 @@ impl DeviceView {
 
     /// Whether jobs may start on it now, and it may be used as the demand asks.
     pub(crate) fn takes(&self, demand: &Demand) -> bool {
-        self.intake == DeviceAvailability::Open && self.allows(demand)
+        self.availability == DeviceAvailability::Open && self.allows(demand)
     }
 
     /// Whether a large enough share is free.

@@ -69,12 +69,12 @@ impl<'v> FreeNodes<'v> {
         self.for_each_part(placement, |node, part| node.take(demand, part));
     }
 
-    /// Takes the same, and adds the job to the residents of its devices.
+    /// Takes the same, and adds the job to those of its devices.
     pub fn take_as_resident(&mut self, job: JobId, demand: &Demand, placement: &Placement) {
         self.for_each_part(placement, |node, part| {
             node.take(demand, part);
             let taken = node.devices.iter_mut().filter(|device| part.devices.contains(&device.id));
-            taken.for_each(|device| device.residents.push(job));
+            taken.for_each(|device| device.jobs.push(job));
         });
     }
 

@@ -37,7 +37,7 @@ impl NodeView {
         }
         let open: Vec<&DeviceView> = roomy.iter().copied().filter(|it| it.has_place()).collect();
         if open.len() < wanted {
-            let ranks = roomy.iter().map(|device| device.residents.len() as u32).max().unwrap_or_default();
+            let ranks = roomy.iter().map(|device| device.jobs.len() as u32).max().unwrap_or_default();
             return Shortage::RankSlots { ranks };
         }
         memory_shortage(demand, &open)
@@ -50,7 +50,7 @@ impl NodeView {
             alone,
             whole: usable.iter().filter(|device| device.free == Share::WHOLE).count() as u32,
             share: usable.iter().map(|device| device.free).max().unwrap_or_default(),
-            out: self.devices.iter().filter(|device| device.intake != DeviceAvailability::Open).count()
+            out: self.devices.iter().filter(|device| device.availability != DeviceAvailability::Open).count()
                 as u32,
         }
     }

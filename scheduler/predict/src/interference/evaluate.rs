@@ -27,8 +27,9 @@ pub struct PredictionMetrics {
     pub coverage_2sigma: Option<f64>,
     /// Mean absolute error of the memory, as a fraction of the measured one.
     pub mape_memory: Option<f64>,
-    /// Mean absolute error of the utilisation, as a fraction of the measured one.
-    pub mape_utilisation: Option<f64>,
+    /// Mean absolute error of the utilization, as a fraction of the measured one.
+    #[serde(rename = "mape_utilisation")]
+    pub mape_utilization: Option<f64>,
     /// Of the sets that did not fit, the fraction that was predicted not to fit.
     pub infeasible_recall: Option<f64>,
     /// Of the sets that were predicted not to fit, the fraction that did not.
@@ -56,7 +57,7 @@ struct PairedAnswers {
     /// Slowdowns within one and within two stated uncertainties.
     within: [usize; 2],
     memory: Vec<f64>,
-    utilisation: Vec<f64>,
+    utilization: Vec<f64>,
     did_not_fit: FitCounts,
     fitted: FitCounts,
 }
@@ -123,14 +124,14 @@ impl PairedAnswers {
                 .map(|(predicted, observed)| error(predicted, observed))
         };
         self.memory.extend(known(predicted.memory, observed.memory));
-        self.utilisation.extend(known(predicted.utilisation, observed.utilisation));
+        self.utilization.extend(known(predicted.utilization, observed.utilization));
     }
 
     fn merge(&mut self, other: &PairedAnswers) {
         self.slowdown.extend(&other.slowdown);
         self.within.iter_mut().zip(other.within).for_each(|(within, more)| *within += more);
         self.memory.extend(&other.memory);
-        self.utilisation.extend(&other.utilisation);
+        self.utilization.extend(&other.utilization);
         self.did_not_fit.merge(other.did_not_fit);
         self.fitted.merge(other.fitted);
     }
@@ -148,7 +149,7 @@ impl PairedAnswers {
             coverage_1sigma: part(self.within[0], slowdown.len()),
             coverage_2sigma: part(self.within[1], slowdown.len()),
             mape_memory: mean(&self.memory),
-            mape_utilisation: mean(&self.utilisation),
+            mape_utilization: mean(&self.utilization),
             infeasible_recall: part(self.did_not_fit.predicted_not_to_fit, did_not_fit),
             infeasible_precision: part(self.did_not_fit.predicted_not_to_fit, predicted_misfits),
         }
@@ -210,7 +211,7 @@ mod tests {
     fn measured(batches: [Option<u64>; 2], slowdowns: Option<[f64; 2]>) -> MeasuredSet {
         let member = |batch| SetMember { batch, ..SetMember::default() };
         let set = ColocationSet { members: batches.map(member).into(), ..ColocationSet::default() };
-        let observed = |slowdown| MeasuredMember { slowdown, memory: Some(100.0), utilisation: None };
+        let observed = |slowdown| MeasuredMember { slowdown, memory: Some(100.0), utilization: None };
         let outcome = slowdowns
             .map_or(SetOutcome::DidNotFit, |slowdowns| SetOutcome::Ran(slowdowns.map(observed).into()));
         MeasuredSet { set, outcome }
@@ -225,7 +226,7 @@ mod tests {
         assert!((figures.mape_slowdown.unwrap() - 0.7 / 4.0).abs() < 1e-12, "{figures:?}");
         assert_eq!((figures.p95_ape_slowdown, figures.max_ape_slowdown), (Some(0.5), Some(0.5)));
         assert!((figures.mape_memory.unwrap() - 0.1).abs() < 1e-12, "{figures:?}");
-        assert_eq!((figures.mape_utilisation, figures.infeasible_recall), (None, None));
+        assert_eq!((figures.mape_utilization, figures.infeasible_recall), (None, None));
     }
 
     #[test]

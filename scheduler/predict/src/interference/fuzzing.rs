@@ -42,7 +42,7 @@ pub fn models(bytes: &[u8]) {
             let solo = SoloMetrics {
                 rate: Some(10.0),
                 memory: Some(1e9),
-                utilisation: Some(0.5),
+                utilization: Some(0.5),
                 ..SoloMetrics::default()
             };
             let member =

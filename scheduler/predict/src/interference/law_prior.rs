@@ -8,14 +8,14 @@ use super::log_slowdown::LogSlowdown;
 /// Deviation of measured pairs from a law with one number for each job: 10 to 27% on three GPU models
 /// (section 0.2 of the notes on the papers).
 const LAW_DEVIATION: f64 = 0.2;
-/// A job of unknown utilisation keeps a GPU busy for a fraction of the time between these.
+/// A job of unknown utilization keeps a GPU busy for a fraction of the time between these.
 const UNKNOWN: [f64; 2] = [0.4, 1.0];
 
-/// The prediction of the law for each member of a set; `None` if no utilisation is known, not even one that a
+/// The prediction of the law for each member of a set; `None` if no utilization is known, not even one that a
 /// user has claimed.
 pub(super) fn predict_by_law(set: &ColocationSet) -> Option<Vec<LogSlowdown>> {
-    let utilisation = |member: &SetMember| member.solo.utilisation.or(member.claim);
-    let busy = |member: &SetMember| utilisation(member).filter(|busy| (0.0..=1.0).contains(busy));
+    let utilization = |member: &SetMember| member.solo.utilization.or(member.claim);
+    let busy = |member: &SetMember| utilization(member).filter(|busy| (0.0..=1.0).contains(busy));
     if set.members.iter().all(|member| busy(member).is_none()) {
         return None;
     }

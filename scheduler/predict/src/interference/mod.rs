@@ -1,7 +1,7 @@
 //! Learned models of interference: how much jobs that share a GPU slow each other down.
 //!
 //! `measurements` reads measured sets, `cross_validation` splits them, one of the `kinds` learns from them,
-//! `evaluate` scores it, and `stored_model` keeps it in a folder. Start reading with `model`, which every
+//! `evaluate` scores it, and `stored_model` keeps it in a directory. Start reading with `model`, which every
 //! kind implements.
 
 mod calibration;

@@ -2,7 +2,7 @@
 //!
 //! It was trained on public measurements by the command in its card, and contains none of them. For jobs and
 //! GPUs that it has never seen it states a larger uncertainty, and leans to the law of slowdown if the
-//! utilisation of the jobs is known.
+//! utilization of the jobs is known.
 
 use std::path::Path;
 
@@ -31,12 +31,12 @@ mod tests {
     use super::*;
 
     /// A job that is in no measurement.
-    fn unseen_job(utilisation: Option<f64>, parameters: Option<f64>) -> SetMember {
+    fn unseen_job(utilization: Option<f64>, parameters: Option<f64>) -> SetMember {
         SetMember {
             model: "made up".to_owned(),
             batch: Some(48),
             features: ModelFeatures { parameters, ..ModelFeatures::default() },
-            solo: SoloMetrics { utilisation, ..SoloMetrics::default() },
+            solo: SoloMetrics { utilization, ..SoloMetrics::default() },
             ..SetMember::default()
         }
     }
@@ -79,9 +79,9 @@ mod tests {
 
     #[test]
     fn unknown_jobs_get_a_large_uncertainty() {
-        for (utilisation, parameters) in [(None, None), (None, Some(7e9)), (None, Some(0.0))] {
+        for (utilization, parameters) in [(None, None), (None, Some(7e9)), (None, Some(0.0))] {
             for count in 2..=6 {
-                let predicted = predict("gpu of tomorrow", vec![unseen_job(utilisation, parameters); count]);
+                let predicted = predict("gpu of tomorrow", vec![unseen_job(utilization, parameters); count]);
                 for predicted in predicted {
                     assert!(predicted.uncertainty > 0.25, "{count}: {predicted:?}");
                     assert!(

@@ -1,4 +1,4 @@
-//! A trained model in a folder: its weights as safetensors, and a card that describes it.
+//! A trained model in a directory: its weights as safetensors, and a card that describes it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -153,11 +153,11 @@ pub enum StoreError {
 }
 
 impl StoredModel {
-    /// Writes the model into a folder, which is created if needed; files of a model in it are replaced.
+    /// Writes the model into a directory, which is created if needed; files of a model in it are replaced.
     ///
     /// # Errors
     ///
-    /// If the folder or a file cannot be written.
+    /// If the directory or a file cannot be written.
     pub fn save(mut self, folder: &Path) -> Result<(), StoreError> {
         let Weights { tensors, metadata } = self.model.weights();
         self.card.metadata = metadata;
@@ -242,7 +242,7 @@ impl DatasetSummary {
     }
 }
 
-/// Writes a temporary file and renames it, so that a folder in use never holds half a file.
+/// Writes a temporary file and renames it, so that a directory in use never holds half a file.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let unfinished = path.with_added_extension("unfinished");
     fs::write(&unfinished, bytes)

@@ -1,4 +1,4 @@
-//! The memory and utilisation of co-located jobs, from what they use alone.
+//! The memory and utilization of co-located jobs, from what they use alone.
 
 use cohabit_policy::interference::{ColocationEstimate, ColocationSet, MeasuredSet, SetOutcome};
 use serde::{Deserialize, Serialize};
@@ -8,47 +8,48 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct UsageModel {
     /// Co-located memory as a fraction of the memory alone.
     memory: f64,
-    utilisation: UtilisationScope,
+    #[serde(rename = "utilisation")]
+    utilization: UtilizationScope,
 }
 
-/// What the utilisation of a member means in a table, with a factor.
+/// What the utilization of a member means in a table, with a factor.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-enum UtilisationScope {
-    /// The utilisation of its own processes: the utilisation alone, divided by the slowdown.
+enum UtilizationScope {
+    /// The utilization of its own processes: the utilization alone, divided by the slowdown.
     #[serde(rename = "OfMember")]
     Member(f64),
-    /// The utilisation of the whole GPU: the sum over its members.
+    /// The utilization of the whole GPU: the sum over its members.
     #[serde(rename = "OfGpu")]
     Gpu(f64),
 }
 
 impl Default for UsageModel {
     fn default() -> UsageModel {
-        UsageModel { memory: 1.0, utilisation: UtilisationScope::Member(1.0) }
+        UsageModel { memory: 1.0, utilization: UtilizationScope::Member(1.0) }
     }
 }
 
 impl UsageModel {
-    /// Learns the factors, and which utilisation a table gives.
+    /// Learns the factors, and which utilization a table gives.
     pub(crate) fn learn(measured: &[MeasuredSet]) -> UsageModel {
         let (mut memory, mut of_member, mut of_gpu) = (Vec::new(), Vec::new(), Vec::new());
         for it in measured.iter().filter(|it| it.set.members.len() > 1) {
             let SetOutcome::Ran(observed) = &it.outcome else { continue };
             for (member, observed) in it.set.members.iter().zip(observed) {
                 memory.extend(ln_ratio(observed.memory, member.solo.memory));
-                let own = member.solo.utilisation.map(|alone| alone / observed.slowdown.max(1.0));
-                of_member.extend(ln_ratio(observed.utilisation, own));
-                of_gpu.extend(ln_ratio(observed.utilisation, busy(&it.set)));
+                let own = member.solo.utilization.map(|alone| alone / observed.slowdown.max(1.0));
+                of_member.extend(ln_ratio(observed.utilization, own));
+                of_gpu.extend(ln_ratio(observed.utilization, busy(&it.set)));
             }
         }
-        let utilisation = match deviation(&of_gpu) < deviation(&of_member) {
-            true => UtilisationScope::Gpu(factor(&of_gpu)),
-            false => UtilisationScope::Member(factor(&of_member)),
+        let utilization = match deviation(&of_gpu) < deviation(&of_member) {
+            true => UtilizationScope::Gpu(factor(&of_gpu)),
+            false => UtilizationScope::Member(factor(&of_member)),
         };
-        UsageModel { memory: factor(&memory), utilisation }
+        UsageModel { memory: factor(&memory), utilization }
     }
 
-    /// Adds memory and utilisation to the estimate for a member of a set.
+    /// Adds memory and utilization to the estimate for a member of a set.
     pub(crate) fn complete(
         &self,
         set: &ColocationSet,
@@ -56,23 +57,23 @@ impl UsageModel {
         predicted: ColocationEstimate,
     ) -> ColocationEstimate {
         let alone = &set.members[member].solo;
-        let utilisation = match self.utilisation {
-            UtilisationScope::Member(factor) => {
-                alone.utilisation.map(|alone| factor * alone / predicted.slowdown)
+        let utilization = match self.utilization {
+            UtilizationScope::Member(factor) => {
+                alone.utilization.map(|alone| factor * alone / predicted.slowdown)
             }
-            UtilisationScope::Gpu(factor) => busy(set).map(|busy| factor * busy),
+            UtilizationScope::Gpu(factor) => busy(set).map(|busy| factor * busy),
         };
         ColocationEstimate {
             memory: alone.memory.map(|alone| self.memory * alone),
-            utilisation: utilisation.map(|busy| busy.min(1.0)),
+            utilization: utilization.map(|busy| busy.min(1.0)),
             ..predicted
         }
     }
 }
 
-/// The utilisation of the GPU if the members did not slow each other, at most 1.
+/// The utilization of the GPU if the members did not slow each other, at most 1.
 fn busy(set: &ColocationSet) -> Option<f64> {
-    let all: Option<f64> = set.members.iter().map(|member| member.solo.utilisation).sum();
+    let all: Option<f64> = set.members.iter().map(|member| member.solo.utilization).sum();
     all.map(|busy| busy.min(1.0))
 }
 

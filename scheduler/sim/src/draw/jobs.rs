@@ -231,7 +231,7 @@ fn with_known_memory(random: &mut Random, spec: JobSpec, shapes: &[MachineSpec])
     match is_silent && random.chance(0.7) {
         true => {
             let program = SimProgram { gpu_memory: Some(held), ..SimProgram::of(&spec) };
-            JobSpec { work: program.job().work, ..spec }
+            JobSpec { entrypoint: program.job().entrypoint, ..spec }
         }
         false => spec,
     }

@@ -1,4 +1,4 @@
-//! What became of one job of an evaluation.
+//! The result of one job of an evaluation.
 
 use cohabit_types::{AttemptRecord, JobRecord, JobState, Outcome, Span, Time};
 

@@ -115,5 +115,5 @@ fn spec(job: &WorkloadJob) -> JobSpec {
         on_term: SigtermBehaviour::Checkpoints(CHECKPOINT_TIME),
         ..SimProgram::working(job.ideal())
     };
-    JobSpec { work: program.job().work, ..job.spec.clone() }
+    JobSpec { entrypoint: program.job().entrypoint, ..job.spec.clone() }
 }

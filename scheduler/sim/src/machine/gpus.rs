@@ -112,7 +112,7 @@ impl SimMachine {
         let sample = |device: DeviceId| GpuSample {
             reading: match self.gpus.lost.contains(&device) {
                 true => Err("the GPU is lost".into()),
-                false => Ok(GpuReading { utilisation: Some(0.5), ..GpuReading::default() }),
+                false => Ok(GpuReading { utilization: Some(0.5), ..GpuReading::default() }),
             },
             ranks: self.ranks_on(&device).map(|(rank, it)| (*rank, observed_memory(it, observed))).collect(),
             foreign_memory,

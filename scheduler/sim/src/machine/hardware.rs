@@ -17,7 +17,7 @@ pub struct Hardware {
 }
 
 impl Default for Hardware {
-    /// The max-min sharing law, from the utilisation of each process alone.
+    /// The max-min sharing law, from the utilization of each process alone.
     fn default() -> Hardware {
         Hardware {
             truth: Arc::new(AnalyticInterference::<MaxMinSharing>::default()),

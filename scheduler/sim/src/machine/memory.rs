@@ -16,11 +16,11 @@ impl SimMachine {
     pub(super) fn take_memory(&self, now: Time, rank: RankId, out: &mut Outbox) {
         let device = self.processes.get(&rank).and_then(|process| self.find_exhausted_device(process));
         if let Some(device) = device {
-            let said = format!("CUDA out of memory on {device}");
+            let message = format!("CUDA out of memory on {device}");
             out.schedule(
                 now + FIRST_STEPS,
                 rank,
-                RankTimerKind::End(Outcome::OutOfGpuMemory { code: 1, said }),
+                RankTimerKind::End(Outcome::OutOfGpuMemory { code: 1, message }),
             );
         }
     }

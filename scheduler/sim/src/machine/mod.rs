@@ -305,7 +305,7 @@ impl SimMachine {
 
     /// Why the machine cannot start this rank, if it cannot.
     fn start_failure(&self, now: Time, rank: RankId) -> Option<StartFailure> {
-        let full = || StartFailure::NodeTrouble("no space is left on its disk".into());
+        let full = || StartFailure::NodeProblem("no space is left on its disk".into());
         self.disk.is_full(now).then(full).or_else(|| self.taken_port(rank).map(StartFailure::PortTaken))
     }
 

@@ -29,7 +29,7 @@ impl ProcessOutcomes {
     pub(super) fn close(&mut self, now: Time, rank: RankId, process: &RankProcess, outcome: &Outcome) {
         *self.device_time.entry(rank.attempt).or_default() += process.device_time(now);
         self.outcomes.insert(rank, outcome.clone());
-        if process.start.spec.demand.may_have_neighbours() {
+        if process.start.spec.demand.may_have_neighbors() {
             self.shared_run_time = self.shared_run_time + process.slowdown.total_at(now);
         }
     }

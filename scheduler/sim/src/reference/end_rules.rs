@@ -1,4 +1,4 @@
-//! What has to become of a job when one of its attempts has ended: the retry rules in short.
+//! The state that a job must have after one of its attempts has ended: the retry rules in short.
 
 use cohabit_types::{JobState, StopReason};
 

@@ -37,7 +37,7 @@ impl FailureCause {
                 | Outcome::NotStarted(
                     StartFailure::PortTaken(_) | StartFailure::DeviceFenced(_) | StartFailure::Unenforced(_),
                 ) => FailureCause::Cluster,
-                Outcome::NotStarted(StartFailure::NodeTrouble(_)) => FailureCause::NoSpace,
+                Outcome::NotStarted(StartFailure::NodeProblem(_)) => FailureCause::NoSpace,
                 Outcome::NotStarted(StartFailure::OrderLost) => FailureCause::LostOrder,
                 Outcome::Exited(_)
                 | Outcome::Signalled(_)

@@ -27,12 +27,12 @@ impl ReferenceModel {
                 _ => {}
             },
             Event::Planned(_, plan) => self.apply_plan(plan),
-            Event::Configured(_) => self.head_started_at = it.at,
+            Event::HeadStarted(_) => self.head_started_at = it.at,
             Event::Joined(..)
             | Event::Lost(..)
             | Event::Report(..)
             | Event::Alarm
-            | Event::Learned
+            | Event::InterferenceUpdated
             | Event::ClockSet(_) => {}
         }
         Ok(BTreeSet::new())
@@ -140,20 +140,24 @@ fn members(id: JobId, spec: &JobSpec) -> BTreeSet<JobId> {
 fn answer(client: ClientRequestId, effects: &[Effect]) -> Option<&Reply> {
     effects.iter().find_map(|effect| match effect {
         Effect::Answer(to, reply) if *to == client => Some(reply),
-        Effect::Answer(..) | Effect::Tell(..) | Effect::Publish(..) | Effect::Plan(_) | Effect::Close(..) => {
-            None
-        }
+        Effect::Answer(..)
+        | Effect::SendOrder(..)
+        | Effect::Publish(..)
+        | Effect::Plan(_)
+        | Effect::Close(..) => None,
     })
 }
 
 /// The ranks that a node is ordered to start.
 fn ranks_ordered(effect: &Effect) -> Vec<(RankId, NodeId)> {
     match effect {
-        Effect::Tell(key, Order::Run(order)) => {
+        Effect::SendOrder(key, Order::Run(order)) => {
             order.ranks.iter().map(|run| (order.attempt.rank(run.rank), key.node)).collect()
         }
-        Effect::Tell(..) | Effect::Answer(..) | Effect::Publish(..) | Effect::Plan(_) | Effect::Close(..) => {
-            Vec::new()
-        }
+        Effect::SendOrder(..)
+        | Effect::Answer(..)
+        | Effect::Publish(..)
+        | Effect::Plan(_)
+        | Effect::Close(..) => Vec::new(),
     }
 }

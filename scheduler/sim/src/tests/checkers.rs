@@ -67,7 +67,7 @@ fn a_wrongly_charged_attempt_is_found_in_a_truncated_history() {
         ranks: Vec::new(),
     };
     let attempts = [ended(1, None), ended(2, Some(StopReason::DeviceLost)), ended(3, None)];
-    let story = |failures: &[(u32, u32)]| -> Vec<JobEvent> {
+    let history = |failures: &[(u32, u32)]| -> Vec<JobEvent> {
         let requeued = |&(number, failures)| JobEventKind::Requeued {
             attempt: attempt(number),
             pause: Span::ZERO,
@@ -75,11 +75,11 @@ fn a_wrongly_charged_attempt_is_found_in_a_truncated_history() {
             limit: 3,
             why: None,
         };
-        let event = |happening| JobEvent { at: Time::from_micros(0), cause: Cause::Clock, happening };
+        let event = |kind| JobEvent { at: Time::from_micros(0), cause: Cause::Clock, kind };
         failures.iter().map(requeued).map(event).collect()
     };
-    assert_eq!(attempt_charged_wrongly(&story(&[(1, 1), (2, 1), (3, 2)]), &attempts), None);
-    assert_eq!(attempt_charged_wrongly(&story(&[(1, 1), (2, 2)]), &attempts), Some(attempt(2)));
+    assert_eq!(attempt_charged_wrongly(&history(&[(1, 1), (2, 1), (3, 2)]), &attempts), None);
+    assert_eq!(attempt_charged_wrongly(&history(&[(1, 1), (2, 2)]), &attempts), Some(attempt(2)));
     // Its first attempt was charged, and no event is left of that.
-    assert_eq!(attempt_charged_wrongly(&story(&[(2, 1), (3, 2)]), &attempts), None);
+    assert_eq!(attempt_charged_wrongly(&history(&[(2, 1), (3, 2)]), &attempts), None);
 }

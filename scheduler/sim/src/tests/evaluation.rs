@@ -80,7 +80,7 @@ fn near(is: f64, should: f64, tolerance: f64) {
 }
 
 #[test]
-fn the_golden_schedule_of_a_srpt_comes_out_of_the_whole_cluster() {
+fn the_simulated_cluster_reproduces_the_golden_schedule_of_a_srpt() {
     for policy in ["a-srpt", "a-srpt-strict"] {
         let done = evaluated(evaluation(policy, 1, 4, vec![job(0, 2, 8), job(1, 4, 2), job(2, 1, 2)]));
         let times = |of: &dyn Fn(usize) -> Option<cohabit_types::Time>| {

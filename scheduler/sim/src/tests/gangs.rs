@@ -56,7 +56,7 @@ fn ranks_spread_over_unlike_parts_of_machines_run_as_one() {
 }
 
 #[test]
-fn a_gang_whose_worker_daemon_dies_goes_on() {
+fn a_gang_survives_the_death_of_its_worker_daemon() {
     let scenario = cluster(2)
         .submit(at(50), gang(2, 500))
         .inject(at(100), ExternalEvent::CrashWorker { node: 1, down_for: secs(60) });

@@ -72,7 +72,7 @@ fn a_rank_whose_executor_is_killed_runs_again() {
 }
 
 #[test]
-fn a_gang_of_which_one_executor_is_killed_starts_again_as_a_whole() {
+fn a_gang_restarts_completely_when_one_executor_is_killed() {
     let mut spec = work(500);
     spec.demand.nodes = 4;
     let run = held(
@@ -86,7 +86,7 @@ fn a_gang_of_which_one_executor_is_killed_starts_again_as_a_whole() {
 }
 
 #[test]
-fn a_gang_of_which_one_rank_dies_starts_again_as_a_whole() {
+fn a_gang_restarts_completely_when_one_rank_dies() {
     let mut spec = SimProgram { failing_attempts: 1, ..SimProgram::working(secs(100)) }.job();
     (spec.demand.nodes, spec.retry.limit) = (4, 1);
     let run = held(cluster(4).submit(at(50), spec));

@@ -8,7 +8,7 @@ use crate::program::{SigtermBehaviour, SimProgram, StartBehaviour};
 use crate::scenario::{ExternalEvent, Scenario};
 
 #[test]
-fn a_head_killed_right_after_accepting_a_job_knows_it_and_makes_no_second_one() {
+fn a_head_killed_right_after_accepting_a_job_keeps_it_and_makes_no_duplicate() {
     let scenario = cluster(1)
         .inject(at(50), ExternalEvent::CrashHead { effects_lost: 1, down_for: secs(3) })
         .submit(at(50), work(100));

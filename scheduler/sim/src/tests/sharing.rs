@@ -148,7 +148,7 @@ fn a_job_that_allocates_more_than_requested_may_run_out_of_memory() {
     let mut jobs = jobs_of(&trace("0,50,1,light\n0,50,1,heavy\n"), &measured, &shapes).jobs;
     for job in &mut jobs {
         let program = SimProgram { gpu_memory: Some(Bytes(9 << 30)), ..SimProgram::of(&job.spec) };
-        job.spec.work = program.job().work;
+        job.spec.entrypoint = program.job().entrypoint;
     }
     let done = evaluated("fifo", shapes, jobs, &measured);
     assert_eq!((done.jobs[0].out_of_memory, done.metrics.completed), (0, 2));
@@ -165,10 +165,10 @@ fn jobs_on_several_gpus_do_not_share_and_the_load_counts_whole_ones() {
     assert_eq!(demands, [(part, 1_000), (GpuRequest::Whole(2), 2_000), (part, 1_000)]);
     near(made.load(4).unwrap(), 4_000.0 / 100.0 / 4.0, 0.01);
     let gang = &made.jobs[1].spec;
-    assert!(gang.demand.gpu_memory.is_none() && !gang.demand.may_have_neighbours());
+    assert!(gang.demand.gpu_memory.is_none() && !gang.demand.may_have_neighbors());
     assert!(!["light", "heavy"].contains(&gang.name.as_str()), "{gang:?}");
     let single = &made.jobs[0].spec;
-    assert!(single.demand.may_have_neighbours() && ["light", "heavy"].contains(&single.name.as_str()));
+    assert!(single.demand.may_have_neighbors() && ["light", "heavy"].contains(&single.name.as_str()));
     let model = single.model.as_ref().unwrap();
     assert_eq!((model.batch_size, single.demand.gpu_memory.unwrap().0), (Some(8), 1_000_000_000));
     near(made.jobs[0].ideal().as_secs_f64(), 1_000.0, 0.3);

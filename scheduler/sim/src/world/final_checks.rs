@@ -121,8 +121,8 @@ impl World<'_> {
             jobs = self.clients.accepted().into_iter().rev().take(3).collect();
         }
         let last_events = |job: JobId| {
-            let story = head.job_history(job);
-            let last = &story[story.len().saturating_sub(12)..];
+            let history = head.job_history(job);
+            let last = &history[history.len().saturating_sub(12)..];
             let line = |it: &JobEvent| format!("{:>14.6}  job {job}: {it}", it.at.as_secs_f64());
             last.iter().map(line).collect::<Vec<_>>()
         };

@@ -145,7 +145,7 @@ impl World<'_> {
         self.recorder.add(self.now, || format!("head     -> {effect:?}"));
         self.inject_worker_bugs(&effect);
         match effect {
-            Effect::Tell(key, order) => {
+            Effect::SendOrder(key, order) => {
                 if let Some(link) = self.head.sessions.get(&key) {
                     self.send(*link, SimMessage::Order(order));
                 }
@@ -186,13 +186,13 @@ impl World<'_> {
 const fn joined(event: &Event) -> Option<WorkerKey> {
     match event {
         Event::Joined(key, _) => Some(*key),
-        Event::Configured(_)
+        Event::HeadStarted(_)
         | Event::Client(..)
         | Event::Lost(..)
         | Event::Report(..)
         | Event::Planned(..)
         | Event::Alarm
-        | Event::Learned
+        | Event::InterferenceUpdated
         | Event::ClockSet(_) => None,
     }
 }

@@ -3,7 +3,7 @@
 //! Each event is passed to the production core that it concerns, and the effects of the core become new
 //! events. Cores, policy and machines never see the queue, and no scheduling decision is made here.
 //!
-//! Start reading with [`World::run`]; the other files of this folder handle one kind of event each.
+//! Start reading with [`World::run`]; the other files of this directory handle one kind of event each.
 
 mod external_events;
 mod final_checks;

@@ -27,7 +27,7 @@ impl World<'_> {
 
     /// Adds the planted bug, if any, to an order of the head.
     pub(super) fn inject_worker_bugs(&mut self, effect: &Effect) {
-        let Effect::Tell(key, Order::Run(order)) = effect else { return };
+        let Effect::SendOrder(key, Order::Run(order)) = effect else { return };
         match self.plant {
             Some(PlantedBug::DoubledAttempt) => self.double(*key, order),
             Some(PlantedBug::UnfencedReport) => self.relabel(*key, order),
@@ -60,8 +60,8 @@ impl World<'_> {
         let Some(outcome) = self.outcome_of(rank(earlier)) else { return };
         let (rank, at) = (rank(order.attempt.attempt), self.now);
         let report = Report::Ended { rank, outcome, stopped: None, progress: None, at };
-        let told = SimEvent::Head(self.head.generation, HeadSimEvent::Relabelled(key, report));
-        self.queue.put(self.now + INJECTION_DELAY, told);
+        let event = SimEvent::Head(self.head.generation, HeadSimEvent::Relabelled(key, report));
+        self.queue.put(self.now + INJECTION_DELAY, event);
     }
 
     /// Changes the state of the head that was recovered.

@@ -12,28 +12,28 @@ fn step_at(step: u64, secs: u64) -> Progress {
     Progress { step, at: at(secs), ..Progress::default() }
 }
 
-fn row(job: u64, neighbours: &[u64], from: u64, to: u64, steps: u64) -> ColocationSample {
+fn row(job: u64, neighbors: &[u64], from: u64, to: u64, steps: u64) -> ColocationSample {
     ColocationSample {
         rank: rank_of(job),
         device: gpu(0),
         gpu: "NVIDIA H100".into(),
         sharing: SharingStrategy::Mps,
-        neighbours: neighbours.iter().map(|job| rank_of(*job)).collect(),
+        neighbors: neighbors.iter().map(|job| rank_of(*job)).collect(),
         from: at(from),
         to: at(to),
         steps,
         rate: steps as f64 / (to - from) as f64,
         memory: None,
-        utilisation: None,
+        utilization: None,
     }
 }
 
 fn rows(rows: &[ColocationSample]) -> WorkerEffect {
-    WorkerEffect::Report(Report::Stretches(rows.to_vec()))
+    WorkerEffect::Report(Report::ColocationSamples(rows.to_vec()))
 }
 
 fn rows_in(effect: WorkerEffect) -> Vec<ColocationSample> {
-    if let WorkerEffect::Report(Report::Stretches(rows)) = effect { rows } else { Vec::new() }
+    if let WorkerEffect::Report(Report::ColocationSamples(rows)) = effect { rows } else { Vec::new() }
 }
 
 impl TestWorker {
@@ -50,8 +50,8 @@ impl TestWorker {
         self
     }
 
-    fn sees_busy(self, utilisation: f64, memory: &[(RankId, Bytes)]) -> TestWorker {
-        let reading = GpuReading { utilisation: Some(utilisation), ..GpuReading::default() };
+    fn sees_busy(self, utilization: f64, memory: &[(RankId, Bytes)]) -> TestWorker {
+        let reading = GpuReading { utilization: Some(utilization), ..GpuReading::default() };
         self.sees(GpuSample { reading: Ok(reading), ..look(memory) })
     }
 }
@@ -99,7 +99,7 @@ fn a_period_without_a_step_has_no_row() {
 }
 
 #[test]
-fn a_sample_ends_when_the_neighbours_change() {
+fn a_sample_ends_when_the_neighbors_change() {
     TestWorker::serving(&[1])
         .steps(1, 10, 100)
         .steps(1, 30, 105)
@@ -119,9 +119,9 @@ fn a_sample_ends_when_the_neighbours_change() {
 }
 
 #[test]
-fn memory_is_the_peak_and_utilisation_the_mean_of_all_scans() {
+fn memory_is_the_peak_and_utilization_the_mean_of_all_scans() {
     let expected =
-        ColocationSample { memory: Some(Bytes(9)), utilisation: Some(0.75), ..row(1, &[], 100, 108, 10) };
+        ColocationSample { memory: Some(Bytes(9)), utilization: Some(0.75), ..row(1, &[], 100, 108, 10) };
     let mine = |bytes| [(rank_of(1), Bytes(bytes))];
     TestWorker::serving(&[1])
         .steps(1, 0, 100)
@@ -165,10 +165,10 @@ fn rows_are_queued_without_a_link_and_the_oldest_are_dropped() {
         test = test.run(sharer(job)).runs(job).steps(job, 1, job).steps(job, 2, job + 1).dies(job);
     }
     let mut test = test.forget_effects().event(WorkerEvent::Linked);
-    let told: Vec<ColocationSample> = test.take_effects().into_iter().flat_map(rows_in).collect();
-    assert_eq!(told.len(), 1_000);
-    assert_eq!(told.first().map(|row| row.rank), Some(rank_of(4)));
-    assert_eq!(told.last().map(|row| row.rank), Some(rank_of(1_003)));
+    let rows: Vec<ColocationSample> = test.take_effects().into_iter().flat_map(rows_in).collect();
+    assert_eq!(rows.len(), 1_000);
+    assert_eq!(rows.first().map(|row| row.rank), Some(rank_of(4)));
+    assert_eq!(rows.last().map(|row| row.rank), Some(rank_of(1_003)));
 }
 
 #[test]
@@ -189,11 +189,11 @@ fn a_rank_on_several_gpus_or_none_has_no_rows() {
 
 #[test]
 fn a_row_has_the_way_of_sharing() {
-    let told = |test: TestWorker, run, sharing| {
+    let assert_sharing = |test: TestWorker, run, sharing| {
         let expected = ColocationSample { sharing, ..row(1, &[], 100, 108, 9) };
         let test = test.run(run).runs(1).steps(1, 1, 100).steps(1, 10, 108).forget_effects();
         test.dies(1).forget_ended().does([rows(&[expected])]);
     };
-    told(TestWorker::with_gpus(), loner(1), SharingStrategy::Exclusive);
-    told(TestWorker::without_mps(), sharer(1), SharingStrategy::TimeSliced);
+    assert_sharing(TestWorker::with_gpus(), loner(1), SharingStrategy::Exclusive);
+    assert_sharing(TestWorker::without_mps(), sharer(1), SharingStrategy::TimeSliced);
 }

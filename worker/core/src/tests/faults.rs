@@ -18,7 +18,7 @@ fn the_culprit_and_the_victims_are_stopped_and_the_server_recovers() {
             [
                 victims(&[1], 100),
                 terms(&[2], StopReason::MpsFault, 110),
-                vec![told(recovering("a fatal GPU error"))],
+                vec![report_condition(recovering("a fatal GPU error"))],
             ]
             .concat(),
         )
@@ -27,7 +27,7 @@ fn the_culprit_and_the_victims_are_stopped_and_the_server_recovers() {
         .dies(2)
         .does([terminated(2, StopReason::MpsFault, 100), mps(MpsOrder::Recover)])
         .word(MpsEvent::Up)
-        .does([told(well())])
+        .does([report_condition(well())])
         .run(sharer(3))
         .does([spawn(&sharer(3), CLIENT)]);
 }
@@ -41,7 +41,7 @@ fn without_a_culprit_all_are_victims_and_the_last_driver_error_is_reported() {
         .does_nothing()
         .until(160)
         .word(faulted(None))
-        .does([victims(&[1, 2], 160), vec![told(recovering(detail))]].concat())
+        .does([victims(&[1, 2], 160), vec![report_condition(recovering(detail))]].concat())
         .dies(1)
         .dies(2)
         .does([
@@ -57,7 +57,7 @@ fn an_old_error_is_not_related_to_a_fault() {
         .xid(31)
         .until(161)
         .word(faulted(None))
-        .does([victims(&[1], 161), vec![told(recovering("a fatal GPU error"))]].concat());
+        .does([victims(&[1], 161), vec![report_condition(recovering("a fatal GPU error"))]].concat());
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_victim_gets_no_warning_and_ten_seconds() {
         .runs(1)
         .forget_effects()
         .word(faulted(None))
-        .does([victims(&[1], 100), vec![told(recovering("a fatal GPU error"))]].concat())
+        .does([victims(&[1], 100), vec![report_condition(recovering("a fatal GPU error"))]].concat())
         .until(109)
         .does_nothing()
         .until(110)
@@ -97,7 +97,7 @@ fn a_fault_shortens_a_stop_that_has_begun() {
             [
                 vec![hastened],
                 terms(&[2], StopReason::Preempted, 115),
-                vec![told(recovering("a fatal GPU error"))],
+                vec![report_condition(recovering("a fatal GPU error"))],
             ]
             .concat(),
         )
@@ -136,7 +136,7 @@ fn a_rank_that_arrives_during_a_recovery_waits_for_it() {
         .dies(1)
         .forget_effects()
         .word(MpsEvent::Up)
-        .does([told(well()), spawn(&sharer(2), CLIENT)]);
+        .does([report_condition(well()), spawn(&sharer(2), CLIENT)]);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_server_that_does_not_recover_fences_its_gpu() {
         .run(sharer(2))
         .forget_effects()
         .word(MpsEvent::Failed("no device".into()))
-        .does([told(fenced(NO_RECOVERY)), ended(rank_of(2), refused.clone(), None, 100)])
+        .does([report_condition(fenced(NO_RECOVERY)), ended(rank_of(2), refused.clone(), None, 100)])
         .run(loner(3))
         .does([ended(rank_of(3), refused, None, 100)])
         .until(10_000)
@@ -161,9 +161,9 @@ fn a_fault_without_clients_is_recovered_from_at_once() {
         .dies(1)
         .forget_effects()
         .word(faulted(None))
-        .does([told(recovering("a fatal GPU error")), mps(MpsOrder::Recover)])
+        .does([report_condition(recovering("a fatal GPU error")), mps(MpsOrder::Recover)])
         .word(MpsEvent::Up)
-        .does([told(well())])
+        .does([report_condition(well())])
         .until(110)
         .does([mps(MpsOrder::Stop)]);
 }
@@ -207,7 +207,7 @@ fn a_fault_on_one_gpu_does_not_affect_the_other() {
         .runs(2)
         .forget_effects()
         .word(faulted(None))
-        .does([victims(&[1], 100), vec![told(recovering("a fatal GPU error"))]].concat())
+        .does([victims(&[1], 100), vec![report_condition(recovering("a fatal GPU error"))]].concat())
         .event(WorkerEvent::Exited(
             rank_of(2),
             RankExit { outcome: Outcome::Exited(0), stopped: None, at: at(100) },

@@ -162,7 +162,7 @@ fn without_a_daemon_only_ranks_that_accept_time_slicing_start() {
         .does([mps(MpsOrder::Start)])
         .word(MpsEvent::Failed("exit status 100".into()))
         .does([
-            told(unenforced("exit status 100")),
+            report_condition(unenforced("exit status 100")),
             spawn(&sharer(1), TURNS),
             ended(rank_of(2), not_started(failure()), None, 100),
         ])

@@ -96,7 +96,7 @@ pub(super) fn faulted(culprit: Option<RankId>) -> MpsEvent {
 }
 
 /// How `gpu-0` is now, told.
-pub(super) fn told(condition: Condition) -> WorkerEffect {
+pub(super) fn report_condition(condition: Condition) -> WorkerEffect {
     WorkerEffect::Report(Report::Condition { device: gpu(0), condition })
 }
 

@@ -62,7 +62,7 @@ fn one_scan_is_one_report_and_none_without_a_link() {
 
 #[test]
 fn foreign_memory_is_reported_in_steps_and_fluctuations_are_not() {
-    let condition = |mib: u64| told(Condition { foreign_memory: Bytes(mib * MIB), ..well() });
+    let condition = |mib: u64| report_condition(Condition { foreign_memory: Bytes(mib * MIB), ..well() });
     let seen = |test: TestWorker, mib: u64, then: Option<u64>| {
         let batch = telemetry(&foreign(mib), 100);
         test.sees(foreign(mib)).does([vec![batch], then.map(condition).into_iter().collect()].concat())
@@ -125,7 +125,7 @@ fn a_gpu_that_does_not_answer_is_fenced_and_its_ranks_are_stopped() {
         .does(
             [
                 terms(&[1], StopReason::DeviceLost, 110),
-                vec![told(fenced(NO_ANSWER)), ended(rank_of(2), refused, None, 100)],
+                vec![report_condition(fenced(NO_ANSWER)), ended(rank_of(2), refused, None, 100)],
             ]
             .concat(),
         )
@@ -141,7 +141,10 @@ fn a_gpu_that_does_not_answer_is_fenced_and_its_ranks_are_stopped() {
 fn the_ranks_of_a_gpu_off_the_bus_are_stopped() {
     TestWorker::serving(&[1, 2])
         .xid(79)
-        .does([terms(&[1, 2], StopReason::DeviceLost, 110), vec![told(fenced(OFF_THE_BUS))]].concat())
+        .does(
+            [terms(&[1, 2], StopReason::DeviceLost, 110), vec![report_condition(fenced(OFF_THE_BUS))]]
+                .concat(),
+        )
         .dies(1)
         .does([terminated(1, StopReason::DeviceLost, 100)]);
 }
@@ -157,7 +160,7 @@ fn memory_and_nvlink_errors_fence_the_gpu_but_do_not_stop_its_ranks() {
         let why = format!("the driver reported Xid {code}, {meaning}");
         TestWorker::serving(&[1])
             .xid(code)
-            .does([told(fenced(&why))])
+            .does([report_condition(fenced(&why))])
             .xid(79)
             .does(terms(&[1], StopReason::DeviceLost, 110))
             .until(105)

@@ -40,7 +40,7 @@ fn clients_of_a_daemon_that_cannot_be_adopted_are_stopped() {
         .link()
         .forget_effects()
         .word(MpsEvent::Failed("its server is gone".into()))
-        .does([victims(&[1, 2], 100), vec![told(recovering("its server is gone"))]].concat())
+        .does([victims(&[1, 2], 100), vec![report_condition(recovering("its server is gone"))]].concat())
         .dies(1)
         .does([terminated(1, StopReason::MpsFaultVictim, 100)])
         .dies(2)
@@ -56,7 +56,7 @@ fn a_client_that_was_being_stopped_keeps_its_reason_and_its_time() {
         .link()
         .forget_effects()
         .word(MpsEvent::Failed("its server is in fault".into()))
-        .does([told(recovering("its server is in fault"))])
+        .does([report_condition(recovering("its server is in fault"))])
         .until(104)
         .does(
             [kill(rank_of(1), StopReason::MpsFault, 104), kill(rank_of(2), StopReason::MpsFaultVictim, 104)]
@@ -88,7 +88,7 @@ fn an_adopted_daemon_without_clients_is_stopped_after_its_idle_time() {
 }
 
 #[test]
-fn a_sharing_rank_waits_for_an_exclusive_one_that_lives_on() {
+fn a_sharing_rank_waits_for_a_surviving_exclusive_one() {
     restarted()
         .event(left_running(&loner(1), GpuAccess::Exclusive))
         .link()
@@ -111,7 +111,7 @@ fn beside_a_time_sliced_rank_others_are_time_sliced_too() {
         .event(WorkerEvent::SpawnFailed(rank_of(2), StartFailure::Other("no".into())))
         .does([
             ended(rank_of(2), Outcome::NotStarted(StartFailure::Other("no".into())), None, 100),
-            told(well()),
+            report_condition(well()),
         ])
         .run(sharer(3))
         .does([mps(MpsOrder::Start)]);
@@ -139,7 +139,7 @@ fn a_condition_that_changed_after_the_hello_is_reported() {
     let mut test = TestWorker::with_gpus().unlink();
     assert_eq!(test.worker.devices()[0].condition, well());
     let why = "the driver reported Xid 74, NVLink error";
-    test.xid(74).does_nothing().link().does([told(fenced(why))]);
+    test.xid(74).does_nothing().link().does([report_condition(fenced(why))]);
 }
 
 #[test]

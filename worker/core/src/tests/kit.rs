@@ -19,7 +19,7 @@ pub(super) struct TestWorker {
     now: Time,
     pub(super) effects: Vec<WorkerEffect>,
     /// Why executors know that their ranks are being stopped.
-    told: BTreeMap<RankId, StopReason>,
+    stop_reasons: BTreeMap<RankId, StopReason>,
 }
 
 /// The attempt that most tests are about.
@@ -89,20 +89,20 @@ pub(super) const fn stopping(why: StopReason, next: StopStep, secs: u64) -> Stop
 /// SIGTERM, with SIGKILL to follow at this second.
 pub(super) fn term(rank: RankId, why: StopReason, kill_at: u64) -> Vec<WorkerEffect> {
     let signal = |signal| WorkerEffect::Signal(rank, signal, SignalTarget::Group);
-    let told = WorkerEffect::Stopping(rank, stopping(why, StopStep::Kill, kill_at));
-    vec![told, signal(Signal::TERM), signal(Signal::CONT)]
+    let stopping = WorkerEffect::Stopping(rank, stopping(why, StopStep::Kill, kill_at));
+    vec![stopping, signal(Signal::TERM), signal(Signal::CONT)]
 }
 
 /// SIGKILL, to be sent again ten seconds after this one.
 pub(super) fn kill(rank: RankId, why: StopReason, now: u64) -> Vec<WorkerEffect> {
-    let told = WorkerEffect::Stopping(rank, stopping(why, StopStep::Kill, now + 10));
-    vec![told, WorkerEffect::Signal(rank, Signal::KILL, SignalTarget::Everything)]
+    let stopping = WorkerEffect::Stopping(rank, stopping(why, StopStep::Kill, now + 10));
+    vec![stopping, WorkerEffect::Signal(rank, Signal::KILL, SignalTarget::Everything)]
 }
 
 /// The warning signal, with SIGTERM to follow at this second.
 pub(super) fn warn(rank: RankId, why: StopReason, term_at: u64) -> Vec<WorkerEffect> {
-    let told = WorkerEffect::Stopping(rank, stopping(why, StopStep::Terminate, term_at));
-    vec![told, WorkerEffect::Signal(rank, Signal::USR1, SignalTarget::Group)]
+    let stopping = WorkerEffect::Stopping(rank, stopping(why, StopStep::Terminate, term_at));
+    vec![stopping, WorkerEffect::Signal(rank, Signal::USR1, SignalTarget::Group)]
 }
 
 pub(super) fn lease(rank: RankId, lease: Lease) -> WorkerEffect {
@@ -142,7 +142,7 @@ impl TestWorker {
     /// The same with these devices.
     pub(super) fn with(devices: Vec<Device>) -> TestWorker {
         let worker = Worker::new(Config { heartbeat: secs(5), devices });
-        TestWorker { worker, now: at(100), effects: Vec::new(), told: BTreeMap::new() }
+        TestWorker { worker, now: at(100), effects: Vec::new(), stop_reasons: BTreeMap::new() }
     }
 
     /// The same with a link; its time is 100 s.
@@ -162,14 +162,14 @@ impl TestWorker {
 
     pub(super) fn event(mut self, event: WorkerEvent) -> TestWorker {
         if let WorkerEvent::Found(found) = &event {
-            self.told.extend(found.stopping.map(|stopping| (found.start.rank, stopping.why)));
+            self.stop_reasons.extend(found.stopping.map(|stopping| (found.start.rank, stopping.why)));
         }
         let mut effects = Vec::new();
         self.worker.handle(self.now, event, &mut effects);
         self.worker.check();
         for effect in &effects {
             if let WorkerEffect::Stopping(rank, stopping) = effect {
-                self.told.insert(*rank, stopping.why);
+                self.stop_reasons.insert(*rank, stopping.why);
             }
         }
         self.effects.extend(effects);
@@ -198,7 +198,7 @@ impl TestWorker {
 
     /// A rank ended; its executor says what it was told.
     pub(super) fn ends(self, rank: RankId, outcome: Outcome) -> TestWorker {
-        let ending = RankExit { outcome, stopped: self.told.get(&rank).copied(), at: self.now };
+        let ending = RankExit { outcome, stopped: self.stop_reasons.get(&rank).copied(), at: self.now };
         self.event(WorkerEvent::Exited(rank, ending))
     }
 

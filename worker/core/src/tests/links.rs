@@ -170,14 +170,14 @@ fn the_time_limit_holds_without_a_link() {
 
 #[test]
 fn the_user_id_of_a_live_rank_is_reported_over_every_link() {
-    let told = || WorkerEffect::Report(Report::PrivateUser { rank: RANK, uid: 61_184 });
+    let private_user = || WorkerEffect::Report(Report::PrivateUser { rank: RANK, uid: 61_184 });
     TestWorker::running(spec())
         .event(WorkerEvent::PrivateUser(RANK, 61_184))
-        .does([told()])
+        .does([private_user()])
         .unlink()
         .forget_effects()
         .link()
-        .does([lease(RANK, Lease::Held), started(RANK, 100), told()])
+        .does([lease(RANK, Lease::Held), started(RANK, 100), private_user()])
         .exited(0, Outcome::Exited(0))
         .forget_effects()
         .event(WorkerEvent::PrivateUser(RANK, 61_185))

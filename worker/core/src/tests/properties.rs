@@ -81,7 +81,7 @@ fn event() -> impl Strategy<Value = WorkerEvent> {
         1 => Just(WorkerEvent::Linked),
         1 => Just(WorkerEvent::Unlinked),
         8 => (device_id(), word()).prop_map(|(device, word)| WorkerEvent::Mps(device, word)),
-        2 => (rank_id(), enforcement()).prop_map(|(rank, told)| WorkerEvent::Sharing(rank, told)),
+        2 => (rank_id(), enforcement()).prop_map(|(rank, state)| WorkerEvent::Sharing(rank, state)),
         1 => rank_id().prop_map(|rank| WorkerEvent::PrivateUser(rank, 61_184)),
         2 => sample().prop_map(|sample| WorkerEvent::Sampled(vec![sample])),
         1 => (device_id(), prop::sample::select(vec![31, 31, 31, 63, 74, 79]))
@@ -211,13 +211,13 @@ impl World {
 
 type EventSequence = Vec<(u64, WorkerEvent)>;
 
-fn story() -> impl Strategy<Value = (Option<u32>, EventSequence)> {
+fn event_sequence() -> impl Strategy<Value = (Option<u32>, EventSequence)> {
     (prop::option::of(1..=4u32), prop::collection::vec((0..20u64, event()), 0..120))
 }
 
 proptest! {
     #[test]
-    fn every_rank_is_let_go_once_it_ended_and_was_acknowledged((left, events) in story()) {
+    fn every_rank_is_let_go_once_it_ended_and_was_acknowledged((left, events) in event_sequence()) {
         let mut world = World::new(left);
         for (pause, event) in events {
             world.now += Span::from_secs(pause);
@@ -230,7 +230,7 @@ proptest! {
     }
 
     #[test]
-    fn alarms_always_move_the_deadline((left, events) in story()) {
+    fn alarms_always_move_the_deadline((left, events) in event_sequence()) {
         let mut world = World::new(left);
         for (pause, event) in events {
             world.now += Span::from_secs(pause);

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_with_a_client_is_enforced_and_that_is_told_once() {
+    fn a_rank_with_a_client_is_enforced_and_reported_once() {
         let mut checks = checks();
         assert_eq!(checks.compare(&[]), []);
         assert_eq!(checks.compare(&[(rank(1), 10)]), [(rank(1), Enforcement::Enforced)]);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_holds_memory_and_is_no_client_is_told_of_at_the_second_look() {
+    fn a_process_that_bypasses_mps_is_reported_at_the_second_check() {
         let mut checks = checks();
         checks.held_by(vec![(rank(1), 10), (rank(1), 11)]);
         assert_eq!(checks.compare(&[(rank(1), 10)]), []);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_list_of_holders_accuses_nobody_twice() {
+    fn the_same_list_of_holders_reports_no_process_twice() {
         let mut checks = checks();
         checks.held_by(vec![(rank(1), 10)]);
         assert_eq!(checks.compare(&[]), []);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_becomes_a_client_between_two_looks_clears_its_rank() {
+    fn a_process_that_becomes_a_client_between_two_checks_clears_its_rank() {
         let mut checks = checks();
         checks.held_by(vec![(rank(1), 10)]);
         assert_eq!(checks.compare(&[]), []);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_comes_back_within_its_limits_when_its_stray_is_gone() {
+    fn a_rank_is_enforced_again_when_its_stray_process_is_gone() {
         let mut checks = checks();
         for _ in 0..2 {
             checks.held_by(vec![(rank(2), 10), (rank(2), 11)]);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_expected_is_passed_over() {
+    fn unexpected_processes_are_ignored() {
         let mut checks = EnforcementChecks::default();
         checks.held_by(vec![(rank(1), 10)]);
         assert_eq!(checks.compare(&[(rank(1), 10)]), []);

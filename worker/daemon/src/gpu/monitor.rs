@@ -26,7 +26,7 @@ const LISTEN_RETRY: Duration = Duration::from_secs(600);
 /// The least time between two reopenings of the library, which restarts the averages of all GPUs.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What the monitor is told.
+/// Messages to the monitor actor.
 pub(crate) enum MonitorMessage {
     /// It is time to scan.
     Scan,
@@ -138,7 +138,7 @@ impl Monitor {
             }
         }
         if !round.samples.is_empty() {
-            self.driver.tell(DriverMessage::Happened(WorkerEvent::Sampled(round.samples))).await?;
+            self.driver.tell(DriverMessage::Worker(WorkerEvent::Sampled(round.samples))).await?;
         }
         Ok(())
     }
@@ -181,7 +181,7 @@ impl Monitor {
             while let Some(xid) = xids.recv().await {
                 tracing::warn!(gpu = %xid.device, xid = xid.code, "the driver reports a critical error");
                 // Without a driver the daemon is stopping.
-                let _ = driver.tell(DriverMessage::Happened(WorkerEvent::Xid(xid.device, xid.code))).await;
+                let _ = driver.tell(DriverMessage::Worker(WorkerEvent::Xid(xid.device, xid.code))).await;
             }
             let _ = monitor.tell(MonitorMessage::XidsEnded).await;
         });

@@ -26,7 +26,7 @@ const QUERY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a check may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the actor is told.
+/// Messages to the MPS actor.
 pub(crate) enum MpsMessage {
     /// An order of the core.
     Order(MpsOrder),
@@ -178,6 +178,6 @@ impl MpsManager {
 
     /// Does nothing if the daemon is stopping; the next one checks again.
     async fn tell(&self, event: WorkerEvent) {
-        let _ = self.driver.tell(DriverMessage::Happened(event)).await;
+        let _ = self.driver.tell(DriverMessage::Worker(event)).await;
     }
 }

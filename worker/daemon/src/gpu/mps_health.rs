@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn a_failure_without_details_in_the_log_has_no_culprit() {
         let nobody = |detail: &str| MpsFailure { culprits: vec![], detail: detail.into() };
-        let told = MpsFailure::new(vec![fault(&[], "a fatal error")], "the server is in fault");
-        assert_eq!(told, nobody("a fatal error"));
+        let failure = MpsFailure::new(vec![fault(&[], "a fatal error")], "the server is in fault");
+        assert_eq!(failure, nobody("a fatal error"));
         assert_eq!(MpsFailure::new(vec![], "it is gone"), nobody("it is gone"));
     }
 }

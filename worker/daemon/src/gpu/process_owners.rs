@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_is_recognised_by_its_environment_and_remembered_after_its_death() {
+    fn a_rank_is_recognized_by_its_environment_and_remembered_after_its_death() {
         let (child, pid) = process("COHABIT_PROGRESS", "/state/ranks/12/1/0/progress");
         let (owners, rank) = (owners(), JobId::new(12).attempt(1).rank(0));
         assert_eq!(owners.owner_of(pid), ProcessOwner::Rank(rank));

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_counts_for_a_moment_and_what_was_not_does_not() {
+    fn found_accounts_are_cached_briefly_and_missing_ones_are_not() {
         let known = AccountCache::default();
         let nobody = known.of("nobody").unwrap().unwrap();
         let remembered = |known: &AccountCache| known.0.lock().unwrap().keys().cloned().collect::<Vec<_>>();

@@ -21,7 +21,7 @@ async fn the_inventory_describes_the_host() {
     let unknown_on_loopback = None;
     let links =
         LinkBandwidths { network: unknown_on_loopback, interconnect: Some(Bandwidth(2_400_000_000_000)) };
-    assert_eq!((inventory.links, inventory.held.as_slice()), (links, &[][..]));
+    assert_eq!((inventory.links, inventory.held_ranks.as_slice()), (links, &[][..]));
     daemon.stop().await.unwrap();
 }
 

@@ -136,7 +136,7 @@ impl Cluster {
     pub(crate) async fn worker_with(&mut self, options: WorkerOptions) -> (WorkerDaemon, Joined) {
         let mut daemon = WorkerDaemon::start(options).await.unwrap();
         let joined = self.joined().await;
-        soon("the welcome", daemon.joined()).await.unwrap();
+        soon("the join", daemon.joined()).await.unwrap();
         (daemon, joined)
     }
 
@@ -149,7 +149,7 @@ impl Cluster {
         let (heard, reports) = mpsc::unbounded_channel();
         let (takes_reports, takes) = watch::channel(true);
         let (beating, heartbeats) = watch::channel(0);
-        let session = peer.welcome(Ear { heard, takes, heartbeats: beating }).await;
+        let session = peer.start_session(Ear { heard, takes, heartbeats: beating }).await;
         Joined { key, inventory, session, reports, takes_reports, heartbeats }
     }
 }
@@ -173,7 +173,7 @@ impl Drop for Cluster {
 
 impl Joined {
     pub(crate) fn held(&self) -> &[HeldRank] {
-        &self.inventory.held
+        &self.inventory.held_ranks
     }
 
     pub(crate) async fn order(&self, order: Order) {
@@ -194,7 +194,7 @@ impl Joined {
                 | Report::PrivateUser { .. }
                 | Report::Condition { .. }
                 | Report::Telemetry(_)
-                | Report::Stretches(_) => {}
+                | Report::ColocationSamples(_) => {}
                 other @ (Report::Started { .. } | Report::Ended { .. }) => panic!("not its start: {other:?}"),
             }
         }
@@ -213,7 +213,7 @@ impl Joined {
                 | Report::PrivateUser { .. }
                 | Report::Condition { .. }
                 | Report::Telemetry(_)
-                | Report::Stretches(_)
+                | Report::ColocationSamples(_)
                 | Report::Ended { .. } => {}
             }
         }

@@ -164,7 +164,7 @@ impl Plan {
     /// A job with its own script.
     pub(crate) fn script(text: &str) -> Plan {
         let mut plan = Plan::argv(&["train.sh", "one", "two"]);
-        let Entrypoint::Command(command) = &mut plan.spec.work else { unreachable!("it is a command") };
+        let Entrypoint::Command(command) = &mut plan.spec.entrypoint else { unreachable!("it is a command") };
         command.script = Some(text.to_owned());
         plan
     }

@@ -64,7 +64,7 @@ pub(super) fn scan<'nvml>(
 
 fn reading(gpu: &Handle<'_>) -> Result<GpuReading, NvmlError> {
     Ok(GpuReading {
-        utilisation: if_reported(gpu.utilization_rates())?.map(|rates| f64::from(rates.gpu) / PERCENT),
+        utilization: if_reported(gpu.utilization_rates())?.map(|rates| f64::from(rates.gpu) / PERCENT),
         memory_used: if_reported(gpu.memory_info())?.map(|memory| Bytes(memory.used + memory.reserved)),
         power: if_reported(gpu.power_usage())?.map(|milliwatts| f64::from(milliwatts) / MILLIWATTS),
         temperature: if_reported(gpu.temperature(TemperatureSensor::Gpu))?.map(f64::from),

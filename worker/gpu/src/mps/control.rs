@@ -55,7 +55,7 @@ impl Control {
         Control { program: programs.control.clone(), directory: directory.clone(), environment }
     }
 
-    /// A program with only the environment that MPS needs; `PATH` includes the folder of the server.
+    /// A program with only the environment that MPS needs; `PATH` includes the directory of the server.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env_clear().envs(&self.environment).current_dir("/");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_without_exit_status_is_judged_by_its_output() {
+    fn a_session_without_exit_status_is_rated_by_its_output() {
         let of = |output: &str| {
             parse_answer(&SessionOutput { status: None, output: output.into(), errors: String::new() })
         };
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn rejected_commands_are_recognised_by_their_text_though_they_succeed() {
+    fn rejected_commands_are_recognized_by_their_text_although_they_succeed() {
         assert_eq!(session(0, "Server 7 not found\n100.0\n", ""), Err(ControlError::NoServer));
         assert_eq!(
             session(0, "Server 7 not found\nServer 7 not found!\n1\n100.0\n", ""),

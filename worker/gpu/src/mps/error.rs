@@ -1,4 +1,4 @@
-//! The error of everything in this folder.
+//! The error of everything in this directory.
 
 use std::io;
 use std::path::Path;

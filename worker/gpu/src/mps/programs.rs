@@ -25,14 +25,14 @@ const MIN_COMPUTE_CAPABILITY: (u32, u32) = (7, 0);
 #[derive(Debug, Clone)]
 pub struct MpsPrograms {
     pub(super) control: PathBuf,
-    /// The environment of the programs; its `PATH` includes the folder of the server.
+    /// The environment of the programs; its `PATH` includes the directory of the server.
     pub(super) environment: BTreeMap<String, String>,
 }
 
 impl MpsPrograms {
-    /// Finds the programs in this search path, in the form of `PATH`. The server may also be in the folder of
-    /// the control program, or in the `sbin` folder beside that one, which is not in every user's search
-    /// path.
+    /// Finds the programs in this search path, in the form of `PATH`. The server may also be in the directory
+    /// of the control program, or in the `sbin` directory beside that one, which is not in every user's
+    /// search path.
     ///
     /// # Errors
     /// Which program is missing, and what to install.
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_found_in_the_sbin_folder_next_to_the_control_program() {
+    fn the_server_is_found_in_the_sbin_directory_next_to_the_control_program() {
         let root = tempdir().unwrap();
         for (folder, name) in [("bin", CONTROL), ("sbin", SERVER)] {
             std::fs::create_dir(root.path().join(folder)).unwrap();

@@ -94,7 +94,7 @@ fn diagnosis(status: ExitStatus, output: &str) -> String {
     };
     let known = match code {
         244 => {
-            "the CUDA library libcuda.so.1 cannot be loaded: install the driver's, or put its folder into LD_LIBRARY_PATH"
+            "the CUDA library libcuda.so.1 cannot be loaded: install the driver's, or put its directory into LD_LIBRARY_PATH"
         }
         126 | 127 => "it cannot be executed",
         2 => "out of memory (CUDA error 2)",

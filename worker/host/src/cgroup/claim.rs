@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ranks_of_earlier_times_left_is_removed_unless_it_lives() {
+    fn cgroups_of_earlier_ranks_are_removed_unless_in_use() {
         let tree = FakeKernel::new(OWN, ALL, &[7]);
         let cgroups = claim(&tree, OWN).unwrap();
         for (job, lives) in [(1, true), (2, false)] {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_left_as_it_is_and_named() {
+    fn foreign_cgroups_are_left_unchanged_and_named() {
         let shared = FakeKernel::new(OWN, ALL, &[7, 8]);
         assert_eq!(
             claim(&shared, OWN).unwrap_err(),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_says_what_it_has() {
+    fn this_machine_reports_its_cgroup_support() {
         match own_cgroup() {
             Ok(own) => assert!(own.join("cgroup.procs").exists(), "{own:?}"),
             Err(why) => assert!(why.starts_with("no delegated cgroup: "), "{why}"),

@@ -161,8 +161,8 @@ mod tests {
         rank(0).make(&tree).unwrap();
         rank(1).make(&tree).unwrap();
         let limits = ["cpu.max", "cpu.weight", "memory.max", "memory.swap.max", "pids.max"];
-        let told = limits.map(|file| read(&tree, file));
-        assert_eq!(told, ["200000 100000", "200", "1073741824", "0", "100"]);
+        let values = limits.map(|file| read(&tree, file));
+        assert_eq!(values, ["200000 100000", "200", "1073741824", "0", "100"]);
         assert_eq!(
             (read(&tree, "0/memory.oom.group"), read(&tree, "1/memory.oom.group")),
             ("1".into(), "1".into())
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_claimed_is_not_limited() {
+    fn unclaimed_resources_are_not_limited() {
         let tree = tree();
         RankCgroup { cpus: 0, memory: None, ..rank(0) }.make(&tree).unwrap();
         assert_eq!((read(&tree, "cpu.max"), read(&tree, "memory.max")), ("max 100000".into(), "max".into()));

@@ -24,34 +24,34 @@ pub(super) enum EventLine {
 #[serde(rename_all = "snake_case")]
 pub(super) enum ExecutorCommandLine {
     Stopping(StopLine),
-    Signal(Signal, TargetWord),
-    Lease(LeaseWord),
+    Signal(Signal, TargetJson),
+    Lease(LeaseJson),
 }
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct StopLine {
     why: StopReason,
-    next: StepWord,
+    next: StepJson,
     due_at: Time,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum StepWord {
+pub(super) enum StepJson {
     Terminate,
     Kill,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum TargetWord {
+pub(super) enum TargetJson {
     Group,
     Everything,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum LeaseWord {
+pub(super) enum LeaseJson {
     Held,
     Orphaned,
 }
@@ -83,13 +83,13 @@ impl From<&ExecutorCommand> for ExecutorCommandLine {
         match *command {
             ExecutorCommand::Stopping(stopping) => ExecutorCommandLine::Stopping(stopping.into()),
             ExecutorCommand::Signal(signal, SignalTarget::Group) => {
-                ExecutorCommandLine::Signal(signal, TargetWord::Group)
+                ExecutorCommandLine::Signal(signal, TargetJson::Group)
             }
             ExecutorCommand::Signal(signal, SignalTarget::Everything) => {
-                ExecutorCommandLine::Signal(signal, TargetWord::Everything)
+                ExecutorCommandLine::Signal(signal, TargetJson::Everything)
             }
-            ExecutorCommand::Lease(Lease::Held) => ExecutorCommandLine::Lease(LeaseWord::Held),
-            ExecutorCommand::Lease(Lease::Orphaned) => ExecutorCommandLine::Lease(LeaseWord::Orphaned),
+            ExecutorCommand::Lease(Lease::Held) => ExecutorCommandLine::Lease(LeaseJson::Held),
+            ExecutorCommand::Lease(Lease::Orphaned) => ExecutorCommandLine::Lease(LeaseJson::Orphaned),
         }
     }
 }
@@ -98,14 +98,14 @@ impl From<ExecutorCommandLine> for ExecutorCommand {
     fn from(line: ExecutorCommandLine) -> ExecutorCommand {
         match line {
             ExecutorCommandLine::Stopping(stopping) => ExecutorCommand::Stopping(stopping.into()),
-            ExecutorCommandLine::Signal(signal, TargetWord::Group) => {
+            ExecutorCommandLine::Signal(signal, TargetJson::Group) => {
                 ExecutorCommand::Signal(signal, SignalTarget::Group)
             }
-            ExecutorCommandLine::Signal(signal, TargetWord::Everything) => {
+            ExecutorCommandLine::Signal(signal, TargetJson::Everything) => {
                 ExecutorCommand::Signal(signal, SignalTarget::Everything)
             }
-            ExecutorCommandLine::Lease(LeaseWord::Held) => ExecutorCommand::Lease(Lease::Held),
-            ExecutorCommandLine::Lease(LeaseWord::Orphaned) => ExecutorCommand::Lease(Lease::Orphaned),
+            ExecutorCommandLine::Lease(LeaseJson::Held) => ExecutorCommand::Lease(Lease::Held),
+            ExecutorCommandLine::Lease(LeaseJson::Orphaned) => ExecutorCommand::Lease(Lease::Orphaned),
         }
     }
 }
@@ -113,8 +113,8 @@ impl From<ExecutorCommandLine> for ExecutorCommand {
 impl From<Stopping> for StopLine {
     fn from(stopping: Stopping) -> StopLine {
         let next = match stopping.next {
-            StopStep::Terminate => StepWord::Terminate,
-            StopStep::Kill => StepWord::Kill,
+            StopStep::Terminate => StepJson::Terminate,
+            StopStep::Kill => StepJson::Kill,
         };
         StopLine { why: stopping.why, next, due_at: stopping.due_at }
     }
@@ -123,8 +123,8 @@ impl From<Stopping> for StopLine {
 impl From<StopLine> for Stopping {
     fn from(line: StopLine) -> Stopping {
         let next = match line.next {
-            StepWord::Terminate => StopStep::Terminate,
-            StepWord::Kill => StopStep::Kill,
+            StepJson::Terminate => StopStep::Terminate,
+            StepJson::Kill => StopStep::Kill,
         };
         Stopping { why: line.why, next, due_at: line.due_at }
     }

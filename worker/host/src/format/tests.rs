@@ -1,6 +1,6 @@
 //! The golden files of every version, read by this one.
 //!
-//! A golden file is never changed. When the format changes, add a folder for the new version.
+//! A golden file is never changed. When the format changes, add a directory for the new version.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ fn messages_are_the_same_in_both_versions() {
 }
 
 #[test]
-fn messages_mean_what_they_always_meant() {
+fn messages_keep_their_meaning() {
     let event = |line| ExecutorEvent::decode(line).unwrap();
     let at = Time::EPOCH + Span::from_secs(1_800_000_000);
     assert_eq!(event(r#"{"started":1800000000000000}"#), ExecutorEvent::Started(at));

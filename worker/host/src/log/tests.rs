@@ -174,7 +174,7 @@ fn foreign_files_in_the_directory_are_not_read() {
 fn output_lost_on_a_full_disk_is_noted_in_the_log() {
     let mut log = Log::new(10, 1 << 24);
     log.print(b"before the trouble\n");
-    // The next segment cannot be created where a folder has its name.
+    // The next segment cannot be created where a directory has its name.
     let blocked = log.folder.path().join(format!("{:020}", 19));
     fs::create_dir(&blocked).unwrap();
     log.print(b"lost\n");

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn common_bars_are_recognised() {
+    fn common_bars_are_recognized() {
         assert_eq!(seen("120/1000 [00:12<01:20, 8.1it/s]\n"), Some((120, 1000)));
         assert_eq!(seen(" 45%|███▌      | 450/1000 [00:01<00:02, 8.1it/s]\r"), Some((450, 1000)));
         assert_eq!(seen("Epoch 0:  45%|███ | 45/100 [1:00:01<00:02, loss=0.3]\n"), Some((45, 100)));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_recognised_before_its_line_ends() {
+    fn a_bar_is_recognized_before_its_line_ends() {
         assert_eq!(seen("\r 45%|███ | 450/1000 [00:01<"), Some((450, 1000)));
         assert_eq!(seen("\r 45%|███ | 450/10"), None);
         assert_eq!(seen("Epoch 3/1"), None);
@@ -216,7 +216,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn binary_output_does_no_harm(pieces in prop::collection::vec(any::<Vec<u8>>(), 0..20)) {
+        fn binary_output_is_ignored(pieces in prop::collection::vec(any::<Vec<u8>>(), 0..20)) {
             let mut bars = BarParser::default();
             for piece in pieces {
                 if let Some(seen) = bars.feed(&piece) {

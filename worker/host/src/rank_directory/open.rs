@@ -96,7 +96,7 @@ mod tests {
 
     /// The rank of an executor that waits was acknowledged, removed, and came again, to another executor.
     #[test]
-    fn files_in_another_folder_of_the_same_name_are_not_taken() {
+    fn files_in_another_directory_of_the_same_name_are_not_taken() {
         let ranks = tempfile::tempdir().unwrap();
         let [first, second] = [1, 2].map(|job| rank(&ranks, job));
         let gone = first.open().unwrap();

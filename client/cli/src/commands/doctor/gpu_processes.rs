@@ -17,12 +17,12 @@ const OF_MPS: &str = "nvidia-cuda-mps";
 
 pub(super) fn check(gpus: &NvmlSession, device: &Device) -> Finding {
     match gpus.scan(&device.id) {
-        Ok(look) => judge(device, &look.processes, Path::new("/proc")),
+        Ok(look) => diagnose(device, &look.processes, Path::new("/proc")),
         Err(error) => Finding::error(CHECK, error.to_string(), "no job runs on it until NVML answers"),
     }
 }
 
-fn judge(device: &Device, processes: &[GpuProcess], proc: &Path) -> Finding {
+fn diagnose(device: &Device, processes: &[GpuProcess], proc: &Path) -> Finding {
     let foreign: Vec<&GpuProcess> =
         processes.iter().filter(|process| is_foreign(process.pid, proc)).collect();
     if foreign.is_empty() {
@@ -72,7 +72,7 @@ mod tests {
             processes.iter().map(|(pid, ..)| GpuProcess { pid: *pid, memory: Some(Bytes(1 << 30)) });
         let observed: Vec<_> = if processes.is_empty() { vec![gone] } else { observed.collect() };
         let device = Device::new(DeviceId("GPU-a".into()), DeviceKind::Gpu, "NVIDIA H200", None);
-        judge(&device, &observed, proc.path())
+        diagnose(&device, &observed, proc.path())
     }
 
     #[test]

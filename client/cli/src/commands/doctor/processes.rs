@@ -14,7 +14,7 @@ use super::findings::Finding;
 const CHECK: &str = "ranks";
 
 pub(super) fn check() -> Vec<Finding> {
-    vec![judge(&command_lines(Path::new("/proc")))]
+    vec![diagnose(&command_lines(Path::new("/proc")))]
 }
 
 /// The arguments of every process that is visible to this user.
@@ -29,7 +29,7 @@ fn words(process: &Path) -> Option<Vec<String>> {
     Some(line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect())
 }
 
-fn judge(processes: &[Vec<String>]) -> Finding {
+fn diagnose(processes: &[Vec<String>]) -> Finding {
     let ours = || processes.iter().filter(|words| is_ours(words));
     let executors: Vec<_> = ours().filter(|words| verb(words) == Some("executor")).collect();
     let has_worker = ours().any(|words| matches!(verb(words), Some("worker" | "up" | "demo")));
@@ -66,7 +66,7 @@ mod tests {
 
     fn status_of(lines: &[&str]) -> Finding {
         let words = |line: &&str| line.split(' ').map(str::to_owned).collect();
-        judge(&lines.iter().map(words).collect::<Vec<_>>())
+        diagnose(&lines.iter().map(words).collect::<Vec<_>>())
     }
 
     #[test]

@@ -98,9 +98,9 @@ impl DryRunDocument {
         fitting_nodes: Vec<String>,
         dry_run: &DryRun,
     ) -> DryRunDocument {
-        let (command, script) = match &spec.work {
+        let (command, script) = match &spec.entrypoint {
             Entrypoint::Command(command) => (command.argv.clone(), command.script.is_some()),
-            Entrypoint::Function(_) | Entrypoint::Actor(_) => (vec![spec.work.title()], false),
+            Entrypoint::Function(_) | Entrypoint::Actor(_) => (vec![spec.entrypoint.title()], false),
         };
         let warning =
             spec.stop.warning.map(|warning| format!("{}@{}s", warning.signal, warning.before.as_secs_f64()));
@@ -146,7 +146,7 @@ impl DryRunDocument {
             idempotency_key: key.to_owned(),
             fitting_nodes,
             placement: dry_run.place.as_ref().map(PlacementDocument::from),
-            beside: dry_run.neighbours.iter().map(NeighborDocument::from).collect(),
+            beside: dry_run.neighbors.iter().map(NeighborDocument::from).collect(),
             predicted: DryRunPredictionDocument::from(dry_run),
             reason: dry_run.reason.clone(),
         }
@@ -166,20 +166,20 @@ impl From<&DryRunPlacement> for PlacementDocument {
 
 impl From<&DryRun> for DryRunPredictionDocument {
     fn from(dry_run: &DryRun) -> DryRunPredictionDocument {
-        let company = dry_run.company.as_ref();
+        let slowdown = dry_run.slowdown.as_ref();
         DryRunPredictionDocument {
             prediction: PredictionDocument::from(&dry_run.predicted),
-            slowdown_least: company.map(|it| it.predicted.least.as_f64()),
-            slowdown_most: company.map(|it| it.predicted.most.as_f64()),
-            slowdown_measured: company.and_then(|it| it.measured).map(Slowdown::as_f64),
+            slowdown_least: slowdown.map(|it| it.predicted.least.as_f64()),
+            slowdown_most: slowdown.map(|it| it.predicted.most.as_f64()),
+            slowdown_measured: slowdown.and_then(|it| it.measured).map(Slowdown::as_f64),
         }
     }
 }
 
 impl From<&DryRunNeighbor> for NeighborDocument {
-    fn from(neighbour: &DryRunNeighbor) -> NeighborDocument {
+    fn from(neighbor: &DryRunNeighbor) -> NeighborDocument {
         let DryRunNeighbor { name, now, then: ColocationSlowdown { job, predicted, measured, .. } } =
-            neighbour;
+            neighbor;
         NeighborDocument {
             job: *job,
             name: name.clone(),

@@ -28,14 +28,14 @@ fn waits() -> DryRun {
         place: None,
         reason: "no worker is connected that takes jobs".into(),
         predicted: JobPrediction::default(),
-        company: None,
-        neighbours: Vec::new(),
+        slowdown: None,
+        neighbors: Vec::new(),
     }
 }
 
 /// Job 15 beside job 12.
 fn joins() -> DryRun {
-    let company = |job: u64, beside: u64, slowdown, measured| ColocationSlowdown {
+    let slowdown_of = |job: u64, beside: u64, slowdown, measured| ColocationSlowdown {
         job: JobId::new(job),
         beside: vec![JobId::new(beside)],
         predicted: PredictedSlowdown::new(slowdown, 0.05),
@@ -56,11 +56,11 @@ fn joins() -> DryRun {
             starts_at: Some(at(100)),
             ends_at: Some(at(772)),
         },
-        company: Some(company(15, 12, 1.12, None)),
-        neighbours: vec![DryRunNeighbor {
+        slowdown: Some(slowdown_of(15, 12, 1.12, None)),
+        neighbors: vec![DryRunNeighbor {
             name: "resnet".into(),
             now: Slowdown::NONE,
-            then: company(12, 15, 1.3, Some(Slowdown(1_220))),
+            then: slowdown_of(12, 15, 1.3, Some(Slowdown(1_220))),
         }],
     }
 }
@@ -97,7 +97,7 @@ fn sharing_needs_room_for_the_reserve_and_may_require_enforced_limits() {
 }
 
 #[test]
-fn the_text_names_neighbours_and_the_slowdown_of_each_job() {
+fn the_text_names_neighbors_and_the_slowdown_of_each_job() {
     insta::assert_snapshot!("dry_run", described(&half(), &["gpu1"], &joins()));
 }
 

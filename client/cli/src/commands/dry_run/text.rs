@@ -17,8 +17,8 @@ pub(super) fn describe_dry_run(
 ) -> String {
     let mut lines = vec![submission(spec)];
     lines.extend((!fitting.is_empty()).then(|| format!("Nodes large enough: {}.", fitting.join(", "))));
-    lines.extend(dry_run.place.as_ref().map(|it| place(it, &dry_run.neighbours)));
-    lines.extend(dry_run.company.as_ref().map(|it| cost(it, &dry_run.neighbours)));
+    lines.extend(dry_run.place.as_ref().map(|it| place(it, &dry_run.neighbors)));
+    lines.extend(dry_run.slowdown.as_ref().map(|it| cost(it, &dry_run.neighbors)));
     lines.push(sentence(&dry_run.reason));
     lines.extend(expected(&dry_run.predicted, zone));
     lines.push("Nothing was submitted. --output json shows all details.".to_owned());
@@ -33,7 +33,7 @@ fn sentence(reason: &str) -> String {
 }
 
 fn submission(spec: &JobSpec) -> String {
-    let command = match &spec.work {
+    let command = match &spec.entrypoint {
         Entrypoint::Command(command) => shlex::try_join(command.argv.iter().map(String::as_str)).ok(),
         Entrypoint::Function(_) | Entrypoint::Actor(_) => None,
     };
@@ -58,15 +58,14 @@ fn devices(spec: &JobSpec) -> String {
     }
 }
 
-fn place(place: &DryRunPlacement, neighbours: &[DryRunNeighbor]) -> String {
+fn place(place: &DryRunPlacement, neighbors: &[DryRunNeighbor]) -> String {
     let devices: Vec<&str> = place.devices.iter().map(|device| device.as_str()).collect();
     let what = match place.share {
         _ if devices.is_empty() => String::new(),
         Share::WHOLE => format!(" with {}", devices.join(", ")),
         share => format!(" with {share} of {}", devices.join(", ")),
     };
-    let jobs: Vec<String> =
-        neighbours.iter().map(|it| format!("job {} ({})", it.then.job, it.name)).collect();
+    let jobs: Vec<String> = neighbors.iter().map(|it| format!("job {} ({})", it.then.job, it.name)).collect();
     let beside = match jobs.is_empty() {
         true => String::new(),
         false => format!(", beside {}", jobs.join(" and ")),
@@ -74,10 +73,10 @@ fn place(place: &DryRunPlacement, neighbours: &[DryRunNeighbor]) -> String {
     format!("It would run on {}{what}{beside}.", place.nodes.join(", "))
 }
 
-fn cost(own: &ColocationSlowdown, neighbours: &[DryRunNeighbor]) -> String {
+fn cost(own: &ColocationSlowdown, neighbors: &[DryRunNeighbor]) -> String {
     let PredictedSlowdown { expected, least, most } = own.predicted;
     let measured = own.measured.map(|it| format!("; measured: {it:.2}")).unwrap_or_default();
-    let theirs = neighbours.iter().map(|it| {
+    let theirs = neighbors.iter().map(|it| {
         let (job, then, now) = (it.then.job, it.then.slowdown(), it.now);
         format!(" Slowdown of job {job}: {then:.2} (now {now:.2}).")
     });

@@ -1,6 +1,6 @@
 //! The screen of `top`: devices above, jobs below. It draws a view and does nothing else.
 
-use cohabit_client::types::{DeviceRecord, Health, JobRecord, JobState, NodeRecord, Time};
+use cohabit_client::types::{DeviceKind, DeviceRecord, Health, JobRecord, JobState, NodeRecord, Time};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Modifier, Style};
@@ -8,7 +8,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Cell, Row, Table};
 
 use crate::render::jobs_table::{detail, remaining, runtime};
-use crate::render::nodes_table::{model, per_cent};
+use crate::render::nodes_table::per_cent;
 
 /// The data on the screen.
 pub(super) struct TopView {
@@ -49,7 +49,7 @@ fn summary(view: &TopView) -> String {
 fn devices_table(nodes: &[NodeRecord]) -> Table<'_> {
     let rows = nodes.iter().flat_map(|node| node.devices.iter().map(move |device| device_row(node, device)));
     let widths = [16, 12, 24, 22, BAR as u16 + 8, 9, 18, 20].map(Constraint::Max);
-    let headings = ["NODE", "STATE", "DEVICE", "KIND", "IN USE", "UTILISED", "MEMORY", "JOBS"];
+    let headings = ["NODE", "STATE", "DEVICE", "KIND", "IN USE", "UTILIZED", "MEMORY", "JOBS"];
     Table::new(rows, widths).header(heading(headings))
 }
 
@@ -62,12 +62,20 @@ fn device_row<'a>(node: &'a NodeRecord, device: &'a DeviceRecord) -> Row<'a> {
         node.name.clone(),
         state(node, device),
         device.device.id.to_string(),
-        model(device),
+        kind(device),
         format!("{:·<BAR$} {:.0}%", "█".repeat(full.min(BAR)), used * 100.0),
-        reading.and_then(|it| it.utilisation).map_or(String::new(), per_cent),
+        reading.and_then(|it| it.utilization).map_or(String::new(), per_cent),
         memory(device),
         jobs,
     ])
+}
+
+/// The model; the mark of a simulated GPU is short, so that it fits into the column.
+fn kind(device: &DeviceRecord) -> String {
+    match device.device.kind {
+        DeviceKind::Gpu | DeviceKind::Host => device.device.model.clone(),
+        DeviceKind::Fake => format!("{} (sim)", device.device.model),
+    }
 }
 
 /// The state of the node, unless its device is unhealthy.

@@ -53,10 +53,10 @@ fn the_same_instance_gets_the_same_schedule_twice() {
     for seed in 0..20 {
         let instance = Instance::draw(SHAPE, seed);
         let run = || instance.run(&ASrptOptions::default(), &place);
-        let story = |ran: Vec<crate::tests::cluster::Ran>| -> Vec<_> {
+        let timeline = |ran: Vec<crate::tests::cluster::Ran>| -> Vec<_> {
             ran.into_iter().map(|it| (it.job, it.started_at, it.ended_at, it.placement, it.why)).collect()
         };
-        assert_eq!(story(run()), story(run()));
+        assert_eq!(timeline(run()), timeline(run()));
     }
 }
 

@@ -71,7 +71,7 @@ fn it_waits_no_longer_than_the_slower_placement_would_cost() {
 }
 
 #[test]
-fn nor_longer_than_its_allowance_or_the_fixed_time() {
+fn it_waits_no_longer_than_its_allowance_or_the_fixed_time() {
     let started = |switches: &[(&str, &str)]| crowded(50, switches)[2].started_at.as_secs_f64();
     assert!(near(started(&[("delta", "0.1")]), 4.51 + 1.004));
     assert!(near(started(&[("tau", "3")]), 4.51 + 3.0));
@@ -148,7 +148,7 @@ fn a_starving_job_gets_a_reservation_and_jobs_that_end_before_it_pass() {
 }
 
 #[test]
-fn an_idle_cluster_waits_for_the_virtual_turn_unless_told_otherwise() {
+fn an_idle_cluster_waits_for_the_virtual_turn_by_default() {
     let start = |eager| {
         let jobs = vec![TestJob::new(1, 0.0, anywhere(1), 8), TestJob::new(2, 0.0, anywhere(4), 4)];
         starts(&ran_on(nodes(1, 4), jobs, &[("eager-start", eager)]))

@@ -54,7 +54,7 @@ const BUSY: f64 = (0.5 + 0.94) / 3.0;
 const LIGHT: f64 = 0.1 / 3.0;
 
 #[test]
-fn similarity_is_weighted_by_busy_slots_and_utilisation_is_added() {
+fn similarity_is_weighted_by_busy_slots_and_utilization_is_added() {
     let first = 0.8 / 1.2 + 0.2 * BUSY;
     are(ClwpNlwpOptions::default(), [(2, 0.0), (0, first), (1, 1.0 + 0.2 * LIGHT)]);
 }

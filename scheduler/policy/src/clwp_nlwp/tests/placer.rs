@@ -123,7 +123,7 @@ fn where_memory_probably_does_not_fit_another_gpu_and_then_another_node_is_tried
 }
 
 #[test]
-fn all_rows_are_one_question_and_the_chosen_node_is_another_and_nothing_is_asked_twice() {
+fn all_rows_are_one_query_the_chosen_node_another_and_none_is_repeated() {
     let (asked, context) = knows(Metrics::of([("light", [0.0, 1.0]), ("heavy", [1.0, 0.0])]));
     let mut policy = parse_policy_with("clwp-nlwp", &context).unwrap();
     let view = with(

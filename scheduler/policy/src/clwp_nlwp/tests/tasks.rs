@@ -50,7 +50,7 @@ fn stages_exchange_activations_and_replicas_sum_up_gradients_in_rings() {
 fn copies_without_stages_sum_up_their_parameters() {
     let model = ModelDescription { parameters: Some(3), ..ModelDescription::default() };
     let ring = partners(&trains(3, model.clone()), TrafficPattern::Ring);
-    // 2 * 2/3 * 3 parameters of 4 bytes to each neighbour.
+    // 2 * 2/3 * 3 parameters of 4 bytes to each neighbor.
     assert_eq!(ring, [[(1, 16.0), (2, 16.0)], [(0, 16.0), (2, 16.0)], [(1, 16.0), (0, 16.0)]]);
     let star = partners(&trains(3, model), TrafficPattern::ParameterServer);
     assert_eq!(star, [vec![(1, 24.0), (2, 24.0)], vec![(0, 24.0)], vec![(0, 24.0)]]);

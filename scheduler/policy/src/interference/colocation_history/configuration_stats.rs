@@ -8,7 +8,7 @@ pub(super) struct ConfigurationStats {
     /// Of the logarithm of the seconds of a step, because slowdowns multiply.
     step: DecayingMean,
     /// Of the device's utilization.
-    utilisation: DecayingMean,
+    utilization: DecayingMean,
     /// The most memory that it ever held, in bytes.
     memory: Option<f64>,
 }
@@ -36,8 +36,8 @@ impl ConfigurationStats {
     pub(super) fn note(&mut self, sample: &ObservedSample) {
         let seconds = sample.length.as_secs_f64();
         self.step.add(-sample.rate.ln(), seconds);
-        if let Some(utilisation) = sample.utilisation.filter(|it| it.is_finite()) {
-            self.utilisation.add(utilisation.clamp(0.0, 1.0), seconds);
+        if let Some(utilization) = sample.utilization.filter(|it| it.is_finite()) {
+            self.utilization.add(utilization.clamp(0.0, 1.0), seconds);
         }
         self.memory = self.memory.into_iter().chain(sample.memory).reduce(f64::max);
     }
@@ -57,11 +57,11 @@ impl ConfigurationStats {
 
     /// As the measurement of a configuration alone; what was not seen here is taken from `elsewhere`.
     pub(super) fn solo(&self, elsewhere: &SoloMetrics) -> SoloMetrics {
-        let utilisation = (self.utilisation.seconds > 0.0).then_some(self.utilisation.mean);
+        let utilization = (self.utilization.seconds > 0.0).then_some(self.utilization.mean);
         SoloMetrics {
             rate: Some((-self.step.mean).exp()),
             memory: self.memory.or(elsewhere.memory),
-            utilisation: utilisation.or(elsewhere.utilisation),
+            utilization: utilization.or(elsewhere.utilization),
             others: elsewhere.others.clone(),
         }
     }

@@ -108,7 +108,7 @@ impl ColocationHistory {
             let together = history.stats.get(&configuration)?;
             let alone = self.alone(&history.set.gpu, history.set.sharing, &configuration)?;
             let (slowdown, uncertainty) = together.beside(alone);
-            observed.push(MeasuredMember { slowdown, memory: together.memory(), utilisation: None });
+            observed.push(MeasuredMember { slowdown, memory: together.memory(), utilization: None });
             sample.uncertainty.push(uncertainty);
             let member = SetMember { solo: alone.solo(&member.solo), ..member.clone() };
             sample.measured.set.members.push(member);

@@ -9,18 +9,18 @@ fn member(model: &str) -> SetMember {
 }
 
 /// A minute of a member with neighbors on a V100 under MPS, which ends at minute `until`.
-fn minute(until: u64, rate: f64, model: &str, neighbours: &[&str]) -> ObservedSample {
+fn minute(until: u64, rate: f64, model: &str, neighbors: &[&str]) -> ObservedSample {
     ObservedSample {
         gpu: GpuKind::named("v100"),
         sharing: SharingStrategy::Mps,
         member: member(model),
-        neighbours: neighbours.iter().map(|model| member(model)).collect(),
+        neighbors: neighbors.iter().map(|model| member(model)).collect(),
         until: Time::EPOCH + Span::from_secs(60 * until),
         length: Span::from_secs(60),
         steps: 600,
         rate,
         memory: Some(4e9),
-        utilisation: Some(0.5),
+        utilization: Some(0.5),
     }
 }
 
@@ -75,17 +75,17 @@ fn measurements_alone_may_come_from_another_way_of_sharing() {
 
 #[test]
 fn uninformative_samples_are_ignored() {
-    let told = minute(1, 10.0, "a", &[]);
+    let valid = minute(1, 10.0, "a", &[]);
     let nothing = [
-        ObservedSample { steps: 4, ..told.clone() },
-        ObservedSample { length: Span::from_millis(1_999), ..told.clone() },
-        ObservedSample { rate: f64::NAN, ..told.clone() },
-        ObservedSample { rate: 0.0, ..told.clone() },
+        ObservedSample { steps: 4, ..valid.clone() },
+        ObservedSample { length: Span::from_millis(1_999), ..valid.clone() },
+        ObservedSample { rate: f64::NAN, ..valid.clone() },
+        ObservedSample { rate: 0.0, ..valid.clone() },
         minute(1, 10.0, "", &[]),
         minute(1, 10.0, "a", &["b", ""]),
     ];
     assert_eq!(experience(&nothing), ColocationHistory::default());
-    assert_ne!(experience(&[told]), ColocationHistory::default());
+    assert_ne!(experience(&[valid]), ColocationHistory::default());
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn observations_win_over_measurements_from_elsewhere() {
     let table = experience(&pair()).solos(&beside);
     let solo = |model| table.find(&v100, &member(model).configuration()).unwrap().1.clone();
     let own = solo("a");
-    assert_eq!((own.rate.unwrap().round(), own.memory, own.utilisation), (10.0, Some(4e9), Some(0.5)));
+    assert_eq!((own.rate.unwrap().round(), own.memory, own.utilization), (10.0, Some(4e9), Some(0.5)));
     assert_eq!(own.others["smact"], 0.7, "what no stretch tells");
     assert_eq!(solo("z"), measured(7.0));
     assert_eq!(solo("b").rate.unwrap().round(), 6.0);

@@ -25,47 +25,51 @@ fn expected(seen: &Footprints, batch: u64) -> Option<Footprint> {
 }
 
 /// GiB and certainty.
-fn told(seen: &Footprints, batch: u64) -> Option<(f64, Certainty)> {
+fn expected_gib(seen: &Footprints, batch: u64) -> Option<(f64, Certainty)> {
     let gibibytes = |bytes: Bytes| (bytes.0 as f64 / GIB as f64 * 1e3).round() / 1e3;
     expected(seen, batch).map(|it| (gibibytes(it.bytes), it.certainty))
 }
 
 #[test]
 fn a_known_configuration_is_expected_to_hold_the_same_with_a_margin() {
-    assert_eq!(told(&seen(&[(32, 10)]), 32), Some((10.5, Certainty::Known)));
-    assert_eq!(told(&seen(&[(32, 2)]), 32), Some((2.25, Certainty::Known)), "at least 256 MiB");
+    assert_eq!(expected_gib(&seen(&[(32, 10)]), 32), Some((10.5, Certainty::Known)));
+    assert_eq!(expected_gib(&seen(&[(32, 2)]), 32), Some((2.25, Certainty::Known)), "at least 256 MiB");
     assert_eq!(expected(&seen(&[(32, 10)]), 32).unwrap().basis, "a run of resnet-50 (32)");
     let often = seen(&[(32, 10), (32, 8), (32, 9)]);
-    assert_eq!(told(&often, 32), Some((10.5, Certainty::Known)), "the most that it ever held");
+    assert_eq!(expected_gib(&often, 32), Some((10.5, Certainty::Known)), "the most that it ever held");
     assert_eq!(expected(&often, 32).unwrap().basis, "3 runs of resnet-50 (32)");
 }
 
 #[test]
 fn two_batch_sizes_predict_others_on_a_line() {
     let two = seen(&[(16, 4), (32, 6)]);
-    assert_eq!(told(&two, 48), Some((9.2, Certainty::Known)), "8 GiB and 15 %");
-    assert_eq!(told(&two, 24), Some((5.75, Certainty::Known)));
-    assert_eq!(told(&two, 31), Some((6.3, Certainty::Known)), "no more than the next larger one");
-    assert_eq!(told(&two, 65), Some((11.644, Certainty::Guessed)), "far from everything that was seen");
+    assert_eq!(expected_gib(&two, 48), Some((9.2, Certainty::Known)), "8 GiB and 15 %");
+    assert_eq!(expected_gib(&two, 24), Some((5.75, Certainty::Known)));
+    assert_eq!(expected_gib(&two, 31), Some((6.3, Certainty::Known)), "no more than the next larger one");
+    assert_eq!(
+        expected_gib(&two, 65),
+        Some((11.644, Certainty::Guessed)),
+        "far from everything that was seen"
+    );
     assert_eq!(expected(&two, 48).unwrap().basis, "resnet-50 with 2 batches of 16 to 32");
 }
 
 #[test]
 fn one_batch_size_predicts_smaller_ones_only() {
     let one = seen(&[(32, 10)]);
-    assert_eq!(told(&one, 8), Some((10.5, Certainty::Known)));
+    assert_eq!(expected_gib(&one, 8), Some((10.5, Certainty::Known)));
     assert_eq!(
         expected(&one, 8).unwrap().basis,
         "resnet-50 with a batch of 32, which needs at least as much"
     );
-    assert_eq!(told(&one, 33), None);
+    assert_eq!(expected_gib(&one, 33), None);
 }
 
 #[test]
 fn a_falling_line_is_not_used() {
     let falling = seen(&[(16, 6), (32, 4)]);
-    assert_eq!(told(&falling, 32), Some((6.3, Certainty::Known)), "no less than a smaller batch");
-    assert_eq!(told(&falling, 64), Some((6.3, Certainty::Known)));
+    assert_eq!(expected_gib(&falling, 32), Some((6.3, Certainty::Known)), "no less than a smaller batch");
+    assert_eq!(expected_gib(&falling, 64), Some((6.3, Certainty::Known)));
 }
 
 #[test]
@@ -73,10 +77,10 @@ fn a_job_must_be_known_on_every_gpu_that_it_may_get() {
     let mut both = seen(&[(32, 10)]);
     let [v100, h200] = ["v100", "h200"].map(GpuKind::named);
     let (asked, unheard) = (configuration(Some(32)), ModelFeatures::default());
-    let told = |seen: &Footprints| seen.expect(&[v100.clone(), h200.clone()], &asked, &unheard).unwrap();
-    assert_eq!(told(&both).certainty, Certainty::Guessed);
+    let expect = |seen: &Footprints| seen.expect(&[v100.clone(), h200.clone()], &asked, &unheard).unwrap();
+    assert_eq!(expect(&both).certainty, Certainty::Guessed);
     both.note(&h200, &asked, Bytes(20 * GIB));
-    assert_eq!((told(&both).certainty, told(&both).bytes), (Certainty::Known, Bytes(21 * GIB)));
+    assert_eq!((expect(&both).certainty, expect(&both).bytes), (Certainty::Known, Bytes(21 * GIB)));
 }
 
 #[test]
@@ -96,10 +100,10 @@ fn a_job_without_a_batch_size_is_known_after_three_runs() {
     let mut runs = Footprints::default();
     for (run, expected) in [(1, None), (2, None), (3, Some(Bytes(21 * GIB)))] {
         runs.note(&v100, &asked, Bytes(20 * GIB));
-        let told = runs.expect(std::slice::from_ref(&v100), &asked, &ModelFeatures::default());
-        assert_eq!(told.map(|it| it.bytes), expected, "run {run}");
+        let footprint = runs.expect(std::slice::from_ref(&v100), &asked, &ModelFeatures::default());
+        assert_eq!(footprint.map(|it| it.bytes), expected, "run {run}");
     }
-    assert_eq!(told(&runs, 32), None, "whatever their batches were");
+    assert_eq!(expected_gib(&runs, 32), None, "whatever their batches were");
 }
 
 #[test]
@@ -107,8 +111,8 @@ fn another_precision_is_another_footprint() {
     let half = Configuration { precision: "bf16".into(), ..configuration(Some(16)) };
     let mut runs = seen(&[(32, 10)]);
     runs.note(&GpuKind::named("v100"), &half, Bytes(3 * GIB));
-    assert_eq!(told(&runs, 64), None, "a line takes two batches of one precision");
-    assert_eq!(told(&runs, 16), Some((10.5, Certainty::Known)));
+    assert_eq!(expected_gib(&runs, 64), None, "a line takes two batches of one precision");
+    assert_eq!(expected_gib(&runs, 16), Some((10.5, Certainty::Known)));
 }
 
 #[test]
@@ -124,7 +128,7 @@ fn the_configuration_not_seen_for_the_longest_time_is_dropped() {
     for batch in 0..MAX_CONFIGURATIONS as u64 {
         many.note(&GpuKind::named("k80"), &configuration(Some(batch)), Bytes(GIB));
     }
-    assert_eq!(told(&many, 1), None);
+    assert_eq!(expected_gib(&many, 1), None);
     assert_eq!(many.runs.len(), MAX_CONFIGURATIONS);
 }
 
@@ -136,7 +140,7 @@ proptest! {
         let turned: Vec<(u64, u64)> = runs.iter().rev().copied().collect();
         let (seen, turned) = (seen(&runs), seen(&turned));
         let of = |seen: &Footprints| -> Vec<Option<(f64, Certainty)>> {
-            (1..140).map(|batch| told(seen, batch)).collect()
+            (1..140).map(|batch| expected_gib(seen, batch)).collect()
         };
         let all = of(&seen);
         prop_assert_eq!(&all, &of(&turned));

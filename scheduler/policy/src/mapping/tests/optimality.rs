@@ -56,7 +56,7 @@ fn a_synchronous_pipeline_is_mapped_as_well() {
 }
 
 #[test]
-fn each_option_is_worth_something() {
+fn each_option_improves_the_mapping() {
     let worth = |multi_start, swaps| {
         let options = MapperOptions { multi_start, swaps, ..Default::default() };
         mean(&ratios(0..60, &[5, 3], TEN_GIGABIT, &options))

@@ -20,8 +20,8 @@ impl ContentionDegree {
     pub(super) fn degree(self, member: &SetMember, beside: &ColocationEstimate) -> f64 {
         let memory = ratio(member.solo.memory, beside.memory).unwrap_or(1.0);
         let link = beside.slowdown;
-        let utilisation = ratio(member.solo.utilisation, beside.utilisation).unwrap_or(beside.slowdown);
-        let sum = memory + link + utilisation;
+        let utilization = ratio(member.solo.utilization, beside.utilization).unwrap_or(beside.slowdown);
+        let sum = memory + link + utilization;
         match self {
             ContentionDegree::Sum => sum,
             ContentionDegree::MeanMinusOne => sum / 3.0 - 1.0,
@@ -40,7 +40,7 @@ mod tests {
     use crate::interference::SoloMetrics;
 
     fn member() -> SetMember {
-        let solo = SoloMetrics { memory: Some(8e9), utilisation: Some(0.6), ..SoloMetrics::default() };
+        let solo = SoloMetrics { memory: Some(8e9), utilization: Some(0.6), ..SoloMetrics::default() };
         SetMember { solo, ..SetMember::default() }
     }
 
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn each_resource_counts_by_the_ratio_of_what_is_left() {
         let slowed = ColocationEstimate::slowed(&member(), 2.0, 0.0);
-        let beside = ColocationEstimate { memory: Some(16e9), utilisation: Some(0.2), ..slowed };
+        let beside = ColocationEstimate { memory: Some(16e9), utilization: Some(0.2), ..slowed };
         assert!((ContentionDegree::Sum.degree(&member(), &beside) - (0.5 + 2.0 + 3.0)).abs() < 1e-12);
     }
 
@@ -63,7 +63,7 @@ mod tests {
         let unknown = SetMember::default();
         let nothing = ColocationEstimate {
             memory: None,
-            utilisation: Some(0.0),
+            utilization: Some(0.0),
             ..ColocationEstimate::slowed(&unknown, 1.5, 0.0)
         };
         assert_eq!(ContentionDegree::Sum.degree(&unknown, &nothing), 1.0 + 1.5 + 1.5);

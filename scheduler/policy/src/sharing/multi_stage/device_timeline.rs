@@ -20,7 +20,7 @@ pub(crate) struct MultiStageEstimate {
     /// The slowdown of the newcomer, as a factor of at least 1.
     pub(crate) slowdown: f64,
     /// The number of neighbors at the start.
-    pub(crate) neighbours: usize,
+    pub(crate) neighbors: usize,
     /// Whether the memory of all jobs probably fits.
     pub(crate) fits: bool,
 }
@@ -91,17 +91,17 @@ fn build(
     jobs: &mut Jobs,
     cache: &mut PredictionCache,
 ) -> Vec<DeviceTimeline> {
-    let neighbours: Vec<Vec<JobId>> = devices.iter().map(|device| jobs.on(device.view)).collect();
-    let running: Vec<Vec<JobId>> = neighbours.iter().map(|present| list_running(present, jobs)).collect();
+    let neighbors: Vec<Vec<JobId>> = devices.iter().map(|device| jobs.on(device.view)).collect();
+    let running: Vec<Vec<JobId>> = neighbors.iter().map(|present| list_running(present, jobs)).collect();
     let sets: Vec<InternedSet> =
         devices.iter().zip(&running).map(|(device, present)| build_set(device, present, jobs)).collect();
     let paces = running.into_iter().zip(cache.predict(&sets)).map(|(running, estimates)| {
         running.into_iter().zip(estimates.iter().map(|it| it.slowdown)).collect::<BTreeMap<JobId, f64>>()
     });
-    let estimates = devices.iter().zip(neighbours).zip(paces);
+    let estimates = devices.iter().zip(neighbors).zip(paces);
     estimates
-        .map(|((device, neighbours), paces)| {
-            let together: Vec<JobId> = newcomer.into_iter().chain(neighbours).collect();
+        .map(|((device, neighbors), paces)| {
+            let together: Vec<JobId> = newcomer.into_iter().chain(neighbors).collect();
             DeviceTimeline {
                 timeline: Timeline::new(
                     together.iter().map(|job| remaining_work(*job, &paces, jobs)).collect(),
@@ -114,8 +114,8 @@ fn build(
 }
 
 /// The neighbors that run already.
-fn list_running(neighbours: &[JobId], jobs: &Jobs) -> Vec<JobId> {
-    neighbours.iter().copied().filter(|job| jobs.ends_in(*job).is_some()).collect()
+fn list_running(neighbors: &[JobId], jobs: &Jobs) -> Vec<JobId> {
+    neighbors.iter().copied().filter(|job| jobs.ends_in(*job).is_some()).collect()
 }
 
 /// These jobs on the GPU of this device, as a set for the predictor.
@@ -171,7 +171,7 @@ impl DeviceTimeline {
         MultiStageEstimate {
             interference: self.timeline.interference(),
             slowdown: (self.ends()[newcomer] / self.timeline.alone(newcomer)).max(1.0),
-            neighbours: self.together.members.len() - 1,
+            neighbors: self.together.members.len() - 1,
             fits: self.fits,
         }
     }

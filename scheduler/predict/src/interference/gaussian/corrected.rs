@@ -40,9 +40,9 @@ impl Interference for CorrectedModel {
                 let slowdown = (member.slowdown.ln() + error.mean).exp();
                 let uncertainty = member.uncertainty.min(error.variance.sqrt());
                 let corrected = ColocationEstimate::slowed(&set.members[place], slowdown, uncertainty);
-                let utilisation = member.utilisation.map(|busy| busy * member.slowdown / corrected.slowdown);
+                let utilization = member.utilization.map(|busy| busy * member.slowdown / corrected.slowdown);
                 *member =
-                    ColocationEstimate { utilisation, memory: member.memory, fits: member.fits, ..corrected };
+                    ColocationEstimate { utilization, memory: member.memory, fits: member.fits, ..corrected };
             }
         }
         predicted

@@ -41,19 +41,19 @@ impl JobCovariates {
     pub(super) fn of(member: &SetMember) -> JobCovariates {
         let logarithm = |value: f64, scale: f64| value.max(1.0).ln() / scale;
         let features = &member.features;
-        let told = [
+        let described = [
             ("parameters", features.parameters.map(|it| logarithm(it, 3.0))),
             ("flops_per_sample", features.flops_per_sample.map(|it| logarithm(it, 3.0))),
             ("activation_bytes", features.activation_bytes.map(|it| logarithm(it, 3.0))),
-            ("solo_util", member.solo.utilisation.map(|it| it / PART)),
+            ("solo_util", member.solo.utilization.map(|it| it / PART)),
         ];
         // The metrics of the performance monitor are fractions of time or of the units.
         let measured = member.solo.others.iter().map(|(name, value)| (format!("solo_{name}"), value / PART));
-        let told = told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let described = described.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         JobCovariates {
             configuration: member.configuration(),
             family: member.family,
-            numbers: told.chain(measured).collect(),
+            numbers: described.chain(measured).collect(),
         }
     }
 

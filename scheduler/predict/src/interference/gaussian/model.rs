@@ -41,7 +41,7 @@ struct ModelMetadata {
 }
 
 impl Gaussian {
-    /// Fits both processes, and the models of memory and utilisation.
+    /// Fits both processes, and the models of memory and utilization.
     pub(super) fn learn(
         measured: &[MeasuredSet],
         prior: Prior,

@@ -10,13 +10,13 @@ use crate::interference::{EvaluationAccumulator, ModelTrainer, StoredModel, held
 
 const MODELS: usize = 16;
 
-/// A job of one of several models; the higher the number, the higher its utilisation.
+/// A job of one of several models; the higher the number, the higher its utilization.
 fn member(number: usize) -> SetMember {
     let busy = 0.15 + 0.8 * number as f64 / MODELS as f64;
     SetMember {
         model: format!("model {number}"),
         batch: Some(8 << (number % 4)),
-        solo: SoloMetrics { utilisation: Some(busy), memory: Some(1e9), ..SoloMetrics::default() },
+        solo: SoloMetrics { utilization: Some(busy), memory: Some(1e9), ..SoloMetrics::default() },
         ..SetMember::default()
     }
 }
@@ -34,7 +34,7 @@ fn measured(numbers: &[usize]) -> MeasuredSet {
     let observed = |predicted: &ColocationEstimate| MeasuredMember {
         slowdown: predicted.slowdown,
         memory: predicted.memory,
-        utilisation: predicted.utilisation,
+        utilization: predicted.utilization,
     };
     MeasuredSet { set, outcome: SetOutcome::Ran(predicted.iter().map(observed).collect()) }
 }
@@ -85,7 +85,7 @@ fn pairs_triples_and_quadruples_of_the_law_are_learned() {
     }
     let figures = crate::interference::evaluate(&*model, &test);
     assert!(figures.mape_memory.unwrap() < 1e-9, "{figures:?}");
-    assert!(figures.mape_utilisation.unwrap() < 0.03, "{figures:?}");
+    assert!(figures.mape_utilization.unwrap() < 0.03, "{figures:?}");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn observed_sets_improve_predictions_for_a_newcomer() {
     let has = |it: &MeasuredSet| it.set.members.iter().any(|member| member.model == "model 12");
     let strip = |it: &MeasuredSet| {
         let mut stripped = it.clone();
-        stripped.set.members.iter_mut().for_each(|member| member.solo.utilisation = None);
+        stripped.set.members.iter_mut().for_each(|member| member.solo.utilization = None);
         stripped
     };
     let all: Vec<MeasuredSet> = sets(MODELS).iter().map(strip).collect();

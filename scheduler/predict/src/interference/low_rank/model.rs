@@ -65,7 +65,7 @@ impl LargerSetError {
 }
 
 impl LowRank {
-    /// Fits the effects, and the models of memory and utilisation.
+    /// Fits the effects, and the models of memory and utilization.
     pub(super) fn learn(
         measured: &[MeasuredSet],
         seed: u64,

@@ -96,12 +96,12 @@ fn uncertainty_grows_with_what_is_unknown() {
 }
 
 #[test]
-fn the_law_is_used_if_the_utilisation_is_known() {
+fn the_law_is_used_if_the_utilization_is_known() {
     let model = trained(&pairs());
     let mut query = set("unheard of", &[0, 8]);
     query.members.iter_mut().for_each(|member| "stranger".clone_into(&mut member.model));
     let before = one(&*model, query.clone());
-    let idle = SoloMetrics { utilisation: Some(0.05), ..SoloMetrics::default() };
+    let idle = SoloMetrics { utilization: Some(0.05), ..SoloMetrics::default() };
     query.members.iter_mut().for_each(|member| member.solo = idle.clone());
     let after = one(&*model, query);
     for (before, after) in before.iter().zip(&after) {

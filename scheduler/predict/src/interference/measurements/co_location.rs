@@ -127,7 +127,7 @@ fn member(cells: &CsvRow<'_>) -> Result<SetMember, ReadError> {
         solo: SoloMetrics {
             rate: cells.number("solo_rate", 0.0)?,
             memory: cells.number("solo_mem", 0.0)?,
-            utilisation: cells.number("solo_util", 0.0)?,
+            utilization: cells.number("solo_util", 0.0)?,
             others: prefixed("solo_")?,
         },
         claim: None,
@@ -144,6 +144,6 @@ fn observed(cells: &CsvRow<'_>, member: &SetMember) -> Result<MeasuredMember, Re
     Ok(MeasuredMember {
         slowdown: alone / together,
         memory: cells.number("mem", 0.0)?,
-        utilisation: cells.number("util", 0.0)?,
+        utilization: cells.number("util", 0.0)?,
     })
 }

@@ -39,7 +39,7 @@ fn rows_of_a_set_become_one_measurement() {
     assert_eq!((pair.set.gpu.name(), pair.set.sharing), ("nvidia h200", Some(SharingStrategy::Mps)));
     let SetOutcome::Ran(observed) = &pair.outcome else { panic!("{pair:?}") };
     assert_eq!((observed[0].slowdown, observed[1].slowdown), (1.25, 2.0));
-    assert_eq!((observed[1].memory, observed[1].utilisation), (Some(4e9), Some(0.99)));
+    assert_eq!((observed[1].memory, observed[1].utilization), (Some(4e9), Some(0.99)));
     assert_eq!((misfit.set.members.len(), &misfit.outcome), (2, &SetOutcome::DidNotFit));
 }
 
@@ -49,7 +49,7 @@ fn descriptions_of_members_are_kept() {
     assert_eq!(member.configuration().to_string(), "resnet50 (64) bf16");
     assert_eq!((member.family, member.features.parameters), (Some(ModelFamily::Cnn), Some(25_557_032.0)));
     assert_eq!(member.features.operators, [("Conv".to_owned(), 53.0)].into());
-    assert_eq!((member.solo.rate, member.solo.utilisation), (Some(10.0), Some(0.9)));
+    assert_eq!((member.solo.rate, member.solo.utilization), (Some(10.0), Some(0.9)));
     assert_eq!(member.solo.others, [("sm_active".to_owned(), 0.7)].into());
     assert_eq!(sets(TABLE, MeasurementFormat::ColocationSet)[2].set.members[0].features.parameters, None);
 }

@@ -47,7 +47,7 @@ pub(super) fn measured(set: &ColocationSet, member: &SetMember) -> Vec<Column> {
     let capacity = set.gpu.memory().map(|memory| memory.0 as f64);
     let memory = member.solo.memory.zip(capacity).map(|(memory, capacity)| memory / capacity);
     // Every profile has these two, so their names have to sort before those of the others.
-    let own = [("own_memory_part", memory), ("own_utilisation", member.solo.utilisation)];
+    let own = [("own_memory_part", memory), ("own_utilisation", member.solo.utilization)];
     let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
     let others = member.solo.others.iter().map(|(name, value)| (format!("solo_{name}"), Some(*value)));
     own.chain(others).collect()
@@ -74,11 +74,11 @@ pub(super) fn gpu_columns(set: &ColocationSet) -> Vec<Column> {
 /// The other members of the set: their number, and how much they use together.
 pub(super) fn colocation_columns(set: &ColocationSet, place: usize) -> Vec<Column> {
     let wanted = |members: &mut dyn Iterator<Item = &SetMember>| -> Option<f64> {
-        members.map(|member| member.solo.utilisation).sum()
+        members.map(|member| member.solo.utilization).sum()
     };
     let others = set.members.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, member)| member);
     let others: Vec<&SetMember> = others.collect();
-    let most = others.iter().filter_map(|member| member.solo.utilisation).reduce(f64::max);
+    let most = others.iter().filter_map(|member| member.solo.utilization).reduce(f64::max);
     let columns = [
         ("members", Some(set.members.len() as f64)),
         ("memory_filled", set.memory_filled()),

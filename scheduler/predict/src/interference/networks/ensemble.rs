@@ -1,7 +1,7 @@
 //! An ensemble of networks, and the Gaussian process that is their base model.
 //!
 //! Every network holds back another fold of the measurements for early stopping. The process provides what
-//! the networks do not: memory, utilisation, and whether a set fits.
+//! the networks do not: memory, utilization, and whether a set fits.
 
 use std::sync::Arc;
 
@@ -94,8 +94,8 @@ impl<N: Network> Ensemble<N> {
         let uncertainty = usual.max(predicted.variance.sqrt()).min(UNKNOWN_UNCERTAINTY);
         let slowed =
             ColocationEstimate::slowed(&set.members[place], predicted.ln_slowdown.exp(), uncertainty);
-        let utilisation = base.utilisation.map(|busy| (busy * base.slowdown / slowed.slowdown).min(1.0));
-        ColocationEstimate { memory: base.memory, utilisation, fits: base.fits, ..slowed }
+        let utilization = base.utilization.map(|busy| (busy * base.slowdown / slowed.slowdown).min(1.0));
+        ColocationEstimate { memory: base.memory, utilization, fits: base.fits, ..slowed }
     }
 }
 

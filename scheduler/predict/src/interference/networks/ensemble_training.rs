@@ -46,10 +46,10 @@ pub(super) fn train<N: Network>(
             seed: data.seed.wrapping_mul(1_000).wrapping_add(part as u64),
             training_options,
         };
-        let mut told = |epoch: &Epoch| {
+        let mut on_epoch = |epoch: &Epoch| {
             watch(&Epoch { epoch: part * epochs + epoch.epoch, of: ensemble * epochs, ..*epoch });
         };
-        let trained: [TrainedNetwork<N>; 1] = [trainer.train(&encoder, &mut told)?];
+        let trained: [TrainedNetwork<N>; 1] = [trainer.train(&encoder, &mut on_epoch)?];
         held_out_errors.add(&trained, &encoder, &trainer.held_back)?;
         networks.extend(trained);
     }

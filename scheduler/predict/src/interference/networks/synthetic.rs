@@ -9,10 +9,10 @@ use cohabit_types::ModelFamily;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-/// A job with this utilisation, in percent.
+/// A job with this utilization, in percent.
 pub(super) fn job(busy: u32) -> SetMember {
-    let utilisation = f64::from(busy) / 100.0;
-    let others = [("sm", utilisation * 0.9), ("memory", 0.2 + utilisation * 0.5)];
+    let utilization = f64::from(busy) / 100.0;
+    let others = [("sm", utilization * 0.9), ("memory", 0.2 + utilization * 0.5)];
     SetMember {
         model: format!("model-{busy}"),
         family: Some(if busy > 50 { ModelFamily::Cnn } else { ModelFamily::Rnn }),
@@ -20,7 +20,7 @@ pub(super) fn job(busy: u32) -> SetMember {
         solo: SoloMetrics {
             rate: Some(1_000.0 / f64::from(busy)),
             memory: Some(f64::from(busy) * 1e8),
-            utilisation: Some(utilisation),
+            utilization: Some(utilization),
             others: others.map(|(name, value)| (name.to_owned(), value)).into(),
         },
         ..SetMember::default()

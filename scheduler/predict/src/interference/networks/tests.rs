@@ -162,7 +162,7 @@ fn e_ggat_plus_learns_the_law_of_triples_and_quadruples() {
 
 #[test]
 fn a_few_observed_sets_improve_predictions_for_a_newcomer() {
-    // The newcomer behaves like a job with high utilisation, and nothing in its description says so.
+    // The newcomer behaves like a job with high utilization, and nothing in its description says so.
     let newcomer = |partner: u32| {
         let mut measured = measured(set(&[90, partner]));
         let member = &mut measured.set.members[0];

@@ -7,7 +7,7 @@
 //! - a pair that was not measured is slowed by the usual sensitivity and pressure of its members
 //!   (`missing_pairs`), and a larger set by the sum of what each partner costs
 //!   ([`MeasuredTable`](cohabit_policy::interference::MeasuredTable));
-//! - memory that was not measured comes from `memory`, and the utilisation of a job from the mutual slowdown
+//! - memory that was not measured comes from `memory`, and the utilization of a job from the mutual slowdown
 //!   of two copies of it.
 
 mod error;
@@ -106,7 +106,7 @@ impl Measurements {
         self.truth_from(Arc::new(MeasuredTable::of(&self.sets)))
     }
 
-    /// The max-min sharing law as the truth, from the utilisation of each configuration.
+    /// The max-min sharing law as the truth, from the utilization of each configuration.
     #[must_use]
     pub fn law_truth(&self) -> Arc<dyn Interference> {
         self.truth_from(Arc::new(AnalyticInterference::<MaxMinSharing>::default()))
@@ -147,7 +147,7 @@ impl MeasuredConfiguration {
         let measured = of_makes.iter().filter_map(|(_, solo)| solo.memory).fold(None, greater);
         let memory = measured.map_or_else(|| memory::estimate_memory(member), |bytes| Bytes(bytes as u64));
         let fits = tables.iter().all(|table| memory <= table.memory);
-        let busy: f64 = of_makes.iter().filter_map(|(_, solo)| solo.utilisation).sum();
+        let busy: f64 = of_makes.iter().filter_map(|(_, solo)| solo.utilization).sum();
         let seconds = |solo: &SoloMetrics| solo.rate.map(f64::recip);
         let seconds_on: BTreeMap<String, f64> =
             of_makes.iter().filter_map(|(table, solo)| Some((table.make.clone(), seconds(solo)?))).collect();

@@ -69,13 +69,13 @@ impl Table {
         self.members.values()
     }
 
-    /// The values of a configuration alone, if its rate was measured. A missing utilisation follows from the
+    /// The values of a configuration alone, if its rate was measured. A missing utilization follows from the
     /// mutual slowdown of two copies.
     pub(super) fn solo(&self, configuration: &Configuration) -> Option<SoloMetrics> {
         let solo = &self.members.get(configuration)?.solo;
         solo.rate.filter(|rate| *rate > 0.0)?;
         let effects = || (BUSY_OF_HARMLESS * self.self_slowdown(configuration)).min(1.0);
-        Some(SoloMetrics { utilisation: Some(solo.utilisation.unwrap_or_else(effects)), ..solo.clone() })
+        Some(SoloMetrics { utilization: Some(solo.utilization.unwrap_or_else(effects)), ..solo.clone() })
     }
 
     /// The slowdown of a configuration beside a copy of itself.
@@ -141,7 +141,7 @@ fn add_member(members: &mut BTreeMap<Configuration, SetMember>, member: &SetMemb
     let known = members.entry(member.configuration()).or_insert_with(|| member.clone());
     let (solo, new) = (&mut known.solo, &member.solo);
     solo.rate = solo.rate.or(new.rate);
-    solo.utilisation = solo.utilisation.or(new.utilisation);
+    solo.utilization = solo.utilization.or(new.utilization);
     solo.memory = [solo.memory, new.memory].into_iter().flatten().reduce(f64::max);
 }
 

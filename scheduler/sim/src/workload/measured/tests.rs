@@ -13,7 +13,7 @@ fn machine(model: &str, gibibytes: u64) -> MachineSpec {
 
 const HEADING: &str = "set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible\n";
 
-/// Rows of a table: set, GPU, sharing, model, batch, rate alone, rate, memory alone in GiB, utilisation
+/// Rows of a table: set, GPU, sharing, model, batch, rate alone, rate, memory alone in GiB, utilization
 /// alone, whether the set fitted.
 fn table(rows: &[&str]) -> Vec<MeasuredSet> {
     let mut text = HEADING.to_owned();
@@ -108,7 +108,7 @@ fn a_set_that_did_not_fit_may_fit_into_more_memory() {
 }
 
 #[test]
-fn missing_utilisation_follows_from_the_slowdown_of_two_copies() {
+fn missing_utilization_follows_from_the_slowdown_of_two_copies() {
     let measured = on(machine("V100", 16));
     let busy: Vec<f64> = measured.trained().iter().map(|trained| trained.busy).collect();
     assert!((busy[0] - 0.475 * 2.0).abs() < 1e-9 && busy[1..] == [0.6, 0.3], "{busy:?}");
@@ -156,7 +156,7 @@ impl Interference for OfMps {
 }
 
 #[test]
-fn a_predictor_is_asked_about_the_sharing_of_the_table() {
+fn a_predictor_is_queried_for_the_sharing_of_the_table() {
     let predictor = on(machine("V100", 16)).with_measured_sharing(Arc::new(OfMps));
     assert_eq!(estimates_of(&*predictor, &["a", "b"])[0].slowdown, 1.5);
     let elsewhere =
@@ -230,7 +230,7 @@ fn an_unusable_table_is_refused_with_a_reason() {
 }
 
 #[test]
-fn the_header_tells_the_format_of_the_table() {
+fn the_header_determines_the_format_of_the_table() {
     let pairs = "source,gpu,model1,batch1,model2,batch2,co1,co2,iso1,iso2,n1,n2,nsum,feasible\n\
                  oracle,v100,LM,5,A3C,0,2,1,4,1,0.5,1,1.5,1\nsim,v100,LM,5,A3C,0,1,1,4,1,0.5,1,1.5,1\n";
     let read = read_measurements(pairs.as_bytes()).unwrap();
