@@ -66,6 +66,7 @@ pub struct FakeGpu {
     /// Milliwatts.
     pub power: u32,
     /// Utilization in percent.
+    #[serde(rename = "utilisation")]
     pub utilization: u32,
     /// The values of the performance monitor, if the GPU has one.
     pub performance: Option<Performance>,

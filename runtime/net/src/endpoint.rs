@@ -2,7 +2,7 @@
 
 use crate::Token;
 
-/// The port that a head listens on unless it is told another.
+/// The port that a head listens on by default.
 pub const DEFAULT_PORT: u16 = 7070;
 
 /// A head, and the right to connect to it.

@@ -18,7 +18,7 @@ use rustls::{
 
 use crate::Fingerprint;
 
-/// The name in every head's certificate: heads are told apart by their CA.
+/// The name in every head's certificate: heads are distinguished by their CA.
 pub(crate) const HEAD_NAME: &str = "head.cohabit.internal";
 
 /// The head's chain lacks the pinned certificate.

@@ -108,7 +108,7 @@ pub enum Spread {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnforcementRequirement {
-    /// It shares wherever there is room, and is told whether they are enforced.
+    /// It shares wherever there is room, and its record shows whether they are enforced.
     #[default]
     BestEffort,
     /// It runs only where they are.

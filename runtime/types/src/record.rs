@@ -80,7 +80,7 @@ pub struct TrainingSpec {
     /// What it computes in.
     #[serde(default)]
     pub precision: Option<String>,
-    /// Replicas of each stage of the pipeline; empty where none are told.
+    /// Replicas of each stage of the pipeline; empty where none are given.
     pub replicas: Vec<u32>,
     /// Iterations, where the user knows them.
     pub iterations: Option<u64>,

@@ -72,7 +72,7 @@ impl HeadReader<'_> {
         let known = own.beside.iter().filter_map(|other| self.forecasts?.slowdown(*other));
         let others = known.map(|other| {
             let measured = other.measured.map(|it| format!(" (measured: {it:.2})")).unwrap_or_default();
-            format!("; of job {}: {:.2}{measured}", other.job, other.predicted.expected)
+            format!("; slowdown of job {}: {:.2}{measured}", other.job, other.predicted.expected)
         });
         Some(format!(
             "Predicted slowdown: {expected:.2} ({least:.2} to {most:.2}{measured}), because it shares a GPU \

@@ -165,7 +165,7 @@ impl Driver {
         Some(WorkerRoute { node, session })
     }
 
-    /// Queues a worker's reports; `handled` is told after the last one.
+    /// Queues a worker's reports; `handled` is completed after the last one.
     fn reports(&mut self, key: WorkerKey, reports: Vec<Report>, handled: ReplyTo<()>) {
         let mut events = Vec::with_capacity(reports.len());
         for report in reports {

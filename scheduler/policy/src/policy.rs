@@ -5,9 +5,9 @@ use crate::{PendingJob, PendingReason, Plan, Proposal, Shortage, View, ViewChang
 
 /// Decides which job starts when and where.
 ///
-/// A policy may keep state of its own, built from the changes that it is told; that state is never saved.
-/// After a restart of the head a new policy is told about everything that is alive as changes, and those
-/// must be enough to continue.
+/// A policy may keep state of its own, built from the changes that it gets; that state is never saved. After
+/// a restart of the head a new policy gets everything that is alive as changes, and those must be enough to
+/// continue.
 pub trait Policy: Send {
     /// Updates the policy's state by these changes, in order; the view contains them already.
     fn learn(&mut self, view: &View, changes: &[ViewChange]);

@@ -157,7 +157,7 @@ impl Worker {
     }
 }
 
-/// Takes a step of a rank's stop. Its executor is told first: if this daemon dies before the signals, the
+/// Takes a step of a rank's stop. Its executor is informed first: if this daemon dies before the signals, the
 /// next one knows why the rank ended and which step is next.
 pub(crate) fn advance_stop(
     rank: RankId,

@@ -135,7 +135,7 @@ impl Worker {
         }
     }
 
-    /// Executors that are being started are told when their rank runs.
+    /// Executors that are being started get the lease when their rank runs.
     fn lease(&self, lease: Lease, out: &mut Vec<WorkerEffect>) {
         let running = self.ranks.iter().filter(|(_, held)| matches!(held.state, RankState::Running { .. }));
         out.extend(running.map(|(rank, _)| WorkerEffect::Lease(*rank, lease)));

@@ -1,5 +1,5 @@
-//! Watching and waiting: what is told, what is not told twice, and what becomes of a watch when the link
-//! breaks.
+//! Watching and waiting: which changes are reported, that none is reported twice, and watches over broken
+//! links.
 
 use cohabit_client::Error;
 use cohabit_client::types::{JobId, JobRecord, JobRevision, JobState, Progress, RefusalCode};

@@ -78,11 +78,12 @@ fn predicted_and_measured_slowdowns_of_colocated_jobs_are_shown() {
     assert_eq!((shown(&test, 1), shown(&test, 2)), ((Some(1_120), None), (Some(1_300), Some(1_220))));
     let explanation = sentences(&test, job(1));
     let sentence = "Predicted slowdown: 1.12 (1.06 to 1.18), because it shares a GPU with job 2; \
-                    of job 2: 1.30 (measured: 1.22).";
+                    slowdown of job 2: 1.30 (measured: 1.22).";
     assert!(explanation.contains(sentence), "{explanation}");
     let explanation = sentences(&test, job(2));
     assert!(
-        explanation.contains("; measured: 1.22), because it shares a GPU with job 1; of job 1: 1.12."),
+        explanation
+            .contains("; measured: 1.22), because it shares a GPU with job 1; slowdown of job 1: 1.12."),
         "{explanation}"
     );
 }

@@ -87,8 +87,8 @@ impl Driver {
         }
     }
 
-    /// Adds an event to the batch; `handled` is told when the head has handled it. If the clock was set
-    /// forward, an event that says so comes first.
+    /// Adds an event to the batch; `handled` is completed when the head has handled it. If the clock was
+    /// set forward, an event that says so comes first.
     pub(super) fn queue(&mut self, event: Event, handled: Option<ReplyTo<()>>) {
         let at = self.parts.clock.now();
         if let Some(forward) = self.parts.clock.take_leap() {

@@ -57,7 +57,7 @@ impl JournalWriter {
 }
 
 /// Ends with the first permanent failure: after it, nothing may be acknowledged any more. After a transient
-/// one, those who wait are told, and writes that nobody waits for go with the next commit.
+/// one, waiters get the failure, and writes without a waiter go with the next commit.
 fn write_all(mut journal: impl Journal, mut inbox: Inbox<Commit>) -> Result<(), HeadError> {
     let mut kept = Vec::new();
     while let Some(first) = inbox.next() {
@@ -87,7 +87,7 @@ fn write_batch(
     }
     let (outcome, kept) = match journal.commit(&writes) {
         Ok(()) => {
-            // Before anybody is told: the driver takes its events out of their `Arc` without a copy.
+            // Before any reply: the driver takes its events out of their `Arc` without a copy.
             drop(writes);
             (Ok(()), Vec::new())
         }

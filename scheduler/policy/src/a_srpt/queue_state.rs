@@ -118,7 +118,7 @@ impl QueueState {
         let cluster = placer.prepare(view);
         self.capacity.learn(changes);
         if self.machine.is_empty() {
-            // Nothing was served at the old speed, and a new policy is told of jobs that arrived long ago.
+            // Nothing was served at the old speed, and a new policy learns of jobs that arrived long ago.
             self.machine.set_speed(self.capacity.whole());
         }
         if cluster == ClusterChange::Changed {

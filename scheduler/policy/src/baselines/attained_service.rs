@@ -1,7 +1,7 @@
 //! What a job has had of the cluster: how long it held devices in all its attempts, and how far that took
 //! it.
 //!
-//! An attempt counts from its placement until the policy is told of its end. A stopped job continues from
+//! An attempt counts from its placement until the policy learns of its end. A stopped job continues from
 //! its checkpoint.
 
 use cohabit_types::{Span, Time};

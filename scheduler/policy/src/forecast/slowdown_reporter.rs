@@ -1,7 +1,7 @@
 //! How much co-located jobs slow each other down, now and with one more job.
 //!
-//! It is told the same changes and the same knowledge of interference as a policy, but it decides nothing:
-//! it answers people, whatever the policy uses. Nodes that accept no jobs are not in the view, so they are
+//! It gets the same changes and the same knowledge of interference as a policy, but it decides nothing:
+//! it answers users, whatever the policy uses. Nodes that accept no jobs are not in the view, so they are
 //! left out.
 
 use cohabit_types::{ColocationSlowdown, JobId, Placement, PredictedSlowdown};

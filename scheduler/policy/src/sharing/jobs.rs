@@ -1,7 +1,7 @@
 //! What a choice among shared devices has to know about jobs: those that wait, and those that run on the
 //! devices.
 //!
-//! It is built from the changes that a policy is told. Nothing is chosen here.
+//! It is built from the changes that a policy gets. Nothing is chosen here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
