@@ -13,9 +13,9 @@ pub(super) trait CandidateModel {
     /// The model.
     fn model(&self) -> &dyn Interference;
 
-    /// Saves it to a folder, which is emptied first. Returns the model to use from now on.
+    /// Saves it to a new folder. Returns the model to use from now on.
     ///
     /// # Errors
-    /// Why it cannot be saved.
+    /// Why it cannot be saved: the folder exists already, for example.
     fn save(self: Box<Self>, folder: &Path) -> Result<Arc<dyn Interference>, String>;
 }
