@@ -13,12 +13,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use cohabit_types::NewerVersion;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use crate::version::NewerVersion;
 
 /// The largest file that is read, in bytes. The largest of ours holds an order, which fits into a message.
 const MAX_FILE_SIZE: u64 = 16 << 20;
