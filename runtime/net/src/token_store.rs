@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cohabit_types::{Principal, Refusal, RefusalCode, Role, Span, Time, TokenRecord};
+use cohabit_types::{FormatVersion, Principal, Refusal, RefusalCode, Role, Span, Time, TokenRecord};
 use cohabit_wire::Secret;
 use cohabit_wire::hex::{from_hex, to_hex};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -18,8 +18,9 @@ use tokio::sync::watch;
 use crate::token::draw_secret;
 use crate::{Fingerprint, StateError, Token, clock, private_file};
 
-/// The layout of the file; a larger number is of a later version.
-const SCHEMA: u32 = 1;
+/// The format of the file that is written, and the latest that is read.
+const SCHEMA: FormatVersion = FormatVersion::new(1);
+const REMEDY: &str = "start the newer version again, or remove the file, which revokes all tokens";
 /// Names appear in tables and in the history of jobs.
 const LONGEST_NAME: usize = 64;
 /// An expiry is checked again at least this often, because the wall clock may be set meanwhile.
@@ -40,15 +41,27 @@ struct Shared {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    #[serde(rename = "token")]
+    #[serde(rename = "token", with = "StoredRecord")]
     record: TokenRecord,
     #[serde(rename = "sha256", serialize_with = "write_digest", deserialize_with = "read_digest")]
     digest: [u8; 32],
 }
 
+/// The stored shape of a token; it stops compiling when [`TokenRecord`] has other fields.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "TokenRecord")]
+struct StoredRecord {
+    name: String,
+    role: Role,
+    #[serde(default)]
+    account: Option<String>,
+    created_at: Time,
+    expires_at: Option<Time>,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Stored {
-    schema: u32,
+    schema: FormatVersion,
     tokens: Vec<Entry>,
 }
 
@@ -289,15 +302,11 @@ fn read_entries(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, StateError> {
     let advice = "restore it from a backup, or remove it, which revokes all tokens";
     #[derive(Deserialize)]
     struct Schema {
-        schema: u32,
+        schema: FormatVersion,
     }
     let invalid = |error| StateError::invalid(path, format!("{error}; {advice}"));
     let Schema { schema } = serde_json::from_slice(bytes).map_err(invalid)?;
-    if schema != SCHEMA {
-        let reason =
-            format!("its schema is {schema}, and this version reads {SCHEMA}: run the version that wrote it");
-        return Err(StateError::invalid(path, reason));
-    }
+    schema.check(SCHEMA, REMEDY).map_err(|newer| StateError::invalid(path, newer))?;
     serde_json::from_slice(bytes).map(|stored: Stored| stored.tokens).map_err(invalid)
 }
 

@@ -11,6 +11,7 @@ mod bandwidth;
 mod colocation;
 mod device;
 mod entrypoint;
+mod format_version;
 mod ids;
 mod interference_models;
 mod isolation;
@@ -44,6 +45,7 @@ pub use device::{
     Mig, PeerPath, SharingLimits,
 };
 pub use entrypoint::{ActorWork, Command, Entrypoint, FunctionWork};
+pub use format_version::{FormatVersion, NewerVersion};
 pub use ids::{
     AttemptId, ClientRequestId, DeviceId, Incarnation, JobId, NodeId, ParseIdError, PlanRequestId, RankId,
     WorkerKey,

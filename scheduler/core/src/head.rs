@@ -59,23 +59,48 @@ pub struct Head {
 /// Heads are equal if a replay would see no difference: what is volatile does not count.
 impl PartialEq for Head {
     fn eq(&self, other: &Head) -> bool {
-        let state = |head: &Head| {
-            let flags = (head.replan_needed, head.interference_aware, head.reconsider_colocations);
-            let numbers = (head.last_number, head.last_request, head.nodes_joined);
-            let times = (head.started_at, head.next_plan_at, head.open_plan_request);
-            (flags, numbers, times)
-        };
-        state(self) == state(other)
-            && self.config == other.config
-            && self.submissions == other.submissions
-            && self.jobs == other.jobs
-            && self.eligible == other.eligible
-            && self.active == other.active
-            && self.ended == other.ended
-            && self.dependents == other.dependents
-            && self.idempotency_keys == other.idempotency_keys
-            && self.nodes == other.nodes
-            && self.alarms == other.alarms
+        // A new field does not compile until it is decided here whether it counts.
+        let Head {
+            config,
+            last_number,
+            last_request,
+            open_plan_request,
+            replan_needed,
+            interference_aware,
+            reconsider_colocations,
+            started_at,
+            next_plan_at,
+            submissions,
+            jobs,
+            eligible,
+            active,
+            ended,
+            dependents,
+            idempotency_keys,
+            nodes,
+            nodes_joined,
+            alarms,
+            volatile: _,
+        } = self;
+        *config == other.config
+            && *last_number == other.last_number
+            && *last_request == other.last_request
+            && *open_plan_request == other.open_plan_request
+            && *replan_needed == other.replan_needed
+            && *interference_aware == other.interference_aware
+            && *reconsider_colocations == other.reconsider_colocations
+            && *started_at == other.started_at
+            && *next_plan_at == other.next_plan_at
+            && *submissions == other.submissions
+            && *jobs == other.jobs
+            && *eligible == other.eligible
+            && *active == other.active
+            && *ended == other.ended
+            && *dependents == other.dependents
+            && *idempotency_keys == other.idempotency_keys
+            && *nodes == other.nodes
+            && *nodes_joined == other.nodes_joined
+            && *alarms == other.alarms
     }
 }
 

@@ -1,5 +1,6 @@
 //! The invariants of the head's state: what must hold between any two events, beyond what the types ensure.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ fn ensure(holds: bool, sentence: impl FnOnce() -> String) -> Checked {
 }
 
 impl Head {
-    /// Checks the invariants; passes once over the state, in the order of the jobs.
+    /// Checks the invariants; passes once over the state, in the order of the jobs, and sorts the queue.
     ///
     /// # Errors
     /// The first invariant that does not hold: which job or node, what was expected, and what was found.
@@ -46,11 +47,28 @@ impl Head {
         self.check_nodes()
     }
 
+    /// The queue is the eligible jobs in their order.
+    fn check_queue(&self) -> Checked {
+        let of = |id: &JobId| (Reverse(self.priority(*id)), *id);
+        let mut expected: Vec<(Reverse<i32>, JobId)> = self.eligible.iter().map(of).collect();
+        expected.sort_unstable();
+        let mut found = self.volatile.queue.iter();
+        for (place, (Reverse(priority), id)) in (1..).zip(expected) {
+            let there = found.next();
+            ensure(there == Some((priority, id)), || {
+                let there = there.map_or("nothing".to_owned(), |(priority, id)| titled(priority, id));
+                format!("place {place} of the queue has {there} instead of {}", titled(priority, id))
+            })?;
+        }
+        let surplus = found.next();
+        ensure(surplus.is_none(), || {
+            let surplus = surplus.map(|(priority, id)| titled(priority, id)).unwrap_or_default();
+            format!("the queue has {surplus}, which is not eligible")
+        })
+    }
+
     fn check_sets(&self) -> Checked {
-        let (queued, eligible) = (self.volatile.queue.len(), self.eligible.len());
-        ensure(queued == eligible, || {
-            format!("{queued} jobs are in the queue, but {eligible} are eligible")
-        })?;
+        self.check_queue()?;
         for id in &self.eligible {
             let waiting = self.jobs.get(id).and_then(|job| job.waiting());
             let is_free = waiting.is_some_and(|it| !it.held && it.waits_for.is_empty());
@@ -162,6 +180,11 @@ impl Head {
             )
         })
     }
+}
+
+/// A job in the queue.
+fn titled(priority: i32, id: JobId) -> String {
+    format!("job {id} of priority {priority}")
 }
 
 /// Job ids, or 'none'.

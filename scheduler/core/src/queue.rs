@@ -28,7 +28,7 @@ impl Head {
         self.volatile.queue.ahead_of(self.priority(id), id)
     }
 
-    fn priority(&self, id: JobId) -> i32 {
+    pub(crate) fn priority(&self, id: JobId) -> i32 {
         self.submissions.get(&id.number).map_or(0, |submission| submission.spec.priority)
     }
 }

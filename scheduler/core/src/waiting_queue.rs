@@ -43,8 +43,11 @@ impl WaitingQueue {
         more_urgent + self.by_priority.get(&Reverse(priority)).map_or(0, |jobs| jobs.count_before(job))
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.by_priority.values().map(SortedJobs::len).sum()
+    /// The jobs with their priorities, the next one first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (i32, JobId)> {
+        self.by_priority
+            .iter()
+            .flat_map(|(Reverse(priority), jobs)| jobs.chunks.iter().flatten().map(|job| (*priority, *job)))
     }
 }
 
@@ -111,7 +114,8 @@ mod tests {
         }
         list.sort_unstable();
         while !list.is_empty() {
-            assert_eq!(queue.len(), list.len());
+            let jobs = queue.iter().map(|(priority, job)| (Reverse(priority), job));
+            assert!(jobs.eq(list.iter().copied()));
             for (place, (Reverse(priority), job)) in list.iter().enumerate().step_by(97) {
                 assert_eq!(queue.ahead_of(*priority, *job), place);
             }

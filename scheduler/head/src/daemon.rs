@@ -20,7 +20,7 @@ use cohabit_actor::{ActorSystem, ActorSystemError, Address, ChildSpec, blocking}
 use cohabit_net::Fingerprint;
 use cohabit_net::{HeadIdentity, Listener, TokenStore, raise_open_file_limit};
 use cohabit_policy::interference::SoloMetricsTable;
-use cohabit_policy::parse_policy;
+use cohabit_policy::{parse_policy, uses_interference};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -82,7 +82,8 @@ impl HeadDaemon {
     /// Why it cannot start, and what to do about it. Nothing on disk is overwritten.
     pub async fn start(options: HeadOptions) -> Result<HeadDaemon, HeadError> {
         let name = options.policy.clone();
-        let uses_interference = parse_policy(&name)?.uses_interference();
+        parse_policy(&name)?;
+        let uses_interference = uses_interference(&name)?;
         let policy = move || parse_policy(&name).expect("the name was checked at the start");
         HeadDaemon::start_with(options, Arc::new(policy), uses_interference).await
     }

@@ -28,6 +28,7 @@ mod past_observations;
 mod refit;
 mod samples;
 mod trainer;
+mod version_file;
 
 #[cfg(not(feature = "learned"))]
 use no_models as models;

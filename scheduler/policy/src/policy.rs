@@ -27,11 +27,6 @@ pub trait Policy: Send {
     /// The resource that is short.
     fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage>;
 
-    /// Whether plans depend on what [`set_interference`](Self::set_interference) sets.
-    fn uses_interference(&self) -> bool {
-        false
-    }
-
     /// Uses this knowledge of interference from now on, if the policy uses any. Plans may depend on it.
     fn set_interference(&mut self, context: &InterferenceContext) {
         let _ = context;

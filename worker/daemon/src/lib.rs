@@ -36,6 +36,7 @@ mod recovery;
 mod retention;
 mod spawn;
 mod state_directory;
+mod state_files;
 
 pub use cohabit_host::{FileError, LogLimits, check_delegation};
 pub use daemon::WorkerDaemon;

@@ -15,16 +15,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cohabit_gpu::process::boot;
 use cohabit_host::clock;
-use cohabit_host::files::{
-    FileContext, FileError, WriteMode, allow_traversal, create_directory, read_json, write_json,
-};
+use cohabit_host::files::{FileContext, FileError, WriteMode, allow_traversal, create_directory};
+use cohabit_host::format::{read_versioned, write_versioned};
 use cohabit_host::state_lock::{StateLock, lock};
-use cohabit_types::{Incarnation, JobId, NodeId, Time, WorkerKey};
-use serde::{Deserialize, Serialize};
+use cohabit_types::{Incarnation, JobId, NodeId, WorkerKey};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::error::WorkerError;
+use crate::state_files::{AgreedClock, NodeIdentity};
 
 /// The state directory of a running daemon; clones are the same directory.
 #[derive(Debug, Clone)]
@@ -33,20 +32,6 @@ pub(crate) struct StateDirectory {
     node: Arc<Mutex<NodeIdentity>>,
     /// Notified when a rank has ended.
     ends: watch::Sender<()>,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct NodeIdentity {
-    id: NodeId,
-    incarnation: Incarnation,
-}
-
-/// The content of `clock.json`.
-#[derive(Debug, Serialize, Deserialize)]
-struct BootId {
-    /// The boot id.
-    boot: Option<String>,
-    at: Time,
 }
 
 impl StateDirectory {
@@ -58,7 +43,7 @@ impl StateDirectory {
         agree_on_clock(&root.join("clock.json"))?;
         create_directory(&root.join("ranks"))?;
         create_directory(&root.join("checkpoints"))?;
-        let node = read_json(&root.join("node.json"))?;
+        let node = read_versioned(&root.join("node.json"))?;
         let node =
             node.unwrap_or_else(|| NodeIdentity { id: NodeId(Uuid::now_v7()), incarnation: Incarnation(0) });
         let (node, ends) = (Arc::new(Mutex::new(node)), watch::Sender::default());
@@ -76,7 +61,7 @@ impl StateDirectory {
     pub(crate) fn next_key(&self) -> Result<WorkerKey, FileError> {
         let mut node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
         let next = NodeIdentity { incarnation: Incarnation(node.incarnation.0 + 1), ..*node };
-        write_json(&self.root.join("node.json"), &next, WriteMode::Durable)?;
+        write_versioned(&self.root.join("node.json"), &next, WriteMode::Durable)?;
         *node = next;
         Ok(WorkerKey { node: next.id, incarnation: next.incarnation })
     }
@@ -117,13 +102,16 @@ impl StateDirectory {
 /// Uses the clock of the first daemon since boot, which may be this one.
 fn agree_on_clock(path: &Path) -> Result<(), FileError> {
     let boot = boot();
-    // A file of an earlier boot is ignored, complete or not.
-    let known = read_json::<BootId>(path).ok().flatten().filter(|known| known.boot == boot);
-    match known {
+    // A file of an earlier boot is ignored, complete or not. Executors of a newer version may use its clock.
+    let known = match read_versioned::<AgreedClock>(path) {
+        Err(error) if error.is_of_newer_version() => return Err(error),
+        read => read.ok().flatten(),
+    };
+    match known.filter(|known| known.boot == boot) {
         Some(known) => clock::agree_on(known.at),
         None => {
-            let clock = BootId { boot, at: clock::booted_at() };
-            write_json(path, &clock, WriteMode::ForThisBoot)?;
+            let clock = AgreedClock { boot, at: clock::booted_at() };
+            write_versioned(path, &clock, WriteMode::ForThisBoot)?;
         }
     }
     Ok(())
@@ -164,5 +152,19 @@ mod tests {
         let refusal = StateDirectory::open(folder.path()).unwrap_err().to_string();
         assert!(refusal.contains("node.json"), "{refusal}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "{");
+    }
+
+    #[test]
+    fn files_of_a_newer_version_are_named_and_left_alone() {
+        for name in ["node.json", "clock.json"] {
+            let folder = tempfile::tempdir().unwrap();
+            let (path, newer) = (folder.path().join(name), r#"{"version":2,"nodes":[]}"#);
+            std::fs::write(&path, newer).unwrap();
+            let refusal = StateDirectory::open(folder.path()).unwrap_err().to_string();
+            for part in [name, "version 2", "reads 1 to 1"] {
+                assert!(refusal.contains(part), "{refusal}");
+            }
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), newer);
+        }
     }
 }

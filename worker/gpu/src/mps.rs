@@ -1,22 +1,24 @@
 //! NVIDIA's Multi-Process Service (MPS): one control daemon for each GPU, so that a fault stays on that GPU.
 //!
 //! ```text
-//! daemon      start, adopt, watch, recover and stop a control daemon     (start here)
-//! start       start a daemon and check that its server is active
-//! stop        stop a daemon: by its own command, then by signals
-//! status      what a daemon says about its servers and their clients
-//! control     one session at a time with a daemon
-//! client      the environment of a client, and its removal from the server
-//! server_log  faults, as the server's log reports them
-//! directory   sockets, logs and lock of a GPU's daemon
-//! processes   which processes belong to MPS, and to which directory
-//! programs    NVIDIA's programs, and whether a GPU can be shared with them
-//! deadline    polling up to a deadline
+//! daemon        start, adopt, watch, recover and stop a control daemon     (start here)
+//! start         start a daemon and check that its server is active
+//! stop          stop a daemon: by its own command, then by signals
+//! status        what a daemon says about its servers and their clients
+//! control       one session at a time with a daemon
+//! client        the environment of a client, and its removal from the server
+//! server_log    faults, as the server's log reports them
+//! directory     sockets, logs and lock of a GPU's daemon
+//! daemon_record which processes a daemon has, and the file that says so
+//! processes     which processes belong to MPS, and to which directory
+//! programs      NVIDIA's programs, and whether a GPU can be shared with them
+//! deadline      polling up to a deadline
 //! ```
 
 mod client;
 mod control;
 mod daemon;
+mod daemon_record;
 mod deadline;
 mod directory;
 mod error;

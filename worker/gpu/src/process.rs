@@ -12,10 +12,9 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use procfs::process::{Process, Stat};
-use serde::{Deserialize, Serialize};
 
 /// The identity of a process. It can be stored, and read by another process later.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessIdentity {
     pid: i32,
     /// Clock ticks since boot.

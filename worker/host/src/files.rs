@@ -13,12 +13,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use cohabit_types::NewerVersion;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
-use crate::version::NewerVersion;
 
 /// The largest file that is read, in bytes. The largest of ours holds an order, which fits into a message.
 const MAX_FILE_SIZE: u64 = 16 << 20;
@@ -120,28 +117,6 @@ fn write_new(path: &Path, text: &[u8]) -> Result<File, FileError> {
     let mut file = create(path, 0o600)?;
     file.write_all(text).at("write", path)?;
     Ok(file)
-}
-
-/// Writes this content as JSON.
-///
-/// # Errors
-/// As [`write`](write()).
-pub fn write_json<T: Serialize>(path: &Path, content: &T, mode: WriteMode) -> Result<(), FileError> {
-    let mut text = serde_json::to_vec(content).at("encode", path)?;
-    text.push(b'\n');
-    write(path, &text, mode)
-}
-
-/// The content of a JSON file; `None` if the file does not exist.
-///
-/// # Errors
-/// When the file cannot be read, or is not such JSON.
-pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, FileError> {
-    match read(path) {
-        Ok(text) => serde_json::from_slice(&text).map(Some).at("decode", path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).at("read", path),
-    }
 }
 
 /// The whole content of a file.
@@ -304,8 +279,8 @@ mod tests {
         for name in ["outcome.json", "outcome.new"] {
             symlink(&precious, rank.join(name)).unwrap();
         }
-        write_json(&rank.join("outcome.json"), &7, WriteMode::Durable).unwrap();
-        assert_eq!(read_json(&rank.join("outcome.json")).unwrap(), Some(7));
+        write(&rank.join("outcome.json"), b"7", WriteMode::Durable).unwrap();
+        assert_eq!(read(&rank.join("outcome.json")).unwrap(), b"7");
         symlink(&precious, rank.join("progress")).unwrap();
         create(&rank.join("progress"), 0o600).unwrap().write_all(b"gone").unwrap();
         assert_eq!(fs::read_to_string(&precious).unwrap(), "\"thesis\"");
@@ -320,10 +295,10 @@ mod tests {
         fs::create_dir(rank.join("folder")).unwrap();
         File::create(rank.join("huge")).unwrap().set_len(MAX_FILE_SIZE + 1).unwrap();
         for name in ["link", "endless", "pipe", "folder", "huge"] {
-            assert!(read_json::<String>(&rank.join(name)).is_err(), "{name}");
+            assert!(read(&rank.join(name)).is_err(), "{name}");
         }
-        assert_eq!(read_json::<String>(&rank.join("none")).unwrap(), None);
-        assert_eq!(read_json::<String>(&precious).unwrap().as_deref(), Some("thesis"));
+        assert_eq!(read(&rank.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(read(&precious).unwrap(), b"\"thesis\"");
     }
 
     #[test]

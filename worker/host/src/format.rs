@@ -13,7 +13,7 @@
 //! | assignment datagram: the path of a rank's directory | daemon | the executors that it started |
 //!
 //! Rules:
-//! - Each file carries [`VERSION`] as `"version"`. A file without one has version 1.
+//! - Each file carries [`VERSION`] as `"version"`. A file without one has version 1, and 0 is no version.
 //! - Readers ignore unknown fields and pass over unknown messages. So a new optional field or a new message
 //!   needs no new version. Until it has sent `started`, an executor sends only messages of version 1: daemons
 //!   of version 1 give up on a rank that says anything else first.
@@ -27,6 +27,9 @@
 //! 2. Adds `"version"`; no optional field of version 1 is ever missing. Daemons and executors of version 1
 //!    read it as their own, so a downgrade from 2 to 1 keeps the running jobs.
 //!
+//! The other files of a worker, such as `node.json`, have versions of their own; whoever owns them implements
+//! [`VersionedFile`] with [`decode_file`] and [`encode_json`].
+//!
 //! Values such as `JobSpec`, `Outcome` and `Progress` keep the JSON form that `cohabit-types` defines; the
 //! golden files hold that form too.
 
@@ -38,15 +41,19 @@ mod start;
 mod tests;
 
 use std::io;
+use std::path::Path;
 
+use cohabit_types::{FormatVersion, NewerVersion};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::files::{FileContext, FileError, WriteMode, read, write};
 use crate::messages::{ExecutorCommand, ExecutorEvent};
 use crate::process::ProcessIdentity;
 use crate::records::{OutcomeRecord, StartRecord};
-use crate::version::first_version;
-pub use crate::version::{NewerVersion, VERSION};
+pub use crate::version::VERSION;
+
+const REMEDY: &str = "start the newer version again, or let the jobs on this worker end before a downgrade";
 
 /// Why a file or message cannot be decoded.
 #[derive(Debug, thiserror::Error)]
@@ -70,10 +77,10 @@ impl From<FormatError> for io::Error {
 
 /// Content of a file with a version.
 pub trait VersionedFile: Sized {
-    /// The file's text in version [`VERSION`], with a newline at its end.
+    /// The file's text in the latest version, with a newline at its end.
     fn encode(&self) -> Vec<u8>;
 
-    /// Reads a file of any version up to [`VERSION`].
+    /// Reads a file of any version up to the latest.
     ///
     /// # Errors
     /// When the file is of a later version, or is not such a file.
@@ -100,7 +107,7 @@ macro_rules! versioned_file {
             }
 
             fn decode(text: &[u8]) -> Result<$record, FormatError> {
-                decode_file(text, |file: &$file| file.version).map(<$record>::from)
+                decode_file(text, VERSION, REMEDY, |file: &$file| file.version).map(<$record>::from)
             }
         }
     )+};
@@ -131,15 +138,44 @@ json_line! {
     ExecutorCommand => lines::ExecutorCommandLine,
 }
 
+/// The content of a file of any version up to the latest; `None` if the file does not exist.
+///
+/// # Errors
+/// When the file cannot be read, is of a later version, or is not such a file.
+pub fn read_versioned<T: VersionedFile>(path: &Path) -> Result<Option<T>, FileError> {
+    match read(path) {
+        Ok(text) => T::decode(&text).map(Some).at("read", path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).at("read", path),
+    }
+}
+
+/// Writes this content in the latest version.
+///
+/// # Errors
+/// As [`write`](write()).
+pub fn write_versioned<T: VersionedFile>(path: &Path, content: &T, mode: WriteMode) -> Result<(), FileError> {
+    write(path, &content.encode(), mode)
+}
+
 /// The part of every file that tells its version.
 #[derive(Deserialize)]
 struct VersionField {
-    #[serde(default = "first_version")]
-    version: u32,
+    #[serde(default, alias = "schema")]
+    version: FormatVersion,
 }
 
-/// The file is parsed once if it can be. If it cannot, the version tells whether that is why.
-fn decode_file<F: DeserializeOwned>(text: &[u8], version_of: impl Fn(&F) -> u32) -> Result<F, FormatError> {
+/// Reads a file of any version up to the latest. It is parsed once if it can be. If it cannot, the version
+/// tells whether that is why: its name in the file is `version` or `schema`.
+///
+/// # Errors
+/// When the file is of a later version, with the remedy, or is not such a file.
+pub fn decode_file<F: DeserializeOwned>(
+    text: &[u8],
+    latest: FormatVersion,
+    remedy: &'static str,
+    version_of: impl Fn(&F) -> FormatVersion,
+) -> Result<F, FormatError> {
     let (file, version) = match serde_json::from_slice::<F>(text) {
         Ok(file) => {
             let version = version_of(&file);
@@ -150,13 +186,15 @@ fn decode_file<F: DeserializeOwned>(text: &[u8], version_of: impl Fn(&F) -> u32)
             Err(_) => return Err(error.into()),
         },
     };
-    if version > VERSION {
-        return Err(NewerVersion(version).into());
-    }
+    version.check(latest, remedy)?;
     Ok(file?)
 }
 
-fn encode_json<T: Serialize>(value: &T) -> Vec<u8> {
+/// One line of JSON, with its newline.
+///
+/// # Panics
+/// If a map of the value has keys that are no text, which no format has.
+pub fn encode_json<T: Serialize>(value: &T) -> Vec<u8> {
     let mut text = serde_json::to_vec(value).expect("formats are plain values with text keys");
     text.push(b'\n');
     text

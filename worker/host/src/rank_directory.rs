@@ -28,10 +28,9 @@ use std::path::{Path, PathBuf};
 use cohabit_types::{AttemptId, JobId, RankId, StopReason};
 
 use crate::files::{
-    FileContext, FileError, WriteMode, allow_traversal, append_to, create_directory, read, sync_if_exists,
-    write,
+    FileContext, FileError, WriteMode, allow_traversal, append_to, create_directory, sync_if_exists,
 };
-use crate::format::VersionedFile;
+use crate::format::{read_versioned, write_versioned};
 use crate::process::ProcessIdentity;
 use crate::records::{OutcomeRecord, StartRecord};
 pub use open::OpenRankDirectory;
@@ -103,7 +102,7 @@ impl RankDirectory {
             self.0.ancestors().take(3).try_for_each(allow_traversal)?;
         }
         // If the daemon dies meanwhile, the rank was never started, whether the file is complete or not.
-        write(&self.start_file(), &start.encode(), WriteMode::InPlace)
+        write_versioned(&self.start_file(), start, WriteMode::InPlace)
     }
 
     pub fn start(&self) -> Result<Option<StartRecord>, FileError> {
@@ -111,7 +110,7 @@ impl RankDirectory {
     }
 
     pub fn write_identity(&self, executor: &ProcessIdentity) -> Result<(), FileError> {
-        write(&self.identity_file(), &executor.encode(), WriteMode::ForThisBoot)
+        write_versioned(&self.identity_file(), executor, WriteMode::ForThisBoot)
     }
 
     pub fn identity(&self) -> Result<Option<ProcessIdentity>, FileError> {
@@ -130,7 +129,7 @@ impl RankDirectory {
             Flush::Now => WriteMode::Durable,
             Flush::Later => WriteMode::ForThisBoot,
         };
-        write(&self.outcome_file(), &ended.encode(), mode)
+        write_versioned(&self.outcome_file(), ended, mode)
     }
 
     /// Flushes the outcome to disk, unless the head has acknowledged it.
@@ -207,15 +206,6 @@ pub fn directories_in<N: std::str::FromStr + ToString>(path: &Path) -> Vec<N> {
     let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let names = directories.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter_map(|name| name.parse::<N>().ok().filter(|read| read.to_string() == name)).collect()
-}
-
-/// The content of a file of any version up to this one; `None` if the file does not exist.
-fn read_versioned<T: VersionedFile>(path: &Path) -> Result<Option<T>, FileError> {
-    match read(path) {
-        Ok(text) => T::decode(&text).map(Some).at("read", path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).at("read", path),
-    }
 }
 
 #[cfg(test)]

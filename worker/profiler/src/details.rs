@@ -1,18 +1,38 @@
 //! The details beside a table: where, when and how its rows were measured.
 
-use cohabit_types::{Device, GpuPerformance};
+use cohabit_host::format::{FormatError, VersionedFile, decode_file};
+use cohabit_types::{Device, FormatVersion, GpuPerformance};
 use serde::{Deserialize, Serialize};
+
+/// The schema of the details that is written, and the latest that is read.
+const SCHEMA: FormatVersion = FormatVersion::new(1);
+
+const REMEDY: &str = "use the newer version for this table, or measure into another one";
 
 /// The content of `TABLE.json`.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Details {
-    pub(super) schema: u32,
+    #[serde(default)]
+    schema: FormatVersion,
     /// All commands that measured sets of the table, in order.
     pub(super) runs: Vec<RunDetails>,
     /// All sets of the table.
     pub(super) sets: Vec<SetDetails>,
     /// Sets that could not be measured. The next command tries them again.
     pub(super) not_measured: Vec<NotMeasured>,
+}
+
+impl VersionedFile for Details {
+    fn encode(&self) -> Vec<u8> {
+        let details = Details { schema: SCHEMA, ..self.clone() };
+        let mut text = serde_json::to_vec_pretty(&details).expect("details are plain values with text keys");
+        text.push(b'\n');
+        text
+    }
+
+    fn decode(text: &[u8]) -> Result<Details, FormatError> {
+        decode_file(text, SCHEMA, REMEDY, |details: &Details| details.schema)
+    }
 }
 
 /// One command.

@@ -14,10 +14,8 @@ use crate::details::{Details, NotMeasured, RunDetails, SetDetails};
 use crate::error::ProfileError;
 use crate::table::{self, ProfileRow, TableError};
 use crate::workload::ProfileWorkload;
-use cohabit_host::files::{FileContext, FileError, read_json};
-
-/// The schema number of the details.
-const SCHEMA: u32 = 1;
+use cohabit_host::files::{FileContext, FileError};
+use cohabit_host::format::{VersionedFile, read_versioned};
 
 /// What has been measured.
 #[derive(Debug)]
@@ -46,8 +44,7 @@ impl Results {
                 .map_err(|trouble| ProfileError::Table { table: table.to_owned(), trouble })?,
             None => Vec::new(),
         };
-        let mut details: Details = read_json(&beside(table, ".json"))?.unwrap_or_default();
-        details.schema = SCHEMA;
+        let mut details: Details = read_versioned(&beside(table, ".json"))?.unwrap_or_default();
         details.sets.retain(|set| rows.iter().any(|row| row.set == set.set));
         Ok(Results { table: table.to_owned(), rows, details, left })
     }
@@ -132,9 +129,7 @@ impl Results {
         }
         let unwritable = |trouble: TableError| ProfileError::Table { table: self.table.clone(), trouble };
         let details = beside(&self.table, ".json");
-        let mut text = serde_json::to_vec_pretty(&self.details).at("encode", &details)?;
-        text.push(b'\n');
-        put(&details, &text)?;
+        put(&details, &self.details.encode())?;
         put(&self.table, &table::write(&self.rows).map_err(unwritable)?)?;
         self.left = file_fingerprint(&self.table)?;
         Ok(())
@@ -228,6 +223,33 @@ mod tests {
         fs::write(&table, text.lines().take(2).map(|line| format!("{line}\n")).collect::<String>()).unwrap();
         let results = Results::open(&table).unwrap();
         assert_eq!(results.details.sets.iter().map(|set| set.set).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn details_of_a_newer_profiler_are_refused_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (table, details) = (folder.path().join("t.csv"), folder.path().join("t.csv.json"));
+        filled(&table);
+        let newer = r#"{"schema":2,"runs":{},"clocks":[1410]}"#;
+        fs::write(&details, newer).unwrap();
+        let refusal = Results::open(&table).unwrap_err().to_string();
+        for part in ["t.csv.json", "version 2", "reads 1 to 1", "another one"] {
+            assert!(refusal.contains(part), "{refusal}");
+        }
+        assert_eq!(fs::read_to_string(&details).unwrap(), newer);
+    }
+
+    #[test]
+    fn details_of_released_profilers_are_read_and_written_alike() {
+        let folder = tempfile::tempdir().unwrap();
+        let (table, path) = (folder.path().join("t.csv"), folder.path().join("t.csv.json"));
+        let golden = include_str!("../golden/details-1.json");
+        fs::write(&path, golden).unwrap();
+        let details = read_versioned::<Details>(&path).unwrap().unwrap();
+        assert_eq!((details.runs.len(), details.sets[0].members.len()), (1, 1));
+        assert_eq!(String::from_utf8(details.encode()).unwrap(), golden);
+        // A table without sets has no details of them.
+        assert!(Results::open(&table).unwrap().details.sets.is_empty());
     }
 
     #[test]

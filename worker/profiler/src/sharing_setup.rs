@@ -34,8 +34,8 @@ impl<'a> SharingSetup<'a> {
     ) -> Result<SharingSetup<'a>, ProfileError> {
         let directory = MpsDirectory::create(state, &gpu.device.id)?;
         let programs = MpsPrograms::find(search_path);
-        let daemon =
-            programs.as_ref().ok().and_then(|found| MpsDaemon::adopt(found, &directory, &gpu.device.id));
+        let adopt = |found| MpsDaemon::adopt(found, &directory, &gpu.device.id);
+        let daemon = programs.as_ref().ok().map(adopt).transpose()?.flatten();
         let mut access = SharingSetup { gpu, directory, programs, daemon, idle: None };
         access.leave_mps()?;
         Ok(access)

@@ -35,19 +35,36 @@ fn a_daemon_that_started_serves_clients_within_their_limits_and_ends_without_a_t
     let processes = daemon.processes();
     daemon.quit(PATIENCE).unwrap();
     assert!(!processes.into_iter().any(runs));
-    assert!(MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).is_none());
+    assert!(MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).unwrap().is_none());
 }
 
 #[test]
 fn a_daemon_is_adopted_by_later_users_and_replaced_by_a_fresh_start() {
     let bench = Bench::new();
     let first = bench.daemon().unwrap().processes();
-    let adopted = MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).unwrap();
+    let adopted = MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).unwrap().unwrap();
     assert_eq!((adopted.processes(), adopted.state()), (first, ServerState::Active));
     let second = bench.daemon().unwrap();
     assert_ne!(second.processes(), first);
     assert!(!first.into_iter().any(runs), "what was left is stopped");
     assert_eq!(adopted.state(), ServerState::Gone);
+}
+
+#[test]
+fn a_daemon_whose_record_is_of_a_newer_version_is_neither_replaced_nor_stopped() {
+    let bench = Bench::new();
+    let (home, daemon) = (bench.home(), bench.daemon().unwrap());
+    let (record, newer) = (home.path().join("daemon.json"), r#"{"version":2,"daemons":[]}"#);
+    fs::write(&record, newer).unwrap();
+    let start = MpsDaemon::start(&bench.tools(), &home, &bench.gpu()).map(drop);
+    let adopt = MpsDaemon::adopt(&bench.tools(), &home, &bench.gpu()).map(drop);
+    for done in [start, adopt] {
+        let refusal = done.unwrap_err().to_string();
+        assert!(refusal.contains("version 2") && refusal.contains("reads 1 to 1"), "{refusal}");
+    }
+    assert_eq!((daemon.state(), fs::read_to_string(&record).unwrap()), (ServerState::Active, newer.into()));
+    daemon.quit(PATIENCE).unwrap();
+    bench.daemon().unwrap();
 }
 
 #[test]
@@ -107,7 +124,7 @@ fn an_unseen_fault_is_reported_to_adopters_of_the_daemon_until_it_is_handled() {
     let culprit = bench.member(&["--fault-at", "1"]).spawn().unwrap();
     let pid = culprit.id() as i32;
     ended(culprit);
-    let adopt = || MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).unwrap();
+    let adopt = || MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).unwrap().unwrap();
     until("the server is back", || adopt().state() == ServerState::Active);
     for _ in 0..2 {
         assert_eq!(adopt().faults()[0].culprits, [pid]);
@@ -205,7 +222,7 @@ fn a_failed_daemon_start_is_reported_and_leaves_nothing() {
     bench.script(|gpu| (gpu.mps.control, gpu.mps.server) = (StartScript::Works, StartScript::Exits(1)));
     let message = why();
     assert!(message.contains("exited with status 1"), "{message}");
-    assert!(MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).is_none());
+    assert!(MpsDaemon::adopt(&bench.tools(), &bench.home(), &bench.gpu()).unwrap().is_none());
     bench.script(|gpu| gpu.mps.server = StartScript::Works);
     bench.daemon().unwrap();
 }

@@ -157,7 +157,11 @@ fn a_corrupt_exposed_or_later_file_is_refused_and_stays_as_it_is() {
     for (content, reason) in [
         ("{ half", "restore it from a backup"),
         (r#"{"schema": 1, "tokens": [{"sha256": "xyz"}]}"#, "restore it from a backup"),
-        (r#"{"schema": 9, "tokens": {}}"#, "its schema is 9"),
+        (r#"{"schema": 0, "tokens": []}"#, "restore it from a backup"),
+        (
+            r#"{"schema": 9, "tokens": {}}"#,
+            "format version 9, and this version of Cohabit reads 1 to 1: start the newer",
+        ),
     ] {
         private_file::replace(&path(&folder), content.as_bytes()).unwrap();
         let error = refused();
@@ -166,6 +170,25 @@ fn a_corrupt_exposed_or_later_file_is_refused_and_stays_as_it_is() {
     }
     fs::set_permissions(path(&folder), fs::Permissions::from_mode(0o644)).unwrap();
     assert!(refused().contains("chmod 600"));
+}
+
+#[test]
+fn tokens_of_all_releases_are_read_and_written_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let golden = include_str!("../../golden/tokens-1.json").trim_end();
+    private_file::replace(&path(&folder), golden.as_bytes()).unwrap();
+    let store = open(&folder);
+    let ada = TokenRecord {
+        name: "ada".into(),
+        role: Role::User,
+        account: Some("lovelace".into()),
+        created_at: Time::from_micros(1_000_000),
+        expires_at: Some(Time::from_micros(61_000_000)),
+    };
+    assert_eq!((&store.list()[0], store.list().len()), (&ada, 2));
+    store.create("bea", Role::User, None, NOW).unwrap();
+    store.revoke("bea").unwrap();
+    assert_eq!(fs::read_to_string(path(&folder)).unwrap(), golden);
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn encoded_ids_decode_to_themselves(number in any::<u64>(), index in any::<Option<u32>>(), text in ".*") {
+    fn encoded_ids_decode_to_themselves((number, index) in any::<(u64, Option<u32>)>(), text in ".*") {
         let sent = (JobId { number, index }, text);
         let received: (JobId, String) = decode(&encode(&sent).unwrap()).unwrap();
         prop_assert_eq!(received, sent);

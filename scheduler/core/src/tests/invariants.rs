@@ -23,7 +23,7 @@ fn head() -> Head {
 #[test]
 fn each_broken_invariant_is_named() {
     type Break = fn(&mut Head);
-    let cases: [(Break, &str); 9] = [
+    let cases: [(Break, &str); 12] = [
         (|head| head.nodes.values_mut().for_each(|node| node.cpus_used += 1), "on node node1 hold 0 cores"),
         (
             |head| head.nodes.values_mut().for_each(|node| node.jobs.clear()),
@@ -36,6 +36,21 @@ fn each_broken_invariant_is_named() {
         (|head| head.nodes.clear(), "job 2 is placed on node"),
         (|head| drop(head.submissions.remove(&2)), "job 2 has no submission"),
         (|head| drop(head.jobs.remove(&job(3))), "job 3 is queued as eligible, but it is unknown"),
+        (
+            |head| head.volatile.queue.remove(0, job(3)),
+            "place 1 of the queue has nothing instead of job 3 of priority 0",
+        ),
+        (
+            |head| {
+                head.volatile.queue.remove(0, job(3));
+                head.volatile.queue.insert(7, job(3));
+            },
+            "place 1 of the queue has job 3 of priority 7 instead of job 3 of priority 0",
+        ),
+        (
+            |head| head.volatile.queue.insert(-1, job(2)),
+            "the queue has job 2 of priority -1, which is not eligible",
+        ),
         (|head| head.active.clear(), "job 2 is RUNNING, and it is not in the set of active jobs"),
         (|head| head.ended.clear(), "job 1 is COMPLETED, but the set of ended jobs does not have it"),
         (|head| head.submission_mut(3).unwrap().state_counts.clear(), "the jobs of submission 3 are"),

@@ -50,32 +50,3 @@ pub(super) fn base_predictor(
 ) -> Result<BasePredictor, HeadError> {
     if uses_interference { read_base_predictor(source) } else { Ok(BasePredictor::analytic()) }
 }
-
-#[cfg(test)]
-mod tests {
-    use cohabit_policy::{POLICY_NAMES, parse_policy};
-
-    #[test]
-    fn policies_that_share_gpus_use_interference_and_others_do_not() {
-        let uses = |name: &&str| parse_policy(name).unwrap().uses_interference();
-        let (using, others): (Vec<&str>, Vec<&str>) = POLICY_NAMES.into_iter().partition(uses);
-        assert!(using.contains(&"isacpp") && using.contains(&"horus"), "{using:?}");
-        assert!(others.contains(&"fifo") && others.contains(&"a-srpt"), "{others:?}");
-    }
-
-    /// The flag is stated by hand, so it is compared with what a policy really keeps of the knowledge.
-    #[test]
-    fn a_policy_with_predictors_reports_that_it_uses_them() {
-        use cohabit_policy::interference::InterferenceContext;
-        use cohabit_policy::parse_policy_with;
-        for name in POLICY_NAMES {
-            let knowledge = InterferenceContext::default();
-            let policy = parse_policy_with(name, &knowledge).unwrap();
-            let keeps = [
-                std::sync::Arc::strong_count(&knowledge.interference),
-                std::sync::Arc::strong_count(&knowledge.solos),
-            ];
-            assert_eq!(policy.uses_interference(), keeps.iter().any(|count| *count > 1), "{name}");
-        }
-    }
-}

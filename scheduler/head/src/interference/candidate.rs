@@ -13,9 +13,9 @@ pub(super) trait CandidateModel {
     /// The model.
     fn model(&self) -> &dyn Interference;
 
-    /// Saves it to a directory, which is emptied first. Returns the model to use from now on.
+    /// Saves it to a new directory. Returns the model to use from now on.
     ///
     /// # Errors
-    /// Why it cannot be saved.
+    /// Why it cannot be saved: the directory exists already, for example.
     fn save(self: Box<Self>, folder: &Path) -> Result<Arc<dyn Interference>, String>;
 }

@@ -6,12 +6,17 @@
 //! interference/3/version.json its record, written last: a directory without it is not a version
 //! interference/3/...          the files of the model
 //! ```
+//!
+//! Whatever has a number for a name keeps it: a folder that this program cannot read may be a version of a
+//! newer one. The same holds for `current`, which only an admin's choice replaces then.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use cohabit_types::{ModelChoice, ModelRecord};
+
+use super::version_file::{decode, encode};
 
 /// How many versions are kept besides the current one.
 const MAX_OLD_VERSIONS: usize = 10;
@@ -36,12 +41,16 @@ pub(super) struct VersionChoice {
 impl ModelVersions {
     /// Reads the directory, if it exists. Versions that cannot be read are skipped with a warning.
     pub(super) fn open(folder: PathBuf) -> ModelVersions {
-        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-        let mut records: Vec<ModelRecord> = entries.filter_map(|entry| record(&entry.path())).collect();
+        let mut records: Vec<ModelRecord> =
+            numbers_in(&folder).filter_map(|number| record(&folder, number)).collect();
         records.sort_by_key(|record| record.version);
         let written = fs::read_to_string(folder.join(CURRENT)).unwrap_or_default();
-        let choice = VersionChoice::read(&written).filter(|it| it.is_one_of(&records));
-        ModelVersions { folder, records, choice: choice.unwrap_or_default() }
+        let choice = match VersionChoice::read(&written) {
+            Some(choice) if choice.is_one_of(&records) => choice,
+            None if !written.is_empty() => unreadable_choice(&folder),
+            Some(_) | None => VersionChoice::default(),
+        };
+        ModelVersions { folder, records, choice }
     }
 
     pub(super) fn records(&self) -> &[ModelRecord] {
@@ -56,9 +65,10 @@ impl ModelVersions {
         self.choice
     }
 
-    /// The number of the next version, which no earlier one had.
+    /// The number of the next version, which no earlier one had, whether or not it can be read.
     pub(super) fn next(&self) -> u32 {
-        self.records.last().map_or(0, |record| record.version) + 1
+        let known = self.records.last().map_or(0, |record| record.version);
+        numbers_in(&self.folder).fold(known, u32::max).saturating_add(1)
     }
 
     /// The directory of a version.
@@ -69,7 +79,7 @@ impl ModelVersions {
     /// Makes the model in this version's directory a version, and the current one.
     pub(super) fn add(&mut self, record: ModelRecord) -> io::Result<()> {
         let version = record.version;
-        write_atomically(&self.folder(version).join(RECORD), &serde_json::to_vec_pretty(&record)?)?;
+        write_atomically(&self.folder(version).join(RECORD), &encode(&record)?)?;
         self.records.push(record);
         self.choose(VersionChoice { current: Some(version), pinned: false })?;
         self.remove_oldest();
@@ -130,15 +140,30 @@ impl VersionChoice {
     }
 }
 
+/// The names in the directory that are numbers.
+fn numbers_in(folder: &Path) -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// The record of the version in a directory, whose name must be the version's number.
-fn record(folder: &Path) -> Option<ModelRecord> {
-    let number: u32 = folder.file_name()?.to_str()?.parse().ok()?;
-    let text = fs::read(folder.join(RECORD)).ok()?;
-    let record = serde_json::from_slice::<ModelRecord>(&text);
+fn record(folder: &Path, number: u32) -> Option<ModelRecord> {
+    let file = folder.join(number.to_string()).join(RECORD);
+    let record = decode(&fs::read(&file).ok()?);
     if let Err(error) = &record {
-        tracing::warn!(folder = %folder.display(), %error, "this version of the model is damaged and is skipped");
+        tracing::warn!(file = %file.display(), %error, "this version of the model cannot be read and is skipped");
     }
     record.ok().filter(|record| record.version == number)
+}
+
+/// Neither a refit nor a restart replaces a choice that this program does not understand.
+fn unreadable_choice(folder: &Path) -> VersionChoice {
+    tracing::warn!(
+        file = %folder.join(CURRENT).display(),
+        "the choice of the model cannot be read, so the base predictor is in use and no new model replaces it: \
+         start the version of Cohabit that wrote the file, or choose with `cohabit models use auto`"
+    );
+    VersionChoice { current: None, pinned: true }
 }
 
 /// Writes to a draft and renames it, so that no reader sees half a file.
@@ -201,6 +226,32 @@ mod tests {
             VersionChoice::default(),
             "a version that does not exist cannot be current"
         );
+    }
+
+    #[test]
+    fn the_number_of_a_version_that_cannot_be_read_is_never_used_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let versions = with(folder.path(), 2);
+        let newer = r#"{"schema":2,"version":2}"#;
+        fs::write(versions.folder(2).join(RECORD), newer).unwrap();
+        let again = with(folder.path(), 1);
+        assert_eq!(again.records(), [version(1), version(3)]);
+        assert_eq!(fs::read_to_string(again.folder(2).join(RECORD)).unwrap(), newer);
+        fs::create_dir(again.folder(9)).unwrap();
+        assert_eq!(again.next(), 10, "also of a folder that appeared since");
+    }
+
+    #[test]
+    fn a_choice_that_cannot_be_read_is_kept_until_an_admin_chooses() {
+        let folder = tempfile::tempdir().unwrap();
+        let versions = with(folder.path(), 1);
+        let current = versions.folder.join(CURRENT);
+        fs::write(&current, "mixture of 1 and 2\n").unwrap();
+        let mut again = ModelVersions::open(versions.folder.clone());
+        assert_eq!(again.choice(), VersionChoice { current: None, pinned: true });
+        assert_eq!(fs::read_to_string(&current).unwrap(), "mixture of 1 and 2\n");
+        again.choose(VersionChoice { current: Some(1), pinned: false }).unwrap();
+        assert_eq!(fs::read_to_string(&current).unwrap(), "1\n");
     }
 
     #[test]

@@ -155,10 +155,11 @@ impl CandidateModel for AdaptedCandidate {
     }
 
     fn save(self: Box<Self>, folder: &Path) -> Result<Arc<dyn Interference>, String> {
-        empty(folder)?;
-        let text = serde_json::to_vec(&self.sets).map_err(in_folder(folder))?;
-        write_atomically(&folder.join(OBSERVED_SETS_FILE), &text).map_err(in_folder(folder))?;
-        Ok(self.model)
+        save_in_new(folder, || {
+            let text = serde_json::to_vec(&self.sets).map_err(in_folder(folder))?;
+            write_atomically(&folder.join(OBSERVED_SETS_FILE), &text).map_err(in_folder(folder))?;
+            Ok(self.model)
+        })
     }
 }
 
@@ -176,18 +177,23 @@ impl CandidateModel for NewCandidate {
 
     /// Loads the saved model again, so that the head uses exactly what a restart will use.
     fn save(self: Box<Self>, folder: &Path) -> Result<Arc<dyn Interference>, String> {
-        empty(folder)?;
-        self.0.save(folder).map_err(in_folder(folder))?;
-        load(folder)
+        save_in_new(folder, || {
+            self.0.save(folder).map_err(in_folder(folder))?;
+            load(folder)
+        })
     }
 }
 
-/// Creates the directory without what an interrupted save may have left there.
-fn empty(folder: &Path) -> Result<(), String> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).map_err(in_folder(folder))?;
-    }
-    fs::create_dir_all(folder).map_err(in_folder(folder))
+/// Creates the folder, and removes it again if the model cannot be saved there. A folder that exists is left
+/// alone: it may be a version that this program cannot read.
+fn save_in_new<T>(folder: &Path, save: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    fs::create_dir_all(folder.parent().unwrap_or(folder)).map_err(in_folder(folder))?;
+    fs::create_dir(folder).map_err(in_folder(folder))?;
+    save().inspect_err(|_| {
+        if let Err(error) = fs::remove_dir_all(folder) {
+            tracing::warn!(folder = %folder.display(), %error, "half a model stays on disk");
+        }
+    })
 }
 
 fn in_folder<E: std::error::Error>(folder: &Path) -> impl FnOnce(E) -> String + '_ {

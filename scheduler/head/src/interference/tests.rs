@@ -109,6 +109,19 @@ mod learned {
     }
 
     #[test]
+    fn a_model_is_never_saved_into_a_folder_that_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let newer = folder.path().join("1");
+        std::fs::create_dir(&newer).unwrap();
+        std::fs::write(newer.join("version.json"), "{}").unwrap();
+        let better =
+            refit(AnalyticInterference::<MaxMinSharing>::default(), BasePredictor::analytic(), folder.path());
+        assert!(better.is_none());
+        let left: Vec<_> = std::fs::read_dir(&newer).unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert_eq!(left, ["version.json"]);
+    }
+
+    #[test]
     fn a_model_with_the_same_or_a_higher_error_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         assert!(refit(exact(), BasePredictor::analytic(), folder.path()).is_none());
@@ -128,7 +141,7 @@ mod learned {
         let analytic =
             refit(AnalyticInterference::<MaxMinSharing>::default(), BasePredictor::analytic(), folder.path())
                 .unwrap();
-        let broken = refit(Broken, BasePredictor::analytic(), folder.path()).unwrap();
+        let broken = refit(Broken, BasePredictor::analytic(), &folder.path().join("other")).unwrap();
         assert_eq!(broken.record.error_before, analytic.record.error_before);
     }
 

@@ -142,10 +142,6 @@ impl<P: Placer> Policy for ASrpt<P> {
         dry_run(&mut self.placer, view, job)
     }
 
-    fn uses_interference(&self) -> bool {
-        self.placer.uses_interference()
-    }
-
     fn set_interference(&mut self, context: &InterferenceContext) {
         self.placer.set_interference(context);
     }

@@ -288,10 +288,6 @@ impl<U: Urgency, P: Placer> Policy for Preemptive<U, P> {
         dry_run(&mut self.placer, view, job)
     }
 
-    fn uses_interference(&self) -> bool {
-        self.placer.uses_interference()
-    }
-
     fn set_interference(&mut self, context: &InterferenceContext) {
         self.placer.set_interference(context);
     }

@@ -54,10 +54,6 @@ impl Placer for ClwpNlwp {
         self.rows.learn(changes);
     }
 
-    fn uses_interference(&self) -> bool {
-        true
-    }
-
     fn set_interference(&mut self, context: &InterferenceContext) {
         self.jobs.set_interference(context.solos.clone());
         self.rows = ContentionTable::new(context);

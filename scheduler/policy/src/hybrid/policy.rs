@@ -48,10 +48,6 @@ impl Policy for Hybrid {
         self.starts.dry_run(view, job)
     }
 
-    fn uses_interference(&self) -> bool {
-        true
-    }
-
     fn set_interference(&mut self, context: &InterferenceContext) {
         self.starts.set_interference(context);
         self.watchdog.set_interference(context);

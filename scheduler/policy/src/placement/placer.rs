@@ -15,11 +15,6 @@ pub(crate) trait Placer: Send {
         let _ = (view, changes);
     }
 
-    /// Whether choices depend on what [`set_interference`](Self::set_interference) sets.
-    fn uses_interference(&self) -> bool {
-        false
-    }
-
     /// Uses this knowledge of interference from now on, if the placer uses any.
     fn set_interference(&mut self, context: &InterferenceContext) {
         let _ = context;

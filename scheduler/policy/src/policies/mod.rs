@@ -1,7 +1,7 @@
 //! Policies by the names that users write, with their parameters: `a-srpt:theta=1.5,delta=1`.
 //!
-//! A new policy gets a line in `POLICIES`. An unknown name, an unknown parameter and a wrong value are
-//! refused with what would be right. Nothing here plans.
+//! A new policy gets a line in `POLICIES`, which also says whether it is aware of interference. An unknown
+//! name, an unknown parameter and a wrong value are refused with what would be right. Nothing here plans.
 
 mod hybrid;
 mod parameters;
@@ -18,51 +18,70 @@ use crate::interference::InterferenceContext;
 use crate::mapping::{Selection, Toggle};
 use crate::sharing::{FirstFitSharing, Horus, LeastLoaded};
 use crate::{Fifo, FirstFit, JobOrder, Policy, QueuePolicy};
+use Parse::{Aware, Plain};
 use hybrid::parse_hybrid;
 use parameters::Parameters;
 pub use parse_error::PolicyParseError;
 use placement::{parse_a_srpt_options, parse_placer};
 use sharing::{parse_clwp_nlwp, parse_isacpp, parse_util_threshold, shared_policy};
 
+/// A policy, or what is wrong with its parameters.
+type Parsed = Result<Box<dyn Policy>, PolicyParseError>;
+
 /// Makes a policy with the parameters that were written after its name.
-type Parse = fn(&InterferenceContext, &mut Parameters<'_>) -> Result<Box<dyn Policy>, PolicyParseError>;
+enum Parse {
+    /// No plan depends on interference, so nothing is known of it here.
+    Plain(fn(&mut Parameters<'_>) -> Parsed),
+    /// Plans depend on predictions of interference.
+    Aware(fn(&InterferenceContext, &mut Parameters<'_>) -> Parsed),
+}
 
 /// Every policy, by its name.
 const POLICIES: &[(&str, Parse)] = &[
-    ("fifo", |_, _| Ok(first_come_first_served())),
-    ("fifo-strict", |_, parameters| queue_policy(Fifo, Strict, parameters)),
-    ("fifo-greedy", |_, parameters| queue_policy(Fifo, WorkConserving, parameters)),
-    ("easy-backfill", |_, parameters| queue_policy(Fifo, Backfill, parameters)),
-    ("spd", |_, parameters| queue_policy(ShortestDuration, WorkConserving, parameters)),
-    ("spd-strict", |_, parameters| queue_policy(ShortestDuration, Strict, parameters)),
-    ("spw", |_, parameters| queue_policy(SmallestWork, WorkConserving, parameters)),
-    ("spw-strict", |_, parameters| queue_policy(SmallestWork, Strict, parameters)),
-    ("las", |_, parameters| parse_las(parameters)),
-    ("srtf-oracle", |_, parameters| parse_shortest_remaining(parameters)),
-    ("a-srpt", |_, parameters| parse_a_srpt(ASrptOptions::default(), Selection::default(), parameters)),
-    ("a-srpt-no-delay", |_, parameters| {
-        let never = ASrptOptions { theta: f64::INFINITY, ..ASrptOptions::default() };
-        parse_a_srpt(never, Selection::default(), parameters)
-    }),
-    ("a-srpt-strict", |_, parameters| {
-        let (queue_mode, queue_order) = (QueueMode::Strict, QueueOrder::Turn);
-        let strict = ASrptOptions { queue_mode, queue_order, ..ASrptOptions::default() };
-        parse_a_srpt(strict, Selection::default(), parameters)
-    }),
-    ("a-srpt-random-map", |_, parameters| {
-        parse_a_srpt(ASrptOptions::default(), Selection::Random(1), parameters)
-    }),
-    ("a-srpt-no-vm", |_, parameters| {
-        let no_machine = ASrptOptions { virtual_machine: Toggle::Off, ..ASrptOptions::default() };
-        parse_a_srpt(no_machine, Selection::default(), parameters)
-    }),
-    ("first-fit-sharing", |context, parameters| shared_policy(FirstFitSharing, context, parameters)),
-    ("least-loaded", |context, parameters| shared_policy(LeastLoaded, context, parameters)),
-    ("util-threshold", parse_util_threshold),
-    ("horus", |context, parameters| shared_policy(Horus, context, parameters)),
-    ("isacpp", parse_isacpp),
-    ("hybrid", parse_hybrid),
-    ("clwp-nlwp", parse_clwp_nlwp),
+    ("fifo", Plain(|_| Ok(first_come_first_served()))),
+    ("fifo-strict", Plain(|parameters| queue_policy(Fifo, Strict, parameters))),
+    ("fifo-greedy", Plain(|parameters| queue_policy(Fifo, WorkConserving, parameters))),
+    ("easy-backfill", Plain(|parameters| queue_policy(Fifo, Backfill, parameters))),
+    ("spd", Plain(|parameters| queue_policy(ShortestDuration, WorkConserving, parameters))),
+    ("spd-strict", Plain(|parameters| queue_policy(ShortestDuration, Strict, parameters))),
+    ("spw", Plain(|parameters| queue_policy(SmallestWork, WorkConserving, parameters))),
+    ("spw-strict", Plain(|parameters| queue_policy(SmallestWork, Strict, parameters))),
+    ("las", Plain(parse_las)),
+    ("srtf-oracle", Plain(parse_shortest_remaining)),
+    ("a-srpt", Plain(|parameters| parse_a_srpt(ASrptOptions::default(), Selection::default(), parameters))),
+    (
+        "a-srpt-no-delay",
+        Plain(|parameters| {
+            let never = ASrptOptions { theta: f64::INFINITY, ..ASrptOptions::default() };
+            parse_a_srpt(never, Selection::default(), parameters)
+        }),
+    ),
+    (
+        "a-srpt-strict",
+        Plain(|parameters| {
+            let (queue_mode, queue_order) = (QueueMode::Strict, QueueOrder::Turn);
+            let strict = ASrptOptions { queue_mode, queue_order, ..ASrptOptions::default() };
+            parse_a_srpt(strict, Selection::default(), parameters)
+        }),
+    ),
+    (
+        "a-srpt-random-map",
+        Plain(|parameters| parse_a_srpt(ASrptOptions::default(), Selection::Random(1), parameters)),
+    ),
+    (
+        "a-srpt-no-vm",
+        Plain(|parameters| {
+            let no_machine = ASrptOptions { virtual_machine: Toggle::Off, ..ASrptOptions::default() };
+            parse_a_srpt(no_machine, Selection::default(), parameters)
+        }),
+    ),
+    ("first-fit-sharing", Aware(|context, parameters| shared_policy(FirstFitSharing, context, parameters))),
+    ("least-loaded", Aware(|context, parameters| shared_policy(LeastLoaded, context, parameters))),
+    ("util-threshold", Aware(parse_util_threshold)),
+    ("horus", Aware(|context, parameters| shared_policy(Horus, context, parameters))),
+    ("isacpp", Aware(parse_isacpp)),
+    ("hybrid", Aware(parse_hybrid)),
+    ("clwp-nlwp", Aware(parse_clwp_nlwp)),
 ];
 
 /// Every name that [`parse_policy`] knows.
@@ -94,11 +113,26 @@ pub fn parse_policy_with(
     context: &InterferenceContext,
 ) -> Result<Box<dyn Policy>, PolicyParseError> {
     let (name, mut parameters) = Parameters::parse(text)?;
-    let known = POLICIES.iter().find(|(known, _)| *known == name);
-    let (_, parse) = known.ok_or_else(|| PolicyParseError::name(name, &POLICY_NAMES))?;
-    let policy = parse(context, &mut parameters)?;
+    let policy = match find(name)? {
+        Plain(parse) => parse(&mut parameters)?,
+        Aware(parse) => parse(context, &mut parameters)?,
+    };
     parameters.finish()?;
     Ok(policy)
+}
+
+/// Whether plans of the policy that this text names depend on interference.
+///
+/// # Errors
+/// What is wrong with the name.
+pub fn uses_interference(text: &str) -> Result<bool, PolicyParseError> {
+    let (name, _) = Parameters::parse(text)?;
+    find(name).map(|parse| matches!(parse, Aware(_)))
+}
+
+fn find(name: &str) -> Result<&'static Parse, PolicyParseError> {
+    let known = POLICIES.iter().find(|(known, _)| *known == name);
+    known.map(|(_, parse)| parse).ok_or_else(|| PolicyParseError::name(name, &POLICY_NAMES))
 }
 
 /// First come, first served, on the first devices that are free: what `fifo` stands for, and the fallback of
@@ -112,14 +146,14 @@ fn queue_policy(
     rank: impl JobOrder + 'static,
     discipline: Discipline,
     parameters: &mut Parameters<'_>,
-) -> Result<Box<dyn Policy>, PolicyParseError> {
+) -> Parsed {
     Ok(Box::new(QueuePolicy::new(rank, parse_placer(parameters, Selection::default())?, discipline)))
 }
 
 /// No job is stopped within ten minutes: long against stopping and starting, short against training.
 const LAS_QUANTUM: Span = Span::from_secs(600);
 
-fn parse_las(parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, PolicyParseError> {
+fn parse_las(parameters: &mut Parameters<'_>) -> Parsed {
     let mut urgency = LeastAttained::default();
     let hours =
         parameters.read("gpu-hours", "a number above 0", |hours: &f64| *hours > 0.0 && *hours < 1e6)?;
@@ -135,7 +169,7 @@ fn parse_las(parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, PolicyP
     Ok(Box::new(Preemptive::new(urgency, parse_placer(parameters, Selection::default())?, quantum)))
 }
 
-fn parse_shortest_remaining(parameters: &mut Parameters<'_>) -> Result<Box<dyn Policy>, PolicyParseError> {
+fn parse_shortest_remaining(parameters: &mut Parameters<'_>) -> Parsed {
     let quantum = parse_quantum(parameters)?.unwrap_or(Span::ZERO);
     let place = parse_placer(parameters, Selection::default())?;
     Ok(Box::new(Preemptive::new(ShortestRemaining, place, quantum)))
@@ -146,11 +180,7 @@ fn parse_quantum(parameters: &mut Parameters<'_>) -> Result<Option<Span>, Policy
     Ok(seconds.map(Span::from_secs_f64))
 }
 
-fn parse_a_srpt(
-    default: ASrptOptions,
-    selection: Selection,
-    parameters: &mut Parameters<'_>,
-) -> Result<Box<dyn Policy>, PolicyParseError> {
+fn parse_a_srpt(default: ASrptOptions, selection: Selection, parameters: &mut Parameters<'_>) -> Parsed {
     let options = parse_a_srpt_options(default, parameters)?;
     Ok(Box::new(ASrpt::new(&options, parse_placer(parameters, selection)?)))
 }

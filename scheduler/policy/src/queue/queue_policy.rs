@@ -142,10 +142,6 @@ impl<R: JobOrder, P: Placer> Policy for QueuePolicy<R, P> {
         dry_run(&mut self.placer, view, job)
     }
 
-    fn uses_interference(&self) -> bool {
-        self.placer.uses_interference()
-    }
-
     fn set_interference(&mut self, context: &InterferenceContext) {
         self.placer.set_interference(context);
     }

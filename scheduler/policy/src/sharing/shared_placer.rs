@@ -35,10 +35,6 @@ impl<C: DeviceChooser> Placer for SharedPlacer<C> {
         self.jobs.learn(view.now, changes);
     }
 
-    fn uses_interference(&self) -> bool {
-        true
-    }
-
     fn set_interference(&mut self, context: &InterferenceContext) {
         self.choice.set_interference(context);
         self.jobs.set_interference(context.solos.clone());

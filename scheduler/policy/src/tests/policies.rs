@@ -1,9 +1,15 @@
 //! Names and parameters of policies, and the errors for wrong ones.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use cohabit_types::Placement;
 
 use super::kit::*;
-use crate::{Action, POLICY_NAMES, Plan, View, parse_policy};
+use crate::interference::{
+    AnalyticInterference, ColocationEstimate, ColocationSet, Interference, InterferenceContext, MaxMinSharing,
+};
+use crate::{Action, POLICY_NAMES, Plan, View, parse_policy, parse_policy_with, uses_interference};
 
 fn refusal(text: &str) -> String {
     parse_policy(text).err().map(|why| why.to_string()).unwrap_or_default()
@@ -110,4 +116,49 @@ fn a_bad_value_is_answered_with_what_is_allowed() {
 fn a_malformed_parameter_is_answered_with_the_syntax() {
     let why = refusal("las:fast");
     assert_eq!(why, "'fast' is not a parameter of the policy las: write las:key=value,key=value");
+}
+
+#[test]
+fn policies_that_share_gpus_use_interference_and_others_do_not() {
+    let uses = |name: &&str| uses_interference(name).unwrap();
+    let (using, others): (Vec<&str>, Vec<&str>) = POLICY_NAMES.into_iter().partition(uses);
+    assert!(using.contains(&"isacpp") && using.contains(&"horus"), "{using:?}");
+    assert!(others.contains(&"fifo") && others.contains(&"a-srpt"), "{others:?}");
+    assert!(uses_interference("hybrid:sharing=off").unwrap());
+    assert!(uses_interference("fif").is_err());
+}
+
+/// Counts how often it is asked.
+#[derive(Debug, Default)]
+struct CountingInterference(AtomicUsize);
+
+impl Interference for CountingInterference {
+    fn predict(&self, sets: &[ColocationSet]) -> Vec<Vec<ColocationEstimate>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        AnalyticInterference::<MaxMinSharing>::default().predict(sets)
+    }
+}
+
+/// A policy of the table that is not aware of interference gets none when it is made; told of it later, it
+/// must not ask either.
+#[test]
+fn only_policies_that_the_table_calls_aware_ask_for_predictions() {
+    let pending = (1..=4).map(|number| job(number, part(500))).collect();
+    let view = view(vec![node(1, &[1_000, 1_000])], pending);
+    let asks = |name: &str| {
+        let counting = Arc::new(CountingInterference::default());
+        let context = InterferenceContext {
+            interference: Arc::clone(&counting) as Arc<dyn Interference>,
+            ..InterferenceContext::default()
+        };
+        let mut policy = parse_policy_with(name, &context).unwrap();
+        policy.set_interference(&context);
+        policy.learn(&view, &view.as_changes());
+        policy.plan(&view);
+        counting.0.load(Ordering::Relaxed) > 0
+    };
+    for name in POLICY_NAMES {
+        assert!(uses_interference(name).unwrap() || !asks(name), "{name}");
+    }
+    assert!(asks("hybrid"), "on this cluster the question comes up");
 }

@@ -82,13 +82,17 @@ impl MpsDirectories {
         };
         let (programs, directory, gpu) = (programs.clone(), directory.clone(), gpu.clone());
         let has_failed = spawn_blocking(move || {
-            let Some(mut daemon) = MpsDaemon::adopt(&programs, &directory, &gpu) else {
+            let Some(mut daemon) = MpsDaemon::adopt(&programs, &directory, &gpu)? else {
                 return directory.has_daemon_record();
             };
-            matches!(daemon.state(), ServerState::Gone | ServerState::Fault) || !daemon.faults().is_empty()
+            let state = daemon.state();
+            Ok(matches!(state, ServerState::Gone | ServerState::Fault) || !daemon.faults().is_empty())
         });
         // A server that cannot be examined does not count as failed.
-        has_failed.await.unwrap_or(false)
+        has_failed.await.map_err(|error| MpsError(error.to_string())).flatten().unwrap_or_else(|error| {
+            tracing::warn!(%error, "an MPS server cannot be examined");
+            false
+        })
     }
 
     fn client<'a>(&'a self, devices: &'a [DeviceId], access: GpuAccess) -> Option<MpsClient<'a>> {

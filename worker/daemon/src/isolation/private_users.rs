@@ -4,15 +4,16 @@
 //! The ids come from systemd's range for dynamic users, so that no regular account has one of them. An id is
 //! never given to another name.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use cohabit_host::account::Account;
-use cohabit_host::files::{FileError, WriteMode, read_json, write_json};
+use cohabit_host::files::{FileError, WriteMode};
+use cohabit_host::format::{read_versioned, write_versioned};
 use nix::unistd::{Gid, Group, Uid, User};
 
 use super::error::AccountError;
+use crate::state_files::PrivateUids;
 
 /// The ids that systemd gives to dynamic users.
 const RANGE: std::ops::RangeInclusive<u32> = 61_184..=65_519;
@@ -21,14 +22,14 @@ const RANGE: std::ops::RangeInclusive<u32> = 61_184..=65_519;
 #[derive(Debug)]
 pub(super) struct PrivateUsers {
     path: PathBuf,
-    uids: Mutex<BTreeMap<String, u32>>,
+    uids: Mutex<PrivateUids>,
 }
 
 impl PrivateUsers {
     /// Reads the ids of this state directory.
     pub(super) fn open(state: &Path) -> Result<PrivateUsers, FileError> {
         let path = state.join("private-users.json");
-        let uids = read_json(&path)?.unwrap_or_default();
+        let uids = read_versioned(&path)?.unwrap_or_default();
         Ok(PrivateUsers { path, uids: Mutex::new(uids) })
     }
 
@@ -48,14 +49,14 @@ impl PrivateUsers {
     /// A new id is used only once it is on disk.
     fn uid_of(&self, name: &str) -> Result<u32, AccountError> {
         let mut uids = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(uid) = uids.get(name) {
+        if let Some(uid) = uids.0.get(name) {
             return Ok(*uid);
         }
-        let is_free = |uid: &u32| !uids.values().any(|given| given == uid) && is_unknown(*uid);
+        let is_free = |uid: &u32| !uids.0.values().any(|given| given == uid) && is_unknown(*uid);
         let uid = RANGE.into_iter().find(is_free).ok_or_else(|| AccountError::NoneLeft(name.to_owned()))?;
         let mut more = uids.clone();
-        more.insert(name.to_owned(), uid);
-        write_json(&self.path, &more, WriteMode::Durable)?;
+        more.0.insert(name.to_owned(), uid);
+        write_versioned(&self.path, &more, WriteMode::Durable)?;
         *uids = more;
         Ok(uid)
     }
@@ -84,8 +85,8 @@ mod tests {
     #[test]
     fn an_exhausted_range_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let all: BTreeMap<String, u32> = RANGE.map(|uid| (format!("user-{uid}"), uid)).collect();
-        write_json(&folder.path().join("private-users.json"), &all, WriteMode::Durable).unwrap();
+        let all = PrivateUids(RANGE.map(|uid| (format!("user-{uid}"), uid)).collect());
+        write_versioned(&folder.path().join("private-users.json"), &all, WriteMode::Durable).unwrap();
         let users = PrivateUsers::open(folder.path()).unwrap();
         assert!(matches!(users.of("one-more"), Err(AccountError::NoneLeft(_))));
         assert_eq!(users.of("user-61184").unwrap().uid, 61_184);

@@ -9,8 +9,9 @@ use cohabit_types::DeviceId;
 
 use super::MpsError;
 use super::control::{Control, ControlError};
+use super::daemon_record::DaemonRecord;
 use super::deadline::Deadline;
-use super::directory::{DaemonRecord, MpsDirectory};
+use super::directory::MpsDirectory;
 use super::processes::is_of_mps;
 use super::programs::MpsPrograms;
 use super::server_log::{ServerFault, ServerLog};
@@ -48,15 +49,21 @@ impl MpsDaemon {
     /// The daemon that runs in this directory, if it is certainly the one that was started there for this
     /// GPU. Its server may be in fault or gone; ask [`MpsDaemon::state`]. Faults that were not acknowledged
     /// are reported again.
-    #[must_use]
-    pub fn adopt(programs: &MpsPrograms, directory: &MpsDirectory, gpu: &DeviceId) -> Option<MpsDaemon> {
-        let record = directory.record().filter(|record| record.gpu == *gpu)?;
-        let alive = is_of_mps(&record.daemon, &directory.pipe());
-        alive.then(|| MpsDaemon {
+    ///
+    /// # Errors
+    /// When a daemon runs there whose record cannot be read.
+    pub fn adopt(
+        programs: &MpsPrograms,
+        directory: &MpsDirectory,
+        gpu: &DeviceId,
+    ) -> Result<Option<MpsDaemon>, MpsError> {
+        let record = directory.record()?.filter(|record| record.gpu == *gpu);
+        let living = record.filter(|record| is_of_mps(&record.daemon, &directory.pipe()));
+        Ok(living.map(|record| MpsDaemon {
             log: ServerLog::after(directory.server_log(), record.acknowledged_log_position),
             control: Control::new(programs, directory),
             record,
-        })
+        }))
     }
 
     /// The state of its server. A server that replaced one that died counts as [`ServerState::Gone`]: the
@@ -102,13 +109,20 @@ impl MpsDaemon {
         let directory = &self.control.directory;
         directory.trim_logs();
         let read = self.log.position();
-        // A handle that was given up but still works must not write for the daemon that replaced this one.
-        let is_ours = |record: DaemonRecord| record.daemon == self.record.daemon;
-        if self.record.acknowledged_log_position == read || !directory.record().is_some_and(is_ours) {
+        if self.record.acknowledged_log_position == read {
             return;
         }
-        self.record.acknowledged_log_position = read;
-        if let Err(error) = self.control.directory.write_record(&self.record) {
+        let written = match directory.record() {
+            Ok(Some(record)) if record.daemon == self.record.daemon => {
+                self.record.acknowledged_log_position = read;
+                directory.write_record(&self.record)
+            }
+            // A handle that was given up but still works must not write for the daemon that replaced this
+            // one.
+            Ok(_) => return,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
             tracing::warn!(gpu = %self.record.gpu, %error, "faults of an MPS server may be reported twice");
         }
     }

@@ -12,7 +12,8 @@
 //!
 //! The path must be short: a socket's name holds 108 bytes, and the daemon fails silently when it is too
 //! long. So the directory's name is a 32-bit hash of its owner. Hashes may collide; the `owner` file tells
-//! whose a directory is, and an owner whose name is taken uses the name with a number.
+//! whose a directory is, and an owner whose name is taken uses the name with a number. A later version may
+//! add lines to `owner`; such a directory is refused, because its daemon may have clients.
 //!
 //! Any user who reaches the sockets can command the daemon, so the directory is private to its user. Where
 //! that user is root, clients run as other users and must be able to pass through.
@@ -25,12 +26,11 @@ use std::sync::mpsc;
 
 use cohabit_types::DeviceId;
 use nix::unistd::geteuid;
-use serde::{Deserialize, Serialize};
 
+use super::daemon_record::{DaemonFileError, DaemonRecord};
 use super::deadline::Deadline;
 use super::error::{MpsError, file_error};
-use super::processes::is_of_mps;
-use super::server_log::Position;
+use super::processes::{all_of_mps, is_of_mps};
 use crate::process::ProcessIdentity;
 
 /// The longest pipe directory, in bytes: a socket's name has 108, and MPS needs some of them.
@@ -51,17 +51,6 @@ const MAX_LOG_SIZE: u64 = 16 << 20;
 /// The directory of one GPU's daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MpsDirectory(PathBuf);
-
-/// A daemon that was started and checked.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct DaemonRecord {
-    pub(super) gpu: DeviceId,
-    pub(super) daemon: ProcessIdentity,
-    pub(super) server: ProcessIdentity,
-    /// How far its server's log was read and its faults dealt with.
-    #[serde(rename = "dealt_with")]
-    pub(super) acknowledged_log_position: Position,
-}
 
 /// Whose directory it is, and which names it may have.
 struct Owner {
@@ -95,19 +84,38 @@ impl Owner {
 
     /// The directory that belongs to this owner already, else the first one that it can have.
     fn directory(&self) -> Result<MpsDirectory, MpsError> {
-        let own = self.candidates().find(|candidate| candidate.owner().as_ref() == Some(&self.text));
-        own.or_else(|| self.candidates().find(|candidate| self.may_take(candidate))).ok_or_else(|| {
-            MpsError(format!(
-                "all names for the MPS directory of {} are taken in '{}': remove those of GPUs that are gone",
-                self.gpu,
-                self.parent.display()
-            ))
-        })
+        for is_fit in [Owner::owns, Owner::may_take] {
+            for candidate in self.candidates() {
+                if is_fit(self, &candidate)? {
+                    return Ok(candidate);
+                }
+            }
+        }
+        Err(MpsError(format!(
+            "all names for the MPS directory of {} are taken in '{}': remove those of GPUs that are gone",
+            self.gpu,
+            self.parent.display()
+        )))
+    }
+
+    /// Whether the `owner` file of the directory names this owner.
+    fn owns(&self, candidate: &MpsDirectory) -> Result<bool, MpsError> {
+        let owner = candidate.owner();
+        match owner.as_ref().and_then(|owner| owner.strip_prefix(&self.text)) {
+            None => Ok(false),
+            Some("") => Ok(true),
+            Some(_) => Err(MpsError(format!(
+                "cannot use '{}': it has format version 2 or later, and this version of Cohabit reads 1: start the \
+                 newer version again, or let the jobs on this GPU end and remove the directory",
+                candidate.owner_file().display()
+            ))),
+        }
     }
 
     /// Versions before the `owner` file left directories without one; their daemon tells the GPU.
-    fn may_take(&self, candidate: &MpsDirectory) -> bool {
-        candidate.owner().is_none() && candidate.record().is_none_or(|record| record.gpu == self.gpu)
+    fn may_take(&self, candidate: &MpsDirectory) -> Result<bool, MpsError> {
+        let is_free = candidate.owner().is_none();
+        Ok(is_free && candidate.record()?.is_none_or(|record| record.gpu == self.gpu))
     }
 
     /// Whether the directory belongs to this owner now. Two processes may try at once.
@@ -121,7 +129,7 @@ impl Owner {
         std::fs::remove_file(&fresh).map_err(failed)?;
         match linked {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
-            Ok(()) | Err(_) => Ok(directory.owner().as_ref() == Some(&self.text)),
+            Ok(()) | Err(_) => self.owns(directory),
         }
     }
 
@@ -131,6 +139,8 @@ impl Owner {
             let directory = self.directory()?;
             directory.make()?;
             if self.claim(&directory)? {
+                // Whoever gets the directory must know the daemon that serves jobs there.
+                directory.record()?;
                 return Ok(directory);
             }
         }
@@ -143,7 +153,8 @@ impl MpsDirectory {
     /// `/tmp` where that path would be too long for a socket. Returns the same path for the same arguments.
     ///
     /// # Errors
-    /// When it cannot be made, or cannot be made private.
+    /// When it cannot be made, or cannot be made private; when a daemon runs there whose record cannot be
+    /// read, for example because a newer version of Cohabit wrote it.
     pub fn create(state: &Path, gpu: &DeviceId) -> Result<MpsDirectory, MpsError> {
         Owner::of(state, gpu)?.create()
     }
@@ -207,9 +218,11 @@ impl MpsDirectory {
     }
 
     /// Whether a daemon was started here and has not been stopped since. If it does not serve, it has failed.
-    #[must_use]
-    pub fn has_daemon_record(&self) -> bool {
-        self.record().is_some()
+    ///
+    /// # Errors
+    /// When a daemon runs there whose record cannot be read.
+    pub fn has_daemon_record(&self) -> Result<bool, MpsError> {
+        Ok(self.record()?.is_some())
     }
 
     pub(super) fn control_log(&self) -> PathBuf {
@@ -249,15 +262,42 @@ impl MpsDirectory {
     }
 
     /// The daemon that was started here last, unless it has been stopped since.
-    pub(super) fn record(&self) -> Option<DaemonRecord> {
-        serde_json::from_slice(&std::fs::read(self.record_file()).ok()?).ok()
+    ///
+    /// # Errors
+    /// When the record cannot be read although processes of MPS live here: they may serve running jobs, so
+    /// none may be started beside them. A record that no process is left of counts as none.
+    pub(super) fn record(&self) -> Result<Option<DaemonRecord>, MpsError> {
+        let file = self.record_file();
+        let error = match self.read_record() {
+            Ok(record) => return Ok(record),
+            Err(error) => error,
+        };
+        if all_of_mps(&self.pipe()).is_empty() {
+            tracing::warn!(file = %file.display(), %error, "the record of an MPS daemon that has ended is ignored");
+            return Ok(None);
+        }
+        let remedy = match error {
+            DaemonFileError::Newer(_) => "",
+            DaemonFileError::Json(_) | DaemonFileError::Io(_) => {
+                "; an MPS daemon runs there, so end the jobs on its GPU, stop it, and remove the file"
+            }
+        };
+        Err(MpsError(format!("cannot read '{}': {error}{remedy}", file.display())))
+    }
+
+    fn read_record(&self) -> Result<Option<DaemonRecord>, DaemonFileError> {
+        match std::fs::read(self.record_file()) {
+            Ok(text) => DaemonRecord::decode(&text).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Writes `daemon.json`, whole or not at all. It need not survive a power cut: the daemon does not
     /// either.
     pub(super) fn write_record(&self, record: &DaemonRecord) -> Result<(), MpsError> {
         let fresh = self.0.join("daemon.new");
-        let text = serde_json::to_vec(record).map_err(io::Error::from);
+        let text = record.encode().map_err(io::Error::from);
         let written = text.and_then(|text| std::fs::write(&fresh, text));
         let placed = written.and_then(|()| std::fs::rename(&fresh, self.record_file()));
         placed.map_err(|error| file_error("write", &self.record_file(), &error))
@@ -344,6 +384,8 @@ mod tests {
 
     use tempfile::tempdir;
 
+    use super::super::processes::tests::{end, sleeper};
+    use super::super::server_log::Position;
     use super::*;
 
     fn gpu(id: &str) -> DeviceId {
@@ -461,6 +503,45 @@ mod tests {
         earlier.write_record(&record).unwrap();
         assert_ne!(owner(state.path(), "GPU-b").create().unwrap(), earlier);
         assert_eq!(owner(state.path(), "GPU-a").create().unwrap(), earlier);
-        assert!(earlier.record().is_some());
+        assert!(earlier.record().unwrap().is_some());
+    }
+
+    #[test]
+    fn a_directory_whose_owner_file_has_more_lines_is_refused_and_left_alone() {
+        let state = tempdir().unwrap();
+        let directory = owner(state.path(), "GPU-a").create().unwrap();
+        std::fs::write(directory.owner_file(), "GPU-a\nversion 2\n").unwrap();
+        let refusal = owner(state.path(), "GPU-a").create().unwrap_err().to_string();
+        assert!(refusal.contains("version 2 or later") && refusal.contains("reads 1"), "{refusal}");
+        assert_eq!(directory.owner().as_deref(), Some("GPU-a\nversion 2\n"));
+    }
+
+    /// A record of a newer version.
+    const NEWER: &str = r#"{"version":2,"daemons":[]}"#;
+
+    #[test]
+    fn the_record_of_a_daemon_that_has_ended_may_be_of_any_version() {
+        let state = tempdir().unwrap();
+        let directory = owner(state.path(), "GPU-a").create().unwrap();
+        assert_eq!(directory.owner().as_deref(), Some("GPU-a\n"), "as released");
+        for text in [NEWER, "{"] {
+            std::fs::write(directory.record_file(), text).unwrap();
+            assert_eq!(owner(state.path(), "GPU-a").create().unwrap(), directory);
+            assert!(!directory.has_daemon_record().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_daemon_that_runs_with_a_record_that_cannot_be_read_is_left_alone() {
+        let state = tempdir().unwrap();
+        let directory = owner(state.path(), "GPU-a").create().unwrap();
+        let (child, _) = sleeper("nvidia-cuda-mps-control", &directory.pipe());
+        for (text, parts) in [(NEWER, ["version 2", "reads 1 to 1"]), ("{", ["EOF", "remove the file"])] {
+            std::fs::write(directory.record_file(), text).unwrap();
+            let refusal = owner(state.path(), "GPU-a").create().unwrap_err().to_string();
+            assert!(parts.iter().all(|part| refusal.contains(part)), "{refusal}");
+            assert_eq!(std::fs::read_to_string(directory.record_file()).unwrap(), text);
+        }
+        end(child);
     }
 }

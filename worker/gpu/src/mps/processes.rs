@@ -35,7 +35,7 @@ fn has_pipe(pid: i32, pipe: &Path) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::{Child, Command};
     use std::time::Duration;
@@ -48,16 +48,16 @@ mod tests {
 
     /// A process with this name and this pipe directory. Its environment becomes visible a moment after its
     /// start.
-    fn sleeper(name: &str, pipe: &str) -> (Child, ProcessIdentity) {
+    pub(in super::super) fn sleeper(name: &str, pipe: &Path) -> (Child, ProcessIdentity) {
         let mut command = Command::new("sleep");
         let child = command.arg0(name).arg("1000").env("CUDA_MPS_PIPE_DIRECTORY", pipe).spawn().unwrap();
         let identity = ProcessIdentity::of(child.id().cast_signed()).unwrap();
-        let seen = Deadline::after(LIMIT).wait(|| has_pipe(identity.pid(), Path::new(pipe)).then_some(()));
+        let seen = Deadline::after(LIMIT).wait(|| has_pipe(identity.pid(), pipe).then_some(()));
         assert!(seen.is_some());
         (child, identity)
     }
 
-    fn end(mut child: Child) {
+    pub(in super::super) fn end(mut child: Child) {
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_process_of_mps_is_found_by_name_and_pipe_directory() {
         let pipe = Path::new("/tmp/of-a-daemon");
-        let (daemon, identity) = sleeper("/usr/bin/nvidia-cuda-mps-control", "/tmp/of-a-daemon");
+        let (daemon, identity) = sleeper("/usr/bin/nvidia-cuda-mps-control", Path::new("/tmp/of-a-daemon"));
         assert!(is_of_mps(&identity, pipe) && !is_of_mps(&identity, Path::new("/tmp/of-a-daemo")));
         assert_eq!(all_of_mps(pipe), [identity]);
         end(daemon);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_client_with_the_pipe_directory_is_not_a_process_of_mps() {
-        let (client, identity) = sleeper("python3", "/tmp/of-a-client");
+        let (client, identity) = sleeper("python3", Path::new("/tmp/of-a-client"));
         assert!(!is_of_mps(&identity, Path::new("/tmp/of-a-client")));
         assert_eq!(all_of_mps(Path::new("/tmp/of-a-client")), []);
         end(client);

@@ -15,8 +15,8 @@ use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{geteuid, getuid};
 
 use super::control::{Control, ControlError};
+use super::daemon_record::DaemonRecord;
 use super::deadline::Deadline;
-use super::directory::DaemonRecord;
 use super::error::{MpsError, file_error};
 use super::server_log::{Position, last_exit, last_message};
 use super::status::{ServerState, server_state};
@@ -38,7 +38,7 @@ const OPEN_FILES: u64 = 16_384;
 
 /// Starts daemon and server in the directory of this control. Leaves nothing running when that fails.
 pub(super) fn start(control: &Control, gpu: &DeviceId) -> Result<DaemonRecord, MpsError> {
-    if let Some(other) = control.directory.record().filter(|record| record.gpu != *gpu) {
+    if let Some(other) = control.directory.record()?.filter(|record| record.gpu != *gpu) {
         let path = control.directory.path().display();
         return Err(MpsError(format!("'{path}' belongs to the MPS daemon of {}", other.gpu)));
     }

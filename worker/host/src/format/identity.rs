@@ -1,14 +1,15 @@
 //! `executor.json`: which process the executor of a rank is.
 
+use cohabit_types::FormatVersion;
 use serde::{Deserialize, Serialize};
 
 use crate::process::ProcessIdentity;
-use crate::version::{VERSION, first_version};
+use crate::version::VERSION;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct IdentityFile {
-    #[serde(default = "first_version")]
-    pub(super) version: u32,
+    #[serde(default)]
+    pub(super) version: FormatVersion,
     pid: i32,
     started_at_ticks: u64,
     boot: String,

@@ -1,16 +1,16 @@
 //! `outcome.json` and `acknowledged.json`: how a rank ended.
 
-use cohabit_types::{Outcome, Progress, StopReason, Time};
+use cohabit_types::{FormatVersion, Outcome, Progress, StopReason, Time};
 use cohabit_worker_core::RankExit;
 use serde::{Deserialize, Serialize};
 
 use crate::records::OutcomeRecord;
-use crate::version::{VERSION, first_version};
+use crate::version::VERSION;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct OutcomeFile {
-    #[serde(default = "first_version")]
-    pub(super) version: u32,
+    #[serde(default)]
+    pub(super) version: FormatVersion,
     ending: ExitPart,
     started_at: Option<Time>,
     progress: Option<Progress>,

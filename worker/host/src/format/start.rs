@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cohabit_gpu::mps::{ClientRemoval, MpsDirectory};
-use cohabit_types::{Bytes, DeviceId, JobSpec, RankId, Role, Share, Span, Time};
+use cohabit_types::{Bytes, DeviceId, FormatVersion, JobSpec, RankId, Role, Share, Span, Time};
 use cohabit_worker_core::{GpuAccess, MpsLimits, RankStart};
 use serde::{Deserialize, Serialize};
 
@@ -13,14 +13,14 @@ use crate::account::Account;
 use crate::cgroup::RankCgroup;
 use crate::log::LogLimits;
 use crate::records::StartRecord;
-use crate::version::{VERSION, first_version};
+use crate::version::VERSION;
 
 /// The fields with a default may be missing in version 1. Large values are borrowed when a file is written: a
 /// worker may start a thousand ranks a second.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StartFile<'a> {
-    #[serde(default = "first_version")]
-    pub(super) version: u32,
+    #[serde(default)]
+    pub(super) version: FormatVersion,
     rank: RankPart<'a>,
     environment: Cow<'a, BTreeMap<String, String>>,
     orphan_grace: Span,

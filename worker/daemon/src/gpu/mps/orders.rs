@@ -106,7 +106,8 @@ impl MpsManager {
         else {
             return Ok(None);
         };
-        run_with_timeout(ORDER_TIMEOUT, move || MpsDaemon::adopt(&programs, &directory, &gpu), drop).await
+        let adopt = move || MpsDaemon::adopt(&programs, &directory, &gpu);
+        run_with_timeout(ORDER_TIMEOUT, adopt, drop).await?.map_err(|error| error.to_string())
     }
 
     fn set_up(&mut self, daemon: MpsDaemon) {

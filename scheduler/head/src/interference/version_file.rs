@@ -1,0 +1,120 @@
+//! The format of `version.json`: the record of one version of the trained model.
+//!
+//! Its field `schema` is the version of the format; files without one have the first. `tests/golden` holds
+//! what each schema wrote; those files are never changed, and every later release reads them.
+
+use cohabit_types::{FormatVersion, ModelRecord, NewerVersion, Time};
+use serde::{Deserialize, Serialize};
+
+/// The schema that is written, and the latest that is read.
+const SCHEMA: FormatVersion = FormatVersion::new(1);
+
+const REMEDY: &str = "start the newer version again to use this version of the model";
+
+/// Why the record of a version cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum VersionFileError {
+    /// A later version of Cohabit wrote it.
+    #[error(transparent)]
+    Newer(#[from] NewerVersion),
+    /// It is damaged.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+#[derive(Serialize, Deserialize)]
+struct VersionFile {
+    #[serde(default)]
+    schema: FormatVersion,
+    version: u32,
+    kind: String,
+    base: String,
+    trained_at: Time,
+    rows: u64,
+    judged_on: u64,
+    error: f64,
+    error_before: f64,
+}
+
+/// The part of every schema.
+#[derive(Deserialize)]
+struct SchemaField {
+    #[serde(default)]
+    schema: FormatVersion,
+}
+
+/// The text of a record.
+pub(super) fn encode(record: &ModelRecord) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec_pretty(&VersionFile::from(record))
+}
+
+/// The record of any schema up to this one.
+///
+/// # Errors
+/// When the file is of a later schema, or is not such a file.
+pub(super) fn decode(text: &[u8]) -> Result<ModelRecord, VersionFileError> {
+    let SchemaField { schema } = serde_json::from_slice(text)?;
+    schema.check(SCHEMA, REMEDY)?;
+    Ok(serde_json::from_slice::<VersionFile>(text)?.into())
+}
+
+impl From<&ModelRecord> for VersionFile {
+    fn from(record: &ModelRecord) -> VersionFile {
+        let ModelRecord { version, kind, base, trained_at, rows, validation_rows, error, error_before } =
+            record.clone();
+        VersionFile {
+            schema: SCHEMA,
+            version,
+            kind,
+            base,
+            trained_at,
+            rows,
+            judged_on: validation_rows,
+            error,
+            error_before,
+        }
+    }
+}
+
+impl From<VersionFile> for ModelRecord {
+    fn from(file: VersionFile) -> ModelRecord {
+        let VersionFile { schema: _, version, kind, base, trained_at, rows, judged_on, error, error_before } =
+            file;
+        ModelRecord { version, kind, base, trained_at, rows, validation_rows: judged_on, error, error_before }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EARLIEST: &str = include_str!("../../tests/golden/model-version-earliest.json");
+    const SCHEMA_1: &str = include_str!("../../tests/golden/model-version-1.json");
+
+    fn record() -> ModelRecord {
+        ModelRecord {
+            version: 7,
+            kind: "gaussian".into(),
+            base: "law".into(),
+            trained_at: Time::from_micros(1_763_800_000_000_000),
+            rows: 40,
+            validation_rows: 10,
+            error: 0.05,
+            error_before: 0.125,
+        }
+    }
+
+    #[test]
+    fn files_of_all_releases_are_read_and_the_latest_schema_is_written() {
+        assert_eq!(decode(EARLIEST.as_bytes()).unwrap(), record());
+        assert_eq!(decode(SCHEMA_1.as_bytes()).unwrap(), record());
+        assert_eq!(String::from_utf8(encode(&record()).unwrap()).unwrap(), SCHEMA_1.trim_end());
+    }
+
+    #[test]
+    fn a_later_schema_is_refused_with_both_numbers_whatever_else_it_holds() {
+        let refusal = decode(br#"{"schema":2,"version":"seven"}"#).unwrap_err().to_string();
+        assert!(refusal.contains("version 2") && refusal.contains("reads 1 to 1"), "{refusal}");
+        assert!(refusal.contains("start the newer version"), "{refusal}");
+    }
+}
