@@ -2,6 +2,7 @@
 //! same devices slow each other down. It shapes answers and nothing else, so the shell keeps it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use cohabit_policy::JobForecast;
 use cohabit_types::{ColocationSlowdown, JobId};
@@ -27,16 +28,18 @@ impl PolicyForecasts {
 
     /// Drops the forecasts of jobs that have changed.
     pub fn forget(&mut self, changed: &BTreeSet<JobId>) {
-        for job in changed {
-            self.jobs.remove(job);
+        // The larger side may have a member for each of a huge array.
+        if changed.len() > self.jobs.len() {
+            self.jobs.retain(|job, _| !changed.contains(job));
+        } else {
+            changed.iter().for_each(|job| drop(self.jobs.remove(job)));
         }
     }
 
     /// Whether they cover every job that the policy can see now. Of an array it does not see every member.
     #[must_use]
     pub fn cover(&self, head: &Head) -> bool {
-        let mut plain = head.eligible.iter().filter(|job| job.index.is_none());
-        plain.all(|job| self.jobs.contains_key(job)) && self.cover_shared_devices(head)
+        plain_jobs(&head.eligible).all(|job| self.jobs.contains_key(job)) && self.cover_shared_devices(head)
     }
 
     /// Whether the slowdown of every job that shares a device is known, apart from nodes that the policy does
@@ -46,7 +49,7 @@ impl PolicyForecasts {
         seen.flat_map(|node| &node.devices).filter(|device| device.jobs.len() > 1).all(|device| {
             device.jobs.iter().all(|id| {
                 let others: Vec<JobId> = device.jobs.iter().copied().filter(|it| it != id).collect();
-                self.slowdown_beside(*id, &others).is_some()
+                self.slowdown(*id).is_some_and(|it| is_by(it, &others))
             })
         })
     }
@@ -58,12 +61,40 @@ impl PolicyForecasts {
     pub(crate) fn slowdown(&self, id: JobId) -> Option<&ColocationSlowdown> {
         self.slowdowns.get(&id)
     }
+}
 
-    /// The slowdown of a job by exactly these others.
-    pub(crate) fn slowdown_beside(&self, id: JobId, others: &[JobId]) -> Option<&ColocationSlowdown> {
-        let is_by_them = |it: &&ColocationSlowdown| {
-            it.beside.len() == others.len() && others.iter().all(|other| it.beside.contains(other))
-        };
-        self.slowdown(id).filter(is_by_them)
+/// The jobs that are not members of arrays. It jumps over the members, of which there may be many.
+fn plain_jobs(eligible: &BTreeSet<JobId>) -> impl Iterator<Item = &JobId> {
+    let mut rest = eligible.range(..);
+    std::iter::from_fn(move || {
+        loop {
+            let job = rest.next()?;
+            if job.index.is_none() {
+                return Some(job);
+            }
+            let last_member = JobId::member(job.number, u32::MAX);
+            rest = eligible.range((Bound::Excluded(last_member), Bound::Unbounded));
+        }
+    })
+}
+
+/// Whether the slowdown is by exactly these jobs.
+pub(crate) fn is_by(slowdown: &ColocationSlowdown, others: &[JobId]) -> bool {
+    slowdown.beside.len() == others.len() && others.iter().all(|other| slowdown.beside.contains(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_jobs_are_found_between_arrays() {
+        let members = |number, count| (0..count).map(move |index| JobId::member(number, index));
+        let last = [JobId::member(4, u32::MAX), JobId::new(5)];
+        let eligible = [JobId::new(1), JobId::new(3)].into_iter().chain(members(2, 50)).chain(members(4, 3));
+        let eligible: BTreeSet<JobId> = eligible.chain(last).collect();
+        let expected: Vec<JobId> = eligible.iter().copied().filter(|job| job.index.is_none()).collect();
+        assert_eq!(plain_jobs(&eligible).copied().collect::<Vec<_>>(), expected);
+        assert_eq!(expected.len(), 3);
     }
 }

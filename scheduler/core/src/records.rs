@@ -8,6 +8,7 @@ use cohabit_types::{
     WorkerKey,
 };
 
+use crate::forecasts::is_by;
 use crate::head::Head;
 use crate::job::{AttemptRef, Job, JobExit, Rank};
 use crate::reader::HeadReader;
@@ -49,7 +50,8 @@ impl HeadReader<'_> {
     /// The slowdown of a job by those on the same devices; none if these have changed since the policy
     /// looked.
     pub(crate) fn colocation_slowdown_of(&self, id: JobId, job: &Job) -> Option<&ColocationSlowdown> {
-        self.forecasts?.slowdown_beside(id, &self.head.sharing_with(id, job))
+        // Few jobs have a slowdown; only for those the others on their devices are collected.
+        self.forecasts?.slowdown(id).filter(|it| is_by(it, &self.head.sharing_with(id, job)))
     }
 
     /// The estimate made at submission, corrected by what the job itself reports.

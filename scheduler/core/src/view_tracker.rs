@@ -44,7 +44,11 @@ impl ClusterCapacity {
 
 impl ViewTracker {
     /// Notes what an event changed.
-    pub fn note(&mut self, changed: ChangedIds) {
+    pub fn note(&mut self, mut changed: ChangedIds) {
+        // The ids of a huge array are not moved one by one.
+        if changed.jobs.len() > self.changed.jobs.len() {
+            std::mem::swap(&mut changed.jobs, &mut self.changed.jobs);
+        }
         self.changed.jobs.extend(changed.jobs);
         self.changed.nodes.extend(changed.nodes);
     }

@@ -32,9 +32,9 @@ impl Driver {
     pub(super) fn query(&mut self, query: Query, context: &mut Context<Driver>) {
         let head = &self.parts.head;
         let has_forecasts = head.has_pending() || head.has_colocated_jobs();
-        let is_fresh = self.forecast_cache.is_fresh(head);
+        let may_help = query.needs_forecasts() && has_forecasts;
         // The policy must not see a broken state, which may lack what it looks for.
-        if !query.needs_forecasts() || is_fresh || !has_forecasts || self.state_check.is_broken() {
+        if !may_help || self.state_check.is_broken() || self.forecast_cache.is_fresh(head) {
             return self.answer(query);
         }
         if !self.forecast_cache.wait(query) {
