@@ -5,7 +5,7 @@
 //! directories to their own files. A job may replace any file in its rank's directory: symbolic links are
 //! never followed, pipes never waited for, and endless files not read to the end.
 //!
-//! All functions block; see [`crate::blocking`].
+//! All functions block: call them on a thread for blocking work (`cohabit_actor::blocking`).
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
