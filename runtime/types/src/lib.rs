@@ -9,6 +9,7 @@
 mod array;
 mod bandwidth;
 mod colocation;
+mod counted;
 mod device;
 mod entrypoint;
 mod format_version;
@@ -40,6 +41,7 @@ mod token;
 pub use array::{Array, IndexRange};
 pub use bandwidth::{Bandwidth, ParseBandwidthError};
 pub use colocation::{ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, PredictedSlowdown};
+pub use counted::counted;
 pub use device::{
     ComputeMode, Condition, Device, DeviceKind, DeviceSharing, Enforcement, GpuPeer, GpuProperties, Health,
     Mig, PeerPath, SharingLimits,

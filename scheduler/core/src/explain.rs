@@ -4,7 +4,7 @@
 
 use cohabit_types::{
     Cause, Enforcement, JobEvent, JobEventKind, JobId, JobPhase, JobRecord, JobState, PredictedSlowdown,
-    Span, Time,
+    Span, Time, counted,
 };
 
 use crate::head::Head;
@@ -137,7 +137,7 @@ fn opening_sentence(now: Time, id: JobId, job: &Job, submission: &SubmissionStat
             format!("Job {id} is {state}; attempt {attempts} started {placed_for} ago.")
         }
         JobStatus::Ended(_) => {
-            format!("Job {id} ended as {state} after {}.", counted(attempts as usize, "attempt", "attempts"))
+            format!("Job {id} ended as {state} after {}.", counted(attempts, "attempt", "attempts"))
         }
     }
 }
@@ -191,11 +191,6 @@ fn estimate_sentence(submission: &SubmissionState) -> Option<String> {
     let estimate = submission.estimate.as_ref()?;
     let runtime = estimate.runtime?;
     Some(format!("Estimated runtime at submission: {runtime}, based on {}.", estimate.basis))
-}
-
-/// A number with the noun that fits.
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn capitalised(sentence: &str) -> String {

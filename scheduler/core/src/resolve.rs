@@ -45,7 +45,11 @@ impl Head {
     fn recent(&self, by: &Principal, back: u32) -> Result<JobId, Refusal> {
         let own = self.submissions.iter().rev().filter(|(_, submission)| submission.user == by.user);
         let found = own.map(|(number, _)| JobId::new(*number)).nth(back as usize);
-        found.ok_or_else(|| not_found(format!("{} has submitted no {} job(s)", by.user, u64::from(back) + 1)))
+        let too_few = || match back {
+            0 => format!("{} has submitted no jobs", by.user),
+            _ => format!("{} has submitted fewer than {} jobs", by.user, u64::from(back) + 1),
+        };
+        found.ok_or_else(|| not_found(too_few()))
     }
 
     fn named(&self, by: &Principal, name: &str) -> Result<JobId, Refusal> {

@@ -109,8 +109,11 @@ fn too_large(demand: &Demand, nodes: &[&Node]) -> String {
     }
     match demand.nodes as usize > nodes.len() {
         true => format!("it needs {} nodes at once; the cluster has {}", demand.nodes, nodes.len()),
+        false if demand.nodes == 1 => {
+            "it needs all its resources on one node, and no node has them all".to_owned()
+        }
         false => format!(
-            "it needs all its resources on each of {} node(s), and too few nodes have them all",
+            "it needs all its resources on each of {} nodes, and too few nodes have them all",
             demand.nodes
         ),
     }

@@ -1,6 +1,6 @@
 //! The table of models of slowdowns, for `models`.
 
-use cohabit_client::types::{ModelChoice, ModelRecord, Models};
+use cohabit_client::types::{ModelChoice, ModelRecord, Models, counted};
 use cohabit_console::{Screen, table};
 use jiff::tz::TimeZone;
 
@@ -43,8 +43,11 @@ fn sentences(models: &Models) -> String {
         true => " until another one is chosen.",
         false => " until it learns a better one.",
     };
-    let observed =
-        format!("It has observed {} set(s) of jobs that shared a GPU ({} rows).", models.sets, models.rows);
+    let observed = format!(
+        "It has observed {} of jobs that shared a GPU ({}).",
+        counted(models.sets, "set", "sets"),
+        counted(models.rows, "row", "rows")
+    );
     let problem = models.failure.as_ref().map(|why| {
         format!("\nThis model is not usable: {why}. The law of fair shares is used until another one is chosen or learned.")
     });

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use cohabit_policy::interference::{
-    AnalyticInterference, Interference, MaxMinSharing, MeasuredSet, SoloMetricsTable,
-};
+#[cfg(feature = "learned")]
+use cohabit_policy::interference::MeasuredSet;
+use cohabit_policy::interference::{AnalyticInterference, Interference, MaxMinSharing, SoloMetricsTable};
 
 use crate::interference_source::InterferenceSource;
 
@@ -25,6 +25,7 @@ pub(crate) struct BasePredictor {
 /// A trained model that can be adapted to observed sets.
 pub(super) trait AdaptableModel: fmt::Debug + Send + Sync {
     /// The model after these sets; it does not change itself.
+    #[cfg(feature = "learned")]
     fn adapted_to(&self, sets: &[MeasuredSet]) -> Arc<dyn Interference>;
 }
 

@@ -9,7 +9,7 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ChangeResult, DryRun, Explanation, Filter, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
     JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord, Principal, Refusal,
-    RefusalCode, Role, SubmitReceipt, TokenRecord,
+    RefusalCode, Role, SubmitReceipt, TokenRecord, counted,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -88,7 +88,8 @@ impl ClientSession {
         let attempt = record.attempts.iter().find(|attempt| attempt.attempt == id.attempt.attempt);
         let rank = attempt.and_then(|attempt| attempt.ranks.get(id.rank as usize));
         let none = || {
-            let message = format!("job {} has no rank {id}: it had {} attempt(s)", record.id, record.attempt);
+            let attempts = counted(record.attempt, "attempt", "attempts");
+            let message = format!("job {} has no rank {id}: it had {attempts}", record.id);
             Refusal::new(RefusalCode::NotFound, message)
         };
         let node = rank.ok_or_else(none)?.node.clone();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use cohabit_actor::{ReplyTo, blocking};
 use cohabit_types::{
-    Explanation, Filter, JobId, JobRecord, JobRef, JobRevision, ListPage, Refusal, RefusalCode,
+    Explanation, Filter, JobId, JobRecord, JobRef, JobRevision, ListPage, Refusal, RefusalCode, counted,
 };
 
 use super::client::{ClientSession, ending};
@@ -80,7 +80,11 @@ impl ClientSession {
     async fn explain_from_history(&self, job: JobId) -> Result<Explanation, Refusal> {
         let record = self.forgotten(vec![job]).await?.remove(&job).ok_or_else(|| no_such_job(job))?;
         let sentences = vec![
-            format!("Job {job} ended as {} after {} attempt(s).", record.state, record.attempts.len()),
+            format!(
+                "Job {job} ended as {} after {}.",
+                record.state,
+                counted(record.attempts.len(), "attempt", "attempts")
+            ),
             format!("{} ({})", record.reason, record.reason_code),
             "It ended so long ago that only its record is kept, without its history.".to_owned(),
         ];

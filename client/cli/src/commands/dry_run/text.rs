@@ -2,7 +2,7 @@
 
 use cohabit_client::types::{
     Array, ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, Entrypoint, GpuRequest,
-    JobPrediction, JobSpec, PredictedSlowdown, Share, Spread,
+    JobPrediction, JobSpec, PredictedSlowdown, Share, Spread, counted,
 };
 use jiff::tz::TimeZone;
 
@@ -48,13 +48,14 @@ fn submission(spec: &JobSpec) -> String {
 }
 
 fn devices(spec: &JobSpec) -> String {
-    let count = match spec.demand.gpus {
-        GpuRequest::Part(share) => share.to_string(),
-        GpuRequest::Whole(count) => count.to_string(),
+    let gpus = match spec.demand.gpus {
+        GpuRequest::Part(share) => format!("{share} of a GPU"),
+        GpuRequest::Whole(count) => counted(count, "GPU", "GPUs"),
     };
-    match spec.demand.spread {
-        Spread::Even => format!("{count} GPU(s) on each of {} node(s)", spec.demand.nodes),
-        Spread::Free => format!("{count} GPU(s) on any nodes"),
+    match (spec.demand.spread, spec.demand.nodes) {
+        (Spread::Even, 1) => format!("{gpus} on one node"),
+        (Spread::Even, nodes) => format!("{gpus} on each of {nodes} nodes"),
+        (Spread::Free, _) => format!("{gpus} on any nodes"),
     }
 }
 
