@@ -5,13 +5,14 @@
 
 use super::CostWeights;
 use super::links::DeviceLink;
-use super::tasks::Tasks;
+use super::tasks::{Partner, Tasks};
+use crate::mapping::Directions;
 
 /// What is to be decided.
 #[derive(Debug, Clone)]
 pub(super) struct AssignmentProblem {
-    /// The partners of each task, with the bytes of one iteration.
-    pub(super) partners: Vec<Vec<(usize, f64)>>,
+    /// The partners of each task.
+    pub(super) partners: Vec<Vec<Partner>>,
     /// The node of each task; a node has at least as many devices as tasks.
     pub(super) task_nodes: Vec<usize>,
     /// Whether tasks may be swapped between nodes.
@@ -94,10 +95,7 @@ impl AssignmentProblem {
 
     /// The cost of one more task on a device, in seconds.
     fn cost_of_task(&self, task: usize, device: usize, placed: &[Option<usize>]) -> f64 {
-        let to_partner = |(partner, bytes): &(usize, f64)| {
-            placed[*partner].map_or(0.0, |other| self.links[device][other].seconds(*bytes))
-        };
-        let communication: f64 = self.partners[task].iter().map(to_partner).sum();
+        let communication = self.communication(task, device, |partner| placed[partner]);
         self.weights.total(self.own[task][device], self.hurt[device], communication)
     }
 
@@ -106,12 +104,24 @@ impl AssignmentProblem {
     pub(super) fn cost(&self, devices: &[usize]) -> f64 {
         let largest = |seconds: &dyn Fn(usize) -> f64| (0..devices.len()).map(seconds).fold(0.0, f64::max);
         let own = largest(&|task| self.own[task][devices[task]]);
-        let communication = largest(&|task| {
-            let link = |partner: usize| self.links[devices[task]][devices[partner]];
-            self.partners[task].iter().map(|(partner, bytes)| link(*partner).seconds(*bytes)).sum()
-        });
+        let communication =
+            largest(&|task| self.communication(task, devices[task], |partner| Some(devices[partner])));
         let hurt: f64 = devices.iter().map(|device| self.hurt[*device]).sum();
         self.weights.total(own, hurt, communication)
+    }
+
+    /// Seconds that a task on a device communicates with its partners, as far as they have devices: it sends
+    /// and receives at the same time.
+    fn communication(&self, task: usize, device: usize, placed: impl Fn(usize) -> Option<usize>) -> f64 {
+        let mut seconds = Directions::default();
+        for partner in &self.partners[task] {
+            if let Some(other) = placed(partner.task) {
+                let link = self.links[device][other];
+                seconds.sent += link.seconds(partner.bytes.sent);
+                seconds.received += link.seconds(partner.bytes.received);
+            }
+        }
+        seconds.larger()
     }
 
     /// All moves to free devices of a task's node, and all swaps of two tasks.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use cohabit_types::{ModelDescription, PipelineStage};
 
+use super::traffic::Flow;
 use crate::total_order::compare_columns;
 
 /// A graph as a key: everything on which the cost of an iteration depends, compared by value. Keys of one
@@ -50,16 +51,18 @@ pub struct JobGraph {
     devices: u32,
 }
 
-/// A stage, with the weights of the edges at its replicas, in bytes of one iteration and both directions.
+/// A stage, with the bytes that its replicas exchange in one iteration.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct GraphStage {
     pub(super) replicas: u32,
     /// The number of its first vertex.
     first: u32,
-    /// One edge from a replica to a replica of the next stage; 0 in the last stage.
+    /// One edge from a replica to a replica of the next stage, in both directions together: activations
+    /// forward and as many bytes of gradients back; 0 in the last stage.
     pub(super) to_next: f64,
-    /// One directed link of the ring that sums up its gradients; 0 for a single replica. Every replica has
-    /// two of them, which connect the same pair when the stage has two replicas.
+    /// One directed link of the ring that sums up its gradients, `2 (k - 1) / k` times their bytes for `k`
+    /// replicas; 0 for a single one. Every replica sends over one and receives over another. With two
+    /// replicas the two links connect one pair, in both directions.
     pub(super) ring_link: f64,
     compute_seconds: f64,
     compute_seconds_on: BTreeMap<String, f64>,
@@ -102,18 +105,20 @@ impl JobGraph {
         hash_stages(&self.stages)
     }
 
-    /// All pairs of vertices that send each other something, with the bytes of one iteration. Rings are laid
-    /// in the order of the vertices; the two links of a ring of two come one after the other.
-    pub(crate) fn edges(&self) -> Vec<(u32, u32, f64)> {
+    /// Everything that vertices send each other in one iteration. Rings are laid in the order of the vertices.
+    pub(crate) fn flows(&self) -> Vec<Flow> {
         let pipelines = self.stages.windows(2).flat_map(|pair| {
             let (stage, next) = (&pair[0], &pair[1]);
-            stage.all().flat_map(move |one| next.all().map(move |other| (one, other, stage.to_next)))
+            let pairs = stage.all().flat_map(move |one| next.all().map(move |other| (one, other)));
+            pairs
+                .flat_map(|(one, other)| [(one, other), (other, one)].map(|ends| (ends, stage.to_next / 2.0)))
         });
         let rings = self.stages.iter().flat_map(|stage| {
             let next = |vertex| if vertex + 1 < stage.all().end { vertex + 1 } else { stage.first };
-            stage.all().map(move |vertex| (vertex, next(vertex), stage.ring_link))
+            stage.all().map(move |vertex| ((vertex, next(vertex)), stage.ring_link))
         });
-        pipelines.chain(rings).filter(|(_, _, bytes)| *bytes > 0.0).collect()
+        let flow = |((from, to), bytes): ((u32, u32), f64)| Flow { from, to, bytes };
+        pipelines.chain(rings).map(flow).filter(|flow| flow.bytes > 0.0).collect()
     }
 
     /// What each vertex computes in one iteration on a device of this model, in seconds.
@@ -126,14 +131,14 @@ impl JobGraph {
     }
 
     /// The edges from a replica of this stage to other stages: the index of each neighboring stage, and the
-    /// weight of the edge to one replica of it.
+    /// bytes of the edge to one replica of it, in both directions together.
     pub(super) fn neighbors(&self, stage: usize) -> impl Iterator<Item = (usize, f64)> {
         let before = stage.checked_sub(1).map(|at| (at, self.stages[at].to_next));
         let after = (stage + 1 < self.stages.len()).then(|| (stage + 1, self.stages[stage].to_next));
         before.into_iter().chain(after)
     }
 
-    /// Everything that one replica exchanges with other stages, in bytes.
+    /// Everything that one replica exchanges with other stages, in bytes of both directions.
     pub(super) fn pipeline_bytes(&self, stage: usize) -> f64 {
         self.neighbors(stage).map(|(at, weight)| weight * f64::from(self.stages[at].replicas)).sum()
     }

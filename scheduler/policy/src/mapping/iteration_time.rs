@@ -1,21 +1,22 @@
 //! The time of one iteration for a given placement: the paper's alpha.
 //!
 //! A replica computes, exchanges activations with the neighboring stages, and sums up gradients in the ring
-//! of its stage. What stays on the server uses the interconnect, the rest its share of the network card. The
-//! times of a server follow from the replicas on it alone, never from other servers or other jobs.
+//! of its stage. What stays on the server uses the interconnect, the rest its share of the network card; the
+//! slower of its two directions counts (`traffic.rs`). The times of a server follow from the replicas on it
+//! alone, never from other servers or other jobs.
 
 use super::graph::{GraphStage, JobGraph};
 use super::server::DeviceClass;
+use super::traffic::{LinkRates, transfer_seconds};
 use super::{IterationModel, NicShare};
 
-/// Traffic is symmetric and links are full duplex, so half of the bytes go each way at the same time.
-const DUPLEX: f64 = 2.0;
+/// A pipeline edge carries half of its bytes each way.
+const PIPELINE_DIRECTIONS: f64 = 2.0;
 
 /// The devices of one class, as one job uses them.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceSpeeds {
-    share: f64,
-    interconnect: f64,
+    rates: LinkRates,
     /// Seconds that one replica of each stage computes.
     compute: Vec<f64>,
 }
@@ -23,30 +24,24 @@ pub(super) struct DeviceSpeeds {
 impl DeviceSpeeds {
     pub(super) fn of(graph: &JobGraph, kind: &DeviceClass) -> DeviceSpeeds {
         let compute = graph.stages().iter().map(|stage| stage.compute_seconds_on(&kind.model)).collect();
-        DeviceSpeeds { share: kind.share(), interconnect: kind.interconnect(), compute }
+        DeviceSpeeds { rates: kind.rates(), compute }
     }
 
     /// The usual device, on which sending takes no time.
     pub(super) fn unlinked(graph: &JobGraph) -> DeviceSpeeds {
         let compute = graph.stages().iter().map(GraphStage::compute_seconds).collect();
-        DeviceSpeeds { share: f64::INFINITY, interconnect: f64::INFINITY, compute }
+        DeviceSpeeds { rates: LinkRates { share: f64::INFINITY, interconnect: f64::INFINITY }, compute }
     }
 
-    /// Seconds to exchange these bytes within the server.
+    /// Seconds to send these bytes within the server, or to receive them.
     fn inside(&self, bytes: f64) -> f64 {
-        seconds(bytes, DUPLEX * self.interconnect)
+        transfer_seconds(bytes, self.rates.interconnect)
     }
 
-    /// Seconds to exchange these bytes with other servers over the device's own share; they pass its
-    /// interconnect too.
+    /// Seconds to send these bytes to other servers over the device's own share, or to receive them.
     fn outside(&self, bytes: f64) -> f64 {
-        seconds(bytes, DUPLEX * self.share.min(self.interconnect))
+        transfer_seconds(bytes, self.rates.outside())
     }
-}
-
-/// No bytes take no time, even without a link.
-fn seconds(bytes: f64, rate: f64) -> f64 {
-    if bytes > 0.0 { bytes / rate } else { 0.0 }
 }
 
 /// What an iteration costs the slowest replica of one stage on one server, in seconds.
@@ -73,7 +68,8 @@ impl StageSeconds {
     }
 }
 
-/// Bytes that each of some replicas on one server exchanges.
+/// Bytes in one direction of some replicas on one server; in the other direction, as many replicas have as
+/// many bytes.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     replicas: u32,
@@ -107,7 +103,7 @@ impl IterationTime<'_> {
                 let present = || (0..replicas.len()).filter(|stage| replicas[*stage] > 0);
                 let pipeline: Vec<Load> =
                     present().map(|stage| self.pipeline_load(stage, replicas)).collect();
-                let rings: Vec<Load> = present().flat_map(|stage| self.ring_loads(stage, replicas)).collect();
+                let rings: Vec<Load> = present().map(|stage| self.ring_load(stage, replicas)).collect();
                 self.server_with(site, replicas, out, &|phase| match phase {
                     Phase::Pipeline => &pipeline,
                     Phase::Rings => &rings,
@@ -134,39 +130,33 @@ impl IterationTime<'_> {
                 site.inside(load.inside) + leaving.unwrap_or_else(|| site.outside(load.outside))
             };
             let pipeline = exchange(&self.pipeline_load(stage, replicas), Phase::Pipeline);
-            let rings = self.ring_loads(stage, replicas);
-            let ring = rings.map(|load| exchange(&load, Phase::Rings)).fold(0.0, f64::max);
+            let ring = exchange(&self.ring_load(stage, replicas), Phase::Rings);
             *seconds = StageSeconds { pass: site.compute[stage] + pipeline, ring };
         }
     }
 
-    /// What each replica of a stage on a server exchanges with other stages.
+    /// What each replica of a stage on a server sends to other stages, and receives from them.
     fn pipeline_load(&self, stage: usize, replicas: &[u32]) -> Load {
         let mut load = Load { replicas: replicas[stage], inside: 0.0, outside: 0.0 };
         for (other, weight) in self.graph.neighbors(stage) {
-            let here = replicas[other];
-            load.inside += weight * f64::from(here);
-            load.outside += weight * f64::from(self.graph.stages()[other].replicas - here);
+            let (here, each_way) = (replicas[other], weight / PIPELINE_DIRECTIONS);
+            load.inside += each_way * f64::from(here);
+            load.outside += each_way * f64::from(self.graph.stages()[other].replicas - here);
         }
         load
     }
 
-    /// What the replicas of a stage on a server exchange in their ring. They are neighbors on it, so only
-    /// the two ends have a link to another server, and a single replica has two.
-    fn ring_loads(&self, stage: usize, replicas: &[u32]) -> impl Iterator<Item = Load> {
-        let here = replicas[stage];
+    /// What the slowest replica of a stage on a server sends or receives in their ring.
+    ///
+    /// The ring passes through one server after the other. A server with a part of the stage has one replica
+    /// that sends over the network and one that receives over it: the two ends, or a single replica that
+    /// does both at the same time. The others send and receive as much within the server, no slower.
+    fn ring_load(&self, stage: usize, replicas: &[u32]) -> Load {
         let node = &self.graph.stages()[stage];
-        let load = |replicas: u32, links_outside: f64| Load {
-            replicas,
-            inside: node.ring_link * (2.0 - links_outside),
-            outside: node.ring_link * links_outside,
-        };
-        let loads = match here {
-            _ if here == node.replicas => [load(here, 0.0), load(0, 0.0)],
-            1 => [load(1, 2.0), load(0, 0.0)],
-            _ => [load(2, 1.0), load(here - 2, 0.0)],
-        };
-        loads.into_iter().filter(|load| load.replicas > 0)
+        match replicas[stage] {
+            here if here == node.replicas => Load { replicas: here, inside: node.ring_link, outside: 0.0 },
+            _ => Load { replicas: 1, inside: 0.0, outside: node.ring_link },
+        }
     }
 
     /// The time of one iteration from the times of all servers: rows of as many stages as the graph has.
@@ -190,14 +180,18 @@ impl IterationTime<'_> {
 
     /// The time of a stage where everything it sends stays on one server.
     pub(super) fn together(&self, site: &DeviceSpeeds, stage: usize) -> StageSeconds {
-        let ring = site.inside(DUPLEX * self.graph.stages()[stage].ring_link);
-        StageSeconds { pass: site.compute[stage] + site.inside(self.graph.pipeline_bytes(stage)), ring }
+        self.all_of(site, stage, |bytes| site.inside(bytes))
     }
 
     /// The time of a stage where everything it sends goes to other servers.
     pub(super) fn apart(&self, site: &DeviceSpeeds, stage: usize) -> StageSeconds {
-        let ring = site.outside(DUPLEX * self.graph.stages()[stage].ring_link);
-        StageSeconds { pass: site.compute[stage] + site.outside(self.graph.pipeline_bytes(stage)), ring }
+        self.all_of(site, stage, |bytes| site.outside(bytes))
+    }
+
+    fn all_of(&self, site: &DeviceSpeeds, stage: usize, seconds: impl Fn(f64) -> f64) -> StageSeconds {
+        let pipeline = self.graph.pipeline_bytes(stage) / PIPELINE_DIRECTIONS;
+        let ring = seconds(self.graph.stages()[stage].ring_link);
+        StageSeconds { pass: site.compute[stage] + seconds(pipeline), ring }
     }
 }
 
@@ -209,10 +203,11 @@ enum Phase {
 }
 
 /// Seconds until `bytes` have left over the pooled shares of `devices` devices while `loads` leave too: each
-/// gets an equal part, and a load that is done leaves its part to the others. `None` without a pool.
+/// gets an equal part, and a load that is done leaves its part to the others. Arriving bytes take as long, at
+/// the same time. `None` without a pool.
 fn pooled(site: &DeviceSpeeds, bytes: f64, loads: &[Load], devices: u32) -> Option<f64> {
     let ahead = |load: &Load| f64::from(load.replicas) * load.outside.min(bytes);
     let sent: f64 = loads.iter().map(ahead).sum();
-    let over_the_card = seconds(sent, DUPLEX * site.share * f64::from(devices));
+    let over_the_card = transfer_seconds(sent, site.rates.share * f64::from(devices));
     (!loads.is_empty()).then(|| over_the_card.max(site.inside(bytes)))
 }

@@ -2,7 +2,7 @@
 //!
 //! Functions of a job's graph and of servers: no view, no clock, no state but a cache. Start with
 //! `mapper.rs`; `select.rs` chooses servers, `heavy_edge.rs` and `swap_search.rs` spread the replicas,
-//! `iteration_time.rs` computes the cost. The README in this directory lists the properties that are wanted
+//! `iteration_time.rs` computes the cost, by the convention of `traffic.rs`. The README in this directory lists the properties that are wanted
 //! and the steps that are inferred.
 
 mod arrangement;
@@ -19,6 +19,7 @@ mod server;
 mod shape;
 mod split_mix;
 mod swap_search;
+mod traffic;
 
 pub use bounds::Bounds;
 pub(crate) use cache::Cache;
@@ -31,6 +32,7 @@ pub(crate) use options::{IterationModel, NicShare, Selection, Toggle};
 pub(crate) use select::select;
 pub use server::Server;
 pub(crate) use server::Slot;
+pub(crate) use traffic::{Directions, Flow, LinkRates, transfer_seconds};
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use super::traffic::LinkRates;
+
 /// A server as the mapper sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
@@ -41,28 +43,17 @@ pub(super) struct DeviceClass {
 
 impl DeviceClass {
     pub(super) fn of(server: &Server) -> DeviceClass {
-        let share = rate(server.network) / f64::from(server.devices.max(1));
+        let rates = LinkRates::of(server.network, server.devices, server.interconnect);
         DeviceClass {
-            share: share.to_bits(),
-            interconnect: rate(server.interconnect).to_bits(),
+            share: rates.share.to_bits(),
+            interconnect: rates.interconnect.to_bits(),
             model: server.model.clone(),
         }
     }
 
-    /// Bytes per second, each way, that a device has of its server's network card.
-    pub(super) const fn share(&self) -> f64 {
-        f64::from_bits(self.share)
+    pub(super) const fn rates(&self) -> LinkRates {
+        LinkRates { share: f64::from_bits(self.share), interconnect: f64::from_bits(self.interconnect) }
     }
-
-    /// Bytes per second, each way, to the other devices of the server.
-    pub(super) const fn interconnect(&self) -> f64 {
-        f64::from_bits(self.interconnect)
-    }
-}
-
-/// A bandwidth that is not a positive number carries nothing.
-const fn rate(bytes_per_second: f64) -> f64 {
-    if bytes_per_second > 0.0 { bytes_per_second } else { 0.0 }
 }
 
 /// Whether two servers are of one class; cheaper than to make their classes.

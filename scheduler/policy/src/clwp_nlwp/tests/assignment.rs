@@ -6,17 +6,20 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use super::super::CostWeights;
 use super::super::assignment::{AssignmentProblem, CrossNodeSwaps};
 use super::super::links::DeviceLink;
+use super::super::tasks::Partner;
+use crate::mapping::Directions;
 
 const NEAR: DeviceLink = DeviceLink { bandwidth: 10.0, latency: 0.5 };
 const FAR: DeviceLink = DeviceLink { bandwidth: 2.0, latency: 1.0 };
 const EQUAL: CostWeights = CostWeights { own: 1.0, hurt: 1.0, communication: 1.0 };
 
-/// Devices of one node on these switches; tasks with these partners.
+/// Devices of one node on these switches; tasks that send each other these bytes, as many each way.
 fn problem(switches: &[usize], edges: &[(usize, usize, f64)], tasks: usize) -> AssignmentProblem {
     let mut partners = vec![Vec::new(); tasks];
     for (one, other, bytes) in edges {
-        partners[*one].push((*other, *bytes));
-        partners[*other].push((*one, *bytes));
+        let bytes = Directions { sent: *bytes, received: *bytes };
+        partners[*one].push(Partner { task: *other, bytes });
+        partners[*other].push(Partner { task: *one, bytes });
     }
     let link = |one: usize, other: usize| if switches[one] == switches[other] { NEAR } else { FAR };
     let devices = 0..switches.len();
@@ -41,6 +44,23 @@ fn the_cost_of_three_tasks_is_as_worked_out_by_hand() {
     assert_eq!(problem.cost(&[0, 1, 2]), 4.0 + (2.5 + 4.0) + 0.75);
     problem.weights = CostWeights { own: 2.0, hurt: 10.0, communication: 0.0 };
     assert_eq!(problem.cost(&[0, 1, 2]), 8.0 + 7.5);
+}
+
+#[test]
+fn a_task_sends_and_receives_at_the_same_time() {
+    let mut problem = problem(&[0, 0, 1], &[], 3);
+    let bytes = |sent, received| Directions { sent, received };
+    let partner = |task, bytes| Partner { task, bytes };
+    problem.partners = vec![
+        vec![partner(1, bytes(20.0, 0.0)), partner(2, bytes(0.0, 6.0))],
+        vec![partner(0, bytes(0.0, 20.0))],
+        vec![partner(0, bytes(6.0, 0.0))],
+    ];
+    // It sends 20 bytes nearby, 2.5 s, while it receives 6 bytes from far away, 4 s.
+    assert_eq!(problem.cost(&[0, 1, 2]), 1.0 + 4.0);
+    problem.partners[0][1].bytes.received = 1.0;
+    problem.partners[2][0].bytes.sent = 1.0;
+    assert_eq!(problem.cost(&[0, 1, 2]), 1.0 + 2.5);
 }
 
 #[test]

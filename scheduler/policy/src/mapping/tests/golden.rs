@@ -9,13 +9,14 @@ use crate::mapping::{
     IterationModel, JobGraph, Mapper, MapperOptions, Mapping, NicShare, Server, Slot, Toggle,
 };
 
-/// Seconds for bytes that leave over one of eight shares of a card, half of them each way.
+/// Seconds to send bytes one way over one of eight shares of a card.
 fn leaving(bytes: f64) -> f64 {
-    bytes / (2.0 * TEN_GIGABIT / 8.0)
+    bytes / (TEN_GIGABIT / 8.0)
 }
 
+/// Seconds to send bytes one way within the server.
 fn staying(bytes: f64) -> f64 {
-    bytes / (2.0 * INTERCONNECT)
+    bytes / INTERCONNECT
 }
 
 fn slots(counts: &[u32]) -> Vec<Slot> {
@@ -37,20 +38,76 @@ fn a_single_device_only_computes() {
     assert_eq!((bounds.floor, bounds.fastest, bounds.slowest), (0.25, 0.25, 0.25));
 }
 
-#[test]
-fn two_replicas_exchange_their_gradients_once_each_way() {
-    let job = graph(&[(2, 0.1, 0.0, GIGABYTE)]);
-    assert_close(map(&job, &servers(&[8]), &[2]).alpha, 0.1 + staying(2.0 * GIGABYTE));
-    assert_close(map(&job, &servers(&[8, 8]), &[1, 1]).alpha, 0.1 + leaving(2.0 * GIGABYTE));
+/// `2 m (w - 1) / (w B)`, as in *On Scheduling Ring-All-Reduce Learning Jobs* (Yu, Ji, Rajan, Liu; arXiv
+/// 2207.07817): `m` bytes of gradients, `w` workers, and the bandwidth `B` of the slowest link of the ring.
+fn all_reduce(gradients: f64, workers: u32, bandwidth: f64) -> f64 {
+    2.0 * gradients * f64::from(workers - 1) / (f64::from(workers) * bandwidth)
 }
 
 #[test]
-fn four_replicas_send_one_and_a_half_gradients_to_each_side() {
+fn two_replicas_exchange_their_gradients_once_each_way() {
+    let job = graph(&[(2, 0.1, 0.0, GIGABYTE)]);
+    // The two links of the ring connect one pair, one each way: 1 GB at 50 GB/s, or at 156.25 MB/s.
+    assert_close(map(&job, &servers(&[8]), &[2]).alpha, 0.1 + 0.02);
+    assert_close(map(&job, &servers(&[8, 8]), &[1, 1]).alpha, 0.1 + 6.4);
+}
+
+#[test]
+fn four_replicas_send_one_and_a_half_gradients_to_the_next() {
     let job = graph(&[(4, 0.1, 0.0, GIGABYTE)]);
-    let link = 1.5 * GIGABYTE;
-    assert_close(map(&job, &servers(&[8]), &[4]).alpha, 0.1 + staying(2.0 * link));
-    assert_close(map(&job, &servers(&[8, 8]), &[2, 2]).alpha, 0.1 + staying(link) + leaving(link));
-    assert_close(map(&job, &servers(&[8; 4]), &[1; 4]).alpha, 0.1 + leaving(2.0 * link));
+    assert_close(map(&job, &servers(&[8]), &[4]).alpha, 0.1 + 0.03);
+    // The last replica on each server sends 1.5 GB over its share, whatever the others on it do.
+    for counts in [&[2, 2][..], &[3, 1], &[2, 1, 1], &[1; 4]] {
+        assert_close(map(&job, &servers(&vec![8; counts.len()]), counts).alpha, 0.1 + 9.6);
+    }
+}
+
+#[test]
+fn a_ring_over_servers_takes_as_long_however_many_replicas_are_on_each() {
+    let job = |workers| graph(&[(workers, 0.48, 0.0, 574.7e6)]);
+    let alpha = |workers, devices: u32, counts: &[u32]| {
+        let network = 3.125e9 * f64::from(devices) / 8.0;
+        let cluster = vec![Server { network, devices, ..server(devices, devices) }; counts.len()];
+        map(&job(workers), &cluster, counts).alpha
+    };
+    // VGG-19 on 16 devices: 144 million parameters of 4 bytes, and 25 Gb/s for each 8 devices. The longest
+    // way is 2 * 574.7 MB * 15 / 16 at 390.625 MB/s.
+    let expected = 0.48 + 2.7586;
+    let apart = alpha(16, 1, &[1; 16]);
+    assert!((apart - expected).abs() < 1e-4, "{apart}");
+    assert_close(apart, 0.48 + all_reduce(574.7e6, 16, 390.625e6));
+    for counts in [&[8, 8][..], &[8, 4, 4], &[7, 7, 1, 1], &[2; 8], &[1; 16]] {
+        assert_close(alpha(16, 8, counts), apart);
+    }
+    assert_close(alpha(16, 16, &[16]), 0.48 + all_reduce(574.7e6, 16, INTERCONNECT));
+    for workers in 2..=24 {
+        let counts = [workers - 1, 1];
+        assert_close(alpha(workers, 24, &counts), 0.48 + all_reduce(574.7e6, workers, 390.625e6));
+    }
+}
+
+#[test]
+fn a_pooled_card_sends_one_ring_at_its_full_speed() {
+    let alpha = |stages: &[_], counts: &[u32]| {
+        let mut mapper = Mapper::new(MapperOptions { nic_share: NicShare::Job, ..Default::default() });
+        mapper.map(&graph(stages), &servers(&vec![8; counts.len()]), slots(counts)).alpha
+    };
+    // One of the two devices on a server sends, so it has both shares.
+    assert_close(
+        alpha(&[(4, 0.1, 0.0, GIGABYTE)], &[2, 2]),
+        0.1 + all_reduce(GIGABYTE, 4, TEN_GIGABIT / 4.0),
+    );
+    assert_close(
+        alpha(&[(4, 0.1, 0.0, GIGABYTE)], &[1; 4]),
+        0.1 + all_reduce(GIGABYTE, 4, TEN_GIGABIT / 8.0),
+    );
+    // Two rings over both servers share it: while the smaller one sends, half each.
+    let two = [(4, 0.1, 0.0, GIGABYTE), (4, 0.1, 0.0, 0.5 * GIGABYTE)];
+    let both = all_reduce(GIGABYTE, 4, TEN_GIGABIT / 2.0) + all_reduce(0.5 * GIGABYTE, 4, TEN_GIGABIT / 2.0);
+    let mapper = Mapper::new(MapperOptions { nic_share: NicShare::Job, ..Default::default() });
+    let job = graph(&two);
+    let halves = [0, 0, 1, 1, 0, 0, 1, 1];
+    assert_close(mapper.given(&job, &servers(&[8, 8]), &halves), 0.1 + both);
 }
 
 #[test]
@@ -60,7 +117,8 @@ fn a_pipeline_is_cut_at_its_thinnest_edge() {
     let mut ranks = mapping.ranks.clone();
     ranks.sort();
     assert_eq!(ranks, [[0, 1], [2, 3]]);
-    assert_close(mapping.alpha, 0.1 + staying(8e8) + leaving(2e6));
+    // Activations forward, as many bytes of gradients back, at the same time.
+    assert_close(mapping.alpha, 0.1 + staying(4e8) + leaving(1e6));
 }
 
 #[test]
@@ -85,8 +143,8 @@ fn ranks_that_number_themselves_are_on_the_slots_in_order() {
     let job = graph(&[(1, 0.1, 4e8, 0.0), (1, 0.1, 1e6, 0.0), (1, 0.1, 4e8, 0.0), (1, 0.1, 0.0, 0.0)]);
     let mapper = Mapper::new(MapperOptions::default());
     let alpha = |counts: &[u32]| mapper.consecutive(&job, &servers(&[8, 8]), &slots(counts));
-    assert_close(alpha(&[2, 2]), 0.1 + staying(8e8) + leaving(2e6));
-    assert_close(alpha(&[1, 3]), 0.1 + leaving(8e8) + staying(2e6));
+    assert_close(alpha(&[2, 2]), 0.1 + staying(4e8) + leaving(1e6));
+    assert_close(alpha(&[1, 3]), 0.1 + leaving(4e8) + staying(1e6));
 }
 
 #[test]
@@ -96,16 +154,16 @@ fn a_pool_lets_a_sender_use_what_its_silent_neighbors_leave() {
         let mut mapper = Mapper::new(MapperOptions { nic_share, ..Default::default() });
         mapper.map(&job, &servers(&[8; 2]), slots(&[2, 1])).alpha
     };
-    let cut_at_the_light_edge = 0.1 + staying(8e8);
-    assert_close(alpha(NicShare::Device), cut_at_the_light_edge + leaving(2e6));
-    assert_close(alpha(NicShare::Job), cut_at_the_light_edge + leaving(2e6) / 2.0);
+    let cut_at_the_light_edge = 0.1 + staying(4e8);
+    assert_close(alpha(NicShare::Device), cut_at_the_light_edge + leaving(1e6));
+    assert_close(alpha(NicShare::Job), cut_at_the_light_edge + leaving(1e6) / 2.0);
 }
 
 #[test]
 fn activations_are_split_over_all_pairs_of_replicas() {
     let job = graph(&[(2, 0.1, 8e8, 0.0), (4, 0.05, 0.0, 0.0)]);
-    assert_close(map(&job, &servers(&[8]), &[6]).alpha, 0.1 + staying(2.0 * 8e8 / 2.0));
-    assert_close(map(&job, &servers(&[8; 6]), &[1; 6]).alpha, 0.1 + leaving(2.0 * 8e8 / 2.0));
+    assert_close(map(&job, &servers(&[8]), &[6]).alpha, 0.1 + staying(8e8 / 2.0));
+    assert_close(map(&job, &servers(&[8; 6]), &[1; 6]).alpha, 0.1 + leaving(8e8 / 2.0));
 }
 
 #[test]
@@ -114,7 +172,7 @@ fn a_synchronous_pipeline_fills_runs_and_then_exchanges_gradients() {
     let mut mapper = Mapper::new(MapperOptions { iteration, ..Default::default() });
     let job = graph(&[(1, 0.4, 0.0, 0.0), (2, 0.2, 0.0, GIGABYTE)]);
     let alpha = mapper.map(&job, &servers(&[8]), slots(&[3])).alpha;
-    assert_close(alpha, (0.6 + 3.0 * 0.4) / 4.0 + staying(2.0 * GIGABYTE));
+    assert_close(alpha, (0.6 + 3.0 * 0.4) / 4.0 + staying(GIGABYTE));
 }
 
 #[test]
@@ -126,7 +184,7 @@ fn the_slow_stage_goes_to_the_fast_devices() {
     let mapping = Mapper::new(MapperOptions::default()).place(&job, &both, 2).unwrap();
     let fast = mapping.slots.iter().position(|slot| slot.server == 0).unwrap();
     assert_eq!(mapping.ranks[fast], [1]);
-    assert_close(mapping.alpha, 0.1 + leaving(2e3));
+    assert_close(mapping.alpha, 0.1 + leaving(1e3));
 }
 
 #[test]
@@ -147,9 +205,9 @@ fn the_floor_mixes_the_fastest_and_the_slowest_the_slowest() {
     let job = JobGraph::of(&described, 2).unwrap();
     let cluster = [server(0, 8), of_model(server(0, 8), "A100")];
     let bounds = Mapper::new(MapperOptions::default()).bounds(&job, &cluster);
-    assert_close(bounds.floor, 0.1 + staying(2.0 * GIGABYTE));
+    assert_close(bounds.floor, 0.1 + staying(GIGABYTE));
     assert_close(bounds.fastest, bounds.floor);
-    assert_close(bounds.slowest, 0.4 + leaving(2.0 * GIGABYTE));
+    assert_close(bounds.slowest, 0.4 + leaving(GIGABYTE));
 }
 
 #[test]

@@ -1,9 +1,17 @@
-//! The mapper's model written out vertex by vertex and edge by edge, from the definitions alone: the compact
-//! form is compared with it. It shares no arithmetic with the product.
+//! The mapper's model written out message by message, from the definitions alone: who sends whom how many
+//! bytes in each step. The compact form is compared with it. It shares no arithmetic with the product.
 
 use cohabit_types::ModelDescription;
 
 use crate::mapping::{IterationModel, NicShare, Server, Slot};
+
+/// Bytes that one vertex sends another at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Message {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) bytes: f64,
+}
 
 /// A placement of every vertex: its slot.
 pub(super) struct Placed<'m> {
@@ -30,59 +38,73 @@ impl<'m> Placed<'m> {
         stages.flat_map(|(stage, it)| vec![stage; it.replicas as usize]).collect()
     }
 
-    fn pipeline_edges(&self) -> Vec<(usize, usize, f64)> {
+    /// What crosses the edges of the pipeline: activations to every replica of the next stage, each an equal
+    /// part, and gradients of the same size back.
+    fn pipeline_messages(&self) -> Vec<Message> {
         let stage_of = self.stage_of();
-        let mut edges = Vec::new();
-        for one in 0..stage_of.len() {
-            for other in 0..stage_of.len() {
-                if stage_of[other] == stage_of[one] + 1 {
-                    let (from, to) = (&self.model.stages[stage_of[one]], &self.model.stages[stage_of[other]]);
-                    let pairs = f64::from(from.replicas) * f64::from(to.replicas);
-                    edges.push((one, other, 2.0 * from.activation_bytes / pairs));
+        let mut messages = Vec::new();
+        for from in 0..stage_of.len() {
+            for to in 0..stage_of.len() {
+                if stage_of[to] == stage_of[from] + 1 {
+                    let (stage, next) =
+                        (&self.model.stages[stage_of[from]], &self.model.stages[stage_of[to]]);
+                    let pairs = f64::from(stage.replicas) * f64::from(next.replicas);
+                    let bytes = stage.activation_bytes / pairs;
+                    messages.extend([Message { from, to, bytes }, Message { from: to, to: from, bytes }]);
                 }
             }
         }
-        edges
+        messages
     }
 
-    /// Directed links, in an order of the replicas by slot.
-    pub(super) fn ring_edges(&self) -> Vec<(usize, usize, f64)> {
+    /// The replicas of each stage in the order of their ring: by slot.
+    fn rings(&self) -> Vec<Vec<usize>> {
         let stage_of = self.stage_of();
-        let mut edges = Vec::new();
-        for (stage, node) in self.model.stages.iter().enumerate() {
+        let ring = |stage| {
             let mut ring: Vec<usize> = (0..stage_of.len()).filter(|it| stage_of[*it] == stage).collect();
             ring.sort_by_key(|vertex| (self.slot_of[*vertex], *vertex));
-            let count = f64::from(node.replicas);
-            let weight = 2.0 * (count - 1.0) / count * node.gradient_bytes;
-            let links = (0..ring.len()).filter(|_| ring.len() > 1);
-            edges.extend(links.map(|at| (ring[at], ring[(at + 1) % ring.len()], weight)));
-        }
-        edges
+            ring
+        };
+        (0..self.model.stages.len()).map(ring).collect()
     }
 
-    /// Seconds that every vertex exchanges over these edges.
-    fn exchange(&self, edges: &[(usize, usize, f64)], nic_share: NicShare) -> Vec<f64> {
+    /// What the rings send, each in the order of its replicas' slots.
+    pub(super) fn ring_messages(&self) -> Vec<Message> {
+        let rings = self.rings().into_iter().zip(&self.model.stages);
+        rings.flat_map(|(ring, stage)| all_reduce(&ring, stage.gradient_bytes)).collect()
+    }
+
+    /// Seconds in which every vertex has sent and received these messages.
+    fn exchange(&self, messages: &[Message], nic_share: NicShare) -> Vec<f64> {
+        let senders = self.one_way(messages.iter().map(|it| (it.from, it.to, it.bytes)), nic_share);
+        let receivers = self.one_way(messages.iter().map(|it| (it.to, it.from, it.bytes)), nic_share);
+        senders.into_iter().zip(receivers).map(|(sends, receives)| sends.max(receives)).collect()
+    }
+
+    /// Seconds that every vertex needs for its end of messages in one direction: what it exchanges with its
+    /// own slot, then what it exchanges with others.
+    fn one_way(&self, messages: impl Iterator<Item = (usize, usize, f64)>, nic_share: NicShare) -> Vec<f64> {
         let vertices = 0..self.slot_of.len();
         let (mut inside, mut outside) = (vec![0.0; vertices.len()], vec![0.0; vertices.len()]);
-        for (one, other, weight) in edges {
-            let bytes = if self.slot_of[*one] == self.slot_of[*other] { &mut inside } else { &mut outside };
-            bytes[*one] += weight;
-            bytes[*other] += weight;
+        for (vertex, other, bytes) in messages {
+            let near = self.slot_of[vertex] == self.slot_of[other];
+            let total = if near { &mut inside } else { &mut outside };
+            total[vertex] += bytes;
         }
         let time = |vertex: usize| {
             let slot = self.slots[self.slot_of[vertex]];
             let server = &self.servers[slot.server];
             let share = server.network / f64::from(server.devices);
             let own = server.interconnect;
-            let leaving = match nic_share {
-                NicShare::Device => outside[vertex] / (2.0 * share.min(own)),
+            let across = match nic_share {
+                NicShare::Device => outside[vertex] / share.min(own),
                 NicShare::Job => {
                     let here = vertices.clone().filter(|it| self.slot_of[*it] == self.slot_of[vertex]);
                     let ahead: f64 = here.map(|it| outside[it].min(outside[vertex])).sum();
-                    (ahead / (2.0 * share * f64::from(slot.count))).max(outside[vertex] / (2.0 * own))
+                    (ahead / (share * f64::from(slot.count))).max(outside[vertex] / own)
                 }
             };
-            inside[vertex] / (2.0 * own) + leaving
+            inside[vertex] / own + across
         };
         vertices.clone().map(time).collect()
     }
@@ -94,8 +116,8 @@ impl<'m> Placed<'m> {
             let device = &self.servers[self.slots[self.slot_of[vertex]].server].model;
             stage.compute_seconds_on.get(&**device).copied().unwrap_or(stage.compute_seconds)
         };
-        let pipeline = self.exchange(&self.pipeline_edges(), nic_share);
-        let rings = self.exchange(&self.ring_edges(), nic_share);
+        let pipeline = self.exchange(&self.pipeline_messages(), nic_share);
+        let rings = self.exchange(&self.ring_messages(), nic_share);
         let pass = |vertex: usize| computing(vertex) + pipeline[vertex];
         let all = 0..stage_of.len();
         match iteration {
@@ -111,6 +133,26 @@ impl<'m> Placed<'m> {
             }
         }
     }
+}
+
+/// What a ring all-reduce sends, step by step. The bytes of `k` replicas are cut into `k` parts. In each of
+/// `k - 1` steps every replica sends the next one a part, which adds its own; then every part is complete
+/// somewhere, and goes around in as many steps.
+fn all_reduce(ring: &[usize], bytes: f64) -> Vec<Message> {
+    let parts = ring.len();
+    // The replicas whose numbers each part at each replica contains, as bits.
+    let mut contained: Vec<Vec<u64>> = (0..parts).map(|at| vec![1 << at; parts]).collect();
+    let mut messages = Vec::new();
+    for step in 0..2 * (parts - 1) {
+        for at in 0..parts {
+            let (next, part) = ((at + 1) % parts, (at + 2 * parts - step) % parts);
+            messages.push(Message { from: ring[at], to: ring[next], bytes: bytes / parts as f64 });
+            contained[next][part] |= contained[at][part];
+        }
+    }
+    let complete = (1 << parts) - 1;
+    assert!(contained.iter().flatten().all(|part| *part == complete), "a replica misses a part of the sum");
+    messages
 }
 
 /// The least time over all assignments of vertices to the slots.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cohabit_types::{Bandwidth, Demand, NodeId};
 
 use super::free_device_counts::{ChangeTracking, FreeDeviceCounts, count_fitting};
-use crate::mapping::Server;
+use crate::mapping::{LinkRates, Server};
 use crate::{ClusterChange, FreeNodes, NodeView, ViewChange};
 
 /// Bandwidths that stand for those that a node does not report.
@@ -25,6 +25,23 @@ pub(crate) struct LinkDefaults {
 impl Default for LinkDefaults {
     fn default() -> LinkDefaults {
         LinkDefaults { network: Bandwidth(25_000_000_000), interconnect: Bandwidth(400_000_000_000) }
+    }
+}
+
+impl LinkDefaults {
+    /// Bandwidth of a node's whole network card, in bytes per second each way.
+    fn network(self, node: &NodeView) -> f64 {
+        node.links.network.unwrap_or(self.network).bytes_per_second()
+    }
+
+    /// Bandwidth of one device of a node to the others, in bytes per second each way.
+    fn interconnect(self, node: &NodeView) -> f64 {
+        node.links.interconnect.unwrap_or(self.interconnect).bytes_per_second()
+    }
+
+    /// The bandwidths of one device of a node.
+    pub(crate) fn rates(self, node: &NodeView) -> LinkRates {
+        LinkRates::of(self.network(node), in_service(node), self.interconnect(node))
     }
 }
 
@@ -141,8 +158,8 @@ impl Servers {
 
     fn same(&self, server: &Server, node: &NodeView) -> bool {
         server.devices == in_service(node)
-            && server.network.to_bits() == self.network(node).to_bits()
-            && server.interconnect.to_bits() == self.interconnect(node).to_bits()
+            && server.network.to_bits() == self.links.network(node).to_bits()
+            && server.interconnect.to_bits() == self.links.interconnect(node).to_bits()
             && *server.model == *model(node)
     }
 
@@ -151,18 +168,10 @@ impl Servers {
         Server {
             free: 0,
             devices: in_service(node),
-            network: self.network(node),
-            interconnect: self.interconnect(node),
+            network: self.links.network(node),
+            interconnect: self.links.interconnect(node),
             model: alike.map_or_else(|| Arc::from(model(node)), |server| server.model.clone()),
         }
-    }
-
-    fn network(&self, node: &NodeView) -> f64 {
-        node.links.network.unwrap_or(self.links.network).bytes_per_second()
-    }
-
-    fn interconnect(&self, node: &NodeView) -> f64 {
-        node.links.interconnect.unwrap_or(self.links.interconnect).bytes_per_second()
     }
 }
 
