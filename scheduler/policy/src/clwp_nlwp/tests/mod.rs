@@ -2,6 +2,7 @@
 
 mod assignment;
 mod candidate_nodes;
+mod conventions;
 mod placer;
 mod several_devices;
 mod tasks;

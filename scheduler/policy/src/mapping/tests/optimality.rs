@@ -65,6 +65,31 @@ fn each_option_improves_the_mapping() {
     let started = worth(Toggle::On, Toggle::Off);
     let swapped = worth(Toggle::Off, Toggle::On);
     let both = worth(Toggle::On, Toggle::On);
-    assert!(plain < 1.6 && swapped < 1.4 && started < 1.01, "{plain} {swapped} {started}");
+    assert!(plain < 1.66 && swapped < 1.54 && started < 1.01, "{plain} {swapped} {started}");
     assert!(both < started && started < swapped && swapped < plain, "{plain} {swapped} {started} {both}");
+}
+
+/// The table of the README: `cargo test -p cohabit-policy near_the_optimum -- --ignored --nocapture`.
+#[test]
+#[ignore = "takes minutes; it measures the table of the README"]
+fn six_hundred_other_jobs_are_mapped_near_the_optimum() {
+    const OPTIONS: [(Toggle, Toggle); 4] = [
+        (Toggle::Off, Toggle::Off),
+        (Toggle::On, Toggle::Off),
+        (Toggle::Off, Toggle::On),
+        (Toggle::On, Toggle::On),
+    ];
+    for network in [TEN_GIGABIT, 10.0 * TEN_GIGABIT] {
+        for counts in &COUNTS[..3] {
+            let measured = OPTIONS.map(|(multi_start, swaps)| {
+                let options = MapperOptions { multi_start, swaps, ..Default::default() };
+                let ratios = ratios(1_000..1_600, counts, network, &options);
+                (mean(&ratios), worst(&ratios))
+            });
+            let cells = measured.map(|(mean, worst)| format!("{mean:.3} / {worst:.2}"));
+            println!("| {counts:?}, {} Gb/s | {} |", network * 8e-9, cells.join(" | "));
+            let (both, worst) = measured[3];
+            assert!(both < 1.001 && worst < 1.2, "{counts:?} at {network}: {both}, at worst {worst}");
+        }
+    }
 }
