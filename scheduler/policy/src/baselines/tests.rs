@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use cohabit_types::{JobId, Placement, RankPlacement, Share, Span, Time};
 use proptest::prelude::*;
 
+use super::{AttainedService, LeastAttained, Urgency};
 use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
 use crate::tests::kit::{anywhere, gpus, node, part, view};
 use crate::{
-    Action, FirstFit, POLICY_NAMES, PendingJob, Plan, Policy, RunPhase, RunningJob, ViewChange, parse_policy,
+    Action, FirstFit, POLICY_NAMES, PendingJob, Plan, Policy, Profile, RunPhase, RunningJob, ViewChange,
+    parse_policy,
 };
 
 fn policy(text: &str) -> Box<dyn Policy> {
@@ -70,6 +72,35 @@ fn only_a_strict_order_waits_for_the_first_job() {
     {
         assert_eq!(on(4, name, jobs())[&3].0, third, "{name}");
     }
+}
+
+/// When a job for one device starts that arrives a second after a long one took this many, all there are.
+fn takes_over(name: &str, devices: u32) -> u64 {
+    let jobs = vec![TestJob::new(1, 0.0, gpus(devices), 100_000), TestJob::new(2, 1.0, gpus(1), 1)];
+    on(devices as usize, name, jobs)[&2].0
+}
+
+#[test]
+fn tuned_las_ends_its_first_queue_at_ten_minutes_of_one_device() {
+    for name in ["las-tuned:quantum=0", "las:gpu-hours=0.166666666667,factor=4,queues=8,quantum=0"] {
+        assert_eq!([1, 4].map(|devices| takes_over(name, devices)), [600, 150], "{name}");
+    }
+    assert_eq!(takes_over("las:quantum=0", 1), 3_600);
+}
+
+#[test]
+fn tuned_las_has_eight_queues_each_four_times_as_long() {
+    let tuned = LeastAttained::TUNED;
+    let profile = Profile::flat(&gpus(1), &TestJob::new(1, 0.0, gpus(1), 1).pending.traits);
+    let queue = |seconds| {
+        let held = Span::from_secs(seconds);
+        tuned.measure(&profile, AttainedService { held, ..AttainedService::default() })
+    };
+    let ends = [600, 2_400, 9_600, 38_400, 153_600, 614_400, 2_457_600];
+    for (number, end) in (0..).zip(ends) {
+        assert_eq!((queue(end - 1), queue(end)), (number, number + 1));
+    }
+    assert_eq!(queue(1_000_000_000), 7, "the last queue has no end");
 }
 
 #[test]

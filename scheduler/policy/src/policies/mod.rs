@@ -46,7 +46,8 @@ const POLICIES: &[(&str, Parse)] = &[
     ("spd-strict", Plain(|parameters| queue_policy(ShortestDuration, Strict, parameters))),
     ("spw", Plain(|parameters| queue_policy(SmallestWork, WorkConserving, parameters))),
     ("spw-strict", Plain(|parameters| queue_policy(SmallestWork, Strict, parameters))),
-    ("las", Plain(parse_las)),
+    ("las", Plain(|parameters| parse_las(LeastAttained::default(), parameters))),
+    ("las-tuned", Plain(|parameters| parse_las(LeastAttained::TUNED, parameters))),
     ("srtf-oracle", Plain(parse_shortest_remaining)),
     ("a-srpt", Plain(|parameters| parse_a_srpt(ASrptOptions::default(), Selection::default(), parameters))),
     (
@@ -153,8 +154,7 @@ fn queue_policy(
 /// No job is stopped within ten minutes: long against stopping and starting, short against training.
 const LAS_QUANTUM: Span = Span::from_secs(600);
 
-fn parse_las(parameters: &mut Parameters<'_>) -> Parsed {
-    let mut urgency = LeastAttained::default();
+fn parse_las(mut urgency: LeastAttained, parameters: &mut Parameters<'_>) -> Parsed {
     let hours =
         parameters.read("gpu-hours", "a number above 0", |hours: &f64| *hours > 0.0 && *hours < 1e6)?;
     if let Some(hours) = hours {

@@ -9,11 +9,12 @@ use crate::{
     View, parse_policy,
 };
 
-const WORK_CONSERVING: [&str; 11] = [
+const WORK_CONSERVING: [&str; 12] = [
     "fifo-greedy",
     "spd",
     "spw",
     "las",
+    "las-tuned",
     "srtf-oracle",
     "a-srpt-no-vm",
     "first-fit-sharing",
