@@ -20,9 +20,10 @@ pub(super) struct SwapSearch<'m> {
     kept: Vec<StageSeconds>,
 }
 
-/// A replica of stage `give` of server `one` for a replica of stage `take` of server `other`.
+/// Replicas of stage `give` of server `one` for as many of stage `take` of server `other`.
 #[derive(Debug, Clone, Copy)]
 struct Swap {
+    count: u32,
     one: usize,
     give: usize,
     other: usize,
@@ -89,16 +90,20 @@ impl<'m> SwapSearch<'m> {
         }
     }
 
-    /// All swaps that change anything: replicas of one stage are interchangeable.
+    /// Swaps of one replica, and of as many as there are: a ring gets faster only when its last replica
+    /// leaves the server. Replicas of one stage are interchangeable.
     fn swaps_between(&self, pairs: impl Iterator<Item = (usize, usize)>) -> Vec<Swap> {
         let stages = self.time.graph.stages().len();
-        let present =
-            |server: usize| (0..stages).filter(move |stage| self.replicas[server * stages + stage] > 0);
+        let replicas = |server: usize, stage: usize| self.replicas[server * stages + stage];
+        let present = |server: usize| (0..stages).filter(move |stage| replicas(server, *stage) > 0);
         let mut swaps = Vec::new();
         for (one, other) in pairs.filter(|(one, other)| one != other) {
             for give in present(one) {
-                let taken = present(other).filter(|take| *take != give);
-                swaps.extend(taken.map(|take| Swap { one, give, other, take }));
+                for take in present(other).filter(|take| *take != give) {
+                    let most = replicas(one, give).min(replicas(other, take));
+                    let counts = [Some(1), (most > 1).then_some(most)].into_iter().flatten();
+                    swaps.extend(counts.map(|count| Swap { count, one, give, other, take }));
+                }
             }
         }
         swaps
@@ -134,8 +139,8 @@ impl<'m> SwapSearch<'m> {
     fn exchange(&mut self, swap: Swap) {
         let stages = self.time.graph.stages().len();
         for (server, loses, gains) in [(swap.one, swap.give, swap.take), (swap.other, swap.take, swap.give)] {
-            self.replicas[server * stages + loses] -= 1;
-            self.replicas[server * stages + gains] += 1;
+            self.replicas[server * stages + loses] -= swap.count;
+            self.replicas[server * stages + gains] += swap.count;
         }
     }
 

@@ -65,7 +65,7 @@ fn each_option_improves_the_mapping() {
     let started = worth(Toggle::On, Toggle::Off);
     let swapped = worth(Toggle::Off, Toggle::On);
     let both = worth(Toggle::On, Toggle::On);
-    assert!(plain < 1.66 && swapped < 1.54 && started < 1.01, "{plain} {swapped} {started}");
+    assert!(plain < 1.66 && swapped < 1.41 && started < 1.01, "{plain} {swapped} {started}");
     assert!(both < started && started < swapped && swapped < plain, "{plain} {swapped} {started} {both}");
 }
 
@@ -89,7 +89,7 @@ fn six_hundred_other_jobs_are_mapped_near_the_optimum() {
             let cells = measured.map(|(mean, worst)| format!("{mean:.3} / {worst:.2}"));
             println!("| {counts:?}, {} Gb/s | {} |", network * 8e-9, cells.join(" | "));
             let (both, worst) = measured[3];
-            assert!(both < 1.001 && worst < 1.2, "{counts:?} at {network}: {both}, at worst {worst}");
+            assert!(both < 1.001 && worst < 1.1, "{counts:?} at {network}: {both}, at worst {worst}");
         }
     }
 }
