@@ -128,6 +128,23 @@ mod tests {
     }
 
     #[test]
+    fn the_command_line_overrides_whether_the_script_may_be_preempted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("train.sh");
+        let path = path.to_str().unwrap();
+        for (directive, flag, expected) in [
+            ("--stop-signal USR1@60s", "--no-preemptible", false),
+            ("--preemptible", "--no-preemptible", false),
+            ("--no-preemptible", "--preemptible", true),
+            ("--no-preemptible", "--stop-signal=USR1", false),
+        ] {
+            fs::write(path, format!("#!/bin/sh\n#COHABIT {directive}\n")).unwrap();
+            let (read, _) = submission(&["cohabit", "submit", flag, path]);
+            assert_eq!(read.job.is_preemptible(), expected, "{directive}, then {flag}");
+        }
+    }
+
+    #[test]
     fn everything_after_the_command_belongs_to_it() {
         let (read, _) =
             submission(&["cohabit", "submit", "--gpus", "1", "python", "train.py", "--gpus", "4", "--help"]);

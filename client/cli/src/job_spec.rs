@@ -109,6 +109,7 @@ pub(crate) fn specify(
         checkpoint: checkpoint.transpose()?,
         held: job.hold,
         slurm_environment: job.slurm_env,
+        preemptible: job.is_preemptible(),
     })
 }
 

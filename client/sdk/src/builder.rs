@@ -36,6 +36,7 @@ pub struct JobBuilder {
     workdir: Option<PathBuf>,
     gpus: Option<f64>,
     at_once: Option<u32>,
+    preemptible: Option<bool>,
     key: Option<String>,
 }
 
@@ -55,6 +56,7 @@ impl JobBuilder {
             workdir: None,
             gpus: None,
             at_once: None,
+            preemptible: None,
             key: None,
         }
     }
@@ -205,9 +207,17 @@ impl JobBuilder {
         self
     }
 
-    /// Announces a stop by this signal, this long before SIGTERM.
+    /// Announces a stop by this signal, this long before SIGTERM. The job is preemptible then, unless
+    /// [`JobBuilder::preemptible`] says otherwise.
     pub fn stop_signal(mut self, signal: Signal, before: Duration) -> JobBuilder {
         self.spec.stop.warning = Some(WarningSignal { signal, before: before.into() });
+        self
+    }
+
+    /// Whether the scheduler may stop the job to let a more urgent one run, and continue it later from its
+    /// checkpoint; by default only with [`JobBuilder::stop_signal`].
+    pub fn preemptible(mut self, preemptible: bool) -> JobBuilder {
+        self.preemptible = Some(preemptible);
         self
     }
 
@@ -287,6 +297,7 @@ impl JobBuilder {
             name: self.name.unwrap_or(plain.name),
             workdir: plain.workdir,
             entrypoint: Entrypoint::Command(self.command),
+            preemptible: self.preemptible.unwrap_or(self.spec.stop.warning.is_some()),
             ..self.spec
         };
         if let Some(gpus) = self.gpus {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use cohabit_net::WorkerHello;
-use cohabit_net::fuzzing::{decode, encode};
+use cohabit_net::fuzzing::{decode, encode, v4};
 use cohabit_types::{
     Array, Bytes, Demand, Dependency, DependencyKind, Device, DeviceId, DeviceKind, Filter, FollowMode,
     GpuRequest, Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId, JobRef, JobRevision,
@@ -132,19 +132,26 @@ fn recorded_messages() -> Vec<(&'static str, Vec<u8>)> {
         NewToken { name: "ada".into(), role: Role::User, account: None, expires_in: Some(Span::ZERO) };
     let mut spec = JobSpec::command(vec!["train".into(), "--fast".into()], "/home/ada".into());
     array(&mut spec);
+    let old_submit = v4::messages::Submit {
+        spec: spec.clone().into(),
+        idempotency_key: Some("key".into()),
+        estimate: None,
+    };
+    let old_submit = v4::messages::Request::Submit(Box::new(old_submit));
     vec![
         ("submit", message(0, &CALL, 0, &(spec, Some("key".to_owned())))),
         ("list", message(0, &CALL, 5, &Filter::default())),
         ("read-log", message(0, &CALL, 11, &log)),
         ("token", message(0, &CALL, 12, &token)),
         ("logged", message(1, &ANSWER, 11, &chunk)),
-        ("submit-v4", message(4, &CALL, 0, &submit(array))),
+        ("submit-v4", message(4, &CALL, 0, &old_submit)),
         ("query-v4", message(4, &CALL, 1, &queries().remove(0))),
         ("read-log-v4", message(4, &CALL, 2, &log)),
         ("token-v4", message(4, &CALL, 3, &(0u8, token.clone()))),
         ("logged-v4", message(5, &ANSWER, 2, &chunk)),
         ("report", message(2, &CALL, 0, &vec![killed, ended()])),
-        ("order", message(3, &CALL, 0, &vec![stop])),
+        ("order", message(3, &CALL, 0, &vec![stop.clone()])),
+        ("order-v4", message(6, &CALL, 0, &vec![stop])),
     ]
 }
 

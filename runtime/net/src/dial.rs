@@ -14,11 +14,16 @@ use cohabit_wire::hello::{ConnectionPurpose, Hello, HelloAnswer, HelloError, dec
 use cohabit_wire::message::NoMessage;
 use cohabit_wire::{
     ClientServiceClient, ClientServiceResponse, Fingerprint, HeadServiceClient, HeadServiceResponse,
-    HelloAccepted, ProtocolVersion, WorkerHello, WorkerService, WorkerServiceRequest,
+    HelloAccepted, ProtocolVersion, WorkerHello, WorkerService, WorkerServiceRequest, v4,
 };
+use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tarpc::client::{Config, NewClient};
+use tarpc::context::Context;
 use tarpc::server::Serve;
+use tarpc::{RequestName, ServerError};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -56,8 +61,8 @@ pub async fn connect_client(endpoint: &Endpoint) -> Result<(ClientServiceClient,
 
 /// Dials as a worker, and serves the head's orders over the same connection.
 ///
-/// A head that speaks only the protocol before this one is greeted again in that one: the services between
-/// head and worker are the same in both, so that workers may be upgraded before their head.
+/// A head that speaks only the protocol before this one is greeted and served in that one, so that workers may
+/// be upgraded before their head.
 ///
 /// # Errors
 /// Says why there is no link, and what to do.
@@ -67,20 +72,39 @@ pub async fn connect_worker<S: WorkerService + Clone + Send + 'static>(
     service: S,
 ) -> Result<WorkerLink, LinkError> {
     let purpose = || ConnectionPurpose::Worker(Box::new(hello.clone()));
-    let (frames, accepted) = match Dial(endpoint).link(ProtocolVersion::CURRENT, purpose()).await {
+    match Dial(endpoint).link(ProtocolVersion::CURRENT, purpose()).await {
         Err(LinkError::OtherVersion { theirs, .. }) if theirs == ProtocolVersion::OLDEST.number() => {
-            Dial(endpoint).link(ProtocolVersion::OLDEST, purpose()).await?
+            let linked = Dial(endpoint).link(ProtocolVersion::OLDEST, purpose()).await?;
+            let service = v4::WorkerServiceAdapter(service);
+            Ok(WorkerLink::start(linked, move |context, request: v4::WorkerServiceRequest| {
+                let serve = v4::WorkerService::serve(service.clone());
+                link::catch_handler_panic(serve.serve(context, request))
+            }))
         }
-        linked => linked?,
-    };
-    let (ports, pump): (Duplex<WorkerServiceRequest, HeadServiceResponse>, _) =
-        duplex(frames, None, MESSAGE_LIMIT);
-    let NewClient { client: head, dispatch } = HeadServiceClient::new(Config::default(), ports.called);
-    let serves = link::serve(ports.served, move |context, request| {
-        link::catch_handler_panic(service.clone().serve().serve(context, request))
-    });
-    let closed = link::spawn(link::run(pump, dispatch, serves, pending()));
-    Ok(WorkerLink { head, accepted, closed })
+        linked => Ok(WorkerLink::start(linked?, move |context, request: WorkerServiceRequest| {
+            link::catch_handler_panic(service.clone().serve().serve(context, request))
+        })),
+    }
+}
+
+impl WorkerLink {
+    /// Starts both services; `handler` takes the calls of the head.
+    fn start<Request, Answer, Handler>(
+        (frames, accepted): (Frames<TlsStream<TcpStream>>, HelloAccepted),
+        handler: Handler,
+    ) -> WorkerLink
+    where
+        Request: DeserializeOwned + RequestName + Send + 'static,
+        Answer: Serialize + Send + 'static,
+        Handler:
+            Fn(Context, Request) -> BoxFuture<'static, Result<Answer, ServerError>> + Clone + Send + 'static,
+    {
+        let (ports, pump): (Duplex<Request, HeadServiceResponse>, _) = duplex(frames, None, MESSAGE_LIMIT);
+        let NewClient { client: head, dispatch } = HeadServiceClient::new(Config::default(), ports.called);
+        let serves = link::serve(ports.served, handler);
+        let closed = link::spawn(link::run(pump, dispatch, serves, pending()));
+        WorkerLink { head, accepted, closed }
+    }
 }
 
 /// One attempt to reach a head.

@@ -2,11 +2,13 @@
 //!
 //! Every function takes any bytes and panics where a promise is broken.
 
+pub use cohabit_wire::v4;
+
 use cohabit_wire::hello::{Hello, HelloAnswer, HelloError, MAGIC, decode_hello};
 use cohabit_wire::message::{Message, NoMessage};
 use cohabit_wire::{
     ClientServiceRequest, ClientServiceResponse, HeadServiceRequest, HeadServiceResponse,
-    WorkerServiceRequest, WorkerServiceResponse, codec, v4,
+    WorkerServiceRequest, WorkerServiceResponse, codec,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -51,13 +53,14 @@ fn cut(stream: &[u8], piece: usize) -> Vec<Bytes> {
 /// What clients, heads and workers say on links. The first byte chooses who speaks.
 pub fn messages(bytes: &[u8]) {
     let Some((speaker, frame)) = bytes.split_first() else { return };
-    match speaker % 6 {
+    match speaker % 7 {
         0 => settles::<Message<ClientServiceRequest, NoMessage>>(frame),
         1 => settles::<Message<NoMessage, ClientServiceResponse>>(frame),
         2 => settles::<Message<HeadServiceRequest, WorkerServiceResponse>>(frame),
         3 => settles::<Message<WorkerServiceRequest, HeadServiceResponse>>(frame),
         4 => settles::<Message<v4::ClientServiceRequest, NoMessage>>(frame),
-        _ => settles::<Message<NoMessage, v4::ClientServiceResponse>>(frame),
+        5 => settles::<Message<NoMessage, v4::ClientServiceResponse>>(frame),
+        _ => settles::<Message<v4::WorkerServiceRequest, HeadServiceResponse>>(frame),
     }
 }
 

@@ -44,6 +44,7 @@ mod socket;
 mod tls;
 mod token;
 mod token_store;
+mod worker_orders;
 
 pub use backoff::Backoff;
 pub use cohabit_wire::codec::MAX_FRAME;
@@ -51,7 +52,6 @@ pub use cohabit_wire::message::{MAX_CALL, context_for};
 pub use cohabit_wire::{
     ClientService, ClientServiceClient, Fingerprint, HeadService, HeadServiceClient, HelloAccepted,
     HelloRefusalCode, PROTOCOL_VERSION, ParseFingerprintError, WorkerHello, WorkerService,
-    WorkerServiceClient,
 };
 pub use dial::{WorkerLink, connect_client, connect_worker};
 pub use endpoint::{DEFAULT_PORT, Endpoint};
@@ -67,6 +67,7 @@ pub use tarpc::client::RpcError;
 pub use tarpc::context::Context;
 pub use token::{Token, TokenError};
 pub use token_store::{TokenEnd, TokenStore, TokenStoreError, VerifyError};
+pub use worker_orders::WorkerOrders;
 
 #[cfg(test)]
 mod tests;

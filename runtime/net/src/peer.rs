@@ -11,7 +11,7 @@ use cohabit_wire::message::NoMessage;
 use cohabit_wire::v4::{self, ClientService as _, ClientServiceAdapter};
 use cohabit_wire::{
     BUILD, ClientService, ClientServiceRequest, Fingerprint, HeadService, HeadServiceRequest, HelloAccepted,
-    ProtocolVersion, WorkerHello, WorkerServiceClient, WorkerServiceResponse,
+    ProtocolVersion, WorkerHello, WorkerServiceClient,
 };
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use tarpc::client::{Config, NewClient};
 use tarpc::context::Context;
 use tarpc::server::Serve;
-use tarpc::{RequestName, ServerError};
+use tarpc::{RequestName, Response, ServerError};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::bytes::Bytes;
@@ -27,11 +27,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::TokenStore;
 use crate::connection_slots::ConnectionSlot;
-use crate::duplex::{Duplex, duplex};
+use crate::duplex::{CallTransport, Duplex, duplex};
 use crate::frames::Frames;
 use crate::link::{self, LinkEndFuture};
 use crate::link_end::LinkEnd;
 use crate::token_store::Grant;
+use crate::worker_orders::WorkerOrders;
 
 /// A peer that a head accepted.
 pub enum Incoming {
@@ -71,7 +72,7 @@ pub(crate) struct PeerContext {
 /// A worker's link. It ends when this side closes it, or drops the last clone of `orders`.
 pub struct WorkerSession {
     /// Calls to the worker.
-    pub orders: WorkerServiceClient,
+    pub orders: WorkerOrders,
     /// Resolves when the link has ended.
     pub closed: LinkEndFuture,
     close: CancellationToken,
@@ -150,14 +151,35 @@ impl WorkerPeer {
         self.admission.address
     }
 
-    /// Accepts the worker, which waits ten seconds for this, and starts both services. They are the same in
-    /// all versions that a head serves.
+    /// Accepts the worker, which waits ten seconds for this, and starts both services in the version of its
+    /// hello.
     pub async fn start_session<S: HeadService + Clone + Send + 'static>(self, service: S) -> WorkerSession {
+        match self.admission.version {
+            ProtocolVersion::V4 => self.start_services(service, |calls| {
+                let NewClient { client, dispatch } = v4::WorkerServiceClient::new(Config::default(), calls);
+                (client.into(), dispatch)
+            }),
+            ProtocolVersion::V5 => self.start_services(service, |calls| {
+                let NewClient { client, dispatch } = WorkerServiceClient::new(Config::default(), calls);
+                (client.into(), dispatch)
+            }),
+        }
+    }
+
+    fn start_services<S, Answer, Dispatch>(
+        self,
+        service: S,
+        client: impl FnOnce(CallTransport<Response<Answer>>) -> (WorkerOrders, Dispatch),
+    ) -> WorkerSession
+    where
+        S: HeadService + Clone + Send + 'static,
+        Answer: DeserializeOwned + Send + 'static,
+        Dispatch: Future<Output: Send> + Send + 'static,
+    {
         let accepted = self.admission.encode_accepted();
-        let (ports, pump): (Duplex<HeadServiceRequest, WorkerServiceResponse>, _) =
+        let (ports, pump): (Duplex<HeadServiceRequest, Answer>, _) =
             duplex(self.frames, Some(accepted), self.admission.message_limit);
-        let NewClient { client: orders, dispatch } =
-            WorkerServiceClient::new(Config::default(), ports.called);
+        let (orders, dispatch) = client(ports.called);
         let serves = link::serve(ports.served, move |context, request| {
             link::catch_handler_panic(service.clone().serve().serve(context, request))
         });

@@ -51,6 +51,10 @@ pub struct JobSpec {
     pub held: bool,
     /// Whether ranks also get `SLURM_*` names for what `COHABIT_*` says.
     pub slurm_environment: bool,
+    /// Whether the scheduler may stop it to let a more urgent job run, and continue it later from its
+    /// checkpoint. What its user or an admin asks for (cancel, requeue, priority) does not depend on it.
+    #[serde(default)]
+    pub preemptible: bool,
 }
 
 /// How the ranks of an attempt are started.
@@ -110,6 +114,7 @@ impl JobSpec {
             checkpoint: None,
             held: false,
             slurm_environment: false,
+            preemptible: false,
         }
     }
 

@@ -6,7 +6,7 @@
 //! - The services of the current version are at the top of this crate: [`ClientService`], [`HeadService`] and
 //!   [`WorkerService`], one typed method for each question and each change.
 //! - [`v4`]: the version before, frozen: its services, the message types that have changed since, and
-//!   conversions to today's.
+//!   conversions to and from today's.
 //!
 //! A head of protocol N serves peers of protocols N and N-1 ([`ProtocolVersion`]). Types of `cohabit-types`
 //! travel by their serde derive; `golden/` holds the bytes of every message of both versions, and a test

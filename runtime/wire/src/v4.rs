@@ -1,16 +1,19 @@
-//! Protocol 4, frozen: its client service, the messages that only it has, and how today's head serves it.
+//! Protocol 4, frozen: the services and the messages that only it has, and adapters to those of protocol 5.
 //!
-//! The hello, the frames and the services between head and worker are those of protocol 5; so are all message
-//! types that are not in [`messages`]. `golden/v4.txt` holds their bytes as the last release of protocol 4
+//! The hello, the frames and the service of the head for workers are those of protocol 5; so are all message
+//! types that are not in this module. `golden/v4.txt` holds their bytes as the last release of protocol 4
 //! wrote them. When such a type has to change, its earlier form moves here first, with a conversion. This
 //! module goes when a head no longer serves protocol 4.
 
 mod adapter;
 pub mod messages;
+mod orders;
 
 use cohabit_types::{LogChunk, LogRequest, Models, Refusal};
 
-pub use adapter::ClientServiceAdapter;
+pub use adapter::{ClientServiceAdapter, WorkerServiceAdapter};
+pub use orders::{JobSpec, Order, RunOrder};
+
 use messages::{Answer, ModelRequest, Query, Reply, Request, TokenAnswer, TokenRequest};
 
 /// Client to head.
@@ -29,4 +32,14 @@ pub trait ClientService {
     async fn models(request: ModelRequest) -> Result<Models, Refusal>;
     /// Whether the head is there.
     async fn ping();
+}
+
+/// Head to worker.
+#[tarpc::service]
+#[trait_variant::make(Send)]
+pub trait WorkerService {
+    /// What to do, in order; comes back when the worker has taken it in.
+    async fn order(orders: Vec<Order>);
+    /// A piece of the output of a rank; a long poll at its end.
+    async fn read_log(request: LogRequest) -> Result<LogChunk, Refusal>;
 }

@@ -20,6 +20,7 @@ pub(crate) fn demand_and_traits_of(record: &JobRecord) -> (Demand, JobTraits) {
         estimate: None,
         time_limit: record.time_limit,
         launch: LaunchMode::default(),
+        preemptible: false,
     };
     (record.demand, traits)
 }

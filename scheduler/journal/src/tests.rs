@@ -51,7 +51,7 @@ fn assert_lines<T: std::fmt::Debug + PartialEq>(
 
 #[test]
 fn events_of_format_5_are_read() {
-    let samples = samples::events();
+    let samples = samples::events_of_format_5();
     assert_eq!(EVENTS_5.lines().count(), samples.len());
     for (line, sample) in EVENTS_5.lines().zip(samples) {
         assert_eq!(decode_event(5, line).unwrap(), sample, "{line}");

@@ -88,6 +88,13 @@ pub(crate) struct JobArguments {
     /// Signal to send before SIGTERM when the job is stopped: SIGUSR1@60s (60 s before)
     #[arg(long, value_name = "SIGNAL[@TIME]", value_parser = values::parse_stop_signal)]
     pub(crate) stop_signal: Option<WarningSignal>,
+    /// Allow the scheduler to stop the job for a more urgent one and continue it later from its checkpoint
+    /// [default: only with --stop-signal]
+    #[arg(long, overrides_with = "no_preemptible")]
+    pub(crate) preemptible: bool,
+    /// Never stop the job for a more urgent one, even with --stop-signal
+    #[arg(long, overrides_with = "preemptible")]
+    pub(crate) no_preemptible: bool,
     /// Time between SIGTERM and SIGKILL when the job is stopped [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = values::parse_duration)]
     pub(crate) grace: Option<Span>,
@@ -100,6 +107,13 @@ pub(crate) struct JobArguments {
     /// Also set SLURM_* environment variables
     #[arg(long)]
     pub(crate) slurm_env: bool,
+}
+
+impl JobArguments {
+    /// Whether the scheduler may stop the job: as the flags say, or else if it asks for a warning signal.
+    pub(crate) const fn is_preemptible(&self) -> bool {
+        self.preemptible || (self.stop_signal.is_some() && !self.no_preemptible)
+    }
 }
 
 /// Which ranks are started.

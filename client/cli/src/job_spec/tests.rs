@@ -79,6 +79,24 @@ fn flags_of_sharing_become_part_of_the_demand() {
 }
 
 #[test]
+fn a_stop_signal_makes_a_job_preemptible_unless_a_flag_says_otherwise() {
+    for (flags, expected) in [
+        ("", false),
+        ("--grace 10s", false),
+        ("--preemptible", true),
+        ("--no-preemptible", false),
+        ("--stop-signal USR1@60s", true),
+        ("--stop-signal USR1@60s --preemptible", true),
+        ("--stop-signal USR1@60s --no-preemptible", false),
+        ("--no-preemptible --stop-signal USR1@60s", false),
+        ("--no-preemptible --preemptible", true),
+        ("--preemptible --no-preemptible --stop-signal USR1", false),
+    ] {
+        assert_eq!(specified(flags, &here(&[])).unwrap().preemptible, expected, "{flags}");
+    }
+}
+
+#[test]
 fn a_total_of_gpus_overrides_gpus_per_node() {
     let gpus = |flags| specified(flags, &here(&[])).unwrap().demand.gpus;
     assert_eq!(gpus("--gpus-per-node 2 --nodes 3"), GpuRequest::Whole(2));

@@ -68,9 +68,22 @@ fn settings_arrive_in_the_specification() {
     assert_eq!((spec.begin, spec.priority), (Some(Time::from_micros(6)), -1));
     assert_eq!((spec.time_limit, spec.retry.limit), (Some(Span::from_secs(60)), 2));
     assert_eq!(spec.stop.warning, Some(WarningSignal { signal: Signal::USR1, before: Span::from_secs(30) }));
-    assert_eq!(spec.stop.grace, Span::from_secs(10));
+    assert_eq!((spec.stop.grace, spec.preemptible), (Span::from_secs(10), true));
     assert_eq!((spec.group.as_deref(), spec.iterations), (Some("nightly"), Some(1000)));
     assert_eq!((spec.checkpoint.as_deref(), spec.held), (Some("/data/checkpoints"), true));
+}
+
+#[test]
+fn a_stop_signal_makes_a_job_preemptible_unless_the_program_says_otherwise() {
+    let is_preemptible = |description: JobBuilder| description.build().unwrap().spec().preemptible;
+    let plain = || JobBuilder::new("x");
+    let announced = || plain().stop_signal(Signal::USR1, Duration::from_secs(30));
+    assert!(!is_preemptible(plain()));
+    assert!(is_preemptible(plain().preemptible(true)));
+    assert!(is_preemptible(announced()));
+    assert!(!is_preemptible(announced().preemptible(false)));
+    let said_first = plain().preemptible(false).stop_signal(Signal::USR1, Duration::from_secs(30));
+    assert!(!is_preemptible(said_first));
 }
 
 #[test]

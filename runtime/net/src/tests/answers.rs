@@ -173,7 +173,7 @@ async fn orders_and_reports_arrive_as_they_were_sent() {
     assert_eq!(head.reports.try_recv().unwrap(), reports);
 }
 
-fn some_orders() -> Vec<Order> {
+pub(super) fn some_orders() -> Vec<Order> {
     let attempt = JobId::member(3, 1).attempt(2);
     let mut spec = JobSpec::command(vec!["train".into()], "/home/ada".into());
     spec.model = Some(ModelDescription { flops_per_sample: Some(4.1e9), ..ModelDescription::default() });

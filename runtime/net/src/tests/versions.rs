@@ -12,6 +12,7 @@ use futures::{SinkExt, StreamExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+use super::answers::some_orders;
 use super::refusals::secured;
 use super::*;
 use crate::frames::{self, Frames};
@@ -84,8 +85,34 @@ async fn a_refusal_is_sent_in_the_version_of_the_hello() {
     }
 }
 
-/// A head that speaks protocol 4 alone: it refuses every other hello, and serves nobody.
-async fn head_of_v4() -> (String, crate::Token) {
+#[tokio::test]
+async fn a_worker_of_the_protocol_before_gets_its_orders_in_that_protocol() {
+    let mut head = TestHead::start().await;
+    let token = head.endpoint("node-a", Role::Worker, None).token;
+    let mut worker = frames::frames(secured(&head.address, token.fingerprint()).await, MAX_FRAME);
+    let purpose = ConnectionPurpose::Worker(Box::new(hello()));
+    let hello = Hello { secret: token.secret(), purpose };
+    worker.send(encode_hello(ProtocolVersion::V4, &hello).unwrap()).await.unwrap();
+    let answer = in_time(worker.next()).await.unwrap().unwrap();
+    assert!(matches!(decode_answer(&answer, ProtocolVersion::V4), Ok(HelloAnswer::Accepted(_))));
+    let session = in_time(head.workers.recv()).await.unwrap();
+    let orders = some_orders();
+    let (calls, sent) = (session.orders.clone(), orders.clone());
+    let ordered = tokio::spawn(async move { calls.order(patient(), sent).await });
+    let frame = in_time(worker.next()).await.unwrap().unwrap();
+    let call = codec::decode::<Message<v4::WorkerServiceRequest, NoMessage>>(&frame).unwrap();
+    let Message::Call { id, request: v4::WorkerServiceRequest::Order { orders: received }, .. } = call else {
+        panic!("{call:?}")
+    };
+    assert_eq!(received, orders.into_iter().map(v4::Order::from).collect::<Vec<_>>());
+    let answer = Ok(v4::WorkerServiceResponse::Order(()));
+    let answer: Message<NoMessage, _> = Message::Answer { id, answer };
+    worker.send(codec::encode(&answer).unwrap()).await.unwrap();
+    in_time(ordered).await.unwrap().unwrap();
+}
+
+/// A head that speaks protocol 4 alone: it refuses every other hello, and sends a worker these orders.
+async fn head_of_v4(orders: Vec<v4::Order>) -> (String, crate::Token) {
     let folder = tempfile::tempdir().unwrap();
     let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -109,6 +136,9 @@ async fn head_of_v4() -> (String, crate::Token) {
                 }
             };
             frames.send(encode_hello(ProtocolVersion::V4, &answer).unwrap()).await.unwrap();
+            if matches!(answer, HelloAnswer::Accepted(_)) {
+                frames.send(call_of_v4(orders.clone())).await.unwrap();
+            }
             tokio::spawn(async move { while let Some(Ok(_)) = frames.next().await {} });
         }
     });
@@ -116,9 +146,15 @@ async fn head_of_v4() -> (String, crate::Token) {
     (address, token)
 }
 
+fn call_of_v4(orders: Vec<v4::Order>) -> tokio_util::bytes::Bytes {
+    let (request, time_left) = (v4::WorkerServiceRequest::Order { orders }, Span::from_secs(30));
+    let call: Message<_, NoMessage> = Message::Call { id: 1, time_left, trace: Default::default(), request };
+    codec::encode(&call).unwrap()
+}
+
 #[tokio::test]
 async fn a_client_newer_than_its_head_asks_to_upgrade_the_head_first() {
-    let (address, token) = head_of_v4().await;
+    let (address, token) = head_of_v4(Vec::new()).await;
     let error = in_time(connect_client(&Endpoint { address, token })).await.map(drop).unwrap_err();
     assert!(matches!(error, LinkError::OtherVersion { theirs: 4, .. }), "{error}");
     let text = error.to_string();
@@ -127,10 +163,12 @@ async fn a_client_newer_than_its_head_asks_to_upgrade_the_head_first() {
 }
 
 #[tokio::test]
-async fn a_worker_joins_a_head_of_the_protocol_before() {
-    let (address, token) = head_of_v4().await;
-    let (orders, _received) = mpsc::unbounded_channel();
+async fn a_worker_joins_a_head_of_the_protocol_before_and_takes_its_orders() {
+    let sent = some_orders();
+    let (address, token) = head_of_v4(sent.iter().cloned().map(Into::into).collect()).await;
+    let (orders, mut received) = mpsc::unbounded_channel();
     let endpoint = Endpoint { address, token };
     let link = in_time(connect_worker(&endpoint, hello(), Worker(orders))).await.unwrap();
     assert_eq!(link.accepted.build, "0.0.9");
+    assert_eq!(in_time(received.recv()).await.unwrap(), sent);
 }

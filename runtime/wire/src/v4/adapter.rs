@@ -1,10 +1,10 @@
-//! Serves clients of protocol 4 by today's service: each message becomes the typed call that took its place.
+//! Serves clients and heads of protocol 4 by today's services: each message becomes the call that took its place.
 
 use cohabit_types::{LogChunk, LogRequest, Models, NewToken, Refusal};
 use tarpc::context::Context;
 
-use super::ClientService;
 use super::messages::{Answer, ModelRequest, Query, Reply, Request, Submit, TokenAnswer, TokenRequest};
+use super::{ClientService, Order, WorkerService};
 
 /// A service of protocol 5 that answers calls of protocol 4.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
         match request {
             Request::Submit(submit) => {
                 let Submit { spec, idempotency_key, .. } = *submit;
-                let receipt = self.0.submit(context, Box::new(spec), idempotency_key).await;
+                let receipt = self.0.submit(context, Box::new(spec.into()), idempotency_key).await;
                 receipt.map(|receipt| Reply::Accepted { job: receipt.job, members: receipt.members })
             }
             Request::Change(change, jobs) => {
@@ -35,7 +35,9 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
                 let explanation = self.0.explain(context, job).await;
                 explanation.map(|it| Answer::Explained { sentences: it.sentences, story: it.history })
             }
-            Query::Consider(spec) => self.0.dry_run(context, spec).await.map(Answer::Considered),
+            Query::Consider(spec) => {
+                self.0.dry_run(context, Box::new((*spec).into())).await.map(Answer::Considered)
+            }
             Query::Nodes => self.0.nodes(context).await.map(Answer::Nodes),
             Query::Watch(known) => self.0.watch(context, known).await.map(Answer::Jobs),
         }
@@ -67,5 +69,19 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
 
     async fn ping(self, context: Context) {
         self.0.ping(context).await;
+    }
+}
+
+/// A worker's service of protocol 5 that takes orders of protocol 4.
+#[derive(Debug, Clone)]
+pub struct WorkerServiceAdapter<S>(pub S);
+
+impl<S: crate::WorkerService + Send> WorkerService for WorkerServiceAdapter<S> {
+    async fn order(self, context: Context, orders: Vec<Order>) {
+        self.0.order(context, orders.into_iter().map(Into::into).collect()).await;
+    }
+
+    async fn read_log(self, context: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
+        self.0.read_log(context, request).await
     }
 }

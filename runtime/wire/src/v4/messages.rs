@@ -1,12 +1,14 @@
-//! The messages of protocol 4 that protocol 5 no longer has. Frozen: not a field may change.
+//! The messages of clients of protocol 4 that protocol 5 no longer has. Frozen: not a field may change.
 
 use std::fmt;
 
 use cohabit_types::{
-    Bytes, ChangeResult, DryRun, Filter, JobChange, JobEvent, JobId, JobRecord, JobRef, JobRevision, JobSpec,
+    Bytes, ChangeResult, DryRun, Filter, JobChange, JobEvent, JobId, JobRecord, JobRef, JobRevision,
     ListPage, ModelChoice, NodeRecord, Refusal, Role, Span, TokenRecord,
 };
 use serde::{Deserialize, Serialize};
+
+use super::JobSpec;
 
 /// A change that a client asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

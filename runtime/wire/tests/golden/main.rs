@@ -31,19 +31,19 @@ fn record<T: Serialize + DeserializeOwned>(message: &str, lines: &mut String) {
     }
 }
 
-/// What both protocols have: the hello, and the services between head and worker.
+/// What both protocols have: the hello, and the service of the head for workers.
 fn record_common(lines: &mut String) {
     record::<Hello>("hello", lines);
     record::<HelloAnswer>("hello-answer", lines);
     record::<HeadServiceRequest>("head-service-request", lines);
     record::<HeadServiceResponse>("head-service-response", lines);
-    record::<WorkerServiceRequest>("worker-service-request", lines);
-    record::<WorkerServiceResponse>("worker-service-response", lines);
 }
 
 fn lines_of_v4() -> String {
     let mut lines = String::new();
     record_common(&mut lines);
+    record::<v4::WorkerServiceRequest>("worker-service-request", &mut lines);
+    record::<v4::WorkerServiceResponse>("worker-service-response", &mut lines);
     record::<v4::ClientServiceRequest>("client-service-request", &mut lines);
     record::<v4::ClientServiceResponse>("client-service-response", &mut lines);
     lines
@@ -52,6 +52,8 @@ fn lines_of_v4() -> String {
 fn lines_of_v5() -> String {
     let mut lines = String::new();
     record_common(&mut lines);
+    record::<WorkerServiceRequest>("worker-service-request", &mut lines);
+    record::<WorkerServiceResponse>("worker-service-response", &mut lines);
     record::<ClientServiceRequest>("client-service-request", &mut lines);
     record::<ClientServiceResponse>("client-service-response", &mut lines);
     lines

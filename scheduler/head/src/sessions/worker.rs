@@ -8,7 +8,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use cohabit_actor::{Address, Mailbox, mailbox};
-use cohabit_net::{Context, HeadService, WorkerPeer, WorkerServiceClient, WorkerSession, context_for};
+use cohabit_net::{Context, HeadService, WorkerOrders, WorkerPeer, WorkerSession, context_for};
 use cohabit_types::{LogRequest, Order, Refusal, RefusalCode, Report, Span, WorkerKey};
 use futures::FutureExt;
 use tokio::sync::{oneshot, watch};
@@ -113,7 +113,7 @@ async fn silence(mut hearing: watch::Receiver<()>, limit: Duration) -> String {
 }
 
 /// Sends the driver's orders; ends when the worker does not take them.
-async fn pass_on(mut waiting: Mailbox<WorkerSessionMessage>, worker: WorkerServiceClient) -> String {
+async fn pass_on(mut waiting: Mailbox<WorkerSessionMessage>, worker: WorkerOrders) -> String {
     while let Some(first) = waiting.receive().await {
         let orders = gather(first, &mut waiting, &worker);
         if orders.is_empty() {
@@ -130,7 +130,7 @@ async fn pass_on(mut waiting: Mailbox<WorkerSessionMessage>, worker: WorkerServi
 fn gather(
     first: WorkerSessionMessage,
     waiting: &mut Mailbox<WorkerSessionMessage>,
-    worker: &WorkerServiceClient,
+    worker: &WorkerOrders,
 ) -> Vec<Order> {
     let (mut orders, mut weight, mut next) = (Vec::new(), 0, Some(first));
     while let Some(message) = next {
@@ -158,10 +158,7 @@ fn weight(order: &Order) -> usize {
     }
 }
 
-async fn read_log(
-    worker: WorkerServiceClient,
-    request: LogRequest,
-) -> Result<cohabit_types::LogChunk, Refusal> {
+async fn read_log(worker: WorkerOrders, request: LogRequest) -> Result<cohabit_types::LogChunk, Refusal> {
     worker.read_log(context_for(LOG_LIMIT), request).await.unwrap_or_else(|error| {
         let message = format!("the worker that keeps the log of {} did not answer: {error}", request.rank);
         Err(Refusal::new(RefusalCode::Unavailable, message))

@@ -44,6 +44,8 @@ pub(crate) struct StoredJobSpec {
     checkpoint: Option<String>,
     held: bool,
     slurm_environment: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    preemptible: bool,
 }
 
 #[derive(Serialize, Deserialize)]

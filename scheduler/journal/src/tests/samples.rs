@@ -39,6 +39,16 @@ fn gpu(name: &str) -> DeviceId {
 
 /// Every event that can be in a journal.
 pub(super) fn events() -> Vec<Event> {
+    let mut events = events_of_format_5();
+    let spec = JobSpec { preemptible: true, ..JobSpec::command(vec!["train".into()], "/tmp".into()) };
+    let submit = Submit { spec, idempotency_key: None, estimate: None };
+    let by = Principal::new("ada", Role::User);
+    events.push(Event::Client(ClientRequestId(9), by, Request::Submit(Box::new(submit))));
+    events
+}
+
+/// Those that format 5 can say too: it has no preemptible jobs.
+pub(super) fn events_of_format_5() -> Vec<Event> {
     let config =
         Config { lost_after: Span::from_secs(300), retention: Span::from_secs(86_400), node_failures: 5 };
     let mut events = vec![

@@ -234,6 +234,8 @@ pub struct JobTraits {
     pub time_limit: Option<Span>,
     /// Who launches its ranks: only where we do can a rank be put on a chosen device.
     pub launch: LaunchMode,
+    /// Whether the scheduler may stop it for a more urgent job.
+    pub preemptible: bool,
 }
 
 impl JobTraits {
@@ -247,6 +249,7 @@ impl JobTraits {
             estimate,
             time_limit: spec.time_limit,
             launch: spec.launch,
+            preemptible: spec.preemptible,
         }
     }
 }

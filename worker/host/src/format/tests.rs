@@ -46,12 +46,15 @@ fn files_of_all_versions_have_the_same_content() {
 
 /// What a program of version 1 does not know it ignores; so a downgrade keeps the running jobs.
 #[test]
-fn version_2_adds_only_the_version_to_complete_files_of_version_1() {
+fn version_2_adds_only_two_fields_to_complete_files_of_version_1() {
     for (name, first) in
         files(1, "start-").into_iter().chain(files(1, "outcome-")).chain(files(1, "executor"))
     {
         let mut second: Value = serde_json::from_slice(&fs::read(golden(2).join(&name)).unwrap()).unwrap();
         assert_eq!(second.as_object_mut().unwrap().remove("version"), Some(2.into()), "{name}");
+        if let Some(spec) = second.pointer_mut("/rank/spec") {
+            assert_eq!(spec.as_object_mut().unwrap().remove("preemptible"), Some(false.into()), "{name}");
+        }
         if name != "start-earliest.json" {
             assert_eq!(second, serde_json::from_slice::<Value>(&first).unwrap(), "{name}");
         }
@@ -66,6 +69,15 @@ fn fields_that_the_first_daemons_did_not_write_have_defaults() {
     assert_eq!(start.rank.devices, [DeviceId("host-0".into())]);
     assert_eq!((start.rank.role, start.rank.access), (Role::User, GpuAccess::None));
     assert_eq!((start.rank.account.as_str(), start.rank.rendezvous_port), ("", None));
+}
+
+#[test]
+fn a_start_file_says_whether_its_job_is_preemptible() {
+    let plain = fs::read_to_string(golden(2).join("start-plain.json")).unwrap();
+    let text = plain.replace(r#""preemptible":false"#, r#""preemptible":true"#);
+    let start = StartRecord::decode(text.as_bytes()).unwrap();
+    assert!(start.rank.spec.preemptible);
+    assert_eq!(String::from_utf8(start.encode()).unwrap(), text);
 }
 
 #[test]

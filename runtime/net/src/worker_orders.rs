@@ -1,0 +1,58 @@
+//! Calls of a head to a worker, in the protocol of the worker's hello: whoever makes them sees only today's.
+
+use cohabit_types::{LogChunk, LogRequest, Order, Refusal};
+use cohabit_wire::{WorkerServiceClient, v4};
+use tarpc::client::RpcError;
+use tarpc::context::Context;
+
+/// Calls to a worker. All clones share one link.
+#[derive(Debug, Clone)]
+pub struct WorkerOrders(VersionedClient);
+
+#[derive(Debug, Clone)]
+enum VersionedClient {
+    V4(v4::WorkerServiceClient),
+    V5(WorkerServiceClient),
+}
+
+impl WorkerOrders {
+    /// What to do, in order; comes back when the worker has taken it in.
+    ///
+    /// # Errors
+    /// When the link has ended, or the worker does not answer in time.
+    pub async fn order(&self, context: Context, orders: Vec<Order>) -> Result<(), RpcError> {
+        match &self.0 {
+            VersionedClient::V4(worker) => {
+                worker.order(context, orders.into_iter().map(Into::into).collect()).await
+            }
+            VersionedClient::V5(worker) => worker.order(context, orders).await,
+        }
+    }
+
+    /// A piece of the output of a rank; a long poll at its end.
+    ///
+    /// # Errors
+    /// As for [`WorkerOrders::order`]. A refusal of the worker is part of its answer.
+    pub async fn read_log(
+        &self,
+        context: Context,
+        request: LogRequest,
+    ) -> Result<Result<LogChunk, Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(worker) => worker.read_log(context, request).await,
+            VersionedClient::V5(worker) => worker.read_log(context, request).await,
+        }
+    }
+}
+
+impl From<v4::WorkerServiceClient> for WorkerOrders {
+    fn from(client: v4::WorkerServiceClient) -> WorkerOrders {
+        WorkerOrders(VersionedClient::V4(client))
+    }
+}
+
+impl From<WorkerServiceClient> for WorkerOrders {
+    fn from(client: WorkerServiceClient) -> WorkerOrders {
+        WorkerOrders(VersionedClient::V5(client))
+    }
+}
