@@ -61,8 +61,8 @@ pub async fn connect_client(endpoint: &Endpoint) -> Result<(ClientServiceClient,
 
 /// Dials as a worker, and serves the head's orders over the same connection.
 ///
-/// A head that speaks only the protocol before this one is greeted and served in that one, so that workers may
-/// be upgraded before their head.
+/// A head that speaks only the protocol before this one is greeted and served in that one, so that workers
+/// may be upgraded before their head.
 ///
 /// # Errors
 /// Says why there is no link, and what to do.

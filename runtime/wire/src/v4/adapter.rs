@@ -1,4 +1,5 @@
-//! Serves clients and heads of protocol 4 by today's services: each message becomes the call that took its place.
+//! Serves clients and heads of protocol 4 by today's services: each message becomes the call that took its
+//! place.
 
 use cohabit_types::{LogChunk, LogRequest, Models, NewToken, Refusal};
 use tarpc::context::Context;

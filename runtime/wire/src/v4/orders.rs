@@ -1,7 +1,7 @@
 //! The job specification and the orders of protocol 4. Frozen: not a field may change.
 //!
-//! Protocol 5 lets a job say whether it may be stopped for a more urgent one. Until then, a job that asked for
-//! a warning signal was the one that could be stopped without losing its work.
+//! Protocol 5 lets a job say whether it may be stopped for a more urgent one. Before, a job with a warning
+//! signal was one that could save its work when it was stopped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
