@@ -90,6 +90,7 @@ fn evaluation(
         policy: variant.policy.to_owned(),
         knowledge: input.knowledge.clone(),
         estimator: arguments.estimator.0,
+        behavior: arguments.behavior.behavior(),
         seed,
     }
 }

@@ -10,7 +10,8 @@ use cohabit_client::types::{
 };
 use cohabit_sim::workload::WorkloadJob;
 use cohabit_sim::{
-    EstimatorKind, Evaluation, Hardware, InterferenceContext, MachineSpec, Observer, SimProgram, evaluate,
+    EstimatorKind, Evaluation, Hardware, InterferenceContext, JobBehavior, MachineSpec, Observer, SimProgram,
+    evaluate,
 };
 use serde_json::Value;
 
@@ -75,6 +76,7 @@ fn simulated(jobs: &[Job], submitted: &[i64]) -> Vec<Time> {
         policy: "a-srpt".into(),
         knowledge: InterferenceContext::default(),
         estimator: EstimatorKind::Oracle,
+        behavior: JobBehavior::default(),
         seed: 1,
     };
     let evaluated = evaluate(evaluation, &mut NullObserver).unwrap();

@@ -14,7 +14,8 @@ use std::time::Instant;
 use cohabit_sim::trace::synthetic;
 use cohabit_sim::workload::{Pace, WorkloadJob, workload};
 use cohabit_sim::{
-    ClusterSpec, EstimatorKind, Evaluation, Hardware, InterferenceContext, MachineSpec, Observer, evaluate,
+    ClusterSpec, EstimatorKind, Evaluation, Hardware, InterferenceContext, JobBehavior, MachineSpec,
+    Observer, evaluate,
 };
 
 const SEED: u64 = 1;
@@ -63,6 +64,7 @@ fn row(shapes: &[MachineSpec], jobs: &[WorkloadJob], policy: String) -> String {
         policy,
         knowledge: InterferenceContext::default(),
         estimator: EstimatorKind::Oracle,
+        behavior: JobBehavior::default(),
         seed: SEED,
     };
     let it = evaluate(evaluation, &mut Clock(Instant::now())).unwrap().metrics;

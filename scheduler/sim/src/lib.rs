@@ -66,8 +66,8 @@ pub use digest::Digest;
 pub use draw::Options;
 #[cfg(feature = "learned")]
 pub use evaluation::{
-    DeviceSpan, EstimatorKind, Evaluation, EvaluationError, EvaluationMetrics, EvaluationResult, JobResult,
-    Observer, Series, evaluate,
+    DeviceSpan, EstimatorKind, Evaluation, EvaluationError, EvaluationMetrics, EvaluationResult, JobBehavior,
+    JobResult, Observer, ParseStopCostError, Series, StopCost, evaluate,
 };
 pub use failure::{FailureKind, SimFailure};
 pub use machine::{DEFAULT_MAX_SLOWDOWN, Disk, FaultAttribution, Hardware, ObservedMemory};

@@ -33,6 +33,9 @@ pub(crate) struct RankProcess {
     pub(crate) hangs: bool,
     /// The work that was left when it began to save a checkpoint.
     pub(crate) saving: Option<f64>,
+    /// Whether it has still to load the checkpoint of an earlier attempt.
+    pub(crate) loading: bool,
+    pub(crate) reporting: ReportSchedule,
     /// Its true behaviour beside others.
     pub(crate) member: SetMember,
     pub(crate) slowdown: SlowdownTracker,
@@ -51,6 +54,43 @@ impl StartConditions {
     /// Full speed, from the beginning.
     #[cfg(test)]
     pub(crate) const IDEAL: StartConditions = StartConditions { speed: 1.0, left: None };
+}
+
+/// The shortest interval of reports at a quarter of the run time.
+const SHORTEST_INTERVAL: Span = Span::from_secs(5);
+
+/// When a process reports that reports adaptively.
+///
+/// A simulated process has a constant rate until the set of processes on its devices changes. A second report
+/// confirms the first and adds nothing to it, so reports may become rare, although a program on a real
+/// machine reports every few seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ReportSchedule {
+    /// The last change of the set.
+    since: Time,
+    /// Counts these changes.
+    pub(crate) restarts: u64,
+}
+
+impl ReportSchedule {
+    /// The first report after a change; as long as the first sample of a worker.
+    pub(crate) const FIRST: Span = Span::from_secs(10);
+
+    /// Starts anew, because the set has changed.
+    pub(crate) const fn restart(&mut self, now: Time) {
+        *self = ReportSchedule { since: now, restarts: self.restarts + 1 };
+    }
+
+    /// Half of the time since the change: as many reports for a day as for its first five minutes.
+    fn interval(&self, now: Time) -> Span {
+        Span::from_micros(now.since(self.since).as_micros() / 2).max(ReportSchedule::FIRST)
+    }
+}
+
+impl Default for ReportSchedule {
+    fn default() -> ReportSchedule {
+        ReportSchedule { since: Time::EPOCH, restarts: 0 }
+    }
 }
 
 /// The state of a process.
@@ -97,6 +137,7 @@ impl RankProcess {
         let program = SimProgram::of(&start.spec);
         let work = RemainingWork::new(conditions.left.unwrap_or(program.solo_duration.as_secs_f64()));
         let speed = conditions.speed;
+        let loading = conditions.left.is_some() && program.restart_duration > Span::ZERO;
         let member = member(&start.spec, &program);
         RankProcess {
             start,
@@ -111,6 +152,8 @@ impl RankProcess {
             speed,
             hangs: false,
             saving: None,
+            loading,
+            reporting: ReportSchedule::default(),
             member,
             slowdown: SlowdownTracker::default(),
         }
@@ -162,24 +205,36 @@ impl RankProcess {
         RankExit { outcome, stopped: self.stopping.map(|stopping| stopping.why), at: wall }
     }
 
+    /// Whether it does no work at present.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.hangs || self.loading || self.saving.is_some() || self.ending.is_some()
+    }
+
     /// The progress that it reports.
     pub(crate) fn progress(&self, now: Time, clock: WallClock) -> Progress {
-        let done = 1.0 - self.work.left_at(now) / self.program.solo_duration.as_secs_f64().max(1e-9);
+        let alone = self.program.solo_duration.as_secs_f64().max(1e-9);
+        let done = 1.0 - self.work.left_at(now) / alone;
         let steps = self.program.steps;
         Progress {
-            step: (done.max(0.0) * steps as f64) as u64,
+            step: (done.clamp(0.0, 1.0) * steps as f64).round() as u64,
             total: Some(steps),
+            rate: (self.work.rate > 0.0).then(|| self.work.rate * steps as f64 / alone),
             at: clock.read(now),
             ..Progress::default()
         }
     }
 
-    /// The interval of its reports, if it reports.
-    pub(crate) fn progress_every(&self) -> Option<Span> {
+    /// Whether its reports depend on the set of processes on its devices. The first rank reports for a gang.
+    pub(crate) fn reports_adaptively(&self) -> bool {
+        self.program.reports == ProgressReporting::Adaptive && self.start.rank.rank == 0
+    }
+
+    /// The time to its next report, if it reports.
+    pub(crate) fn next_report(&self, now: Time) -> Option<Span> {
+        let quarter = || Span::from_secs_f64(self.program.solo_duration.as_secs_f64() / 4.0);
         match self.program.reports {
-            ProgressReporting::Progress => Some(
-                Span::from_secs_f64(self.program.solo_duration.as_secs_f64() / 4.0).max(Span::from_secs(5)),
-            ),
+            ProgressReporting::Progress => Some(quarter().max(SHORTEST_INTERVAL)),
+            ProgressReporting::Adaptive => self.reports_adaptively().then(|| self.reporting.interval(now)),
             ProgressReporting::Never => None,
         }
     }

@@ -35,6 +35,9 @@ pub struct SimProgram {
     /// How long the processes that it leaves behind would run if nobody stopped them.
     #[serde(rename = "leaves", default, skip_serializing_if = "is_zero")]
     pub leftover_duration: Span,
+    /// How long it loads a checkpoint before it works on.
+    #[serde(rename = "loads", default, skip_serializing_if = "is_zero")]
+    pub restart_duration: Span,
 }
 
 /// How a start ends.
@@ -50,8 +53,10 @@ pub enum StartBehaviour {
 /// Whether a process reports its progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgressReporting {
-    /// At intervals.
+    /// At intervals of a quarter of its run time.
     Progress,
+    /// Soon after it starts, or the set of processes on its devices changes, and then ever more rarely.
+    Adaptive,
     /// Never.
     #[serde(rename = "Nothing")]
     Never,
@@ -106,6 +111,7 @@ impl SimProgram {
             mps_attachment,
             kill_delay,
             leftover_duration: Span::ZERO,
+            restart_duration: Span::ZERO,
         }
     }
 

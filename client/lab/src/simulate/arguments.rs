@@ -1,5 +1,6 @@
 //! Arguments of `simulate`.
 
+mod behavior;
 mod interference;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use cohabit_sim::trace::{ThroughputSource, TraceFormat};
 use cohabit_sim::{ClusterSpec, DEFAULT_MAX_SLOWDOWN, EstimatorKind, POLICY_NAMES};
 use cohabit_types::{Sharing, SharingLimits};
 
+use self::behavior::BehaviorArguments;
 pub(crate) use self::interference::{Predictor, Truth};
 
 // Arguments of `simulate`.
@@ -88,6 +90,8 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "COUNT", default_value_t = SharingLimits::default().max_ranks)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) max_sharing: u32,
+    #[command(flatten)]
+    pub(crate) behavior: BehaviorArguments,
     /// Write a self-contained HTML page with charts to this file
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
@@ -337,6 +341,14 @@ mod tests {
     }
 
     #[test]
+    fn the_behavior_of_jobs_is_parsed() {
+        let usual = parse("").unwrap().behavior.behavior();
+        assert_eq!((usual.reporting, usual.stop_cost.to_string()), (0.3, "15,45".to_owned()));
+        let given = parse("--progress 1 --stop-cost 1,0").unwrap().behavior.behavior();
+        assert_eq!((given.reporting, given.stop_cost.to_string()), (1.0, "1,0".to_owned()));
+    }
+
+    #[test]
     fn jobs_come_from_a_file_or_from_the_seed() {
         assert_eq!("synthetic:600".parse(), Ok(TraceSource::Synthetic(600)));
         assert_eq!("./synthetic:600".parse(), Ok(TraceSource::File("./synthetic:600".into())));
@@ -363,6 +375,9 @@ mod tests {
             ("--max-slowdown 0.9", "at least 1"),
             ("--max-sharing 0", "1..=1000"),
             ("--load NaN", "write 0.9"),
+            ("--progress 1.1", "from 0 to 1"),
+            ("--progress NaN", "from 0 to 1"),
+            ("--stop-cost 15", "for example 15,45"),
             ("--limit 0", "1"),
             ("--seed x", "invalid digit"),
             ("--format xls", "csv, philly, openb, gavel"),

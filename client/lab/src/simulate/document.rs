@@ -17,6 +17,8 @@ pub(super) struct SimulationDocument<'a> {
     interference: &'a str,
     predictor: &'a str,
     max_slowdown: f64,
+    progress: f64,
+    stop_cost: String,
     left_out: SkippedJobs,
     runs: Vec<RunDocument<'a>>,
 }
@@ -48,6 +50,8 @@ pub(super) fn document(outcomes: &SimulationResults) -> VersionedDocument<Simula
         interference: &outcomes.interference,
         predictor: &outcomes.predictor,
         max_slowdown: outcomes.max_slowdown,
+        progress: outcomes.behavior.reporting,
+        stop_cost: outcomes.behavior.stop_cost.to_string(),
         left_out: SkippedJobs { too_wide, too_large },
         runs: outcomes.runs.iter().map(RunDocument::from).collect(),
     })

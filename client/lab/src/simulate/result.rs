@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cohabit_console::current_command_line;
 use cohabit_sim::workload::SkippedJobs;
-use cohabit_sim::{DeviceSpan, EvaluationMetrics, EvaluationResult, JobResult};
+use cohabit_sim::{DeviceSpan, EvaluationMetrics, EvaluationResult, JobBehavior, JobResult};
 use cohabit_types::{Span, Time};
 
 use super::input::SeededWorkload;
@@ -24,6 +24,8 @@ pub(super) struct SimulationResults {
     /// The source of predicted slowdowns.
     pub(super) predictor: String,
     pub(super) max_slowdown: f64,
+    /// Which jobs report their progress, and what stops cost.
+    pub(super) behavior: JobBehavior,
     /// Where the configurations of jobs come from.
     pub(super) sharing: ConfigurationSource,
     /// The command that reproduces the results.
@@ -70,6 +72,7 @@ impl SimulationResults {
             interference: arguments.interference.to_string(),
             predictor: arguments.predictor.to_string(),
             max_slowdown: arguments.max_slowdown,
+            behavior: arguments.behavior.behavior(),
             sharing: ConfigurationSource::of(arguments),
             command: current_command_line(),
             left_out: SkippedJobs::default(),

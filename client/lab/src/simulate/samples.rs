@@ -1,7 +1,9 @@
 //! Invented results for tests of tables and documents.
 
 use cohabit_sim::workload::SkippedJobs;
-use cohabit_sim::{Accuracy, DeviceSpan, EvaluationMetrics, EvaluationResult, JobResult, Series};
+use cohabit_sim::{
+    Accuracy, DeviceSpan, EvaluationMetrics, EvaluationResult, JobBehavior, JobResult, Series,
+};
 use cohabit_types::{JobState, Span, Time};
 
 use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
@@ -89,6 +91,7 @@ pub(super) fn outcomes() -> SimulationResults {
         interference: "law".into(),
         predictor: "law".into(),
         max_slowdown: 1.3,
+        behavior: JobBehavior::default(),
         sharing: ConfigurationSource::FromTrace,
         command: "cohabit simulate --trace 'jobs <1>.csv'".into(),
         left_out: SkippedJobs { too_wide: 3, too_large: 1 },

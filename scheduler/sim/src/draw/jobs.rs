@@ -118,6 +118,7 @@ fn program(random: &mut Random, profile: &WorkloadProfile) -> SimProgram {
     SimProgram {
         solo_duration: if random.chance(0.94) { alone } else { SimProgram::ENDLESS },
         steps: random.between(1, 2_000),
+        restart_duration: Span::ZERO,
         reports: if random.chance(0.8) { ProgressReporting::Progress } else { ProgressReporting::Never },
         busy: 0.1 + 0.9 * random.fraction(),
         gpu_memory: None,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use cohabit_policy::{CompletedRun, Estimator, JobFeatures, UNKNOWN_RUNTIME};
 use cohabit_predict::{Accuracy, AccuracyAccumulator, Constant, Forest, GroupMean, RecentMedian, Recurrence};
-use cohabit_types::{Estimate, JobSpec, Span, Time};
+use cohabit_types::{Estimate, JobSpec, Span};
 
 use super::noise;
 use crate::head_hooks::true_estimate;
@@ -87,10 +87,10 @@ impl EvaluationEstimator {
     }
 
     /// Learns from a completed job.
-    pub(super) fn learn(&mut self, features: JobFeatures, ended_at: Time, runtime: Span, iterations: u64) {
-        self.ended.insert((features.user.clone(), features.group.clone()));
+    pub(super) fn learn(&mut self, run: CompletedRun) {
+        self.ended.insert((run.features.user.clone(), run.features.group.clone()));
         if let Source::Learned(estimator) = &mut self.source {
-            estimator.learn(&[CompletedRun { features, ended_at, runtime, iterations: Some(iterations) }]);
+            estimator.learn(&[run]);
         }
     }
 

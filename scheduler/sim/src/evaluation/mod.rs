@@ -3,11 +3,13 @@
 //!
 //! Nothing is checked after an event and nothing is journaled, so tens of thousands of jobs take seconds.
 //! Messages and plans take a millisecond each and processes start at once: schedules are those of the policy,
-//! up to some milliseconds per job. A preempted job saves a checkpoint for a second and continues from it.
+//! up to some milliseconds per job. A preempted job saves a checkpoint and continues from it; `behavior.rs`
+//! has what that costs, and which jobs report their progress.
 //! The same seed gives the same result bit for bit, except for the times of a real clock.
 //!
 //! Start reading with [`evaluate`].
 
+mod behavior;
 mod device_spans;
 mod error;
 mod estimates;
@@ -24,8 +26,9 @@ mod statistics;
 
 use cohabit_policy::parse_policy;
 use cohabit_scheduler_core::Config;
-use cohabit_types::{JobSpec, Span, Time};
+use cohabit_types::{Span, Time};
 
+pub use self::behavior::{JobBehavior, ParseStopCostError, StopCost};
 pub use self::device_spans::DeviceSpan;
 pub use self::error::EvaluationError;
 pub use self::estimates::EstimatorKind;
@@ -35,7 +38,6 @@ use self::recorder::EvaluationRecorder;
 pub use self::result::EvaluationResult;
 pub use self::series::Series;
 pub use self::spec::{Evaluation, Observer};
-use crate::program::{ProgressReporting, SigtermBehaviour, SimProgram, StartBehaviour};
 use crate::recorder::TraceDetail;
 use crate::scenario::{CheckLevel, ExternalEvent, Scenario, ScenarioSubmission};
 use crate::workload::WorkloadJob;
@@ -43,8 +45,6 @@ use crate::world::World;
 
 /// The delay of each message, and the planning time of the policy.
 const MESSAGE_DELAY: Span = Span::from_millis(1);
-/// How long a preempted job saves its checkpoint.
-const CHECKPOINT_TIME: Span = Span::from_secs(1);
 /// How long the head remembers an ended job.
 const RETENTION: Span = Span::from_secs(1);
 /// Limit after the last arrival; a run that reaches it waits for something that never happens.
@@ -81,8 +81,11 @@ pub fn evaluate(
 
 fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
     let jobs = &evaluation.jobs;
-    let submission =
-        |job: &WorkloadJob| ScenarioSubmission { spec: spec(job), user: job.user.clone(), after: Vec::new() };
+    let submission = |(index, job): (usize, &WorkloadJob)| ScenarioSubmission {
+        spec: evaluation.behavior.submitted(evaluation.seed, index, job),
+        user: job.user.clone(),
+        after: Vec::new(),
+    };
     Scenario {
         config: Config { retention: RETENTION, ..Config::default() },
         policy: evaluation.policy.clone(),
@@ -90,7 +93,7 @@ fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
         hardware: evaluation.hardware.clone(),
         delay: (MESSAGE_DELAY, MESSAGE_DELAY),
         planning: (MESSAGE_DELAY, MESSAGE_DELAY),
-        submissions: jobs.iter().map(submission).collect(),
+        submissions: jobs.iter().enumerate().map(submission).collect(),
         external_events: jobs
             .iter()
             .enumerate()
@@ -101,19 +104,4 @@ fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
         check_level: CheckLevel::Outcomes,
         ..Scenario::calm(evaluation.shapes.clone())
     }
-}
-
-/// The submitted job, with a program that behaves as the job truly does.
-fn spec(job: &WorkloadJob) -> JobSpec {
-    let requested = SimProgram::of(&job.spec);
-    let program = SimProgram {
-        steps: job.iterations,
-        reports: ProgressReporting::Never,
-        busy: requested.busy,
-        gpu_memory: requested.gpu_memory,
-        start: StartBehaviour::Succeeds(Span::ZERO),
-        on_term: SigtermBehaviour::Checkpoints(CHECKPOINT_TIME),
-        ..SimProgram::working(job.ideal())
-    };
-    JobSpec { entrypoint: program.job().entrypoint, ..job.spec.clone() }
 }

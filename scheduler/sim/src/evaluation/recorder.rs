@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_policy::JobFeatures;
+use cohabit_policy::{CompletedRun, JobFeatures};
 use cohabit_predict::Accuracy;
 use cohabit_types::{AttemptId, Estimate, JobRecord, JobSpec, JobState, Time};
 
@@ -42,7 +42,6 @@ struct JobEntry {
     features: Option<JobFeatures>,
     /// Seconds of an iteration at the best placement.
     pace: f64,
-    iterations: u64,
     result: JobResult,
 }
 
@@ -51,7 +50,6 @@ impl<'o> EvaluationRecorder<'o> {
         let entry = |job: &crate::workload::WorkloadJob| JobEntry {
             features: None,
             pace: job.pace,
-            iterations: job.iterations,
             result: JobResult::submitted(job),
         };
         EvaluationRecorder {
@@ -144,10 +142,11 @@ impl HeadHooks for EvaluationRecorder<'_> {
         let index = record.id.number as usize - 1;
         let entry = &mut self.jobs[index];
         entry.result.take(record);
-        if let (Some(features), Some(last), JobState::Completed) =
-            (entry.features.take(), entry.result.attempts.last(), record.state)
+        if let (Some(features), Some((started, ended_at)), JobState::Completed) =
+            (entry.features.take(), entry.result.attempts.last().copied(), record.state)
         {
-            self.estimates.learn(features, last.1, last.1.since(last.0), entry.iterations);
+            let (runtime, iterations) = (ended_at.since(started), record.progress.as_ref().map(|it| it.step));
+            self.estimates.learn(CompletedRun { features, ended_at, runtime, iterations });
         }
         self.device_spans.note(index, record);
         self.occupancy.note(record);

@@ -2,6 +2,7 @@
 
 use cohabit_policy::interference::InterferenceContext;
 
+use super::behavior::JobBehavior;
 use super::estimates::EstimatorKind;
 use crate::machine::Hardware;
 use crate::machine_spec::MachineSpec;
@@ -22,6 +23,8 @@ pub struct Evaluation {
     pub knowledge: InterferenceContext,
     /// The source of the estimates.
     pub estimator: EstimatorKind,
+    /// Which jobs report their progress, and what stops cost.
+    pub behavior: JobBehavior,
     /// The seed of the errors of estimates; the same for every policy.
     pub seed: u64,
 }

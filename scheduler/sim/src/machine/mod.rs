@@ -75,8 +75,10 @@ enum RankTimerKind {
     End(Outcome),
     /// No process of the rank is left, and its outcome is written.
     Over,
-    /// The rank reports its progress.
-    Progress,
+    /// The rank reports its progress, unless its reports have started anew since.
+    Progress { restarts: u64 },
+    /// It has loaded the checkpoint of an earlier attempt.
+    Loaded,
     /// The executor has waited for a daemon long enough, unless one has contacted it since.
     OrphanStop { leases: u64 },
 }
@@ -147,8 +149,12 @@ impl SimMachine {
             Signal::TERM => process.terminate(now),
             _ => None,
         };
+        let saves = process.saving.is_some();
         if let Some((delay, outcome)) = end {
             out.schedule(now + delay, rank, RankTimerKind::End(outcome));
+        }
+        if saves {
+            self.retime(now, rank, out);
         }
     }
 
@@ -186,11 +192,17 @@ impl SimMachine {
             }
             RankTimerKind::End(outcome) => self.end(now, rank, outcome, out),
             RankTimerKind::Over => self.finish(now, rank, out),
-            RankTimerKind::Progress => self.progress(now, rank, out),
+            RankTimerKind::Progress { restarts } if process.reporting.restarts == restarts => {
+                self.progress(now, rank, out);
+            }
+            RankTimerKind::Loaded => self.finish_loading(now, rank, out),
             RankTimerKind::OrphanStop { leases } if process.leases == leases && process.orphaned() => {
                 self.stop_orphan(now, rank, out);
             }
-            RankTimerKind::Start | RankTimerKind::Finish { .. } | RankTimerKind::OrphanStop { .. } => {}
+            RankTimerKind::Start
+            | RankTimerKind::Finish { .. }
+            | RankTimerKind::Progress { .. }
+            | RankTimerKind::OrphanStop { .. } => {}
         }
     }
 
@@ -286,8 +298,11 @@ impl SimMachine {
                 process.state = ProcessState::Running(now);
                 process.started_at = wall;
                 process.hangs = hangs;
-                if let Some(every) = process.progress_every() {
-                    out.schedule(now + every, rank, RankTimerKind::Progress);
+                if process.loading {
+                    out.schedule(now + process.program.restart_duration, rank, RankTimerKind::Loaded);
+                }
+                if !process.reports_adaptively() {
+                    schedule_report(now, rank, process, out);
                 }
                 out.events.push(WorkerEvent::Spawned(rank));
                 out.events.extend(process.enforcement().map(|known| WorkerEvent::Sharing(rank, known)));
@@ -316,11 +331,25 @@ impl SimMachine {
         (self.shape.is_foreign(port) || self.all().any(|(_, other)| listens(other))).then_some(port)
     }
 
+    /// The checkpoint is loaded, and the process works on.
+    fn finish_loading(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
+        if let Some(process) = self.processes.get_mut(&rank) {
+            process.loading = false;
+        }
+        self.retime(now, rank, out);
+    }
+
     fn progress(&self, now: Time, rank: RankId, out: &mut Outbox) {
         let Some(process) = self.processes.get(&rank) else { return };
         out.events.push(WorkerEvent::Progress(rank, process.progress(now, self.clock)));
-        if let Some(every) = process.progress_every() {
-            out.schedule(now + every, rank, RankTimerKind::Progress);
-        }
+        schedule_report(now, rank, process, out);
+    }
+}
+
+/// Schedules the next report of a process, if it reports.
+fn schedule_report(now: Time, rank: RankId, process: &RankProcess, out: &mut Outbox) {
+    if let Some(pause) = process.next_report(now) {
+        let restarts = process.reporting.restarts;
+        out.schedule(now + pause, rank, RankTimerKind::Progress { restarts });
     }
 }

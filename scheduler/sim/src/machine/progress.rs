@@ -5,7 +5,7 @@ use cohabit_policy::interference::{ColocationEstimate, ColocationSet};
 use cohabit_types::{DeviceId, RankId, Time};
 
 use super::{Outbox, RankTimerKind, SimMachine};
-use crate::process::RankProcess;
+use crate::process::{RankProcess, ReportSchedule};
 
 impl SimMachine {
     /// Recomputes the rate of every process that shares a device with this one, which has started or ended.
@@ -20,9 +20,15 @@ impl SimMachine {
         for (rank, slowdown) in slowdowns {
             let Some(process) = self.processes.get_mut(&rank) else { continue };
             process.slowdown.record(now, slowdown, self.hardware.max_slowdown);
-            // A process that hangs or is being cleaned up does no work, and still slows the others.
-            let idle = process.hangs || process.ending.is_some();
-            let rate = if idle { 0.0 } else { process.speed / slowdown };
+            // A process that does no work still slows the others.
+            let rate = if process.is_idle() { 0.0 } else { process.speed / slowdown };
+            if process.reports_adaptively() {
+                process.reporting.restart(now);
+                if rate > 0.0 {
+                    let restarts = process.reporting.restarts;
+                    out.schedule(now + ReportSchedule::FIRST, rank, RankTimerKind::Progress { restarts });
+                }
+            }
             if let Some(done_at) = process.work.retime(now, rate) {
                 out.schedule(done_at.max(now), rank, RankTimerKind::Finish { timing: process.work.timing });
             }

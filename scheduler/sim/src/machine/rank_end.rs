@@ -46,6 +46,10 @@ impl SimMachine {
         let ending = process.end_at(wall, outcome);
         process.state = ProcessState::Ended(ending.clone());
         process.flushed_at = if process.orphaned() { now } else { now + FLUSHED_AFTER };
+        if process.reports_adaptively() {
+            // An executor reads the progress once more when its rank has ended.
+            out.events.push(WorkerEvent::Progress(rank, process.progress(now, self.clock)));
+        }
         out.events.push(WorkerEvent::Exited(rank, ending));
         self.retime(now, rank, out);
     }

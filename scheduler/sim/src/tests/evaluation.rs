@@ -8,7 +8,9 @@ use cohabit_types::{
 };
 
 use super::kit::*;
-use crate::evaluation::{EstimatorKind, Evaluation, EvaluationError, EvaluationResult, Observer, evaluate};
+use crate::evaluation::{
+    EstimatorKind, Evaluation, EvaluationError, EvaluationResult, JobBehavior, Observer, StopCost, evaluate,
+};
 use crate::machine::Hardware;
 use crate::machine_spec::MachineSpec;
 use crate::program::SimProgram;
@@ -54,6 +56,7 @@ fn evaluation(policy: &str, machines: usize, devices: u32, jobs: Vec<WorkloadJob
         policy: policy.into(),
         knowledge: InterferenceContext::default(),
         estimator: EstimatorKind::Oracle,
+        behavior: JobBehavior::default(),
         seed: 1,
     }
 }
@@ -130,9 +133,70 @@ fn overlap_nowhere(done: &EvaluationResult) {
     }
 }
 
+/// A long job that is stopped at 300 s for one of 100 s, with these seconds to save and to restart.
+fn stopped_for_a_shorter_one(save: u64, restart: u64) -> EvaluationResult {
+    let stop_cost = StopCost { save: secs(save), restart: secs(restart) };
+    let behavior = JobBehavior { stop_cost, ..JobBehavior::default() };
+    let jobs = vec![job(0, 4, 1_000), job(300, 4, 100)];
+    evaluated(Evaluation { behavior, ..evaluation("srtf-oracle", 1, 4, jobs) })
+}
+
+#[test]
+fn a_stop_costs_the_time_to_save_a_checkpoint_and_to_load_it() {
+    for (save, restart) in [(15, 45), (60, 600)] {
+        let done = stopped_for_a_shorter_one(save, restart);
+        let [long, short] = &done.jobs[..] else { panic!("{done:?}") };
+        assert_eq!((long.attempts.len(), long.state), (2, JobState::Completed));
+        near(short.ended.unwrap().as_secs_f64(), (300 + save + 100) as f64, 0.1);
+        near(long.ran().as_secs_f64(), (1_000 + save + restart) as f64, 0.1);
+        near(long.ended.unwrap().as_secs_f64(), (1_100 + save + restart) as f64, 0.1);
+    }
+}
+
+#[test]
+fn a_job_that_is_nearly_done_when_it_is_stopped_still_pays_for_the_stop() {
+    let jobs = vec![job(0, 4, 1_000), job(300, 4, 695), job(995, 4, 1)];
+    let done = evaluated(evaluation("srtf-oracle", 1, 4, jobs));
+    assert!(done.jobs.iter().all(|job| job.state == JobState::Completed), "{done:?}");
+    let stops: usize = done.jobs.iter().map(|job| job.attempts.len() - 1).sum();
+    let worked: f64 = done.jobs.iter().map(|job| job.ran().as_secs_f64()).sum();
+    near(worked, 1_696.0 + 60.0 * stops as f64, 0.5);
+    assert!(stops >= 1, "{done:?}");
+}
+
+/// The events of a job of this many days, with or without reports.
+fn events_of_a_job_of(days: u64, reporting: f64) -> u64 {
+    let behavior = JobBehavior { reporting, ..JobBehavior::default() };
+    let jobs = vec![job(0, 4, days * 86_400)];
+    evaluated(Evaluation { behavior, ..evaluation("fifo", 1, 4, jobs) }).metrics.events
+}
+
+#[test]
+fn a_job_of_days_reports_some_dozens_of_times() {
+    let silent = events_of_a_job_of(10, 0.0);
+    assert_eq!(silent, events_of_a_job_of(1, 0.0));
+    let more = |days| events_of_a_job_of(days, 1.0) - silent;
+    assert!(more(1) > 20 && more(10) < 150 && more(10) < more(1) + 30, "{} {}", more(1), more(10));
+}
+
+#[test]
+fn policies_see_the_progress_of_jobs_that_report() {
+    // Every estimate is an hour, and the first job takes three: without its reports, no job of an hour that
+    // arrives at 1000 s ends before the second job can start.
+    let start_of_last = |reporting| {
+        let jobs = vec![job(0, 3, 10_800), job(1, 4, 100), job(1_000, 1, 3_600)];
+        let behavior = JobBehavior { reporting, ..JobBehavior::default() };
+        let estimator = EstimatorKind::Constant;
+        let done = evaluated(Evaluation { behavior, estimator, ..evaluation("easy-backfill", 1, 4, jobs) });
+        done.jobs[2].started.unwrap().as_secs_f64()
+    };
+    near(start_of_last(1.0), 1_000.0, 0.1);
+    near(start_of_last(0.0), 10_900.0, 0.1);
+}
+
 #[test]
 fn a_preempted_job_continues_from_its_checkpoint() {
-    let done = evaluated(evaluation("srtf-oracle", 1, 4, vec![job(0, 4, 1_000), job(300, 4, 100)]));
+    let done = stopped_for_a_shorter_one(1, 0);
     let [long, short] = &done.jobs[..] else { panic!("{done:?}") };
     assert_eq!((long.attempts.len(), short.attempts.len(), done.metrics.preemptions), (2, 1, 1));
     near(short.ended.unwrap().as_secs_f64(), 401.0, 0.1);

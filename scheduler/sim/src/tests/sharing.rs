@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cohabit_policy::interference::{ColocationEstimate, ColocationSet, Interference, InterferenceContext};
 use cohabit_types::{Bytes, GpuRequest, JobState, Share};
 
-use crate::evaluation::{EstimatorKind, Evaluation, EvaluationResult, Observer, evaluate};
+use crate::evaluation::{EstimatorKind, Evaluation, EvaluationResult, JobBehavior, Observer, evaluate};
 use crate::machine::Hardware;
 use crate::machine_spec::MachineSpec;
 use crate::program::SimProgram;
@@ -69,7 +69,16 @@ fn evaluated(
         ..InterferenceContext::default()
     };
     let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);
-    let evaluation = Evaluation { shapes, hardware, jobs, policy, knowledge, estimator, seed: 1 };
+    let evaluation = Evaluation {
+        shapes,
+        hardware,
+        jobs,
+        policy,
+        knowledge,
+        estimator,
+        behavior: JobBehavior::default(),
+        seed: 1,
+    };
     evaluate(evaluation, &mut SilentObserver).unwrap()
 }
 
@@ -202,8 +211,16 @@ fn policies_use_the_chosen_predictor() {
         let jobs = jobs_of(&trace("0,100,1,light\n1,100,1,heavy\n"), &measured, &shapes).jobs;
         let hardware = Hardware { truth: measured.table_truth(), ..Hardware::default() };
         let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);
-        let evaluation =
-            Evaluation { shapes: shapes.clone(), hardware, jobs, policy, knowledge, estimator, seed: 1 };
+        let evaluation = Evaluation {
+            shapes: shapes.clone(),
+            hardware,
+            jobs,
+            policy,
+            knowledge,
+            estimator,
+            behavior: JobBehavior::default(),
+            seed: 1,
+        };
         assert_eq!(evaluate(evaluation, &mut SilentObserver).unwrap().metrics.completed, 2);
         counting.1.load(Ordering::Relaxed)
     };
@@ -255,7 +272,16 @@ fn under_the_law_the_same_jobs_get_other_results() {
         let (policy, estimator, knowledge) =
             ("fifo".into(), EstimatorKind::Oracle, InterferenceContext::default());
         let (shapes, jobs) = (shapes.clone(), jobs.clone());
-        let evaluation = Evaluation { shapes, hardware, jobs, policy, knowledge, estimator, seed: 1 };
+        let evaluation = Evaluation {
+            shapes,
+            hardware,
+            jobs,
+            policy,
+            knowledge,
+            estimator,
+            behavior: JobBehavior::default(),
+            seed: 1,
+        };
         evaluate(evaluation, &mut SilentObserver).unwrap().metrics
     };
     let (law, table) = (run(measured.law_truth()), run(measured.table_truth()));

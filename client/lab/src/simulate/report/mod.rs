@@ -58,6 +58,8 @@ fn heading(outcomes: &SimulationResults) -> String {
         ("jobs", first.map_or(0, |run| run.metrics().jobs).to_string()),
         ("load", load.unwrap_or_else(|| "all at once".into())),
         ("estimates", outcomes.estimator.clone()),
+        ("jobs that report progress", format!("{:.0}%", 100.0 * outcomes.behavior.reporting)),
+        ("seconds to save and to restart", outcomes.behavior.stop_cost.to_string()),
         (if seeds.len() == 1 { "seed" } else { "seeds" }, seeds.join(", ")),
     ];
     let left_out = outcomes.left_out.too_wide + outcomes.left_out.too_large;

@@ -1,0 +1,30 @@
+//! Arguments about the behavior of jobs: progress, and what stops cost.
+
+use clap::Args;
+use cohabit_sim::{JobBehavior, StopCost};
+
+// How jobs behave.
+#[derive(Debug, Args)]
+pub(crate) struct BehaviorArguments {
+    /// Fraction of jobs that report their progress (steps done, steps to do and rate), 0 to 1; the seed
+    /// decides which
+    #[arg(long, value_name = "FRACTION", default_value_t = JobBehavior::default().reporting)]
+    #[arg(value_parser = parse_fraction)]
+    pub(crate) progress: f64,
+    /// Seconds that a stop costs a job: to save a checkpoint before it ends, and to load it after the next
+    /// start; the job holds its devices meanwhile
+    #[arg(long, value_name = "SAVE,RESTART", default_value_t)]
+    pub(crate) stop_cost: StopCost,
+}
+
+impl BehaviorArguments {
+    pub(crate) const fn behavior(&self) -> JobBehavior {
+        JobBehavior { reporting: self.progress, stop_cost: self.stop_cost }
+    }
+}
+
+fn parse_fraction(text: &str) -> Result<f64, String> {
+    let fraction = text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction));
+    fraction
+        .ok_or_else(|| format!("'{text}' is not a fraction of jobs: write a number from 0 to 1, such as 0.3"))
+}
