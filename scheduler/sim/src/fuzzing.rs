@@ -13,13 +13,15 @@ use crate::trace::{ReadOptions, Strictness, ThroughputSource, Throughputs, Trace
 /// which; a trace may be compressed.
 pub fn traces(bytes: &[u8]) {
     let Some((choice, text)) = bytes.split_first() else { return };
-    let format = match choice % 6 {
+    let format = match choice % 8 {
         0 => None,
         1 => Some(TraceFormat::Csv),
         2 => Some(TraceFormat::Philly),
         3 => Some(TraceFormat::Openb),
         4 => Some(TraceFormat::Gavel),
-        _ => return throughputs(text),
+        5 => return throughputs(text),
+        6 => Some(TraceFormat::Pai),
+        _ => Some(TraceFormat::PaiSeconds),
     };
     let strictness = if choice & 0x80 == 0 { Strictness::Lenient } else { Strictness::Strict };
     let is_gavels = matches!(format, None | Some(TraceFormat::Gavel));

@@ -67,7 +67,7 @@ pub use draw::Options;
 #[cfg(feature = "learned")]
 pub use evaluation::{
     DeviceSpan, EstimatorKind, Evaluation, EvaluationError, EvaluationMetrics, EvaluationResult, JobBehavior,
-    JobResult, Observer, ParseStopCostError, Series, StopCost, evaluate,
+    JobResult, Observer, ParseStopCostError, Series, SharingIncentive, StopCost, evaluate,
 };
 pub use failure::{FailureKind, SimFailure};
 pub use machine::{DEFAULT_MAX_SLOWDOWN, Disk, FaultAttribution, Hardware, ObservedMemory};

@@ -34,13 +34,25 @@ pub struct EvaluationMetrics {
     pub p95_jct_s: f64,
     /// The JCT that 99 of 100 jobs do not exceed, in seconds.
     pub p99_jct_s: f64,
+    /// The longest JCT in seconds.
+    pub max_jct_s: f64,
     /// Mean time without devices between submission and end, in seconds.
     pub mean_wait_s: f64,
+    /// The median of that time, in seconds.
+    pub median_wait_s: f64,
+    /// The wait that 95 of 100 jobs do not exceed, in seconds.
+    pub p95_wait_s: f64,
+    /// The wait that 99 of 100 jobs do not exceed, in seconds.
+    pub p99_wait_s: f64,
+    /// The longest wait in seconds.
+    pub max_wait_s: f64,
     /// Sum of all completion times since the first submission, in seconds: the objective of A-SRPT.
     pub total_completion_s: f64,
     /// Lower bound on the mean JCT, in seconds: that of the single machine A1 with true iterations and the
     /// fastest conceivable placements.
     pub lower_bound_mean_jct_s: f64,
+    /// Mean JCT divided by its lower bound; 0 without a bound.
+    pub jct_over_lower_bound: f64,
     /// Fraction of all device time that jobs held, from the first submission to the last end.
     pub gpu_busy: f64,
     /// The same from the first to the last submission.
@@ -59,6 +71,8 @@ pub struct EvaluationMetrics {
     pub delayed: usize,
     /// How often a job was preempted.
     pub preemptions: usize,
+    /// Preemptions divided by jobs.
+    pub stops_per_job: f64,
     /// How often a job found no memory left on its device.
     pub out_of_memory: usize,
     /// Of the run time of jobs that were allowed to share a device, the fraction with a slowdown above the
@@ -102,26 +116,40 @@ pub(super) fn compute(
     };
     let all_time = capacity as f64 * last_end.since(first).as_secs_f64();
     let jct = sorted(jobs.iter().filter_map(JobResult::completion_time).map(Span::as_secs_f64));
+    let waits = sorted(jobs.iter().filter_map(JobResult::waited).map(Span::as_secs_f64));
+    let (mean_jct_s, lower_bound_mean_jct_s) = (mean(jct.iter().copied()), lower_bound(evaluation, capacity));
+    let preemptions: usize = jobs.iter().map(JobResult::preemptions).sum();
     let plans = sorted_integers(counts.plans);
     EvaluationMetrics {
         policy: evaluation.policy.clone(),
         jobs: jobs.len(),
         completed: count(jobs, |job| job.state == JobState::Completed),
         makespan_s: last_end.since(first).as_secs_f64(),
-        mean_jct_s: mean(jct.iter().copied()),
+        mean_jct_s,
         median_jct_s: percentile(&jct, 0.5),
         p95_jct_s: percentile(&jct, 0.95),
         p99_jct_s: percentile(&jct, 0.99),
-        mean_wait_s: mean(jobs.iter().filter_map(JobResult::waited).map(Span::as_secs_f64)),
+        max_jct_s: percentile(&jct, 1.0),
+        mean_wait_s: mean(waits.iter().copied()),
+        median_wait_s: percentile(&waits, 0.5),
+        p95_wait_s: percentile(&waits, 0.95),
+        p99_wait_s: percentile(&waits, 0.99),
+        max_wait_s: percentile(&waits, 1.0),
         total_completion_s: jobs.iter().filter_map(|job| Some(job.ended?.since(first).as_secs_f64())).sum(),
-        lower_bound_mean_jct_s: lower_bound(evaluation, capacity),
+        lower_bound_mean_jct_s,
+        jct_over_lower_bound: if lower_bound_mean_jct_s > 0.0 {
+            mean_jct_s / lower_bound_mean_jct_s
+        } else {
+            0.0
+        },
         gpu_busy: busy(last_end),
         gpu_busy_while_arriving: busy(last_arrival),
         gpu_occupied: fraction(counts.occupied, all_time),
         mean_slowdown: mean(jobs.iter().filter_map(slowdown)),
         mean_gang_slowdown: mean(jobs.iter().filter_map(|job| job.gang_slowdown)),
         delayed: count(jobs, |job| job.started.is_none_or(|at| at.since(job.submitted) > DELAY_THRESHOLD)),
-        preemptions: jobs.iter().map(JobResult::preemptions).sum(),
+        preemptions,
+        stops_per_job: preemptions as f64 / jobs.len().max(1) as f64,
         out_of_memory: jobs.iter().map(|job| job.out_of_memory).sum(),
         bound_violations: fraction(
             counts.shared_run_time.over_bound,

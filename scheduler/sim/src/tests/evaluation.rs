@@ -101,6 +101,25 @@ fn the_simulated_cluster_reproduces_the_golden_schedule_of_a_srpt() {
 }
 
 #[test]
+fn waits_and_completions_have_percentiles_and_a_longest_one() {
+    // Job n waits for n jobs of 100 s.
+    let jobs = (0..20).map(|_| job(0, 1, 100)).collect();
+    let metrics = evaluated(evaluation("fifo", 1, 1, jobs)).metrics;
+    let waits = [
+        metrics.mean_wait_s,
+        metrics.median_wait_s,
+        metrics.p95_wait_s,
+        metrics.p99_wait_s,
+        metrics.max_wait_s,
+    ];
+    for (is, should) in waits.into_iter().zip([950.0, 900.0, 1_800.0, 1_900.0, 1_900.0]) {
+        near(is, should, 1.0);
+    }
+    near(metrics.max_jct_s, 2_000.0, 1.0);
+    near(metrics.jct_over_lower_bound, 1.0, 1e-3);
+}
+
+#[test]
 fn evaluations_are_deterministic_under_every_policy() {
     for policy in POLICY_NAMES {
         let run = || evaluated(synthetic_on(policy, EstimatorKind::Noisy(0.3), 120));
@@ -122,6 +141,8 @@ fn no_schedule_beats_the_lower_bound_or_the_capacity() {
         near(metrics.gpu_busy, held / 32.0 / metrics.makespan_s, 1e-9);
         assert!(done.series.busy.iter().all(|(_, busy)| *busy <= 32));
         assert!(metrics.median_jct_s <= metrics.p95_jct_s && metrics.p95_jct_s <= metrics.p99_jct_s);
+        near(metrics.jct_over_lower_bound, metrics.mean_jct_s / metrics.lower_bound_mean_jct_s, 1e-9);
+        near(metrics.stops_per_job, metrics.preemptions as f64 / 150.0, 1e-9);
         overlap_nowhere(&done);
     }
 }

@@ -14,6 +14,10 @@ pub enum TraceFormat {
     Openb,
     /// Tab-separated lines without a header, as Gavel's simulator reads them.
     Gavel,
+    /// Alibaba's PAI trace as published with GAIA: `arrival_time,length,cpus`, times in hours.
+    Pai,
+    /// The same with times in seconds.
+    PaiSeconds,
 }
 
 /// An unknown name of a trace format.
@@ -23,8 +27,14 @@ pub struct UnknownFormat(String);
 
 impl TraceFormat {
     /// Every format.
-    pub const ALL: [TraceFormat; 4] =
-        [TraceFormat::Csv, TraceFormat::Philly, TraceFormat::Openb, TraceFormat::Gavel];
+    pub const ALL: [TraceFormat; 6] = [
+        TraceFormat::Csv,
+        TraceFormat::Philly,
+        TraceFormat::Openb,
+        TraceFormat::Gavel,
+        TraceFormat::Pai,
+        TraceFormat::PaiSeconds,
+    ];
 
     /// The name on command lines.
     #[must_use]
@@ -34,6 +44,8 @@ impl TraceFormat {
             TraceFormat::Philly => "philly",
             TraceFormat::Openb => "openb",
             TraceFormat::Gavel => "gavel",
+            TraceFormat::Pai => "pai",
+            TraceFormat::PaiSeconds => "pai-seconds",
         }
     }
 
@@ -45,6 +57,7 @@ impl TraceFormat {
             () if has("submit_s") || has("duration_s") => Some(TraceFormat::Csv),
             () if has("timestamp") && has("num_gpus") => Some(TraceFormat::Philly),
             () if has("gpu_milli") && has("creation_time") => Some(TraceFormat::Openb),
+            () if has("arrival_time") && has("length") && has("cpus") => Some(TraceFormat::Pai),
             () if first_line.split('\t').count() >= 7 => Some(TraceFormat::Gavel),
             () => None,
         }

@@ -38,17 +38,37 @@ pub struct TraceJob {
     pub virtual_cluster: Option<String>,
 }
 
+/// The largest jobs of a trace that are used.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct JobLimits {
+    /// The longest run time.
+    pub duration: Option<Span>,
+    /// The most devices.
+    pub devices: Option<u32>,
+}
+
 impl Trace {
     /// A part of the trace: without the first `skip` jobs, and at most `limit` of the others. Its first job
     /// is submitted at zero.
     #[must_use]
-    pub fn part(mut self, skip: usize, limit: Option<usize>) -> Trace {
-        self.jobs.drain(..skip.min(self.jobs.len()));
-        self.jobs.truncate(limit.unwrap_or(usize::MAX));
-        let start = self.jobs.first().map_or(Span::ZERO, |job| job.submitted);
-        for job in &mut self.jobs {
+    pub fn part(&self, skip: usize, limit: Option<usize>) -> Trace {
+        let after = self.jobs.get(skip..).unwrap_or_default();
+        let mut jobs = after[..limit.unwrap_or(usize::MAX).min(after.len())].to_vec();
+        let start = jobs.first().map_or(Span::ZERO, |job| job.submitted);
+        for job in &mut jobs {
             job.submitted = job.submitted - start;
         }
+        Trace { jobs, skipped: self.skipped.clone() }
+    }
+
+    /// The trace without jobs that exceed a limit.
+    #[must_use]
+    pub fn within(mut self, limits: JobLimits) -> Trace {
+        let milli = limits.devices.map(|devices| u64::from(devices) * 1_000);
+        self.jobs.retain(|job| {
+            limits.duration.is_none_or(|longest| job.duration <= longest)
+                && milli.is_none_or(|most| job.devices_milli <= most)
+        });
         self
     }
 

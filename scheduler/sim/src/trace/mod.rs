@@ -13,6 +13,7 @@ mod format;
 mod gavel;
 mod job;
 mod openb;
+mod pai;
 mod philly;
 mod rows;
 mod synthetic;
@@ -25,11 +26,12 @@ use std::io::Read;
 
 pub use error::{SkippedRow, TraceError};
 pub use format::{TraceFormat, UnknownFormat};
-pub use job::{Trace, TraceJob};
+pub use job::{JobLimits, Trace, TraceJob};
 pub use rows::Strictness;
 pub use synthetic::synthetic;
 pub use throughputs::{ParseThroughputSourceError, ThroughputSource, Throughputs};
 
+use crate::trace::pai::TimeUnit;
 use crate::trace::rows::Rows;
 
 /// How to read a trace.
@@ -58,6 +60,8 @@ pub fn read(source: impl Read, reading: &ReadOptions) -> Result<Trace, TraceErro
         TraceFormat::Csv => csv_trace::read(text, reading.strictness)?,
         TraceFormat::Philly => philly::read(text, reading.strictness)?,
         TraceFormat::Openb => openb::read(text, reading.strictness)?,
+        TraceFormat::Pai => pai::read(text, reading.strictness, TimeUnit::Hours)?,
+        TraceFormat::PaiSeconds => pai::read(text, reading.strictness, TimeUnit::Seconds)?,
         TraceFormat::Gavel => {
             let throughputs = reading.throughputs.as_ref().ok_or(TraceError::NoThroughputs)?;
             gavel::read(text, reading.strictness, throughputs)?

@@ -288,6 +288,64 @@ fn steps_without_throughputs_are_an_error_with_the_remedy() {
     assert!("v100".parse::<ThroughputSource>().is_err() && "/v100".parse::<ThroughputSource>().is_err());
 }
 
+const PAI: &str = "arrival_time,length,cpus\n0.0,1.5,1\n2.25,0.25,8\n3.0,0.0,1\n4.0,2000,1\n";
+
+#[test]
+fn the_pai_trace_of_gaia_is_in_hours_and_its_cpus_stand_for_gpus() {
+    let trace = read_as(None, PAI).unwrap();
+    let job = |job: &TraceJob| (job.submitted, job.duration, job.devices_milli, job.group.clone());
+    assert_eq!(
+        trace.jobs.iter().map(job).collect::<Vec<_>>(),
+        [
+            (Span::ZERO, Span::from_secs(5_400), 1_000, "pai/1".to_owned()),
+            (Span::from_secs(8_100), Span::from_secs(900), 8_000, "pai/8".to_owned()),
+        ]
+    );
+    assert_eq!(
+        skipped(&trace),
+        [
+            (4, "length is 0: the job did not run"),
+            (5, "length is 2000 h: expected at most 100 h; use --format pai-seconds"),
+        ]
+    );
+    let in_seconds = read_as(Some(TraceFormat::PaiSeconds), PAI).unwrap();
+    assert_eq!(in_seconds.jobs[2].duration, Span::from_secs(2_000));
+}
+
+#[test]
+fn the_published_pai_traces_are_read_in_full() {
+    let Some(trace) = read_published("alibaba_pai_2020/gaia_pai-100k.csv.gz", None) else { return };
+    assert_eq!((trace.jobs.len(), trace.skipped.len()), (99_998, 0));
+    let single = trace.jobs.iter().filter(|job| job.devices_milli == 1_000).count();
+    assert_eq!(single, 73_531);
+    assert!(trace.length() > Span::from_secs(364 * 86_400), "one year: {}", trace.length());
+    let Some(path) = published("alibaba_pai_2020/gaia_pai_1k.csv") else { return };
+    let format = Some(TraceFormat::PaiSeconds);
+    let week = read(File::open(path).unwrap(), &ReadOptions { format, ..ReadOptions::default() }).unwrap();
+    assert_eq!((week.jobs.len(), week.skipped.len()), (1_000, 0));
+}
+
+#[test]
+fn limits_drop_jobs_before_a_part_is_taken() {
+    let text = "submit_s,duration_s,gpus,gpu_share\n0,10,1,\n1,100,1,0.5\n2,10,2,\n3,101,1,\n4,5,1,\n";
+    let all = read_as(None, text).unwrap();
+    let kept = |duration: Option<u64>, devices| {
+        let limits = JobLimits { duration: duration.map(Span::from_secs), devices };
+        let kept = all.clone().within(limits);
+        kept.jobs.iter().map(|job| job.submitted.as_micros() / 1_000_000).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(None, None), [0, 1, 2, 3, 4]);
+    assert_eq!(kept(Some(100), None), [0, 1, 2, 4]);
+    assert_eq!(kept(Some(100), Some(1)), [0, 1, 4]);
+    let limits = JobLimits { duration: None, devices: Some(1) };
+    let part = all.within(limits).part(2, Some(2));
+    assert_eq!(
+        part.jobs.iter().map(|job| job.submitted).collect::<Vec<_>>(),
+        [Span::ZERO, Span::from_secs(1)]
+    );
+    assert_eq!(part.part(5, None).jobs, []);
+}
+
 #[test]
 fn formats_parse_from_their_names() {
     for format in TraceFormat::ALL {
