@@ -2,19 +2,22 @@
 
 mod behavior;
 mod interference;
+mod selection;
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgAction, Args};
-use cohabit_console::DisplayArguments;
+use cohabit_console::{CommandError, CommandErrorKind, DisplayArguments};
 use cohabit_sim::trace::{ThroughputSource, TraceFormat};
 use cohabit_sim::{ClusterSpec, DEFAULT_MAX_SLOWDOWN, EstimatorKind, POLICY_NAMES};
 use cohabit_types::{Sharing, SharingLimits};
 
 use self::behavior::BehaviorArguments;
 pub(crate) use self::interference::{Predictor, Truth};
+pub(crate) use self::selection::SelectionArguments;
 
 // Arguments of `simulate`.
 #[derive(Debug, Args)]
@@ -22,7 +25,7 @@ pub struct SimulateArguments {
     /// Trace file (plain or gzip), or synthetic:JOBS to generate that many jobs from the seed
     #[arg(long, value_name = "FILE|synthetic:JOBS")]
     pub(crate) trace: TraceSource,
-    /// Format of the trace: csv, philly, openb or gavel [default: detected from the first line]
+    /// Format of the trace: csv, philly, openb, gavel, pai (hours) or pai-seconds [default: detected from the first line]
     #[arg(long)]
     pub(crate) format: Option<TraceFormat>,
     /// Fail on invalid rows of the trace instead of skipping them
@@ -34,12 +37,8 @@ pub struct SimulateArguments {
     /// Measurements to use from the file of --throughputs
     #[arg(long, value_name = "SOURCE/GPU", default_value_t, requires = "throughputs")]
     pub(crate) throughputs_of: ThroughputSource,
-    /// Number of jobs to skip at the start
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
-    pub(crate) skip: usize,
-    /// Largest number of jobs to use
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArguments,
     /// Scale the arrival times so that ideally placed jobs would keep this fraction of all devices busy
     /// [default: 0.9 for synthetic jobs, otherwise as in the trace]
     #[arg(long, value_parser = parse_load)]
@@ -61,8 +60,19 @@ pub struct SimulateArguments {
     /// Policies to run on the same jobs without GPU sharing, for comparison
     #[arg(long, value_name = "POLICY,…", action = ArgAction::Append)]
     pub(crate) exclusive: Vec<Policies>,
+    /// Policy that the others are compared with, as it is named in results [default: the first one]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) baseline: Option<String>,
+    /// Run each policy a second time on the same jobs without GPU sharing, and report how many jobs are done
+    /// later with sharing, and by how much
+    #[arg(long)]
+    pub(crate) incentive: bool,
+    /// Number of runs at the same time; results do not depend on it, except for times of a real clock
+    /// [default: one for each CPU core]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) jobs: Option<NonZeroUsize>,
     /// Seeds of training configurations, synthetic jobs and estimation errors; with several seeds, results
-    /// are means and standard deviations
+    /// are means and standard deviations. Window k of several uses seed + k - 1
     #[arg(long, value_name = "SEED,…", value_delimiter = ',', default_value = "1", action = ArgAction::Append)]
     pub(crate) seed: Vec<u64>,
     /// Estimator of run times: oracle, forest, recent-median, group-mean, constant, or noisy:SIGMA (the
@@ -128,6 +138,15 @@ pub(crate) struct PolicyVariant<'a> {
     pub(crate) sharing: Sharing,
 }
 
+/// The jobs of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sample {
+    /// The part of the trace, from 0.
+    pub(crate) window: u32,
+    /// The seed of this window: parts of a trace do not draw the same configurations.
+    pub(crate) seed: u64,
+}
+
 /// An estimator of run times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct EstimatorArgument(pub(crate) EstimatorKind);
@@ -142,9 +161,41 @@ impl SimulateArguments {
         }))
     }
 
+    /// The index of the policy that the others are compared with.
+    ///
+    /// # Errors
+    /// If the policy of --baseline is not among those that run.
+    pub(crate) fn baseline_index(&self) -> Result<usize, CommandError> {
+        let Some(wanted) = &self.baseline else { return Ok(0) };
+        let names: Vec<String> = self.policy_variants().iter().map(PolicyVariant::to_string).collect();
+        names.iter().position(|name| name == wanted).ok_or_else(|| {
+            let known = names.join("', '");
+            let message = format!("--baseline '{wanted}' is not among the policies: write '{known}'");
+            CommandError::new(CommandErrorKind::Usage, message)
+        })
+    }
+
+    /// Every run of a policy: windows, and for each of them all seeds.
+    pub(crate) fn samples(&self) -> Vec<Sample> {
+        let windows = 0..self.selection.windows;
+        let seeds = self.seeds();
+        let of_window = |window: u32| {
+            let seeds = seeds.iter();
+            seeds.map(move |seed| Sample { window, seed: seed.wrapping_add(u64::from(window)) })
+        };
+        windows.flat_map(of_window).collect()
+    }
+
     /// All seeds, each once.
     pub(crate) fn seeds(&self) -> Vec<u64> {
         distinct(self.seed.iter().copied())
+    }
+}
+
+impl<'a> PolicyVariant<'a> {
+    /// The same policy without sharing.
+    pub(crate) const fn exclusive(self) -> PolicyVariant<'a> {
+        PolicyVariant { sharing: Sharing::Exclusive, ..self }
     }
 }
 
@@ -318,6 +369,29 @@ mod tests {
     }
 
     #[test]
+    fn windows_follow_each_other_with_a_seed_of_their_own() {
+        let whole = parse("--skip 5").unwrap();
+        assert_eq!((whole.selection.start_of(0), whole.selection.jobs_per_window()), (5, None));
+        let arguments = parse("--skip 100 --limit 40 --windows 3 --seed 7").unwrap();
+        let starts: Vec<usize> = (0..3).map(|window| arguments.selection.start_of(window)).collect();
+        assert_eq!((starts, arguments.selection.jobs_per_window()), (vec![100, 140, 180], Some(40)));
+        let samples = arguments.samples();
+        let drawn: Vec<(u32, u64)> = samples.iter().map(|sample| (sample.window, sample.seed)).collect();
+        assert_eq!(drawn, [(0, 7), (1, 8), (2, 9)]);
+        let apart = parse("--limit 40 --windows 2 --stride 1000").unwrap();
+        assert_eq!(apart.selection.start_of(1), 1_000);
+    }
+
+    #[test]
+    fn the_baseline_is_one_of_the_policies() {
+        let index = |words: &str| parse(words).unwrap().baseline_index();
+        assert_eq!(index("--policy fifo,las").unwrap(), 0);
+        assert_eq!(index("--policy fifo,las --baseline las").unwrap(), 1);
+        let refusal = index("--policy fifo,las --baseline spd").unwrap_err().to_string();
+        assert!(refusal.contains("write 'fifo', 'las'"), "{refusal}");
+    }
+
+    #[test]
     fn every_estimator_is_printed_as_it_is_parsed() {
         for name in ["oracle", "forest", "recent-median", "group-mean", "constant", "noisy:0.3"] {
             assert_eq!(name.parse::<EstimatorArgument>().unwrap().to_string(), name);
@@ -379,6 +453,11 @@ mod tests {
             ("--progress NaN", "from 0 to 1"),
             ("--stop-cost 15", "for example 15,45"),
             ("--limit 0", "1"),
+            ("--windows 2", "--limit <COUNT>"),
+            ("--windows 0 --limit 4", "1..=10000"),
+            ("--max-gpus 0", "1"),
+            ("--max-duration 3", "3"),
+            ("--jobs 0", "0"),
             ("--seed x", "invalid digit"),
             ("--format xls", "csv, philly, openb, gavel"),
             ("--throughputs-of sim/k80", "--throughputs <FILE>"),

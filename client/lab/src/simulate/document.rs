@@ -2,10 +2,11 @@
 
 use cohabit_console::{VersionedDocument, with_schema};
 use cohabit_sim::workload::SkippedJobs as LeftOutJobs;
-use cohabit_sim::{Accuracy, EvaluationMetrics};
+use cohabit_sim::{Accuracy, EvaluationMetrics, SharingIncentive};
 use serde::Serialize;
 
-use super::result::{SimulationResult, SimulationResults};
+use super::comparison::{self, PolicyComparison};
+use super::result::{SelectedJobs, SimulationResult, SimulationResults};
 
 /// The input and the results.
 #[derive(Debug, Serialize)]
@@ -19,7 +20,10 @@ pub(super) struct SimulationDocument<'a> {
     max_slowdown: f64,
     progress: f64,
     stop_cost: String,
+    #[serde(flatten)]
+    selection: SelectedJobs,
     left_out: SkippedJobs,
+    comparisons: Vec<PolicyComparison<'a>>,
     runs: Vec<RunDocument<'a>>,
 }
 
@@ -30,13 +34,15 @@ struct SkippedJobs {
     too_large: usize,
 }
 
-/// One policy with one seed.
+/// One policy on one window with one seed.
 #[derive(Debug, Serialize)]
 struct RunDocument<'a> {
     #[serde(flatten)]
     metrics: &'a EvaluationMetrics,
+    window: u32,
     seed: u64,
     load: Option<f64>,
+    incentive: Option<SharingIncentive>,
     estimates: &'a Accuracy,
 }
 
@@ -52,6 +58,8 @@ pub(super) fn document(outcomes: &SimulationResults) -> VersionedDocument<Simula
         max_slowdown: outcomes.max_slowdown,
         progress: outcomes.behavior.reporting,
         stop_cost: outcomes.behavior.stop_cost.to_string(),
+        selection: outcomes.selection,
+        comparisons: comparison::compare(outcomes),
         left_out: SkippedJobs { too_wide, too_large },
         runs: outcomes.runs.iter().map(RunDocument::from).collect(),
     })
@@ -61,8 +69,10 @@ impl<'a> From<&'a SimulationResult> for RunDocument<'a> {
     fn from(run: &'a SimulationResult) -> RunDocument<'a> {
         RunDocument {
             metrics: run.metrics(),
+            window: run.window + 1,
             seed: run.seed,
             load: run.load,
+            incentive: run.incentive,
             estimates: &run.evaluated.estimates,
         }
     }

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use cohabit_console::{CommandError, CommandErrorKind};
-use cohabit_sim::trace::{ReadOptions, Strictness, Throughputs, Trace, read, synthetic};
+use cohabit_sim::trace::{JobLimits, ReadOptions, Strictness, Throughputs, Trace, read, synthetic};
 use cohabit_sim::workload::{Measurements, Pace, SkippedJobs, Workload, workload};
 use cohabit_sim::{Hardware, InterferenceContext, MachineSpec};
 
 use super::files::open_file;
 use super::interference;
-use crate::simulate::arguments::{SimulateArguments, TraceSource};
+use crate::simulate::arguments::{Sample, SimulateArguments, TraceSource};
 
 /// The load of synthetic jobs without --load.
 const LOAD_OF_SYNTHETIC: f64 = 0.9;
@@ -23,6 +23,9 @@ pub(super) struct Input {
     cluster: String,
     load: Option<f64>,
     source: JobSource,
+    limits: JobLimits,
+    /// The most jobs of a window.
+    jobs_per_window: Option<usize>,
     /// The measured configurations that jobs on one device train.
     measurements: Option<Measurements>,
     pub(super) hardware: Hardware,
@@ -30,10 +33,10 @@ pub(super) struct Input {
 }
 
 enum JobSource {
-    /// A trace, limited by --skip and --limit.
+    /// A trace without jobs that are too long or too wide.
     Trace(Trace),
-    /// Synthetic jobs to draw, without the first `skip`.
-    Synthetic { jobs: usize, skip: usize },
+    /// This many synthetic jobs to draw.
+    Synthetic(usize),
 }
 
 /// The jobs for one seed.
@@ -47,19 +50,14 @@ pub(super) struct SeededWorkload {
 impl Input {
     /// Reads the trace.
     pub(super) fn read(arguments: &SimulateArguments) -> Result<Input, CommandError> {
-        let limit = arguments.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let limits = arguments.selection.limits();
         let source = match &arguments.trace {
-            TraceSource::File(path) => {
-                JobSource::Trace(read_trace(path, arguments)?.part(arguments.skip, limit))
-            }
-            TraceSource::Synthetic(jobs) => {
-                let end = limit.map_or(*jobs, |limit| arguments.skip.saturating_add(limit).min(*jobs));
-                JobSource::Synthetic { jobs: end, skip: arguments.skip }
-            }
+            TraceSource::File(path) => JobSource::Trace(read_trace(path, arguments)?.within(limits)),
+            TraceSource::Synthetic(jobs) => JobSource::Synthetic(*jobs),
         };
         let usual_load = match source {
             JobSource::Trace(_) => None,
-            JobSource::Synthetic { .. } => Some(LOAD_OF_SYNTHETIC),
+            JobSource::Synthetic(_) => Some(LOAD_OF_SYNTHETIC),
         };
         let spec = &arguments.cluster.spec;
         let shared = |shape: MachineSpec| shape.shared_by(arguments.max_sharing);
@@ -75,6 +73,8 @@ impl Input {
             cluster: arguments.cluster.written.clone(),
             load: arguments.load.or(usual_load),
             source,
+            limits,
+            jobs_per_window: arguments.selection.jobs_per_window(),
         })
     }
 
@@ -90,20 +90,23 @@ impl Input {
         remarks
     }
 
-    /// The jobs for a seed.
-    pub(super) fn jobs(&self, seed: u64) -> Result<SeededWorkload, CommandError> {
-        let drawn;
+    /// The jobs of a sample, which begins after the first `start` jobs.
+    pub(super) fn jobs(&self, start: usize, sample: Sample) -> Result<SeededWorkload, CommandError> {
+        let seed = sample.seed;
         let trace = match &self.source {
-            JobSource::Trace(trace) => trace,
-            JobSource::Synthetic { jobs, skip } => {
-                drawn = synthetic(*jobs, seed).part(*skip, None);
-                &drawn
+            JobSource::Trace(trace) => trace.part(start, self.jobs_per_window),
+            JobSource::Synthetic(jobs) => {
+                synthetic(*jobs, seed).within(self.limits).part(start, self.jobs_per_window)
             }
         };
+        let is_short = self.jobs_per_window.is_some_and(|jobs| trace.jobs.len() < jobs);
+        if sample.window > 0 && is_short {
+            return Err(no_more_jobs(sample.window, trace.jobs.len()));
+        }
         let mut pace = Pace::on(&self.shapes);
         let measurements = self.measurements.as_ref();
         let fastest = |model: &_, devices| pace.fastest(model, devices);
-        let made = workload(trace, &self.shapes, measurements, seed, fastest);
+        let made = workload(&trace, &self.shapes, measurements, seed, fastest);
         if made.jobs.is_empty() {
             return Err(self.no_jobs(made.left_out));
         }
@@ -117,7 +120,9 @@ impl Input {
     fn no_jobs(&self, SkippedJobs { too_wide, too_large }: SkippedJobs) -> CommandError {
         let cluster = &self.cluster;
         let message = match too_wide + too_large {
-            0 => "no jobs are left: --skip must be less than the number of jobs in the trace".to_owned(),
+            0 => "no jobs are left: --skip must be less than the number of jobs in the trace that --max-duration and \
+                  --max-gpus leave"
+                .to_owned(),
             _ => format!(
                 "{cluster} cannot run any of the jobs: {too_wide} need more than its {} devices and {too_large} need more \
                  memory than a device has",
@@ -126,6 +131,14 @@ impl Input {
         };
         CommandError::new(CommandErrorKind::Impossible("no_jobs"), message)
     }
+}
+
+fn no_more_jobs(window: u32, left: usize) -> CommandError {
+    let message = format!(
+        "window {} has only {left} jobs: reduce --windows, --limit, --stride or --skip, so that all windows have as many",
+        window + 1
+    );
+    CommandError::new(CommandErrorKind::Impossible("no_jobs"), message)
 }
 
 fn read_trace(path: &Path, arguments: &SimulateArguments) -> Result<Trace, CommandError> {

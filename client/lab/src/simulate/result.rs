@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_console::current_command_line;
+use cohabit_console::{CommandError, current_command_line};
 use cohabit_sim::workload::SkippedJobs;
-use cohabit_sim::{DeviceSpan, EvaluationMetrics, EvaluationResult, JobBehavior, JobResult};
+use cohabit_sim::{
+    DeviceSpan, EvaluationMetrics, EvaluationResult, JobBehavior, JobResult, SharingIncentive,
+};
 use cohabit_types::{Span, Time};
 
-use super::input::SeededWorkload;
-use crate::simulate::arguments::{SimulateArguments, Truth};
+use serde::Serialize;
+
+use crate::simulate::arguments::{Sample, SelectionArguments, SimulateArguments, Truth};
 
 /// The results of one command.
 pub(super) struct SimulationResults {
@@ -24,16 +27,37 @@ pub(super) struct SimulationResults {
     /// The source of predicted slowdowns.
     pub(super) predictor: String,
     pub(super) max_slowdown: f64,
+    /// Which jobs of the trace were used.
+    pub(super) selection: SelectedJobs,
+    /// The index of the policy that the others are compared with.
+    pub(super) baseline: usize,
     /// Which jobs report their progress, and what stops cost.
     pub(super) behavior: JobBehavior,
     /// Where the configurations of jobs come from.
     pub(super) sharing: ConfigurationSource,
     /// The command that reproduces the results.
     pub(super) command: String,
-    /// Jobs that the cluster can never run, for the first seed.
+    /// Jobs that the cluster can never run, over all windows, for the first seed.
     pub(super) left_out: SkippedJobs,
-    /// The runs by seed and, within a seed, by policy in the order of the command line.
+    /// The runs by window, seed and policy in the order of the command line.
     pub(super) runs: Vec<SimulationResult>,
+}
+
+/// Which jobs of the trace were used.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct SelectedJobs {
+    /// The longest run time, in seconds.
+    pub(super) max_duration_s: Option<f64>,
+    /// The most GPUs.
+    pub(super) max_gpus: Option<u32>,
+    /// Jobs before the first window.
+    pub(super) skip: usize,
+    /// Jobs of a window.
+    pub(super) limit: Option<usize>,
+    /// The number of windows.
+    pub(super) windows: u32,
+    /// Jobs from the start of a window to that of the next.
+    pub(super) stride: usize,
 }
 
 /// Where the configurations of jobs come from. Only measured ones share GPUs.
@@ -47,9 +71,13 @@ pub(super) enum ConfigurationSource {
 pub(super) struct SimulationResult {
     /// The index of the policy variant, in the order of the command line.
     pub(super) variant: usize,
+    /// The part of the trace, from 0.
+    pub(super) window: u32,
     pub(super) seed: u64,
     /// The load while jobs arrive, if all jobs were placed ideally.
     pub(super) load: Option<f64>,
+    /// How many jobs are done later than without sharing, if that was asked.
+    pub(super) incentive: Option<SharingIncentive>,
     pub(super) evaluated: EvaluationResult,
 }
 
@@ -62,9 +90,26 @@ impl ConfigurationSource {
     }
 }
 
+impl SelectedJobs {
+    fn of(selection: &SelectionArguments) -> SelectedJobs {
+        SelectedJobs {
+            max_duration_s: selection.max_duration.map(Span::as_secs_f64),
+            max_gpus: selection.max_gpus,
+            skip: selection.skip,
+            limit: selection.jobs_per_window(),
+            windows: selection.windows,
+            stride: selection.start_of(1) - selection.start_of(0),
+        }
+    }
+}
+
 impl SimulationResults {
-    pub(super) fn of(arguments: &SimulateArguments) -> SimulationResults {
-        SimulationResults {
+    /// No runs yet.
+    ///
+    /// # Errors
+    /// If --baseline names no policy that runs.
+    pub(super) fn of(arguments: &SimulateArguments) -> Result<SimulationResults, CommandError> {
+        Ok(SimulationResults {
             trace: arguments.trace.to_string(),
             cluster: arguments.cluster.written.clone(),
             devices: arguments.cluster.spec.devices(),
@@ -72,18 +117,21 @@ impl SimulationResults {
             interference: arguments.interference.to_string(),
             predictor: arguments.predictor.to_string(),
             max_slowdown: arguments.max_slowdown,
+            selection: SelectedJobs::of(&arguments.selection),
+            baseline: arguments.baseline_index()?,
             behavior: arguments.behavior.behavior(),
             sharing: ConfigurationSource::of(arguments),
             command: current_command_line(),
             left_out: SkippedJobs::default(),
             runs: Vec::new(),
-        }
+        })
     }
 
-    /// Records the jobs that were left out for the first seed.
-    pub(super) fn record_left_out(&mut self, jobs: &SeededWorkload) {
-        if self.runs.is_empty() {
-            self.left_out = jobs.workload.left_out;
+    /// Records the jobs that were left out of a sample, unless its window had another seed before.
+    pub(super) fn record_left_out(&mut self, sample: Sample, left_out: SkippedJobs) {
+        if self.runs.last().is_none_or(|run| run.window != sample.window) {
+            self.left_out.too_wide += left_out.too_wide;
+            self.left_out.too_large += left_out.too_large;
         }
     }
 

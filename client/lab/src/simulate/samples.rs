@@ -6,7 +6,7 @@ use cohabit_sim::{
 };
 use cohabit_types::{JobState, Span, Time};
 
-use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
+use super::result::{ConfigurationSource, SelectedJobs, SimulationResult, SimulationResults};
 
 fn at(secs: u64) -> Time {
     Time::EPOCH + Span::from_secs(secs)
@@ -38,16 +38,23 @@ fn metrics(policy: &str, mean_jct_s: f64) -> EvaluationMetrics {
         median_jct_s: 100.0,
         p95_jct_s: 300.0,
         p99_jct_s: 300.0,
+        max_jct_s: 300.0,
         mean_wait_s: 50.0,
+        median_wait_s: 0.0,
+        p95_wait_s: 100.0,
+        p99_wait_s: 100.0,
+        max_wait_s: 100.0,
         total_completion_s: 400.0,
         lower_bound_mean_jct_s: 90.0,
+        jct_over_lower_bound: mean_jct_s / 90.0,
         gpu_busy: 0.5,
         gpu_busy_while_arriving: 0.75,
         gpu_occupied: 0.625,
         mean_slowdown: 1.25,
         mean_gang_slowdown: 1.5,
         delayed: 1,
-        preemptions: 0,
+        preemptions: 1,
+        stops_per_job: 0.5,
         out_of_memory: 3,
         bound_violations: 0.125,
         plans: 4,
@@ -64,8 +71,10 @@ fn run(variant: usize, policy: &str, seed: u64, mean_jct_s: f64) -> SimulationRe
         |device: &str, job, from, to| DeviceSpan { device: device.into(), job, from: at(from), to: at(to) };
     SimulationResult {
         variant,
+        window: 0,
         seed,
         load: Some(0.9),
+        incentive: None,
         evaluated: EvaluationResult {
             metrics: metrics(policy, mean_jct_s),
             jobs: vec![job(0, 100), job(100, 300)],
@@ -92,6 +101,15 @@ pub(super) fn outcomes() -> SimulationResults {
         predictor: "law".into(),
         max_slowdown: 1.3,
         behavior: JobBehavior::default(),
+        selection: SelectedJobs {
+            max_duration_s: None,
+            max_gpus: None,
+            skip: 0,
+            limit: None,
+            windows: 1,
+            stride: 0,
+        },
+        baseline: 0,
         sharing: ConfigurationSource::FromTrace,
         command: "cohabit simulate --trace 'jobs <1>.csv'".into(),
         left_out: SkippedJobs { too_wide: 3, too_large: 1 },
@@ -102,4 +120,16 @@ pub(super) fn outcomes() -> SimulationResults {
             run(1, second, 2, 100.0),
         ],
     }
+}
+
+/// Two windows with two seeds each. The second policy takes 1/2 and 1/8 of the first one's time in one window,
+/// and 1/4 in the other.
+pub(super) fn outcomes_of_windows() -> SimulationResults {
+    let pair = |window, seed, second: f64| {
+        [run(0, "fifo", seed, 400.0), run(1, "spd", seed, second)]
+            .map(|run| SimulationResult { window, ..run })
+    };
+    let runs =
+        [pair(0, 1, 200.0), pair(0, 2, 50.0), pair(1, 2, 100.0), pair(1, 3, 100.0)].into_iter().flatten();
+    SimulationResults { runs: runs.collect(), ..outcomes() }
 }

@@ -1,9 +1,12 @@
 //! Tables of the results: one row per policy, or one per run.
 
 use cohabit_console::{Screen, table};
+use cohabit_sim::SharingIncentive;
+use comfy_table::Table;
 
+use super::comparison::mean_jct_ratio;
 use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
-use super::statistics::{MeanAndDeviation, mean_ratio};
+use super::statistics::{Interval, MeanAndDeviation};
 
 /// The row of a policy.
 pub(super) struct PolicyRow {
@@ -12,43 +15,60 @@ pub(super) struct PolicyRow {
 }
 
 /// The usual columns.
-const HEADINGS: [&str; 9] =
-    ["JOBS", "MEAN JCT", "MEDIAN", "P95", "P99", "WAIT", "MAKESPAN", "BUSY", "SLOWDOWN"];
+const HEADINGS: [&str; 15] = [
+    "Jobs",
+    "Mean JCT",
+    "Median",
+    "P95",
+    "P99",
+    "Longest",
+    "Wait",
+    "P99 wait",
+    "Longest wait",
+    "JCT/bound",
+    "Stops/job",
+    "OOM",
+    "Makespan",
+    "Busy",
+    "Slowdown",
+];
 /// Further columns if jobs share GPUs.
-const OF_SHARING: [&str; 3] = ["OCCUPIED", "OOM", "OVER BOUND"];
-const VS_FIRST: &str = "VS FIRST";
+const OF_SHARING: [&str; 2] = ["Occupied", "Over limit"];
+/// Further columns if policies are compared with themselves without sharing.
+const OF_INCENTIVE: [&str; 3] = ["Later", "Mean delay", "Largest delay"];
 
-/// The rows of all policies: means over the seeds, with standard deviations if there are several.
+/// The rows of all policies: means over windows and seeds, with standard deviations if there are several.
 pub(super) fn rows(outcomes: &SimulationResults) -> Vec<PolicyRow> {
     let policies = outcomes.by_policy();
-    let first: Vec<f64> = policies.first().map_or(Vec::new(), |(_, runs)| mean_jcts(runs));
+    let base = policies.get(outcomes.baseline).map_or(&[][..], |(_, runs)| runs);
     let row = |(policy, runs): &(&str, Vec<&SimulationResult>)| {
-        let mut cells = cells(runs, outcomes.sharing);
-        cells.push(versus(&mean_jcts(runs), &first));
+        let mut cells = cells(runs, outcomes);
+        cells.push(mean_jct_ratio(runs, base).map_or(String::new(), Interval::ratio));
         PolicyRow { policy: (*policy).to_owned(), cells }
     };
     policies.iter().map(row).collect()
 }
 
-fn mean_jcts(runs: &[&SimulationResult]) -> Vec<f64> {
-    runs.iter().map(|run| run.metrics().mean_jct_s).collect()
+/// The headings of the cells of a row.
+pub(super) fn headings(outcomes: &SimulationResults) -> Vec<&'static str> {
+    let versus = if outcomes.baseline == 0 { "vs first" } else { "vs baseline" };
+    usual_headings(outcomes).chain([versus]).collect()
 }
 
-/// The mean completion time relative to that of the first policy on the same arrivals.
-fn versus(own: &[f64], first: &[f64]) -> String {
-    let ratios: Vec<f64> = own.iter().zip(first).map(|(own, first)| own / first).collect();
-    format!("{:.2} x", mean_ratio(&ratios))
-}
-
-fn headings(sharing: ConfigurationSource) -> impl Iterator<Item = &'static str> {
-    let more: &[&str] = match sharing {
+fn usual_headings(outcomes: &SimulationResults) -> impl Iterator<Item = &'static str> {
+    let of_sharing: &[&str] = match outcomes.sharing {
         ConfigurationSource::Measured => &OF_SHARING,
         ConfigurationSource::FromTrace => &[],
     };
-    HEADINGS.iter().chain(more).copied()
+    let of_incentive: &[&str] = if has_incentives(outcomes) { &OF_INCENTIVE } else { &[] };
+    HEADINGS.iter().chain(of_sharing).chain(of_incentive).copied()
 }
 
-fn cells(runs: &[&SimulationResult], sharing: ConfigurationSource) -> Vec<String> {
+fn has_incentives(outcomes: &SimulationResults) -> bool {
+    outcomes.runs.iter().any(|run| run.incentive.is_some())
+}
+
+fn cells(runs: &[&SimulationResult], outcomes: &SimulationResults) -> Vec<String> {
     let spread = |of: &dyn Fn(&SimulationResult) -> f64| {
         MeanAndDeviation::of(&runs.iter().map(|run| of(run)).collect::<Vec<_>>())
     };
@@ -61,19 +81,41 @@ fn cells(runs: &[&SimulationResult], sharing: ConfigurationSource) -> Vec<String
         mean_time(&|run| run.metrics().median_jct_s),
         mean_time(&|run| run.metrics().p95_jct_s),
         mean_time(&|run| run.metrics().p99_jct_s),
+        mean_time(&|run| run.metrics().max_jct_s),
         mean_time(&|run| run.metrics().mean_wait_s),
+        mean_time(&|run| run.metrics().p99_wait_s),
+        mean_time(&|run| run.metrics().max_wait_s),
+        format!("{:.2}", mean(&|run| run.metrics().jct_over_lower_bound)),
+        format!("{:.2}", mean(&|run| run.metrics().stops_per_job)),
+        format!("{:.0}", mean(&|run| run.metrics().out_of_memory as f64)),
         spread(&|run| run.metrics().makespan_s).time(),
         format!("{:.1}%", 100.0 * mean(&|run| run.metrics().gpu_busy)),
         format!("{:.3}", mean(&|run| run.metrics().mean_slowdown)),
     ];
-    if sharing == ConfigurationSource::Measured {
+    if outcomes.sharing == ConfigurationSource::Measured {
         cells.extend([
             format!("{:.1}%", 100.0 * mean(&|run| run.metrics().gpu_occupied)),
-            format!("{:.0}", mean(&|run| run.metrics().out_of_memory as f64)),
             format!("{:.1}%", 100.0 * mean(&|run| run.metrics().bound_violations)),
         ]);
     }
+    if has_incentives(outcomes) {
+        cells.extend(incentive_cells(runs));
+    }
     cells
+}
+
+/// The mean fraction of jobs that are later and their mean delay, and the largest delay of all runs; empty for
+/// a policy without sharing.
+fn incentive_cells(runs: &[&SimulationResult]) -> [String; 3] {
+    let incentives: Vec<SharingIncentive> = runs.iter().filter_map(|run| run.incentive).collect();
+    if incentives.is_empty() {
+        return [const { String::new() }; 3];
+    }
+    let mean = |of: fn(&SharingIncentive) -> f64| {
+        MeanAndDeviation::of(&incentives.iter().map(of).collect::<Vec<_>>()).mean
+    };
+    let largest = incentives.iter().map(|it| it.largest_delay).fold(0.0, f64::max);
+    [mean(|it| it.later), mean(|it| it.mean_delay), largest].map(|part| format!("{:.1}%", 100.0 * part))
 }
 
 /// `600`, or `598/600` if not all jobs have completed.
@@ -87,24 +129,28 @@ fn jobs(runs: &[&SimulationResult]) -> String {
 
 /// One row per policy.
 pub(super) fn by_policy(outcomes: &SimulationResults, screen: Screen) -> String {
-    let headings: Vec<&str> =
-        ["POLICY"].into_iter().chain(headings(outcomes.sharing)).chain([VS_FIRST]).collect();
-    let mut table = table::table(&headings, screen);
+    let headings = ["Policy"].into_iter().chain(headings(outcomes));
+    let mut table = table_of(headings, screen);
     for row in rows(outcomes) {
         table.add_row([row.policy].into_iter().chain(row.cells));
     }
     table::text(&table)
 }
 
+/// An empty table with these headings in capitals.
+fn table_of(headings: impl Iterator<Item = &'static str>, screen: Screen) -> Table {
+    let capitals: Vec<String> = headings.map(str::to_uppercase).collect();
+    table::table(&capitals.iter().map(String::as_str).collect::<Vec<_>>(), screen)
+}
+
 /// One row per run.
 pub(super) fn by_run(outcomes: &SimulationResults, screen: Screen) -> String {
-    let ours = ["PREEMPTED", "LOAD", "BOUND", "PLAN P50", "PLAN P99", "EVENTS", "WALL"];
-    let usual = headings(outcomes.sharing);
-    let headings: Vec<&str> = ["POLICY", "SEED"].into_iter().chain(usual).chain(ours).collect();
-    let mut table = table::table(&headings, screen);
+    let ours = ["Preempted", "Load", "Bound", "Plan P50", "Plan P99", "Events", "Wall"];
+    let headings = ["Policy", "Window", "Seed"].into_iter().chain(usual_headings(outcomes)).chain(ours);
+    let mut table = table_of(headings, screen);
     for run in &outcomes.runs {
         let metrics = run.metrics();
-        let leading = [metrics.policy.clone(), run.seed.to_string()];
+        let leading = [metrics.policy.clone(), (run.window + 1).to_string(), run.seed.to_string()];
         let trailing = [
             metrics.preemptions.to_string(),
             run.load.map_or(String::new(), |load| format!("{load:.2}")),
@@ -114,7 +160,7 @@ pub(super) fn by_run(outcomes: &SimulationResults, screen: Screen) -> String {
             metrics.events.to_string(),
             format!("{:.1} s", metrics.wall_s),
         ];
-        table.add_row(leading.into_iter().chain(cells(&[run], outcomes.sharing)).chain(trailing));
+        table.add_row(leading.into_iter().chain(cells(&[run], outcomes)).chain(trailing));
     }
     table::text(&table)
 }
@@ -122,7 +168,8 @@ pub(super) fn by_run(outcomes: &SimulationResults, screen: Screen) -> String {
 /// One line per policy: its name and mean completion time in seconds.
 pub(super) fn lines(outcomes: &SimulationResults) -> Vec<String> {
     let line = |(policy, runs): (&str, Vec<&SimulationResult>)| {
-        format!("{policy} {:.3}", MeanAndDeviation::of(&mean_jcts(&runs)).mean)
+        let means: Vec<f64> = runs.iter().map(|run| run.metrics().mean_jct_s).collect();
+        format!("{policy} {:.3}", MeanAndDeviation::of(&means).mean)
     };
     outcomes.by_policy().into_iter().map(line).collect()
 }

@@ -1,6 +1,7 @@
 //! Tables and documents of results.
 
 use cohabit_console::{Colour, Screen};
+use cohabit_sim::SharingIncentive;
 use serde_json::Value;
 
 use super::result::ConfigurationSource;
@@ -20,10 +21,10 @@ fn policies_are_compared_with_the_first_for_each_seed() {
     assert_eq!(lines.len(), 3, "{table}");
     let fifo = columns(lines[1]);
     assert_eq!(fifo[..3], ["fifo", "2", "5 min 0 s ± 2 min 21 s"]);
-    assert_eq!(fifo.last(), Some(&"1.00 x"));
+    assert_eq!(fifo.last(), Some(&"1.00 x [1.00, 1.00]"));
     // The geometric mean of one half and one quarter.
     let other = columns(lines[2]);
-    assert_eq!((other[2], other.last()), ("1 min 40 s ± 0 ms", Some(&"0.35 x")));
+    assert_eq!((other[2], other.last()), ("1 min 40 s ± 0 ms", Some(&"0.35 x [0.00, 28.90]")));
 }
 
 #[test]
@@ -31,7 +32,7 @@ fn wide_tables_have_a_row_for_each_run() {
     let table = summary::by_run(&outcomes(), PLAIN);
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 5, "{table}");
-    assert!(columns(lines[3]).starts_with(&["fifo", "2", "2", "6 min 40 s"]), "{table}");
+    assert!(columns(lines[3]).starts_with(&["fifo", "1", "2", "2", "6 min 40 s"]), "{table}");
     assert_eq!(columns(lines[0]).len(), columns(lines[1]).len(), "{table}");
 }
 
@@ -42,12 +43,37 @@ fn tables_have_more_columns_if_jobs_share_gpus() {
     let table = summary::by_policy(&outcomes, PLAIN);
     let lines: Vec<&str> = table.lines().collect();
     let heading = columns(lines[0]);
-    assert_eq!(heading[heading.len() - 4..], ["OCCUPIED", "OOM", "OVER BOUND", "VS FIRST"]);
+    assert_eq!(heading[heading.len() - 3..], ["OCCUPIED", "OVER LIMIT", "VS FIRST"]);
     let fifo = columns(lines[1]);
-    assert_eq!(fifo[fifo.len() - 4..], ["62.5%", "3", "12.5%", "1.00 x"]);
+    assert_eq!(fifo[fifo.len() - 3..], ["62.5%", "12.5%", "1.00 x [1.00, 1.00]"]);
+    assert_eq!(fifo[10..13], ["3.33", "0.50", "3"], "over the bound, stops for each job, out of memory");
     let wide = summary::by_run(&outcomes, PLAIN);
     let lines: Vec<&str> = wide.lines().collect();
     assert_eq!(columns(lines[0]).len(), columns(lines[1]).len(), "{wide}");
+}
+
+#[test]
+fn tables_tell_who_is_later_than_without_sharing() {
+    let mut outcomes = outcomes();
+    let incentive = |later, largest_delay| SharingIncentive {
+        compared: 2,
+        later,
+        later_at_all: 0.5,
+        largest_delay,
+        mean_delay: 0.1,
+    };
+    (outcomes.runs[1].incentive, outcomes.runs[3].incentive) =
+        (Some(incentive(0.01, 0.3)), Some(incentive(0.02, 0.2)));
+    let table = summary::by_policy(&outcomes, PLAIN);
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].contains("LATER") && lines[0].contains("LARGEST DELAY"), "{table}");
+    let other = columns(lines[2]);
+    assert_eq!(other[other.len() - 4..other.len() - 1], ["1.5%", "10.0%", "30.0%"]);
+    let document = serde_json::to_value(document::document(&outcomes)).unwrap();
+    assert_eq!(
+        (&document["runs"][0]["incentive"], &document["runs"][1]["incentive"]["later"]),
+        (&Value::Null, &0.01.into())
+    );
 }
 
 #[test]
@@ -74,6 +100,14 @@ fn the_document_has_all_documented_fields() {
         "median_jct_s",
         "p95_jct_s",
         "p99_jct_s",
+        "max_jct_s",
+        "median_wait_s",
+        "p95_wait_s",
+        "p99_wait_s",
+        "max_wait_s",
+        "jct_over_lower_bound",
+        "stops_per_job",
+        "window",
         "mean_wait_s",
         "total_completion_s",
         "lower_bound_mean_jct_s",
@@ -92,5 +126,7 @@ fn the_document_has_all_documented_fields() {
     ] {
         assert!(runs.iter().all(|run| run.get(key).is_some_and(|value| *value != Value::Null)), "{key}");
     }
-    assert_eq!(runs[2]["seed"], 2);
+    assert_eq!((&runs[2]["seed"], &runs[2]["window"]), (&2.into(), &1.into()));
+    assert_eq!((&document["windows"], &document["skip"]), (&1.into(), &0.into()));
+    assert_eq!(document["comparisons"][1]["baseline"], "fifo");
 }

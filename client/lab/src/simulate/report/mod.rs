@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use cohabit_console::CommandError;
 
-use super::result::{ConfigurationSource, SimulationResults};
+use super::result::SimulationResults;
 use super::summary;
 use crate::page::html::{self, escape_html, figure};
 use crate::page::palette::legend_marker;
@@ -49,6 +49,7 @@ pub(super) fn page(outcomes: &SimulationResults) -> Result<String, CommandError>
 
 fn heading(outcomes: &SimulationResults) -> String {
     let mut seeds: Vec<String> = outcomes.runs.iter().map(|run| run.seed.to_string()).collect();
+    seeds.sort_by_key(String::len);
     seeds.dedup();
     let first = outcomes.runs.first();
     let load = first.and_then(|run| run.load).map(|load| format!("{load:.2}"));
@@ -102,18 +103,12 @@ fn table(outcomes: &SimulationResults) -> String {
             escape_html(&row.policy)
         );
     }
-    let headings =
-        ["Policy", "Jobs", "Mean JCT", "Median", "P95", "P99", "Wait", "Makespan", "Busy", "Slowdown"];
-    let of_sharing: &[&str] = match outcomes.sharing {
-        ConfigurationSource::Measured => &["Occupied", "Out of memory", "Over bound"],
-        ConfigurationSource::FromTrace => &[],
-    };
-    let headings = headings.iter().chain(of_sharing).chain(&["vs first"]);
+    let headings = ["Policy"].into_iter().chain(summary::headings(outcomes));
     let headings: String = headings.map(|heading| format!("<th>{heading}</th>")).collect();
     format!(
         "<section>\n<h2>Policies on the same arrivals</h2>\n<p class=\"hint\">JCT (job completion time) is the time from \
          submission to end. Slowdown is the time of an iteration relative to that in the best placement. Means over all \
-         seeds, ± standard deviation.</p>\n<div class=\"wide\"><table><thead><tr>{headings}</tr></thead>\
+         windows and seeds, ± standard deviation; ratios of mean JCTs with 95% intervals.</p>\n<div class=\"wide\"><table><thead><tr>{headings}</tr></thead>\
          <tbody>\n{rows}</tbody></table></div>\n</section>\n"
     )
 }

@@ -1,0 +1,178 @@
+//! Runs every policy on every sample of jobs, several at the same time.
+//!
+//! A run depends on its own input alone, and results are kept in the order of the runs, so they do not
+//! depend on the number of threads. Start reading at [`run_all`].
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+
+use cohabit_console::{CommandError, CommandErrorKind};
+use cohabit_sim::workload::{SkippedJobs, WorkloadJob};
+use cohabit_sim::{Evaluation, EvaluationResult, SharingIncentive, evaluate};
+use cohabit_types::Sharing;
+
+use super::arguments::{PolicyVariant, Sample, SimulateArguments};
+use super::input::{Input, SeededWorkload};
+use super::progress::SimulationProgress;
+use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
+
+/// Runs what the arguments ask for.
+pub(super) fn run_all(
+    arguments: &SimulateArguments,
+    input: &Input,
+) -> Result<SimulationResults, CommandError> {
+    let mut outcomes = SimulationResults::of(arguments)?;
+    if arguments.incentive && outcomes.sharing == ConfigurationSource::FromTrace {
+        let message =
+            "--incentive needs jobs that share GPUs: add --interference table:FILE or --configurations FILE";
+        return Err(CommandError::new(CommandErrorKind::Usage, message));
+    }
+    let reported = arguments.policy_variants();
+    let variants = with_shadows(&reported, arguments.incentive);
+    let samples = arguments.samples();
+    let runner = Runner::new(arguments, input, &samples, &variants);
+    let mut finished = runner.run(threads(arguments))?.into_iter();
+    for sample in &samples {
+        let runs: Vec<FinishedRun> = finished.by_ref().take(variants.len()).collect();
+        outcomes.record_left_out(*sample, runs[0].left_out);
+        let incentives: Vec<Option<SharingIncentive>> = reported
+            .iter()
+            .zip(&runs)
+            .map(|(variant, run)| arguments.incentive.then(|| incentive(*variant, run, &variants, &runs))?)
+            .collect();
+        let of_reported = runs.into_iter().zip(incentives).enumerate();
+        outcomes.runs.extend(of_reported.map(|(variant, (run, incentive))| SimulationResult {
+            variant,
+            window: sample.window,
+            seed: sample.seed,
+            load: run.load,
+            incentive,
+            evaluated: run.evaluated,
+        }));
+    }
+    Ok(outcomes)
+}
+
+fn threads(arguments: &SimulateArguments) -> usize {
+    let threads = arguments.jobs.or_else(|| thread::available_parallelism().ok());
+    threads.map_or(1, NonZeroUsize::get)
+}
+
+/// The policies to report, and after them those that are needed to compare these with.
+fn with_shadows<'a>(reported: &[PolicyVariant<'a>], incentive: bool) -> Vec<PolicyVariant<'a>> {
+    let mut variants = reported.to_vec();
+    for variant in reported.iter().filter(|_| incentive) {
+        if !variants.contains(&variant.exclusive()) {
+            variants.push(variant.exclusive());
+        }
+    }
+    variants
+}
+
+/// How a policy with sharing compares with itself without; `None` for one without.
+fn incentive(
+    variant: PolicyVariant<'_>,
+    run: &FinishedRun,
+    variants: &[PolicyVariant<'_>],
+    runs: &[FinishedRun],
+) -> Option<SharingIncentive> {
+    let shadow = variants.iter().position(|it| *it == variant.exclusive() && *it != variant)?;
+    Some(SharingIncentive::of(&run.evaluated.jobs, &runs[shadow].evaluated.jobs))
+}
+
+/// The runs of a command.
+struct Runner<'a> {
+    arguments: &'a SimulateArguments,
+    input: &'a Input,
+    samples: &'a [Sample],
+    variants: &'a [PolicyVariant<'a>],
+    /// The jobs of each sample while a run uses them.
+    workloads: Vec<Mutex<Weak<SeededWorkload>>>,
+}
+
+/// What is kept of a run.
+struct FinishedRun {
+    evaluated: EvaluationResult,
+    load: Option<f64>,
+    left_out: SkippedJobs,
+}
+
+impl<'a> Runner<'a> {
+    fn new(
+        arguments: &'a SimulateArguments,
+        input: &'a Input,
+        samples: &'a [Sample],
+        variants: &'a [PolicyVariant<'a>],
+    ) -> Runner<'a> {
+        let workloads = samples.iter().map(|_| Mutex::default()).collect();
+        Runner { arguments, input, samples, variants, workloads }
+    }
+
+    /// Every run, by sample and, within a sample, by variant. Each thread takes the next one until none is
+    /// left or one has failed.
+    fn run(&self, threads: usize) -> Result<Vec<FinishedRun>, CommandError> {
+        let count = self.samples.len() * self.variants.len();
+        let progress = SimulationProgress::new(count);
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Vec::new());
+        let work = || {
+            while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|it| *it < count) {
+                let run = self.run_one(index, &progress);
+                if run.is_err() {
+                    next.store(count, Ordering::Relaxed);
+                }
+                done.lock().unwrap_or_else(PoisonError::into_inner).push((index, run));
+            }
+        };
+        thread::scope(|scope| (0..threads.min(count)).for_each(|_| _ = scope.spawn(work)));
+        progress.end();
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.sort_by_key(|(index, _)| *index);
+        done.into_iter().map(|(_, run)| run).collect()
+    }
+
+    fn run_one(&self, index: usize, progress: &SimulationProgress) -> Result<FinishedRun, CommandError> {
+        let (sample, variant) = (index / self.variants.len(), self.variants[index % self.variants.len()]);
+        let jobs = self.workload(sample)?;
+        let evaluation = self.evaluation(variant, self.samples[sample].seed, &jobs);
+        let mut observer = progress.begin(&variant.to_string(), evaluation.jobs.len());
+        let mut evaluated = evaluate(evaluation, &mut observer)
+            .map_err(|error| CommandError::from_error(CommandErrorKind::Internal, &error))?;
+        evaluated.metrics.policy = variant.to_string();
+        Ok(FinishedRun { evaluated, load: jobs.load, left_out: jobs.workload.left_out })
+    }
+
+    /// The jobs of a sample, made by the first run that needs them.
+    fn workload(&self, sample: usize) -> Result<Arc<SeededWorkload>, CommandError> {
+        let mut kept = self.workloads[sample].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(jobs) = kept.upgrade() {
+            return Ok(jobs);
+        }
+        let start = self.arguments.selection.start_of(self.samples[sample].window);
+        let jobs = Arc::new(self.input.jobs(start, self.samples[sample])?);
+        *kept = Arc::downgrade(&jobs);
+        Ok(jobs)
+    }
+
+    fn evaluation(&self, variant: PolicyVariant<'_>, seed: u64, jobs: &SeededWorkload) -> Evaluation {
+        Evaluation {
+            shapes: jobs.shapes.clone(),
+            hardware: self.input.hardware.clone(),
+            jobs: jobs.workload.jobs.iter().cloned().map(|job| under(variant.sharing, job)).collect(),
+            policy: variant.policy.to_owned(),
+            knowledge: self.input.knowledge.clone(),
+            estimator: self.arguments.estimator.0,
+            behavior: self.arguments.behavior.behavior(),
+            seed,
+        }
+    }
+}
+
+fn under(sharing: Sharing, job: WorkloadJob) -> WorkloadJob {
+    match sharing {
+        Sharing::Exclusive => job.exclusive(),
+        Sharing::Shared => job,
+    }
+}
