@@ -76,7 +76,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cohabit-console", &["cohabit-types", "cohabit-client"]),
     (
         "cohabit-lab",
-        &["cohabit-types", "cohabit-console", "cohabit-predict", "cohabit-sim", "cohabit-profiler"],
+        &[
+            "cohabit-types",
+            "cohabit-console",
+            "cohabit-predict",
+            "cohabit-sim",
+            "cohabit-profiler",
+            "cohabit-head",
+        ],
     ),
     ("cohabit-training", &[]),
     (

@@ -59,6 +59,26 @@ fn every_policy_runs_every_job_and_a_seed_repeats_itself() {
     assert_eq!(without_times(report), without_times(document(&simulate(folder.path(), &arguments))));
 }
 
+#[test]
+fn windows_are_runs_of_their_own_and_threads_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let usual = ["--policy", "fifo,spd", "--limit", "2", "--output", "json"];
+        without_times(document(&simulate(folder.path(), &[&usual, arguments].concat())))
+    };
+    let windows = run(&["--windows", "2", "--jobs", "1"]);
+    assert_eq!(windows, run(&["--windows", "2", "--jobs", "3"]));
+    let which = |run: &Value| (run["window"].as_u64().unwrap(), run["seed"].as_u64().unwrap());
+    let runs = windows["runs"].as_array().unwrap();
+    assert_eq!(runs.iter().map(which).collect::<Vec<_>>(), [(1, 1), (1, 1), (2, 2), (2, 2)]);
+    let mut alone = run(&["--skip", "2", "--seed", "2"]);
+    for (alone, window) in alone["runs"].as_array_mut().unwrap().iter_mut().zip(&runs[2..]) {
+        alone["window"] = 2.into();
+        assert_eq!(alone, window, "a window is what --skip and --seed select");
+    }
+    assert_eq!(windows["comparisons"][1]["observations"], 2);
+}
+
 /// `light` and `heavy` are slowed by a quarter and to half of their speed beside each other.
 #[cfg(feature = "predict")]
 const PAIRS: &str = "\
@@ -115,6 +135,10 @@ fn errors_have_messages_and_exit_codes() {
     for (arguments, code, words) in [
         (&["--strict"][..], 65, "jobs.csv: line 4: duration_s is 'x'"),
         (&["--skip", "9"], 65, "no jobs are left"),
+        (&["--limit", "4", "--windows", "2"], 65, "window 2 has only"),
+        (&["--max-gpus", "1", "--max-duration", "1s"], 65, "no jobs are left"),
+        (&["--incentive"], 2, "--incentive needs jobs that share GPUs"),
+        (&["--policy", "fifo", "--baseline", "spd"], 2, "is not among the policies"),
         (&["--format", "philly"], 65, "missing columns timestamp"),
         (&["--throughputs", "nowhere.csv"], 66, "cannot open nowhere.csv"),
         (&["--policy", "fifo", "--report", "no/such/folder.html"], 74, "cannot write the report"),

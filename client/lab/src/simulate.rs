@@ -10,6 +10,10 @@ mod document;
 mod files;
 mod input;
 mod interference;
+#[cfg(feature = "online")]
+mod learning;
+#[cfg(not(feature = "online"))]
+mod no_learning;
 mod progress;
 mod report;
 mod result;
@@ -20,6 +24,9 @@ mod statistics;
 mod summary;
 #[cfg(test)]
 mod tests;
+
+#[cfg(not(feature = "online"))]
+use no_learning as learning;
 
 use std::process::ExitCode;
 

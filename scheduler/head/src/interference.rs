@@ -12,13 +12,15 @@
 //! than the current model's. Models only influence which jobs share a GPU; memory is accounted for without
 //! them.
 //!
-//! Start reading at `trainer.rs`. `models.rs` needs the feature `learned`; `no_models.rs` replaces it
-//! without.
+//! Start reading at `trainer.rs`. Simulations use the same trainer through `learner.rs`. `models.rs` needs
+//! the feature `learned`; `no_models.rs` replaces it without.
 
 mod base_predictor;
 mod candidate;
 mod digest;
 mod guarded_model;
+#[cfg(feature = "learned")]
+mod learner;
 mod model_versions;
 #[cfg(feature = "learned")]
 mod models;
@@ -37,6 +39,8 @@ use no_models as models;
 mod tests;
 
 pub(crate) use base_predictor::BasePredictor;
+#[cfg(feature = "learned")]
+pub use learner::{InterferenceLearner, LearnerOptions, ModelAdapter};
 pub(crate) use models::read_base_predictor;
 pub(crate) use past_observations::PastObservations;
 pub(crate) use samples::resolve_sample;

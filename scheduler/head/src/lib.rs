@@ -53,5 +53,7 @@ mod tests;
 pub use cohabit_scheduler_core::Config;
 pub use daemon::HeadDaemon;
 pub use error::HeadError;
+#[cfg(feature = "learned")]
+pub use interference::{InterferenceLearner, LearnerOptions, ModelAdapter};
 pub use interference_source::{InterferenceSource, UnknownInterferenceSource};
 pub use options::HeadOptions;

@@ -121,6 +121,12 @@ impl HeadHost {
         Some(self.policy.plan(&self.view))
     }
 
+    /// Gives the policy new knowledge of interference, which it keeps over restarts.
+    pub(crate) fn set_interference(&mut self, knowledge: InterferenceContext) {
+        self.policy.set_interference(&knowledge);
+        self.settings.knowledge = knowledge;
+    }
+
     /// Stalls the policy until this time: it sees no changes and gives no plans.
     pub(crate) const fn stall_policy(&mut self, until: Time) {
         self.stalled_until = until;

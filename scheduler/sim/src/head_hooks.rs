@@ -1,9 +1,12 @@
 //! Hooks of the head daemon around the core: the part of the daemon that is not state.
 //!
-//! They fill in estimates at submission, measure planning time, and observe the end of every job. Apart from
-//! the estimates, nothing that they do may change what the head decides.
+//! They fill in estimates at submission, learn interference from samples, measure planning time, and observe
+//! the end of every job. Apart from estimates and knowledge of interference, nothing that they do may change
+//! what the head decides.
 
-use cohabit_types::{AttemptId, Estimate, JobRecord, JobSpec, Time};
+use cohabit_policy::interference::InterferenceContext;
+use cohabit_scheduler_core::Head;
+use cohabit_types::{AttemptId, ColocationSample, Estimate, JobRecord, JobSpec, Time};
 
 use crate::program::SimProgram;
 
@@ -21,6 +24,18 @@ pub(crate) trait HeadHooks {
     /// A gang was placed where it reaches this fraction of its best speed.
     fn gang_placed(&mut self, attempt: AttemptId, speed: f64) {
         let _ = (attempt, speed);
+    }
+
+    /// Workers have reported these samples of co-located ranks. Returns what policies know of interference from
+    /// now on, if that has changed.
+    fn colocation_samples(
+        &mut self,
+        now: Time,
+        samples: &[ColocationSample],
+        head: &Head,
+    ) -> Option<InterferenceContext> {
+        let _ = (now, samples, head);
+        None
     }
 
     /// A job, or an array as a whole, has ended.

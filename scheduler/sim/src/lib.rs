@@ -59,15 +59,16 @@ mod world;
 
 pub use cluster_spec::{ClusterSpec, ParseClusterError};
 pub use cohabit_policy::interference::{GPU_MODELS, GpuModel, Interference, InterferenceContext};
-pub use cohabit_policy::{POLICY_NAMES, PolicyParseError, parse_policy};
+pub use cohabit_policy::{JobTraits, POLICY_NAMES, PolicyParseError, parse_policy, uses_interference};
 #[cfg(feature = "learned")]
 pub use cohabit_predict::{Accuracy, AccuracyStats, EstimateErrors};
 pub use digest::Digest;
 pub use draw::Options;
 #[cfg(feature = "learned")]
 pub use evaluation::{
-    DeviceSpan, EstimatorKind, Evaluation, EvaluationError, EvaluationMetrics, EvaluationResult, JobBehavior,
-    JobResult, Observer, ParseStopCostError, Series, SharingIncentive, StopCost, evaluate,
+    ColocationLearner, DeviceSpan, EstimatorKind, Evaluation, EvaluationError, EvaluationMetrics,
+    EvaluationResult, JobBehavior, JobResult, Observer, ParseStopCostError, PeriodMetrics, Series,
+    SharingIncentive, StopCost, evaluate, evaluate_learning,
 };
 pub use failure::{FailureKind, SimFailure};
 pub use machine::{DEFAULT_MAX_SLOWDOWN, Disk, FaultAttribution, Hardware, ObservedMemory};

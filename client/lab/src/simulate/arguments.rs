@@ -88,10 +88,14 @@ pub struct SimulateArguments {
     /// With --interference table:FILE, they are drawn from FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) configurations: Option<PathBuf>,
-    /// Source of the slowdowns that policies predict: law (from measurements of jobs running alone), truth,
-    /// the pretrained model that comes with this program, or a model in a directory
-    #[arg(long, value_name = "law|truth|pretrained|model:DIR", default_value = "law")]
+    /// Source of the slowdowns that policies predict: law (from measurements of jobs running alone), none (by
+    /// what jobs request), truth, the pretrained model that comes with this program, or a model in a directory
+    #[arg(long, value_name = "law|none|truth|pretrained|model:DIR", default_value = "law")]
     pub(crate) predictor: Predictor,
+    /// Learn interference during each run from the jobs that report progress, as the head does, starting with
+    /// --predictor
+    #[arg(long)]
+    pub(crate) learn_online: bool,
     /// Largest slowdown that sharing may cause, as a factor (1.3 = 30% slower): policies that limit the
     /// slowdown use it, and results report the time above it
     #[arg(long, value_name = "FACTOR", default_value_t = DEFAULT_MAX_SLOWDOWN, value_parser = parse_slowdown)]
@@ -406,7 +410,10 @@ mod tests {
         let learned = parse("--interference model:one --predictor model:a/b").unwrap();
         let written = (learned.interference.to_string(), learned.predictor.to_string());
         assert_eq!((written.0.as_str(), written.1.as_str()), ("model:one", "model:a/b"));
-        assert_eq!(parse("--predictor pretrained").unwrap().predictor.to_string(), "pretrained");
+        for predictor in ["pretrained", "none"] {
+            let written = parse(&format!("--predictor {predictor}")).unwrap().predictor.to_string();
+            assert_eq!(written, predictor);
+        }
         let usual = parse("").unwrap();
         assert_eq!(
             (usual.interference, usual.predictor, usual.max_slowdown),
@@ -444,8 +451,8 @@ mod tests {
             ("--interference model:", "write law, table:FILE or model:DIR"),
             ("--interference table:", "write law, table:FILE or model:DIR"),
             ("--interference magic", "write law, table:FILE or model:DIR"),
-            ("--predictor model:", "write law, truth, pretrained or model:DIR"),
-            ("--predictor magic", "write law, truth, pretrained or model:DIR"),
+            ("--predictor model:", "write law, none, truth, pretrained or model:DIR"),
+            ("--predictor magic", "write law, none, truth, pretrained or model:DIR"),
             ("--max-slowdown 0.9", "at least 1"),
             ("--max-sharing 0", "1..=1000"),
             ("--load NaN", "write 0.9"),

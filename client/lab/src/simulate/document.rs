@@ -2,7 +2,7 @@
 
 use cohabit_console::{VersionedDocument, with_schema};
 use cohabit_sim::workload::SkippedJobs as LeftOutJobs;
-use cohabit_sim::{Accuracy, EvaluationMetrics, SharingIncentive};
+use cohabit_sim::{Accuracy, EvaluationMetrics, PeriodMetrics, SharingIncentive};
 use serde::Serialize;
 
 use super::comparison::{self, PolicyComparison};
@@ -43,6 +43,10 @@ struct RunDocument<'a> {
     seed: u64,
     load: Option<f64>,
     incentive: Option<SharingIncentive>,
+    /// How many models of interference replaced the one before; null for a run that did not learn.
+    learned_models: Option<usize>,
+    /// The jobs by the time of their submission.
+    periods: Vec<PeriodMetrics>,
     estimates: &'a Accuracy,
 }
 
@@ -73,6 +77,8 @@ impl<'a> From<&'a SimulationResult> for RunDocument<'a> {
             seed: run.seed,
             load: run.load,
             incentive: run.incentive,
+            learned_models: run.models,
+            periods: PeriodMetrics::of(&run.evaluated.jobs),
             estimates: &run.evaluated.estimates,
         }
     }

@@ -9,6 +9,7 @@ use cohabit_sim::{Hardware, InterferenceContext, MachineSpec};
 
 use super::files::open_file;
 use super::interference;
+use super::learning::OnlineLearning;
 use crate::simulate::arguments::{Sample, SimulateArguments, TraceSource};
 
 /// The load of synthetic jobs without --load.
@@ -30,6 +31,8 @@ pub(super) struct Input {
     measurements: Option<Measurements>,
     pub(super) hardware: Hardware,
     pub(super) knowledge: InterferenceContext,
+    /// What runs that learn start with.
+    pub(super) learning: Option<OnlineLearning>,
 }
 
 enum JobSource {
@@ -64,8 +67,14 @@ impl Input {
         let shapes: Vec<MachineSpec> = spec.shapes().into_iter().map(shared).collect();
         let measurements = interference::measurements(arguments, &shapes)?;
         let hardware = interference::hardware(arguments, measurements.as_ref())?;
+        let knowledge = interference::knowledge(arguments, measurements.as_ref(), &hardware)?;
+        let learning = arguments
+            .learn_online
+            .then(|| OnlineLearning::of(&arguments.predictor, measurements.as_ref(), &knowledge))
+            .transpose()?;
         Ok(Input {
-            knowledge: interference::knowledge(arguments, measurements.as_ref(), &hardware)?,
+            knowledge,
+            learning,
             hardware,
             measurements,
             shapes,

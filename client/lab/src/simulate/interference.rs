@@ -59,17 +59,20 @@ pub(super) fn knowledge(
 ) -> Result<InterferenceContext, CommandError> {
     let usual = InterferenceContext::default();
     let interference = match &arguments.predictor {
-        Predictor::Law => usual.interference,
+        Predictor::Law | Predictor::None => usual.interference,
         Predictor::Truth => hardware.truth.clone(),
         Predictor::Pretrained => with_measured_sharing(model(Path::new("pretrained"))?, measurements),
         Predictor::Model(folder) => with_measured_sharing(model(folder)?, measurements),
     };
-    let solos = measurements.map_or(usual.solos, Measurements::solos);
+    let solos = match (&arguments.predictor, measurements) {
+        (Predictor::None, _) | (_, None) => usual.solos,
+        (_, Some(measured)) => measured.solos(),
+    };
     Ok(InterferenceContext { interference, solos, max_slowdown: Slowdown::from(arguments.max_slowdown) })
 }
 
 /// A model predicts for the way of sharing that it was trained on; the simulated GPUs share as in the table.
-fn with_measured_sharing(
+pub(super) fn with_measured_sharing(
     model: Arc<dyn Interference>,
     measurements: Option<&Measurements>,
 ) -> Arc<dyn Interference> {
@@ -78,8 +81,13 @@ fn with_measured_sharing(
 
 /// Loads the model in a directory, or the one that comes with the program.
 #[cfg(feature = "predict")]
+pub(super) fn load_model(folder: &Path) -> Result<Arc<dyn Model>, CommandError> {
+    Ok(Arc::from(crate::model_directory::load_model(folder)?.model))
+}
+
+#[cfg(feature = "predict")]
 fn model(folder: &Path) -> Result<Arc<dyn Interference>, CommandError> {
-    let model: Arc<dyn Model> = Arc::from(crate::model_directory::load_model(folder)?.model);
+    let model: Arc<dyn Model> = load_model(folder)?;
     Ok(model)
 }
 

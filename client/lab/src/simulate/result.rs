@@ -78,6 +78,8 @@ pub(super) struct SimulationResult {
     pub(super) load: Option<f64>,
     /// How many jobs are done later than without sharing, if that was asked.
     pub(super) incentive: Option<SharingIncentive>,
+    /// How many models of interference replaced the one before during the run, if it learned.
+    pub(super) models: Option<usize>,
     pub(super) evaluated: EvaluationResult,
 }
 

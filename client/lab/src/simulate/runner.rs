@@ -10,11 +10,12 @@ use std::thread;
 
 use cohabit_console::{CommandError, CommandErrorKind};
 use cohabit_sim::workload::{SkippedJobs, WorkloadJob};
-use cohabit_sim::{Evaluation, EvaluationResult, SharingIncentive, evaluate};
+use cohabit_sim::{Evaluation, EvaluationResult, SharingIncentive, evaluate, uses_interference};
 use cohabit_types::Sharing;
 
 use super::arguments::{PolicyVariant, Sample, SimulateArguments};
 use super::input::{Input, SeededWorkload};
+use super::learning::OnlineLearning;
 use super::progress::SimulationProgress;
 use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
 
@@ -49,6 +50,7 @@ pub(super) fn run_all(
             seed: sample.seed,
             load: run.load,
             incentive,
+            models: run.models,
             evaluated: run.evaluated,
         }));
     }
@@ -95,6 +97,8 @@ struct Runner<'a> {
 /// What is kept of a run.
 struct FinishedRun {
     evaluated: EvaluationResult,
+    /// How many models replaced the one before.
+    models: Option<usize>,
     load: Option<f64>,
     left_out: SkippedJobs,
 }
@@ -138,10 +142,25 @@ impl<'a> Runner<'a> {
         let jobs = self.workload(sample)?;
         let evaluation = self.evaluation(variant, self.samples[sample].seed, &jobs);
         let mut observer = progress.begin(&variant.to_string(), evaluation.jobs.len());
-        let mut evaluated = evaluate(evaluation, &mut observer)
-            .map_err(|error| CommandError::from_error(CommandErrorKind::Internal, &error))?;
+        let (mut evaluated, models) = match self.learning(variant) {
+            Some(learning) => {
+                let (evaluated, models) = learning.evaluate(evaluation, &mut observer)?;
+                (evaluated, Some(models))
+            }
+            None => {
+                let evaluated = evaluate(evaluation, &mut observer);
+                let internal = |error| CommandError::from_error(CommandErrorKind::Internal, &error);
+                (evaluated.map_err(internal)?, None)
+            }
+        };
         evaluated.metrics.policy = variant.to_string();
-        Ok(FinishedRun { evaluated, load: jobs.load, left_out: jobs.workload.left_out })
+        Ok(FinishedRun { evaluated, models, load: jobs.load, left_out: jobs.workload.left_out })
+    }
+
+    /// What the runs of a policy learn from, if they learn.
+    fn learning(&self, variant: PolicyVariant<'_>) -> Option<&OnlineLearning> {
+        let uses = uses_interference(variant.policy).is_ok_and(|uses| uses);
+        self.input.learning.as_ref().filter(|_| uses && variant.sharing == Sharing::Shared)
     }
 
     /// The jobs of a sample, made by the first run that needs them.

@@ -75,6 +75,7 @@ fn run(variant: usize, policy: &str, seed: u64, mean_jct_s: f64) -> SimulationRe
         seed,
         load: Some(0.9),
         incentive: None,
+        models: None,
         evaluated: EvaluationResult {
             metrics: metrics(policy, mean_jct_s),
             jobs: vec![job(0, 100), job(100, 300)],

@@ -123,6 +123,7 @@ fn the_document_has_all_documented_fields() {
         "seed",
         "load",
         "estimates",
+        "periods",
     ] {
         assert!(runs.iter().all(|run| run.get(key).is_some_and(|value| *value != Value::Null)), "{key}");
     }

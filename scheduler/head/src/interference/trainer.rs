@@ -121,7 +121,7 @@ impl TrainerHandle {
 }
 
 /// The state of the thread.
-struct Trainer {
+pub(super) struct Trainer {
     base: BasePredictor,
     experience: ColocationHistory,
     max_slowdown: Slowdown,
@@ -138,7 +138,7 @@ struct Trainer {
 }
 
 impl Trainer {
-    fn open(options: TrainerOptions) -> Trainer {
+    pub(super) fn open(options: TrainerOptions) -> Trainer {
         let TrainerOptions { base, experience, max_slowdown, refit_after, folder } = options;
         let versions = ModelVersions::open(folder);
         let current = GuardedModel::new(Arc::clone(&base.interference));
@@ -175,15 +175,8 @@ impl Trainer {
     fn serve(&mut self, mut inbox: Inbox<TrainRequest>) {
         while let Some(request) = inbox.next() {
             match request {
-                TrainRequest::Observe(samples, reply_to) => {
-                    samples.iter().for_each(|it| self.experience.note(it));
-                    reply_to.send(self.update());
-                }
-                TrainRequest::FinishRefit(better, reply_to) => {
-                    self.fitting = false;
-                    let knowledge = better.and_then(|better| self.adopt(*better));
-                    reply_to.send(TrainingUpdate { knowledge, ..TrainingUpdate::default() });
-                }
+                TrainRequest::Observe(samples, reply_to) => reply_to.send(self.observe(&samples)),
+                TrainRequest::FinishRefit(better, reply_to) => reply_to.send(self.finish_refit(better)),
                 TrainRequest::Models(choice, reply_to) => {
                     let answer = self.choose(choice);
                     let changed = matches!(answer, Ok(ModelChange::Changed));
@@ -193,6 +186,25 @@ impl Trainer {
                 }
             }
         }
+    }
+
+    /// Adds samples.
+    pub(super) fn observe(&mut self, samples: &[ObservedSample]) -> TrainingUpdate {
+        samples.iter().for_each(|sample| self.experience.note(sample));
+        self.update()
+    }
+
+    /// Takes in the result of a refit.
+    pub(super) fn finish_refit(&mut self, better: Option<Box<BetterModel>>) -> TrainingUpdate {
+        self.fitting = false;
+        let knowledge = better.and_then(|better| self.adopt(*better));
+        TrainingUpdate { knowledge, ..TrainingUpdate::default() }
+    }
+
+    /// The number of the newest version.
+    #[cfg(feature = "learned")]
+    pub(super) fn version_count(&self) -> usize {
+        self.versions.records().last().map_or(0, |record| record.version as usize)
     }
 
     /// The knowledge if it has changed enough, and the refit that is due.

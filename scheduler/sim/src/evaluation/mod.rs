@@ -19,6 +19,7 @@ mod lower_bound;
 mod metrics;
 mod noise;
 mod occupancy;
+mod periods;
 mod recorder;
 mod result;
 mod series;
@@ -36,10 +37,11 @@ pub use self::estimates::EstimatorKind;
 pub use self::incentive::SharingIncentive;
 pub use self::job_result::JobResult;
 pub use self::metrics::EvaluationMetrics;
+pub use self::periods::PeriodMetrics;
 use self::recorder::EvaluationRecorder;
 pub use self::result::EvaluationResult;
 pub use self::series::Series;
-pub use self::spec::{Evaluation, Observer};
+pub use self::spec::{ColocationLearner, Evaluation, Observer};
 use crate::recorder::TraceDetail;
 use crate::scenario::{CheckLevel, ExternalEvent, Scenario, ScenarioSubmission};
 use crate::workload::WorkloadJob;
@@ -58,15 +60,36 @@ const TIME_LIMIT: Span = Span::from_secs(100 * 365 * 86_400);
 /// If the policy is unknown, there are no jobs, the cluster can never run one of them, or an invariant of the
 /// production code is violated.
 pub fn evaluate(
-    mut evaluation: Evaluation,
+    evaluation: Evaluation,
     observer: &mut dyn Observer,
+) -> Result<EvaluationResult, EvaluationError> {
+    evaluate_with(evaluation, observer, None)
+}
+
+/// Runs the jobs and measures the policy, whose knowledge of interference grows as this learner observes jobs
+/// beside each other.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn evaluate_learning(
+    evaluation: Evaluation,
+    observer: &mut dyn Observer,
+    learner: &mut dyn ColocationLearner,
+) -> Result<EvaluationResult, EvaluationError> {
+    evaluate_with(evaluation, observer, Some(learner))
+}
+
+fn evaluate_with<'a>(
+    mut evaluation: Evaluation,
+    observer: &'a mut dyn Observer,
+    learner: Option<&'a mut dyn ColocationLearner>,
 ) -> Result<EvaluationResult, EvaluationError> {
     parse_policy(&evaluation.policy)?;
     evaluation.jobs.sort_by_key(|job| job.at);
     let Some(last) = evaluation.jobs.last() else { return Err(EvaluationError::NoJobs) };
     let last_arrival = last.at;
     let begun = observer.clock_us();
-    let mut recorder = EvaluationRecorder::new(&evaluation, observer);
+    let mut recorder = EvaluationRecorder::new(&evaluation, observer, learner);
     let scenario = scenario(&evaluation, last_arrival);
     let mut world = World::new(evaluation.seed, scenario, TraceDetail::Nothing, &mut recorder);
     world.run()?;

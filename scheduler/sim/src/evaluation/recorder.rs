@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::{CompletedRun, JobFeatures};
 use cohabit_predict::Accuracy;
-use cohabit_types::{AttemptId, Estimate, JobRecord, JobSpec, JobState, Time};
+use cohabit_scheduler_core::Head;
+use cohabit_types::{AttemptId, ColocationSample, Estimate, JobRecord, JobSpec, JobState, Time};
 
 use super::device_spans::DeviceSpanRecorder;
 use super::estimates::EvaluationEstimator;
@@ -16,7 +18,7 @@ use super::metrics::{self, EvaluationCounts};
 use super::occupancy::Occupancy;
 use super::result::EvaluationResult;
 use super::series::Series;
-use super::spec::{Evaluation, Observer};
+use super::spec::{ColocationLearner, Evaluation, Observer};
 use crate::failure::{FailureKind, SimFailure};
 use crate::head_hooks::HeadHooks;
 use crate::slowdown_tracker::SharedRunTime;
@@ -24,6 +26,7 @@ use crate::slowdown_tracker::SharedRunTime;
 /// The record of an evaluation.
 pub(super) struct EvaluationRecorder<'o> {
     observer: &'o mut dyn Observer,
+    learner: Option<&'o mut dyn ColocationLearner>,
     estimates: EvaluationEstimator,
     /// In the order of submission; job number 1 is the first.
     jobs: Vec<JobEntry>,
@@ -46,7 +49,11 @@ struct JobEntry {
 }
 
 impl<'o> EvaluationRecorder<'o> {
-    pub(super) fn new(evaluation: &Evaluation, observer: &'o mut dyn Observer) -> EvaluationRecorder<'o> {
+    pub(super) fn new(
+        evaluation: &Evaluation,
+        observer: &'o mut dyn Observer,
+        learner: Option<&'o mut dyn ColocationLearner>,
+    ) -> EvaluationRecorder<'o> {
         let entry = |job: &crate::workload::WorkloadJob| JobEntry {
             features: None,
             pace: job.pace,
@@ -54,6 +61,7 @@ impl<'o> EvaluationRecorder<'o> {
         };
         EvaluationRecorder {
             observer,
+            learner,
             estimates: EvaluationEstimator::new(evaluation.estimator, evaluation.seed),
             jobs: evaluation.jobs.iter().map(entry).collect(),
             submitted: 0,
@@ -136,6 +144,15 @@ impl HeadHooks for EvaluationRecorder<'_> {
 
     fn gang_placed(&mut self, attempt: AttemptId, pace: f64) {
         self.entry(attempt.job.number).result.gang_slowdown = Some(1.0 / pace);
+    }
+
+    fn colocation_samples(
+        &mut self,
+        now: Time,
+        samples: &[ColocationSample],
+        head: &Head,
+    ) -> Option<InterferenceContext> {
+        self.learner.as_mut()?.observe(now, samples, &|job| head.demand_and_traits(job))
     }
 
     fn job_ended(&mut self, record: &JobRecord) {

@@ -1,6 +1,10 @@
 //! What is evaluated, and the observer of an evaluation.
 
+use std::sync::Arc;
+
+use cohabit_policy::JobTraits;
 use cohabit_policy::interference::InterferenceContext;
+use cohabit_types::{ColocationSample, Demand, JobId, Time};
 
 use super::behavior::JobBehavior;
 use super::estimates::EstimatorKind;
@@ -27,6 +31,18 @@ pub struct Evaluation {
     pub behavior: JobBehavior,
     /// The seed of the errors of estimates; the same for every policy.
     pub seed: u64,
+}
+
+/// Learns interference while an evaluation runs.
+pub trait ColocationLearner {
+    /// Learns from what workers reported of ranks beside each other; `lookup` describes their jobs. Returns
+    /// what policies know from now on, if that has changed.
+    fn observe(
+        &mut self,
+        now: Time,
+        samples: &[ColocationSample],
+        lookup: &dyn Fn(JobId) -> Option<(Demand, Arc<JobTraits>)>,
+    ) -> Option<InterferenceContext>;
 }
 
 /// The observer of an evaluation, outside the simulated cluster.

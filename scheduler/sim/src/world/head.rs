@@ -4,7 +4,7 @@
 //! died between one and the next.
 
 use cohabit_scheduler_core::{Effect, Event};
-use cohabit_types::{Notice, PlanRequestId, Span, Time, WorkerKey};
+use cohabit_types::{Notice, PlanRequestId, Report, Span, Time, WorkerKey};
 
 use super::World;
 use crate::failure::{FailureKind, SimFailure};
@@ -21,19 +21,36 @@ impl World<'_> {
         match self.settings.check_level {
             _ if !self.head.is_up() => Ok(()),
             CheckLevel::Outcomes => {
-                let joined = joined(&event);
-                self.record_head_event(&event);
-                let effects = self.head.handle_unchecked(self.head_now(), event)?;
-                self.accept_hello(joined, &effects);
-                self.head_effects(effects)?;
-                self.finish_evaluation();
-                Ok(())
+                let learned = self.learn(&event);
+                self.handle_in_evaluation(event)?;
+                if learned { self.handle_in_evaluation(Event::InterferenceUpdated) } else { Ok(()) }
             }
             CheckLevel::Everything => {
                 self.head.journal.add(event);
                 self.write_journal()
             }
         }
+    }
+
+    /// Handles an event that is not journaled.
+    fn handle_in_evaluation(&mut self, event: Event) -> Result<(), SimFailure> {
+        let joined = joined(&event);
+        self.record_head_event(&event);
+        let effects = self.head.handle_unchecked(self.head_now(), event)?;
+        self.accept_hello(joined, &effects);
+        self.head_effects(effects)?;
+        self.finish_evaluation();
+        Ok(())
+    }
+
+    /// Passes samples to the daemon's hooks, as a daemon does before the core sees a report. Returns whether
+    /// the policy knows more of interference now.
+    fn learn(&mut self, event: &Event) -> bool {
+        let Event::Report(_, Report::ColocationSamples(samples)) = event else { return false };
+        let knowledge = self.hooks.colocation_samples(self.now, samples, self.head.head());
+        let learned = knowledge.is_some();
+        knowledge.into_iter().for_each(|knowledge| self.head.set_interference(knowledge));
+        learned
     }
 
     /// Handles a durable event. Its effects are lost if the head is about to crash.

@@ -20,6 +20,8 @@ pub(crate) enum Truth {
 pub(crate) enum Predictor {
     /// The law, applied to measurements of jobs running alone.
     Law,
+    /// The law without any measurements: jobs count by what they request.
+    None,
     /// The true slowdowns.
     Truth,
     /// The model that comes with the program.
@@ -55,10 +57,11 @@ impl FromStr for Predictor {
     fn from_str(text: &str) -> Result<Predictor, String> {
         match text.split_once(':') {
             None if text == "law" => Ok(Predictor::Law),
+            None if text == "none" => Ok(Predictor::None),
             None if text == "truth" => Ok(Predictor::Truth),
             None if text == "pretrained" => Ok(Predictor::Pretrained),
             Some(("model", folder)) if !folder.is_empty() => Ok(Predictor::Model(folder.into())),
-            _ => Err(format!("'{text}' is not a predictor: write law, truth, pretrained or model:DIR")),
+            _ => Err(format!("'{text}' is not a predictor: write law, none, truth, pretrained or model:DIR")),
         }
     }
 }
@@ -67,6 +70,7 @@ impl fmt::Display for Predictor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Predictor::Law => f.write_str("law"),
+            Predictor::None => f.write_str("none"),
             Predictor::Truth => f.write_str("truth"),
             Predictor::Pretrained => f.write_str("pretrained"),
             Predictor::Model(folder) => write!(f, "model:{}", folder.display()),

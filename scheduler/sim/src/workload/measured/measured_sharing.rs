@@ -30,10 +30,15 @@ impl Interference for MeasuredSharing {
 
 impl MeasuredSharing {
     fn with_measured_sharing(&self, sets: &[ColocationSet]) -> Vec<ColocationSet> {
-        let as_measured = |set: &ColocationSet| {
-            let sharing = self.sharing.get(&set.gpu).copied().unwrap_or(set.sharing);
-            ColocationSet { sharing, ..set.clone() }
-        };
-        sets.iter().map(as_measured).collect()
+        sets.iter().map(|set| as_measured(set, &self.sharing)).collect()
     }
+}
+
+/// The set as if its device were shared in the way of the measurements.
+pub(super) fn as_measured(
+    set: &ColocationSet,
+    measured: &BTreeMap<GpuKind, Option<SharingStrategy>>,
+) -> ColocationSet {
+    let sharing = measured.get(&set.gpu).copied().unwrap_or(set.sharing);
+    ColocationSet { sharing, ..set.clone() }
 }

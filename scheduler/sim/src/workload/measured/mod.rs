@@ -32,7 +32,7 @@ use cohabit_types::{Bytes, ModelDescription, PipelineStage, SharingStrategy};
 
 pub use self::error::MeasurementsError;
 use self::ground_truth::GroundTruth;
-use self::measured_sharing::MeasuredSharing;
+use self::measured_sharing::{MeasuredSharing, as_measured};
 #[cfg(feature = "learned")]
 pub use self::read::read_measurements;
 use self::table::Table;
@@ -123,6 +123,14 @@ impl Measurements {
     #[must_use]
     pub fn with_measured_sharing(&self, predictor: Arc<dyn Interference>) -> Arc<dyn Interference> {
         Arc::new(MeasuredSharing { sharing: self.sharing.clone(), predictor })
+    }
+
+    /// Observed sets as if the devices were shared in the way of the measurements.
+    #[must_use]
+    pub fn in_measured_sharing(&self, sets: &[MeasuredSet]) -> Vec<MeasuredSet> {
+        let as_measured =
+            |it: &MeasuredSet| MeasuredSet { set: as_measured(&it.set, &self.sharing), ..it.clone() };
+        sets.iter().map(as_measured).collect()
     }
 
     /// The values of each configuration alone on each GPU model: what a policy may know.
