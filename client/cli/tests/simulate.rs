@@ -119,6 +119,26 @@ fn a_trained_model_predicts_for_policies_or_is_the_ground_truth() {
 }
 
 #[test]
+#[cfg(feature = "online")]
+fn runs_that_learn_repeat_themselves_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("pairs.csv"), PAIRS).unwrap();
+    let learned = |threads: &str, more: &[&str]| {
+        let usual = ["--policy", "isacpp,fifo", "--interference", "table:pairs.csv", "--progress", "1"];
+        let format = ["--output", "json", "--jobs", threads];
+        without_times(document(&simulate(folder.path(), &[&usual[..], &format, more].concat())))
+    };
+    let cold = ["--learn-online", "--predictor", "none"];
+    let document = learned("1", &cold);
+    assert_eq!(document, learned("2", &cold));
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!((&runs[0]["learned_models"], &runs[1]["learned_models"]), (&0.into(), &Value::Null));
+    assert!(learned("1", &["--predictor", "none"])["runs"][0]["learned_models"].is_null());
+    let output = simulate(folder.path(), &["--learn-online", "--predictor", "truth"]);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn the_report_is_written_and_the_command_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let output = simulate(folder.path(), &["--policy", "fifo", "--report", "report.html"]);

@@ -26,8 +26,8 @@ pub(crate) trait HeadHooks {
         let _ = (attempt, speed);
     }
 
-    /// Workers have reported these samples of co-located ranks. Returns what policies know of interference from
-    /// now on, if that has changed.
+    /// Workers have reported these samples of co-located ranks. Returns what policies know of interference
+    /// from now on, if that has changed.
     fn colocation_samples(
         &mut self,
         now: Time,

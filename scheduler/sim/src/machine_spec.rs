@@ -8,6 +8,7 @@ use std::ops::Range;
 use cohabit_policy::mapping::Server;
 use cohabit_types::{
     Bandwidth, Bytes, Condition, Device, DeviceId, DeviceKind, DeviceSharing, LinkBandwidths, SharingLimits,
+    SharingStrategy,
 };
 
 /// Network bandwidth of a machine if none is given.
@@ -28,8 +29,10 @@ pub struct MachineSpec {
     pub memory: Bytes,
     /// The number of devices.
     pub devices: u32,
-    /// The kind of device; real GPUs can be shared under MPS.
+    /// The kind of device; real GPUs can be shared under MPS or by taking turns.
     pub kind: DeviceKind,
+    /// How real GPUs are shared.
+    pub strategy: SharingStrategy,
     /// The model name of the devices.
     pub model: String,
     /// Memory of each device; `None` for host slots.
@@ -52,6 +55,7 @@ impl MachineSpec {
             memory: Bytes(128 << 30),
             devices,
             kind: DeviceKind::Fake,
+            strategy: SharingStrategy::Mps,
             model: "simulated".into(),
             device_memory: Some(Bytes(24 << 30)),
             sharing: SharingLimits::default(),
@@ -70,6 +74,12 @@ impl MachineSpec {
     #[must_use]
     pub fn under_mps(self) -> MachineSpec {
         MachineSpec { kind: DeviceKind::Gpu, ..self }
+    }
+
+    /// The same machine with GPUs that are shared by taking turns, without MPS servers.
+    #[must_use]
+    pub fn time_sliced(self) -> MachineSpec {
+        MachineSpec { kind: DeviceKind::Gpu, strategy: SharingStrategy::TimeSliced, ..self }
     }
 
     /// The same machine with at most this many ranks on a device.
@@ -114,9 +124,12 @@ impl MachineSpec {
     /// Its devices.
     #[must_use]
     pub fn devices(&self) -> Vec<Device> {
-        let condition = match self.kind {
-            DeviceKind::Gpu => Condition { sharing: DeviceSharing::Enforced, ..Condition::default() },
-            DeviceKind::Host | DeviceKind::Fake => Condition::default(),
+        let condition = match (self.kind, self.strategy) {
+            (DeviceKind::Gpu, SharingStrategy::Mps) => {
+                Condition { sharing: DeviceSharing::Enforced, ..Condition::default() }
+            }
+            (DeviceKind::Gpu, SharingStrategy::Exclusive | SharingStrategy::TimeSliced)
+            | (DeviceKind::Host | DeviceKind::Fake, _) => Condition::default(),
         };
         let device = |number| {
             let id = DeviceId(format!("{}-{number}", self.name).into());

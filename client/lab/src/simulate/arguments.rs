@@ -25,7 +25,8 @@ pub struct SimulateArguments {
     /// Trace file (plain or gzip), or synthetic:JOBS to generate that many jobs from the seed
     #[arg(long, value_name = "FILE|synthetic:JOBS")]
     pub(crate) trace: TraceSource,
-    /// Format of the trace: csv, philly, openb, gavel, pai (hours) or pai-seconds [default: detected from the first line]
+    /// Format of the trace: csv, philly, openb, gavel, pai (hours) or pai-seconds [default: detected from the
+    /// first line]
     #[arg(long)]
     pub(crate) format: Option<TraceFormat>,
     /// Fail on invalid rows of the trace instead of skipping them
@@ -88,8 +89,9 @@ pub struct SimulateArguments {
     /// With --interference table:FILE, they are drawn from FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) configurations: Option<PathBuf>,
-    /// Source of the slowdowns that policies predict: law (from measurements of jobs running alone), none (by
-    /// what jobs request), truth, the pretrained model that comes with this program, or a model in a directory
+    /// Source of the slowdowns that policies predict: law (from measurements of jobs running alone), none
+    /// (by what jobs request), truth, the pretrained model that comes with this program, or a model in a
+    /// directory
     #[arg(long, value_name = "law|none|truth|pretrained|model:DIR", default_value = "law")]
     pub(crate) predictor: Predictor,
     /// Learn interference during each run from the jobs that report progress, as the head does, starting with
@@ -425,8 +427,9 @@ mod tests {
     fn the_behavior_of_jobs_is_parsed() {
         let usual = parse("").unwrap().behavior.behavior();
         assert_eq!((usual.reporting, usual.stop_cost.to_string()), (0.3, "15,45".to_owned()));
-        let given = parse("--progress 1 --stop-cost 1,0").unwrap().behavior.behavior();
+        let given = parse("--progress 1 --preemptible 0.6 --stop-cost 1,0").unwrap().behavior.behavior();
         assert_eq!((given.reporting, given.stop_cost.to_string()), (1.0, "1,0".to_owned()));
+        assert_eq!((usual.preemptible, given.preemptible), (1.0, 0.6));
     }
 
     #[test]
@@ -458,6 +461,7 @@ mod tests {
             ("--load NaN", "write 0.9"),
             ("--progress 1.1", "from 0 to 1"),
             ("--progress NaN", "from 0 to 1"),
+            ("--preemptible 2", "from 0 to 1"),
             ("--stop-cost 15", "for example 15,45"),
             ("--limit 0", "1"),
             ("--windows 2", "--limit <COUNT>"),

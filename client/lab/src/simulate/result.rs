@@ -26,6 +26,8 @@ pub(super) struct SimulationResults {
     pub(super) interference: String,
     /// The source of predicted slowdowns.
     pub(super) predictor: String,
+    /// Whether runs learned interference.
+    pub(super) learn_online: bool,
     pub(super) max_slowdown: f64,
     /// Which jobs of the trace were used.
     pub(super) selection: SelectedJobs,
@@ -118,6 +120,7 @@ impl SimulationResults {
             estimator: arguments.estimator.to_string(),
             interference: arguments.interference.to_string(),
             predictor: arguments.predictor.to_string(),
+            learn_online: arguments.learn_online,
             max_slowdown: arguments.max_slowdown,
             selection: SelectedJobs::of(&arguments.selection),
             baseline: arguments.baseline_index()?,

@@ -100,6 +100,7 @@ pub(super) fn outcomes() -> SimulationResults {
         estimator: "oracle".into(),
         interference: "law".into(),
         predictor: "law".into(),
+        learn_online: false,
         max_slowdown: 1.3,
         behavior: JobBehavior::default(),
         selection: SelectedJobs {
@@ -123,8 +124,8 @@ pub(super) fn outcomes() -> SimulationResults {
     }
 }
 
-/// Two windows with two seeds each. The second policy takes 1/2 and 1/8 of the first one's time in one window,
-/// and 1/4 in the other.
+/// Two windows with two seeds each. The second policy takes 1/2 and 1/8 of the first one's time in one
+/// window, and 1/4 in the other.
 pub(super) fn outcomes_of_windows() -> SimulationResults {
     let pair = |window, seed, second: f64| {
         [run(0, "fifo", seed, 400.0), run(1, "spd", seed, second)]

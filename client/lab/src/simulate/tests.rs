@@ -87,6 +87,7 @@ fn the_document_has_all_documented_fields() {
     let document = serde_json::to_value(document::document(&outcomes)).unwrap();
     assert_eq!(document["schema"], 1);
     assert_eq!((&document["trace"], &document["cluster"]), (&"jobs <1>.csv".into(), &"2x1:V100@25g".into()));
+    assert_eq!(document["preemptible"], 1.0);
     assert_eq!((&document["progress"], &document["stop_cost"]), (&0.3.into(), &"15,45".into()));
     assert_eq!((&document["interference"], &document["predictor"]), (&"law".into(), &"law".into()));
     let runs = document["runs"].as_array().unwrap();

@@ -55,13 +55,11 @@ impl InterferenceLearner {
             .adapter
             .clone()
             .map(|adapter| -> Arc<dyn AdaptableModel> { Arc::new(AdaptedModel { adapter }) });
-        let base = BasePredictor {
-            source: options.source.clone(),
-            interference: Arc::clone(&options.knowledge.interference),
-            solos: Arc::clone(&options.knowledge.solos),
-            model,
-            ..BasePredictor::analytic()
-        };
+        let mut base = BasePredictor::analytic();
+        base.source = options.source.clone();
+        base.interference = Arc::clone(&options.knowledge.interference);
+        base.solos = Arc::clone(&options.knowledge.solos);
+        base.model = model;
         let trainer = Trainer::open(TrainerOptions {
             base,
             experience: ColocationHistory::default(),
@@ -72,8 +70,8 @@ impl InterferenceLearner {
         InterferenceLearner { trainer, options, pending: Vec::new(), next_update_at: Time::EPOCH }
     }
 
-    /// Learns from samples, whose jobs `lookup` describes. Returns what policies know from now on, if that has
-    /// changed enough.
+    /// Learns from samples, whose jobs `lookup` describes. Returns what policies know from now on, if that
+    /// has changed enough.
     pub fn observe(
         &mut self,
         now: Time,
@@ -119,5 +117,97 @@ impl AdaptableModel for AdaptedModel {
 impl fmt::Debug for AdaptedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AdaptedModel")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_policy::interference::{ColocationSet, GpuKind, SetMember};
+    use cohabit_types::{DeviceId, LaunchMode, ModelDescription, SharingStrategy};
+
+    use super::*;
+
+    fn learner(folder: &std::path::Path) -> InterferenceLearner {
+        InterferenceLearner::new(LearnerOptions {
+            source: InterferenceSource::Law,
+            knowledge: InterferenceContext::default(),
+            adapter: None,
+            learn_every: Span::from_secs(60),
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// A sample of 600 s of job `number`, which trains the model `m<number>`, beside these jobs.
+    fn sample(number: u64, rate: f64, neighbors: &[u64]) -> ColocationSample {
+        let rank = |number: u64| JobId::new(number).attempt(1).rank(0);
+        ColocationSample {
+            rank: rank(number),
+            device: DeviceId("node-0".into()),
+            gpu: "V100".into(),
+            sharing: SharingStrategy::Mps,
+            neighbors: neighbors.iter().map(|number| rank(*number)).collect(),
+            from: Time::EPOCH,
+            to: Time::EPOCH + Span::from_secs(600),
+            steps: (rate * 600.0) as u64,
+            rate,
+            memory: None,
+            utilization: None,
+        }
+    }
+
+    fn lookup(job: JobId) -> Option<(Demand, Arc<JobTraits>)> {
+        let model =
+            ModelDescription { name: Some(format!("m{}", job.number)), ..ModelDescription::default() };
+        let traits = JobTraits {
+            user: "ada".into(),
+            group: None,
+            model: Some(model),
+            estimate: None,
+            time_limit: None,
+            launch: LaunchMode::default(),
+            preemptible: false,
+        };
+        Some((Demand::default(), Arc::new(traits)))
+    }
+
+    fn slowdowns(knowledge: &InterferenceContext) -> Vec<f64> {
+        let member = |model: &str| SetMember { model: model.into(), ..SetMember::default() };
+        let set = ColocationSet {
+            gpu: GpuKind::named("V100"),
+            sharing: Some(SharingStrategy::Mps),
+            members: vec![member("m1"), member("m2")],
+        };
+        knowledge.interference.predict(&[set])[0].iter().map(|estimate| estimate.slowdown).collect()
+    }
+
+    #[test]
+    fn what_workers_measured_is_what_policies_know() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut learner = learner(folder.path());
+        let samples = [sample(1, 10.0, &[]), sample(2, 4.0, &[]), sample(1, 8.0, &[2]), sample(2, 1.6, &[1])];
+        let knowledge = learner.observe(Time::EPOCH, &samples, &lookup).expect("all of it is new");
+        let learned = slowdowns(&knowledge);
+        assert!((learned[0] - 1.25).abs() < 1e-6 && (learned[1] - 2.5).abs() < 1e-6, "{learned:?}");
+        assert_eq!(learner.versions(), 0, "four samples are too few for a model");
+    }
+
+    #[test]
+    fn updates_are_as_rare_as_asked_and_only_news_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut learner = learner(folder.path());
+        let mut observe = |secs: u64, sample| {
+            learner.observe(Time::EPOCH + Span::from_secs(secs), &[sample], &lookup).is_some()
+        };
+        assert!(observe(0, sample(1, 10.0, &[])));
+        assert!(!observe(30, sample(2, 4.0, &[])), "too early");
+        assert!(observe(60, sample(1, 10.0, &[])), "it knows of the second job, too");
+        assert!(!observe(120, sample(1, 10.0, &[])), "nothing is new");
+    }
+
+    #[test]
+    fn samples_of_unknown_jobs_teach_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let known = learner(folder.path()).observe(Time::EPOCH, &[sample(1, 10.0, &[])], &|_| None);
+        assert!(known.is_none());
     }
 }

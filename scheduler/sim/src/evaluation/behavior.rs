@@ -1,8 +1,8 @@
 //! How the jobs of an evaluation behave towards the cluster: which report their progress, which may be
 //! stopped, and what a stop costs them.
 //!
-//! The seed and the number of a job decide, so that a job behaves in the same way under every policy. A larger
-//! fraction adds jobs to those of a smaller one.
+//! The seed and the number of a job decide, so that a job behaves in the same way under every policy. A
+//! larger fraction adds jobs to those of a smaller one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,6 +21,8 @@ const SPARE_GRACE: Span = Span::from_secs(30);
 pub struct JobBehavior {
     /// The fraction of jobs that report their progress, 0 to 1.
     pub reporting: f64,
+    /// The fraction of jobs that policies may stop, 0 to 1.
+    pub preemptible: f64,
     /// What it costs a job to be stopped.
     pub stop_cost: StopCost,
 }
@@ -41,7 +43,7 @@ pub struct ParseStopCostError(String);
 
 impl Default for JobBehavior {
     fn default() -> JobBehavior {
-        JobBehavior { reporting: 0.3, stop_cost: StopCost::default() }
+        JobBehavior { reporting: 0.3, preemptible: 1.0, stop_cost: StopCost::default() }
     }
 }
 
@@ -74,7 +76,7 @@ impl FromStr for StopCost {
 impl JobBehavior {
     /// The submitted job, with a program that behaves as the job truly does. `index` is its place in the
     /// order of submission.
-    pub(super) fn submitted(&self, seed: u64, index: usize, job: &WorkloadJob) -> JobSpec {
+    pub(crate) fn submitted(&self, seed: u64, index: usize, job: &WorkloadJob) -> JobSpec {
         let requested = SimProgram::of(&job.spec);
         let reports = match draws(seed, index, "progress", self.reporting) {
             true => ProgressReporting::Adaptive,
@@ -91,6 +93,7 @@ impl JobBehavior {
             ..SimProgram::working(job.ideal())
         };
         let mut spec = JobSpec { entrypoint: program.job().entrypoint, ..job.spec.clone() };
+        spec.preemptible = draws(seed, index, "preemption", self.preemptible);
         spec.stop.grace = spec.stop.grace.max(self.stop_cost.save + SPARE_GRACE);
         spec
     }

@@ -42,6 +42,7 @@ use self::recorder::EvaluationRecorder;
 pub use self::result::EvaluationResult;
 pub use self::series::Series;
 pub use self::spec::{ColocationLearner, Evaluation, Observer};
+use crate::machine_spec::MachineSpec;
 use crate::recorder::TraceDetail;
 use crate::scenario::{CheckLevel, ExternalEvent, Scenario, ScenarioSubmission};
 use crate::workload::WorkloadJob;
@@ -86,6 +87,10 @@ fn evaluate_with<'a>(
 ) -> Result<EvaluationResult, EvaluationError> {
     parse_policy(&evaluation.policy)?;
     evaluation.jobs.sort_by_key(|job| job.at);
+    if learner.is_some() {
+        // Workers take samples on real GPUs only. MPS servers would take time that no policy decides about.
+        evaluation.shapes = evaluation.shapes.into_iter().map(MachineSpec::time_sliced).collect();
+    }
     let Some(last) = evaluation.jobs.last() else { return Err(EvaluationError::NoJobs) };
     let last_arrival = last.at;
     let begun = observer.clock_us();

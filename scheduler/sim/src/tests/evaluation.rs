@@ -216,6 +216,22 @@ fn policies_see_the_progress_of_jobs_that_report() {
 }
 
 #[test]
+fn the_seed_decides_which_jobs_may_be_stopped() {
+    let jobs: Vec<WorkloadJob> = (0..400).map(|number| job(number, 1, 10)).collect();
+    let preemptible = |seed, preemptible: f64| -> Vec<bool> {
+        let behavior = JobBehavior { preemptible, ..JobBehavior::default() };
+        let specs = jobs.iter().enumerate().map(|(index, job)| behavior.submitted(seed, index, job));
+        specs.map(|spec| spec.preemptible).collect()
+    };
+    let count = |drawn: &[bool]| drawn.iter().filter(|it| **it).count();
+    let drawn = preemptible(1, 0.6);
+    assert_eq!((count(&preemptible(1, 0.0)), count(&preemptible(1, 1.0))), (0, 400));
+    assert!((200..280).contains(&count(&drawn)), "{}", count(&drawn));
+    assert_eq!(drawn, preemptible(1, 0.6));
+    assert_ne!(drawn, preemptible(2, 0.6));
+}
+
+#[test]
 fn a_preempted_job_continues_from_its_checkpoint() {
     let done = stopped_for_a_shorter_one(1, 0);
     let [long, short] = &done.jobs[..] else { panic!("{done:?}") };

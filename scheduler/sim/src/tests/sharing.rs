@@ -4,10 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use cohabit_policy::JobTraits;
 use cohabit_policy::interference::{ColocationEstimate, ColocationSet, Interference, InterferenceContext};
-use cohabit_types::{Bytes, GpuRequest, JobState, Share};
+use cohabit_types::{Bytes, ColocationSample, Demand, GpuRequest, JobId, JobState, Share, Time};
 
-use crate::evaluation::{EstimatorKind, Evaluation, EvaluationResult, JobBehavior, Observer, evaluate};
+use crate::evaluation::{
+    ColocationLearner, EstimatorKind, Evaluation, EvaluationResult, JobBehavior, Observer, evaluate,
+    evaluate_learning,
+};
 use crate::machine::Hardware;
 use crate::machine_spec::MachineSpec;
 use crate::program::SimProgram;
@@ -287,4 +291,70 @@ fn under_the_law_the_same_jobs_get_other_results() {
     let (law, table) = (run(measured.law_truth()), run(measured.table_truth()));
     assert_eq!((law.completed, table.completed), (jobs.len(), jobs.len()));
     assert!((law.mean_slowdown - table.mean_slowdown).abs() > 1e-3, "{law:?} {table:?}");
+}
+
+/// Keeps the samples, and knows the truth after the first.
+struct TruthAfterFirstSample {
+    truth: InterferenceContext,
+    seen: Vec<(u64, usize, f64)>,
+}
+
+impl ColocationLearner for TruthAfterFirstSample {
+    fn observe(
+        &mut self,
+        _: Time,
+        samples: &[ColocationSample],
+        lookup: &dyn Fn(JobId) -> Option<(Demand, Arc<JobTraits>)>,
+    ) -> Option<InterferenceContext> {
+        for sample in samples {
+            let job = sample.rank.attempt.job;
+            let (_, traits) = lookup(job).expect("the head knows a job that runs");
+            assert!(traits.model.as_ref().is_some_and(|model| model.name.is_some()));
+            self.seen.push((job.number, sample.neighbors.len(), sample.rate));
+        }
+        Some(self.truth.clone())
+    }
+}
+
+#[test]
+fn learners_see_the_rates_of_jobs_that_report_and_policies_what_they_learn() {
+    let shapes = one_v100();
+    let measured = measured(&shapes);
+    // The third job could run beside the first, which it slows too much.
+    let jobs =
+        jobs_of(&trace("0,4000,1,heavy\n100,400,1,light\n2000,400,1,light\n"), &measured, &shapes).jobs;
+    let run = |reporting: f64| {
+        let evaluation = Evaluation {
+            shapes: shapes.clone(),
+            hardware: Hardware { truth: measured.table_truth(), ..Hardware::default() },
+            jobs: jobs.clone(),
+            policy: "isacpp".into(),
+            // Nothing is known, so nothing seems to slow anything.
+            knowledge: InterferenceContext::default(),
+            estimator: EstimatorKind::Oracle,
+            behavior: JobBehavior { reporting, ..JobBehavior::default() },
+            seed: 1,
+        };
+        let truth = InterferenceContext {
+            interference: measured.table_truth(),
+            solos: measured.solos(),
+            ..InterferenceContext::default()
+        };
+        let mut learner = TruthAfterFirstSample { truth, seen: Vec::new() };
+        let done = evaluate_learning(evaluation, &mut SilentObserver, &mut learner).unwrap();
+        (learner.seen, done)
+    };
+    let (silent, _) = run(0.0);
+    assert_eq!(silent, [], "jobs that report nothing teach nothing");
+    let (seen, done) = run(1.0);
+    assert_eq!(done.metrics.completed, 3);
+    let rate = |job: u64, neighbors: usize| {
+        let found = seen.iter().filter(|(number, beside, _)| (*number, *beside) == (job, neighbors));
+        found.map(|(_, _, rate)| *rate).next_back()
+    };
+    let alone = jobs[0].iterations as f64 / 4_000.0;
+    near(rate(1, 0).unwrap() / alone, 1.0, 0.01);
+    if let Some(beside) = rate(1, 1) {
+        near(beside / alone, 0.5, 0.01);
+    }
 }

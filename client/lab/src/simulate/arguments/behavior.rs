@@ -11,6 +11,10 @@ pub(crate) struct BehaviorArguments {
     #[arg(long, value_name = "FRACTION", default_value_t = JobBehavior::default().reporting)]
     #[arg(value_parser = parse_fraction)]
     pub(crate) progress: f64,
+    /// Fraction of jobs that policies may stop for other jobs, 0 to 1; the seed decides which
+    #[arg(long, value_name = "FRACTION", default_value_t = JobBehavior::default().preemptible)]
+    #[arg(value_parser = parse_fraction)]
+    pub(crate) preemptible: f64,
     /// Seconds that a stop costs a job: to save a checkpoint before it ends, and to load it after the next
     /// start; the job holds its devices meanwhile
     #[arg(long, value_name = "SAVE,RESTART", default_value_t)]
@@ -19,7 +23,7 @@ pub(crate) struct BehaviorArguments {
 
 impl BehaviorArguments {
     pub(crate) const fn behavior(&self) -> JobBehavior {
-        JobBehavior { reporting: self.progress, stop_cost: self.stop_cost }
+        JobBehavior { reporting: self.progress, preemptible: self.preemptible, stop_cost: self.stop_cost }
     }
 }
 

@@ -20,8 +20,8 @@ pub(crate) struct SelectionArguments {
     /// Largest number of jobs to use, in each window if there are several
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
-    /// Number of parts of the trace with --limit jobs each, from --skip on, that are run independently of each
-    /// other; results are means, and differences between policies are paired by window
+    /// Number of parts of the trace with --limit jobs each, from --skip on, that are run independently of
+    /// each other; results are means, and differences between policies are paired by window
     #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "limit")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) windows: u32,

@@ -60,6 +60,7 @@ fn heading(outcomes: &SimulationResults) -> String {
         ("load", load.unwrap_or_else(|| "all at once".into())),
         ("estimates", outcomes.estimator.clone()),
         ("jobs that report progress", format!("{:.0}%", 100.0 * outcomes.behavior.reporting)),
+        ("preemptible jobs", format!("{:.0}%", 100.0 * outcomes.behavior.preemptible)),
         ("seconds to save and to restart", outcomes.behavior.stop_cost.to_string()),
         (if seeds.len() == 1 { "seed" } else { "seeds" }, seeds.join(", ")),
     ];
