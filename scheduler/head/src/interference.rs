@@ -8,8 +8,8 @@
 //!                                   refit (a thread per fit) ─> model_versions (directories)
 //! ```
 //!
-//! A newly fitted model becomes a version only if its error on samples that neither model has seen is lower
-//! than the current model's. Models only influence which jobs share a GPU; memory is accounted for without
+//! A newly fitted model becomes a version only if it is better than the current model, beyond noise, on sets
+//! that neither has learned (`validation_split.rs`, `paired_comparison.rs`). Models only influence which jobs share a GPU; memory is accounted for without
 //! them.
 //!
 //! Start reading at `trainer.rs`. Simulations use the same trainer through `learner.rs`. `models.rs` needs
@@ -26,10 +26,12 @@ mod model_versions;
 mod models;
 #[cfg(not(feature = "learned"))]
 mod no_models;
+mod paired_comparison;
 mod past_observations;
 mod refit;
 mod samples;
 mod trainer;
+mod validation_split;
 mod version_file;
 
 #[cfg(not(feature = "learned"))]

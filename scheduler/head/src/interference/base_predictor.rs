@@ -6,6 +6,7 @@ use std::sync::Arc;
 #[cfg(feature = "learned")]
 use cohabit_policy::interference::MeasuredSet;
 use cohabit_policy::interference::{AnalyticInterference, Interference, MaxMinSharing, SoloMetricsTable};
+use cohabit_types::Time;
 
 use crate::interference_source::InterferenceSource;
 
@@ -18,6 +19,8 @@ pub(crate) struct BasePredictor {
     pub(crate) interference: Arc<dyn Interference>,
     /// What was measured of jobs that run alone.
     pub(crate) solos: Arc<SoloMetricsTable>,
+    /// Until when it may have learned sets of this cluster; `None` if it learned none.
+    pub(super) learned_until: Option<Time>,
     /// The same predictor, if it is a model that can be adapted.
     pub(super) model: Option<Arc<dyn AdaptableModel>>,
 }
@@ -36,6 +39,7 @@ impl BasePredictor {
             source: InterferenceSource::Law,
             interference: Arc::new(AnalyticInterference::<MaxMinSharing>::default()),
             solos: Arc::default(),
+            learned_until: None,
             model: None,
         }
     }

@@ -10,13 +10,14 @@
 //! Whatever has a number for a name keeps it: a folder that this program cannot read may be a version of a
 //! newer one. The same holds for `current`, which only an admin's choice replaces then.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cohabit_types::{ModelChoice, ModelRecord};
+use cohabit_types::{ModelChoice, ModelRecord, Time};
 
-use super::version_file::{decode, encode};
+use super::version_file::{StoredVersion, decode, encode};
 
 /// How many versions are kept besides the current one.
 const MAX_OLD_VERSIONS: usize = 10;
@@ -27,6 +28,8 @@ pub(super) struct ModelVersions {
     folder: PathBuf,
     /// The oldest first.
     records: Vec<ModelRecord>,
+    /// Until when a version may have learned sets that judge others, for those that may.
+    learned_until: BTreeMap<u32, Time>,
     choice: VersionChoice,
 }
 
@@ -41,8 +44,11 @@ pub(super) struct VersionChoice {
 impl ModelVersions {
     /// Reads the directory, if it exists. Versions that cannot be read are skipped with a warning.
     pub(super) fn open(folder: PathBuf) -> ModelVersions {
-        let mut records: Vec<ModelRecord> =
-            numbers_in(&folder).filter_map(|number| record(&folder, number)).collect();
+        let stored: Vec<StoredVersion> =
+            numbers_in(&folder).filter_map(|number| stored_version(&folder, number)).collect();
+        let learned = |it: &StoredVersion| Some((it.record.version, it.learned_until?));
+        let learned_until = stored.iter().filter_map(learned).collect();
+        let mut records: Vec<ModelRecord> = stored.into_iter().map(|it| it.record).collect();
         records.sort_by_key(|record| record.version);
         let written = fs::read_to_string(folder.join(CURRENT)).unwrap_or_default();
         let choice = match VersionChoice::read(&written) {
@@ -50,7 +56,7 @@ impl ModelVersions {
             None if !written.is_empty() => unreadable_choice(&folder),
             Some(_) | None => VersionChoice::default(),
         };
-        ModelVersions { folder, records, choice }
+        ModelVersions { folder, records, learned_until, choice }
     }
 
     pub(super) fn records(&self) -> &[ModelRecord] {
@@ -59,6 +65,11 @@ impl ModelVersions {
 
     pub(super) fn find(&self, version: u32) -> Option<&ModelRecord> {
         self.records.iter().find(|record| record.version == version)
+    }
+
+    /// Until when a version may have learned sets that judge others; `None` if it learned none of them.
+    pub(super) fn learned_until(&self, version: u32) -> Option<Time> {
+        self.learned_until.get(&version).copied()
     }
 
     pub(super) fn choice(&self) -> VersionChoice {
@@ -146,14 +157,14 @@ fn numbers_in(folder: &Path) -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The record of the version in a directory, whose name must be the version's number.
-fn record(folder: &Path, number: u32) -> Option<ModelRecord> {
+/// The version in a directory, whose name must be the version's number.
+fn stored_version(folder: &Path, number: u32) -> Option<StoredVersion> {
     let file = folder.join(number.to_string()).join(RECORD);
-    let record = decode(&fs::read(&file).ok()?);
-    if let Err(error) = &record {
+    let stored = decode(&fs::read(&file).ok()?);
+    if let Err(error) = &stored {
         tracing::warn!(file = %file.display(), %error, "this version of the model cannot be read and is skipped");
     }
-    record.ok().filter(|record| record.version == number)
+    stored.ok().filter(|stored| stored.record.version == number)
 }
 
 /// Neither a refit nor a restart replaces a choice that this program does not understand.
@@ -175,8 +186,6 @@ pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_types::Time;
-
     use super::*;
 
     fn version(number: u32) -> ModelRecord {

@@ -2,7 +2,7 @@
 //! it.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cohabit_policy::interference::{Interference, MeasuredSet, MeasuredTable, SoloMetricsTable};
@@ -10,13 +10,14 @@ use cohabit_predict::interference::{
     DatasetSummary, MeasurementFormat, Model, ModelCard, ModelTrainer, StoredModel, evaluate, kind_by_name,
     pretrained, read as read_table,
 };
-use cohabit_types::ModelRecord;
+use cohabit_types::{ModelRecord, Time};
 
 use super::base_predictor::{AdaptableModel, BasePredictor};
 use super::candidate::CandidateModel;
 use super::model_versions::write_atomically;
 use super::samples::member_count;
 use crate::HeadError;
+use crate::clock::wall_clock;
 use crate::interference_source::InterferenceSource;
 
 /// The kind of model that learns most from few samples.
@@ -33,18 +34,27 @@ const OBSERVED_SETS_FILE: &str = "lived.json";
 /// # Errors
 /// Where its file cannot be read, or does not make sense.
 pub(crate) fn read_base_predictor(source: &InterferenceSource) -> Result<BasePredictor, HeadError> {
-    let base = |stored: StoredModel| {
+    let base = |stored: StoredModel, learned_until: Option<Time>| {
         let model: Arc<dyn Model> = Arc::from(stored.model);
         let adaptable: Arc<dyn AdaptableModel> = Arc::new(TrainedModel(Arc::clone(&model)));
-        let (source, model) = (source.clone(), model);
-        BasePredictor { source, interference: model, solos: Arc::default(), model: Some(adaptable) }
+        BasePredictor {
+            source: source.clone(),
+            interference: model,
+            solos: Arc::default(),
+            learned_until,
+            model: Some(adaptable),
+        }
     };
     match source {
         InterferenceSource::Law => Ok(BasePredictor::analytic()),
-        InterferenceSource::Pretrained => pretrained().map(base).map_err(HeadError::unusable(source)),
+        // Public measurements, none of them of this cluster.
+        InterferenceSource::Pretrained => {
+            pretrained().map(|stored| base(stored, None)).map_err(HeadError::unusable(source))
+        }
         InterferenceSource::Table(path) => read_measured(source, path),
         InterferenceSource::Model(folder) => {
-            StoredModel::load(folder).map(base).map_err(HeadError::unusable(source))
+            let stored = StoredModel::load(folder).map_err(HeadError::unusable(source))?;
+            Ok(base(stored, Some(written_at(folder))))
         }
     }
 }
@@ -56,8 +66,16 @@ fn read_measured(source: &InterferenceSource, path: &Path) -> Result<BasePredict
         source: source.clone(),
         interference: Arc::new(MeasuredTable::of(&measured)),
         solos: Arc::new(SoloMetricsTable::of(&measured)),
+        learned_until: Some(written_at(path)),
         model: None,
     })
+}
+
+/// When a file, or a file in a folder, was last written; now, if the file system does not tell.
+fn written_at(path: &Path) -> Time {
+    let files = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let written = |path: PathBuf| fs::metadata(path).and_then(|it| it.modified()).ok();
+    files.chain([path.to_owned()]).filter_map(written).max().map_or_else(wall_clock, Time::from)
 }
 
 /// A trained model that a base predictor is.
@@ -132,11 +150,6 @@ fn train(sets: &[MeasuredSet]) -> Option<StoredModel> {
         ..ModelCard::default()
     };
     Some(StoredModel { card, model })
-}
-
-/// The mean absolute error of the slowdown, relative to the measured slowdown; `None` without measurements.
-pub(super) fn error_of(model: &dyn Interference, measured: &[MeasuredSet]) -> Option<f64> {
-    evaluate(model, measured).mape_slowdown
 }
 
 /// The base model after these sets.

@@ -33,7 +33,3 @@ pub(super) fn train_candidates(base: &BasePredictor, sets: &[MeasuredSet]) -> Ve
     debug_assert!(base.model.is_none(), "{sets:?}");
     Vec::new()
 }
-
-pub(super) fn error_of(_: &dyn Interference, _: &[MeasuredSet]) -> Option<f64> {
-    None
-}

@@ -1,26 +1,22 @@
-//! A refit: fits new models to the observed sets. The best becomes a version if its error on the newest
-//! sets is lower than the current model's.
+//! A refit: fits new models to the observed sets. The best becomes a version if it is better than the current
+//! model, beyond noise, on sets that neither of them has learned.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cohabit_policy::interference::{Interference, MeasuredSet, ObservedSet};
-use cohabit_types::ModelRecord;
+use cohabit_policy::interference::{Interference, ObservedSet};
+use cohabit_types::{ModelRecord, Time};
 use tokio::sync::oneshot;
 
 use super::base_predictor::BasePredictor;
 use super::candidate::CandidateModel;
 use super::guarded_model::GuardedModel;
-use super::models::{error_of, train_candidates};
+use super::models::train_candidates;
+use super::paired_comparison::{PairedComparison, errors};
 use super::samples::member_count;
+use super::validation_split::ValidationSplit;
 use crate::clock::wall_clock;
-
-/// One set in this many is held back for validation: the newest ones.
-const HOLDOUT_ONE_IN: usize = 5;
-
-/// At most this many of the newest sets are used: the cost of training and of predicting grows with them.
-const MAX_SETS: usize = 400;
 
 /// The input of a refit; it moves to another thread.
 #[derive(Debug)]
@@ -30,6 +26,8 @@ pub(crate) struct Refit {
     pub(super) base: BasePredictor,
     /// The model in use.
     pub(super) current: GuardedModel,
+    /// Until when that model, or the base, may have learned sets that judge others.
+    pub(super) learned_until: Option<Time>,
     /// The number of the version that the result may become.
     pub(super) version: u32,
     /// The directory of that version.
@@ -61,27 +59,32 @@ impl Refit {
         answer
     }
 
-    /// The best new model, if it is better than the current one.
+    /// The best new model, if it is better than the current one beyond noise.
     pub(super) fn work(self) -> Option<BetterModel> {
-        let newest = self.sets.len().saturating_sub(MAX_SETS);
-        let measured: Vec<MeasuredSet> = self.sets.into_iter().skip(newest).map(|it| it.measured).collect();
-        let held_back = measured.len() / HOLDOUT_ONE_IN;
-        let (train, validation) = measured.split_at(measured.len() - held_back);
-        let error_before = error_of(&self.current, validation)?;
-        let judged = train_candidates(&self.base, train).into_iter().filter_map(|candidate| {
-            let error = error_of(candidate.model(), validation).filter(|it| it.is_finite())?;
-            Some((error, candidate))
-        });
-        let (error, best) = judged.min_by(|one, other| one.0.total_cmp(&other.0))?;
-        let kind = best.kind();
+        let ValidationSplit { learned, judged } = ValidationSplit::of(self.sets, self.learned_until);
+        let candidates = train_candidates(&self.base, &learned);
+        let compared = candidates.len();
+        let before = errors(&self.current, &judged);
+        let compare = |candidate: Box<dyn CandidateModel>| {
+            let comparison = PairedComparison::of(&before, &errors(candidate.model(), &judged));
+            comparison.error.is_finite().then_some((comparison, candidate))
+        };
+        let (comparison, best) = candidates
+            .into_iter()
+            .filter_map(compare)
+            .min_by(|(one, _), (other, _)| one.error.total_cmp(&other.error))?;
+        let PairedComparison { error, error_before, chance } = comparison;
+        let (kind, samples, judged) = (best.kind(), member_count(&learned), member_count(&judged));
         tracing::info!(
             kind,
             error,
             error_before,
-            samples = member_count(train),
+            chance,
+            samples,
+            judged,
             "an interference model was trained"
         );
-        if error >= error_before {
+        if !comparison.is_improvement(compared) {
             return None;
         }
         let record = ModelRecord {
@@ -89,8 +92,8 @@ impl Refit {
             kind,
             base: self.base.source.to_string(),
             trained_at: wall_clock(),
-            rows: member_count(train),
-            validation_rows: member_count(validation),
+            rows: samples,
+            validation_rows: judged,
             error,
             error_before,
         };

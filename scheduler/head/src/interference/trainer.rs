@@ -13,7 +13,7 @@ use cohabit_policy::interference::{
     ColocationHistory, InterferenceContext, MeasuredSet, ObservedInterference, ObservedSample, ObservedSet,
     SoloMetricsTable,
 };
-use cohabit_types::{ModelChoice, Models, Refusal, RefusalCode, Slowdown};
+use cohabit_types::{ModelChoice, Models, Refusal, RefusalCode, Slowdown, Time};
 
 use super::base_predictor::BasePredictor;
 use super::digest::InterferenceDigest;
@@ -250,9 +250,17 @@ impl Trainer {
             sets,
             base: self.base.clone(),
             current: self.current.clone(),
+            learned_until: self.learned_until(),
             version,
             folder: self.versions.folder(version),
         })
+    }
+
+    /// Until when the current model, or the base that candidates are adapted from, may have learned sets that
+    /// judge others.
+    fn learned_until(&self) -> Option<Time> {
+        let current = self.versions.choice().current.and_then(|version| self.versions.learned_until(version));
+        current.max(self.base.learned_until)
     }
 
     /// Uses the result of a refit, unless an admin has pinned a version meanwhile.

@@ -6,6 +6,8 @@
 use cohabit_types::{FormatVersion, ModelRecord, NewerVersion, Time};
 use serde::{Deserialize, Serialize};
 
+use super::validation_split::RULE;
+
 /// The schema that is written, and the latest that is read.
 const SCHEMA: FormatVersion = FormatVersion::new(1);
 
@@ -22,6 +24,14 @@ pub(super) enum VersionFileError {
     Json(#[from] serde_json::Error),
 }
 
+/// A version as its file describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct StoredVersion {
+    pub(super) record: ModelRecord,
+    /// Until when it may have learned sets that judge others; `None` if it learned none of them.
+    pub(super) learned_until: Option<Time>,
+}
+
 #[derive(Serialize, Deserialize)]
 struct VersionFile {
     #[serde(default)]
@@ -34,6 +44,9 @@ struct VersionFile {
     judged_on: u64,
     error: f64,
     error_before: f64,
+    /// The rule by which sets were kept out of its training; releases without one kept the newest out.
+    #[serde(default)]
+    reserved_sets: Option<String>,
 }
 
 /// The part of every schema.
@@ -52,7 +65,7 @@ pub(super) fn encode(record: &ModelRecord) -> serde_json::Result<Vec<u8>> {
 ///
 /// # Errors
 /// When the file is of a later schema, or is not such a file.
-pub(super) fn decode(text: &[u8]) -> Result<ModelRecord, VersionFileError> {
+pub(super) fn decode(text: &[u8]) -> Result<StoredVersion, VersionFileError> {
     let SchemaField { schema } = serde_json::from_slice(text)?;
     schema.check(SCHEMA, REMEDY)?;
     Ok(serde_json::from_slice::<VersionFile>(text)?.into())
@@ -72,15 +85,19 @@ impl From<&ModelRecord> for VersionFile {
             judged_on: validation_rows,
             error,
             error_before,
+            reserved_sets: Some(RULE.to_owned()),
         }
     }
 }
 
-impl From<VersionFile> for ModelRecord {
-    fn from(file: VersionFile) -> ModelRecord {
-        let VersionFile { schema: _, version, kind, base, trained_at, rows, judged_on, error, error_before } =
-            file;
-        ModelRecord { version, kind, base, trained_at, rows, validation_rows: judged_on, error, error_before }
+impl From<VersionFile> for StoredVersion {
+    fn from(file: VersionFile) -> StoredVersion {
+        let VersionFile { version, kind, base, trained_at, rows, judged_on, error, error_before, .. } = file;
+        let learned_until = (file.reserved_sets.as_deref() != Some(RULE)).then_some(trained_at);
+        let validation_rows = judged_on;
+        let record =
+            ModelRecord { version, kind, base, trained_at, rows, validation_rows, error, error_before };
+        StoredVersion { record, learned_until }
     }
 }
 
@@ -90,6 +107,7 @@ mod tests {
 
     const EARLIEST: &str = include_str!("../../tests/golden/model-version-earliest.json");
     const SCHEMA_1: &str = include_str!("../../tests/golden/model-version-1.json");
+    const RESERVED_SETS: &str = include_str!("../../tests/golden/model-version-1-reserved-sets.json");
 
     fn record() -> ModelRecord {
         ModelRecord {
@@ -106,9 +124,21 @@ mod tests {
 
     #[test]
     fn files_of_all_releases_are_read_and_the_latest_schema_is_written() {
-        assert_eq!(decode(EARLIEST.as_bytes()).unwrap(), record());
-        assert_eq!(decode(SCHEMA_1.as_bytes()).unwrap(), record());
-        assert_eq!(String::from_utf8(encode(&record()).unwrap()).unwrap(), SCHEMA_1.trim_end());
+        let learned_until = Some(record().trained_at);
+        for earlier in [EARLIEST, SCHEMA_1] {
+            let stored = StoredVersion { record: record(), learned_until };
+            assert_eq!(decode(earlier.as_bytes()).unwrap(), stored);
+        }
+        let stored = StoredVersion { record: record(), learned_until: None };
+        assert_eq!(decode(RESERVED_SETS.as_bytes()).unwrap(), stored);
+        assert_eq!(String::from_utf8(encode(&record()).unwrap()).unwrap(), RESERVED_SETS.trim_end());
+    }
+
+    #[test]
+    fn a_version_with_another_rule_may_have_learned_any_set() {
+        let other = RESERVED_SETS.replace(RULE, "another rule");
+        assert_ne!(other, RESERVED_SETS);
+        assert_eq!(decode(other.as_bytes()).unwrap().learned_until, Some(record().trained_at));
     }
 
     #[test]

@@ -147,16 +147,19 @@ mod learned {
     use super::*;
     use crate::{HeadDaemon, HeadError, HeadOptions, InterferenceSource};
 
-    /// Samples of every pair of eight jobs; the slowdown grows with the number of the job and of its
+    /// So many that enough of their pairs judge a model.
+    const JOBS: usize = 14;
+
+    /// Samples of every pair of jobs; the slowdown grows with the number of the job and of its
     /// neighbor.
     fn all_pairs(jobs: &[JobId]) -> Vec<ColocationSample> {
         let alone = jobs.iter().map(|job| minute(0, *job, 10.0, &[]));
-        let slowdown = |one: usize, other: usize| 1.0 + 0.05 * (one + 1) as f64 * (other + 2) as f64 / 2.0;
+        let slowdown = |one: usize, other: usize| 1.0 + 0.02 * (one + 1) as f64 * (other + 2) as f64 / 2.0;
         let beside = jobs.iter().enumerate().flat_map(|(one, job)| {
             let others = jobs.iter().enumerate().filter(move |(other, _)| *other != one);
             others.map(move |(other, neighbor)| {
                 minute(
-                    (one.max(other) * 8 + one.min(other)) as u64,
+                    (one.max(other) * JOBS + one.min(other)) as u64,
                     *job,
                     10.0 / slowdown(one, other),
                     &[*neighbor],
@@ -171,8 +174,8 @@ mod learned {
         let head = TestHead::start_like(|options| options.policy = "isacpp".into()).await;
         let (client, worker) = (head.admin().await, head.worker(1, vec![]).await);
         let mut jobs = Vec::new();
-        for model in ["a", "b", "c", "d", "e", "f", "g", "h"] {
-            jobs.push(submit(&client, model).await);
+        for number in 0..JOBS {
+            jobs.push(submit(&client, &format!("model {number}")).await);
         }
         worker.report(Report::ColocationSamples(all_pairs(&jobs))).await;
         let learned = async {
@@ -191,8 +194,10 @@ mod learned {
     async fn a_model_with_a_lower_error_becomes_a_version_and_survives_a_restart() {
         let (head, models) = with_a_version().await;
         let [version] = &models.versions[..] else { panic!("{models:?}") };
-        assert_eq!((models.current, models.pinned, models.rows), (Some(1), false, 56));
-        assert_eq!((version.version, version.kind.as_str(), version.rows), (1, "gaussian", 46));
+        let all = (JOBS * (JOBS - 1)) as u64;
+        assert_eq!((models.current, models.pinned, models.rows), (Some(1), false, all));
+        assert_eq!((version.version, version.kind.as_str()), (1, "gaussian"));
+        assert_eq!(version.rows + version.validation_rows, all, "each set is learned or judges");
         assert!(version.error < version.error_before / 2.0, "{version:?}");
         let head = head.restarted().await;
         assert_eq!(head.admin().await.models().await, Ok(models));

@@ -229,6 +229,7 @@ mod tests {
         let observed_set = ObservedSet {
             measured: MeasuredSet { set, outcome: ran },
             uncertainty: vec![0.01; 2],
+            first: view(vec![], vec![]).now,
             last: view(vec![], vec![]).now,
         };
         let interference = Arc::new(ObservedInterference::over(interference, &[observed_set]));

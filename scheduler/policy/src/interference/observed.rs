@@ -219,7 +219,8 @@ mod tests {
             |slowdown: &f64| MeasuredMember { slowdown: *slowdown, memory: Some(3e9), utilization: None };
         let outcome = SetOutcome::Ran(slowdowns.iter().map(observed).collect());
         let uncertainty = vec![0.05; models.len()];
-        ObservedSet { measured: MeasuredSet { set: set(models), outcome }, uncertainty, last: Time::EPOCH }
+        let measured = MeasuredSet { set: set(models), outcome };
+        ObservedSet { measured, uncertainty, first: Time::EPOCH, last: Time::EPOCH }
     }
 
     /// `a` and `b` get along, `a` and `c` do not, and three times `d` is bad for all.
@@ -283,6 +284,7 @@ mod tests {
         let pair = ObservedSet {
             measured: MeasuredSet { set: set(&["a", "b"]), outcome: SetOutcome::DidNotFit },
             uncertainty: Vec::new(),
+            first: Time::EPOCH,
             last: Time::EPOCH,
         };
         let estimates = ObservedInterference::over(Arc::new(Tenth), &[pair]);

@@ -32,6 +32,8 @@ pub struct ObservedSet {
     pub measured: MeasuredSet,
     /// Standard deviation of the logarithm of each member's slowdown, in the members' order.
     pub uncertainty: Vec<f64>,
+    /// When its first remembered sample ended.
+    pub first: Time,
     /// When it was last seen.
     pub last: Time,
 }
@@ -42,6 +44,7 @@ struct SetHistory {
     set: ColocationSet,
     /// Members of one configuration are the same.
     stats: BTreeMap<Configuration, ConfigurationStats>,
+    first: Time,
     last: Time,
 }
 
@@ -59,7 +62,7 @@ impl ColocationHistory {
             let set = sample.set();
             let history = match self.sets.entry(SetKey::of(&set)) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(SetHistory::new(set)),
+                Entry::Vacant(new) => new.insert(SetHistory::new(set, sample.until)),
             };
             history.note(sample);
             self.evict_oldest();
@@ -100,6 +103,7 @@ impl ColocationHistory {
                 outcome: SetOutcome::Ran(Vec::new()),
             },
             uncertainty: Vec::new(),
+            first: history.first,
             last: history.last,
         };
         let mut observed = Vec::new();
@@ -142,11 +146,12 @@ impl ColocationHistory {
 }
 
 impl SetHistory {
-    const fn new(set: ColocationSet) -> SetHistory {
-        SetHistory { set, stats: BTreeMap::new(), last: Time::EPOCH }
+    const fn new(set: ColocationSet, seen: Time) -> SetHistory {
+        SetHistory { set, stats: BTreeMap::new(), first: seen, last: seen }
     }
 
     fn note(&mut self, sample: &ObservedSample) {
+        self.first = self.first.min(sample.until);
         self.last = self.last.max(sample.until);
         self.stats.entry(sample.member.configuration()).or_default().note(sample);
     }
