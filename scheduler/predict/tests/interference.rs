@@ -50,7 +50,7 @@ fn sets_of_known_jobs_are_predicted() {
     assert!(additive < 0.08, "{additive}");
     assert!(gaussian < 0.045, "{gaussian}");
     let low_rank = errors("low-rank").unwrap();
-    assert!(low_rank < 0.04, "{low_rank}");
+    assert!(low_rank < 0.032, "{low_rank}");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn uncertainties_are_calibrated_on_unseen_sets() {
         let Some(figures) = figures(kind, HoldOut::Sets, 0, &[1, 2, 3]) else { return };
         let (one, two) = (figures.coverage_1sigma.unwrap(), figures.coverage_2sigma.unwrap());
         // Errors have longer tails than the normal distribution: most are small, a few are not.
-        assert!((0.68..0.88).contains(&one) && (0.92..0.98).contains(&two), "{kind}: {figures:?}");
+        assert!((0.63..0.88).contains(&one) && (0.92..0.98).contains(&two), "{kind}: {figures:?}");
     }
 }
 
@@ -96,8 +96,8 @@ fn the_pretrained_model_matches_its_card() {
 fn misfits_are_found() {
     let seeds: Vec<u64> = (0..20).collect();
     let Some(figures) = figures("additive", HoldOut::Sets, 0, &seeds) else { return };
-    assert!(figures.infeasible_recall.unwrap() >= 0.94, "{figures:?}");
-    assert!(figures.infeasible_precision.unwrap() > 0.55, "{figures:?}");
+    assert!(figures.infeasible_recall.unwrap() >= 0.95, "{figures:?}");
+    assert!(figures.infeasible_precision.unwrap() >= 0.6, "{figures:?}");
 }
 
 #[test]

@@ -1,21 +1,41 @@
 //! Calibrates uncertainties on sets that a model was not trained on.
 
-use cohabit_policy::interference::{Interference, MeasuredSet};
+use std::collections::BTreeMap;
+
+use cohabit_policy::interference::{GpuKind, Interference, MeasuredSet};
 use serde::{Deserialize, Serialize};
 
 use super::log_slowdown::{LogSlowdown, ran};
 use super::model::{TrainError, TrainingData};
 
-/// The factor on standard deviations with which measurements deviate from predictions as much as stated.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Calibration(f64);
+/// The factors on standard deviations with which measurements deviate from predictions as much as stated.
+///
+/// Each GPU model has its own: measurements on one may be far noisier than on another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Calibration {
+    /// One factor for all GPU models, as in models of earlier releases.
+    Common(f64),
+    /// A factor for each GPU model, and one for all others.
+    ByGpu {
+        /// For GPU models without held-back sets.
+        common: f64,
+        /// By GPU model.
+        gpus: BTreeMap<GpuKind, f64>,
+    },
+}
 
 /// The weight of the prior factor 1, in measurements.
 const PRIOR_WEIGHT: f64 = 10.0;
+/// The weight of the common factor in that of a GPU model, in measurements.
+const COMMON_WEIGHT: f64 = 20.0;
+/// Standard deviations, the part of a normal distribution within them, and how much they count: twice them
+/// more, because what is rarely exceeded matters more than what is often.
+const WITHIN: [(f64, f64, f64); 2] = [(1.0, 0.683, 1.0 / 3.0), (2.0, 0.954, 2.0 / 3.0)];
 
 impl Default for Calibration {
     fn default() -> Calibration {
-        Calibration(1.0)
+        Calibration::Common(1.0)
     }
 }
 
@@ -43,20 +63,76 @@ impl Calibration {
 
     fn of(model: &dyn Interference, held_back: &[MeasuredSet]) -> Calibration {
         let sets: Vec<_> = held_back.iter().map(|it| it.set.clone()).collect();
-        let predicted = model.predict(&sets);
-        let (mut square, mut count) = (PRIOR_WEIGHT, PRIOR_WEIGHT);
-        for (predicted, measured) in predicted.iter().zip(held_back) {
-            for (_, member, observed) in ran(std::slice::from_ref(measured)) {
-                let apart = (predicted[member].slowdown / observed.slowdown.max(1.0)).ln();
-                square += (apart / predicted[member].uncertainty.max(f64::MIN_POSITIVE)).powi(2);
-                count += 1.0;
+        let mut by_gpu: BTreeMap<GpuKind, Vec<f64>> = BTreeMap::new();
+        for (predicted, measured) in model.predict(&sets).iter().zip(held_back) {
+            for (set, member, observed) in ran(std::slice::from_ref(measured)) {
+                let apart = (predicted[member].slowdown / observed.slowdown.max(1.0)).ln().abs();
+                let deviations = apart / predicted[member].uncertainty.max(f64::MIN_POSITIVE);
+                by_gpu.entry(set.gpu.clone()).or_default().push(deviations);
             }
         }
-        Calibration((square / count).sqrt())
+        let common = shrunk(by_gpu.values().flatten().copied().collect(), 1.0, PRIOR_WEIGHT);
+        let of_gpu = |(gpu, deviations)| (gpu, shrunk(deviations, common, COMMON_WEIGHT));
+        Calibration::ByGpu { common, gpus: by_gpu.into_iter().map(of_gpu).collect() }
     }
 
-    /// The prediction with a calibrated variance.
-    pub(crate) fn rescale(self, expected: LogSlowdown) -> LogSlowdown {
-        LogSlowdown { variance: expected.variance * self.0 * self.0, ..expected }
+    /// The prediction on a GPU with a calibrated variance.
+    pub(crate) fn rescale(&self, gpu: &GpuKind, expected: LogSlowdown) -> LogSlowdown {
+        let factor = match self {
+            Calibration::Common(factor) => *factor,
+            Calibration::ByGpu { common, gpus } => gpus.get(gpu).copied().unwrap_or(*common),
+        };
+        LogSlowdown { variance: expected.variance * factor * factor, ..expected }
+    }
+}
+
+/// The factor for these errors in multiples of the stated uncertainty, drawn to `prior` as by `weight` more
+/// measurements. Errors have longer tails than the normal distribution, so no factor is right for one and for
+/// two deviations; this is a geometric mean of the factors that are.
+fn shrunk(mut deviations: Vec<f64>, prior: f64, weight: f64) -> f64 {
+    if deviations.is_empty() {
+        return prior;
+    }
+    deviations.sort_unstable_by(f64::total_cmp);
+    let count = deviations.len() as f64;
+    let reached = |part: f64| deviations[((part * count) as usize).min(deviations.len() - 1)];
+    let factor =
+        |(sigmas, part, counts): (f64, f64, f64)| counts * (reached(part) / sigmas).max(LEAST_FACTOR).ln();
+    let own: f64 = WITHIN.map(factor).iter().sum();
+    ((own * count + prior.ln() * weight) / (count + weight)).exp()
+}
+
+/// Errors of exactly 0 do not make a model certain.
+const LEAST_FACTOR: f64 = 0.05;
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+    use crate::interference::random::RandomExt;
+
+    #[test]
+    fn normal_errors_are_scaled_to_their_deviation_and_few_to_the_prior() {
+        let normal = |count: usize| -> Vec<f64> {
+            let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(7);
+            (0..count).map(|_| (0.5 * random.normal()).abs()).collect()
+        };
+        assert!((shrunk(normal(20_000), 1.0, PRIOR_WEIGHT) - 0.5).abs() < 0.01);
+        let few = shrunk(normal(10), 1.0, PRIOR_WEIGHT);
+        assert!((0.55..0.95).contains(&few), "{few}");
+        assert_eq!(shrunk(Vec::new(), 0.7, COMMON_WEIGHT), 0.7);
+    }
+
+    #[test]
+    fn a_factor_of_an_earlier_release_is_read() {
+        let read: Calibration = serde_json::from_str("0.75").unwrap();
+        assert_eq!(read, Calibration::Common(0.75));
+        let by_gpu = Calibration::ByGpu { common: 0.5, gpus: [(GpuKind::named("v100"), 0.25)].into() };
+        let text = serde_json::to_string(&by_gpu).unwrap();
+        assert_eq!(serde_json::from_str::<Calibration>(&text).unwrap(), by_gpu);
+        let variance =
+            |gpu| by_gpu.rescale(&GpuKind::named(gpu), LogSlowdown { mean: 0.0, variance: 1.0 }).variance;
+        assert_eq!([variance("v100"), variance("k80")], [0.0625, 0.25]);
     }
 }

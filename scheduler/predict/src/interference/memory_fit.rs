@@ -23,7 +23,7 @@ const FULL_MEMORY_PART: f64 = 0.97;
 /// The width of the transition from fitting to not fitting, as a fraction of the GPU's memory.
 const STEP: f64 = 0.01;
 /// Starting a set that does not fit costs more than rejecting one that would.
-const WEIGHT_OF_MISFITS: f64 = 150.0;
+const WEIGHT_OF_MISFITS: f64 = 200.0;
 /// The prior variance of the weights.
 const VARIANCE: f64 = 9.0;
 const ROUNDS: usize = 25;

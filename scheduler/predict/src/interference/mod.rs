@@ -25,6 +25,7 @@ mod networks;
 mod pretrained;
 mod random;
 mod ridge;
+mod slowdown_scale;
 mod stored_model;
 mod usage_model;
 

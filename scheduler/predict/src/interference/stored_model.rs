@@ -18,7 +18,10 @@ use super::model::{Epoch, Model, RestoreError, Weights};
 
 const WEIGHTS: &str = "weights.safetensors";
 const CARD: &str = "card.json";
-const SCHEMA: u32 = 1;
+/// The version of the format that is written. Models of version 1 add up logarithms of slowdowns and have one
+/// calibration for all GPUs; both are still read.
+const SCHEMA: u32 = 2;
+const EARLIEST_SCHEMA: u32 = 1;
 
 /// A model with its card.
 #[derive(Debug)]
@@ -129,7 +132,7 @@ pub enum StoreError {
         source: serde_json::Error,
     },
     /// The card has another version of the format.
-    #[error("{} has format version {schema}, but this program reads version {SCHEMA}: use the version of Cohabit that wrote it", path.display())]
+    #[error("{} has format version {schema}, but this program reads versions {EARLIEST_SCHEMA} to {SCHEMA}: use the version of Cohabit that wrote it", path.display())]
     Schema {
         /// The file.
         path: PathBuf,
@@ -215,7 +218,8 @@ impl ModelCard {
         let unreadable = |source| StoreError::ModelCard { path: path.to_owned(), source };
         let card: ModelCard = serde_json::from_slice(bytes).map_err(unreadable)?;
         let ModelCard { schema, .. } = card;
-        if schema == SCHEMA { Ok(card) } else { Err(StoreError::Schema { path: path.to_owned(), schema }) }
+        let is_known = (EARLIEST_SCHEMA..=SCHEMA).contains(&schema);
+        if is_known { Ok(card) } else { Err(StoreError::Schema { path: path.to_owned(), schema }) }
     }
 }
 

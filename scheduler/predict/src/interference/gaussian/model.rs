@@ -70,7 +70,7 @@ impl Gaussian {
             larger: None,
             memory_fit: before.map_or_else(MemoryFitModel::default, |before| before.memory_fit.clone()),
             usage: before.map_or_else(UsageModel::default, |before| before.usage),
-            calibration: before.map_or_else(Calibration::default, |before| before.calibration),
+            calibration: before.map_or_else(Calibration::default, |before| before.calibration.clone()),
         };
         let seen = before.and_then(|before| before.larger.as_ref());
         let mut larger = seen.map_or_else(Observations::default, |larger| larger.observations().clone());
@@ -102,7 +102,7 @@ impl Gaussian {
         let fits = self.memory_fit.fits(set);
         let member = |(place, member): (usize, &SetMember)| {
             let expected = self.predict_member(set, place).with_caution();
-            let slowed = self.calibration.rescale(expected).answer(member);
+            let slowed = self.calibration.rescale(&set.gpu, expected).answer(member);
             ColocationEstimate { fits, ..self.usage.complete(set, place, slowed) }
         };
         set.members.iter().enumerate().map(member).collect()

@@ -2,8 +2,8 @@
 
 use super::covariates::EncodedJob;
 
-/// The number of products of factors.
-pub(super) const RANK: usize = 3;
+/// The number of products of factors that one fit finds.
+pub(super) const RANK: usize = 10;
 
 /// The effects, one number for each covariate.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,8 +33,26 @@ impl Effects {
         }
     }
 
-    /// The logarithm of the slowdown of a job beside a partner.
-    pub(super) fn ln_slowdown(&self, own: &EncodedJob, partner: &EncodedJob) -> f64 {
+    /// The mean of several fits: their products side by side, each with its part.
+    pub(super) fn mean_of(fits: &[Effects]) -> Effects {
+        let part = 1.0 / fits.len().max(1) as f64;
+        let scaled = |row: &Vec<f64>| row.iter().map(|effect| effect * part).collect::<Vec<f64>>();
+        let mean = |of: fn(&Effects) -> &Vec<f64>| {
+            let sum =
+                |sum: Vec<f64>, one: Vec<f64>| sum.iter().zip(one).map(|(sum, one)| sum + one).collect();
+            fits.iter().map(|fit| scaled(of(fit))).reduce(sum).unwrap_or_default()
+        };
+        Effects {
+            mean: fits.iter().map(|fit| fit.mean * part).sum(),
+            sensitivity: mean(|fit| &fit.sensitivity),
+            pressure: mean(|fit| &fit.pressure),
+            own: fits.iter().flat_map(|fit| fit.own.iter().map(scaled)).collect(),
+            partners: fits.iter().flat_map(|fit| fit.partners.clone()).collect(),
+        }
+    }
+
+    /// The slowdown of a job beside a partner, on the scale of the effects.
+    pub(super) fn value(&self, own: &EncodedJob, partner: &EncodedJob) -> f64 {
         let additive = Effects::sum(&self.sensitivity, own) + Effects::sum(&self.pressure, partner);
         self.mean + additive + self.products(own, partner)
     }

@@ -64,7 +64,7 @@ fn the_model_holds_only_effects() {
     let model = trained(&pairs());
     let numbers: usize = model.weights().tensors.values().map(candle_core::Tensor::elem_count).sum();
     let covariates = model.weights().tensors["sensitivity"].elem_count();
-    assert_eq!(numbers, covariates * (2 + 2 * effects::RANK));
+    assert_eq!(numbers, covariates * (2 + 2 * 3 * effects::RANK));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::{Iasp, Metrics, Parameters};
 use crate::interference::random::RandomExt;
-use crate::interference::ridge::ridge;
+use crate::interference::ridge::{RidgeRow, ridge};
 
 const METRICS: usize = 12;
 const DESCRIPTION: usize = 10;
@@ -107,7 +107,11 @@ fn by_factors(train: &[Profile], new: &[Profile], rank: usize) -> Vec<Vec<f64>> 
     let solved = |rows: &[(&Vec<f64>, f64)]| {
         let rows: Vec<_> = rows
             .iter()
-            .map(|(factors, value)| (factors.iter().copied().enumerate().collect(), *value))
+            .map(|(factors, value)| RidgeRow {
+                terms: factors.iter().copied().enumerate().collect(),
+                value: *value,
+                weight: 1.0,
+            })
             .collect();
         ridge(&rows, &vec![1.0; rank], 0.01)
     };
