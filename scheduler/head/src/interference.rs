@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A newly fitted model becomes a version only if it is better than the current model, beyond noise, on sets
-//! that neither has learned (`validation_split.rs`, `paired_comparison.rs`). Models only influence which jobs share a GPU; memory is accounted for without
+//! that neither has learned (`validation_split.rs`, `paired_comparison.rs`).
+//! Models only influence which jobs share a GPU; memory is accounted for without
 //! them.
 //!
 //! Start reading at `trainer.rs`. Simulations use the same trainer through `learner.rs`. `models.rs` needs

@@ -88,7 +88,8 @@ mod learned {
         sets_with(|_, pressure| 1.0 + 0.2 * pressure as f64)
     }
 
-    /// A refit of these sets; the current model may have learned those that were first seen until `learned_until`.
+    /// A refit of these sets. The current model may have learned those that were first seen until
+    /// `learned_until`.
     fn refit_of(
         sets: Vec<ObservedSet>,
         current: impl Interference + 'static,
@@ -164,8 +165,8 @@ mod learned {
 
     #[test]
     fn a_refit_on_pure_noise_is_seldom_taken() {
-        // The best prediction of noise is its median, which the current model has: nothing can be gained. With
-        // a chance of 2% each, 50 refits replace the model more than four times with a probability of 0.3%.
+        // The current model predicts the median, the best for noise: nothing can be gained. With a chance of
+        // 2% each, 50 refits replace the model more than four times with a probability of 0.3%.
         let folder = tempfile::tempdir().unwrap();
         let mut taken = 0;
         for seed in 0..50_u64 {
