@@ -19,34 +19,34 @@ philly() {
     table "$name" --trace "$trace" --cluster "$cluster" --load "$load" "$@"
 }
 
-policies=fifo-strict,fifo-greedy,easy-backfill,spd,spw,a-srpt
-variants=a-srpt,a-srpt:order=turn,a-srpt-no-delay,a-srpt-no-vm,a-srpt-random-map
-variants=$variants,a-srpt:starvation-barrier=reserve,a-srpt:order=turn,starvation-barrier=reserve
-variants=$variants,a-srpt:eager-start=on,a-srpt-strict
+policies=fifo-strict,fifo-greedy,easy-backfill,spd,spw,a-srpt-turn
+variants=a-srpt-turn,a-srpt-turn:order=turn,a-srpt-no-delay,a-srpt-no-vm,a-srpt-random-map
+variants=$variants,a-srpt-turn:starvation-barrier=reserve,a-srpt-turn:order=turn,starvation-barrier=reserve
+variants=$variants,a-srpt-turn:eager-start=on,a-srpt-strict
 
 part="--limit 20000 --seed 1,2,3"
 
 for load in 0.9 1.2; do
     philly "whole-$load" 64x8:V100@25g "$load" --seed 1,2 --policy "$policies" &
 done
-philly "whole-oracle" 64x8:V100@25g 0.9 --seed 1,2 --estimator oracle --policy spd,a-srpt,a-srpt:order=turn &
+philly "whole-oracle" 64x8:V100@25g 0.9 --seed 1,2 --estimator oracle --policy spd,a-srpt-turn,a-srpt-turn:order=turn &
 wait
 for load in 0.7 0.9 1.2 1.5; do philly "load-$load" 64x8:V100@25g "$load" $part --policy "$policies" & done
 wait
 for nodes in 32 128; do philly "nodes-$nodes" "${nodes}x8:V100@25g" 0.9 $part --policy "$policies" & done
-philly idle-32 32x8:V100@25g 0.9 $part --policy spd,a-srpt,a-srpt:eager-start=on &
+philly idle-32 32x8:V100@25g 0.9 $part --policy spd,a-srpt-turn,a-srpt-turn:eager-start=on &
 for network in 10g 100g; do philly "network-$network" "64x8:V100@$network" 0.9 $part --policy "$policies" & done
 wait
 for estimator in oracle noisy:0.5 forest recent-median group-mean constant; do
     philly "estimator-$estimator" 64x8:V100@25g 0.9 $part --estimator "$estimator" \
-        --policy spd,a-srpt,a-srpt:order=turn &
+        --policy spd,a-srpt-turn,a-srpt-turn:order=turn &
 done
 wait
 for estimator in oracle forest; do
     philly "variants-$estimator" 64x8:V100@25g 0.9 $part --estimator "$estimator" --policy "$variants" &
 done
-for load in 0.9 1.2; do philly "las-$load" 64x8:V100@25g "$load" --seed 1,2 --policy las,a-srpt & done
-philly srtf 64x8:V100@25g 0.9 $part --estimator oracle --policy srtf-oracle,a-srpt &
+for load in 0.9 1.2; do philly "las-$load" 64x8:V100@25g "$load" --seed 1,2 --policy las,a-srpt-turn & done
+philly srtf 64x8:V100@25g 0.9 $part --estimator oracle --policy srtf-oracle,a-srpt-turn &
 for network in 25g 100g; do
     for load in 0.9 1.5; do
         table "synthetic-$network-$load" --trace synthetic:600 --cluster "16x8:V100@$network" --load "$load" \

@@ -1,4 +1,4 @@
-//! A-SRPT in a live cluster: start order, explanations, and agreement with the simulator.
+//! A-SRPT's turns in a live cluster: start order, explanations, and agreement with the simulator.
 //!
 //! Jobs are replicas that sleep for as long as their model's iterations take, so they run as long as the
 //! policy predicts.
@@ -73,7 +73,7 @@ fn simulated(jobs: &[Job], submitted: &[i64]) -> Vec<Time> {
         shapes: vec![MachineSpec::new("node0", 4)],
         jobs: jobs.iter().zip(submitted).map(|(job, at)| workload(*job, at - submitted[0])).collect(),
         hardware: Hardware::default(),
-        policy: "a-srpt".into(),
+        policy: "a-srpt-turn".into(),
         knowledge: InterferenceContext::default(),
         estimator: EstimatorKind::Oracle,
         behavior: JobBehavior::default(),
@@ -104,7 +104,7 @@ fn workload(Job { replicas, iterations }: Job, at_us: i64) -> WorkloadJob {
 
 #[test]
 fn jobs_start_in_the_same_order_as_in_the_simulator() {
-    let cluster = Cluster::with_policy("a-srpt", &["host:4"]);
+    let cluster = Cluster::with_policy("a-srpt-turn", &["host:4"]);
     // Their virtual completions and their starts are at least half a second apart.
     let jobs = [job(2, 12), job(4, 3), job(1, 2), job(3, 4)];
     let submitted: Vec<String> = jobs.iter().map(|job| submit(&cluster, *job)).collect();
@@ -119,7 +119,7 @@ fn jobs_start_in_the_same_order_as_in_the_simulator() {
 
 #[test]
 fn a_job_shows_its_virtual_turn_and_its_forecast() {
-    let cluster = Cluster::with_policy("a-srpt", &["host:1"]);
+    let cluster = Cluster::with_policy("a-srpt-turn", &["host:1"]);
     let (long, longer) = (submit(&cluster, job(1, 400)), submit(&cluster, job(1, 4_000)));
     let waiting = cluster.show(&longer);
     assert_eq!(waiting["reason_code"], "waiting_for_virtual_turn");
@@ -140,7 +140,7 @@ fn a_job_shows_its_virtual_turn_and_its_forecast() {
 
 #[test]
 fn a_start_is_explained_with_its_virtual_turn() {
-    let cluster = Cluster::with_policy("a-srpt:theta=2", &["host:1"]);
+    let cluster = Cluster::with_policy("a-srpt-turn:theta=2", &["host:1"]);
     let quick = submit(&cluster, job(1, 1));
     assert_eq!(cluster.end(&quick)["state"], "COMPLETED");
     let explained = cluster.ok(&["explain", &quick]);
@@ -156,6 +156,6 @@ fn an_unknown_policy_is_refused_with_the_known_ones() {
     };
     let ran = start("a-srtp");
     assert!(ran.code == 78 && ran.stderr.contains("a-srpt"), "{}: {}", ran.code, ran.stderr);
-    let ran = start("a-srpt:thetta=1");
+    let ran = start("a-srpt-turn:thetta=1");
     assert!(ran.code == 78 && ran.stderr.contains("theta"), "{}: {}", ran.code, ran.stderr);
 }

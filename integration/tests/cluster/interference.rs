@@ -20,7 +20,7 @@ set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible
 
 /// A head with these measurements as its predictor, and one worker.
 fn start(policy: &str, devices: &str) -> Cluster {
-    let flags = ["--policy", policy, "--interference", "table:measured.csv"];
+    let flags = ["--policy", policy, "--interference", "table:measured.csv", "--max-slowdown", "1.3"];
     let cluster = Cluster::with_head(&flags, &[("measured.csv", MEASURED)]);
     for model in ["charlm", "digits"] {
         std::fs::write(cluster.folder().join(format!("{model}.toml")), format!("name = \"{model}\"\n"))

@@ -19,6 +19,7 @@ mod isolation;
 mod jobs;
 mod kit;
 mod logs;
+mod preemption;
 mod profile;
 mod resources;
 mod sdk;

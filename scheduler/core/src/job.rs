@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use cohabit_policy::AttainedTime;
 use cohabit_types::{
     DeviceId, Enforcement, JobEvent, JobId, JobState, NodeId, Outcome, Placement, Progress, ReasonCode,
     Signal, Slowdown, Span, StopReason, Time,
@@ -324,6 +325,16 @@ impl Job {
             exclusive_from_attempt: None,
             events: Vec::new(),
         }
+    }
+
+    /// What its ended attempts had.
+    pub(crate) fn attained(&self) -> AttainedTime {
+        self.ended_attempts.iter().fold(AttainedTime::default(), |sum, ended| {
+            let held = ended.at.since(ended.attempt.started_at);
+            let slowdown = ended.attempt.predicted_slowdown.map_or(1.0, Slowdown::as_f64);
+            let worked = Span::from_secs_f64(held.as_secs_f64() / slowdown.max(1.0));
+            AttainedTime { held: sum.held + held, worked: sum.worked + worked }
+        })
     }
 
     /// The state that people and scripts see.

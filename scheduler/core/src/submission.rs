@@ -75,6 +75,7 @@ impl SubmissionState {
             submitted_at: self.submitted_at,
             eligible_at,
             demand: job.demand(self),
+            attained: job.attained(),
             traits,
         }
     }

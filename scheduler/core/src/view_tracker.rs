@@ -163,6 +163,8 @@ impl Head {
             placement: attempt.placement.clone(),
             phase: job.stop_requested().map_or(RunPhase::Running, |_| RunPhase::Stopping),
             ends_at: by_progress.or(by_expectation),
+            reported_end: by_progress,
+            attained: job.attained(),
             traits: self.traits(id.number, submission),
         })
     }

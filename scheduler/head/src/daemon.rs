@@ -20,12 +20,13 @@ use cohabit_actor::{ActorSystem, ActorSystemError, Address, ChildSpec, blocking}
 use cohabit_net::Fingerprint;
 use cohabit_net::{HeadIdentity, Listener, TokenStore, raise_open_file_limit};
 use cohabit_policy::interference::SoloMetricsTable;
-use cohabit_policy::{parse_policy, uses_interference};
+use cohabit_policy::{EndedRun, parse_policy, uses_interference};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::driver::{self, Driver, DriverParts, Message, Query, Snapshots};
+use crate::ended_runs::{ended_runs, remembering};
 use crate::estimates::{Estimates, MAX_TRAINING_JOBS};
 use crate::history::HistoryReader;
 use crate::interference::PastObservations;
@@ -73,6 +74,7 @@ struct ReplayedJournal {
     history: HistoryReader,
     estimates: Estimates,
     past: PastObservations,
+    ended_runs: Vec<EndedRun>,
 }
 
 impl HeadDaemon {
@@ -216,11 +218,12 @@ fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, He
     let missed = history.missing(std::mem::take(&mut recovered.ended))?;
     let missed = missed.into_iter().map(|record| JournalWrite::Ended(Box::new(record)));
     journal.commit(&missed.collect::<Vec<_>>())?;
-    let estimates = Estimates::learned_from(&history.newest(MAX_TRAINING_JOBS)?);
+    let ended = history.newest(MAX_TRAINING_JOBS)?;
+    let (estimates, ended_runs) = (Estimates::learned_from(&ended), ended_runs(&ended));
     let past = PastObservations::read(&history, &recovered.head, solos)?;
     let (cluster, replayed) = (journal.cluster_id()?, recovered.replayed);
     tracing::info!(journal = %path.display(), cluster, replayed, "the journal was replayed");
-    Ok(ReplayedJournal { recovered, journal, history, estimates, past })
+    Ok(ReplayedJournal { recovered, journal, history, estimates, past, ended_runs })
 }
 
 /// Starts the actors; the driver has started when this returns.
@@ -231,7 +234,8 @@ async fn run(
     tokens: TokenStore,
     listener: Listener,
 ) -> Result<RunningHead, HeadError> {
-    let ReplayedJournal { recovered, journal, history, estimates, past } = replayed;
+    let ReplayedJournal { recovered, journal, history, estimates, past, ended_runs } = replayed;
+    let scheduling = Scheduling { policy: remembering(scheduling.policy, ended_runs), ..scheduling };
     let uses_interference = scheduling.uses_interference;
     let (given, experience) = (options.clone(), past.experience);
     let (planner, trainer) = blocking(move || scheduling.start(&given, experience)).await?;

@@ -1,7 +1,7 @@
 //! The demand of an ended job and the model that it trained, from its record.
 
 use cohabit_policy::JobTraits;
-use cohabit_types::{Demand, JobRecord, LaunchMode, ModelDescription};
+use cohabit_types::{Demand, JobRecord, ModelDescription};
 
 /// The demand and the traits of the job of this record, as far as the record keeps them.
 pub(crate) fn demand_and_traits_of(record: &JobRecord) -> (Demand, JobTraits) {
@@ -15,12 +15,11 @@ pub(crate) fn demand_and_traits_of(record: &JobRecord) -> (Demand, JobTraits) {
     });
     let traits = JobTraits {
         user: record.user.clone(),
+        name: record.name.clone(),
         group: record.group.clone(),
         model,
-        estimate: None,
         time_limit: record.time_limit,
-        launch: LaunchMode::default(),
-        preemptible: false,
+        ..JobTraits::default()
     };
     (record.demand, traits)
 }

@@ -18,7 +18,7 @@
 //! | `history` | ended jobs as SQL tables |
 //! | `sessions` | one task for each connected client and worker |
 //! | `planner` | the policy on a thread of its own, with a time limit |
-//! | `interference`, `gpu_memory`, `estimates` | what the head learns from the jobs that ran |
+//! | `interference`, `gpu_memory`, `estimates`, `ended_runs` | what the head learns from the jobs that ran |
 //! | `watchers` | clients that wait for a job to change |
 //! | `state_dir`, `clock`, `actor_thread` | the state directory, monotonic time, actors on threads |
 
@@ -26,6 +26,7 @@ mod actor_thread;
 mod clock;
 mod daemon;
 mod driver;
+mod ended_runs;
 mod error;
 mod estimates;
 #[cfg(feature = "fuzzing")]

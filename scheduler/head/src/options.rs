@@ -4,7 +4,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cohabit_policy::interference::DEFAULT_MAX_SLOWDOWN;
 use cohabit_scheduler_core::Config;
 use cohabit_types::{Slowdown, Span};
 
@@ -22,7 +21,7 @@ pub struct HeadOptions {
     /// The predictor of interference that is used until the head has trained a better one.
     pub interference: InterferenceSource,
     /// The largest slowdown that neighbors may cause to a job that sets no limit.
-    pub max_slowdown: Slowdown,
+    pub max_slowdown: Option<Slowdown>,
     /// A model is trained after this many new samples, which are members of co-location sets that were not
     /// observed before; 0 turns training off.
     pub refit_after: u64,
@@ -52,7 +51,7 @@ impl HeadOptions {
             state_dir: state_dir.into(),
             policy: "hybrid".to_owned(),
             interference: InterferenceSource::default(),
-            max_slowdown: DEFAULT_MAX_SLOWDOWN,
+            max_slowdown: None,
             refit_after: 50,
             learn_every: Duration::from_secs(5),
             config: Config::default(),

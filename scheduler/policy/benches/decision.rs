@@ -16,12 +16,12 @@ use cohabit_policy::interference::{
     InterferenceContext, MaxMinSharing, SoloMetrics, SoloMetricsTable,
 };
 use cohabit_policy::{
-    DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Policy, RunPhase, RunningJob,
-    SharingMode, SharingTerms, View, ViewChange, parse_policy_with,
+    AttainedTime, DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Policy,
+    RunPhase, RunningJob, SharingMode, SharingTerms, View, ViewChange, parse_policy_with,
 };
 use cohabit_types::{
-    Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuRequest, JobId, LaunchMode, LinkBandwidths,
-    ModelDescription, NodeId, Placement, Share, Sharing, Span, Time,
+    Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuRequest, JobId, LinkBandwidths, ModelDescription,
+    NodeId, Placement, Share, Sharing, Span, Time,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -157,8 +157,19 @@ impl Bench {
         let left = Span::from_secs(60 + self.drawn(7_200) as u64);
         let ends_at = Some(self.view.now + left);
         let (started_at, phase) = (submitted_at, RunPhase::Running);
-        let running =
-            RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits };
+        let running = RunningJob {
+            id,
+            priority,
+            submitted_at,
+            started_at,
+            demand,
+            placement,
+            phase,
+            ends_at,
+            reported_end: None,
+            attained: AttainedTime::default(),
+            traits,
+        };
         self.view.running.insert(id, running);
         id
     }
@@ -172,11 +183,9 @@ impl Bench {
         };
         let traits = JobTraits {
             user: "ada".into(),
-            group: None,
             model: Some(model),
             estimate: Some(estimate),
-            time_limit: None,
-            launch: LaunchMode::PerNode,
+            ..JobTraits::default()
         };
         self.next += 1;
         PendingJob {
@@ -190,6 +199,7 @@ impl Bench {
                 gpu_memory: Some(Bytes(8 << 30)),
                 ..Demand::default()
             },
+            attained: AttainedTime::default(),
             traits: Arc::new(traits),
         }
     }

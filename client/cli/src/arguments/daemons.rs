@@ -67,7 +67,7 @@ pub(crate) struct HeadStartArguments {
     #[arg(long, value_name = "SOURCE")]
     pub(crate) interference: Option<String>,
     /// Largest slowdown that jobs sharing a GPU may cause each other, as a factor (1.3 = 30% slower), for
-    /// jobs without a --max-slowdown of their own [default: 1.3] [env: COHABIT_MAX_SLOWDOWN]
+    /// jobs without a --max-slowdown of their own [default: no limit] [env: COHABIT_MAX_SLOWDOWN]
     #[arg(long, value_name = "FACTOR")]
     pub(crate) max_slowdown: Option<String>,
     /// Time after which jobs on an unreachable node are declared lost [default: 5m] [env: COHABIT_LOST_AFTER]

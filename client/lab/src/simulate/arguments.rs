@@ -12,7 +12,7 @@ use std::str::FromStr;
 use clap::{ArgAction, Args};
 use cohabit_console::{CommandError, CommandErrorKind, DisplayArguments};
 use cohabit_sim::trace::{ThroughputSource, TraceFormat};
-use cohabit_sim::{ClusterSpec, DEFAULT_MAX_SLOWDOWN, EstimatorKind, POLICY_NAMES};
+use cohabit_sim::{ClusterSpec, EstimatorKind, POLICY_NAMES};
 use cohabit_types::{Sharing, SharingLimits};
 
 use self::behavior::BehaviorArguments;
@@ -99,9 +99,10 @@ pub struct SimulateArguments {
     #[arg(long)]
     pub(crate) learn_online: bool,
     /// Largest slowdown that sharing may cause, as a factor (1.3 = 30% slower): policies that limit the
-    /// slowdown use it, and results report the time above it
-    #[arg(long, value_name = "FACTOR", default_value_t = DEFAULT_MAX_SLOWDOWN, value_parser = parse_slowdown)]
-    pub(crate) max_slowdown: f64,
+    /// slowdown use it, and results report the time above it [default: no limit; results report the time
+    /// above 1.3]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_slowdown)]
+    pub(crate) max_slowdown: Option<f64>,
     /// Largest number of jobs that share a GPU
     #[arg(long, value_name = "COUNT", default_value_t = SharingLimits::default().max_ranks)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -419,7 +420,7 @@ mod tests {
         let usual = parse("").unwrap();
         assert_eq!(
             (usual.interference, usual.predictor, usual.max_slowdown),
-            (Truth::Law, Predictor::Law, 1.3)
+            (Truth::Law, Predictor::Law, None)
         );
     }
 

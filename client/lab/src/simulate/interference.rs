@@ -7,7 +7,7 @@ use cohabit_console::{CommandError, CommandErrorKind};
 #[cfg(feature = "predict")]
 use cohabit_predict::interference::Model;
 use cohabit_sim::workload::{Measurements, read_measurements};
-use cohabit_sim::{Hardware, Interference, InterferenceContext, MachineSpec};
+use cohabit_sim::{DEFAULT_MAX_SLOWDOWN, Hardware, Interference, InterferenceContext, MachineSpec};
 use cohabit_types::Slowdown;
 
 use super::files::open_file;
@@ -48,7 +48,7 @@ pub(super) fn hardware(
         (Truth::Model(folder), None) => model(folder)?,
         (Truth::Table(_) | Truth::Law, None) => usual.truth,
     };
-    Ok(Hardware { truth, max_slowdown: arguments.max_slowdown })
+    Ok(Hardware { truth, max_slowdown: arguments.max_slowdown.unwrap_or(DEFAULT_MAX_SLOWDOWN) })
 }
 
 /// What policies know: the measurements of jobs running alone, and predicted slowdowns.
@@ -68,7 +68,7 @@ pub(super) fn knowledge(
         (Predictor::None, _) | (_, None) => usual.solos,
         (_, Some(measured)) => measured.solos(),
     };
-    Ok(InterferenceContext { interference, solos, max_slowdown: Slowdown::from(arguments.max_slowdown) })
+    Ok(InterferenceContext { interference, solos, max_slowdown: arguments.max_slowdown.map(Slowdown::from) })
 }
 
 /// A model predicts for the way of sharing that it was trained on; the simulated GPUs share as in the table.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use cohabit_console::{CommandError, current_command_line};
 use cohabit_sim::workload::SkippedJobs;
 use cohabit_sim::{
-    DeviceSpan, EvaluationMetrics, EvaluationResult, JobBehavior, JobResult, SharingIncentive,
+    DEFAULT_MAX_SLOWDOWN, DeviceSpan, EvaluationMetrics, EvaluationResult, JobBehavior, JobResult,
+    SharingIncentive,
 };
 use cohabit_types::{Span, Time};
 
@@ -121,7 +122,7 @@ impl SimulationResults {
             interference: arguments.interference.to_string(),
             predictor: arguments.predictor.to_string(),
             learn_online: arguments.learn_online,
-            max_slowdown: arguments.max_slowdown,
+            max_slowdown: arguments.max_slowdown.unwrap_or(DEFAULT_MAX_SLOWDOWN),
             selection: SelectedJobs::of(&arguments.selection),
             baseline: arguments.baseline_index()?,
             behavior: arguments.behavior.behavior(),

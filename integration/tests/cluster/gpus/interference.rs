@@ -21,7 +21,7 @@ set,gpu,sharing,model,batch,solo_rate,rate,solo_mem,mem,solo_util,util,feasible
 const ENDLESS: [&str; 5] = ["--steps", "1000000", "--rate", "50", "--checkpoint"];
 
 fn start(gpus: u8) -> GpuCluster {
-    let flags = ["--policy", "hybrid", "--interference", "table:measured.csv"];
+    let flags = ["--policy", "hybrid", "--interference", "table:measured.csv", "--max-slowdown", "1.3"];
     let cluster = Cluster::with_head(&flags, &[("measured.csv", MEASURED)]);
     for model in ["heavy", "light", "sly", "new"] {
         std::fs::write(

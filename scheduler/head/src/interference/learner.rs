@@ -123,7 +123,7 @@ impl fmt::Debug for AdaptedModel {
 #[cfg(test)]
 mod tests {
     use cohabit_policy::interference::{ColocationSet, GpuKind, SetMember};
-    use cohabit_types::{DeviceId, LaunchMode, ModelDescription, SharingStrategy};
+    use cohabit_types::{DeviceId, ModelDescription, SharingStrategy};
 
     use super::*;
 
@@ -158,15 +158,7 @@ mod tests {
     fn lookup(job: JobId) -> Option<(Demand, Arc<JobTraits>)> {
         let model =
             ModelDescription { name: Some(format!("m{}", job.number)), ..ModelDescription::default() };
-        let traits = JobTraits {
-            user: "ada".into(),
-            group: None,
-            model: Some(model),
-            estimate: None,
-            time_limit: None,
-            launch: LaunchMode::default(),
-            preemptible: false,
-        };
+        let traits = JobTraits { user: "ada".into(), model: Some(model), ..JobTraits::default() };
         Some((Demand::default(), Arc::new(traits)))
     }
 

@@ -34,7 +34,7 @@ pub(crate) struct TrainerOptions {
     /// What earlier runs of the head observed.
     pub(crate) experience: ColocationHistory,
     /// The largest slowdown that neighbors may cause to a job that sets no limit.
-    pub(crate) max_slowdown: Slowdown,
+    pub(crate) max_slowdown: Option<Slowdown>,
     /// A refit is due after this many new samples; 0 turns refits off.
     pub(crate) refit_after: u64,
     /// The directory of the versions.
@@ -124,7 +124,7 @@ impl TrainerHandle {
 pub(super) struct Trainer {
     base: BasePredictor,
     experience: ColocationHistory,
-    max_slowdown: Slowdown,
+    max_slowdown: Option<Slowdown>,
     refit_after: u64,
     versions: ModelVersions,
     /// The model of the current version, or the base predictor.

@@ -39,12 +39,6 @@ impl DelayRule {
         })
     }
 
-    /// Until when a job waits for a device of its own instead of sharing one, where sharing would delay it
-    /// and its neighbors by `delay` in sum: no longer than sharing would have cost.
-    pub(super) const fn own_device_deadline(queued_at: Time, delay: Span) -> Time {
-        Time::from_micros(queued_at.as_micros().saturating_add(delay.as_micros()))
-    }
-
     /// The longest time for which a job ever waits for a better placement.
     fn allowance(&self, profile: &Profile) -> Span {
         let allowance = times(profile.runtime, self.delta);

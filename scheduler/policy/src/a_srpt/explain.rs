@@ -5,7 +5,6 @@
 use cohabit_types::{Share, Span, Time};
 
 use super::queue_state::Entry;
-use super::round::DelayReason;
 use super::virtual_srpt_machine::VirtualJob;
 use crate::Proposal;
 
@@ -29,24 +28,7 @@ pub(super) fn explain_start(now: Time, entry: &Entry, proposal: &Proposal) -> St
 }
 
 /// Why a job does not start although it fits.
-pub(super) fn explain_delay(now: Time, until: Time, what: DelayReason, proposal: &Proposal) -> String {
-    match what {
-        DelayReason::BetterPlace => explain_better_place_delay(now, until, proposal),
-        DelayReason::OwnDevice(at) => explain_own_device_delay(now, until, at, proposal),
-    }
-}
-
-fn explain_own_device_delay(now: Time, until: Time, at: Time, proposal: &Proposal) -> String {
-    let slowdown = proposal.slowdown;
-    let (comes, delay) = (at.since(now), proposal.delay);
-    format!(
-        "waits for a GPU of its own, expected in {comes}: sharing one now would slow it down by a factor of \
-         {slowdown:.2} and delay the jobs there by {delay} in total. Shares one anyway in {}",
-        until.since(now)
-    )
-}
-
-fn explain_better_place_delay(now: Time, until: Time, proposal: &Proposal) -> String {
+pub(super) fn explain_delay(now: Time, until: Time, proposal: &Proposal) -> String {
     let slowdown = proposal.slowdown;
     let price = format!(
         "waits for a faster placement: an iteration would now take {slowdown:.2} times as long as in the best one"

@@ -9,7 +9,6 @@
 mod capacity;
 mod delay_rule;
 mod delayed_jobs;
-mod expected_releases;
 mod explain;
 mod options;
 mod policy;

@@ -48,15 +48,12 @@ impl<P: Placer> ASrpt<P> {
             let (job, entry) = (&view.pending[&turn.job], &state[turn.job]);
             let offer = round.offer(turn.class, job, entry).clone();
             let waits_for = match offer {
-                Err(shortage) => {
-                    round.pass(job, 1);
-                    explain_wait(job.id, Some(&shortage), ahead)
-                }
+                Err(shortage) => explain_wait(job.id, Some(&shortage), ahead),
                 Ok(proposal) => match round.find_delay(entry, &proposal) {
                     None => explain_wait(job.id, None, ahead),
-                    Some((until, what)) => PendingReason {
+                    Some(until) => PendingReason {
                         code: ReasonCode::WaitingForDevices,
-                        why: explain::explain_delay(view.now, until, what, &proposal),
+                        why: explain::explain_delay(view.now, until, &proposal),
                         not_before: Some(until),
                         ..explain_wait(job.id, None, ahead)
                     },
@@ -113,7 +110,6 @@ impl<P: Placer> Policy for ASrpt<P> {
                 }
                 JobDecision::ConflictsWithReservation => {}
                 JobDecision::Pass => {
-                    round.pass(job, state.queue.count_class(turn.class));
                     walk.close();
                 }
                 JobDecision::Block => {

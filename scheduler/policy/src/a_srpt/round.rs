@@ -4,11 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{Demand, GpuRequest, Share, Span, Time};
+use cohabit_types::{Demand, GpuRequest, Span, Time};
 
 use super::delay_rule::DelayRule;
 use super::delayed_jobs::{ClassScans, DelayedJobs};
-use super::expected_releases::ExpectedReleases;
 use super::queue_state::Entry;
 use super::{ASrptOptions, QueueMode, StarvationBarrier};
 use crate::queue::expected_ends::ExpectedEnds;
@@ -53,15 +52,6 @@ pub(super) enum JobDecision {
     Block,
 }
 
-/// What a job waits for although it fits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DelayReason {
-    /// A placement with faster iterations.
-    BetterPlace,
-    /// A device of its own, expected at this time.
-    OwnDevice(Time),
-}
-
 /// The state of a plan while it is made.
 pub(super) struct Round<'r, P> {
     rules: &'r Rules,
@@ -82,7 +72,6 @@ pub(super) struct Round<'r, P> {
     reservation: Option<Reservation<'r>>,
     /// How many jobs of each class conflict with it.
     refused: BTreeMap<ClassId, u32>,
-    releases: ExpectedReleases,
     /// Classes that were scanned job by job.
     pub(super) scans: ClassScans,
 }
@@ -109,7 +98,6 @@ impl<'r, P: Placer> Round<'r, P> {
             starting: Vec::new(),
             reservation: None,
             refused: BTreeMap::new(),
-            releases: ExpectedReleases::default(),
             scans: ClassScans::default(),
         }
     }
@@ -130,8 +118,7 @@ impl<'r, P: Placer> Round<'r, P> {
         };
         let until = match self.find_delay(entry, &proposal) {
             None => return self.start(class, job, entry, proposal),
-            Some((until, DelayReason::OwnDevice(_))) => return self.delay_for_device(class, until),
-            Some((until, DelayReason::BetterPlace)) => until,
+            Some(until) => until,
         };
         if !self.scans.has(class)
             && let Some(all) = delayed_jobs.delayed_until(&entry.class_key, proposal.slowdown)
@@ -154,41 +141,12 @@ impl<'r, P: Placer> Round<'r, P> {
         offers.entry(class).or_insert_with(|| placer.place(job, &entry.profile, free))
     }
 
-    /// Until when a job waits instead of taking this placement, and for what; `None` if it takes it.
-    pub(super) fn find_delay(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, DelayReason)> {
+    /// Until when a job waits instead of taking this placement; `None` if it takes it.
+    pub(super) fn find_delay(&self, entry: &Entry, proposal: &Proposal) -> Option<Time> {
         let better = self.rules.delay_rule.ends_at(&entry.profile, entry.queued_at, proposal.slowdown);
         // Before its turn, for which it could wait as well, a job takes only the best placement.
         let better = better.map(|until| if entry.turn_at.is_some() { until } else { Time::NEVER });
-        match better.filter(|until| self.now < *until) {
-            Some(until) => Some((until, DelayReason::BetterPlace)),
-            None => self.find_device_delay(entry, proposal),
-        }
-    }
-
-    /// A job waits for a device of its own if one is expected sooner than the delay that sharing would cost.
-    fn find_device_delay(&mut self, entry: &Entry, proposal: &Proposal) -> Option<(Time, DelayReason)> {
-        let until = DelayRule::own_device_deadline(entry.queued_at, proposal.delay);
-        if until <= self.now {
-            return None;
-        }
-        let Round { releases, view, ends, .. } = self;
-        let at = releases.next(view, ends).filter(|at| *at < self.now + proposal.delay)?;
-        Some((until, DelayReason::OwnDevice(at)))
-    }
-
-    /// A job that waits for a device of its own claims the next one that becomes free. Other jobs of its
-    /// class may run longer or shorter, so each is asked separately.
-    fn delay_for_device(&mut self, class: ClassId, until: Time) -> JobDecision {
-        self.releases.claim(1);
-        self.offers.remove(&class);
-        self.scans.cut_short(class);
-        JobDecision::Delay(until)
-    }
-
-    /// Counts jobs of this class that go on waiting.
-    pub(super) fn pass(&mut self, job: &PendingJob, alike: usize) {
-        let devices = job.demand.total_milli().div_ceil(u64::from(Share::WHOLE.0));
-        self.releases.claim(devices.saturating_mul(alike as u64));
+        better.filter(|until| self.now < *until)
     }
 
     /// Starts a job, unless it conflicts with a reservation.

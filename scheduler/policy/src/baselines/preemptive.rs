@@ -2,7 +2,8 @@
 //!
 //! Every plan goes through the pending jobs by urgency. A job that does not fit now, but will once the jobs
 //! that were told to stop have ended, keeps those resources; otherwise the least urgent running jobs are
-//! told to stop, as few as necessary. A stopped job waits again and later continues from its checkpoint.
+//! told to stop, as few as necessary. A stopped job waits again and later continues from its checkpoint. Only
+//! jobs that agreed to be stopped are.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -206,9 +207,11 @@ impl<U: Urgency, P: Placer> Preemptive<U, P> {
         RoomSearch::Found
     }
 
-    /// The running jobs that are less urgent than this one.
+    /// The running jobs that are less urgent than this one and may be stopped for it.
     fn preemption_candidates(&self, view: &View, ahead: UrgencyRank) -> Vec<PreemptionCandidate> {
-        let going_on = self.running.iter().filter(|(_, (_, run))| run.phase == RunPhase::Running);
+        let agreed = |job| view.running.get(job).is_some_and(|job: &RunningJob| job.traits.preemptible);
+        let going_on =
+            self.running.iter().filter(|(job, (_, run))| run.phase == RunPhase::Running && agreed(job));
         let candidate =
             |(job, (tracked, run)): (&JobId, &(TrackedJob, RunningAttempt))| PreemptionCandidate {
                 key: self.key(tracked, tracked.before.plus(run, view.now)),

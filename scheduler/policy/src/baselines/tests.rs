@@ -10,8 +10,8 @@ use super::{AttainedService, LeastAttained, Urgency};
 use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
 use crate::tests::kit::{anywhere, gpus, node, part, view};
 use crate::{
-    Action, FirstFit, POLICY_NAMES, PendingJob, Plan, Policy, Profile, RunPhase, RunningJob, ViewChange,
-    parse_policy,
+    Action, AttainedTime, FirstFit, POLICY_NAMES, PendingJob, Plan, Policy, Profile, RunPhase, RunningJob,
+    ViewChange, parse_policy,
 };
 
 fn policy(text: &str) -> Box<dyn Policy> {
@@ -206,8 +206,19 @@ fn plan_for_second(text: &str, first: TestJob, second: TestJob) -> (JobId, Plan)
     };
     let PendingJob { id, priority, submitted_at, demand, traits, .. } = view.pending[&job].clone();
     let (started_at, phase, ends_at) = (view.now, RunPhase::Running, None);
-    let running =
-        RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits };
+    let running = RunningJob {
+        id,
+        priority,
+        submitted_at,
+        started_at,
+        demand,
+        placement,
+        phase,
+        ends_at,
+        reported_end: None,
+        attained: AttainedTime::default(),
+        traits,
+    };
     let full = node(1, &[0]);
     let changes = [ViewChange::Running(running), ViewChange::Node(full), ViewChange::Pending(second.pending)];
     view.apply(&changes);
@@ -330,8 +341,19 @@ fn a_new_policy_stops_no_job_of_a_higher_priority_that_ran_before_it_existed() {
         RankPlacement { node: node(1, &[]).id, devices: vec![device], share: Share::WHOLE, ranks: vec![] };
     let (placement, phase) = (Placement { parts: vec![part] }, RunPhase::Running);
     let (started_at, ends_at) = (submitted_at, None);
-    let running =
-        RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits };
+    let running = RunningJob {
+        id,
+        priority,
+        submitted_at,
+        started_at,
+        demand,
+        placement,
+        phase,
+        ends_at,
+        reported_end: None,
+        attained: AttainedTime::default(),
+        traits,
+    };
     let shorter = TestJob::new(2, 1.0, gpus(1), 1).pending;
     let mut view = view(vec![node(1, &[0])], vec![shorter]);
     view.running.insert(id, running);

@@ -37,12 +37,16 @@ pub(super) fn inflate_by_uncertainty(estimates: &ColocationEstimate, caution: f6
 }
 
 /// Whether the members of a set with these limits may run together.
-pub(super) fn admit(estimates: &[ColocationEstimate], allowed: &[Slowdown], caution: f64) -> SetAdmission {
+pub(super) fn admit(
+    estimates: &[ColocationEstimate],
+    allowed: &[Option<Slowdown>],
+    caution: f64,
+) -> SetAdmission {
     if estimates.iter().any(|it| it.fits < LIKELY_TO_FIT) {
         return SetAdmission::NoMemory;
     }
-    let excess = |(estimates, allowed): (&ColocationEstimate, &Slowdown)| {
-        inflate_by_uncertainty(estimates, caution) / allowed.as_f64()
+    let excess = |(estimates, allowed): (&ColocationEstimate, &Option<Slowdown>)| {
+        allowed.map_or(0.0, |allowed| inflate_by_uncertainty(estimates, caution) / allowed.as_f64())
     };
     let excesses: Vec<f64> = estimates.iter().zip(allowed).map(excess).collect();
     let worst = (0..estimates.len()).min_by(|a, b| excesses[*b].total_cmp(&excesses[*a]));
@@ -68,7 +72,7 @@ mod tests {
         ColocationEstimate::slowed(&SetMember::default(), slowdown, uncertainty)
     }
 
-    const BOUND: Slowdown = Slowdown(1_300);
+    const BOUND: Option<Slowdown> = Some(Slowdown(1_300));
 
     #[test]
     fn a_slowdown_is_increased_by_its_uncertainty_unless_nothing_is_known() {
@@ -85,7 +89,10 @@ mod tests {
     #[test]
     fn every_member_is_compared_with_its_own_limit() {
         let set = [estimates(1.25, 0.0), estimates(1.4, 0.0)];
-        assert_eq!(admit(&set, &[BOUND, Slowdown(1_400)], 0.5), SetAdmission::Admitted(Confidence::Known));
+        assert_eq!(
+            admit(&set, &[BOUND, Some(Slowdown(1_400))], 0.5),
+            SetAdmission::Admitted(Confidence::Known)
+        );
         let SetAdmission::TooSlow { member, slowdown, excess } = admit(&set, &[BOUND; 2], 0.5) else {
             panic!()
         };

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use cohabit_types::{GpuRequest, JobId, NodeId, Share, Slowdown, Span};
 
 use super::HybridOptions;
-use super::admission::Confidence;
+use super::admission::{Confidence, inflate_by_uncertainty};
 use super::sharing_filter::{AdmittedDevice, SharingFilter};
-use crate::interference::{InterferenceContext, PredictionCache};
+use crate::interference::{ColocationEstimate, InterferenceContext, PredictionCache};
 use crate::mapping::Toggle;
 use crate::sharing::multi_stage::{
-    ContentionDegree, build_with_newcomer, build_without_newcomer, run_stages,
+    ContentionDegree, DeviceTimeline, build_with_newcomer, build_without_newcomer, run_stages,
 };
 use crate::sharing::{DeviceChoice, DeviceChooser, FreeDevice, Jobs, compute_slowness};
-use crate::{ExclusiveReason, PendingJob, Shortage};
+use crate::{ExclusiveReason, PendingJob, SharingConflict, Shortage};
 
 /// Devices that are simulated to the end: the best ones by their first stage.
 const MAX_SIMULATED: usize = 8;
@@ -26,7 +26,9 @@ const MAX_SIMULATED: usize = 8;
 #[derive(Debug)]
 pub(super) struct LeastCostChooser {
     options: HybridOptions,
-    max_slowdown: Slowdown,
+    max_slowdown: Option<Slowdown>,
+    /// Jobs that wait for each device.
+    backlog: f64,
     cache: PredictionCache,
 }
 
@@ -45,12 +47,14 @@ struct DeviceCost {
     own_delay: f64,
     /// How many seconds later its neighbors end, in sum.
     others_delay: f64,
+    /// How many seconds sooner the jobs that wait start because of it, in sum; negative where later.
+    queue_gain: f64,
 }
 
 impl LeastCostChooser {
     pub(super) fn new(options: HybridOptions, context: &InterferenceContext) -> LeastCostChooser {
         let cache = PredictionCache::new(context.interference.clone());
-        LeastCostChooser { options, max_slowdown: context.max_slowdown, cache }
+        LeastCostChooser { options, max_slowdown: context.max_slowdown, backlog: 0.0, cache }
     }
 
     /// The costs of the devices that may be joined, simulated to the end.
@@ -78,26 +82,71 @@ impl LeastCostChooser {
         timelines.extend(build_without_newcomer(&simulated, jobs, &mut self.cache));
         run_stages(&mut timelines, &mut self.cache, ContentionDegree::default());
         let (with, without) = timelines.split_at(simulated.len());
-        let cost = |((it, with), without): (
-            (&AdmittedDevice, &crate::sharing::multi_stage::DeviceTimeline),
-            &crate::sharing::multi_stage::DeviceTimeline,
-        )| {
+        let joined: Vec<((&AdmittedDevice, &DeviceTimeline), &DeviceTimeline)> =
+            admitted.iter().zip(with).zip(without).collect();
+        let mut conflict = None;
+        let mut costs = Vec::new();
+        for ((it, with), without) in joined {
+            if let Some(later) = self.find_later(newcomer, &it.residents, with.ends(), jobs) {
+                conflict.get_or_insert(later);
+                continue;
+            }
             let [end, others @ ..] = with.ends() else { unreachable!("the newcomer is there") };
             let later = |(with, without): (&f64, &f64)| (with - without).max(0.0);
             let others_delay: f64 = others.iter().zip(without.ends()).map(later).sum();
             let own_delay = (end - alone).max(0.0);
             let own_price = (end * slowness[it.device] - alone).max(0.0);
-            DeviceCost {
+            let queue_gain =
+                self.options.queue_weight * self.backlog * self.device_time_gained(it, with.ends());
+            costs.push(DeviceCost {
                 device: it.device,
                 confidence: it.confidence,
-                price: own_price + harm_weight * others_delay,
+                price: own_price + harm_weight * others_delay - queue_gain,
                 slowdown: if alone > 0.0 { (end / alone).max(1.0) } else { 1.0 },
                 neighbors: it.residents.len(),
                 own_delay,
                 others_delay,
+                queue_gain,
+            });
+        }
+        match conflict {
+            Some(conflict) if costs.is_empty() => {
+                Err(Shortage::Slowdown { devices: taken.len() as u32, conflict })
             }
-        };
-        Ok(admitted.iter().zip(with).zip(without).map(cost).collect())
+            Some(_) | None => Ok(costs),
+        }
+    }
+
+    /// The first job that would be done later than without sharing by more than the tolerance. A job that
+    /// states a limit on its slowdown accepts what is below it.
+    fn find_later(
+        &self,
+        newcomer: JobId,
+        residents: &[JobId],
+        ends: &[f64],
+        jobs: &Jobs,
+    ) -> Option<SharingConflict> {
+        let members = [newcomer].into_iter().chain(residents.iter().copied());
+        members.zip(ends).find_map(|(job, end)| {
+            let outlook = jobs.outlook(job).filter(|_| jobs.max_slowdown(job).is_none())?;
+            let with = jobs.now().since(outlook.submitted_at).as_secs_f64() + end;
+            let without = outlook.completion_without_sharing.as_secs_f64();
+            let neighbor = (job != newcomer).then_some(job);
+            let by = Span::from_secs_f64(with - without);
+            (with > without * (1.0 + self.options.later)).then_some(SharingConflict::Later { neighbor, by })
+        })
+    }
+
+    /// The work that the jobs of a device do in addition because of the newcomer while it is there, in
+    /// seconds of one job on one device. Doubt counts against it.
+    fn device_time_gained(&mut self, joined: &AdmittedDevice, ends: &[f64]) -> f64 {
+        let caution = self.options.caution;
+        let speed = |it: &ColocationEstimate| 1.0 / inflate_by_uncertainty(it, caution).max(1.0);
+        let together: f64 = joined.together.iter().map(speed).sum();
+        let before: f64 = joined.before.iter().map(speed).sum();
+        let [newcomer, others @ ..] = ends else { return 0.0 };
+        let last = others.iter().copied().fold(0.0, f64::max);
+        (together - before) * newcomer.min(last)
     }
 
     /// The cost of one idle device of each kind: the one that leaves the most room for whole nodes.
@@ -129,6 +178,7 @@ impl LeastCostChooser {
             neighbors: 0,
             own_delay: 0.0,
             others_delay: 0.0,
+            queue_gain: 0.0,
         };
         best.into_values().map(cost).collect()
     }
@@ -138,6 +188,10 @@ impl DeviceChooser for LeastCostChooser {
     fn set_interference(&mut self, context: &InterferenceContext) {
         self.cache = PredictionCache::new(context.interference.clone());
         self.max_slowdown = context.max_slowdown;
+    }
+
+    fn set_backlog(&mut self, jobs_per_device: f64) {
+        self.backlog = jobs_per_device;
     }
 
     fn choose(
@@ -167,7 +221,7 @@ impl DeviceChooser for LeastCostChooser {
         let best = costs.iter().min_by(before).expect("there is at least one device");
         Ok(DeviceChoice {
             slowdown: Some(best.slowdown),
-            delay: Span::from_secs_f64(best.own_delay + best.others_delay),
+            delay: Span::from_secs_f64((best.own_delay + best.others_delay - best.queue_gain).max(0.0)),
             why: explain(best, devices.len()),
             ..DeviceChoice::new(best.device)
         })
@@ -178,9 +232,7 @@ impl DeviceChooser for LeastCostChooser {
 fn price_first_stage(admitted: &AdmittedDevice, alone: f64, harm_weight: f64, jobs: &Jobs) -> f64 {
     let [newcomer, others @ ..] = &admitted.together[..] else { return 0.0 };
     let left = |job: &JobId| jobs.ends_in(*job).map_or(alone, |left| left.as_secs_f64().min(alone));
-    let harm = |(job, estimates): (&JobId, &crate::interference::ColocationEstimate)| {
-        left(job) * (estimates.slowdown - 1.0)
-    };
+    let harm = |(job, estimates): (&JobId, &ColocationEstimate)| left(job) * (estimates.slowdown - 1.0);
     alone * (newcomer.slowdown - 1.0)
         + harm_weight * admitted.residents.iter().zip(others).map(harm).sum::<f64>()
 }

@@ -16,6 +16,10 @@ pub(crate) struct HybridOptions {
     pub(crate) harm_weight: f64,
     /// The cost of an idle GPU while jobs wait for whole ones, in units of the newcomer's time alone.
     pub(crate) idle_price: f64,
+    /// A job is not expected to be done later than without sharing by more than this part of that time.
+    pub(crate) later: f64,
+    /// The weight of what jobs that wait gain by work done together.
+    pub(crate) queue_weight: f64,
 }
 
 impl Default for HybridOptions {
@@ -26,6 +30,8 @@ impl Default for HybridOptions {
             caution: 0.5,
             harm_weight: 1.0,
             idle_price: 1.0,
+            later: 0.1,
+            queue_weight: 1.0,
         }
     }
 }

@@ -1,28 +1,30 @@
-//! The policy: A-SRPT on shared devices, and a guard that separates jobs.
+//! The policy: the order by Gittins indices on shared devices, and a guard that separates jobs.
 
 use super::HybridOptions;
 use super::least_cost::LeastCostChooser;
 use super::slowdown_guard::SlowdownGuard;
-use crate::a_srpt::{ASrpt, ASrptOptions};
+use crate::gittins::{GittinsOrder, OrderOptions};
 use crate::interference::InterferenceContext;
 use crate::sharing::SharedPlacer;
-use crate::{MappedPlacer, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
+use crate::{
+    EndedRun, MappedPlacer, PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange,
+};
 
-/// A-SRPT's order and mapping on devices that are shared within the slowdown limits.
+/// The order by Gittins indices, and A-SRPT's mapping, on devices that are shared within the slowdown limits.
 pub(crate) struct Hybrid {
-    starts: ASrpt<SharedPlacer<LeastCostChooser>>,
+    starts: GittinsOrder<SharedPlacer<LeastCostChooser>>,
     watchdog: SlowdownGuard,
 }
 
 impl Hybrid {
     pub(crate) fn new(
         options: HybridOptions,
-        order: &ASrptOptions,
+        order: OrderOptions,
         whole: MappedPlacer,
         context: &InterferenceContext,
     ) -> Hybrid {
         let place = SharedPlacer::new(LeastCostChooser::new(options, context), whole, context);
-        Hybrid { starts: ASrpt::new(order, place), watchdog: SlowdownGuard::new(options, context) }
+        Hybrid { starts: GittinsOrder::new(order, place), watchdog: SlowdownGuard::new(options, context) }
     }
 }
 
@@ -42,6 +44,10 @@ impl Policy for Hybrid {
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
         self.starts.explain_pending(view)
+    }
+
+    fn recall(&mut self, ended: &[EndedRun]) {
+        self.starts.recall(ended);
     }
 
     fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {

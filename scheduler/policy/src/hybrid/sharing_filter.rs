@@ -31,6 +31,8 @@ pub(super) struct AdmittedDevice {
     pub(super) confidence: Confidence,
     /// The estimates of the newcomer and of each resident while all are there.
     pub(super) together: Vec<ColocationEstimate>,
+    /// The estimates of each resident without the newcomer.
+    pub(super) before: Vec<ColocationEstimate>,
     /// The residents.
     pub(super) residents: Vec<JobId>,
 }
@@ -42,7 +44,7 @@ pub(super) struct SharingFilter<'s> {
     pub(super) jobs: &'s mut Jobs,
     pub(super) caution: f64,
     /// The limit of jobs that state none.
-    pub(super) max_slowdown: Slowdown,
+    pub(super) max_slowdown: Option<Slowdown>,
 }
 
 /// A device that may be joined as far as is known by its pairs.
@@ -50,7 +52,7 @@ struct CandidateDevice {
     device: usize,
     residents: Vec<JobId>,
     set: InternedSet,
-    allowed: Vec<Slowdown>,
+    allowed: Vec<Option<Slowdown>>,
     /// The sum of the slowdowns in the newcomer's pairs.
     harm: f64,
 }
@@ -83,10 +85,11 @@ impl SharingFilter<'_> {
         let mut admitted = Vec::new();
         for (candidate, together) in candidates.into_iter().zip(answers) {
             let Some(together) = together else { continue };
-            let CandidateDevice { device, residents, allowed, .. } = candidate;
+            let CandidateDevice { device, residents, allowed, set, .. } = candidate;
             match admit(&together, &allowed, self.caution) {
                 SetAdmission::Admitted(confidence) => {
-                    admitted.push(AdmittedDevice { device, confidence, together, residents });
+                    let before = self.predict_residents(set);
+                    admitted.push(AdmittedDevice { device, confidence, together, before, residents });
                 }
                 refused @ (SetAdmission::TooSlow { .. } | SetAdmission::NoMemory) => {
                     least.note(refused, &allowed, |member| residents.get(member.wrapping_sub(1)).copied());
@@ -94,6 +97,12 @@ impl SharingFilter<'_> {
             }
         }
         if admitted.is_empty() { Err(least.shortage(taken.len())) } else { Ok(admitted) }
+    }
+
+    /// The estimates of the residents of a set without its newcomer.
+    fn predict_residents(&mut self, set: InternedSet) -> Vec<ColocationEstimate> {
+        let without = InternedSet { members: set.members[1..].to_vec(), ..set };
+        self.cache.predict(std::slice::from_ref(&without)).remove(0)
     }
 
     /// The devices on which every pair of the newcomer and a resident stays within its limits, the least
@@ -149,9 +158,9 @@ impl SharingFilter<'_> {
     }
 
     /// The limits of the newcomer and of each resident.
-    fn list_limits(&self, residents: &[JobId]) -> Vec<Slowdown> {
+    fn list_limits(&self, residents: &[JobId]) -> Vec<Option<Slowdown>> {
         let all = [self.newcomer].into_iter().chain(residents.iter().copied());
-        all.map(|job| self.jobs.max_slowdown(job).unwrap_or(self.max_slowdown)).collect()
+        all.map(|job| self.jobs.max_slowdown(job).or(self.max_slowdown)).collect()
     }
 }
 
@@ -159,7 +168,7 @@ impl SharingFilter<'_> {
 /// if any.
 fn sum_pair_slowdowns(
     set: &InternedSet,
-    allowed: &[Slowdown],
+    allowed: &[Option<Slowdown>],
     pairs: &Pairs,
 ) -> Result<f64, (usize, SetAdmission)> {
     let mut harm = 0.0;
@@ -184,14 +193,15 @@ impl NearestRefusal {
     fn note(
         &mut self,
         refused: SetAdmission,
-        allowed: &[Slowdown],
+        allowed: &[Option<Slowdown>],
         resident: impl Fn(usize) -> Option<JobId>,
     ) {
         let (excess, harm) = match refused {
             SetAdmission::Admitted(_) => return,
             SetAdmission::NoMemory => (f64::INFINITY, SharingConflict::Memory),
             SetAdmission::TooSlow { member, slowdown, excess } => {
-                let (slowdown, allowed) = (Slowdown::from(slowdown), allowed[member]);
+                let (slowdown, allowed) =
+                    (Slowdown::from(slowdown), allowed[member].unwrap_or(Slowdown::NONE));
                 let harm = match resident(member) {
                     None => SharingConflict::OwnSlowdown { slowdown, allowed },
                     Some(job) => SharingConflict::NeighborSlowdown { job, slowdown, allowed },

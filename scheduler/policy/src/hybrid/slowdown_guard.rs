@@ -31,7 +31,7 @@ const MAX_NEW: usize = 32;
 #[derive(Debug)]
 pub(super) struct SlowdownGuard {
     switch: Toggle,
-    max_slowdown: Slowdown,
+    max_slowdown: Option<Slowdown>,
     cache: PredictionCache,
     jobs: Jobs,
     /// Nodes that have to be checked, and from when on.
@@ -44,7 +44,8 @@ pub(super) struct SlowdownGuard {
 struct ColocatedJob<'v> {
     job: &'v RunningJob,
     estimates: ColocationEstimate,
-    allowed: Slowdown,
+    /// Its limit; `None` without one.
+    allowed: Option<Slowdown>,
 }
 
 /// The result of checking a device.
@@ -140,7 +141,7 @@ impl SlowdownGuard {
         let Some(harmed) = residents.iter().max_by(|a, b| a.excess().total_cmp(&b.excess())) else {
             return Finding::NoAction;
         };
-        if harmed.excess() <= TOLERANCE {
+        if harmed.excess() <= TOLERANCE && work_together(&residents) >= 1.0 / TOLERANCE {
             return Finding::NoAction;
         }
         let last = residents.iter().map(|it| it.job.started_at).max().unwrap_or(Time::EPOCH);
@@ -169,11 +170,7 @@ impl SlowdownGuard {
     ) -> Option<Vec<ColocatedJob<'v>>> {
         let resident = |(id, estimates)| {
             let job = view.running.get(&id).filter(|job| job.phase == RunPhase::Running)?;
-            Some(ColocatedJob {
-                job,
-                estimates,
-                allowed: job.demand.max_slowdown.unwrap_or(self.max_slowdown),
-            })
+            Some(ColocatedJob { job, estimates, allowed: job.demand.max_slowdown.or(self.max_slowdown) })
         };
         self.jobs.on(device.view).into_iter().zip(estimates).map(resident).collect()
     }
@@ -200,8 +197,18 @@ impl SlowdownGuard {
 impl ColocatedJob<'_> {
     /// The measured slowdown relative to the limit: 1 is exactly the limit; 0 without a measurement.
     fn excess(&self) -> f64 {
-        if self.estimates.measured { self.estimates.slowdown / self.allowed.as_f64() } else { 0.0 }
+        match self.allowed {
+            Some(allowed) if self.estimates.measured => self.estimates.slowdown / allowed.as_f64(),
+            Some(_) | None => 0.0,
+        }
     }
+}
+
+/// The work that these jobs do together by their measured slowdowns, in that of one device with one job. One
+/// without a measurement counts as not slowed down.
+fn work_together(residents: &[ColocatedJob<'_>]) -> f64 {
+    let speed = |it: &ColocatedJob<'_>| if it.estimates.measured { 1.0 / it.estimates.slowdown } else { 1.0 };
+    residents.iter().map(speed).sum()
 }
 
 /// The devices of a node with more than one resident.
@@ -219,11 +226,14 @@ fn explain(
     let others = residents.iter().filter(|it| it.job.id != harmed.job.id);
     let others: Vec<String> = others.map(|it| it.job.id.to_string()).collect();
     let slowdown = Slowdown::from(harmed.estimates.slowdown);
+    let limit = match harmed.allowed {
+        Some(allowed) if harmed.excess() > TOLERANCE => format!("{allowed} is allowed"),
+        Some(_) | None => "the jobs there do less work together than one after the other".to_owned(),
+    };
     let measured = format!(
-        "job {} has a measured slowdown of {slowdown} beside job {} on {device}, and {} is allowed",
+        "job {} has a measured slowdown of {slowdown} beside job {} on {device}, and {limit}",
         harmed.job.id,
         others.join(" and "),
-        harmed.allowed
     );
     match leaves.job.id == harmed.job.id {
         true => format!("{measured}. It started last, so it is queued again"),

@@ -11,15 +11,28 @@ use crate::interference::{
 };
 use crate::tests::colocated::{context, placed_on, runs, training};
 use crate::tests::kit::{gpus, job, node, view};
-use crate::{Action, PendingJob, PendingReason, Plan, Policy, View, ViewChange, parse_policy_with};
+use crate::{
+    Action, EndedRun, JobFeatures, PendingJob, PendingReason, Plan, Policy, View, ViewChange,
+    parse_policy_with,
+};
 
 fn known() -> InterferenceContext {
-    context("test GPU", &[("heavy", 0.94), ("middling", 0.6), ("light", 0.1)])
+    let known = context("test GPU", &[("heavy", 0.94), ("middling", 0.6), ("light", 0.1)]);
+    InterferenceContext { max_slowdown: Some(Slowdown(1_300)), ..known }
 }
+
+/// Any slowdown is allowed that somebody gains by.
+fn unlimited() -> InterferenceContext {
+    InterferenceContext { max_slowdown: None, ..known() }
+}
+
+/// Reports of running jobs are believed from then on.
+const NOW: Time = Time::from_micros(1_000_000_000);
 
 /// Devices on one node, each with residents that run for so long at their present speed.
 fn neighbors(devices: &[&[(&str, u64)]]) -> View {
     let mut view = view(vec![node(1, &vec![1_000; devices.len()])], vec![]);
+    view.now = NOW;
     for (device, jobs) in devices.iter().enumerate() {
         for (place, (model, secs)) in jobs.iter().enumerate() {
             let number = 100 * (device as u64 + 1) + place as u64;
@@ -29,16 +42,35 @@ fn neighbors(devices: &[&[(&str, u64)]]) -> View {
     view
 }
 
+/// The jobs wait too. They are of another user than those that run, so that runs of one say nothing of the
+/// other's.
 fn with(mut view: View, jobs: Vec<PendingJob>) -> View {
-    view.pending.extend(jobs.into_iter().map(|job| (job.id, job)));
+    for mut job in jobs {
+        Arc::make_mut(&mut job.traits).user = "bob".into();
+        view.pending.insert(job.id, job);
+    }
     view
 }
 
-/// Jobs may start at once, so that only their placement is decided.
-const AT_ONCE: &str = "hybrid:virtual-machine=off";
+/// Enough runs of this job that its run time is known.
+fn runs_of(job: &PendingJob) -> Vec<EndedRun> {
+    let traits = &job.traits;
+    let features = JobFeatures {
+        user: traits.user.clone(),
+        model: traits.model.as_ref().and_then(|model| model.name.clone()),
+        devices_milli: job.demand.total_milli(),
+        ..JobFeatures::default()
+    };
+    let worked = traits.estimate.as_ref().and_then(|it| it.runtime).unwrap_or_default();
+    vec![EndedRun { features, worked }; 30]
+}
+
+/// No job is stopped for another, and slowdowns are limited alone, so that only placements are decided.
+const AT_ONCE: &str = "hybrid:preempt=off,later=1000";
 
 fn policy(text: &str, context: &InterferenceContext, view: &View) -> Box<dyn Policy> {
     let mut policy = parse_policy_with(text, context).unwrap();
+    view.pending.values().for_each(|job| policy.recall(&runs_of(job)));
     policy.learn(view, &view.as_changes());
     policy
 }
@@ -83,7 +115,7 @@ fn no_gpu_is_shared_where_a_slowdown_would_exceed_a_limit() {
     assert_eq!(
         reason.why,
         "cannot join the jobs on the only GPU with room: its slowdown could reach 1.979, and 1.3 is allowed. \
-         First in the queue"
+         First in the queue. Typically 1 min 24 s of work left, from 30 jobs like it"
     );
 }
 
@@ -104,7 +136,7 @@ fn each_job_may_have_a_limit_of_its_own() {
 #[test]
 fn the_limit_of_the_cluster_counts_for_jobs_without_one() {
     let view = with(neighbors(&[&[("heavy", 1_000)]]), vec![training(1, "heavy", 100)]);
-    let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
+    let lenient = InterferenceContext { max_slowdown: Some(Slowdown(2_500)), ..known() };
     assert_eq!(placed(&lenient, &view), [(1, 0, 0)]);
     let mut strict = policy(AT_ONCE, &known(), &view);
     assert_eq!(strict.plan(&view).actions, []);
@@ -131,7 +163,7 @@ fn jobs_that_start_in_a_plan_are_neighbors_of_later_ones() {
 fn without_sharing_every_job_has_a_gpu_of_its_own() {
     let jobs = vec![training(1, "light", 100), training(2, "light", 100)];
     let view = with(neighbors(&[&[("light", 1_000)], &[]]), jobs);
-    let mut policy = policy("hybrid:sharing=off,virtual-machine=off", &known(), &view);
+    let mut policy = policy("hybrid:sharing=off,preempt=off", &known(), &view);
     assert_eq!(placed_on(&view, &policy.plan(&view)), [(1, 0, 1)]);
     let mut full = view.clone();
     full.nodes[0].devices.truncate(1);
@@ -198,7 +230,7 @@ fn no_gpu_is_shared_where_memory_probably_does_not_fit() {
 
 #[test]
 fn a_job_waits_for_a_gpu_on_which_it_would_end_sooner_but_not_for_long() {
-    let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
+    let lenient = InterferenceContext { max_slowdown: Some(Slowdown(2_500)), ..known() };
     let mut view = with(neighbors(&[&[("heavy", 4_000)], &[("heavy", 50)]]), vec![]);
     view.nodes[0].devices[1].sharing.ranks_free = Some(0);
     let mut newcomer = training(1, "heavy", 1_000);
@@ -210,14 +242,19 @@ fn a_job_waits_for_a_gpu_on_which_it_would_end_sooner_but_not_for_long() {
     let why = policy.explain_pending(&view).remove(0).why;
     assert!(why.contains("waits for a GPU of its own, expected in 50 s"), "{why}");
     // The other job goes on, against expectation: the wait may cost as much as sharing would have cost.
-    view.now = plan.wake.unwrap();
-    assert!(view.now > Time::from_micros(1_000_000) + Span::from_secs(900));
-    assert_eq!(placed_on(&view, &policy.plan(&view)), [(1, 0, 0)]);
+    let mut plan = plan;
+    while plan.actions.is_empty() {
+        view.now = plan.wake.unwrap();
+        plan = policy.plan(&view);
+    }
+    let waited = view.now.since(NOW);
+    assert!(waited > Span::from_secs(600) && waited < Span::from_secs(2_400), "{waited}");
+    assert_eq!(placed_on(&view, &plan), [(1, 0, 0)]);
 }
 
 #[test]
 fn no_job_waits_for_a_gpu_that_others_will_take() {
-    let lenient = InterferenceContext { max_slowdown: Slowdown(2_500), ..known() };
+    let lenient = InterferenceContext { max_slowdown: Some(Slowdown(2_500)), ..known() };
     let mut view = neighbors(&[&[("heavy", 4_000)], &[("heavy", 50)]]);
     view.nodes[0].devices[1].sharing.ranks_free = Some(0);
     let jobs = (1..=2).map(|number| {
@@ -235,7 +272,7 @@ fn while_jobs_wait_for_whole_gpus_idle_ones_have_a_cost() {
     runs(&mut waiting, training(100, "light", 1_000), 0, 0, 1_000);
     let view = with(waiting, vec![training(1, "light", 100)]);
     assert_eq!(placed(&known(), &view), [(1, 0, 0)]);
-    let mut spreading = policy("hybrid:idle-price=0,virtual-machine=off", &known(), &view);
+    let mut spreading = policy("hybrid:idle-price=0,queue-weight=0,preempt=off", &known(), &view);
     assert_eq!(placed_on(&view, &spreading.plan(&view)), [(1, 0, 1)]);
 }
 
@@ -361,7 +398,7 @@ fn separated_jobs_are_not_put_together_again() {
     let mut view = joined(4_000);
     later(&mut view, 100);
     let context = measured(1.8);
-    let mut policy = policy("hybrid:virtual-machine=off", &context, &view);
+    let mut policy = policy("hybrid", &context, &view);
     assert_eq!(stopped(&policy.plan(&view)).len(), 1);
     let gone = view.running[&JobId::new(200)].clone();
     let back = PendingJob {
@@ -370,6 +407,7 @@ fn separated_jobs_are_not_put_together_again() {
         submitted_at: gone.submitted_at,
         eligible_at: view.now,
         demand: gone.demand,
+        attained: gone.attained,
         traits: gone.traits.clone(),
     };
     let mut alone = joined(4_000).nodes[0].clone();
@@ -388,4 +426,27 @@ fn whole_devices_follow_the_mapper() {
     Arc::make_mut(&mut pair.traits).launch = LaunchMode::PerGpu;
     assert_eq!(pair.demand.gpus, GpuRequest::Whole(2));
     assert_eq!(placed(&known(), &view(nodes, vec![pair])), [(1, 1, 0)]);
+}
+
+#[test]
+fn no_job_is_done_later_than_without_sharing_by_more_than_the_tolerance() {
+    // The resident has run alone, so any neighbor makes it later.
+    let view = with(neighbors(&[&[("heavy", 4_000)]]), vec![training(1, "middling", 100)]);
+    let mut generous = policy("hybrid:preempt=off,later=1000", &unlimited(), &view);
+    assert_eq!(placed_on(&view, &generous.plan(&view)), [(1, 0, 0)]);
+    let mut strict = policy("hybrid:preempt=off,later=0", &unlimited(), &view);
+    assert_eq!(strict.plan(&view).actions, []);
+    let why = strict.explain_pending(&view).remove(0).why;
+    assert!(why.contains("later than if no jobs shared GPUs"), "{why}");
+}
+
+#[test]
+fn jobs_that_accept_a_slowdown_share_while_others_wait() {
+    let mut view = neighbors(&[&[]]);
+    runs(&mut view, bounded(training(100, "heavy", 50_000), 3.0), 0, 0, 50_000);
+    let strict = bounded(training(1, "heavy", 100), 1.9);
+    let tolerant = bounded(training(2, "heavy", 100), 3.0);
+    let view = with(view, vec![strict, tolerant]);
+    let mut policy = policy("hybrid:preempt=off", &known(), &view);
+    assert_eq!(placed_on(&view, &policy.plan(&view)), [(2, 0, 0)], "{:?}", policy.explain_pending(&view));
 }

@@ -60,19 +60,12 @@ impl ModelFeatures {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_types::{Bytes, LaunchMode, ModelFamily};
+    use cohabit_types::{Bytes, ModelFamily};
 
     use super::*;
 
     fn traits(group: Option<&str>, model: Option<ModelDescription>) -> JobTraits {
-        JobTraits {
-            user: "ada".into(),
-            group: group.map(str::to_owned),
-            model,
-            estimate: None,
-            time_limit: None,
-            launch: LaunchMode::default(),
-        }
+        JobTraits { user: "ada".into(), group: group.map(str::to_owned), model, ..JobTraits::default() }
     }
 
     fn resnet() -> ModelDescription {

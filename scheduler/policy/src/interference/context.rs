@@ -13,12 +13,9 @@ pub struct InterferenceContext {
     pub interference: Arc<dyn Interference>,
     /// What was measured of jobs alone.
     pub solos: Arc<SoloMetricsTable>,
-    /// The largest slowdown by neighbors that is allowed for a job that states none.
-    pub max_slowdown: Slowdown,
+    /// The largest slowdown by neighbors that is allowed for a job that states none; `None` without a limit.
+    pub max_slowdown: Option<Slowdown>,
 }
-
-/// The cluster's limit where none is configured.
-pub const DEFAULT_MAX_SLOWDOWN: Slowdown = Slowdown(1_300);
 
 impl Default for InterferenceContext {
     /// The analytic model and no measurements: every job counts by what it claims.
@@ -26,7 +23,7 @@ impl Default for InterferenceContext {
         InterferenceContext {
             interference: Arc::new(AnalyticInterference::<MaxMinSharing>::default()),
             solos: Arc::default(),
-            max_slowdown: DEFAULT_MAX_SLOWDOWN,
+            max_slowdown: None,
         }
     }
 }

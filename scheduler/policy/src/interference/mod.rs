@@ -31,7 +31,7 @@ pub use colocation::{
 };
 pub use colocation_history::{ColocationHistory, ObservedSet};
 pub use contention_metrics::ContentionMetrics;
-pub use context::{DEFAULT_MAX_SLOWDOWN, InterferenceContext};
+pub use context::InterferenceContext;
 pub use footprints::{Certainty, Footprint, Footprints};
 pub use gpu_model::{GPU_MODELS, GpuModel};
 pub use measured::{MeasuredMember, MeasuredSet, MeasuredTable, SetOutcome};

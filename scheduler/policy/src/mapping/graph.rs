@@ -105,7 +105,8 @@ impl JobGraph {
         hash_stages(&self.stages)
     }
 
-    /// Everything that vertices send each other in one iteration. Rings are laid in the order of the vertices.
+    /// Everything that vertices send each other in one iteration. Rings are laid in the order of the
+    /// vertices.
     pub(crate) fn flows(&self) -> Vec<Flow> {
         let pipelines = self.stages.windows(2).flat_map(|pair| {
             let (stage, next) = (&pair[0], &pair[1]);

@@ -2,8 +2,8 @@
 //!
 //! Functions of a job's graph and of servers: no view, no clock, no state but a cache. Start with
 //! `mapper.rs`; `select.rs` chooses servers, `heavy_edge.rs` and `swap_search.rs` spread the replicas,
-//! `iteration_time.rs` computes the cost, by the convention of `traffic.rs`. The README in this directory lists the properties that are wanted
-//! and the steps that are inferred.
+//! `iteration_time.rs` computes the cost, by the convention of `traffic.rs`. The README in this directory
+//! lists the properties that are wanted and the steps that are inferred.
 
 mod arrangement;
 mod bounds;

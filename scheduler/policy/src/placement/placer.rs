@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cohabit_types::{Demand, JobId, Placement, Slowdown, Span};
+use cohabit_types::{Demand, JobId, Placement, Slowdown, Span, Time};
 
 use crate::interference::InterferenceContext;
 use crate::{Action, ClassKey, FreeNodes, JobTraits, PendingJob, Profile, Shortage, View, ViewChange};
@@ -24,6 +24,22 @@ pub(crate) trait Placer: Send {
     fn prepare(&mut self, view: &View) -> ClusterChange {
         let _ = view;
         ClusterChange::Same
+    }
+
+    /// Whether jobs may share devices.
+    fn shares_devices(&self) -> bool {
+        false
+    }
+
+    /// How many jobs wait for each device. For placers that weigh sharing against waiting, as is
+    /// [`Placer::expect`].
+    fn set_backlog(&mut self, jobs_per_device: f64) {
+        let _ = jobs_per_device;
+    }
+
+    /// What to expect of a job from now on, running or about to be placed.
+    fn expect(&mut self, job: JobId, outlook: JobOutlook) {
+        let _ = (job, outlook);
     }
 
     /// What to expect of a job on this cluster.
@@ -56,6 +72,17 @@ pub(crate) trait Placer: Send {
     }
 }
 
+/// What is expected of a job from now on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct JobOutlook {
+    /// Its rest alone on its device.
+    pub(crate) rest: Span,
+    /// How long after its submission it would be done if no jobs shared devices.
+    pub(crate) completion_without_sharing: Span,
+    /// When it was submitted.
+    pub(crate) submitted_at: Time,
+}
+
 /// Whether the cluster consists of the same nodes as before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClusterChange {
@@ -75,7 +102,7 @@ pub struct Proposal {
     /// The part of it that is due to the jobs on the same devices; `None` where it was not predicted.
     pub colocation_slowdown: Option<Slowdown>,
     /// How much later this job and its neighbors are done, in sum, than if it had a device of its own at
-    /// once; zero where that was not predicted.
+    /// once, less what the jobs that wait gain by it; zero where that was not predicted.
     pub delay: Span,
     /// What is special about the choice, for the job's history; may be empty.
     pub why: String,

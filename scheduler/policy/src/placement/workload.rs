@@ -88,8 +88,6 @@ fn compare_models(one: &ModelDescription, other: &ModelDescription) -> Ordering 
 
 #[cfg(test)]
 mod tests {
-    use cohabit_types::LaunchMode;
-
     use super::*;
 
     fn workload(group: Option<&str>, model: Option<ModelDescription>) -> WorkloadKey {
@@ -97,9 +95,7 @@ mod tests {
             user: "ada".into(),
             group: group.map(str::to_owned),
             model,
-            estimate: None,
-            time_limit: None,
-            launch: LaunchMode::default(),
+            ..JobTraits::default()
         }))
     }
 

@@ -1,10 +1,9 @@
-//! The hybrid's name and parameters: its own, and all that A-SRPT and the mapped placer take.
+//! The hybrid's name and parameters: its own, and all that the order and the mapped placer take.
 
 use super::parameters::Parameters;
 use super::parse_error::PolicyParseError;
-use super::placement::{parse_a_srpt_options, parse_placer};
+use super::placement::{parse_order_options, parse_placer};
 use crate::Policy;
-use crate::a_srpt::ASrptOptions;
 use crate::hybrid::{Hybrid, HybridOptions};
 use crate::interference::InterferenceContext;
 use crate::mapping::{Selection, Toggle};
@@ -22,12 +21,12 @@ pub(super) fn parse_hybrid(
         caution: number("caution", default.caution)?,
         harm_weight: number("harm-weight", default.harm_weight)?,
         idle_price: number("idle-price", default.idle_price)?,
+        later: number("later", default.later)?,
+        queue_weight: number("queue-weight", default.queue_weight)?,
         sharing: parameters.choose("sharing", &Toggle::NAMES)?.unwrap_or(default.sharing),
         watchdog: parameters.choose("watchdog", &Toggle::NAMES)?.unwrap_or(default.watchdog),
     };
-    // A live cluster never leaves a GPU idle for the sake of a turn that depends on estimates.
-    let eager = ASrptOptions { eager_start: Toggle::On, ..ASrptOptions::default() };
-    let order = parse_a_srpt_options(eager, parameters)?;
+    let order = parse_order_options(parameters)?;
     let whole = parse_placer(parameters, Selection::default())?;
-    Ok(Box::new(Hybrid::new(options, &order, whole, context)))
+    Ok(Box::new(Hybrid::new(options, order, whole, context)))
 }

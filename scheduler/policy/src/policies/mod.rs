@@ -14,6 +14,7 @@ use cohabit_types::Span;
 use crate::Discipline::{self, Backfill, Strict, WorkConserving};
 use crate::a_srpt::{ASrpt, ASrptOptions, QueueMode, QueueOrder};
 use crate::baselines::{LeastAttained, Preemptive, ShortestDuration, ShortestRemaining, SmallestWork};
+use crate::gittins::GittinsOrder;
 use crate::interference::InterferenceContext;
 use crate::mapping::{Selection, Toggle};
 use crate::sharing::{FirstFitSharing, Horus, LeastLoaded};
@@ -22,7 +23,7 @@ use Parse::{Aware, Plain};
 use hybrid::parse_hybrid;
 use parameters::Parameters;
 pub use parse_error::PolicyParseError;
-use placement::{parse_a_srpt_options, parse_placer};
+use placement::{parse_a_srpt_options, parse_order_options, parse_placer};
 use sharing::{parse_clwp_nlwp, parse_isacpp, parse_util_threshold, shared_policy};
 
 /// A policy, or what is wrong with its parameters.
@@ -49,7 +50,11 @@ const POLICIES: &[(&str, Parse)] = &[
     ("las", Plain(|parameters| parse_las(LeastAttained::default(), parameters))),
     ("las-tuned", Plain(|parameters| parse_las(LeastAttained::TUNED, parameters))),
     ("srtf-oracle", Plain(parse_shortest_remaining)),
-    ("a-srpt", Plain(|parameters| parse_a_srpt(ASrptOptions::default(), Selection::default(), parameters))),
+    ("a-srpt", Plain(parse_gittins)),
+    (
+        "a-srpt-turn",
+        Plain(|parameters| parse_a_srpt(ASrptOptions::default(), Selection::default(), parameters)),
+    ),
     (
         "a-srpt-no-delay",
         Plain(|parameters| {
@@ -178,6 +183,11 @@ fn parse_shortest_remaining(parameters: &mut Parameters<'_>) -> Parsed {
 fn parse_quantum(parameters: &mut Parameters<'_>) -> Result<Option<Span>, PolicyParseError> {
     let seconds = parameters.read("quantum", "seconds, 0 or more", |secs: &f64| (0.0..1e9).contains(secs))?;
     Ok(seconds.map(Span::from_secs_f64))
+}
+
+fn parse_gittins(parameters: &mut Parameters<'_>) -> Parsed {
+    let options = parse_order_options(parameters)?;
+    Ok(Box::new(GittinsOrder::new(options, parse_placer(parameters, Selection::default())?)))
 }
 
 fn parse_a_srpt(default: ASrptOptions, selection: Selection, parameters: &mut Parameters<'_>) -> Parsed {

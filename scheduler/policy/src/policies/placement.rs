@@ -5,6 +5,7 @@ use cohabit_types::Bandwidth;
 use super::parameters::Parameters;
 use super::parse_error::PolicyParseError;
 use crate::a_srpt::ASrptOptions;
+use crate::gittins::OrderOptions;
 use crate::mapping::{IterationModel, MapperOptions, NicShare, Selection, Toggle};
 use crate::{LinkDefaults, MappedPlacer};
 
@@ -49,6 +50,17 @@ pub(super) fn parse_links(parameters: &mut Parameters<'_>) -> Result<LinkDefault
         network: speed("network")?.unwrap_or(default.network),
         interconnect: speed("interconnect")?.unwrap_or(default.interconnect),
     })
+}
+
+/// The options of the order by Gittins indices.
+pub(super) fn parse_order_options(parameters: &mut Parameters<'_>) -> Result<OrderOptions, PolicyParseError> {
+    let mut options = OrderOptions::default();
+    for key in OrderOptions::KEYS {
+        if let Some(value) = parameters.take(key) {
+            options.set(key, value).map_err(|why| parameters.refuse(why))?;
+        }
+    }
+    Ok(options)
 }
 
 /// The options of A-SRPT, `options` where none is given.

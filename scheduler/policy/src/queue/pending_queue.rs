@@ -115,12 +115,6 @@ impl<K: Ord + Copy> PendingQueue<K> {
         self.entries.get(&job).map(|(_, key)| *key)
     }
 
-    /// How many jobs of a class wait.
-    #[must_use]
-    pub(crate) fn count_class(&self, class: ClassId) -> usize {
-        self.classes.get(&class).map_or(0, |class| class.jobs.len())
-    }
-
     /// How many jobs wait.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {

@@ -20,6 +20,11 @@ pub(crate) trait DeviceChooser: Send {
         jobs: &mut Jobs,
     ) -> Result<DeviceChoice, Shortage>;
 
+    /// How many jobs wait for each device.
+    fn set_backlog(&mut self, jobs_per_device: f64) {
+        let _ = jobs_per_device;
+    }
+
     /// Uses this knowledge of interference from now on, if it uses any.
     fn set_interference(&mut self, context: &InterferenceContext) {
         let _ = context;

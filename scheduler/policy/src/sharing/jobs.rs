@@ -9,6 +9,7 @@ use std::sync::Arc;
 use cohabit_types::{Demand, GpuRequest, JobId, Slowdown, Span, Time};
 
 use crate::interference::{GpuKind, InternedMember, SoloMetricsTable, build_member};
+use crate::placement::JobOutlook;
 use crate::queue::expected_ends::estimate_end;
 use crate::{DeviceView, JobTraits, PendingJob, Profile, RunningJob, ViewChange};
 
@@ -36,6 +37,8 @@ struct KnownJob {
     traits: Arc<JobTraits>,
     /// Set once the job runs.
     running: Option<RunningJob>,
+    /// What the order of jobs expects of it, where it says so.
+    outlook: Option<JobOutlook>,
     /// Its member for each kind of GPU for which it was asked.
     members: BTreeMap<GpuKind, Arc<InternedMember>>,
 }
@@ -84,8 +87,13 @@ impl Jobs {
 
     fn note(&mut self, job: JobId, demand: &Demand, traits: &Arc<JobTraits>, running: Option<RunningJob>) {
         let (GpuRequest::Part(_) | GpuRequest::Whole(1..)) = demand.gpus else { return };
-        let new =
-            || KnownJob { demand: *demand, traits: traits.clone(), running: None, members: BTreeMap::new() };
+        let new = || KnownJob {
+            demand: *demand,
+            traits: traits.clone(),
+            running: None,
+            outlook: None,
+            members: BTreeMap::new(),
+        };
         self.known.entry(job).or_insert_with(new).running = running;
     }
 
@@ -94,6 +102,23 @@ impl Jobs {
         if !self.known.contains_key(&job.id) {
             self.note(job.id, &job.demand, &job.traits, None);
         }
+    }
+
+    /// Sets what is expected of a known job.
+    pub(crate) fn expect(&mut self, job: JobId, outlook: JobOutlook) {
+        if let Some(known) = self.known.get_mut(&job) {
+            known.outlook = Some(outlook);
+        }
+    }
+
+    /// What the order of jobs expects of a known job.
+    pub(crate) fn outlook(&self, job: JobId) -> Option<JobOutlook> {
+        self.known.get(&job)?.outlook
+    }
+
+    /// The current time.
+    pub(crate) const fn now(&self) -> Time {
+        self.now
     }
 
     /// The known jobs on a device.
@@ -151,7 +176,11 @@ impl Jobs {
     /// What is expected of a known job alone.
     pub(crate) fn profile(&self, job: JobId) -> Profile {
         let job_entry = &self.known[&job];
-        Profile::flat(&job_entry.demand, &job_entry.traits)
+        let profile = Profile::flat(&job_entry.demand, &job_entry.traits);
+        match job_entry.outlook.filter(|_| job_entry.running.is_none()) {
+            Some(outlook) => Profile { runtime: outlook.rest, ..profile },
+            None => profile,
+        }
     }
 
     /// How long a known job still runs at its present speed; `None` if it does not run yet.

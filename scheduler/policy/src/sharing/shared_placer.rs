@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use cohabit_types::{Demand, GpuRequest, Placement, Slowdown};
+use cohabit_types::{Demand, GpuRequest, JobId, Placement, Slowdown};
 
 use super::{DeviceChoice, DeviceChooser, FreeDevice, Jobs};
 use crate::interference::InterferenceContext;
-use crate::placement::{WorkloadKey, find_shortage};
+use crate::placement::{JobOutlook, WorkloadKey, find_shortage};
 use crate::{
     ClassKey, ClusterChange, FreeNodes, JobTraits, MappedPlacer, PendingJob, Placer, Profile, Proposal,
     Shortage, View, ViewChange,
@@ -38,6 +38,18 @@ impl<C: DeviceChooser> Placer for SharedPlacer<C> {
     fn set_interference(&mut self, context: &InterferenceContext) {
         self.choice.set_interference(context);
         self.jobs.set_interference(context.solos.clone());
+    }
+
+    fn shares_devices(&self) -> bool {
+        true
+    }
+
+    fn set_backlog(&mut self, jobs_per_device: f64) {
+        self.choice.set_backlog(jobs_per_device);
+    }
+
+    fn expect(&mut self, job: JobId, outlook: JobOutlook) {
+        self.jobs.expect(job, outlook);
     }
 
     fn prepare(&mut self, view: &View) -> ClusterChange {

@@ -1,5 +1,6 @@
 //! EASY backfill: which jobs may pass the first one that does not fit, and that none of them delays it.
 
+use crate::AttainedTime;
 use std::collections::BTreeMap;
 
 use cohabit_types::{Demand, JobId, Span, Time};
@@ -73,6 +74,8 @@ fn the_reasons_mention_the_reservation() {
         },
         phase: crate::RunPhase::Running,
         ends_at: Some(view.now + Span::from_secs(60)),
+        reported_end: None,
+        attained: AttainedTime::default(),
         traits: job(9, anywhere(1)).traits,
     };
     view.running.insert(running.id, running);

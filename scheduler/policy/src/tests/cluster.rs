@@ -10,8 +10,8 @@ use cohabit_types::{Demand, Estimate, JobId, ModelDescription, Placement, Span, 
 
 use super::kit;
 use crate::{
-    Action, FirstFit, FreeNodes, JobTraits, NodeView, PendingJob, Placer, Plan, Policy, RunPhase, RunningJob,
-    View, ViewChange,
+    Action, AttainedTime, FirstFit, FreeNodes, JobTraits, NodeView, PendingJob, Placer, Plan, Policy,
+    RunPhase, RunningJob, View, ViewChange,
 };
 
 /// More plans than this at one moment mean that the policy runs in circles.
@@ -209,6 +209,8 @@ impl TestCluster {
             placement,
             phase: RunPhase::Running,
             ends_at: None,
+            reported_end: None,
+            attained: job.attained,
             traits: job.traits,
         }));
     }
@@ -231,8 +233,11 @@ impl TestCluster {
     }
 
     fn requeue(&mut self, id: JobId) {
-        self.free(id);
-        let pending = PendingJob { eligible_at: self.view.now, ..self.jobs[&id].pending.clone() };
+        let running = self.free(id);
+        let held = self.view.now.since(running.started_at);
+        let AttainedTime { held: before, worked } = running.attained;
+        let attained = AttainedTime { held: before + held, worked: worked + held };
+        let pending = PendingJob { eligible_at: self.view.now, attained, ..self.jobs[&id].pending.clone() };
         self.change(ViewChange::Pending(pending));
     }
 

@@ -6,7 +6,9 @@ use cohabit_types::{Demand, Estimate, JobId, ModelDescription, NodeId, Placement
 
 use super::kit::{job, part};
 use crate::interference::{Configuration, GpuKind, InterferenceContext, SoloMetrics, SoloMetricsTable};
-use crate::{Action, NodeView, PendingJob, Plan, RunPhase, RunningJob, View, parse_policy_with};
+use crate::{
+    Action, AttainedTime, NodeView, PendingJob, Plan, RunPhase, RunningJob, View, parse_policy_with,
+};
 
 /// A fifth of a device, with 1 GiB of its memory.
 pub(crate) fn fifth() -> Demand {
@@ -23,7 +25,7 @@ pub(crate) fn training(number: u64, model: &str, secs: u64) -> PendingJob {
     job
 }
 
-/// The job runs on a device for so many seconds more at its present speed.
+/// The job runs on a device for so many seconds more at its present speed, as it reports itself.
 pub(crate) fn runs(view: &mut View, job: PendingJob, node: usize, device: usize, secs: u64) {
     let PendingJob { id, priority, submitted_at, demand, traits, .. } = job;
     let host = &mut view.nodes[node];
@@ -34,8 +36,19 @@ pub(crate) fn runs(view: &mut View, job: PendingJob, node: usize, device: usize,
     view.nodes = after;
     let (started_at, ends_at) = (submitted_at, Some(view.now + Span::from_secs(secs)));
     let phase = RunPhase::Running;
-    let running =
-        RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits };
+    let running = RunningJob {
+        id,
+        priority,
+        submitted_at,
+        started_at,
+        demand,
+        placement,
+        phase,
+        ends_at,
+        reported_end: ends_at,
+        attained: AttainedTime::default(),
+        traits,
+    };
     view.running.insert(id, running);
 }
 

@@ -3,7 +3,7 @@
 use cohabit_types::{ReasonCode, Span};
 
 use super::kit::*;
-use crate::{PendingReason, RunPhase, RunningJob, View, forecast};
+use crate::{AttainedTime, PendingReason, RunPhase, RunningJob, View, forecast};
 
 fn reason(number: u64, runtime: Option<u64>) -> PendingReason {
     PendingReason {
@@ -28,6 +28,8 @@ fn busy() -> View {
         placement: cohabit_types::Placement { parts: vec![] },
         phase: RunPhase::Running,
         ends_at: Some(view.now + Span::from_secs(3_500)),
+        reported_end: None,
+        attained: AttainedTime::default(),
         traits: job(9, gpus(1)).traits,
     };
     view.running.insert(running.id, running);

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use cohabit_types::{
-    Bytes, Demand, DeviceId, DeviceKind, GpuRequest, JobId, LaunchMode, LinkBandwidths, NodeId, ReasonCode,
-    Share, Sharing, Spread, Time,
+    Bytes, Demand, DeviceId, DeviceKind, GpuRequest, JobId, LinkBandwidths, NodeId, ReasonCode, Share,
+    Sharing, Spread, Time,
 };
 
 use crate::{
-    Action, DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Plan, Policy,
-    SharingTerms, View, check_shape, parse_policy,
+    Action, AttainedTime, DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Plan,
+    Policy, SharingTerms, View, check_shape, parse_policy,
 };
 
 /// A node whose devices have these free shares, in thousandths, and 80 GiB each.
@@ -64,22 +64,16 @@ pub(crate) fn part(thousandths: u32) -> Demand {
     }
 }
 
-/// A pending job, submitted in the order of its number.
+/// A pending job that may be stopped, submitted in the order of its number.
 pub(crate) fn job(number: u64, demand: Demand) -> PendingJob {
-    let traits = JobTraits {
-        user: "ada".into(),
-        group: None,
-        model: None,
-        estimate: None,
-        time_limit: None,
-        launch: LaunchMode::default(),
-    };
+    let traits = JobTraits { user: "ada".into(), preemptible: true, ..JobTraits::default() };
     PendingJob {
         id: JobId::new(number),
         priority: 0,
         submitted_at: Time::from_micros(number),
         eligible_at: Time::from_micros(number),
         demand,
+        attained: AttainedTime::default(),
         traits: Arc::new(traits),
     }
 }

@@ -53,7 +53,8 @@ fn only_a_strict_fifo_lets_no_job_pass_one_that_does_not_fit() {
 #[test]
 fn parameters_follow_a_colon() {
     for text in [
-        "a-srpt:theta=1.5,delta=1",
+        "a-srpt-turn:theta=1.5,delta=1",
+        "a-srpt:preempt=off,quantum=60,stop-ratio=2,margin=0.5,theta=2,delta=1,lane=0.1,patience=2,patience-base=3600,drain=0",
         " las : gpu-hours=0.5, factor=4 ,queues=2,quantum=60",
         "srtf-oracle:quantum=1",
         "spd:network=10g,interconnect=300GB,swaps=off,multi-start=off,nic-share=job",

@@ -183,8 +183,19 @@ pub struct PendingJob {
     pub eligible_at: Time,
     /// The resources it needs.
     pub demand: Demand,
+    /// What its earlier attempts had.
+    pub attained: AttainedTime,
     /// What is known about it.
     pub traits: Arc<JobTraits>,
+}
+
+/// What the ended attempts of a job had.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct AttainedTime {
+    /// How long they held devices.
+    pub held: Span,
+    /// The same without what neighbors on the devices cost: divided by the slowdown that was predicted.
+    pub worked: Span,
 }
 
 /// A job that holds devices.
@@ -206,6 +217,10 @@ pub struct RunningJob {
     pub phase: RunPhase,
     /// When it is expected to end: by its own progress, else by its estimate for these devices.
     pub ends_at: Option<Time>,
+    /// When it ends by its own progress, where it reports any.
+    pub reported_end: Option<Time>,
+    /// What its earlier attempts had.
+    pub attained: AttainedTime,
     /// What is known about it.
     pub traits: Arc<JobTraits>,
 }
@@ -220,10 +235,12 @@ pub enum RunPhase {
 }
 
 /// What is known about a job before it runs; all members of an array share it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct JobTraits {
     /// The user who submitted it.
     pub user: String,
+    /// Its name.
+    pub name: String,
     /// Its group of recurring jobs.
     pub group: Option<String>,
     /// The model that it trains.
@@ -244,6 +261,7 @@ impl JobTraits {
     pub fn of(user: &str, spec: &JobSpec, estimate: Option<Estimate>) -> JobTraits {
         JobTraits {
             user: user.to_owned(),
+            name: spec.name.clone(),
             group: spec.group.clone(),
             model: spec.model.clone(),
             estimate,

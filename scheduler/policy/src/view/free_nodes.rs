@@ -83,6 +83,15 @@ impl<'v> FreeNodes<'v> {
         self.for_each_part(placement, |node, part| node.give_back(demand, part));
     }
 
+    /// Gives back the same, and removes the job from those of its devices.
+    pub(crate) fn remove_resident(&mut self, job: JobId, demand: &Demand, placement: &Placement) {
+        self.for_each_part(placement, |node, part| {
+            node.give_back(demand, part);
+            let held = node.devices.iter_mut().filter(|device| part.devices.contains(&device.id));
+            held.for_each(|device| device.jobs.retain(|resident| *resident != job));
+        });
+    }
+
     fn for_each_part(
         &mut self,
         placement: &Placement,
@@ -227,7 +236,8 @@ impl NodeView {
         Ok(())
     }
 
-    fn take(&mut self, demand: &Demand, part: &RankPlacement) {
+    /// Takes what a part of a placement uses.
+    pub(crate) fn take(&mut self, demand: &Demand, part: &RankPlacement) {
         self.cpus_free = self.cpus_free.saturating_sub(demand.cpus);
         self.memory_free = self.memory_free.saturating_sub(demand.memory);
         for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {
@@ -238,7 +248,8 @@ impl NodeView {
         }
     }
 
-    fn give_back(&mut self, demand: &Demand, part: &RankPlacement) {
+    /// Gives back what a part of a placement used.
+    pub(crate) fn give_back(&mut self, demand: &Demand, part: &RankPlacement) {
         self.cpus_free = (self.cpus_free + demand.cpus).min(self.cpus);
         self.memory_free = (self.memory_free + demand.memory).min(self.memory);
         for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {

@@ -11,8 +11,8 @@ mod node_shortage;
 mod shortage;
 
 pub use cluster_view::{
-    DeviceAvailability, DeviceView, JobTraits, NodeView, PendingJob, RunPhase, RunningJob, SharingMode,
-    SharingTerms, View, ViewChange,
+    AttainedTime, DeviceAvailability, DeviceView, JobTraits, NodeView, PendingJob, RunPhase, RunningJob,
+    SharingMode, SharingTerms, View, ViewChange,
 };
 pub use free_nodes::{FreeNodes, check_shape, could_ever_hold};
 pub use shortage::{ExclusiveReason, SharingConflict, Shortage};

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use cohabit_types::{Bytes, GpuRequest, JobId, ReasonCode, Share, Slowdown};
+use cohabit_types::{Bytes, GpuRequest, JobId, ReasonCode, Share, Slowdown, Span};
 
 /// The resource that is short, with numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +106,13 @@ pub enum SharingConflict {
         slowdown: Slowdown,
         /// Its largest allowed slowdown.
         allowed: Slowdown,
+    },
+    /// A job would be done later than without sharing.
+    Later {
+        /// The neighbor, or `None` for the job itself.
+        neighbor: Option<JobId>,
+        /// By how much.
+        by: Span,
     },
     /// Together they would probably need more memory than the device has.
     Memory,
@@ -231,6 +238,12 @@ impl fmt::Display for SharingConflict {
             }
             SharingConflict::NeighborSlowdown { job, slowdown, allowed } => {
                 write!(f, "the slowdown of job {job} could reach {slowdown}, and {allowed} is allowed")
+            }
+            SharingConflict::Later { neighbor: None, by } => {
+                write!(f, "it would be done {by} later than if no jobs shared GPUs")
+            }
+            SharingConflict::Later { neighbor: Some(job), by } => {
+                write!(f, "job {job} would be done {by} later than if no jobs shared GPUs")
             }
             SharingConflict::Memory => f.write_str("their memory would probably not fit"),
         }

@@ -1,8 +1,8 @@
 //! The scale on which effects of jobs add up.
 //!
-//! The logarithm of `(slowdown - offset) / (1 - offset)`: with an offset of 0 the logarithm of the slowdown, with
-//! an offset near 1 that of the time lost. Pressure adds less to a job that is hardly slowed than the first
-//! says, and more than the second; measured pairs are best between the two.
+//! The logarithm of `(slowdown - offset) / (1 - offset)`: with an offset of 0 the logarithm of the slowdown,
+//! with an offset near 1 that of the time lost. Pressure adds less to a job that is hardly slowed than the
+//! first says, and more than the second; measured pairs are best between the two.
 
 use serde::{Deserialize, Serialize};
 

@@ -22,6 +22,8 @@ const CARD: &str = "card.json";
 /// calibration for all GPUs; both are still read.
 const SCHEMA: u32 = 2;
 const EARLIEST_SCHEMA: u32 = 1;
+/// The version of the document that scripts read; independent of the format of the files.
+const DOCUMENT_SCHEMA: u32 = 1;
 
 /// A model with its card.
 #[derive(Debug)]
@@ -200,7 +202,7 @@ impl ModelCard {
     /// The card without the metadata of the weights, for people and scripts.
     #[must_use]
     pub fn without_metadata(&self) -> ModelCard {
-        ModelCard { schema: SCHEMA, metadata: Value::Null, ..self.clone() }
+        ModelCard { schema: DOCUMENT_SCHEMA, metadata: Value::Null, ..self.clone() }
     }
 
     /// Loads the card alone.

@@ -94,6 +94,7 @@ fn spec(random: &mut Random, at: Time, shapes: &[MachineSpec]) -> JobSpec {
     let demand = demand(random, shapes, profile);
     JobSpec {
         demand,
+        preemptible: random.chance(0.6),
         model: random.chance(0.5).then(|| model(random, demand.total_devices())),
         launch: if random.chance(0.2) { LaunchMode::PerGpu } else { LaunchMode::PerNode },
         array: random.chance(0.12).then(|| array(random)),

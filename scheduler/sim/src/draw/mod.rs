@@ -62,6 +62,16 @@ fn shape(random: &mut Random, kinds: &[DeviceKind], number: u32) -> MachineSpec 
     }
 }
 
+/// Any policy; those that stop jobs for order often do so at once, because few jobs of a scenario run for
+/// long.
+fn policy(random: &mut Random) -> String {
+    let name = *random.pick(&POLICY_NAMES);
+    match name {
+        "a-srpt" | "hybrid" if random.chance(0.8) => format!("{name}:quantum=1,stop-ratio=0,margin=0.1"),
+        _ => name.to_owned(),
+    }
+}
+
 fn settings(random: &mut Random, calm: Scenario) -> Scenario {
     let slow_network = random.chance(0.25);
     let slow_policy = random.chance(0.25);
@@ -74,7 +84,7 @@ fn settings(random: &mut Random, calm: Scenario) -> Scenario {
             node_failures: random.between(0, 5) as u32,
             ..default
         },
-        policy: (*random.pick(&POLICY_NAMES)).to_owned(),
+        policy: policy(random),
         orphan_grace: random.span((Span::from_secs(30), Span::from_secs(120))),
         heartbeat: random.span((Span::from_secs(2), Span::from_secs(30))),
         snapshot_every: random.between(5, 200) as usize,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use cohabit_policy::interference::{self, AnalyticInterference, Interference, MaxMinSharing};
+use cohabit_policy::interference::{AnalyticInterference, Interference, MaxMinSharing};
 
 /// Default bound on the slowdown that co-located jobs may cause each other (1.3 = 30% slower).
-pub const DEFAULT_MAX_SLOWDOWN: f64 = interference::DEFAULT_MAX_SLOWDOWN.0 as f64 / 1_000.0;
+pub const DEFAULT_MAX_SLOWDOWN: f64 = 1.3;
 
 /// The simulated devices.
 #[derive(Debug, Clone)]

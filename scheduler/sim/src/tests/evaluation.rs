@@ -84,7 +84,7 @@ fn near(is: f64, should: f64, tolerance: f64) {
 
 #[test]
 fn the_simulated_cluster_reproduces_the_golden_schedule_of_a_srpt() {
-    for policy in ["a-srpt", "a-srpt-strict"] {
+    for policy in ["a-srpt-turn", "a-srpt-strict"] {
         let done = evaluated(evaluation(policy, 1, 4, vec![job(0, 2, 8), job(1, 4, 2), job(2, 1, 2)]));
         let times = |of: &dyn Fn(usize) -> Option<cohabit_types::Time>| {
             [0, 1, 2].map(|it| of(it).unwrap().as_secs_f64())

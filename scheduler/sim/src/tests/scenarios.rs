@@ -138,6 +138,7 @@ fn a_member_preempted_for_another_of_its_array_lets_it_run() {
     let mut spec = work(3_000);
     spec.demand.gpus = GpuRequest::Whole(2);
     spec.array = Some(Array::from(0..=1));
+    spec.preemptible = true;
     let mut aside = work(10);
     aside.demand.gpus = GpuRequest::Whole(0);
     let scenario = cluster(1).submit(at(50), spec).submit(at(60), aside.clone()).submit(at(2_000), aside);

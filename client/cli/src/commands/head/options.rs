@@ -33,7 +33,7 @@ pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> 
         listen: settings.checked(SettingKey::Listen, address)?.unwrap_or(usual.listen),
         policy: settings.find(SettingKey::Policy).map_or(usual.policy, |setting| setting.text.to_owned()),
         interference: interference(settings)?.unwrap_or(usual.interference),
-        max_slowdown: settings.checked(SettingKey::MaxSlowdown, str::parse)?.unwrap_or(usual.max_slowdown),
+        max_slowdown: settings.checked(SettingKey::MaxSlowdown, str::parse)?.or(usual.max_slowdown),
         config: config(settings, usual.config)?,
         history_retention: settings
             .checked(SettingKey::HistoryRetention, values::parse_duration)?
@@ -93,7 +93,7 @@ mod tests {
             options_of(&[(SettingKey::Interference, "table:pairs.csv"), (SettingKey::MaxSlowdown, "1.5")])
                 .unwrap();
         assert_eq!(sharing.interference, InterferenceSource::Table("pairs.csv".into()));
-        assert_eq!(sharing.max_slowdown, Slowdown(1_500));
+        assert_eq!(sharing.max_slowdown, Some(Slowdown(1_500)));
         assert_eq!(options.listen, "127.0.0.1:0".parse().unwrap());
         assert_eq!(options.config.lost_after, Span::from_secs(600));
         assert_eq!(options.config.node_failures, 2);

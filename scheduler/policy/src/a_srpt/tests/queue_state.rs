@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::a_srpt::{ASrpt, ASrptOptions};
 use crate::tests::cluster::TestJob;
 use crate::tests::kit::{gpus, node};
-use crate::{Action, FirstFit, PendingJob, Policy, RunPhase, RunningJob, View, ViewChange};
+use crate::{Action, AttainedTime, FirstFit, PendingJob, Policy, RunPhase, RunningJob, View, ViewChange};
 
 /// A step: what happens to which job or node, and whether a plan follows.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,19 @@ fn running(number: u64, at: Time) -> RunningJob {
     let placement = Placement { parts: Vec::new() };
     let phase = RunPhase::Running;
     let (started_at, ends_at) = (at, None);
-    RunningJob { id, priority, submitted_at, started_at, demand, placement, phase, ends_at, traits }
+    RunningJob {
+        id,
+        priority,
+        submitted_at,
+        started_at,
+        demand,
+        placement,
+        phase,
+        ends_at,
+        reported_end: None,
+        attained: AttainedTime::default(),
+        traits,
+    }
 }
 
 fn change(step: Step, view: &View) -> Option<ViewChange> {

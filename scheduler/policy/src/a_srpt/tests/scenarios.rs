@@ -12,8 +12,8 @@ use crate::a_srpt::{ASrpt, ASrptOptions};
 use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
 use crate::tests::kit::{anywhere, gpus, node, placed};
 use crate::{
-    FirstFit, FreeNodes, NodeView, PendingJob, PendingReason, Plan, Policy, RunPhase, RunningJob, View,
-    ViewChange,
+    AttainedTime, FirstFit, FreeNodes, NodeView, PendingJob, PendingReason, Plan, Policy, RunPhase,
+    RunningJob, View, ViewChange,
 };
 
 fn options(pairs: &[(&str, &str)]) -> ASrptOptions {
@@ -237,6 +237,8 @@ fn running(job: &PendingJob, at: f64) -> ViewChange {
         placement: placement.unwrap().placement,
         phase: RunPhase::Running,
         ends_at: None,
+        reported_end: None,
+        attained: AttainedTime::default(),
         traits: Arc::clone(&job.traits),
     })
 }

@@ -132,7 +132,10 @@ fn remaining_work(job: JobId, paces: &BTreeMap<JobId, f64>, jobs: &Jobs) -> Rema
     let iterations = profile.iterations.map_or(UNKNOWN_ITERATIONS, |it| it.max(1) as f64);
     let seconds_alone = profile.runtime.as_secs_f64().max(1e-6) / iterations;
     let pace = paces.get(&job).copied().unwrap_or(1.0);
-    let left = jobs.ends_in(job).map(|left| left.as_secs_f64() / pace / seconds_alone);
+    let left = jobs.ends_in(job).map(|left| {
+        let alone = jobs.outlook(job).map_or(left.as_secs_f64() / pace, |it| it.rest.as_secs_f64());
+        alone / seconds_alone
+    });
     RemainingIterations { iterations: left.map_or(iterations, |left| left.round().max(1.0)), seconds_alone }
 }
 

@@ -1,0 +1,36 @@
+//! What policies learn from jobs that ended before the head started.
+
+use std::sync::Arc;
+
+use cohabit_policy::{EndedRun, JobFeatures};
+use cohabit_types::{AttemptRecord, JobRecord, Slowdown, Span};
+
+use crate::planner::PolicyFactory;
+
+/// How many of the newest ended jobs a policy starts with.
+const MAX_RUNS: usize = 5_000;
+
+/// The runs of ended jobs, the oldest end first, from records with the oldest end first.
+pub(crate) fn ended_runs(past: &[JobRecord]) -> Vec<EndedRun> {
+    let newest = past.len().saturating_sub(MAX_RUNS);
+    past[newest..].iter().filter_map(ended_run).collect()
+}
+
+/// The run of a job that held devices.
+fn ended_run(record: &JobRecord) -> Option<EndedRun> {
+    let held = |attempt: &AttemptRecord| Some(attempt.ended_at?.since(attempt.started_at).as_secs_f64());
+    let held: f64 = record.attempts.iter().filter_map(held).reduce(|sum, more| sum + more)?;
+    let predicted = record.predicted.as_ref().and_then(|it| it.slowdown);
+    let slowdown = record.slowdown_measured.or(predicted).map_or(1.0, Slowdown::as_f64);
+    let worked = Span::from_secs_f64(held / slowdown.max(1.0));
+    Some(EndedRun { features: JobFeatures::from_record(record), worked })
+}
+
+/// Policies that begin with the knowledge of these runs.
+pub(crate) fn remembering(policy: PolicyFactory, ended: Vec<EndedRun>) -> PolicyFactory {
+    Arc::new(move || {
+        let mut policy = policy();
+        policy.recall(&ended);
+        policy
+    })
+}

@@ -1,0 +1,87 @@
+//! What is believed of the work time of jobs, learned from every job that passes a bin or ends.
+//!
+//! A job that still runs counts too: whoever waits behind its siblings profits from their news before any of
+//! them has ended.
+
+use cohabit_types::Time;
+
+use super::bins::{self, BINS};
+use super::contexts::{Contexts, JobContexts, JobKind};
+use super::hazards::{Hazards, PRIOR, Rest};
+
+/// The beliefs about all jobs.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Beliefs {
+    contexts: Contexts,
+}
+
+/// What a belief about one job is based on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// What the job reports of its progress.
+    Progress,
+    /// This many ended jobs of its kind.
+    Kind(u64),
+    /// This many ended jobs, of other kinds.
+    Others(u64),
+    /// Nothing.
+    None,
+}
+
+impl Beliefs {
+    /// A job appears; it belongs to its contexts until [`Beliefs::leave`].
+    pub(super) fn join(&mut self, kind: JobKind, submitted_at: Time) -> JobContexts {
+        let contexts = self.contexts.of(kind, submitted_at);
+        self.contexts.join_live(&contexts);
+        contexts
+    }
+
+    /// A job is gone.
+    pub(super) fn leave(&mut self, job: &JobContexts) {
+        self.contexts.leave(job);
+    }
+
+    /// A job passed the end of a bin.
+    pub(super) fn pass(&mut self, job: &JobContexts, bin: usize) {
+        self.contexts.pass(job, bin);
+    }
+
+    /// A job ended, or will surely end, after this work time in seconds; it was counted as passing all bins
+    /// before `from`.
+    pub(super) fn end(&mut self, job: &JobContexts, from: usize, worked: f64) {
+        let last = bins::containing(worked).max(from).min(BINS - 1);
+        (from..last).for_each(|bin| self.contexts.pass(job, bin));
+        self.contexts.end(job, last);
+    }
+
+    /// The rest of a job that has worked for `age` seconds, in seconds.
+    pub(super) fn rest(&self, job: &JobContexts, age: f64, limit: f64) -> Rest {
+        self.hazards(job).rest(age, limit)
+    }
+
+    pub(super) fn hazards(&self, job: &JobContexts) -> Hazards {
+        let mut hazards = [PRIOR; BINS];
+        for counts in self.contexts.counts(job) {
+            for (bin, hazard) in hazards.iter_mut().enumerate() {
+                *hazard = counts.refine(bin, *hazard);
+            }
+        }
+        Hazards(hazards)
+    }
+
+    pub(super) fn evidence(&self, job: &JobContexts) -> Evidence {
+        match self.contexts.ended(job) {
+            (0, 0) => Evidence::None,
+            (0, others) => Evidence::Others(others),
+            (alike, _) => Evidence::Kind(alike),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn counts<'b>(
+        &'b self,
+        job: &'b JobContexts,
+    ) -> impl Iterator<Item = &'b super::counts::BinCounts> {
+        self.contexts.counts(job)
+    }
+}

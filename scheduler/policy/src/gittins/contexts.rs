@@ -1,0 +1,245 @@
+//! The contexts of a job, from the widest to the narrowest: all jobs, those with as many devices, those of
+//! its user, those of its kind, and of these the ones of its session and of its batch.
+//!
+//! A session is a series of submissions of one kind without a gap of more than half an hour; a batch, one
+//! without a gap of more than half a minute. All members of an array are submitted at once.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{Span, Time};
+
+use super::counts::BinCounts;
+use crate::{JobFeatures, JobTraits, PendingJob};
+
+/// The longest gap between two submissions of one session.
+const SESSION_GAP: Span = Span::from_secs(30 * 60);
+
+/// The longest gap between two submissions of one batch.
+const BATCH_GAP: Span = Span::from_secs(30);
+
+/// Series of one kind that may still grow, or contain a job that is submitted late.
+const MAX_SERIES: usize = 64;
+
+/// The number of contexts above which those that no job belongs to are dropped.
+const MAX_CONTEXTS: usize = 65_536;
+
+/// The number of contexts of a job.
+pub(super) const DEPTH: usize = 6;
+
+/// A context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ContextId(u64);
+
+/// The contexts of one job, the widest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct JobContexts(pub(super) [ContextId; DEPTH]);
+
+/// What contexts are told apart by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum ContextKey {
+    All,
+    Devices(u64),
+    User(String),
+    Kind(JobKind),
+}
+
+/// Jobs that are alike as far as can be known at submission.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct JobKind {
+    pub(super) user: String,
+    /// Its group; its name where it has none.
+    pub(super) group: String,
+    pub(super) model: Option<String>,
+    pub(super) batch_size: Option<u64>,
+    /// Devices on all nodes together, in thousandths.
+    pub(super) milli: u64,
+}
+
+/// All contexts with their counts.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Contexts {
+    ids: BTreeMap<ContextKey, ContextId>,
+    contexts: BTreeMap<ContextId, Context>,
+    series: BTreeMap<ContextId, KindSeries>,
+    /// The number of the next context.
+    next: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Context {
+    counts: BinCounts,
+    /// Ended jobs that were counted.
+    ended: u64,
+    /// Live jobs that belong to it.
+    live: u64,
+}
+
+/// The sessions and batches of one kind.
+#[derive(Debug, Clone, Default)]
+struct KindSeries {
+    sessions: Vec<Series>,
+    batches: Vec<Series>,
+}
+
+/// Submissions that follow each other closely.
+#[derive(Debug, Clone, Copy)]
+struct Series {
+    first: Time,
+    last: Time,
+    context: ContextId,
+}
+
+impl JobKind {
+    pub(super) fn of(traits: &JobTraits, milli: u64) -> JobKind {
+        let model = traits.model.as_ref();
+        JobKind {
+            user: traits.user.clone(),
+            group: traits.group.as_ref().unwrap_or(&traits.name).clone(),
+            model: model.and_then(|model| model.name.clone()),
+            batch_size: model.and_then(|model| model.batch_size),
+            milli,
+        }
+    }
+
+    pub(super) fn of_ended(features: &JobFeatures) -> JobKind {
+        JobKind {
+            user: features.user.clone(),
+            group: features.group.clone(),
+            model: features.model.clone(),
+            batch_size: features.batch_size,
+            milli: features.devices_milli,
+        }
+    }
+
+    pub(super) fn of_pending(job: &PendingJob) -> JobKind {
+        JobKind::of(&job.traits, job.demand.total_milli())
+    }
+}
+
+impl JobContexts {
+    pub(super) const fn kind(&self) -> ContextId {
+        self.0[3]
+    }
+
+    pub(super) const fn session(&self) -> ContextId {
+        self.0[4]
+    }
+
+    pub(super) const fn batch(&self) -> ContextId {
+        self.0[5]
+    }
+}
+
+impl Contexts {
+    /// The contexts of a job; new ones where it is the first.
+    pub(super) fn of(&mut self, kind: JobKind, submitted_at: Time) -> JobContexts {
+        let all = self.context(ContextKey::All);
+        let devices = self.context(ContextKey::Devices(kind.milli));
+        let user = self.context(ContextKey::User(kind.user.clone()));
+        let kind = self.context(ContextKey::Kind(kind));
+        let mut series = self.series.remove(&kind).unwrap_or_default();
+        let session = self.join(&mut series.sessions, submitted_at, SESSION_GAP);
+        let batch = self.join(&mut series.batches, submitted_at, BATCH_GAP);
+        self.series.insert(kind, series);
+        JobContexts([all, devices, user, kind, session, batch])
+    }
+
+    fn context(&mut self, key: ContextKey) -> ContextId {
+        if let Some(known) = self.ids.get(&key) {
+            return *known;
+        }
+        let id = self.open();
+        self.ids.insert(key, id);
+        id
+    }
+
+    fn open(&mut self) -> ContextId {
+        let id = ContextId(self.next);
+        self.next += 1;
+        self.contexts.insert(id, Context::default());
+        id
+    }
+
+    /// The series that a submission belongs to, by its time.
+    fn join(&mut self, all: &mut Vec<Series>, at: Time, gap: Span) -> ContextId {
+        let close = |it: &&mut Series| at + gap >= it.first && at <= it.last + gap;
+        if let Some(series) = all.iter_mut().rev().find(close) {
+            series.first = series.first.min(at);
+            series.last = series.last.max(at);
+            return series.context;
+        }
+        if all.len() == MAX_SERIES {
+            all.remove(0);
+        }
+        let context = self.open();
+        all.push(Series { first: at, last: at, context });
+        context
+    }
+
+    /// Counts a job that is alive.
+    pub(super) fn join_live(&mut self, job: &JobContexts) {
+        self.each(job, |context| context.live += 1);
+    }
+
+    /// Counts a job that is no longer alive.
+    pub(super) fn leave(&mut self, job: &JobContexts) {
+        self.each(job, |context| context.live = context.live.saturating_sub(1));
+        if self.contexts.len() > MAX_CONTEXTS {
+            self.sweep();
+        }
+    }
+
+    /// Drops sessions and batches without live jobs, and then kinds without any.
+    fn sweep(&mut self) {
+        let contexts = &mut self.contexts;
+        let lives = |contexts: &BTreeMap<ContextId, Context>, id: &ContextId| {
+            contexts.get(id).is_some_and(|context| context.live > 0)
+        };
+        for series in self.series.values_mut() {
+            for all in [&mut series.sessions, &mut series.batches] {
+                all.retain(|it| lives(contexts, &it.context));
+            }
+        }
+        self.series.retain(|_, it| !it.sessions.is_empty() || !it.batches.is_empty());
+        let named: std::collections::BTreeSet<ContextId> = self.ids.values().copied().collect();
+        contexts.retain(|id, context| context.live > 0 || named.contains(id));
+        // Where most contexts are kinds, those that no live job belongs to go too.
+        if contexts.len() > MAX_CONTEXTS / 2 {
+            contexts.retain(|_, context| context.live > 0);
+            self.ids.retain(|_, id| contexts.contains_key(id));
+            self.series.retain(|kind, _| contexts.contains_key(kind));
+        }
+    }
+
+    /// Counts a job that passed the end of a bin.
+    pub(super) fn pass(&mut self, job: &JobContexts, bin: usize) {
+        self.each(job, |context| context.counts.pass(bin));
+    }
+
+    /// Counts a job that ended in a bin.
+    pub(super) fn end(&mut self, job: &JobContexts, bin: usize) {
+        self.each(job, |context| {
+            context.counts.end(bin);
+            context.ended += 1;
+        });
+    }
+
+    fn each(&mut self, job: &JobContexts, change: impl Fn(&mut Context)) {
+        for id in job.0 {
+            if let Some(context) = self.contexts.get_mut(&id) {
+                change(context);
+            }
+        }
+    }
+
+    /// The counts of a job's contexts, the widest first.
+    pub(super) fn counts<'c>(&'c self, job: &'c JobContexts) -> impl Iterator<Item = &'c BinCounts> {
+        job.0.iter().filter_map(|id| self.contexts.get(id)).map(|context| &context.counts)
+    }
+
+    /// How many ended jobs of its kind are known, and how many of any kind.
+    pub(super) fn ended(&self, job: &JobContexts) -> (u64, u64) {
+        let count = |id| self.contexts.get(&id).map_or(0, |context| context.ended);
+        (count(job.kind()), count(job.0[0]))
+    }
+}

@@ -1,0 +1,358 @@
+//! A plan while it is made: what is free, what will be free once the jobs that were told to stop have ended,
+//! and who starts, stops or holds out.
+//!
+//! It serves one plan.
+
+use std::cmp::Reverse;
+
+use cohabit_types::{Bytes, Demand, Placement, RankPlacement, Share, Span, Time};
+
+use super::explain;
+use super::job::OrderedJob;
+use super::releases::Releases;
+use super::state::OrderState;
+use super::victims::{Candidates, Newcomer, VictimSet};
+use super::{OrderOptions, beliefs::Evidence};
+use crate::mapping::Toggle;
+use crate::queue::fit_tracker::fits;
+use crate::queue::unplaceable::UnplaceableDemands;
+use crate::{
+    Action, DeviceView, FreeNodes, NodeView, PendingJob, Placer, Plan, Proposal, RunPhase, Shortage, View,
+};
+
+/// Only gangs of at most this part of all devices get kept room.
+const LARGEST_DRAIN: u64 = 16;
+
+/// A plan while it is made.
+pub(super) struct Draft<'v, 's> {
+    view: &'v View,
+    state: &'s OrderState,
+    options: &'s OrderOptions,
+    /// What is free now and kept for no job.
+    free: FreeNodes<'v>,
+    releases: Releases,
+    /// Jobs that wait for devices and were not tried yet.
+    backlog: usize,
+    devices: usize,
+    /// The mean rest of running jobs, in seconds.
+    usual_rest: f64,
+    /// What is free once the jobs that were told to stop have ended; `None` if none was.
+    soon: Option<FreeNodes<'v>>,
+    /// Made when the first job does not fit.
+    candidates: Option<Candidates<'v>>,
+    without_room: UnplaceableDemands,
+    /// Whether device time may be kept idle for a gang.
+    may_drain: bool,
+    /// Devices that are kept idle for a gang.
+    pub(super) drained: u64,
+    pub(super) plan: Plan,
+    has_free: bool,
+}
+
+/// Why a job does not start although it fits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum PlaceWait {
+    /// It waits for a faster place until then.
+    BetterPlace(Time),
+    /// It waits until then for a device of its own, expected at the second time.
+    OwnDevice(Time, Time),
+}
+
+/// What came of a job's turn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Turn {
+    /// It starts now.
+    Starts,
+    /// It starts once others have ended.
+    KeepsRoom,
+    /// It waits for a better place until then.
+    HoldsOut(Time),
+    /// There is no room for it.
+    Passed,
+}
+
+/// The urgency with which a job asks for room.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Claim {
+    /// Its rank.
+    Rank(f64),
+    /// It waited too long.
+    Overdue,
+}
+
+impl<'v, 's> Draft<'v, 's> {
+    pub(super) fn new(
+        view: &'v View,
+        state: &'s OrderState,
+        options: &'s OrderOptions,
+        may_drain: bool,
+    ) -> Draft<'v, 's> {
+        let free = FreeNodes::new(&view.nodes);
+        let mut soon = None;
+        for job in view.running.values().filter(|job| job.phase == RunPhase::Stopping) {
+            let soon = soon.get_or_insert_with(|| free.clone());
+            soon.remove_resident(job.id, &job.demand, &job.placement);
+        }
+        Draft {
+            view,
+            state,
+            options,
+            free,
+            releases: Releases::default(),
+            backlog: state.waiting.with_devices(),
+            devices: view.nodes.iter().map(|node| node.devices.len()).sum(),
+            usual_rest: usual_rest(state),
+            soon,
+            candidates: None,
+            without_room: UnplaceableDemands::default(),
+            may_drain,
+            drained: 0,
+            plan: Plan::default(),
+            has_free: true,
+        }
+    }
+
+    /// Finds room for the job whose turn it is: now, soon, or by stopping other jobs.
+    pub(super) fn try_job(&mut self, job: &OrderedJob, claim: Claim, placer: &mut impl Placer) -> Turn {
+        if self.without_room.covers(&job.demand) {
+            return Turn::Passed;
+        }
+        let pending = &self.view.pending[&job.id];
+        self.tell_outlook(job, placer);
+        let offer = fits(&job.demand, &self.free).then(|| placer.place(pending, &job.profile, &self.free));
+        let mut is_refused_by_neighbors = false;
+        let holds_out = match offer {
+            Some(Ok(proposal)) => match self.holds_out(pending, &proposal) {
+                None => {
+                    self.start(job, claim, proposal);
+                    return Turn::Starts;
+                }
+                holds_out => holds_out,
+            },
+            Some(Err(Shortage::Slowdown { .. })) => {
+                is_refused_by_neighbors = true;
+                None
+            }
+            Some(Err(_)) | None => None,
+        };
+        if self.keep_room_soon(pending, job, placer) || self.preempt(pending, job, claim, placer) {
+            return Turn::KeepsRoom;
+        }
+        if let Some(PlaceWait::BetterPlace(until) | PlaceWait::OwnDevice(until, _)) = holds_out {
+            return Turn::HoldsOut(until);
+        }
+        self.drain_for(job);
+        // Other jobs with such a demand may get on with the neighbors.
+        if !is_refused_by_neighbors {
+            self.without_room.insert(job.demand);
+        }
+        Turn::Passed
+    }
+
+    /// Tells a placer that shares devices what is expected of all jobs.
+    pub(super) fn tell_outlooks(&self, placer: &mut impl Placer) {
+        for entry in self.state.running.iter().filter(|_| self.state.exclusive.is_some()) {
+            let (age, rest) = (entry.age(self.view.now), entry.rank.rest);
+            let outlook = self.state.outlook(&entry.job, age, rest, self.usual_rest, self.view.now);
+            outlook.into_iter().for_each(|outlook| placer.expect(entry.job.id, outlook));
+        }
+    }
+
+    /// Tells it what is expected of the job whose turn it is, and how many wait behind it.
+    pub(super) fn tell_outlook(&mut self, job: &OrderedJob, placer: &mut impl Placer) {
+        self.backlog = self.backlog.saturating_sub(usize::from(job.profile.milli > 0));
+        let rest = self.state.waiting.entry_of(job.id).map(|entry| entry.rank.rest);
+        let outlook =
+            rest.and_then(|rest| self.state.outlook(job, job.worked(), rest, self.usual_rest, self.view.now));
+        if let Some(outlook) = outlook {
+            placer.set_backlog(self.backlog as f64 / self.devices.max(1) as f64);
+            placer.expect(job.id, outlook);
+        }
+    }
+
+    /// Whether a job waits instead of taking this place: no longer than the worse place would cost.
+    pub(super) fn holds_out(&mut self, job: &PendingJob, proposal: &Proposal) -> Option<PlaceWait> {
+        if proposal.colocation_slowdown.is_some() {
+            return self.waits_for_own_device(job, proposal);
+        }
+        if proposal.slowdown <= self.options.theta {
+            return None;
+        }
+        let rest = self.state.waiting.entry_of(job.id)?.rank.rest.typical;
+        let price = (proposal.slowdown - 1.0).min(self.options.delta);
+        let until = job.eligible_at + Span::from_secs_f64(price * rest);
+        (until > self.view.now).then_some(PlaceWait::BetterPlace(until))
+    }
+
+    /// A job waits for a device of its own if one is expected sooner than the delay that sharing would cost.
+    fn waits_for_own_device(&mut self, job: &PendingJob, proposal: &Proposal) -> Option<PlaceWait> {
+        let until = job.eligible_at + proposal.delay;
+        if until <= self.view.now {
+            return None;
+        }
+        let wait = self.releases.next(self.view, self.state)?;
+        if wait >= proposal.delay.as_secs_f64() {
+            return None;
+        }
+        self.releases.claim(u64::from(job.demand.total_devices()));
+        Some(PlaceWait::OwnDevice(until, self.view.now + Span::from_secs_f64(wait)))
+    }
+
+    fn start(&mut self, job: &OrderedJob, claim: Claim, proposal: Proposal) {
+        self.free.take_as_resident(job.id, &job.demand, &proposal.placement);
+        if let Some(soon) = &mut self.soon {
+            soon.take_as_resident(job.id, &job.demand, &proposal.placement);
+        }
+        let why = match (claim, self.state.waiting.entry_of(job.id)) {
+            (Claim::Rank(_), Some(entry)) => explain::start(&entry.rank, self.evidence(job), &proposal.why),
+            (Claim::Overdue, _) | (_, None) => explain::overdue_start(job, self.view.now, &proposal.why),
+        };
+        let action = Proposal { why, ..proposal }.start(job.id, &job.profile);
+        self.plan.actions.push(action);
+    }
+
+    fn evidence(&self, job: &OrderedJob) -> Evidence {
+        self.state.evidence(job)
+    }
+
+    /// Keeps what will be free soon, if the job gets a good place there.
+    fn keep_room_soon(&mut self, pending: &PendingJob, job: &OrderedJob, placer: &mut impl Placer) -> bool {
+        let Some(soon) = &self.soon else { return false };
+        if !fits(&job.demand, soon) {
+            return false;
+        }
+        let Ok(proposal) = placer.place(pending, &job.profile, soon) else { return false };
+        if proposal.slowdown > self.options.theta {
+            return false;
+        }
+        self.keep(job, &proposal.placement);
+        true
+    }
+
+    fn keep(&mut self, job: &OrderedJob, placement: &Placement) {
+        self.free.take(&job.demand, placement);
+        if let Some(soon) = &mut self.soon {
+            soon.take_as_resident(job.id, &job.demand, placement);
+        }
+    }
+
+    /// Stops the cheapest jobs without which the job gets a good place, if there are such.
+    fn preempt(
+        &mut self,
+        pending: &PendingJob,
+        job: &OrderedJob,
+        claim: Claim,
+        placer: &mut impl Placer,
+    ) -> bool {
+        if self.options.preempt == Toggle::Off || !self.free.could_hold_when_empty(&job.demand) {
+            return false;
+        }
+        let rank = claim.rank();
+        let newcomer = Newcomer { demand: &job.demand, priority: job.priority, rank, devices: job.devices() };
+        let candidates = self.candidates();
+        if !candidates.has_less_urgent(job.priority, rank) {
+            return false;
+        }
+        let soon = self.soon.as_ref().unwrap_or(&self.free).clone();
+        let Some(candidates) = &self.candidates else { return false };
+        for set in candidates.sets(&newcomer, &soon) {
+            let without = candidates.without(&set, &soon);
+            let place = placer.place(pending, &job.profile, &without);
+            let good = place.ok().filter(|proposal| proposal.slowdown <= self.options.theta);
+            if let Some(proposal) = good {
+                self.soon = Some(without);
+                self.stop(&set, job, claim);
+                self.keep(job, &proposal.placement);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn candidates(&mut self) -> &mut Candidates<'v> {
+        let (view, state, options, free) = (self.view, self.state, self.options, &self.free);
+        self.candidates.get_or_insert_with(|| {
+            let stoppable = state.running.iter().filter_map(|entry| {
+                let cost = state.stop_costs.of(entry.job.contexts.kind());
+                let protected = options.quantum.as_secs_f64().max(options.stop_ratio * cost);
+                let ran = view.now.since(entry.started_at).as_secs_f64();
+                let may = entry.job.preemptible && !entry.in_lane && entry.phase == RunPhase::Running;
+                (may && ran >= protected).then_some((entry, cost))
+            });
+            Candidates::new(view, free, stoppable, options.margin)
+        })
+    }
+
+    fn stop(&mut self, set: &VictimSet, job: &OrderedJob, claim: Claim) {
+        let Some(candidates) = &mut self.candidates else { return };
+        for victim in candidates.take(set) {
+            let why = explain::stop(self.state, victim, job, claim);
+            self.plan.actions.push(Action::Preempt { job: victim, why });
+        }
+    }
+
+    /// Jobs like this one go on waiting for devices, before all that come later.
+    pub(super) fn pass(&mut self, job: &OrderedJob, alike: usize) {
+        let devices = job.profile.milli.div_ceil(u64::from(Share::WHOLE.0));
+        self.releases.claim(devices.saturating_mul(alike as u64));
+    }
+
+    /// Keeps the free devices of one node for the first gang that finds no room, so that single jobs do not
+    /// take each device as it becomes free.
+    fn drain_for(&mut self, job: &OrderedJob) {
+        let devices = u64::from(job.demand.total_devices());
+        let all: u64 = self.view.nodes.iter().map(|node| node.devices.len() as u64).sum();
+        if devices < 2 || devices > all / LARGEST_DRAIN || !std::mem::take(&mut self.may_drain) {
+            return;
+        }
+        let large = |node: &&NodeView| node.devices.len() as u64 >= devices;
+        let roomy = |(position, node): (usize, &NodeView)| {
+            large(&node).then(|| (node.roomy_devices(&job.demand).unwrap_or(0), Reverse(position)))
+        };
+        let fullest = self.free.nodes().enumerate().filter_map(roomy).max();
+        let Some((count @ 1.., Reverse(position))) = fullest else { return };
+        let node = self.free.node(position);
+        let parts = vec![RankPlacement {
+            node: node.id,
+            devices: node.first_devices(&job.demand, count),
+            share: Share::WHOLE,
+            ranks: Vec::new(),
+        }];
+        let demand = Demand { cpus: 0, memory: Bytes::ZERO, ..job.demand };
+        self.free.take(&demand, &Placement { parts });
+        self.drained = u64::from(count);
+    }
+
+    /// Whether later turns may lead to anything: something is free, or some job is less urgent by enough.
+    pub(super) fn may_go_on(&mut self, priority: i32, rank: f64) -> bool {
+        self.has_free = self.has_free && has_free_devices(&self.free);
+        self.has_free
+            || self.state.waiting.has_jobs_without_devices()
+            || self.soon.is_some()
+            || self.options.preempt == Toggle::On && self.candidates().has_less_urgent(priority, rank)
+    }
+}
+
+impl Claim {
+    /// The rank that victims are compared with.
+    const fn rank(self) -> f64 {
+        match self {
+            Claim::Rank(rank) => rank,
+            Claim::Overdue => f64::NEG_INFINITY,
+        }
+    }
+}
+
+/// The mean of the typical rests of running jobs, in seconds.
+fn usual_rest(state: &OrderState) -> f64 {
+    let (count, sum) =
+        state.running.iter().fold((0.0, 0.0), |(count, sum), it| (count + 1.0, sum + it.rank.rest.typical));
+    if count > 0.0 { sum / count } else { 0.0 }
+}
+
+fn has_free_devices(free: &FreeNodes<'_>) -> bool {
+    let is_free = |device: &DeviceView| {
+        device.is_in_service() && device.free > Share(0) && device.sharing.ranks_free != Some(0)
+    };
+    free.nodes().any(|node| node.devices.iter().any(is_free))
+}

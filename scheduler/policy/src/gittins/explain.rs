@@ -1,0 +1,99 @@
+//! The sentences about decisions of the order: short, with times and numbers, without a full stop at the
+//! end.
+//!
+//! Nothing is decided here.
+
+use cohabit_types::{JobId, Span, Time, counted};
+
+use super::beliefs::Evidence;
+use super::draft::{Claim, PlaceWait};
+use super::job::{JobRank, OrderedJob};
+use super::state::OrderState;
+use crate::Proposal;
+
+/// What is expected of a job's rest, and what that is based on.
+pub(super) fn expectation(rank: &JobRank, evidence: Evidence) -> String {
+    let rest = Span::from_secs_f64(rank.rest.typical);
+    match evidence {
+        Evidence::Progress => format!("{rest} of work left by its own progress"),
+        Evidence::Kind(jobs) => {
+            format!("typically {rest} of work left, from {}", counted(jobs, "job like it", "jobs like it"))
+        }
+        Evidence::Others(jobs) => {
+            format!(
+                "typically {rest} of work left, from {}, because no job like it has ended yet",
+                counted(jobs, "other job", "other jobs")
+            )
+        }
+        Evidence::None => "nothing is known of its run time yet".to_owned(),
+    }
+}
+
+/// Why a job starts now and there.
+pub(super) fn start(rank: &JobRank, evidence: Evidence, place: &str) -> String {
+    join(&format!("most urgent job that fits: {}", expectation(rank, evidence)), place)
+}
+
+/// Why a job starts that has waited too long.
+pub(super) fn overdue_start(job: &OrderedJob, now: Time, place: &str) -> String {
+    let waited = now.since(job.submitted_at) - job.attained.held;
+    join(&format!("waited too long: {waited} without GPUs"), place)
+}
+
+fn join(reason: &str, place: &str) -> String {
+    match place {
+        "" => reason.to_owned(),
+        place => format!("{reason}; {place}"),
+    }
+}
+
+/// Why a running job is stopped.
+pub(super) fn stop(state: &OrderState, victim: JobId, newcomer: &OrderedJob, claim: Claim) -> String {
+    let newcomer_id = newcomer.id;
+    let Some(entry) = state.running.get(victim) else { return format!("makes room for job {newcomer_id}") };
+    if entry.job.priority < newcomer.priority {
+        return format!("makes room for job {newcomer_id}, which has a higher priority");
+    }
+    if claim == Claim::Overdue {
+        return format!("makes room for job {newcomer_id}, which waited too long");
+    }
+    let rest = |rank: &JobRank| Span::from_secs_f64(rank.rest.typical);
+    let theirs = state.waiting.entry_of(newcomer_id).map(|entry| rest(&entry.rank)).unwrap_or_default();
+    format!(
+        "makes room for job {newcomer_id}, which has typically {theirs} of work left on {}; this job has {}",
+        gpus(newcomer),
+        rest(&entry.rank)
+    )
+}
+
+fn gpus(job: &OrderedJob) -> String {
+    match job.profile.milli {
+        milli if milli.is_multiple_of(1_000) => counted(milli / 1_000, "GPU", "GPUs"),
+        milli => format!("{} of a GPU", cohabit_types::Share(milli as u32)),
+    }
+}
+
+/// Why a job does not take the place that it could have, and until when.
+pub(super) fn hold_out(now: Time, what: PlaceWait, proposal: &Proposal) -> (Time, String) {
+    let slowdown = proposal.slowdown;
+    match what {
+        PlaceWait::BetterPlace(until) => (
+            until,
+            format!(
+                "waits for a faster placement: an iteration would now take {slowdown:.2} times as long as in \
+                 the best one. Starts anyway in {}",
+                until.since(now)
+            ),
+        ),
+        PlaceWait::OwnDevice(until, at) => (
+            until,
+            format!(
+                "waits for a GPU of its own, expected in {}: sharing one now would slow it down by a factor \
+                 of {slowdown:.2} and delay all jobs by {} in total. Shares one anyway in {}",
+                at.since(now),
+                proposal.delay,
+                until.since(now)
+            ),
+        ),
+    }
+}

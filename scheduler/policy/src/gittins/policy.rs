@@ -1,0 +1,212 @@
+//! The policy: jobs by rank, more urgent ones in the place of less urgent ones, and a lane for those that
+//! have waited too long.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohabit_types::{JobId, ReasonCode, Span, Time};
+
+use super::OrderOptions;
+use super::draft::{Claim, Draft, Turn};
+use super::exclusive_schedule::ExclusiveSchedule;
+use super::explain;
+use super::state::OrderState;
+use super::token_bucket::TokenBucket;
+use crate::interference::InterferenceContext;
+use crate::placement::dry_run;
+use crate::queue::pending_reasons::explain_wait;
+use crate::{
+    EndedRun, FreeNodes, PendingJob, PendingReason, Placer, Plan, Policy, Proposal, Shortage, View,
+    ViewChange,
+};
+
+/// The next plan without news: not earlier and not later than this after the last one.
+const WAKE: (Span, Span) = (Span::from_secs(1), Span::from_secs(300));
+
+/// Jobs of one class that may hold out for a better place in one plan; the rest of the class is passed.
+const MAX_HOLDING_OUT: usize = 32;
+
+/// The lane holds at most what it gets in a day, and the drain what it gets in half a day.
+const LANE_SECONDS: f64 = 86_400.0;
+const DRAIN_SECONDS: f64 = 43_200.0;
+
+/// The order by Gittins indices, on any placer.
+#[derive(Debug, Clone)]
+pub(crate) struct GittinsOrder<P> {
+    placer: P,
+    options: OrderOptions,
+    state: OrderState,
+    lane: TokenBucket,
+    drain: TokenBucket,
+    /// Devices that the last plan kept idle.
+    drained: u64,
+    /// Jobs that were started because they had waited too long, until they are seen to run.
+    lane_starts: BTreeSet<JobId>,
+}
+
+impl<P: Placer> GittinsOrder<P> {
+    /// An order with these options that knows no jobs yet.
+    pub(crate) fn new(options: OrderOptions, placer: P) -> GittinsOrder<P> {
+        let exclusive = placer.shares_devices().then(ExclusiveSchedule::default);
+        let state = OrderState::new(&options, exclusive);
+        GittinsOrder {
+            placer,
+            options,
+            state,
+            lane: TokenBucket::default(),
+            drain: TokenBucket::default(),
+            drained: 0,
+            lane_starts: BTreeSet::new(),
+        }
+    }
+
+    fn fill_buckets(&mut self, view: &View) {
+        let all: usize = view.nodes.iter().map(|node| node.devices.len()).sum();
+        let in_lane = self.state.running.iter().filter(|entry| entry.in_lane);
+        let held: f64 = in_lane.map(|entry| entry.job.devices()).sum();
+        if let Some(exclusive) = &mut self.state.exclusive {
+            exclusive.advance(view.now, all as u64);
+        }
+        self.lane.advance(view.now, self.options.lane * all as f64, LANE_SECONDS, held);
+        self.drain.advance(view.now, self.options.drain * all as f64, DRAIN_SECONDS, self.drained as f64);
+    }
+
+    /// Jobs that started in the lane stay in it.
+    fn mark_lane(&mut self) {
+        let state = &mut self.state;
+        self.lane_starts.retain(|job| match state.running.get_mut(*job) {
+            Some(entry) => {
+                entry.in_lane = true;
+                false
+            }
+            None => state.waiting.get(*job).is_some(),
+        });
+    }
+
+    /// When to plan again even if nothing changes: ranks change as running jobs grow older.
+    fn wake(&self, view: &View, holding_out: Option<Time>) -> Option<Time> {
+        if self.state.waiting.is_empty() {
+            return None;
+        }
+        let crossing = self.state.running.next_crossing();
+        let next = crossing.into_iter().chain(holding_out).min();
+        let (least, most) = WAKE;
+        let soonest = next.unwrap_or(Time::NEVER).max(view.now + least).min(view.now + most);
+        // Without running jobs nothing becomes less urgent, and only holding out ends by itself.
+        (!view.running.is_empty() || holding_out.is_some()).then_some(soonest)
+    }
+}
+
+impl<P: Placer> Policy for GittinsOrder<P> {
+    fn learn(&mut self, view: &View, changes: &[ViewChange]) {
+        self.state.learn(view, changes, &mut self.placer);
+        self.mark_lane();
+    }
+
+    fn plan(&mut self, view: &View) -> Plan {
+        self.state.advance(view.now);
+        self.state.rotate(view.now);
+        self.fill_buckets(view);
+        let GittinsOrder { placer, options, state, lane, drain, lane_starts, .. } = self;
+        let mut draft = Draft::new(view, state, options, drain.has_tokens());
+        draft.tell_outlooks(placer);
+        let mut done = BTreeSet::new();
+        for job in state.waiting.overdue(view.now).take_while(|_| lane.has_tokens()) {
+            match draft.try_job(job, Claim::Overdue, placer) {
+                Turn::Starts => {
+                    lane_starts.insert(job.id);
+                    done.insert(job.id);
+                }
+                Turn::KeepsRoom => drop(done.insert(job.id)),
+                Turn::HoldsOut(_) | Turn::Passed => {}
+            }
+        }
+        let mut holding_out: Option<Time> = None;
+        let mut walk = state.waiting.queue.walk();
+        'queue: while let Some(turn) = walk.next() {
+            let Some(entry) = state.waiting.entry_of(turn.job) else { continue };
+            let mut held = 0;
+            for member in entry.members().filter(|job| !done.contains(job)) {
+                let Some(job) = state.waiting.get(member) else { continue };
+                if !draft.may_go_on(job.priority, entry.rank.value) {
+                    break 'queue;
+                }
+                match draft.try_job(job, Claim::Rank(entry.rank.value), placer) {
+                    Turn::Starts | Turn::KeepsRoom => {}
+                    Turn::HoldsOut(until) => {
+                        holding_out = holding_out.into_iter().chain([until]).min();
+                        held += 1;
+                    }
+                    Turn::Passed => {
+                        draft.pass(job, entry.members().count());
+                        held = MAX_HOLDING_OUT;
+                    }
+                }
+                if held >= MAX_HOLDING_OUT {
+                    walk.close();
+                    break;
+                }
+            }
+        }
+        let (mut plan, drained) = (std::mem::take(&mut draft.plan), draft.drained);
+        self.drained = drained;
+        plan.wake = self.wake(view, holding_out);
+        plan
+    }
+
+    fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
+        self.state.advance(view.now);
+        let GittinsOrder { placer, options, state, .. } = self;
+        let free = FreeNodes::new(&view.nodes);
+        let mut draft = Draft::new(view, state, options, false);
+        draft.tell_outlooks(placer);
+        let mut offers = BTreeMap::new();
+        let mut reasons: Vec<PendingReason> = Vec::new();
+        for turn in state.waiting.queue.walk() {
+            let Some(entry) = state.waiting.entry_of(turn.job) else { continue };
+            for member in entry.members() {
+                let (Some(pending), Some(job)) = (view.pending.get(&member), state.waiting.get(member))
+                else {
+                    continue;
+                };
+                draft.tell_outlook(job, placer);
+                let place = || placer.place(pending, &job.profile, &free);
+                let offer = offers.entry(turn.class).or_insert_with(place).as_ref();
+                let mut reason = explain_wait(member, offer.err(), reasons.len());
+                match offer.map(|proposal| (proposal, draft.holds_out(pending, proposal))) {
+                    Ok((proposal, Some(holds_out))) => {
+                        reason.code = ReasonCode::WaitingForDevices;
+                        let (until, why) = explain::hold_out(view.now, holds_out, proposal);
+                        (reason.not_before, reason.why) = (Some(until), why);
+                    }
+                    Ok((_, None)) => {}
+                    Err(_) => draft.pass(job, 1),
+                }
+                reason.why = format!(
+                    "{}. {}",
+                    reason.why,
+                    capitalized(&explain::expectation(&entry.rank, state.evidence(job)))
+                );
+                reasons.push(PendingReason { runtime: job.profile.expected_at(1.0), ..reason });
+            }
+        }
+        reasons
+    }
+
+    fn recall(&mut self, ended: &[EndedRun]) {
+        self.state.recall(ended);
+    }
+
+    fn dry_run(&mut self, view: &View, job: &PendingJob) -> Result<Proposal, Shortage> {
+        dry_run(&mut self.placer, view, job)
+    }
+
+    fn set_interference(&mut self, context: &InterferenceContext) {
+        self.placer.set_interference(context);
+    }
+}
+
+/// The text as a sentence of its own.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}

@@ -1,0 +1,4 @@
+//! Tests of the order by Gittins indices.
+
+mod beliefs;
+mod scenarios;

@@ -1,0 +1,243 @@
+//! Which running jobs are stopped so that a more urgent one gets a good place: for each place, the fewest
+//! devices and then the least urgent jobs; of all places, the cheapest.
+//!
+//! Stopping the least urgent jobs wherever they are would scatter the newcomer over slow links. Whether the
+//! place is really good is left to the caller, who asks the placer.
+
+use std::collections::BTreeSet;
+
+use cohabit_types::{Demand, JobId, Spread};
+
+use super::running::RunningEntry;
+use crate::{FreeNodes, NodeView, RunningJob, View};
+
+/// Places that are worth asking the placer about.
+pub(super) const MAX_PLACES: usize = 4;
+
+/// A running job that may be stopped.
+#[derive(Debug, Clone, Copy)]
+struct Candidate<'v> {
+    job: &'v RunningJob,
+    rank: f64,
+    devices: f64,
+    /// What stopping it costs, in seconds.
+    cost: f64,
+}
+
+/// The running jobs that may be stopped, the least urgent first.
+#[derive(Debug, Clone)]
+pub(super) struct Candidates<'v> {
+    all: Vec<Candidate<'v>>,
+    /// For each node the candidates on it, by index.
+    on_node: Vec<Vec<usize>>,
+    taken: BTreeSet<usize>,
+    /// How much less urgent a job has to be, as a factor.
+    margin: f64,
+}
+
+/// A job that needs room.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Newcomer<'d> {
+    pub(super) demand: &'d Demand,
+    pub(super) priority: i32,
+    pub(super) rank: f64,
+    pub(super) devices: f64,
+}
+
+/// Jobs whose end makes room.
+#[derive(Debug, Clone)]
+pub(super) struct VictimSet {
+    members: Vec<usize>,
+    devices: f64,
+    /// The rank of the most urgent one.
+    most_urgent: f64,
+}
+
+impl<'v> Candidates<'v> {
+    /// Lists the jobs that may be stopped, with the cost of each.
+    pub(super) fn new<'r>(
+        view: &'v View,
+        free: &FreeNodes<'_>,
+        running: impl Iterator<Item = (&'r RunningEntry, f64)>,
+        margin: f64,
+    ) -> Candidates<'v> {
+        let candidate = |(entry, cost): (&RunningEntry, f64)| {
+            let job = view.running.get(&entry.job.id)?;
+            Some(Candidate { job, rank: entry.rank.value, devices: entry.job.devices(), cost })
+        };
+        let mut all: Vec<Candidate<'v>> = running.filter_map(candidate).collect();
+        all.sort_by(|one, other| {
+            let priority = one.job.priority.cmp(&other.job.priority);
+            priority.then(other.rank.total_cmp(&one.rank)).then(other.job.id.cmp(&one.job.id))
+        });
+        let mut on_node = vec![Vec::new(); free.nodes().count()];
+        for (index, candidate) in all.iter().enumerate() {
+            for part in &candidate.job.placement.parts {
+                if let Some(position) = free.position(part.node) {
+                    on_node[position].push(index);
+                }
+            }
+        }
+        Candidates { all, on_node, taken: BTreeSet::new(), margin: 1.0 + margin }
+    }
+
+    /// Whether any job is less urgent by enough than a newcomer of this priority and rank.
+    pub(super) fn has_less_urgent(&self, priority: i32, rank: f64) -> bool {
+        let left = self.all.iter().enumerate().filter(|(index, _)| !self.taken.contains(index));
+        left.map(|(_, candidate)| candidate)
+            .any(|it| it.job.priority < priority || it.rank > self.margin * rank)
+    }
+
+    fn yields_to(&self, index: usize, newcomer: &Newcomer<'_>) -> bool {
+        let candidate = &self.all[index];
+        let price = newcomer.rank + candidate.cost * newcomer.devices;
+        !self.taken.contains(&index)
+            && (candidate.job.priority < newcomer.priority
+                || candidate.job.priority == newcomer.priority && candidate.rank > self.margin * price)
+    }
+
+    /// Sets of jobs whose end makes room, the cheapest first.
+    pub(super) fn sets(&self, newcomer: &Newcomer<'_>, soon: &FreeNodes<'_>) -> Vec<VictimSet> {
+        let mut sets = match newcomer.demand.devices() {
+            1 if newcomer.demand.nodes == 1 && newcomer.demand.may_have_neighbors() => {
+                self.single_residents(newcomer)
+            }
+            _ => Vec::new(),
+        };
+        sets.extend(self.node_sets(newcomer, soon));
+        sets.sort_by(|one, other| {
+            one.devices.total_cmp(&other.devices).then(other.most_urgent.total_cmp(&one.most_urgent))
+        });
+        sets.truncate(MAX_PLACES);
+        sets
+    }
+
+    /// Each single job whose place the newcomer could take beside the others there.
+    fn single_residents(&self, newcomer: &Newcomer<'_>) -> Vec<VictimSet> {
+        let yielding = (0..self.all.len()).filter(|index| self.yields_to(*index, newcomer));
+        yielding.take(MAX_PLACES).map(|index| self.set(vec![index])).collect()
+    }
+
+    /// The cheapest sets that free one node, or as many as the newcomer needs.
+    fn node_sets(&self, newcomer: &Newcomer<'_>, soon: &FreeNodes<'_>) -> Vec<VictimSet> {
+        let demand = newcomer.demand;
+        let (nodes, devices) = (demand.nodes, demand.devices());
+        let largest = soon.nodes().map(|node| node.devices.len()).max().unwrap_or(0) as u32;
+        let on_nodes = |need| self.cheapest_on_each_node(newcomer, soon, need);
+        if nodes == 1 && devices <= largest {
+            return on_nodes(devices).into_iter().map(|(_, set)| set).collect();
+        }
+        let (each, wanted) = match demand.spread {
+            Spread::Even => (devices, devices.saturating_mul(nodes)),
+            Spread::Free => (largest, devices),
+        };
+        let mut found: u32 = 0;
+        let mut members = BTreeSet::new();
+        let mut last: Option<usize> = None;
+        for (position, set) in on_nodes(each) {
+            if found >= wanted {
+                break;
+            }
+            // The last node may need only a part of its devices.
+            let missing = wanted - found;
+            let set = match missing < each {
+                true => self.cheapest_on(soon.node(position), position, newcomer, missing).unwrap_or(set),
+                false => set,
+            };
+            members.extend(set.members);
+            found += each.min(missing);
+            last = Some(position);
+        }
+        match last {
+            Some(_) if found >= wanted => vec![self.set(members.into_iter().collect())],
+            Some(_) | None => Vec::new(),
+        }
+    }
+
+    /// For each node where `need` devices can be had, the cheapest set; the cheapest node first.
+    fn cheapest_on_each_node(
+        &self,
+        newcomer: &Newcomer<'_>,
+        soon: &FreeNodes<'_>,
+        need: u32,
+    ) -> Vec<(usize, VictimSet)> {
+        let nodes = soon.nodes().enumerate();
+        let set = |(position, node)| Some((position, self.cheapest_on(node, position, newcomer, need)?));
+        let mut sets: Vec<(usize, VictimSet)> = nodes.filter_map(set).collect();
+        sets.sort_by(|(at, one), (other_at, other)| {
+            let devices = one.devices.total_cmp(&other.devices);
+            devices.then(other.most_urgent.total_cmp(&one.most_urgent)).then(at.cmp(other_at))
+        });
+        sets
+    }
+
+    /// The jobs on a node that have to stop so that `need` devices fit the newcomer there.
+    fn cheapest_on(
+        &self,
+        node: &NodeView,
+        position: usize,
+        newcomer: &Newcomer<'_>,
+        need: u32,
+    ) -> Option<VictimSet> {
+        let demand = newcomer.demand;
+        let fits = |node: &NodeView| node.roomy_devices(demand).is_some_and(|devices| devices >= need);
+        let mut node = node.clone();
+        let mut chosen: Vec<usize> = Vec::new();
+        for index in self.on_node[position].iter().copied() {
+            if fits(&node) {
+                break;
+            }
+            if self.yields_to(index, newcomer) {
+                self.move_parts(index, &mut node, NodeView::give_back);
+                chosen.push(index);
+            }
+        }
+        if !fits(&node) {
+            return None;
+        }
+        // The more urgent ones were chosen last; whoever is not needed goes on.
+        let mut needed = Vec::new();
+        for index in chosen.into_iter().rev() {
+            self.move_parts(index, &mut node, NodeView::take);
+            if !fits(&node) {
+                self.move_parts(index, &mut node, NodeView::give_back);
+                needed.push(index);
+            }
+        }
+        Some(self.set(needed))
+    }
+
+    fn move_parts(
+        &self,
+        index: usize,
+        node: &mut NodeView,
+        change: fn(&mut NodeView, &Demand, &cohabit_types::RankPlacement),
+    ) {
+        let job = self.all[index].job;
+        let id = node.id;
+        let parts = job.placement.parts.iter().filter(|part| part.node == id);
+        parts.for_each(|part| change(node, &job.demand, part));
+    }
+
+    fn set(&self, members: Vec<usize>) -> VictimSet {
+        let devices = members.iter().map(|index| self.all[*index].devices).sum();
+        let most_urgent = members.iter().map(|index| self.all[*index].rank).fold(f64::INFINITY, f64::min);
+        VictimSet { members, devices, most_urgent }
+    }
+
+    /// What is free once the jobs of a set have ended.
+    pub(super) fn without<'f>(&self, set: &VictimSet, soon: &FreeNodes<'f>) -> FreeNodes<'f> {
+        let mut without = soon.clone();
+        for index in &set.members {
+            let job = self.all[*index].job;
+            without.remove_resident(job.id, &job.demand, &job.placement);
+        }
+        without
+    }
+
+    /// Takes the jobs of a set, so that none is stopped twice.
+    pub(super) fn take(&mut self, set: &VictimSet) -> Vec<JobId> {
+        self.taken.extend(set.members.iter().copied());
+        set.members.iter().map(|index| self.all[*index].job.id).collect()
+    }
+}
