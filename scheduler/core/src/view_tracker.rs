@@ -150,22 +150,15 @@ impl Head {
     fn running_job(&self, id: JobId) -> Option<RunningJob> {
         let job = self.jobs.get(&id)?;
         let attempt = job.live_attempt()?;
-        let submission = &self.submissions[&id.number];
         let progress = self.volatile.progress.get(&id.attempt(attempt.number));
         let by_progress = progress.and_then(|it| Some(it.at + it.remaining()?));
         let by_expectation = attempt.expected_runtime.map(|span| attempt.started_at + span);
+        let placed = self.pending_job(id).placed(attempt.placement.clone(), attempt.started_at);
         Some(RunningJob {
-            id,
-            priority: submission.spec.priority,
-            submitted_at: submission.submitted_at,
-            started_at: attempt.started_at,
-            demand: self.demand(id),
-            placement: attempt.placement.clone(),
             phase: job.stop_requested().map_or(RunPhase::Running, |_| RunPhase::Stopping),
             ends_at: by_progress.or(by_expectation),
             reported_end: by_progress,
-            attained: job.attained(),
-            traits: self.traits(id.number, submission),
+            ..placed
         })
     }
 }

@@ -17,7 +17,7 @@ use cohabit_policy::interference::{
 };
 use cohabit_policy::{
     AttainedTime, DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Policy,
-    RunPhase, RunningJob, SharingMode, SharingTerms, View, ViewChange, parse_policy_with,
+    RunningJob, SharingMode, SharingTerms, View, ViewChange, parse_policy_with,
 };
 use cohabit_types::{
     Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuRequest, JobId, LinkBandwidths, ModelDescription,
@@ -146,7 +146,8 @@ impl Bench {
     /// A job of a drawn configuration runs on a device.
     fn take_as_resident(&mut self, device: usize) -> JobId {
         let which = self.drawn(self.configurations);
-        let PendingJob { id, priority, submitted_at, demand, traits, .. } = self.job(which);
+        let job = self.job(which);
+        let (id, demand) = (job.id, job.demand);
         let position = device / DEVICES_ON_A_NODE;
         let host = &self.view.nodes[position];
         let chosen = host.devices[device % DEVICES_ON_A_NODE].id.clone();
@@ -156,20 +157,8 @@ impl Bench {
         self.view.nodes[position] = free.node(position).clone();
         let left = Span::from_secs(60 + self.drawn(7_200) as u64);
         let ends_at = Some(self.view.now + left);
-        let (started_at, phase) = (submitted_at, RunPhase::Running);
-        let running = RunningJob {
-            id,
-            priority,
-            submitted_at,
-            started_at,
-            demand,
-            placement,
-            phase,
-            ends_at,
-            reported_end: None,
-            attained: AttainedTime::default(),
-            traits,
-        };
+        let started_at = job.submitted_at;
+        let running = RunningJob { ends_at, ..job.placed(placement, started_at) };
         self.view.running.insert(id, running);
         id
     }

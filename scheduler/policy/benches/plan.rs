@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use cohabit_policy::{
     Action, AttainedTime, DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Plan,
-    Policy, RunPhase, RunningJob, SharingTerms, View, ViewChange, parse_policy,
+    Policy, SharingTerms, View, ViewChange, parse_policy,
 };
 use cohabit_types::{
     Bandwidth, Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuRequest, JobId, LaunchMode, LinkBandwidths,
@@ -158,19 +158,7 @@ impl Bench {
         let Action::Place { job, placement, .. } = action else { panic!("a-srpt stops no job") };
         let job = self.view.pending[&job].clone();
         self.book(&placement, |free| free.take(&job.demand, &placement));
-        let change = ViewChange::Running(RunningJob {
-            id: job.id,
-            priority: job.priority,
-            submitted_at: job.submitted_at,
-            started_at: self.view.now,
-            demand: job.demand,
-            placement,
-            phase: RunPhase::Running,
-            ends_at: None,
-            reported_end: None,
-            attained: AttainedTime::default(),
-            traits: job.traits,
-        });
+        let change = ViewChange::Running(job.placed(placement, self.view.now));
         self.view.apply(std::slice::from_ref(&change));
         self.changes.push(change);
     }

@@ -59,7 +59,7 @@ fn uncertainties_are_calibrated_on_unseen_sets() {
         let Some(figures) = figures(kind, HoldOut::Sets, 0, &[1, 2, 3]) else { return };
         let (one, two) = (figures.coverage_1sigma.unwrap(), figures.coverage_2sigma.unwrap());
         // Errors have longer tails than the normal distribution: most are small, a few are not.
-        assert!((0.63..0.88).contains(&one) && (0.91..0.98).contains(&two), "{kind}: {figures:?}");
+        assert!((0.68..0.88).contains(&one) && (0.92..0.98).contains(&two), "{kind}: {figures:?}");
     }
 }
 
@@ -83,7 +83,9 @@ fn the_pretrained_model_matches_its_card() {
     training.cross_validate(&measured, HoldOut::Sets, 0, &mut accumulator, &mut |_, _| {}).unwrap();
     same(&stated.figures, &accumulator.figures());
     let trained = training.train(&measured, &mut |_| {}).unwrap().weights();
-    for (name, shipped) in shipped.model.weights().tensors {
+    let shipped = shipped.model.weights();
+    assert_eq!(shipped.metadata, trained.metadata);
+    for (name, shipped) in shipped.tensors {
         let bits = |tensor: &candle_core::Tensor| {
             let numbers: Vec<f32> = tensor.flatten_all().unwrap().to_vec1().unwrap();
             numbers.into_iter().map(f32::to_bits).collect::<Vec<_>>()

@@ -9,10 +9,7 @@ use proptest::prelude::*;
 use super::{AttainedService, LeastAttained, Urgency};
 use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
 use crate::tests::kit::{anywhere, gpus, node, part, view};
-use crate::{
-    Action, AttainedTime, FirstFit, POLICY_NAMES, PendingJob, Plan, Policy, Profile, RunPhase, RunningJob,
-    ViewChange, parse_policy,
-};
+use crate::{Action, FirstFit, POLICY_NAMES, Plan, Policy, Profile, ViewChange, parse_policy};
 
 fn policy(text: &str) -> Box<dyn Policy> {
     parse_policy(text).unwrap()
@@ -204,21 +201,7 @@ fn plan_for_second(text: &str, first: TestJob, second: TestJob) -> (JobId, Plan)
     let Action::Place { job, placement, .. } = policy.plan(&view).actions.remove(0) else {
         panic!("a start")
     };
-    let PendingJob { id, priority, submitted_at, demand, traits, .. } = view.pending[&job].clone();
-    let (started_at, phase, ends_at) = (view.now, RunPhase::Running, None);
-    let running = RunningJob {
-        id,
-        priority,
-        submitted_at,
-        started_at,
-        demand,
-        placement,
-        phase,
-        ends_at,
-        reported_end: None,
-        attained: AttainedTime::default(),
-        traits,
-    };
+    let running = view.pending[&job].clone().placed(placement, view.now);
     let full = node(1, &[0]);
     let changes = [ViewChange::Running(running), ViewChange::Node(full), ViewChange::Pending(second.pending)];
     view.apply(&changes);
@@ -335,25 +318,11 @@ proptest! {
 fn a_new_policy_stops_no_job_of_a_higher_priority_that_ran_before_it_existed() {
     let mut policy = policy("srtf-oracle");
     let first = urgent(TestJob::new(1, 0.0, gpus(1), 1_000)).pending;
-    let PendingJob { id, priority, submitted_at, demand, traits, .. } = first;
     let device = node(1, &[1_000]).devices[0].id.clone();
     let part =
         RankPlacement { node: node(1, &[]).id, devices: vec![device], share: Share::WHOLE, ranks: vec![] };
-    let (placement, phase) = (Placement { parts: vec![part] }, RunPhase::Running);
-    let (started_at, ends_at) = (submitted_at, None);
-    let running = RunningJob {
-        id,
-        priority,
-        submitted_at,
-        started_at,
-        demand,
-        placement,
-        phase,
-        ends_at,
-        reported_end: None,
-        attained: AttainedTime::default(),
-        traits,
-    };
+    let (id, started_at) = (first.id, first.submitted_at);
+    let running = first.placed(Placement { parts: vec![part] }, started_at);
     let shorter = TestJob::new(2, 1.0, gpus(1), 1).pending;
     let mut view = view(vec![node(1, &[0])], vec![shorter]);
     view.running.insert(id, running);

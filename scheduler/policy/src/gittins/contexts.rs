@@ -20,8 +20,8 @@ const BATCH_GAP: Span = Span::from_secs(30);
 /// Series of one kind that may still grow, or contain a job that is submitted late.
 const MAX_SERIES: usize = 64;
 
-/// The number of contexts above which those that no job belongs to are dropped.
-const MAX_CONTEXTS: usize = 65_536;
+/// The number of contexts at which those that no job belongs to are dropped for the first time.
+const FIRST_SWEEP: usize = 65_536;
 
 /// The number of contexts of a job.
 pub(super) const DEPTH: usize = 6;
@@ -63,6 +63,8 @@ pub(super) struct Contexts {
     series: BTreeMap<ContextId, KindSeries>,
     /// The number of the next context.
     next: u64,
+    /// The number of contexts at which the next sweep comes.
+    sweep_at: usize,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -184,8 +186,10 @@ impl Contexts {
     /// Counts a job that is no longer alive.
     pub(super) fn leave(&mut self, job: &JobContexts) {
         self.each(job, |context| context.live = context.live.saturating_sub(1));
-        if self.contexts.len() > MAX_CONTEXTS {
+        if self.contexts.len() >= self.sweep_at.max(FIRST_SWEEP) {
             self.sweep();
+            // Twice as many as are left, so that on average a sweep costs little for each new context.
+            self.sweep_at = 2 * self.contexts.len();
         }
     }
 
@@ -204,7 +208,7 @@ impl Contexts {
         let named: std::collections::BTreeSet<ContextId> = self.ids.values().copied().collect();
         contexts.retain(|id, context| context.live > 0 || named.contains(id));
         // Where most contexts are kinds, those that no live job belongs to go too.
-        if contexts.len() > MAX_CONTEXTS / 2 {
+        if contexts.len() > FIRST_SWEEP / 2 {
             contexts.retain(|_, context| context.live > 0);
             self.ids.retain(|_, id| contexts.contains_key(id));
             self.series.retain(|kind, _| contexts.contains_key(kind));

@@ -60,7 +60,7 @@ pub(super) enum PlaceWait {
 
 /// What came of a job's turn.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Turn {
+pub(super) enum TurnOutcome {
     /// It starts now.
     Starts,
     /// It starts once others have ended.
@@ -71,9 +71,9 @@ pub(super) enum Turn {
     Passed,
 }
 
-/// The urgency with which a job asks for room.
+/// By what a job goes before others.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Claim {
+pub(super) enum Precedence {
     /// Its rank.
     Rank(f64),
     /// It waited too long.
@@ -113,9 +113,14 @@ impl<'v, 's> Draft<'v, 's> {
     }
 
     /// Finds room for the job whose turn it is: now, soon, or by stopping other jobs.
-    pub(super) fn try_job(&mut self, job: &OrderedJob, claim: Claim, placer: &mut impl Placer) -> Turn {
+    pub(super) fn try_job(
+        &mut self,
+        job: &OrderedJob,
+        precedence: Precedence,
+        placer: &mut impl Placer,
+    ) -> TurnOutcome {
         if self.without_room.covers(&job.demand) {
-            return Turn::Passed;
+            return TurnOutcome::Passed;
         }
         let pending = &self.view.pending[&job.id];
         self.tell_outlook(job, placer);
@@ -124,8 +129,8 @@ impl<'v, 's> Draft<'v, 's> {
         let holds_out = match offer {
             Some(Ok(proposal)) => match self.holds_out(pending, &proposal) {
                 None => {
-                    self.start(job, claim, proposal);
-                    return Turn::Starts;
+                    self.start(job, precedence, proposal);
+                    return TurnOutcome::Starts;
                 }
                 holds_out => holds_out,
             },
@@ -135,18 +140,18 @@ impl<'v, 's> Draft<'v, 's> {
             }
             Some(Err(_)) | None => None,
         };
-        if self.keep_room_soon(pending, job, placer) || self.preempt(pending, job, claim, placer) {
-            return Turn::KeepsRoom;
+        if self.keep_room_soon(pending, job, placer) || self.preempt(pending, job, precedence, placer) {
+            return TurnOutcome::KeepsRoom;
         }
         if let Some(PlaceWait::BetterPlace(until) | PlaceWait::OwnDevice(until, _)) = holds_out {
-            return Turn::HoldsOut(until);
+            return TurnOutcome::HoldsOut(until);
         }
         self.drain_for(job);
         // Other jobs with such a demand may get on with the neighbors.
         if !is_refused_by_neighbors {
             self.without_room.insert(job.demand);
         }
-        Turn::Passed
+        TurnOutcome::Passed
     }
 
     /// Tells a placer that shares devices what is expected of all jobs.
@@ -198,14 +203,16 @@ impl<'v, 's> Draft<'v, 's> {
         Some(PlaceWait::OwnDevice(until, self.view.now + Span::from_secs_f64(wait)))
     }
 
-    fn start(&mut self, job: &OrderedJob, claim: Claim, proposal: Proposal) {
+    fn start(&mut self, job: &OrderedJob, precedence: Precedence, proposal: Proposal) {
         self.free.take_as_resident(job.id, &job.demand, &proposal.placement);
         if let Some(soon) = &mut self.soon {
             soon.take_as_resident(job.id, &job.demand, &proposal.placement);
         }
-        let why = match (claim, self.state.waiting.entry_of(job.id)) {
-            (Claim::Rank(_), Some(entry)) => explain::start(&entry.rank, self.evidence(job), &proposal.why),
-            (Claim::Overdue, _) | (_, None) => explain::overdue_start(job, self.view.now, &proposal.why),
+        let why = match (precedence, self.state.waiting.entry_of(job.id)) {
+            (Precedence::Rank(_), Some(entry)) => {
+                explain::start(&entry.rank, self.evidence(job), &proposal.why)
+            }
+            (Precedence::Overdue, _) | (_, None) => explain::overdue_start(job, self.view.now, &proposal.why),
         };
         let action = Proposal { why, ..proposal }.start(job.id, &job.profile);
         self.plan.actions.push(action);
@@ -241,13 +248,13 @@ impl<'v, 's> Draft<'v, 's> {
         &mut self,
         pending: &PendingJob,
         job: &OrderedJob,
-        claim: Claim,
+        precedence: Precedence,
         placer: &mut impl Placer,
     ) -> bool {
         if self.options.preempt == Toggle::Off || !self.free.could_hold_when_empty(&job.demand) {
             return false;
         }
-        let rank = claim.rank();
+        let rank = precedence.rank();
         let newcomer = Newcomer { demand: &job.demand, priority: job.priority, rank, devices: job.devices() };
         let candidates = self.candidates();
         if !candidates.has_less_urgent(job.priority, rank) {
@@ -261,7 +268,7 @@ impl<'v, 's> Draft<'v, 's> {
             let good = place.ok().filter(|proposal| proposal.slowdown <= self.options.theta);
             if let Some(proposal) = good {
                 self.soon = Some(without);
-                self.stop(&set, job, claim);
+                self.stop(&set, job, precedence);
                 self.keep(job, &proposal.placement);
                 return true;
             }
@@ -283,10 +290,10 @@ impl<'v, 's> Draft<'v, 's> {
         })
     }
 
-    fn stop(&mut self, set: &VictimSet, job: &OrderedJob, claim: Claim) {
+    fn stop(&mut self, set: &VictimSet, job: &OrderedJob, precedence: Precedence) {
         let Some(candidates) = &mut self.candidates else { return };
         for victim in candidates.take(set) {
-            let why = explain::stop(self.state, victim, job, claim);
+            let why = explain::stop(self.state, victim, job, precedence);
             self.plan.actions.push(Action::Preempt { job: victim, why });
         }
     }
@@ -333,12 +340,12 @@ impl<'v, 's> Draft<'v, 's> {
     }
 }
 
-impl Claim {
+impl Precedence {
     /// The rank that victims are compared with.
     const fn rank(self) -> f64 {
         match self {
-            Claim::Rank(rank) => rank,
-            Claim::Overdue => f64::NEG_INFINITY,
+            Precedence::Rank(rank) => rank,
+            Precedence::Overdue => f64::NEG_INFINITY,
         }
     }
 }

@@ -6,7 +6,7 @@
 use cohabit_types::{JobId, Span, Time, counted};
 
 use super::beliefs::Evidence;
-use super::draft::{Claim, PlaceWait};
+use super::draft::{PlaceWait, Precedence};
 use super::job::{JobRank, OrderedJob};
 use super::state::OrderState;
 use crate::Proposal;
@@ -48,13 +48,18 @@ fn join(reason: &str, place: &str) -> String {
 }
 
 /// Why a running job is stopped.
-pub(super) fn stop(state: &OrderState, victim: JobId, newcomer: &OrderedJob, claim: Claim) -> String {
+pub(super) fn stop(
+    state: &OrderState,
+    victim: JobId,
+    newcomer: &OrderedJob,
+    precedence: Precedence,
+) -> String {
     let newcomer_id = newcomer.id;
     let Some(entry) = state.running.get(victim) else { return format!("makes room for job {newcomer_id}") };
     if entry.job.priority < newcomer.priority {
         return format!("makes room for job {newcomer_id}, which has a higher priority");
     }
-    if claim == Claim::Overdue {
+    if precedence == Precedence::Overdue {
         return format!("makes room for job {newcomer_id}, which waited too long");
     }
     let rest = |rank: &JobRank| Span::from_secs_f64(rank.rest.typical);

@@ -39,9 +39,9 @@ pub(super) struct OrderedJob {
 pub(super) enum ReportedWork {
     /// It reports none.
     Nothing,
-    /// This many seconds in all.
-    Total(f64),
-    /// It worked longer than it had reported: it is no longer believed.
+    /// This many seconds in all, by its first report and by its latest.
+    Total { first: f64, latest: f64 },
+    /// It worked much longer than it had reported: it is no longer believed.
     Refuted,
 }
 
@@ -80,7 +80,7 @@ impl OrderedJob {
     /// What a belief about it is based on, where the belief without its report is based on `evidence`.
     pub(super) const fn evidence(&self, evidence: Evidence) -> Evidence {
         match self.reported {
-            ReportedWork::Total(_) => Evidence::Progress,
+            ReportedWork::Total { .. } => Evidence::Progress,
             ReportedWork::Nothing | ReportedWork::Refuted => evidence,
         }
     }

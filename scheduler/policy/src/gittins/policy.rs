@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_types::{JobId, ReasonCode, Span, Time};
 
 use super::OrderOptions;
-use super::draft::{Claim, Draft, Turn};
+use super::draft::{Draft, Precedence, TurnOutcome};
 use super::exclusive_schedule::ExclusiveSchedule;
 use super::explain;
 use super::state::OrderState;
@@ -107,17 +107,22 @@ impl<P: Placer> Policy for GittinsOrder<P> {
         self.state.rotate(view.now);
         self.fill_buckets(view);
         let GittinsOrder { placer, options, state, lane, drain, lane_starts, .. } = self;
-        let mut draft = Draft::new(view, state, options, drain.has_tokens());
+        let mut draft = Draft::new(view, state, options, drain.has_more_than(0.0));
         draft.tell_outlooks(placer);
         let mut done = BTreeSet::new();
-        for job in state.waiting.overdue(view.now).take_while(|_| lane.has_tokens()) {
-            match draft.try_job(job, Claim::Overdue, placer) {
-                Turn::Starts => {
-                    lane_starts.insert(job.id);
-                    done.insert(job.id);
-                }
-                Turn::KeepsRoom => drop(done.insert(job.id)),
-                Turn::HoldsOut(_) | Turn::Passed => {}
+        // What jobs of the lane are expected to need counts as spent, so that it does not start all at once.
+        let mut committed = state.lane_commitment();
+        for job in state.waiting.overdue(view.now) {
+            if !lane.has_more_than(committed) {
+                break;
+            }
+            let outcome = draft.try_job(job, Precedence::Overdue, placer);
+            if let TurnOutcome::Starts | TurnOutcome::KeepsRoom = outcome {
+                committed += state.expected_device_seconds(job);
+                done.insert(job.id);
+            }
+            if outcome == TurnOutcome::Starts {
+                lane_starts.insert(job.id);
             }
         }
         let mut holding_out: Option<Time> = None;
@@ -130,13 +135,13 @@ impl<P: Placer> Policy for GittinsOrder<P> {
                 if !draft.may_go_on(job.priority, entry.rank.value) {
                     break 'queue;
                 }
-                match draft.try_job(job, Claim::Rank(entry.rank.value), placer) {
-                    Turn::Starts | Turn::KeepsRoom => {}
-                    Turn::HoldsOut(until) => {
+                match draft.try_job(job, Precedence::Rank(entry.rank.value), placer) {
+                    TurnOutcome::Starts | TurnOutcome::KeepsRoom => {}
+                    TurnOutcome::HoldsOut(until) => {
                         holding_out = holding_out.into_iter().chain([until]).min();
                         held += 1;
                     }
-                    Turn::Passed => {
+                    TurnOutcome::Passed => {
                         draft.pass(job, entry.members().count());
                         held = MAX_HOLDING_OUT;
                     }

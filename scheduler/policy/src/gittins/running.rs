@@ -44,7 +44,7 @@ impl RunningEntry {
 
     /// When it passes the end of its bin; `None` where nothing more is counted of it.
     fn next_crossing(&self) -> Option<Time> {
-        if self.job.counted >= BINS || matches!(self.job.reported, ReportedWork::Total(_)) {
+        if self.job.counted >= BINS || self.job.reported != ReportedWork::Nothing {
             return None;
         }
         let left = bins::start_of(self.job.counted + 1) - self.job.worked();

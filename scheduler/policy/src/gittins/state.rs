@@ -28,8 +28,10 @@ const RANKED_AT_ONCE: usize = 8;
 /// A report is believed once a job has run this long.
 const BELIEVED_AFTER: Span = Span::from_secs(60);
 
-/// A job that has worked this many times what it had reported is no longer believed.
-const REFUTED: f64 = 1.1;
+/// A job that has worked this many times what it first reported is no longer believed: reports of a job that
+/// shares devices may be off by as much as its neighbors cost, and one that moves its end away for ever must
+/// not stay ahead of all others.
+const REFUTED: f64 = 2.0;
 
 /// The knowledge of the order.
 #[derive(Debug, Clone)]
@@ -131,6 +133,7 @@ impl OrderState {
         ordered.attained = job.attained;
         if ordered.demand != job.demand {
             ordered.demand = job.demand;
+            ordered.profile = placer.profile(&job.demand, &job.traits);
             ordered.class_key = placer.class_key(&job.demand, &job.traits, &ordered.profile);
         }
         let rank = self.rank_of_waiting(&ordered);
@@ -204,19 +207,25 @@ impl OrderState {
     /// Takes in what a job says of its end, and counts it once.
     fn believe_report(&mut self, entry: &mut RunningEntry, reported_end: Option<Time>, now: Time) {
         let age = entry.age(now);
-        let overrun = |total: f64| age > total * REFUTED + BELIEVED_AFTER.as_secs_f64();
+        let overrun = |first: f64| age > first * REFUTED + BELIEVED_AFTER.as_secs_f64();
         match (entry.job.reported, reported_end) {
-            (ReportedWork::Total(total), _) if overrun(total) => entry.job.reported = ReportedWork::Refuted,
+            (ReportedWork::Total { first, .. }, _) if overrun(first) => {
+                entry.job.reported = ReportedWork::Refuted;
+            }
             (ReportedWork::Refuted, _) | (_, None) => {}
-            (known @ (ReportedWork::Nothing | ReportedWork::Total(_)), Some(end)) => {
+            (known @ (ReportedWork::Nothing | ReportedWork::Total { .. }), Some(end)) => {
                 if now.since(entry.started_at) < BELIEVED_AFTER {
                     return;
                 }
-                let total = age + end.since(now).as_secs_f64() * entry.speed;
-                if known == ReportedWork::Nothing {
-                    self.beliefs.end(&entry.job.contexts, entry.job.counted, total);
-                }
-                entry.job.reported = ReportedWork::Total(total);
+                let latest = age + end.since(now).as_secs_f64() * entry.speed;
+                let first = match known {
+                    ReportedWork::Total { first, .. } => first,
+                    ReportedWork::Nothing | ReportedWork::Refuted => {
+                        self.beliefs.end(&entry.job.contexts, entry.job.counted, latest);
+                        latest
+                    }
+                };
+                entry.job.reported = ReportedWork::Total { first, latest };
             }
         }
     }
@@ -230,7 +239,7 @@ impl OrderState {
                 if let Some(exclusive) = &mut self.exclusive {
                     exclusive.end(job, entry.age(now));
                 }
-                if !matches!(entry.job.reported, ReportedWork::Total(_)) {
+                if entry.job.reported == ReportedWork::Nothing {
                     self.beliefs.end(&entry.job.contexts, entry.job.counted, entry.age(now));
                     self.rank_session(&entry.job.contexts);
                 }
@@ -294,7 +303,7 @@ impl OrderState {
 
     fn rest(&self, job: &OrderedJob, age: f64, limit: f64) -> Rest {
         match job.reported {
-            ReportedWork::Total(total) => Rest::known((total - age).max(0.0)),
+            ReportedWork::Total { latest, .. } => Rest::known((latest - age).max(0.0)),
             ReportedWork::Nothing | ReportedWork::Refuted => self.beliefs.rest(&job.contexts, age, limit),
         }
     }
@@ -318,6 +327,17 @@ impl OrderState {
             completion_without_sharing: since_submission
                 + Span::from_secs_f64(ends_in.unwrap_or(rest.typical)),
         })
+    }
+
+    /// The device-seconds that running jobs of the lane are expected to need yet.
+    pub(super) fn lane_commitment(&self) -> f64 {
+        let in_lane = self.running.iter().filter(|entry| entry.in_lane);
+        in_lane.map(|entry| entry.job.devices() * entry.rank.rest.typical).sum()
+    }
+
+    /// The device-seconds that a waiting job is expected to need.
+    pub(super) fn expected_device_seconds(&self, job: &OrderedJob) -> f64 {
+        self.waiting.entry_of(job.id).map_or(0.0, |entry| job.devices() * entry.rank.rest.typical)
     }
 
     pub(super) fn evidence(&self, job: &OrderedJob) -> Evidence {

@@ -19,9 +19,9 @@ impl TokenBucket {
         self.level = (self.level + (rate - holders) * passed).min(rate * most);
     }
 
-    /// Whether anything is left.
-    pub(super) fn has_tokens(&self) -> bool {
-        self.level > 0.0
+    /// Whether more is left than these device-seconds.
+    pub(super) fn has_more_than(&self, committed: f64) -> bool {
+        self.level > committed
     }
 }
 
@@ -36,11 +36,11 @@ mod tests {
         let at = |seconds| Time::EPOCH + Span::from_secs(seconds);
         let mut bucket = TokenBucket::default();
         bucket.advance(at(100), 2.0, 50.0, 0.0);
-        assert!(!bucket.has_tokens(), "nothing is known of the time before");
+        assert!(!bucket.has_more_than(0.0), "nothing is known of the time before");
         bucket.advance(at(110), 2.0, 50.0, 0.0);
         assert_eq!(bucket.level, 20.0);
         bucket.advance(at(120), 2.0, 50.0, 5.0);
-        assert!(!bucket.has_tokens(), "{}", bucket.level);
+        assert!(!bucket.has_more_than(0.0), "{}", bucket.level);
         bucket.advance(at(1_000), 2.0, 50.0, 0.0);
         assert_eq!(bucket.level, 100.0);
     }

@@ -83,9 +83,11 @@ impl<'v> Candidates<'v> {
 
     /// Whether any job is less urgent by enough than a newcomer of this priority and rank.
     pub(super) fn has_less_urgent(&self, priority: i32, rank: f64) -> bool {
-        let left = self.all.iter().enumerate().filter(|(index, _)| !self.taken.contains(index));
-        left.map(|(_, candidate)| candidate)
-            .any(|it| it.job.priority < priority || it.rank > self.margin * rank)
+        // The first of those that are left has the lowest priority, and in it the largest rank.
+        let first = (0..self.all.len()).find(|index| !self.taken.contains(index));
+        first.map(|index| &self.all[index]).is_some_and(|it| {
+            it.job.priority < priority || it.job.priority == priority && it.rank > self.margin * rank
+        })
     }
 
     fn yields_to(&self, index: usize, newcomer: &Newcomer<'_>) -> bool {

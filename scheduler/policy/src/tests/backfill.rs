@@ -1,9 +1,8 @@
 //! EASY backfill: which jobs may pass the first one that does not fit, and that none of them delays it.
 
-use crate::AttainedTime;
 use std::collections::BTreeMap;
 
-use cohabit_types::{Demand, JobId, Span, Time};
+use cohabit_types::{Demand, Span, Time};
 use proptest::prelude::*;
 
 use super::cluster::{Ran, TestJob, run};
@@ -58,26 +57,14 @@ fn a_job_that_runs_longer_than_expected_postpones_the_reservation() {
 fn the_reasons_mention_the_reservation() {
     let mut view = view(vec![node(1, &[1_000, 0])], vec![job(1, anywhere(2)), job(2, anywhere(1))]);
     let mut policy = parse_policy("easy-backfill").unwrap();
-    let running = crate::RunningJob {
-        id: JobId::new(9),
-        priority: 0,
-        submitted_at: Time::EPOCH,
-        started_at: Time::EPOCH,
-        demand: anywhere(1),
-        placement: cohabit_types::Placement {
-            parts: vec![cohabit_types::RankPlacement {
-                node: view.nodes[0].id,
-                devices: vec![view.nodes[0].devices[1].id.clone()],
-                share: cohabit_types::Share::WHOLE,
-                ranks: vec![],
-            }],
-        },
-        phase: crate::RunPhase::Running,
-        ends_at: Some(view.now + Span::from_secs(60)),
-        reported_end: None,
-        attained: AttainedTime::default(),
-        traits: job(9, anywhere(1)).traits,
+    let part = cohabit_types::RankPlacement {
+        node: view.nodes[0].id,
+        devices: vec![view.nodes[0].devices[1].id.clone()],
+        share: cohabit_types::Share::WHOLE,
+        ranks: vec![],
     };
+    let other = job(9, anywhere(1)).placed(cohabit_types::Placement { parts: vec![part] }, Time::EPOCH);
+    let running = crate::RunningJob { ends_at: Some(view.now + Span::from_secs(60)), ..other };
     view.running.insert(running.id, running);
     policy.learn(&view, &view.as_changes());
     assert_eq!(placed(&policy.plan(&view)), [0_u64; 0]);

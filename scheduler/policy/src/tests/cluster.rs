@@ -200,19 +200,7 @@ impl TestCluster {
         self.events.insert((now + Span::from_secs_f64(seconds), Event::Ended(id, attempt.number)), ());
         self.attempts.insert(id, attempt);
         self.book(&placement, |free| free.take(&job.demand, &placement));
-        self.change(ViewChange::Running(RunningJob {
-            id,
-            priority: job.priority,
-            submitted_at: job.submitted_at,
-            started_at: now,
-            demand: job.demand,
-            placement,
-            phase: RunPhase::Running,
-            ends_at: None,
-            reported_end: None,
-            attained: job.attained,
-            traits: job.traits,
-        }));
+        self.change(ViewChange::Running(job.placed(placement, now)));
     }
 
     fn stop(&mut self, id: JobId) {

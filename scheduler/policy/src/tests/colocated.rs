@@ -6,9 +6,7 @@ use cohabit_types::{Demand, Estimate, JobId, ModelDescription, NodeId, Placement
 
 use super::kit::{job, part};
 use crate::interference::{Configuration, GpuKind, InterferenceContext, SoloMetrics, SoloMetricsTable};
-use crate::{
-    Action, AttainedTime, NodeView, PendingJob, Plan, RunPhase, RunningJob, View, parse_policy_with,
-};
+use crate::{Action, NodeView, PendingJob, Plan, RunningJob, View, parse_policy_with};
 
 /// A fifth of a device, with 1 GiB of its memory.
 pub(crate) fn fifth() -> Demand {
@@ -27,28 +25,15 @@ pub(crate) fn training(number: u64, model: &str, secs: u64) -> PendingJob {
 
 /// The job runs on a device for so many seconds more at its present speed, as it reports itself.
 pub(crate) fn runs(view: &mut View, job: PendingJob, node: usize, device: usize, secs: u64) {
-    let PendingJob { id, priority, submitted_at, demand, traits, .. } = job;
+    let (id, demand) = (job.id, job.demand);
     let host = &mut view.nodes[node];
     let placement = Placement { parts: vec![host.part(&demand, vec![host.devices[device].id.clone()])] };
     let mut free = crate::FreeNodes::new(&view.nodes);
     free.take_as_resident(id, &demand, &placement);
     let after: Vec<NodeView> = free.nodes().cloned().collect();
     view.nodes = after;
-    let (started_at, ends_at) = (submitted_at, Some(view.now + Span::from_secs(secs)));
-    let phase = RunPhase::Running;
-    let running = RunningJob {
-        id,
-        priority,
-        submitted_at,
-        started_at,
-        demand,
-        placement,
-        phase,
-        ends_at,
-        reported_end: ends_at,
-        attained: AttainedTime::default(),
-        traits,
-    };
+    let (started_at, ends_at) = (job.submitted_at, Some(view.now + Span::from_secs(secs)));
+    let running = RunningJob { ends_at, reported_end: ends_at, ..job.placed(placement, started_at) };
     view.running.insert(id, running);
 }
 

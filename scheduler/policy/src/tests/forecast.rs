@@ -3,7 +3,7 @@
 use cohabit_types::{ReasonCode, Span};
 
 use super::kit::*;
-use crate::{AttainedTime, PendingReason, RunPhase, RunningJob, View, forecast};
+use crate::{PendingReason, RunPhase, RunningJob, View, forecast};
 
 fn reason(number: u64, runtime: Option<u64>) -> PendingReason {
     PendingReason {
@@ -19,19 +19,10 @@ fn reason(number: u64, runtime: Option<u64>) -> PendingReason {
 fn busy() -> View {
     let mut view = view(vec![node(1, &[0])], vec![job(1, gpus(1)), job(2, gpus(1))]);
     view.now += Span::from_secs(100);
-    let running = RunningJob {
-        id: cohabit_types::JobId::new(9),
-        priority: 0,
-        submitted_at: view.now - Span::from_secs(100),
-        started_at: view.now - Span::from_secs(100),
-        demand: gpus(1),
-        placement: cohabit_types::Placement { parts: vec![] },
-        phase: RunPhase::Running,
-        ends_at: Some(view.now + Span::from_secs(3_500)),
-        reported_end: None,
-        attained: AttainedTime::default(),
-        traits: job(9, gpus(1)).traits,
-    };
+    let since = view.now - Span::from_secs(100);
+    let placed = job(9, gpus(1)).placed(cohabit_types::Placement { parts: vec![] }, since);
+    let ends_at = Some(view.now + Span::from_secs(3_500));
+    let running = RunningJob { submitted_at: since, ends_at, ..placed };
     view.running.insert(running.id, running);
     view
 }

@@ -189,6 +189,27 @@ pub struct PendingJob {
     pub traits: Arc<JobTraits>,
 }
 
+impl PendingJob {
+    /// The job as it runs once it was placed; nothing is expected of its end.
+    #[must_use]
+    pub fn placed(self, placement: Placement, started_at: Time) -> RunningJob {
+        let PendingJob { id, priority, submitted_at, eligible_at: _, demand, attained, traits } = self;
+        RunningJob {
+            id,
+            priority,
+            submitted_at,
+            started_at,
+            demand,
+            placement,
+            phase: RunPhase::Running,
+            ends_at: None,
+            reported_end: None,
+            attained,
+            traits,
+        }
+    }
+}
+
 /// What the ended attempts of a job had.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct AttainedTime {

@@ -29,9 +29,8 @@ pub(crate) enum Calibration {
 const PRIOR_WEIGHT: f64 = 10.0;
 /// The weight of the common factor in that of a GPU model, in measurements.
 const COMMON_WEIGHT: f64 = 20.0;
-/// Standard deviations, the part of a normal distribution within them, and how much they count: twice them
-/// more, because what is rarely exceeded matters more than what is often.
-const WITHIN: [(f64, f64, f64); 2] = [(1.0, 0.683, 1.0 / 3.0), (2.0, 0.954, 2.0 / 3.0)];
+/// Standard deviations, and the part of a normal distribution within them, that the factor is right for.
+const WITHIN: (f64, f64) = (2.0, 0.954);
 
 impl Default for Calibration {
     fn default() -> Calibration {
@@ -88,17 +87,17 @@ impl Calibration {
 
 /// The factor for these errors in multiples of the stated uncertainty, drawn to `prior` as by `weight` more
 /// measurements. Errors have longer tails than the normal distribution, so no factor is right for one and for
-/// two deviations; this is a geometric mean of the factors that are.
+/// two deviations. It is right for two: what is rarely exceeded matters to a policy that refuses what it
+/// doubts.
 fn shrunk(mut deviations: Vec<f64>, prior: f64, weight: f64) -> f64 {
     if deviations.is_empty() {
         return prior;
     }
     deviations.sort_unstable_by(f64::total_cmp);
     let count = deviations.len() as f64;
-    let reached = |part: f64| deviations[((part * count) as usize).min(deviations.len() - 1)];
-    let factor =
-        |(sigmas, part, counts): (f64, f64, f64)| counts * (reached(part) / sigmas).max(LEAST_FACTOR).ln();
-    let own: f64 = WITHIN.map(factor).iter().sum();
+    let (sigmas, part) = WITHIN;
+    let reached = deviations[((part * count) as usize).min(deviations.len() - 1)];
+    let own = (reached / sigmas).max(LEAST_FACTOR).ln();
     ((own * count + prior.ln() * weight) / (count + weight)).exp()
 }
 

@@ -60,29 +60,37 @@ fn judged(policy: &str, rows: &str) -> EvaluationResult {
     evaluated(policy, shapes, jobs, &measured)
 }
 
+/// Jobs with exact estimates under a policy that knows nothing of interference.
+fn evaluation(
+    policy: &str,
+    shapes: &[MachineSpec],
+    jobs: &[WorkloadJob],
+    truth: Arc<dyn Interference>,
+) -> Evaluation {
+    Evaluation {
+        shapes: shapes.to_vec(),
+        hardware: Hardware { truth, ..Hardware::default() },
+        jobs: jobs.to_vec(),
+        policy: policy.into(),
+        knowledge: InterferenceContext::default(),
+        estimator: EstimatorKind::Oracle,
+        behavior: JobBehavior::default(),
+        seed: 1,
+    }
+}
+
 fn evaluated(
     policy: &str,
     shapes: Vec<MachineSpec>,
     jobs: Vec<WorkloadJob>,
     measured: &Measurements,
 ) -> EvaluationResult {
-    let hardware = Hardware { truth: measured.table_truth(), ..Hardware::default() };
     let knowledge = InterferenceContext {
         interference: measured.table_truth(),
         solos: measured.solos(),
         ..InterferenceContext::default()
     };
-    let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);
-    let evaluation = Evaluation {
-        shapes,
-        hardware,
-        jobs,
-        policy,
-        knowledge,
-        estimator,
-        behavior: JobBehavior::default(),
-        seed: 1,
-    };
+    let evaluation = Evaluation { knowledge, ..evaluation(policy, &shapes, &jobs, measured.table_truth()) };
     evaluate(evaluation, &mut SilentObserver).unwrap()
 }
 
@@ -213,18 +221,8 @@ fn policies_use_the_chosen_predictor() {
             ..InterferenceContext::default()
         };
         let jobs = jobs_of(&trace("0,100,1,light\n1,100,1,heavy\n"), &measured, &shapes).jobs;
-        let hardware = Hardware { truth: measured.table_truth(), ..Hardware::default() };
-        let (policy, estimator) = (policy.into(), EstimatorKind::Oracle);
-        let evaluation = Evaluation {
-            shapes: shapes.clone(),
-            hardware,
-            jobs,
-            policy,
-            knowledge,
-            estimator,
-            behavior: JobBehavior::default(),
-            seed: 1,
-        };
+        let evaluation =
+            Evaluation { knowledge, ..evaluation(policy, &shapes, &jobs, measured.table_truth()) };
         assert_eq!(evaluate(evaluation, &mut SilentObserver).unwrap().metrics.completed, 2);
         counting.1.load(Ordering::Relaxed)
     };
@@ -272,21 +270,7 @@ fn under_the_law_the_same_jobs_get_other_results() {
     let Some(measured) = published(&shapes) else { return };
     let jobs = jobs_of(&synthetic(100, 3), &measured, &shapes).with_load(1.2, 16).jobs;
     let run = |truth: Arc<dyn Interference>| {
-        let hardware = Hardware { truth, ..Hardware::default() };
-        let (policy, estimator, knowledge) =
-            ("fifo".into(), EstimatorKind::Oracle, InterferenceContext::default());
-        let (shapes, jobs) = (shapes.clone(), jobs.clone());
-        let evaluation = Evaluation {
-            shapes,
-            hardware,
-            jobs,
-            policy,
-            knowledge,
-            estimator,
-            behavior: JobBehavior::default(),
-            seed: 1,
-        };
-        evaluate(evaluation, &mut SilentObserver).unwrap().metrics
+        evaluate(evaluation("fifo", &shapes, &jobs, truth), &mut SilentObserver).unwrap().metrics
     };
     let (law, table) = (run(measured.law_truth()), run(measured.table_truth()));
     assert_eq!((law.completed, table.completed), (jobs.len(), jobs.len()));
@@ -324,16 +308,10 @@ fn learners_see_the_rates_of_jobs_that_report_and_policies_what_they_learn() {
     let jobs =
         jobs_of(&trace("0,4000,1,heavy\n100,400,1,light\n2000,400,1,light\n"), &measured, &shapes).jobs;
     let run = |reporting: f64| {
+        // Nothing is known, so nothing seems to slow anything.
         let evaluation = Evaluation {
-            shapes: shapes.clone(),
-            hardware: Hardware { truth: measured.table_truth(), ..Hardware::default() },
-            jobs: jobs.clone(),
-            policy: "isacpp".into(),
-            // Nothing is known, so nothing seems to slow anything.
-            knowledge: InterferenceContext::default(),
-            estimator: EstimatorKind::Oracle,
             behavior: JobBehavior { reporting, ..JobBehavior::default() },
-            seed: 1,
+            ..evaluation("isacpp", &shapes, &jobs, measured.table_truth())
         };
         let truth = InterferenceContext {
             interference: measured.table_truth(),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::a_srpt::{ASrpt, ASrptOptions};
 use crate::tests::cluster::TestJob;
 use crate::tests::kit::{gpus, node};
-use crate::{Action, AttainedTime, FirstFit, PendingJob, Policy, RunPhase, RunningJob, View, ViewChange};
+use crate::{Action, FirstFit, PendingJob, Policy, RunningJob, View, ViewChange};
 
 /// A step: what happens to which job or node, and whether a plan follows.
 #[derive(Debug, Clone, Copy)]
@@ -38,23 +38,7 @@ fn pending(number: u64, at: Time) -> PendingJob {
 }
 
 fn running(number: u64, at: Time) -> RunningJob {
-    let PendingJob { id, priority, submitted_at, demand, traits, .. } = pending(number, at);
-    let placement = Placement { parts: Vec::new() };
-    let phase = RunPhase::Running;
-    let (started_at, ends_at) = (at, None);
-    RunningJob {
-        id,
-        priority,
-        submitted_at,
-        started_at,
-        demand,
-        placement,
-        phase,
-        ends_at,
-        reported_end: None,
-        attained: AttainedTime::default(),
-        traits,
-    }
+    pending(number, at).placed(Placement { parts: Vec::new() }, at)
 }
 
 fn change(step: Step, view: &View) -> Option<ViewChange> {

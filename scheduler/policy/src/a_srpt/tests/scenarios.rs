@@ -3,18 +3,13 @@
 //!
 //! Estimates are wrong on purpose where a job has to hold its devices for longer than its turn took.
 
-use std::sync::Arc;
-
 use cohabit_types::{Demand, JobId, ModelDescription, ReasonCode, Span, Time};
 
 use super::instances::{nodes, place, replicated, spread};
 use crate::a_srpt::{ASrpt, ASrptOptions};
 use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
 use crate::tests::kit::{anywhere, gpus, node, placed};
-use crate::{
-    AttainedTime, FirstFit, FreeNodes, NodeView, PendingJob, PendingReason, Plan, Policy, RunPhase,
-    RunningJob, View, ViewChange,
-};
+use crate::{FirstFit, FreeNodes, NodeView, PendingJob, PendingReason, Plan, Policy, View, ViewChange};
 
 fn options(pairs: &[(&str, &str)]) -> ASrptOptions {
     let mut options = ASrptOptions::default();
@@ -228,19 +223,8 @@ fn running(job: &PendingJob, at: f64) -> ViewChange {
         &crate::Profile::flat(&job.demand, &job.traits),
         &FreeNodes::new(&free),
     );
-    ViewChange::Running(RunningJob {
-        id: job.id,
-        priority: job.priority,
-        submitted_at: job.submitted_at,
-        started_at: Time::EPOCH + Span::from_secs_f64(at),
-        demand: job.demand,
-        placement: placement.unwrap().placement,
-        phase: RunPhase::Running,
-        ends_at: None,
-        reported_end: None,
-        attained: AttainedTime::default(),
-        traits: Arc::clone(&job.traits),
-    })
+    let started_at = Time::EPOCH + Span::from_secs_f64(at);
+    ViewChange::Running(job.clone().placed(placement.unwrap().placement, started_at))
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use cohabit_types::{Demand, Span};
+use cohabit_types::{Demand, DeviceId, Placement, Span, Time};
 use proptest::prelude::*;
 
 use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
 use crate::tests::kit::{anywhere, gpus, node};
-use crate::{FirstFit, NodeView, Policy, parse_policy};
+use crate::{Action, FirstFit, NodeView, Policy, RunningJob, View, ViewChange, parse_policy};
 
 fn policy(text: &str) -> Box<dyn Policy> {
     parse_policy(text).unwrap()
@@ -131,6 +131,54 @@ fn a_job_that_waited_too_long_goes_first_and_is_not_stopped() {
     let served = run(policy(lane).as_mut(), nodes(1, 1), jobs);
     assert!(times(&served, 2).0 < times(&starved, 2).0, "{:?}", (times(&served, 2), times(&starved, 2)));
     assert!(of(&served, 2).why.contains("waited too long"), "{}", of(&served, 2).why);
+}
+
+/// A job that runs since second 0 and says at `now` that it ends 10 s later.
+fn nearly_done(job: &TestJob, now: u64) -> ViewChange {
+    let at = Time::EPOCH + Span::from_secs(now);
+    let placement = Placement { parts: vec![node(1, &[1_000]).part(&job.pending.demand, first_device())] };
+    let running = job.pending.clone().placed(placement, Time::EPOCH);
+    ViewChange::Running(RunningJob { reported_end: Some(at + Span::from_secs(10)), ..running })
+}
+
+fn first_device() -> Vec<DeviceId> {
+    vec![node(1, &[1_000]).devices[0].id.clone()]
+}
+
+#[test]
+fn a_job_that_moves_its_end_away_for_ever_is_not_believed_for_ever() {
+    let long = preemptible(job(1, 0.0, gpus(1), 100_000));
+    let newcomer = |number, at| job(number, at as f64, gpus(1), 100).pending;
+    let stops_at = |now: u64| {
+        let mut policy = policy("a-srpt:quantum=0,stop-ratio=0");
+        let mut view = View { nodes: vec![node(1, &[0])], ..View::default() };
+        policy.learn(&view, &view.as_changes());
+        for seconds in (0..=now).step_by(100) {
+            view.now = Time::EPOCH + Span::from_secs(seconds);
+            let change = [nearly_done(&long, seconds)];
+            view.apply(&change);
+            policy.learn(&view, &change);
+        }
+        let arrives = [ViewChange::Pending(newcomer(2, now))];
+        view.apply(&arrives);
+        policy.learn(&view, &arrives);
+        policy.plan(&view).actions.iter().any(|action| matches!(action, Action::Preempt { .. }))
+    };
+    assert!(!stops_at(200), "within its first report");
+    assert!(stops_at(5_000), "far beyond twice its first report of 110 s");
+}
+
+#[test]
+fn the_lane_does_not_start_all_that_waited_too_long_at_once() {
+    // A lane of a tenth of ten devices, and twenty jobs that are overdue at once behind a long one.
+    let mut jobs = vec![job(1, 0.0, anywhere(10), 4_000)];
+    jobs.extend((2..22).map(|number| named(job(number, 1.0, gpus(1), 5_000), "long")));
+    let policy_text = "a-srpt:lane=0.1,patience=0,drain=0";
+    let ran = run(policy(policy_text).as_mut(), nodes(1, 10), jobs);
+    let in_lane = |it: &&Ran| it.why.contains("waited too long");
+    let first = (2..22).map(|number| of(&ran, number)).filter(in_lane).map(|it| it.started_at).min().unwrap();
+    let at_first = ran.iter().filter(in_lane).filter(|it| it.started_at == first).count();
+    assert!(at_first < 10, "{at_first} of ten devices were taken by the lane at once");
 }
 
 proptest! {
