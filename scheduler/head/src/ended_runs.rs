@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cohabit_policy::{EndedRun, JobFeatures};
-use cohabit_types::{AttemptRecord, JobRecord, Slowdown, Span};
+use cohabit_policy::{EndedRun, JobFeatures, work_time};
+use cohabit_types::JobRecord;
 
 use crate::planner::PolicyFactory;
 
@@ -18,12 +18,7 @@ pub(crate) fn ended_runs(past: &[JobRecord]) -> Vec<EndedRun> {
 
 /// The run of a job that held devices.
 fn ended_run(record: &JobRecord) -> Option<EndedRun> {
-    let held = |attempt: &AttemptRecord| Some(attempt.ended_at?.since(attempt.started_at).as_secs_f64());
-    let held: f64 = record.attempts.iter().filter_map(held).reduce(|sum, more| sum + more)?;
-    let predicted = record.predicted.as_ref().and_then(|it| it.slowdown);
-    let slowdown = record.slowdown_measured.or(predicted).map_or(1.0, Slowdown::as_f64);
-    let worked = Span::from_secs_f64(held / slowdown.max(1.0));
-    Some(EndedRun { features: JobFeatures::from_record(record), worked })
+    Some(EndedRun { features: JobFeatures::from_record(record), worked: work_time(record)? })
 }
 
 /// Policies that begin with the knowledge of these runs.

@@ -12,7 +12,7 @@ mod no_forest;
 mod tests;
 
 use cohabit_policy::{CompletedRun, JobFeatures};
-use cohabit_types::{JobRecord, JobState, Submit, Time};
+use cohabit_types::{JobRecord, Submit, Time};
 
 #[cfg(feature = "learned")]
 use forest::EstimateSource;
@@ -30,7 +30,7 @@ pub(crate) struct Estimates {
 impl Estimates {
     /// Learns from these jobs, the oldest first; may take a second.
     pub(crate) fn learned_from(past: &[JobRecord]) -> Estimates {
-        Estimates { source: EstimateSource::learned_from(&all_finished(past)) }
+        Estimates { source: EstimateSource::learned_from(&all_completed(past)) }
     }
 
     /// Sets the estimate of the job, if there is one.
@@ -40,25 +40,10 @@ impl Estimates {
 
     /// Learns from jobs that ended, the oldest first. A fit that takes long runs on a thread of its own.
     pub(crate) fn learn(&mut self, ended: &[JobRecord]) {
-        self.source.learn(&all_finished(ended));
+        self.source.learn(&all_completed(ended));
     }
 }
 
-fn all_finished(records: &[JobRecord]) -> Vec<CompletedRun> {
-    records.iter().filter_map(finished).collect()
-}
-
-/// The run of a job that completed.
-fn finished(record: &JobRecord) -> Option<CompletedRun> {
-    if record.state != JobState::Completed {
-        return None;
-    }
-    let attempt = record.latest()?;
-    let ended_at = attempt.ended_at?;
-    Some(CompletedRun {
-        features: JobFeatures::from_record(record),
-        ended_at,
-        runtime: ended_at.since(attempt.started_at),
-        iterations: record.progress.as_ref().map(|progress| progress.step),
-    })
+fn all_completed(records: &[JobRecord]) -> Vec<CompletedRun> {
+    records.iter().filter_map(CompletedRun::of).collect()
 }

@@ -173,6 +173,7 @@ impl Bench {
         let traits = JobTraits {
             user: "ada".into(),
             model: Some(model),
+            iterations: Some(10_000),
             estimate: Some(estimate),
             ..JobTraits::default()
         };

@@ -191,6 +191,7 @@ impl Bench {
         let traits = JobTraits {
             user: "ada".into(),
             model,
+            iterations: Some(iterations),
             estimate: Some(Estimate {
                 iterations: Some(iterations),
                 runtime: Some(Span::from_millis(iterations * 150)),

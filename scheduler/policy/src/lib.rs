@@ -59,7 +59,7 @@ mod view;
 
 pub use forecast::{
     CompletedRun, DryRunResult, Estimator, JobFeatures, JobForecast, SlowdownReporter, UserEstimator,
-    forecast,
+    forecast, work_time,
 };
 pub(crate) use placement::{
     ClassKey, ClusterChange, EstimateBasis, FirstFit, LinkDefaults, MappedPlacer, Placer, Profile,

@@ -10,7 +10,7 @@ use crate::{JobFeatures, PendingJob, PendingReason, Plan, Proposal, Shortage, Vi
 pub struct EndedRun {
     /// What was known of it at submission.
     pub features: JobFeatures,
-    /// How long it worked, over all attempts: the time with devices, without what neighbors cost.
+    /// How long it worked: see [`crate::work_time`].
     pub worked: Span,
 }
 

@@ -22,7 +22,8 @@ pub(crate) fn median(match_level: MatchLevel, jobs: usize, job: &JobFeatures) ->
     };
     let (user, group) = (&job.user, &job.group);
     match match_level {
-        MatchLevel::Kind => format!("{last} of '{group}' by {user}"),
+        MatchLevel::Kind => format!("{last} of '{group}' by {user} that train the same"),
+        MatchLevel::GroupDevices => format!("{last} of '{group}' by {user}"),
         MatchLevel::Group => format!("{last} of '{group}' by {user}, of other sizes"),
         MatchLevel::User => format!("{last} by {user}"),
         MatchLevel::Shape => format!("{last} of its size"),
@@ -47,7 +48,9 @@ mod tests {
         assert_eq!(forest(12_345, 17), "the forest, from 12,345 jobs, 17 of them of its group");
         assert_eq!(forest(1_000_000, 0), "the forest, from 1,000,000 jobs, none of them of its group");
         let job = JobFeatures { user: "ada".into(), group: "resnet".into(), ..JobFeatures::default() };
-        assert_eq!(median(MatchLevel::Kind, 1, &job), "the last job of 'resnet' by ada");
+        assert_eq!(median(MatchLevel::GroupDevices, 1, &job), "the last job of 'resnet' by ada");
+        let kind = "the median of the last 3 jobs of 'resnet' by ada that train the same";
+        assert_eq!(median(MatchLevel::Kind, 3, &job), kind);
         assert_eq!(median(MatchLevel::User, 7, &job), "the median of the last 7 jobs by ada");
         assert_eq!(
             (with_thousands_separators(999), with_thousands_separators(1_002)),

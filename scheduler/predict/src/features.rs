@@ -11,7 +11,7 @@ use crate::cohort_statistics::CohortStatistics;
 use crate::quantity::Quantity;
 
 /// The number of features.
-pub(crate) const FEATURE_COUNT: usize = 50;
+pub(crate) const FEATURE_COUNT: usize = 52;
 /// The index of the anchor.
 pub(crate) const ANCHOR_COLUMN: usize = 0;
 
@@ -29,12 +29,12 @@ pub(crate) fn encode(quantity: Quantity, job: &JobFeatures, past: &CohortStatist
         .chain(own(quantity, job))
         .chain([past.user, past.group, past.model].map(code))
         .chain(
-            [past.kind, past.user, past.shape]
+            [past.group_devices, past.user, past.shape]
                 .into_iter()
                 .flat_map(|statistics| full_statistics(statistics, anchor)),
         )
         .chain(
-            [past.group, past.model, past.all]
+            [past.kind, past.group, past.model, past.all]
                 .into_iter()
                 .flat_map(|statistics| short_statistics(statistics, anchor)),
         );
@@ -103,7 +103,7 @@ mod tests {
             + own(Quantity::Runtime, &JobFeatures::default()).len()
             + 3
             + 3 * full_statistics(None, 0.0).len();
-        assert_eq!(numbers + 3 * short_statistics(None, 0.0).len(), FEATURE_COUNT);
+        assert_eq!(numbers + 4 * short_statistics(None, 0.0).len(), FEATURE_COUNT);
     }
 
     #[test]

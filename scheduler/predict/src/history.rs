@@ -18,8 +18,10 @@ pub(crate) const WINDOW: usize = 20_000;
 /// What the jobs of one cohort have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum CohortKey {
+    /// User, group, devices, and what the job says that it trains.
+    Kind { user: String, group: String, devices_milli: u64, model: Option<String>, batch_size: Option<u64> },
     /// User, group and devices.
-    Kind(String, String, u64),
+    GroupDevices(String, String, u64),
     /// User and group.
     Group(String, String),
     /// The user.
@@ -98,7 +100,8 @@ impl History {
         for key in cohort_keys(job) {
             let statistics = self.cohorts.get(&key).and_then(|cohort| cohort.statistics_at(job.submitted_at));
             match key {
-                CohortKey::Kind(..) => past.kind = statistics,
+                CohortKey::Kind { .. } => past.kind = statistics,
+                CohortKey::GroupDevices(..) => past.group_devices = statistics,
                 CohortKey::Group(..) => past.group = statistics,
                 CohortKey::User(_) => past.user = statistics,
                 CohortKey::Model(_) => past.model = statistics,
@@ -133,13 +136,20 @@ impl History {
 fn cohort_keys(job: &JobFeatures) -> Vec<CohortKey> {
     let (user, group, devices) = (&job.user, &job.group, job.devices_milli);
     let always = [
-        CohortKey::Kind(user.clone(), group.clone(), devices),
+        CohortKey::GroupDevices(user.clone(), group.clone(), devices),
         CohortKey::Group(user.clone(), group.clone()),
         CohortKey::User(user.clone()),
         CohortKey::Shape(devices),
         CohortKey::All,
     ];
-    always.into_iter().chain(job.model.clone().map(CohortKey::Model)).collect()
+    let kind = (job.model.is_some() || job.batch_size.is_some()).then(|| CohortKey::Kind {
+        user: user.clone(),
+        group: group.clone(),
+        devices_milli: devices,
+        model: job.model.clone(),
+        batch_size: job.batch_size,
+    });
+    always.into_iter().chain(kind).chain(job.model.clone().map(CohortKey::Model)).collect()
 }
 
 #[cfg(test)]
@@ -168,12 +178,31 @@ mod tests {
         let mut history = History::of(Quantity::Runtime);
         history.add(&job("ada", "resnet", 4, 0), at(10), 5.0);
         let nearest = |user, group, gpus| history.past(&job(user, group, gpus, 20)).nearest().unwrap().0;
-        assert_eq!(nearest("ada", "resnet", 4), MatchLevel::Kind);
+        assert_eq!(nearest("ada", "resnet", 4), MatchLevel::GroupDevices);
         assert_eq!(nearest("ada", "resnet", 1), MatchLevel::Group);
         assert_eq!(nearest("ada", "bert", 4), MatchLevel::User);
         assert_eq!(nearest("eve", "resnet", 4), MatchLevel::Shape);
         assert_eq!(nearest("eve", "resnet", 1), MatchLevel::All);
         assert_eq!(history.past(&job("ada", "resnet", 4, 9)).nearest(), None);
+    }
+
+    #[test]
+    fn jobs_that_train_the_same_are_the_closest_once_there_are_a_few() {
+        let mut history = History::of(Quantity::Runtime);
+        let trains = |model: &str, secs| {
+            let model = Some(model.into());
+            JobFeatures { model, batch_size: Some(32), ..job("ada", "sweep", 1, secs) }
+        };
+        let nearest = |history: &History| history.past(&trains("bert", 1_000)).nearest().unwrap();
+        history.add(&trains("bert", 0), at(10), 9.0);
+        (0..9).for_each(|secs| history.add(&trains("resnet", secs), at(20), 1.0));
+        let (match_level, statistics) = nearest(&history);
+        assert_eq!((match_level, statistics.median), (MatchLevel::GroupDevices, 1.0));
+        (0..2).for_each(|secs| history.add(&trains("bert", secs), at(30), 9.0));
+        let (match_level, statistics) = nearest(&history);
+        assert_eq!((match_level, statistics.median), (MatchLevel::Kind, 9.0));
+        let other_batch = JobFeatures { batch_size: Some(8), ..trains("bert", 1_000) };
+        assert_eq!(history.past(&other_batch).nearest().unwrap().0, MatchLevel::GroupDevices);
     }
 
     #[test]
@@ -194,7 +223,7 @@ mod tests {
         (0..WINDOW as u64).for_each(|secs| history.add(&job("eve", "often", 1, secs), at(secs + 1), 1.0));
         assert_eq!((history.len(), history.added()), (WINDOW, WINDOW as u64 + 1));
         let past = history.past(&job("ada", "once", 4, 1_000_000));
-        assert_eq!((past.kind, past.user, past.shape), (None, None, None));
+        assert_eq!((past.group_devices, past.user, past.shape), (None, None, None));
         assert_eq!(past.all.unwrap().count, WINDOW as u64);
     }
 

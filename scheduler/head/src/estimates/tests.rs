@@ -1,6 +1,9 @@
 //! Estimates: what is learned, when, and that figures of users are kept.
 
-use cohabit_types::{Demand, Estimate, GpuRequest, JobRecord, JobState, Span, Submit, Time};
+use cohabit_types::{
+    AttemptRecord, Demand, Estimate, GpuRequest, JobPrediction, JobRecord, JobState, Slowdown, Span,
+    StopReason, Submit, Time,
+};
 
 use super::*;
 use crate::test_kit::{at, ran, submit};
@@ -19,11 +22,47 @@ fn estimate(estimates: &mut Estimates, change: impl FnOnce(&mut Submit), now: Ti
 #[test]
 fn only_completed_jobs_are_learned_from() {
     let good = ran(1, Span::from_secs(30));
-    let learned = finished(&good).unwrap();
+    let learned = CompletedRun::of(&good).unwrap();
     assert_eq!((learned.runtime, learned.iterations), (Span::from_secs(30), Some(500)));
     assert_eq!((learned.ended_at, learned.features.group.as_str()), (at(90), "train"));
-    assert_eq!(finished(&JobRecord { state: JobState::Failed, ..good.clone() }), None);
-    assert_eq!(finished(&JobRecord { attempts: vec![], ..good }), None);
+    assert_eq!(CompletedRun::of(&JobRecord { state: JobState::Failed, ..good.clone() }), None);
+    assert_eq!(CompletedRun::of(&JobRecord { attempts: vec![], ..good }), None);
+}
+
+/// A job with attempts of these lengths in seconds, stopped for these reasons.
+fn with_attempts(attempts: &[(u64, Option<StopReason>)]) -> JobRecord {
+    let mut record = ran(1, Span::from_secs(0));
+    let latest = record.attempts.pop().unwrap();
+    let attempt = |(secs, stopped): &(u64, Option<StopReason>)| AttemptRecord {
+        ended_at: Some(latest.started_at + Span::from_secs(*secs)),
+        stopped: *stopped,
+        ..latest.clone()
+    };
+    record.attempts = attempts.iter().map(attempt).collect();
+    record
+}
+
+#[test]
+fn work_continues_over_preemptions_and_begins_anew_after_other_ends() {
+    let preempted = Some(StopReason::Preempted);
+    let seconds =
+        |attempts: &[_]| CompletedRun::of(&with_attempts(attempts)).map(|run| run.runtime.as_secs_f64());
+    assert_eq!(seconds(&[(30, None)]), Some(30.0));
+    assert_eq!(seconds(&[(7, None), (30, None)]), Some(30.0));
+    assert_eq!(seconds(&[(7, None), (50, preempted), (20, preempted), (30, None)]), Some(100.0));
+    assert_eq!(seconds(&[(50, preempted), (7, Some(StopReason::DeviceLost)), (30, None)]), Some(30.0));
+}
+
+#[test]
+fn what_neighbors_cost_is_no_work() {
+    let mut record = ran(1, Span::from_secs(30));
+    let runtime = |record: &JobRecord| CompletedRun::of(record).unwrap().runtime;
+    record.predicted = Some(JobPrediction { slowdown: Some(Slowdown(2_000)), ..JobPrediction::default() });
+    assert_eq!(runtime(&record), Span::from_secs(15));
+    record.slowdown_measured = Some(Slowdown(1_500));
+    assert_eq!(runtime(&record), Span::from_secs(20));
+    record.slowdown_measured = Some(Slowdown(900));
+    assert_eq!(runtime(&record), Span::from_secs(30), "less than 1 is noise");
 }
 
 #[test]
@@ -31,7 +70,7 @@ fn the_features_of_a_record_are_those_of_its_submission() {
     let mut submitted = submit();
     submitted.spec.demand = Demand { nodes: 2, gpus: GpuRequest::Whole(4), ..Demand::default() };
     let record = JobRecord { demand: submitted.spec.demand, ..ran(1, Span::from_secs(1)) };
-    assert_eq!(finished(&record).unwrap().features, JobFeatures::of("ada", &submitted.spec, at(60)));
+    assert_eq!(CompletedRun::of(&record).unwrap().features, JobFeatures::of("ada", &submitted.spec, at(60)));
 }
 
 #[cfg(not(feature = "learned"))]

@@ -3,7 +3,10 @@
 //! An estimate is frozen into the submission, so a replay needs no estimator. A figure that the user stated
 //! is never replaced. Estimators that learn are in `cohabit-predict`.
 
-use cohabit_types::{Demand, Estimate, JobRecord, JobSpec, Span, Time, TrainingSpec};
+use cohabit_types::{
+    AttemptRecord, Demand, Estimate, JobRecord, JobSpec, JobState, Slowdown, Span, StopReason, Time,
+    TrainingSpec,
+};
 
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
@@ -36,10 +39,42 @@ pub struct CompletedRun {
     pub features: JobFeatures,
     /// When it ended.
     pub ended_at: Time,
-    /// How long its last attempt ran.
+    /// How long it worked: see [`work_time`].
     pub runtime: Span,
     /// The steps that it reported, if any.
     pub iterations: Option<u64>,
+}
+
+impl CompletedRun {
+    /// The run of a job; `None` unless it completed.
+    #[must_use]
+    pub fn of(record: &JobRecord) -> Option<CompletedRun> {
+        if record.state != JobState::Completed {
+            return None;
+        }
+        Some(CompletedRun {
+            features: JobFeatures::from_record(record),
+            ended_at: record.latest()?.ended_at?,
+            runtime: work_time(record)?,
+            iterations: record.progress.as_ref().map(|progress| progress.step),
+        })
+    }
+}
+
+/// How long a job worked: the time with devices, without what its neighbors cost. `None` if it had none.
+///
+/// An attempt that was stopped for another job is continued by the next one; after any other end, a job
+/// begins anew.
+#[must_use]
+pub fn work_time(record: &JobRecord) -> Option<Span> {
+    let mut attempts = record.attempts.iter().rev();
+    let held = |attempt: &AttemptRecord| Some(attempt.ended_at?.since(attempt.started_at).as_secs_f64());
+    let last = held(attempts.next()?)?;
+    let continued = attempts.take_while(|attempt| attempt.stopped == Some(StopReason::Preempted));
+    let held: f64 = last + continued.filter_map(held).sum::<f64>();
+    let predicted = record.predicted.as_ref().and_then(|it| it.slowdown);
+    let slowdown = record.slowdown_measured.or(predicted).map_or(1.0, Slowdown::as_f64);
+    Some(Span::from_secs_f64(held / slowdown.max(1.0)))
 }
 
 /// Estimates what a job will take.

@@ -6,6 +6,6 @@ mod estimator;
 mod job_forecast;
 mod slowdown_reporter;
 
-pub use estimator::{CompletedRun, Estimator, JobFeatures, UserEstimator};
+pub use estimator::{CompletedRun, Estimator, JobFeatures, UserEstimator, work_time};
 pub use job_forecast::{JobForecast, forecast};
 pub use slowdown_reporter::{DryRunResult, SlowdownReporter};

@@ -7,7 +7,7 @@ use cohabit_types::Time;
 
 use super::bins::{self, BINS};
 use super::contexts::{Contexts, JobContexts, JobKind};
-use super::hazards::{Hazards, PRIOR, Rest};
+use super::hazards::{Hazards, Rest};
 
 /// The beliefs about all jobs.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,9 @@ pub(super) enum Evidence {
     Progress,
     /// This many ended jobs of its kind.
     Kind(u64),
-    /// This many ended jobs, of other kinds.
+    /// This many ended jobs of its group, of other kinds.
+    Group(u64),
+    /// This many ended jobs of other groups.
     Others(u64),
     /// Nothing.
     None,
@@ -60,20 +62,15 @@ impl Beliefs {
     }
 
     pub(super) fn hazards(&self, job: &JobContexts) -> Hazards {
-        let mut hazards = [PRIOR; BINS];
-        for counts in self.contexts.counts(job) {
-            for (bin, hazard) in hazards.iter_mut().enumerate() {
-                *hazard = counts.refine(bin, *hazard);
-            }
-        }
-        Hazards(hazards)
+        Hazards::of(self.contexts.counts(job))
     }
 
     pub(super) fn evidence(&self, job: &JobContexts) -> Evidence {
         match self.contexts.ended(job) {
-            (0, 0) => Evidence::None,
-            (0, others) => Evidence::Others(others),
-            (alike, _) => Evidence::Kind(alike),
+            [0, 0, 0] => Evidence::None,
+            [0, 0, all] => Evidence::Others(all),
+            [0, in_group, _] => Evidence::Group(in_group),
+            [alike, ..] => Evidence::Kind(alike),
         }
     }
 

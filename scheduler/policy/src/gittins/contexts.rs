@@ -1,8 +1,9 @@
 //! The contexts of a job, from the widest to the narrowest: all jobs, those with as many devices, those of
-//! its user, those of its kind, and of these the ones of its session and of its batch.
+//! its user, of its group, and of its kind; then the sessions and the batches of its group and of its kind.
 //!
-//! A session is a series of submissions of one kind without a gap of more than half an hour; a batch, one
-//! without a gap of more than half a minute. All members of an array are submitted at once.
+//! A session is a series of submissions without a gap of more than half an hour; a batch, one without a gap
+//! of more than half a minute. All members of an array are submitted at once. Jobs of one group that train
+//! different models are of different kinds, but what is submitted together is mostly alike all the same.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +18,14 @@ const SESSION_GAP: Span = Span::from_secs(30 * 60);
 /// The longest gap between two submissions of one batch.
 const BATCH_GAP: Span = Span::from_secs(30);
 
-/// Series of one kind that may still grow, or contain a job that is submitted late.
+/// Series of one group or kind that may still grow, or contain a job that is submitted late.
 const MAX_SERIES: usize = 64;
 
 /// The number of contexts at which those that no job belongs to are dropped for the first time.
 const FIRST_SWEEP: usize = 65_536;
 
 /// The number of contexts of a job.
-pub(super) const DEPTH: usize = 6;
+pub(super) const DEPTH: usize = 9;
 
 /// A context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +41,7 @@ enum ContextKey {
     All,
     Devices(u64),
     User(String),
+    Group { user: String, group: String, milli: u64 },
     Kind(JobKind),
 }
 
@@ -60,7 +62,8 @@ pub(super) struct JobKind {
 pub(super) struct Contexts {
     ids: BTreeMap<ContextKey, ContextId>,
     contexts: BTreeMap<ContextId, Context>,
-    series: BTreeMap<ContextId, KindSeries>,
+    /// Of each group and of each kind.
+    submissions: BTreeMap<ContextId, Submissions>,
     /// The number of the next context.
     next: u64,
     /// The number of contexts at which the next sweep comes.
@@ -76,9 +79,9 @@ struct Context {
     live: u64,
 }
 
-/// The sessions and batches of one kind.
+/// The sessions and batches of one group or kind.
 #[derive(Debug, Clone, Default)]
-struct KindSeries {
+struct Submissions {
     sessions: Vec<Series>,
     batches: Vec<Series>,
 }
@@ -89,6 +92,12 @@ struct Series {
     first: Time,
     last: Time,
     context: ContextId,
+}
+
+impl ContextKey {
+    fn of_group(kind: &JobKind) -> ContextKey {
+        ContextKey::Group { user: kind.user.clone(), group: kind.group.clone(), milli: kind.milli }
+    }
 }
 
 impl JobKind {
@@ -119,16 +128,22 @@ impl JobKind {
 }
 
 impl JobContexts {
-    pub(super) const fn kind(&self) -> ContextId {
+    pub(super) const fn group(&self) -> ContextId {
         self.0[3]
     }
 
-    pub(super) const fn session(&self) -> ContextId {
+    pub(super) const fn kind(&self) -> ContextId {
         self.0[4]
     }
 
-    pub(super) const fn batch(&self) -> ContextId {
+    /// The session of its group: jobs outside it seldom tell anything that is new.
+    pub(super) const fn session(&self) -> ContextId {
         self.0[5]
+    }
+
+    /// The batch of its kind: its jobs have all contexts in common.
+    pub(super) const fn batch(&self) -> ContextId {
+        self.0[8]
     }
 }
 
@@ -138,12 +153,20 @@ impl Contexts {
         let all = self.context(ContextKey::All);
         let devices = self.context(ContextKey::Devices(kind.milli));
         let user = self.context(ContextKey::User(kind.user.clone()));
+        let group = self.context(ContextKey::of_group(&kind));
         let kind = self.context(ContextKey::Kind(kind));
-        let mut series = self.series.remove(&kind).unwrap_or_default();
-        let session = self.join(&mut series.sessions, submitted_at, SESSION_GAP);
-        let batch = self.join(&mut series.batches, submitted_at, BATCH_GAP);
-        self.series.insert(kind, series);
-        JobContexts([all, devices, user, kind, session, batch])
+        let [group_session, group_batch] = self.submit(group, submitted_at);
+        let [kind_session, kind_batch] = self.submit(kind, submitted_at);
+        JobContexts([all, devices, user, group, kind, group_session, kind_session, group_batch, kind_batch])
+    }
+
+    /// The session and the batch of a submission to a group or kind.
+    fn submit(&mut self, of: ContextId, at: Time) -> [ContextId; 2] {
+        let mut submissions = self.submissions.remove(&of).unwrap_or_default();
+        let session = self.join(&mut submissions.sessions, at, SESSION_GAP);
+        let batch = self.join(&mut submissions.batches, at, BATCH_GAP);
+        self.submissions.insert(of, submissions);
+        [session, batch]
     }
 
     fn context(&mut self, key: ContextKey) -> ContextId {
@@ -193,25 +216,25 @@ impl Contexts {
         }
     }
 
-    /// Drops sessions and batches without live jobs, and then kinds without any.
+    /// Drops sessions and batches without live jobs, and then groups and kinds without any.
     fn sweep(&mut self) {
         let contexts = &mut self.contexts;
         let lives = |contexts: &BTreeMap<ContextId, Context>, id: &ContextId| {
             contexts.get(id).is_some_and(|context| context.live > 0)
         };
-        for series in self.series.values_mut() {
-            for all in [&mut series.sessions, &mut series.batches] {
+        for submissions in self.submissions.values_mut() {
+            for all in [&mut submissions.sessions, &mut submissions.batches] {
                 all.retain(|it| lives(contexts, &it.context));
             }
         }
-        self.series.retain(|_, it| !it.sessions.is_empty() || !it.batches.is_empty());
+        self.submissions.retain(|_, it| !it.sessions.is_empty() || !it.batches.is_empty());
         let named: std::collections::BTreeSet<ContextId> = self.ids.values().copied().collect();
         contexts.retain(|id, context| context.live > 0 || named.contains(id));
         // Where most contexts are kinds, those that no live job belongs to go too.
         if contexts.len() > FIRST_SWEEP / 2 {
             contexts.retain(|_, context| context.live > 0);
             self.ids.retain(|_, id| contexts.contains_key(id));
-            self.series.retain(|kind, _| contexts.contains_key(kind));
+            self.submissions.retain(|of, _| contexts.contains_key(of));
         }
     }
 
@@ -241,9 +264,8 @@ impl Contexts {
         job.0.iter().filter_map(|id| self.contexts.get(id)).map(|context| &context.counts)
     }
 
-    /// How many ended jobs of its kind are known, and how many of any kind.
-    pub(super) fn ended(&self, job: &JobContexts) -> (u64, u64) {
-        let count = |id| self.contexts.get(&id).map_or(0, |context| context.ended);
-        (count(job.kind()), count(job.0[0]))
+    /// How many ended jobs of its kind are known, how many of its group, and how many at all.
+    pub(super) fn ended(&self, job: &JobContexts) -> [u64; 3] {
+        [job.kind(), job.group(), job.0[0]].map(|id| self.contexts.get(&id).map_or(0, |it| it.ended))
     }
 }

@@ -19,14 +19,16 @@ pub(super) fn expectation(rank: &JobRank, evidence: Evidence) -> String {
         Evidence::Kind(jobs) => {
             format!("typically {rest} of work left, from {}", counted(jobs, "job like it", "jobs like it"))
         }
-        Evidence::Others(jobs) => {
-            format!(
-                "typically {rest} of work left, from {}, because no job like it has ended yet",
-                counted(jobs, "other job", "other jobs")
-            )
+        Evidence::Group(jobs) => {
+            before_any_like_it(rest, &counted(jobs, "job of its group", "jobs of its group"))
         }
+        Evidence::Others(jobs) => before_any_like_it(rest, &counted(jobs, "other job", "other jobs")),
         Evidence::None => "nothing is known of its run time yet".to_owned(),
     }
+}
+
+fn before_any_like_it(rest: Span, jobs: &str) -> String {
+    format!("typically {rest} of work left, from {jobs}, because no job like it has ended yet")
 }
 
 /// Why a job starts now and there.

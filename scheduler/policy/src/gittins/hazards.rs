@@ -1,9 +1,10 @@
 //! The distribution of a job's work time, and what it says of the rest once the job has worked for a while.
 
 use super::bins::{self, BINS};
+use super::counts::BinCounts;
 
 /// The probability of ending in a bin where nothing is known.
-pub(super) const PRIOR: f64 = 0.2;
+const PRIOR: f64 = 0.2;
 
 /// A survival below this is none: further bins change nothing.
 const NEGLIGIBLE: f64 = 1e-12;
@@ -30,6 +31,17 @@ impl Rest {
 }
 
 impl Hazards {
+    /// The hazards of a job by the counts of its contexts, the widest first.
+    pub(super) fn of<'c>(contexts: impl Iterator<Item = &'c BinCounts>) -> Hazards {
+        let mut hazards = [PRIOR; BINS];
+        for counts in contexts {
+            for (bin, hazard) in hazards.iter_mut().enumerate() {
+                *hazard = counts.refine(bin, *hazard);
+            }
+        }
+        Hazards(hazards)
+    }
+
     /// The rest of a job that has worked for `age` seconds and is ended after `limit` seconds of work at the
     /// latest.
     pub(super) fn rest(&self, age: f64, limit: f64) -> Rest {

@@ -30,7 +30,7 @@ impl Default for HybridOptions {
             caution: 0.5,
             harm_weight: 1.0,
             idle_price: 1.0,
-            later: 0.1,
+            later: 0.3,
             queue_weight: 1.0,
         }
     }

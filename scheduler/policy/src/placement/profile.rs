@@ -22,7 +22,7 @@ pub(crate) struct Profile {
     pub(crate) milli: u64,
     /// Its predicted number of iterations (`n^_i`), where known.
     pub(crate) iterations: Option<u64>,
-    /// Its runtime at its best placement (`n^_i * alpha_i^min` where it has a graph).
+    /// Its runtime at its best placement (`n^_i * alpha_i^min` where it has a graph and states `n_i`).
     pub(crate) runtime: Span,
     /// What the runtime is based on.
     pub(crate) basis: EstimateBasis,
@@ -63,6 +63,9 @@ impl Profile {
     }
 
     /// The profile of a job with a graph whose iterations take `bounds.fastest` seconds at best.
+    ///
+    /// The user's word gives the number of iterations. A learned number does not: jobs of one group may train
+    /// models with very different iterations, and how long they run is learned at least as well.
     #[must_use]
     pub(crate) fn mapped(
         demand: &Demand,
@@ -71,7 +74,11 @@ impl Profile {
         bounds: Bounds,
     ) -> Profile {
         let flat = Profile::flat(demand, traits);
-        let (runtime, basis) = match flat.iterations {
+        let iterations = match flat.basis {
+            EstimateBasis::Estimate => traits.iterations,
+            EstimateBasis::Guess => traits.iterations.or(flat.iterations),
+        };
+        let (runtime, basis) = match iterations {
             Some(iterations) => {
                 (Span::from_secs_f64(iterations as f64 * bounds.fastest), EstimateBasis::Estimate)
             }

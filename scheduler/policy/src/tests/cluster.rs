@@ -33,11 +33,14 @@ impl TestJob {
         TestJob { pending, iterations }.expected(iterations)
     }
 
-    /// Sets the expected number of iterations.
+    /// Sets the expected number of iterations: what the user states, and the estimate that follows from it.
     pub(crate) fn expected(self, iterations: u64) -> TestJob {
         let runtime = Some(Span::from_secs(iterations));
         let estimate = Estimate { iterations: Some(iterations), runtime, ..Estimate::default() };
-        self.with_traits(|traits| traits.estimate = Some(estimate))
+        self.with_traits(|traits| {
+            traits.iterations = Some(iterations);
+            traits.estimate = Some(estimate);
+        })
     }
 
     /// Sets its model.

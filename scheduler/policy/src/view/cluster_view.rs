@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cohabit_types::{
     Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuPeer, JobId, JobSpec, LaunchMode, LinkBandwidths,
-    ModelDescription, NodeId, Placement, Share, Span, Time,
+    ModelDescription, NodeId, Placement, Share, Span, Time, TrainingSpec,
 };
 
 /// The cluster at one moment, as far as a policy may use it. It is kept up to date by [`ViewChange`]s, so
@@ -266,6 +266,8 @@ pub struct JobTraits {
     pub group: Option<String>,
     /// The model that it trains.
     pub model: Option<ModelDescription>,
+    /// Its training iterations, where the user states them.
+    pub iterations: Option<u64>,
     /// Its estimate, frozen at submission.
     pub estimate: Option<Estimate>,
     /// Its time limit.
@@ -285,6 +287,7 @@ impl JobTraits {
             name: spec.name.clone(),
             group: spec.group.clone(),
             model: spec.model.clone(),
+            iterations: TrainingSpec::of(spec).iterations,
             estimate,
             time_limit: spec.time_limit,
             launch: spec.launch,

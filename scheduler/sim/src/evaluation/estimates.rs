@@ -75,7 +75,7 @@ impl EvaluationEstimator {
             }
             Source::Learned(estimator) => estimator.estimate(features),
         };
-        let seconds = |estimate: &Estimate| match (estimate.iterations, estimate.runtime) {
+        let seconds = |estimate: &Estimate| match (features.iterations, estimate.runtime) {
             (Some(iterations), _) if pace > 0.0 => Some(iterations as f64 * pace),
             (_, runtime) => runtime.map(Span::as_secs_f64),
         };

@@ -9,7 +9,7 @@ use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::{CompletedRun, JobFeatures};
 use cohabit_predict::Accuracy;
 use cohabit_scheduler_core::Head;
-use cohabit_types::{AttemptId, ColocationSample, Estimate, JobRecord, JobSpec, JobState, Time};
+use cohabit_types::{AttemptId, ColocationSample, Estimate, JobRecord, JobSpec, Time};
 
 use super::device_spans::DeviceSpanRecorder;
 use super::estimates::EvaluationEstimator;
@@ -41,8 +41,6 @@ pub(super) struct EvaluationRecorder<'o> {
 
 /// A job.
 struct JobEntry {
-    /// What the estimator saw of it.
-    features: Option<JobFeatures>,
     /// Seconds of an iteration at the best placement.
     pace: f64,
     result: JobResult,
@@ -55,7 +53,6 @@ impl<'o> EvaluationRecorder<'o> {
         learner: Option<&'o mut dyn ColocationLearner>,
     ) -> EvaluationRecorder<'o> {
         let entry = |job: &crate::workload::WorkloadJob| JobEntry {
-            features: None,
             pace: job.pace,
             result: JobResult::submitted(job),
         };
@@ -128,9 +125,7 @@ impl HeadHooks for EvaluationRecorder<'_> {
         self.submitted += 1;
         let entry = &mut self.jobs[index];
         let features = JobFeatures::of(user, spec, now);
-        let estimate = self.estimates.estimate(index, spec, &features, entry.pace);
-        entry.features = Some(features);
-        estimate
+        self.estimates.estimate(index, spec, &features, entry.pace)
     }
 
     fn planning_started(&mut self) {
@@ -159,11 +154,8 @@ impl HeadHooks for EvaluationRecorder<'_> {
         let index = record.id.number as usize - 1;
         let entry = &mut self.jobs[index];
         entry.result.take(record);
-        if let (Some(features), Some((started, ended_at)), JobState::Completed) =
-            (entry.features.take(), entry.result.attempts.last().copied(), record.state)
-        {
-            let (runtime, iterations) = (ended_at.since(started), record.progress.as_ref().map(|it| it.step));
-            self.estimates.learn(CompletedRun { features, ended_at, runtime, iterations });
+        if let Some(run) = CompletedRun::of(record) {
+            self.estimates.learn(run);
         }
         self.device_spans.note(index, record);
         self.occupancy.note(record);

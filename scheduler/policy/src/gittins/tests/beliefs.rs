@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use crate::gittins::beliefs::Beliefs;
 use crate::gittins::bins::{self, BINS};
 use crate::gittins::contexts::{JobContexts, JobKind};
+use crate::gittins::counts::BinCounts;
+use crate::gittins::hazards::Hazards;
 
 const NO_LIMIT: f64 = f64::INFINITY;
 
@@ -31,20 +33,19 @@ fn rests_without_any_count_are_those_of_the_prior() {
     close(beliefs.rest(&job, 1_000.0, NO_LIMIT).gittins, 1_723.945);
 }
 
+/// The worked example shares six contexts with its sibling.
 #[test]
 fn one_sibling_raises_the_rest_while_it_runs_and_lowers_it_when_it_ends() {
-    let mut beliefs = Beliefs::default();
-    let sibling = beliefs.join(kind("ada", 1_000), at(0));
-    let job = beliefs.join(kind("ada", 1_000), at(1));
-    assert_eq!(sibling, job, "all contexts are shared");
+    let hazards = |counts: &BinCounts| Hazards::of([counts; 6].into_iter());
+    let mut counts = BinCounts::default();
     let passed = bins::containing(911.0);
-    (0..passed).for_each(|bin| beliefs.pass(&sibling, bin));
-    close(beliefs.rest(&job, 0.0, NO_LIMIT).gittins, 1_272.717);
-    close(beliefs.rest(&job, 0.0, NO_LIMIT).typical, 2_768.106);
-    beliefs.end(&sibling, passed, 1_000.0);
-    close(beliefs.rest(&job, 0.0, NO_LIMIT).gittins, 915.029);
-    close(beliefs.rest(&job, 0.0, NO_LIMIT).typical, 791.382);
-    let hazard = beliefs.hazards(&job).0[9];
+    (0..passed).for_each(|bin| counts.pass(bin));
+    close(hazards(&counts).rest(0.0, NO_LIMIT).gittins, 1_272.717);
+    close(hazards(&counts).rest(0.0, NO_LIMIT).typical, 2_768.106);
+    counts.end(passed);
+    close(hazards(&counts).rest(0.0, NO_LIMIT).gittins, 915.029);
+    close(hazards(&counts).rest(0.0, NO_LIMIT).typical, 791.382);
+    let hazard = hazards(&counts).0[9];
     assert!((hazard - 0.929_767).abs() < 5e-7, "{hazard}");
 }
 
@@ -69,6 +70,21 @@ fn sessions_and_batches_follow_the_gaps_between_submissions() {
     assert_eq!(first.kind(), next_session.kind());
     let other = beliefs.join(kind("bob", 1_000), at(0));
     assert_ne!(first.kind(), other.kind());
+}
+
+#[test]
+fn jobs_of_one_group_share_sessions_whatever_they_train() {
+    let mut beliefs = Beliefs::default();
+    let mut join = |model: &str, seconds| {
+        let kind = JobKind { model: Some(model.into()), ..kind("ada", 1_000) };
+        beliefs.join(kind, at(seconds))
+    };
+    let (resnet, bert, later_bert) = (join("resnet", 0), join("bert", 1), join("bert", 9_000));
+    assert_eq!(resnet.session(), bert.session());
+    assert_ne!(resnet.kind(), bert.kind());
+    assert_ne!(resnet.batch(), bert.batch(), "their ranks differ");
+    assert_eq!((later_bert.group(), later_bert.kind()), (bert.group(), bert.kind()));
+    assert_ne!(later_bert.session(), bert.session());
 }
 
 /// What may be counted of one of a few jobs.
