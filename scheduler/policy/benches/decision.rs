@@ -1,7 +1,7 @@
-//! How long the hybrid takes to decide where one job goes among GPUs that all have three residents: run by
-//! hand, prints a table.
+//! How long the hybrid takes to decide where one job goes among GPUs that all have three residents, and for a
+//! whole plan while 10,000 jobs wait: run by hand, prints two tables.
 //!
-//! Measured is `consider`, the whole decision, by the law and by a predictor that takes as long for each set
+//! In the first, measured is `consider`, the whole decision, by the law and by a predictor that takes as long for each set
 //! as a network does. "New" is a configuration that the policy never placed before, beside companies that it
 //! never saw: the worst case. "Known" is one that it placed before, after one of the GPUs changed.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a bench measures real time")]
@@ -16,8 +16,8 @@ use cohabit_policy::interference::{
     InterferenceContext, MaxMinSharing, SoloMetrics, SoloMetricsTable,
 };
 use cohabit_policy::{
-    AttainedTime, DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Policy,
-    RunningJob, SharingMode, SharingTerms, View, ViewChange, parse_policy_with,
+    Action, AttainedTime, DeviceAvailability, DeviceView, FreeNodes, JobTraits, NodeView, PendingJob, Plan,
+    Policy, RunningJob, SharingMode, SharingTerms, View, ViewChange, parse_policy_with,
 };
 use cohabit_types::{
     Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuRequest, JobId, LinkBandwidths, ModelDescription,
@@ -27,18 +27,35 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 const DEVICES_ON_A_NODE: usize = 8;
-const RESIDENTS: u64 = 3;
 const NETWORK: Duration = Duration::from_micros(42);
+const SHIPPED: Duration = Duration::from_micros(8);
+
+/// How full the GPUs are.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    devices: usize,
+    residents: u64,
+    share: Share,
+    memory: Option<Bytes>,
+}
 
 fn main() {
+    print_decisions();
+    println!();
+    print_plans();
+}
+
+/// The first table.
+fn print_decisions() {
     println!("| GPUs | configurations | predictor | newcomer | p50, ms | p99, ms | most, ms |");
     println!("|---|---|---|---|---|---|---|");
     for (devices, configurations) in [(64, 30), (512, 30), (512, 200)] {
+        let load = Load { devices, residents: 3, share: Share(250), memory: Some(Bytes(8 << 30)) };
         for (predictor, pause) in [("law", Duration::ZERO), ("42 us a set", NETWORK)] {
             let new: Vec<Duration> =
-                (0..100).map(|seed| Bench::new(devices, configurations, pause, seed).decide(0)).collect();
+                (0..100).map(|seed| Bench::new(load, configurations, pause, seed).decide(0)).collect();
             print(devices, configurations, predictor, "new", new);
-            let mut bench = Bench::new(devices, configurations, pause, 7);
+            let mut bench = Bench::new(load, configurations, pause, 7);
             for which in 0..configurations {
                 bench.decide(which);
             }
@@ -48,10 +65,36 @@ fn main() {
     }
 }
 
+/// The second table.
+fn print_plans() {
+    println!("| GPUs | jobs waiting | configurations | first plan, ms | p50, ms | p99, ms | most, ms |");
+    println!("|---|---|---|---|---|---|---|");
+    for (devices, jobs) in [(32, 1_000), (512, 1_000), (512, 10_000)] {
+        for configurations in [30, 200] {
+            let load = Load { devices, residents: 2, share: Share(500), memory: None };
+            let mut bench = Bench::new(load, configurations, SHIPPED, 7);
+            (0..jobs).for_each(|_| bench.arrive());
+            let first = bench.plan().as_secs_f64() * 1e3;
+            (0..300).for_each(|_| _ = bench.go_on());
+            let mut times: Vec<Duration> = (0..1_000).map(|_| bench.go_on()).collect();
+            times.sort_unstable();
+            let [p50, p99, most] = [0.5, 0.99, 1.0].map(|part| at_part(&times, part));
+            let waiting = bench.view.pending.len();
+            println!(
+                "| {devices} | {waiting} | {configurations} | {first:.1} | {p50:.2} | {p99:.2} | {most:.2} |"
+            );
+        }
+    }
+}
+
+/// Milliseconds at this part of sorted times.
+fn at_part(times: &[Duration], part: f64) -> f64 {
+    times[((times.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e3
+}
+
 fn print(devices: usize, configurations: usize, predictor: &str, newcomer: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
-    let millis = |part: f64| times[((times.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e3;
-    let [p50, p99, most] = [0.5, 0.99, 1.0].map(millis);
+    let [p50, p99, most] = [0.5, 0.99, 1.0].map(|part| at_part(&times, part));
     println!("| {devices} | {configurations} | {predictor} | {newcomer} | {p50:.2} | {p99:.2} | {most:.2} |");
 }
 
@@ -75,12 +118,14 @@ struct Bench {
     draws: ChaCha8Rng,
     policy: Box<dyn Policy>,
     view: View,
+    changes: Vec<ViewChange>,
+    load: Load,
     configurations: usize,
     next: u64,
 }
 
 impl Bench {
-    fn new(devices: usize, configurations: usize, pause: Duration, seed: u64) -> Bench {
+    fn new(load: Load, configurations: usize, pause: Duration, seed: u64) -> Bench {
         let mut book = SoloMetricsTable::default();
         for which in 0..configurations {
             let utilization = Some(0.05 + 0.35 * which as f64 / configurations as f64);
@@ -94,13 +139,15 @@ impl Bench {
         let mut bench = Bench {
             draws: ChaCha8Rng::seed_from_u64(seed),
             policy: parse_policy_with("hybrid", &knowledge).unwrap(),
-            view: View { now: Time::EPOCH + Span::from_secs(1_000), ..View::default() },
+            view: View { now: Time::EPOCH + Span::from_secs(10_000), ..View::default() },
+            changes: Vec::new(),
+            load,
             configurations,
             next: 1,
         };
-        bench.view.nodes = (0..devices / DEVICES_ON_A_NODE).map(node).collect();
-        for device in 0..devices {
-            for _ in 0..RESIDENTS {
+        bench.view.nodes = (0..load.devices / DEVICES_ON_A_NODE).map(node).collect();
+        for device in 0..load.devices {
+            for _ in 0..load.residents {
                 bench.take_as_resident(device);
             }
         }
@@ -143,6 +190,78 @@ impl Bench {
         self.decide(which)
     }
 
+    /// A minute passes, one job ends, one arrives, and there is a plan; how long the plan took.
+    fn go_on(&mut self) -> Duration {
+        self.view.now += Span::from_secs(60);
+        let ended = self.drawn(self.view.running.len());
+        let running = self.view.running.values().nth(ended).cloned();
+        running.iter().for_each(|running| self.leave(running, ViewChange::Gone(running.id)));
+        self.arrive();
+        self.plan()
+    }
+
+    fn arrive(&mut self) {
+        let which = self.drawn(self.configurations);
+        let job = self.job(which);
+        self.changes.push(ViewChange::Pending(job));
+    }
+
+    fn plan(&mut self) -> Duration {
+        self.view.apply(&self.changes);
+        let before = Instant::now();
+        self.policy.learn(&self.view, &self.changes);
+        let Plan { actions, .. } = self.policy.plan(&self.view);
+        let took = before.elapsed();
+        self.changes.clear();
+        for action in actions {
+            match action {
+                Action::Place { job, placement, .. } => {
+                    let job = self.view.pending[&job].clone();
+                    self.book(&placement, |free| free.take_as_resident(job.id, &job.demand, &placement));
+                    self.changes.push(ViewChange::Running(job.placed(placement, self.view.now)));
+                }
+                // It is back in the queue at once.
+                Action::Preempt { job, .. } => {
+                    let stopped = self.view.running[&job].clone();
+                    let again = PendingJob {
+                        id: job,
+                        priority: stopped.priority,
+                        submitted_at: stopped.submitted_at,
+                        eligible_at: self.view.now,
+                        demand: stopped.demand,
+                        attained: stopped.attained,
+                        traits: stopped.traits.clone(),
+                    };
+                    self.leave(&stopped, ViewChange::Pending(again));
+                }
+            }
+        }
+        self.view.apply(&self.changes);
+        took
+    }
+
+    /// A running job gives its GPU back.
+    fn leave(&mut self, running: &RunningJob, change: ViewChange) {
+        self.book(&running.placement, |free| free.give_back(&running.demand, &running.placement));
+        for part in &running.placement.parts {
+            let node = self.view.nodes.iter_mut().find(|node| node.id == part.node);
+            let node = node.expect("the node is there");
+            node.devices.iter_mut().for_each(|device| device.jobs.retain(|job| *job != running.id));
+            self.changes.push(ViewChange::Node(node.clone()));
+        }
+        self.changes.push(change);
+        self.view.running.remove(&running.id);
+    }
+
+    fn book(&mut self, placement: &Placement, change: impl FnOnce(&mut FreeNodes<'_>)) {
+        let mut free = FreeNodes::new(&self.view.nodes);
+        change(&mut free);
+        let touched = |node: &&NodeView| placement.parts.iter().any(|part| part.node == node.id);
+        let nodes: Vec<ViewChange> = free.nodes().filter(touched).cloned().map(ViewChange::Node).collect();
+        self.view.apply(&nodes);
+        self.changes.extend(nodes);
+    }
+
     /// A job of a drawn configuration runs on a device.
     fn take_as_resident(&mut self, device: usize) -> JobId {
         let which = self.drawn(self.configurations);
@@ -157,7 +276,7 @@ impl Bench {
         self.view.nodes[position] = free.node(position).clone();
         let left = Span::from_secs(60 + self.drawn(7_200) as u64);
         let ends_at = Some(self.view.now + left);
-        let started_at = job.submitted_at;
+        let started_at = Time::EPOCH + Span::from_secs(2_800 + self.drawn(7_200) as u64);
         let running = RunningJob { ends_at, ..job.placed(placement, started_at) };
         self.view.running.insert(id, running);
         id
@@ -170,23 +289,24 @@ impl Bench {
             runtime: Some(Span::from_secs(3_600)),
             ..Estimate::default()
         };
+        self.next += 1;
         let traits = JobTraits {
-            user: "ada".into(),
+            user: format!("user-{}", self.next % 50),
+            preemptible: self.next.is_multiple_of(2),
             model: Some(model),
             iterations: Some(10_000),
             estimate: Some(estimate),
             ..JobTraits::default()
         };
-        self.next += 1;
         PendingJob {
             id: JobId::new(self.next),
             priority: 0,
-            submitted_at: Time::EPOCH,
-            eligible_at: Time::EPOCH,
+            submitted_at: self.view.now,
+            eligible_at: self.view.now,
             demand: Demand {
-                gpus: GpuRequest::Part(Share(250)),
+                gpus: GpuRequest::Part(self.load.share),
                 sharing: Sharing::Shared,
-                gpu_memory: Some(Bytes(8 << 30)),
+                gpu_memory: self.load.memory,
                 ..Demand::default()
             },
             attained: AttainedTime::default(),

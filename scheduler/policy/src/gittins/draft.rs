@@ -23,6 +23,10 @@ use crate::{
 /// Only gangs of at most this part of all devices get kept room.
 const LARGEST_DRAIN: u64 = 16;
 
+/// Once neighbors have kept so many classes of jobs from starting, a plan goes on without those that need as
+/// much: it is their devices that are shared, so none is idle.
+const MAX_REFUSED: usize = 16;
+
 /// A plan while it is made.
 pub(super) struct Draft<'v, 's> {
     view: &'v View,
@@ -41,6 +45,8 @@ pub(super) struct Draft<'v, 's> {
     /// Made when the first job does not fit.
     candidates: Option<Candidates<'v>>,
     without_room: UnplaceableDemands,
+    /// Classes of jobs that neighbors kept from starting.
+    refused_by_neighbors: usize,
     /// Whether device time may be kept idle for a gang.
     may_drain: bool,
     /// Devices that are kept idle for a gang.
@@ -105,6 +111,7 @@ impl<'v, 's> Draft<'v, 's> {
             soon,
             candidates: None,
             without_room: UnplaceableDemands::default(),
+            refused_by_neighbors: 0,
             may_drain,
             drained: 0,
             plan: Plan::default(),
@@ -148,7 +155,8 @@ impl<'v, 's> Draft<'v, 's> {
         }
         self.drain_for(job);
         // Other jobs with such a demand may get on with the neighbors.
-        if !is_refused_by_neighbors {
+        self.refused_by_neighbors += usize::from(is_refused_by_neighbors);
+        if !is_refused_by_neighbors || self.refused_by_neighbors >= MAX_REFUSED {
             self.without_room.insert(job.demand);
         }
         TurnOutcome::Passed

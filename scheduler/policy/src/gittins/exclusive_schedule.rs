@@ -15,7 +15,7 @@ use crate::queue::PriorityKey;
 /// Jobs that may wait; beyond, those with the largest keys are forgotten.
 const MAX_WAITING: usize = 20_000;
 
-/// Waiting jobs that are looked at one by one to find a job's place.
+/// Waiting jobs whose place in the queue counts; for the others, what waits before them is what these need.
 const MAX_AHEAD: usize = 512;
 
 /// The schedule.
@@ -28,6 +28,16 @@ pub(super) struct ExclusiveSchedule {
     /// Thousandths of devices.
     all: u64,
     free: i64,
+    ahead: AheadInQueue,
+}
+
+/// How much waits before a job, in thousandths of devices.
+#[derive(Debug, Clone, Default)]
+struct AheadInQueue {
+    /// Before each of the first jobs.
+    first: BTreeMap<JobId, u64>,
+    /// Before all others: what the first ones need.
+    others: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -122,15 +132,25 @@ impl ExclusiveSchedule {
         }
     }
 
+    /// Sums up what waits before each job, for [`ExclusiveSchedule::ends_in`].
+    pub(super) fn sum_waiting(&mut self) {
+        let mut ahead = AheadInQueue::default();
+        for (_, job) in self.waiting.iter().take(MAX_AHEAD) {
+            ahead.first.insert(*job, ahead.others);
+            ahead.others += self.jobs.get(job).map_or(0, |it| it.milli);
+        }
+        self.ahead = ahead;
+    }
+
     /// In how many seconds a live job is expected to end, given its whole work and the usual rest of running
-    /// jobs, both in seconds; `None` where the job is not known.
+    /// jobs, both in seconds; `None` where the job is not known. What waits before it is that of the last
+    /// [`ExclusiveSchedule::sum_waiting`].
     pub(super) fn ends_in(&self, job: JobId, work: f64, usual_rest: f64, now: Time) -> Option<f64> {
         let found = self.jobs.get(&job)?;
         if let Some(at) = found.started_at {
             return Some((work - now.since(at).as_secs_f64()).max(0.0));
         }
-        let before = self.waiting.range(..(found.key, job)).take(MAX_AHEAD);
-        let ahead: u64 = before.filter_map(|(_, job)| self.jobs.get(job)).map(|it| it.milli).sum();
+        let ahead = self.ahead.first.get(&job).copied().unwrap_or(self.ahead.others);
         let wait = (ahead + found.milli) as f64 / self.all.max(1) as f64 * usual_rest;
         Some(wait + work)
     }
@@ -158,16 +178,19 @@ mod tests {
         schedule.arrive(job(2), 1_000, key(3));
         schedule.arrive(job(3), 1_000, key(2));
         schedule.advance(at(0), 1);
+        schedule.sum_waiting();
         assert_eq!(schedule.ends_in(job(1), 100.0, 50.0, at(40)), Some(60.0));
         assert_eq!(schedule.ends_in(job(3), 10.0, 50.0, at(40)), Some(60.0));
         assert_eq!(schedule.ends_in(job(2), 10.0, 50.0, at(40)), Some(110.0));
         // In the real cluster the first one ended at 150, slowed down by neighbors, after 100 s of work.
         schedule.end(job(1), 100.0);
         schedule.advance(at(150), 1);
+        schedule.sum_waiting();
         assert_eq!(schedule.ends_in(job(1), 100.0, 50.0, at(150)), None);
         assert_eq!(schedule.ends_in(job(3), 60.0, 50.0, at(150)), Some(10.0), "it started at 100");
         schedule.forget(job(3));
         schedule.advance(at(160), 1);
+        schedule.sum_waiting();
         assert_eq!(schedule.ends_in(job(2), 30.0, 50.0, at(170)), Some(20.0));
     }
 
@@ -178,6 +201,7 @@ mod tests {
         schedule.arrive(JobId::new(2), 2_000, key(2));
         schedule.arrive(JobId::new(3), 1_000, key(3));
         schedule.advance(at(0), 2);
+        schedule.sum_waiting();
         assert_eq!(schedule.ends_in(JobId::new(3), 10.0, 0.0, at(0)), Some(10.0));
         assert!(schedule.ends_in(JobId::new(2), 10.0, 100.0, at(0)) > Some(10.0));
     }

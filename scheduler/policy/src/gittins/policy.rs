@@ -106,6 +106,7 @@ impl<P: Placer> Policy for GittinsOrder<P> {
         self.state.advance(view.now);
         self.state.rotate(view.now);
         self.fill_buckets(view);
+        self.state.prepare_outlooks();
         let GittinsOrder { placer, options, state, lane, drain, lane_starts, .. } = self;
         let mut draft = Draft::new(view, state, options, drain.has_more_than(0.0));
         draft.tell_outlooks(placer);
@@ -160,6 +161,7 @@ impl<P: Placer> Policy for GittinsOrder<P> {
 
     fn explain_pending(&mut self, view: &View) -> Vec<PendingReason> {
         self.state.advance(view.now);
+        self.state.prepare_outlooks();
         let GittinsOrder { placer, options, state, .. } = self;
         let free = FreeNodes::new(&view.nodes);
         let mut draft = Draft::new(view, state, options, false);

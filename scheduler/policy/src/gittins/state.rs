@@ -5,12 +5,13 @@
 //! jobs wait. Nothing is decided here.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use cohabit_types::{JobId, Span, Time};
 
 use super::OrderOptions;
 use super::beliefs::{Beliefs, Evidence};
-use super::contexts::{JobContexts, JobKind};
+use super::contexts::{ContextId, JobKind};
 use super::exclusive_schedule::ExclusiveSchedule;
 use super::hazards::Rest;
 use super::job::{JobRank, OrderedJob, ReportedWork};
@@ -95,14 +96,17 @@ impl OrderState {
 
     /// Counts all bins that jobs have passed until now.
     pub(super) fn advance(&mut self, now: Time) {
+        // Members of an array cross together: their session is ranked once.
+        let mut sessions = BTreeSet::new();
         while let Some(mut entry) = self.running.take_crossing(now) {
             let contexts = entry.job.contexts;
             self.beliefs.pass(&contexts, entry.job.counted);
             entry.job.counted += 1;
             entry.rank = self.rank_of_running(&entry, now);
             self.running.insert(entry);
-            self.rank_session(&contexts);
+            sessions.insert(contexts.session());
         }
+        sessions.into_iter().for_each(|session| self.rank_session(session));
     }
 
     /// Ranks those jobs anew that were not ranked for the longest time.
@@ -201,7 +205,7 @@ impl OrderState {
         entry.rank = self.rank_of_running(&entry, now);
         let contexts = entry.job.contexts;
         self.running.insert(entry);
-        self.rank_session(&contexts);
+        self.rank_session(contexts.session());
     }
 
     /// Takes in what a job says of its end, and counts it once.
@@ -241,7 +245,7 @@ impl OrderState {
                 }
                 if entry.job.reported == ReportedWork::Nothing {
                     self.beliefs.end(&entry.job.contexts, entry.job.counted, entry.age(now));
-                    self.rank_session(&entry.job.contexts);
+                    self.rank_session(entry.job.contexts.session());
                 }
                 Some(entry.job)
             }
@@ -274,8 +278,8 @@ impl OrderState {
     }
 
     /// Ranks the newest entries of a session anew.
-    fn rank_session(&mut self, contexts: &JobContexts) {
-        for entry in self.waiting.newest_of_session(contexts.session(), RANKED_AT_ONCE) {
+    fn rank_session(&mut self, session: ContextId) {
+        for entry in self.waiting.newest_of_session(session, RANKED_AT_ONCE) {
             self.rank_entry(entry);
         }
     }
@@ -305,6 +309,13 @@ impl OrderState {
         match job.reported {
             ReportedWork::Total { latest, .. } => Rest::known((latest - age).max(0.0)),
             ReportedWork::Nothing | ReportedWork::Refuted => self.beliefs.rest(&job.contexts, age, limit),
+        }
+    }
+
+    /// Prepares [`OrderState::outlook`] for the jobs that wait now.
+    pub(super) fn prepare_outlooks(&mut self) {
+        if let Some(exclusive) = &mut self.exclusive {
+            exclusive.sum_waiting();
         }
     }
 

@@ -10,6 +10,7 @@ use cohabit_types::{GpuRequest, JobId, NodeId, Share, Slowdown, Span};
 
 use super::HybridOptions;
 use super::admission::{Confidence, inflate_by_uncertainty};
+use super::resident_groups::ResidentGroups;
 use super::sharing_filter::{AdmittedDevice, SharingFilter};
 use crate::interference::{ColocationEstimate, InterferenceContext, PredictionCache};
 use crate::mapping::Toggle;
@@ -30,6 +31,7 @@ pub(super) struct LeastCostChooser {
     /// Jobs that wait for each device.
     backlog: f64,
     cache: PredictionCache,
+    groups: ResidentGroups,
 }
 
 /// What a device costs the newcomer and the jobs on it.
@@ -54,7 +56,8 @@ struct DeviceCost {
 impl LeastCostChooser {
     pub(super) fn new(options: HybridOptions, context: &InterferenceContext) -> LeastCostChooser {
         let cache = PredictionCache::new(context.interference.clone());
-        LeastCostChooser { options, max_slowdown: context.max_slowdown, backlog: 0.0, cache }
+        let max_slowdown = context.max_slowdown;
+        LeastCostChooser { options, max_slowdown, backlog: 0.0, cache, groups: ResidentGroups::default() }
     }
 
     /// The costs of the devices that may be joined, simulated to the end.
@@ -71,8 +74,9 @@ impl LeastCostChooser {
         }
         let HybridOptions { caution, harm_weight, .. } = self.options;
         let max_slowdown = self.max_slowdown;
+        let groups = self.groups.of(devices, taken, jobs);
         let mut filter = SharingFilter { newcomer, cache: &mut self.cache, jobs, caution, max_slowdown };
-        let mut admitted = filter.list_admitted(devices, taken)?;
+        let mut admitted = filter.list_admitted(groups)?;
         let alone = jobs.profile(newcomer).runtime.as_secs_f64();
         let first_stage = |it: &AdmittedDevice| price_first_stage(it, alone, harm_weight, jobs);
         admitted.sort_by_cached_key(|it| (it.confidence, Span::from_secs_f64(first_stage(it)), it.device));
@@ -187,6 +191,7 @@ impl LeastCostChooser {
 impl DeviceChooser for LeastCostChooser {
     fn set_interference(&mut self, context: &InterferenceContext) {
         self.cache = PredictionCache::new(context.interference.clone());
+        self.groups = ResidentGroups::default();
         self.max_slowdown = context.max_slowdown;
     }
 

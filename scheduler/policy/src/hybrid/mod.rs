@@ -11,6 +11,7 @@ mod admission;
 mod least_cost;
 mod options;
 mod policy;
+mod resident_groups;
 mod sharing_filter;
 mod slowdown_guard;
 #[cfg(test)]

@@ -1,27 +1,25 @@
 //! Which devices a newcomer may join: those on which, with it, every job stays within its slowdown limit.
 //!
-//! A predictor may be slow, so it is asked about as few sets as possible. First about pairs of the newcomer
+//! Devices with equal residents are judged together: there are many devices, and few ways to fill one. A
+//! predictor may be slow, so it is asked about as few sets as possible. First about pairs of the newcomer
 //! and a resident, which are few however many devices there are: two jobs that may not be together as a pair
 //! may not be together in a larger set. Then about whole sets, the least harmful by their pairs first: sets
 //! that were asked about before cost nothing, and of new ones a limited number is asked about in one
 //! question. The rest is left for the next decision.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
 use cohabit_types::{JobId, Slowdown};
 
 use super::admission::{Confidence, SetAdmission, admit};
-use crate::interference::{ColocationEstimate, GpuKind, InternedMember, InternedSet, PredictionCache};
-use crate::sharing::multi_stage::build_set;
-use crate::sharing::{FreeDevice, Jobs};
-use crate::{SharingConflict, SharingMode, Shortage};
+use super::resident_groups::ResidentGroup;
+use crate::interference::{ColocationEstimate, InternedSet, PredictionCache};
+use crate::sharing::Jobs;
+use crate::{SharingConflict, Shortage};
 
 /// The number of new pairs, and of new whole sets, in one decision.
 const MAX_NEW: usize = 16;
 
-/// The number of devices that are judged by their whole sets.
-const MAX_JUDGED: usize = 128;
+/// The number of devices that are listed.
+const MAX_LISTED: usize = 128;
 
 /// A device that the newcomer may join.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,18 +45,16 @@ pub(super) struct SharingFilter<'s> {
     pub(super) max_slowdown: Option<Slowdown>,
 }
 
-/// A device that may be joined as far as is known by its pairs.
-struct CandidateDevice {
-    device: usize,
-    residents: Vec<JobId>,
+/// A group of devices that is fine as far as is known by its pairs.
+struct CandidateGroup<'g> {
+    group: &'g ResidentGroup,
+    /// The newcomer and the residents.
     set: InternedSet,
+    /// The limits of all of them.
     allowed: Vec<Option<Slowdown>>,
     /// The sum of the slowdowns in the newcomer's pairs.
     harm: f64,
 }
-
-/// The estimates of the newcomer and one resident, by way of sharing, kind of GPU and resident.
-type Pairs = BTreeMap<(SharingMode, GpuKind, Arc<InternedMember>), Vec<ColocationEstimate>>;
 
 /// The refusal that came nearest to an admission.
 #[derive(Default)]
@@ -74,107 +70,100 @@ impl SharingFilter<'_> {
     /// What rules out the device that came nearest, if none may be joined.
     pub(super) fn list_admitted(
         &mut self,
-        devices: &[FreeDevice<'_>],
-        taken: &[usize],
+        groups: &[ResidentGroup],
     ) -> Result<Vec<AdmittedDevice>, Shortage> {
         let mut least = NearestRefusal::default();
-        let mut candidates = self.filter_by_pairs(devices, taken, &mut least);
-        candidates.truncate(MAX_JUDGED);
+        let candidates = self.filter_by_pairs(groups, &mut least);
         let sets: Vec<InternedSet> = candidates.iter().map(|it| it.set.clone()).collect();
         let answers = self.cache.predict_some(&sets, MAX_NEW);
         let mut admitted = Vec::new();
         for (candidate, together) in candidates.into_iter().zip(answers) {
             let Some(together) = together else { continue };
-            let CandidateDevice { device, residents, allowed, set, .. } = candidate;
-            match admit(&together, &allowed, self.caution) {
+            if admitted.len() >= MAX_LISTED {
+                break;
+            }
+            match admit(&together, &candidate.allowed, self.caution) {
                 SetAdmission::Admitted(confidence) => {
-                    let before = self.predict_residents(set);
-                    admitted.push(AdmittedDevice { device, confidence, together, before, residents });
+                    let before =
+                        self.cache.predict(std::slice::from_ref(&candidate.group.residents)).remove(0);
+                    let devices = candidate.group.devices.iter();
+                    admitted.extend(devices.map(|(device, residents)| AdmittedDevice {
+                        device: *device,
+                        confidence,
+                        together: together.clone(),
+                        before: before.clone(),
+                        residents: residents.clone(),
+                    }));
                 }
                 refused @ (SetAdmission::TooSlow { .. } | SetAdmission::NoMemory) => {
-                    least.note(refused, &allowed, |member| residents.get(member.wrapping_sub(1)).copied());
+                    least.note(refused, &candidate.allowed, |member| candidate.group.first_resident(member));
                 }
             }
         }
-        if admitted.is_empty() { Err(least.shortage(taken.len())) } else { Ok(admitted) }
+        let devices = groups.iter().map(|group| group.devices.len()).sum();
+        if admitted.is_empty() { Err(least.shortage(devices)) } else { Ok(admitted) }
     }
 
-    /// The estimates of the residents of a set without its newcomer.
-    fn predict_residents(&mut self, set: InternedSet) -> Vec<ColocationEstimate> {
-        let without = InternedSet { members: set.members[1..].to_vec(), ..set };
-        self.cache.predict(std::slice::from_ref(&without)).remove(0)
-    }
-
-    /// The devices on which every pair of the newcomer and a resident stays within its limits, the least
+    /// The groups in which every pair of the newcomer and a resident stays within its limits, the least
     /// harmful first.
-    fn filter_by_pairs(
+    fn filter_by_pairs<'g>(
         &mut self,
-        devices: &[FreeDevice<'_>],
-        taken: &[usize],
+        groups: &'g [ResidentGroup],
         least: &mut NearestRefusal,
-    ) -> Vec<CandidateDevice> {
-        let sets: Vec<(Vec<JobId>, InternedSet)> = taken
-            .iter()
-            .map(|device| {
-                let residents = self.jobs.on(devices[*device].view);
-                let all: Vec<JobId> = [self.newcomer].into_iter().chain(residents.iter().copied()).collect();
-                (residents, build_set(&devices[*device], &all, self.jobs))
-            })
-            .collect();
-        let pairs = self.predict_pairs(sets.iter().map(|(_, set)| set));
+    ) -> Vec<CandidateGroup<'g>> {
+        let own = self.jobs.max_slowdown(self.newcomer).or(self.max_slowdown);
+        let residents = groups.iter().flat_map(|group| (0..group.allowed.len()).map(move |it| (group, it)));
+        let pairs: Vec<InternedSet> =
+            residents.map(|(group, resident)| self.join(group, Some(resident))).collect();
+        let mut pairs = self.cache.predict_some(&pairs, MAX_NEW).into_iter();
         let mut candidates = Vec::new();
-        for (device, (residents, set)) in taken.iter().copied().zip(sets) {
-            let allowed = self.list_limits(&residents);
-            match sum_pair_slowdowns(&set, &allowed, &pairs) {
-                Ok(harm) => candidates.push(CandidateDevice { device, residents, set, allowed, harm }),
+        for group in groups {
+            let limits = group.allowed.iter().map(|allowed| allowed.or(self.max_slowdown));
+            let allowed: Vec<Option<Slowdown>> = [own].into_iter().chain(limits).collect();
+            let of_group: Vec<_> = pairs.by_ref().take(group.allowed.len()).collect();
+            match sum_pair_slowdowns(&of_group, &allowed) {
+                Ok(harm) => {
+                    candidates.push(CandidateGroup { group, set: self.join(group, None), allowed, harm });
+                }
                 Err((resident, admission)) => {
-                    let pair = [allowed[0], allowed[resident + 1]];
-                    least.note(admission, &pair, |member| (member == 1).then_some(residents[resident]));
+                    let pair = [own, allowed[resident + 1]];
+                    least.note(admission, &pair, |member| group.first_resident(member * (resident + 1)));
                 }
             }
         }
-        candidates.sort_by(|one, other| one.harm.total_cmp(&other.harm).then(one.device.cmp(&other.device)));
+        let first = |it: &CandidateGroup<'_>| it.group.devices[0].0;
+        candidates.sort_by(|one, other| one.harm.total_cmp(&other.harm).then(first(one).cmp(&first(other))));
         candidates
     }
 
-    /// The estimates of the newcomer with each kind of resident on any of the devices.
-    fn predict_pairs<'c>(&mut self, sets: impl Iterator<Item = &'c InternedSet>) -> Pairs {
-        let encountered = sets.flat_map(|set| {
-            set.members[1..].iter().map(|other| (set.sharing, set.gpu.clone(), other.clone()))
-        });
-        let encountered: BTreeSet<(SharingMode, GpuKind, Arc<InternedMember>)> = encountered.collect();
-        let pair = |(sharing, gpu, other): &(SharingMode, GpuKind, Arc<InternedMember>)| InternedSet {
-            gpu: gpu.clone(),
-            sharing: *sharing,
-            members: vec![self.jobs.member(self.newcomer, gpu), other.clone()],
-        };
-        let cache: Vec<InternedSet> = encountered.iter().map(pair).collect();
-        let estimates = self.cache.predict_some(&cache, MAX_NEW);
-        encountered
-            .into_iter()
-            .zip(estimates)
-            .filter_map(|(encountered, estimates)| Some((encountered, estimates?)))
-            .collect()
+    /// The newcomer with one of the residents of a group, or with all of them.
+    fn join(&mut self, group: &ResidentGroup, only: Option<usize>) -> InternedSet {
+        let InternedSet { gpu, sharing, members } = &group.residents;
+        let residents = only.map_or(&members[..], |resident| std::slice::from_ref(&members[resident]));
+        let newcomer = self.jobs.member(self.newcomer, gpu);
+        let members = [newcomer].into_iter().chain(residents.iter().cloned()).collect();
+        InternedSet { gpu: gpu.clone(), sharing: *sharing, members }
     }
+}
 
-    /// The limits of the newcomer and of each resident.
-    fn list_limits(&self, residents: &[JobId]) -> Vec<Option<Slowdown>> {
-        let all = [self.newcomer].into_iter().chain(residents.iter().copied());
-        all.map(|job| self.jobs.max_slowdown(job).or(self.max_slowdown)).collect()
+impl ResidentGroup {
+    /// A resident of its first device, by its place in the set with the newcomer.
+    fn first_resident(&self, member: usize) -> Option<JobId> {
+        let (_, residents) = self.devices.first()?;
+        residents.get(member.checked_sub(1)?).copied()
     }
 }
 
 /// The sum of the slowdowns of the newcomer and each resident as pairs; the first pair that exceeds a limit,
 /// if any.
 fn sum_pair_slowdowns(
-    set: &InternedSet,
+    pairs: &[Option<Vec<ColocationEstimate>>],
     allowed: &[Option<Slowdown>],
-    pairs: &Pairs,
 ) -> Result<f64, (usize, SetAdmission)> {
     let mut harm = 0.0;
-    for (resident, known) in set.members[1..].iter().enumerate() {
+    for (resident, estimates) in pairs.iter().enumerate() {
         // A pair that was not asked about yet ranks behind those that are known to be fine.
-        let Some(estimates) = pairs.get(&(set.sharing, set.gpu.clone(), known.clone())) else {
+        let Some(estimates) = estimates else {
             harm += 1.0;
             continue;
         };

@@ -1,6 +1,7 @@
 //! Sets of jobs that share one GPU: what is known of each job, and what is expected.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cohabit_types::{Bytes, ModelFamily, SharingStrategy};
 use serde::{Deserialize, Serialize};
@@ -30,10 +31,10 @@ pub struct ColocationSet {
 
 /// A kind of GPU, known by its name.
 #[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(from = "String", into = "String")]
 pub struct GpuKind {
-    /// The name in lower case: `v100`, `nvidia h200`.
-    name: String,
+    /// The name in lower case: `v100`, `nvidia h200`. Many sets contain it, so copies have it in common.
+    name: Arc<str>,
 }
 
 /// One job of a set.
@@ -128,7 +129,7 @@ impl GpuKind {
     /// The kind with this name, in any case.
     #[must_use]
     pub fn named(name: &str) -> GpuKind {
-        GpuKind { name: name.trim().to_lowercase() }
+        GpuKind { name: name.trim().to_lowercase().into() }
     }
 
     /// Its name in lower case.
@@ -147,6 +148,18 @@ impl GpuKind {
     #[must_use]
     pub fn memory(&self) -> Option<Bytes> {
         self.model().map(|model| model.memory)
+    }
+}
+
+impl From<String> for GpuKind {
+    fn from(name: String) -> GpuKind {
+        GpuKind { name: name.into() }
+    }
+}
+
+impl From<GpuKind> for String {
+    fn from(kind: GpuKind) -> String {
+        (*kind.name).to_owned()
     }
 }
 

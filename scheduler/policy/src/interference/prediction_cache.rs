@@ -46,13 +46,11 @@ impl PredictionCache {
 
     /// The estimates of the members of each set, in their order.
     pub(crate) fn predict(&mut self, sets: &[InternedSet]) -> Vec<Vec<ColocationEstimate>> {
-        let sorted: Vec<InternedSet> = sets.iter().map(InternedSet::sort_members).collect();
-        self.ask(&sorted);
-        let answered = |(set, sorted): (&InternedSet, &InternedSet)| match self.answers.get(sorted) {
-            Some(answers) => set.unsort(answers),
-            None => set.members.iter().map(|known| ColocationEstimate::alone(&known.member)).collect(),
+        let alone = |set: &InternedSet| {
+            set.members.iter().map(|known| ColocationEstimate::alone(&known.member)).collect()
         };
-        sets.iter().zip(&sorted).map(answered).collect()
+        let answers = self.predict_some(sets, usize::MAX).into_iter();
+        answers.zip(sets).map(|(answer, set)| answer.unwrap_or_else(|| alone(set))).collect()
     }
 
     /// The same, but of sets that are new only the first `most`; `None` for the others.
@@ -61,32 +59,35 @@ impl PredictionCache {
         sets: &[InternedSet],
         most: usize,
     ) -> Vec<Option<Vec<ColocationEstimate>>> {
-        let sorted: Vec<InternedSet> = sets.iter().map(InternedSet::sort_members).collect();
-        let mut new = BTreeSet::new();
-        let mut is_answered = |set: &&InternedSet| {
-            let known = set.members.len() < 2 || self.answers.contains_key(set);
-            known || new.contains(*set) || (new.len() < most && new.insert((*set).clone()))
-        };
-        let answered: Vec<bool> = sorted.iter().map(|set| is_answered(&set)).collect();
-        let asked: Vec<InternedSet> =
-            sets.iter().zip(&answered).filter(|(_, answered)| **answered).map(|(it, _)| it.clone()).collect();
-        let mut answers = self.predict(&asked).into_iter();
-        answered.into_iter().map(|answered| if answered { answers.next() } else { None }).collect()
-    }
-
-    fn ask(&mut self, sets: &[InternedSet]) {
         if self.answers.len() >= MAX_CACHED_SETS {
             self.answers.clear();
         }
-        // A set of one needs no prediction.
-        let is_new = |set: &&InternedSet| set.members.len() > 1 && !self.answers.contains_key(set);
-        let mut new: Vec<&InternedSet> = sets.iter().filter(is_new).collect();
-        new.sort();
-        new.dedup();
-        if !new.is_empty() {
-            let sets: Vec<ColocationSet> = new.iter().map(|set| set.to_set()).collect();
-            self.answers.extend(new.into_iter().cloned().zip(self.predictor.predict(&sets)));
+        let mut answers: Vec<Option<Vec<ColocationEstimate>>> =
+            sets.iter().map(|set| self.known(set)).collect();
+        let unanswered = || sets.iter().zip(&answers).filter(|(_, answer)| answer.is_none());
+        let mut new: Vec<InternedSet> = unanswered().map(|(set, _)| set.sort_members()).collect();
+        if new.is_empty() {
+            return answers;
         }
+        let mut met = BTreeSet::new();
+        new.retain(|set| met.len() < most && met.insert(set.clone()));
+        let asked: Vec<ColocationSet> = new.iter().map(InternedSet::to_set).collect();
+        self.answers.extend(new.into_iter().zip(self.predictor.predict(&asked)));
+        for (answer, set) in answers.iter_mut().zip(sets).filter(|(answer, _)| answer.is_none()) {
+            *answer = self.known(set);
+        }
+        answers
+    }
+
+    /// The answer for a set that was asked about before, or needs no prediction.
+    fn known(&self, set: &InternedSet) -> Option<Vec<ColocationEstimate>> {
+        if let [only] = &set.members[..] {
+            return Some(vec![ColocationEstimate::alone(&only.member)]);
+        }
+        if set.members.is_sorted() {
+            return self.answers.get(set).cloned();
+        }
+        Some(set.unsort(self.answers.get(&set.sort_members())?))
     }
 }
 

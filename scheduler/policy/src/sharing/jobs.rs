@@ -19,6 +19,8 @@ pub(crate) struct Jobs {
     solos: Arc<SoloMetricsTable>,
     now: Time,
     known: BTreeMap<JobId, KnownJob>,
+    /// The kinds of GPU by the names that devices state.
+    kinds: BTreeMap<String, GpuKind>,
     /// One copy of each member, so that most equal members are one and the same and compare fast.
     members: BTreeSet<Arc<InternedMember>>,
     /// Unused members are dropped when there are so many.
@@ -49,6 +51,7 @@ impl Jobs {
             solos,
             now: Time::EPOCH,
             known: BTreeMap::new(),
+            kinds: BTreeMap::new(),
             members: BTreeSet::new(),
             sweep_at: FIRST_SWEEP,
             awaiting_whole: BTreeSet::new(),
@@ -126,6 +129,16 @@ impl Jobs {
         device.jobs.iter().copied().filter(|job| self.known.contains_key(job)).collect()
     }
 
+    /// The kind of a device.
+    pub(crate) fn kind_of(&mut self, device: &DeviceView) -> GpuKind {
+        if let Some(kind) = self.kinds.get(&device.model) {
+            return kind.clone();
+        }
+        let kind = GpuKind::named(&device.model);
+        self.kinds.insert(device.model.clone(), kind.clone());
+        kind
+    }
+
     /// What a known job is on a kind of GPU, as a member of a co-location set.
     ///
     /// # Panics
@@ -192,7 +205,7 @@ impl Jobs {
     /// How busy a device would be with the newcomer: the sum of what each job on it uses alone, 1 being one
     /// device.
     pub(crate) fn sum_utilization(&mut self, newcomer: JobId, device: &DeviceView) -> f64 {
-        let gpu = GpuKind::named(&device.model);
+        let gpu = self.kind_of(device);
         let together = self.on(device).into_iter().chain([newcomer]);
         together.map(|job| self.member(job, &gpu).member.busy()).sum()
     }

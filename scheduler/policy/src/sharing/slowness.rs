@@ -11,7 +11,7 @@ pub(crate) fn compute_slowness(job: JobId, devices: &[FreeDevice<'_>], jobs: &mu
     if devices.iter().all(|device| device.view.model == devices[0].view.model) {
         return vec![1.0; devices.len()];
     }
-    let kinds: Vec<GpuKind> = devices.iter().map(|device| GpuKind::named(&device.view.model)).collect();
+    let kinds: Vec<GpuKind> = devices.iter().map(|device| jobs.kind_of(device.view)).collect();
     let measured = |kind: &GpuKind| jobs.member(job, kind).member.solo.rate.filter(|rate| *rate > 0.0);
     let measured: Option<Vec<f64>> = kinds.iter().map(measured).collect();
     let known = |kind: &GpuKind| kind.model().unwrap_or(GpuModel::FALLBACK).sustained();

@@ -7,7 +7,7 @@ use cohabit_types::JobId;
 
 use super::contention_degree::ContentionDegree;
 use super::timeline::{RemainingIterations, StageConditions, Timeline};
-use crate::interference::{ColocationEstimate, GpuKind, InternedSet, LIKELY_TO_FIT, PredictionCache};
+use crate::interference::{ColocationEstimate, InternedSet, LIKELY_TO_FIT, PredictionCache};
 use crate::sharing::{FreeDevice, Jobs};
 
 /// The number of iterations assumed for a job that does not state it.
@@ -120,7 +120,7 @@ fn list_running(neighbors: &[JobId], jobs: &Jobs) -> Vec<JobId> {
 
 /// These jobs on the GPU of this device, as a set for the predictor.
 pub(crate) fn build_set(device: &FreeDevice<'_>, present: &[JobId], jobs: &mut Jobs) -> InternedSet {
-    let gpu = GpuKind::named(&device.view.model);
+    let gpu = jobs.kind_of(device.view);
     let members = present.iter().map(|job| jobs.member(*job, &gpu)).collect();
     InternedSet { gpu, sharing: device.view.sharing.mode, members }
 }
