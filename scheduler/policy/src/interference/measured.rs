@@ -140,12 +140,33 @@ fn unknown(set: &ColocationSet) -> Vec<ColocationEstimate> {
     estimates.into_iter().flatten().map(widened).collect()
 }
 
+impl ColocationSet {
+    /// The set of a job and its neighbors, in the order of their configurations.
+    pub(super) fn of_observed(
+        gpu: &GpuKind,
+        sharing: SharingStrategy,
+        member: &SetMember,
+        neighbors: &[SetMember],
+    ) -> ColocationSet {
+        let everybody: Vec<SetMember> = [member].into_iter().chain(neighbors).cloned().collect();
+        let members =
+            order_by_configuration(&everybody).into_iter().map(|at| everybody[at].clone()).collect();
+        ColocationSet { gpu: gpu.clone(), sharing: Some(sharing), members }
+    }
+}
+
 impl SetKey {
     pub(super) fn of(set: &ColocationSet) -> SetKey {
         let configurations =
             order_by_configuration(&set.members).into_iter().map(|at| set.members[at].configuration());
         let configurations = configurations.collect();
         SetKey { gpu: set.gpu.clone(), sharing: set.sharing, configurations }
+    }
+
+    /// The key of a configuration that has the GPU for itself.
+    pub(super) fn alone(gpu: &GpuKind, sharing: SharingStrategy, configuration: &Configuration) -> SetKey {
+        let configurations = vec![configuration.clone()];
+        SetKey { gpu: gpu.clone(), sharing: Some(sharing), configurations }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use cohabit_types::{SharingStrategy, Span, Time};
 
-use super::measured::order_by_configuration;
 use super::{ColocationSet, GpuKind, SetMember};
 
 /// One period of a rank, with what is known of all jobs on the device.
@@ -47,9 +46,6 @@ impl ObservedSample {
 
     /// All jobs on the device, in the order of their configurations.
     pub(super) fn set(&self) -> ColocationSet {
-        let everybody: Vec<SetMember> = [&self.member].into_iter().chain(&self.neighbors).cloned().collect();
-        let members =
-            order_by_configuration(&everybody).into_iter().map(|at| everybody[at].clone()).collect();
-        ColocationSet { gpu: self.gpu.clone(), sharing: Some(self.sharing), members }
+        ColocationSet::of_observed(&self.gpu, self.sharing, &self.member, &self.neighbors)
     }
 }

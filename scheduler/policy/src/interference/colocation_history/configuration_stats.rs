@@ -1,5 +1,7 @@
 //! What one configuration did in one set: means in which old samples decay.
 
+use cohabit_types::Time;
+
 use crate::interference::{ObservedSample, SoloMetrics, UNKNOWN_UNCERTAINTY};
 
 /// Statistics of the samples of one configuration in one set.
@@ -11,6 +13,8 @@ pub(super) struct ConfigurationStats {
     utilization: DecayingMean,
     /// The most memory that it ever held, in bytes.
     memory: Option<f64>,
+    /// When the latest sample ended.
+    last: Time,
 }
 
 /// A mean over time with its variance, in which old samples decay as new ones come.
@@ -40,6 +44,12 @@ impl ConfigurationStats {
             self.utilization.add(utilization.clamp(0.0, 1.0), seconds);
         }
         self.memory = self.memory.into_iter().chain(sample.memory).reduce(f64::max);
+        self.last = self.last.max(sample.until);
+    }
+
+    /// Whether it ran at a later time.
+    pub(super) fn ran_after(&self, time: Time) -> bool {
+        self.last > time
     }
 
     /// The slowdown against the same configuration alone, as a factor of at least 1, and the standard

@@ -1,4 +1,8 @@
-//! What the cluster observed: how fast configurations ran alone and in which sets, collected from samples.
+//! What the cluster observed: how fast configurations ran alone and in which sets, collected from samples,
+//! and which sets did not fit into the memory of a GPU.
+//!
+//! A set did not fit if a job found no memory left in it. That counts until the job's configuration has run
+//! in the set at a later time, and it says nothing of the set while the configuration fails alone as well.
 //!
 //! Recent samples count more than old ones, so that a program that was changed under its old name is
 //! noticed; sets that were not seen for the longest time are dropped, so that the history stays small. Jobs
@@ -13,10 +17,9 @@ use cohabit_types::{SharingStrategy, Time};
 
 use self::configuration_stats::ConfigurationStats;
 use super::measured::SetKey;
-use super::observed_sample::ObservedSample;
 use super::{
-    ColocationSet, Configuration, GpuKind, MeasuredMember, MeasuredSet, SetMember, SetOutcome, SoloMetrics,
-    SoloMetricsTable,
+    ColocationSet, Configuration, GpuKind, MeasuredMember, MeasuredSet, ObservedMisfit, ObservedSample,
+    SetMember, SetOutcome, SoloMetrics, SoloMetricsTable,
 };
 
 /// Samples, collected by configuration.
@@ -44,6 +47,8 @@ struct SetHistory {
     set: ColocationSet,
     /// Members of one configuration are the same.
     stats: BTreeMap<Configuration, ConfigurationStats>,
+    /// The configurations that found no memory left, and when they last did.
+    misfits: BTreeMap<Configuration, Time>,
     first: Time,
     last: Time,
 }
@@ -59,14 +64,28 @@ impl ColocationHistory {
     /// Adds a sample, unless it is too short, or a job on the device has no name.
     pub fn note(&mut self, sample: &ObservedSample) {
         if sample.is_informative() {
-            let set = sample.set();
-            let history = match self.sets.entry(SetKey::of(&set)) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(SetHistory::new(set, sample.until)),
-            };
-            history.note(sample);
+            self.history_of(sample.set(), sample.until).note(sample);
             self.evict_oldest();
         }
+    }
+
+    /// Adds that a set did not fit, or that a job does not fit alone; unless a job on the device has no name.
+    pub fn note_misfit(&mut self, misfit: &ObservedMisfit) {
+        if let Some(set) = misfit.set() {
+            self.history_of(set, misfit.at).note_misfit(misfit);
+            self.evict_oldest();
+        }
+    }
+
+    /// The history of a set that was seen at this time.
+    fn history_of(&mut self, set: ColocationSet, seen: Time) -> &mut SetHistory {
+        let history = match self.sets.entry(SetKey::of(&set)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(SetHistory::new(set, seen)),
+        };
+        history.first = history.first.min(seen);
+        history.last = history.last.max(seen);
+        history
     }
 
     /// The measurements of configurations alone: those observed here and, for all others, those of `beside`.
@@ -84,8 +103,9 @@ impl ColocationHistory {
         table
     }
 
-    /// Every set of two or more whose members' rates together and alone are all known, the oldest first.
-    /// What a member does alone is taken from another way of sharing the same kind of GPU, if necessary.
+    /// Every set of two or more that did not fit, or whose members' rates together and alone are all known,
+    /// the oldest first. What a member does alone is taken from another way of sharing the same kind of GPU,
+    /// if necessary.
     #[must_use]
     pub fn sets(&self) -> Vec<ObservedSet> {
         let mut sets: Vec<ObservedSet> = self.sets.values().filter_map(|it| self.observed(it)).collect();
@@ -97,28 +117,34 @@ impl ColocationHistory {
         if history.set.members.len() < 2 {
             return None;
         }
-        let mut sample = ObservedSet {
-            measured: MeasuredSet {
-                set: ColocationSet { members: Vec::new(), ..history.set.clone() },
-                outcome: SetOutcome::Ran(Vec::new()),
-            },
-            uncertainty: Vec::new(),
-            first: history.first,
-            last: history.last,
-        };
-        let mut observed = Vec::new();
+        let did_not_fit = self.did_not_fit(history);
+        let (mut members, mut observed, mut uncertainties) = (Vec::new(), Vec::new(), Vec::new());
         for member in &history.set.members {
             let configuration = member.configuration();
-            let together = history.stats.get(&configuration)?;
-            let alone = self.alone(&history.set.gpu, history.set.sharing, &configuration)?;
-            let (slowdown, uncertainty) = together.beside(alone);
-            observed.push(MeasuredMember { slowdown, memory: together.memory(), utilization: None });
-            sample.uncertainty.push(uncertainty);
-            let member = SetMember { solo: alone.solo(&member.solo), ..member.clone() };
-            sample.measured.set.members.push(member);
+            let together = history.stats.get(&configuration);
+            let alone = self.alone(&history.set.gpu, history.set.sharing, &configuration);
+            let solo = alone.map_or_else(|| member.solo.clone(), |alone| alone.solo(&member.solo));
+            members.push(SetMember { solo, ..member.clone() });
+            if !did_not_fit {
+                let together = together?;
+                let (slowdown, uncertainty) = together.beside(alone?);
+                observed.push(MeasuredMember { slowdown, memory: together.memory(), utilization: None });
+                uncertainties.push(uncertainty);
+            }
         }
-        sample.measured.outcome = SetOutcome::Ran(observed);
-        Some(sample)
+        let outcome = if did_not_fit { SetOutcome::DidNotFit } else { SetOutcome::Ran(observed) };
+        let measured = MeasuredSet { set: ColocationSet { members, ..history.set.clone() }, outcome };
+        Some(ObservedSet { measured, uncertainty: uncertainties, first: history.first, last: history.last })
+    }
+
+    /// Whether a member found no memory left in this set that it finds alone.
+    fn did_not_fit(&self, history: &SetHistory) -> bool {
+        history.misfits().any(|configuration| !self.fails_alone(&history.set.gpu, configuration))
+    }
+
+    fn fails_alone(&self, gpu: &GpuKind, configuration: &Configuration) -> bool {
+        let alone = |sharing| self.sets.get(&SetKey::alone(gpu, sharing, configuration));
+        NEXT_BEST.into_iter().filter_map(alone).any(|history| history.misfits().next().is_some())
     }
 
     /// What a configuration did alone on the GPU, with this way of sharing or else with another.
@@ -129,9 +155,7 @@ impl ColocationHistory {
         configuration: &Configuration,
     ) -> Option<&ConfigurationStats> {
         sharing.into_iter().chain(NEXT_BEST).find_map(|sharing| {
-            let configurations = vec![configuration.clone()];
-            let key = SetKey { gpu: gpu.clone(), sharing: Some(sharing), configurations };
-            self.sets.get(&key)?.stats.get(configuration)
+            self.sets.get(&SetKey::alone(gpu, sharing, configuration))?.stats.get(configuration)
         })
     }
 
@@ -147,13 +171,25 @@ impl ColocationHistory {
 
 impl SetHistory {
     const fn new(set: ColocationSet, seen: Time) -> SetHistory {
-        SetHistory { set, stats: BTreeMap::new(), first: seen, last: seen }
+        SetHistory { set, stats: BTreeMap::new(), misfits: BTreeMap::new(), first: seen, last: seen }
     }
 
     fn note(&mut self, sample: &ObservedSample) {
-        self.first = self.first.min(sample.until);
-        self.last = self.last.max(sample.until);
         self.stats.entry(sample.member.configuration()).or_default().note(sample);
+    }
+
+    fn note_misfit(&mut self, misfit: &ObservedMisfit) {
+        let last = self.misfits.entry(misfit.member.configuration()).or_insert(misfit.at);
+        *last = misfit.at.max(*last);
+    }
+
+    /// The configurations that found no memory left, and have not run here since.
+    fn misfits(&self) -> impl Iterator<Item = &Configuration> {
+        let ran_since = |configuration: &Configuration, failed: Time| {
+            self.stats.get(configuration).is_some_and(|stats| stats.ran_after(failed))
+        };
+        let last = self.misfits.iter().filter(move |(it, failed)| !ran_since(it, **failed));
+        last.map(|(configuration, _)| configuration)
     }
 }
 

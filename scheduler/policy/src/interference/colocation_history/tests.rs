@@ -177,3 +177,73 @@ fn the_oldest_sets_are_dropped_and_single_configurations_stay() {
     pair()[2..].iter().for_each(|it| all.note(&ObservedSample { until: Time::NEVER, ..it.clone() }));
     assert_eq!(all.sets().len(), 1, "each was still known alone");
 }
+
+/// A member finds no memory left beside these neighbors, at the end of this minute.
+fn misfit(until: u64, model: &str, neighbors: &[&str]) -> ObservedMisfit {
+    let ObservedSample { gpu, sharing, member, neighbors, until, .. } = minute(until, 1.0, model, neighbors);
+    ObservedMisfit { gpu, sharing, member, neighbors, at: until }
+}
+
+/// Whether the only set of the history did not fit.
+fn did_not_fit(all: &ColocationHistory) -> bool {
+    let sets = all.sets();
+    let [set] = &sets[..] else { panic!("{sets:?}") };
+    set.measured.outcome == SetOutcome::DidNotFit
+}
+
+#[test]
+fn a_set_that_did_not_fit_is_known_without_any_rate() {
+    let mut all = ColocationHistory::default();
+    all.note_misfit(&misfit(1, "b", &["a"]));
+    let [set] = &all.sets()[..] else { panic!("{all:?}") };
+    let models: Vec<&str> = set.measured.set.members.iter().map(|it| it.model.as_str()).collect();
+    assert_eq!((models, &set.measured.outcome), (vec!["a", "b"], &SetOutcome::DidNotFit));
+    assert_eq!(
+        (set.measured.set.sharing, set.last),
+        (Some(SharingStrategy::Mps), minute(1, 1.0, "a", &[]).until)
+    );
+    all.note_misfit(&misfit(2, "b", &[""]));
+    assert_eq!(all.sets().len(), 1, "a job without a name is no set");
+}
+
+#[test]
+fn a_misfit_counts_until_the_job_that_failed_ran_in_the_set_again() {
+    let mut all = experience(&pair());
+    assert!(!did_not_fit(&all));
+    all.note_misfit(&misfit(5, "b", &["a"]));
+    assert!(did_not_fit(&all), "it ran before");
+    all.note(&minute(5, 8.0, "a", &["b"]));
+    all.note(&minute(4, 3.0, "b", &["a"]));
+    assert!(did_not_fit(&all), "samples of that attempt, of either job, come later");
+    all.note(&minute(6, 3.0, "b", &["a"]));
+    assert_eq!(slowdowns(&all.sets()[0]), [1.25, 2.0], "it fits after all");
+    all.note_misfit(&misfit(5, "b", &["a"]));
+    assert!(!did_not_fit(&all), "a misfit that is told again is the same one");
+    all.note_misfit(&misfit(7, "a", &["b"]));
+    assert!(did_not_fit(&all));
+}
+
+#[test]
+fn a_job_that_fails_alone_says_nothing_about_its_neighbors() {
+    let mut all = experience(&pair());
+    all.note_misfit(&misfit(5, "b", &["a"]));
+    let alone = ObservedMisfit { sharing: SharingStrategy::Exclusive, ..misfit(6, "b", &[]) };
+    all.note_misfit(&alone);
+    assert!(!did_not_fit(&all), "what it needs is too much for the whole GPU");
+    all.note_misfit(&misfit(7, "a", &["b"]));
+    assert!(did_not_fit(&all), "the other one does not fail alone");
+    let mut all = experience(&pair());
+    all.note_misfit(&misfit(5, "b", &["a"]));
+    all.note_misfit(&alone);
+    all.note(&ObservedSample { sharing: SharingStrategy::Exclusive, ..minute(8, 6.0, "b", &[]) });
+    assert!(did_not_fit(&all), "the program was mended");
+}
+
+#[test]
+fn misfits_of_many_sets_are_bounded_too() {
+    let mut all = ColocationHistory::default();
+    for number in 0..MAX_TRACKED_SETS as u64 + 10 {
+        all.note_misfit(&misfit(number, "a", &[&format!("other {number}")]));
+    }
+    assert_eq!(all.sets().len(), MAX_TRACKED_SETS);
+}
