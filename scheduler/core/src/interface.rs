@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use cohabit_policy::Plan;
 use cohabit_types::{
-    ClientRequestId, Inventory, JobId, NodeId, Notice, Order, PlanRequestId, Principal, Reply, Report,
-    Request, Span, WorkerKey,
+    ClientRequestId, DeviceId, Inventory, JobId, NodeId, Notice, Order, PlanRequestId, Principal, RankId,
+    Reply, Report, Request, SharingStrategy, Span, Time, WorkerKey,
 };
 
 /// What can happen to a head. Every event except reports of progress and telemetry is journaled before it is
@@ -43,10 +43,30 @@ pub enum Effect {
     Answer(ClientRequestId, Reply),
     /// Notify those who watch this job.
     Publish(JobId, Notice),
+    /// Remember that a rank found no memory left on its device. Comes before a request for a plan, which has
+    /// to take it into account.
+    RecordMisfit(MemoryMisfit),
     /// Ask the policy for a plan; at most one request is open.
     Plan(PlanRequestId),
     /// Close a worker's link, for this reason.
     Close(WorkerKey, String),
+}
+
+/// A rank found no memory left on its only device, although no limit of its own stopped it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryMisfit {
+    /// The rank that failed.
+    pub rank: RankId,
+    /// The device.
+    pub device: DeviceId,
+    /// The device's model.
+    pub gpu: String,
+    /// How the device was shared.
+    pub sharing: SharingStrategy,
+    /// The other jobs that ran on the device. Without any, the job does not fit alone.
+    pub neighbors: Vec<JobId>,
+    /// When the rank ended, by the worker's clock: co-location samples of the device go by the same clock.
+    pub at: Time,
 }
 
 /// The jobs and nodes that an event changed, or may have changed.

@@ -170,8 +170,14 @@ impl Transition<'_> {
         match report {
             Report::Started { rank, .. } if self.head.is_live(rank, key.node) => self.rank_started(rank),
             Report::Started { .. } => {}
-            Report::Ended { rank, outcome, stopped, progress, .. } => {
-                self.rank_reported_ended(key, rank, outcome, stopped, progress);
+            Report::Ended { rank, outcome, stopped, progress, at } => {
+                if self.head.is_live(rank, key.node) {
+                    self.note_end_report(rank, stopped, progress);
+                    self.record_misfit(rank, &outcome, at);
+                    self.rank_ended(rank, outcome);
+                } else if self.head.is_stale(rank) {
+                    self.record_event(rank.attempt.job, JobEventKind::StaleReport(rank));
+                }
                 self.effect(Effect::SendOrder(key, Order::Acknowledge(rank)));
             }
             Report::Progress(progress) => self.progress(key.node, progress),
@@ -239,27 +245,14 @@ impl Transition<'_> {
         self.changed(id);
     }
 
-    fn rank_reported_ended(
-        &mut self,
-        key: WorkerKey,
-        rank: RankId,
-        outcome: Outcome,
-        stopped: Option<StopReason>,
-        progress: Option<Progress>,
-    ) {
-        if !self.head.is_live(rank, key.node) {
-            if self.head.is_stale(rank) {
-                self.record_event(rank.attempt.job, JobEventKind::StaleReport(rank));
-            }
-            return;
-        }
+    /// Notes what the report on the end of a live rank says besides how it ended.
+    fn note_end_report(&mut self, rank: RankId, stopped: Option<StopReason>, progress: Option<Progress>) {
         if let Some(attempt) = self.job_mut(rank.attempt.job).live_attempt_mut() {
             attempt.stop_reported = attempt.stop_reported.or(stopped);
             if rank.rank == 0 {
                 attempt.progress = progress;
             }
         }
-        self.rank_ended(rank, outcome);
     }
 
     fn progress(&mut self, node: NodeId, progress: Vec<AttemptProgress>) {

@@ -98,6 +98,7 @@ fn ended(effect: Effect) -> Option<JobRecord> {
         Effect::Publish(_, Notice::Changed(_))
         | Effect::SendOrder(..)
         | Effect::Answer(..)
+        | Effect::RecordMisfit(_)
         | Effect::Plan(_)
         | Effect::Close(..) => None,
     }

@@ -8,6 +8,7 @@ mod invariants;
 mod isolation;
 mod jobs;
 mod kit;
+mod memory_misfit;
 mod planning;
 mod predicted_memory;
 mod rendezvous;

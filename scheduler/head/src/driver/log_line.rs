@@ -78,6 +78,9 @@ impl fmt::Display for LogLine<'_, Effect> {
             Effect::Publish(job, Notice::Ended(record)) => {
                 write!(f, "publish {job}: ended as {}", record.state)
             }
+            Effect::RecordMisfit(misfit) => {
+                write!(f, "record that {} found no memory on {}", misfit.rank, misfit.device)
+            }
             Effect::Plan(request) => write!(f, "request plan {}", request.0),
             Effect::Close(key, why) => write!(f, "close {key}: {why}"),
         }

@@ -35,7 +35,11 @@ impl Cluster {
         for effect in effects {
             match effect {
                 Effect::Plan(request) => self.open_request = Some(request),
-                Effect::SendOrder(..) | Effect::Answer(..) | Effect::Publish(..) | Effect::Close(..) => {}
+                Effect::SendOrder(..)
+                | Effect::Answer(..)
+                | Effect::Publish(..)
+                | Effect::RecordMisfit(_)
+                | Effect::Close(..) => {}
             }
         }
     }

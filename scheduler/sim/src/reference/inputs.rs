@@ -143,6 +143,7 @@ fn answer(client: ClientRequestId, effects: &[Effect]) -> Option<&Reply> {
         Effect::Answer(..)
         | Effect::SendOrder(..)
         | Effect::Publish(..)
+        | Effect::RecordMisfit(_)
         | Effect::Plan(_)
         | Effect::Close(..) => None,
     })
@@ -157,6 +158,7 @@ fn ranks_ordered(effect: &Effect) -> Vec<(RankId, NodeId)> {
         Effect::SendOrder(..)
         | Effect::Answer(..)
         | Effect::Publish(..)
+        | Effect::RecordMisfit(_)
         | Effect::Plan(_)
         | Effect::Close(..) => Vec::new(),
     }

@@ -169,6 +169,10 @@ impl ReferenceModel {
 const fn published(effect: &Effect) -> Option<JobId> {
     match effect {
         Effect::Publish(job, _) => Some(*job),
-        Effect::SendOrder(..) | Effect::Answer(..) | Effect::Plan(_) | Effect::Close(..) => None,
+        Effect::SendOrder(..)
+        | Effect::Answer(..)
+        | Effect::RecordMisfit(_)
+        | Effect::Plan(_)
+        | Effect::Close(..) => None,
     }
 }

@@ -172,7 +172,7 @@ impl World<'_> {
                 self.gangs.forget(job);
                 self.hooks.job_ended(&record);
             }
-            Effect::Publish(_, Notice::Changed(_)) => {}
+            Effect::Publish(_, Notice::Changed(_)) | Effect::RecordMisfit(_) => {}
             Effect::Plan(request_id) => self.plan(request_id),
             Effect::Close(key, _) => {
                 if let Some(link) = self.head.sessions.remove(&key) {
