@@ -210,14 +210,16 @@ fn open(folder: PathBuf) -> Result<OpenState, HeadError> {
     Ok(OpenState { state, identity, tokens })
 }
 
-/// Rebuilds the head from the journal, and adds to the history the ended jobs that it misses.
+/// Rebuilds the head from the journal, and adds to the history the ended jobs and misfits that it misses.
 fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, HeadError> {
     let mut journal = SqliteJournal::open(&path)?;
     let mut recovered = recover_and_upgrade(&path, &mut journal)?;
     let history = HistoryReader::new(&path);
     let missed = history.missing(std::mem::take(&mut recovered.ended))?;
     let missed = missed.into_iter().map(|record| JournalWrite::Ended(Box::new(record)));
-    journal.commit(&missed.collect::<Vec<_>>())?;
+    // A misfit that the history has already stays one row.
+    let misfits = JournalWrite::Misfits(std::mem::take(&mut recovered.misfits));
+    journal.commit(&missed.chain([misfits]).collect::<Vec<_>>())?;
     let ended = history.newest(MAX_TRAINING_JOBS)?;
     let (estimates, ended_runs) = (Estimates::learned_from(&ended), ended_runs(&ended));
     let past = PastObservations::read(&history, &recovered.head, solos)?;

@@ -110,6 +110,7 @@ impl Driver {
             Message::FinishedDryRun(finished) => self.finish_dry_run(*finished),
             Message::Models { by, choice, reply_to } => self.models(&by, choice, reply_to, context),
             Message::TrainingUpdate(update) => self.training_update(update, context),
+            Message::MisfitsLearned(update) => self.misfits_learned(update, context),
             Message::TrainingPauseEnded => self.training_queue.end_pause(),
             Message::Prune => self.prune(),
             Message::Flush => {}

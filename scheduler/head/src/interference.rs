@@ -2,10 +2,10 @@
 //! the models that the head trains from that.
 //!
 //! ```text
-//! co-location samples ─> samples ─> trainer (a thread) ─> InterferenceContext ─> planner
-//!                                     │  ▲
-//!                                     ▼  │
-//!                                   refit (a thread per fit) ─> model_versions (directories)
+//! samples, misfits ─> samples ─> trainer (a thread) ─> InterferenceContext ─> planner
+//!                                  │  ▲
+//!                                  ▼  │
+//!                                refit (a thread per fit) ─> model_versions (directories)
 //! ```
 //!
 //! A newly fitted model becomes a version only if it is better than the current model, beyond noise, on sets
@@ -27,6 +27,7 @@ mod model_versions;
 mod models;
 #[cfg(not(feature = "learned"))]
 mod no_models;
+mod observation;
 mod paired_comparison;
 mod past_observations;
 mod refit;
@@ -45,6 +46,7 @@ pub(crate) use base_predictor::BasePredictor;
 #[cfg(feature = "learned")]
 pub use learner::{InterferenceLearner, LearnerOptions, ModelAdapter};
 pub(crate) use models::read_base_predictor;
+pub(crate) use observation::Observation;
 pub(crate) use past_observations::PastObservations;
-pub(crate) use samples::resolve_sample;
+pub(crate) use samples::{resolve_misfit, resolve_sample};
 pub(crate) use trainer::{TrainerHandle, TrainerOptions, TrainingUpdate};

@@ -1,8 +1,8 @@
 //! Recovers a head from its journal: it decodes the newest snapshot and replays the events after it.
 //!
 //! Replay goes through [`Head::handle`], as every event does; no second code restores state. The effects are
-//! dropped: workers that join again say what runs, and clients ask again. Only the records of jobs that ended
-//! are kept, for the history may have missed them.
+//! dropped: workers that join again say what runs, and clients ask again. Only what goes to the history is
+//! kept, which may have missed it: records of jobs that ended, and misfits.
 
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread;
 
 use cohabit_journal::{FORMAT, decode_head, decode_part};
-use cohabit_scheduler_core::{Effect, Head, SnapshotPart};
+use cohabit_scheduler_core::{Effect, Head, MemoryMisfit, SnapshotPart};
 use cohabit_types::{JobRecord, Notice, Time};
 
 use crate::HeadError;
@@ -32,6 +32,8 @@ pub(crate) struct RecoveredHead {
     pub(crate) last: Time,
     /// Records of the jobs that ended after the snapshot, the earliest first.
     pub(crate) ended: Vec<JobRecord>,
+    /// Ranks that found no memory left after the snapshot, the earliest first.
+    pub(crate) misfits: Vec<MemoryMisfit>,
     /// How many events were replayed after the snapshot.
     pub(crate) replayed: u64,
 }
@@ -68,7 +70,8 @@ pub(crate) fn recover(path: &Path, journal: &impl Journal) -> Result<RecoveredHe
         Some(snapshot) => (decode_snapshot(path, &snapshot)?, snapshot.sequence, snapshot.at),
         None => (Head::new(), 0, Time::EPOCH),
     };
-    let mut recovered = RecoveredHead { head, sequence, last, ended: Vec::new(), replayed: 0 };
+    let mut recovered =
+        RecoveredHead { head, sequence, last, ended: Vec::new(), misfits: Vec::new(), replayed: 0 };
     for (sequence, entry) in loaded.tail {
         recovered.replay(entry).map_err(|()| {
             let what = format!("event {sequence} cannot be replayed, because this version panics on it");
@@ -86,21 +89,21 @@ impl RecoveredHead {
         self.last = entry.at;
         self.sequence += 1;
         self.replayed += 1;
-        self.ended.extend(effects.into_iter().filter_map(ended));
+        effects.into_iter().for_each(|effect| self.keep(effect));
         Ok(())
     }
-}
 
-/// The record in this effect, if it says that a job ended.
-fn ended(effect: Effect) -> Option<JobRecord> {
-    match effect {
-        Effect::Publish(_, Notice::Ended(record)) => Some(*record),
-        Effect::Publish(_, Notice::Changed(_))
-        | Effect::SendOrder(..)
-        | Effect::Answer(..)
-        | Effect::RecordMisfit(_)
-        | Effect::Plan(_)
-        | Effect::Close(..) => None,
+    /// Keeps what goes to the history.
+    fn keep(&mut self, effect: Effect) {
+        match effect {
+            Effect::Publish(_, Notice::Ended(record)) => self.ended.push(*record),
+            Effect::RecordMisfit(misfit) => self.misfits.push(misfit),
+            Effect::Publish(_, Notice::Changed(_))
+            | Effect::SendOrder(..)
+            | Effect::Answer(..)
+            | Effect::Plan(_)
+            | Effect::Close(..) => {}
+        }
     }
 }
 

@@ -24,7 +24,7 @@ impl Driver {
                 }
             }
             Effect::Publish(job, notice) => self.publish(job, notice),
-            Effect::RecordMisfit(_) => {}
+            Effect::RecordMisfit(misfit) => self.record_misfit(misfit),
             // Passed on after the batch, so that one plan covers all of it.
             Effect::Plan(request) => self.plan_request = Some(request),
             Effect::Close(key, why) => self.close(key, why),

@@ -74,6 +74,8 @@ pub(crate) enum Message {
     FinishedDryRun(Box<FinishedDryRun>),
     /// The trainer has new knowledge, or a refit to run.
     TrainingUpdate(TrainingUpdate),
+    /// The trainer has learned of misfits.
+    MisfitsLearned(TrainingUpdate),
     /// The pause after a training is over.
     TrainingPauseEnded,
     /// Old rows of the history are to be deleted.

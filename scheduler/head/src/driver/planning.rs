@@ -10,8 +10,12 @@ use super::state::Driver;
 use crate::planner::{PlanReply, fall_back};
 
 impl Driver {
-    /// Requests one plan for all that changed since the last request.
+    /// Requests one plan for all that changed since the last request, once the policy knows which sets did
+    /// not fit.
     pub(super) fn request_plan(&mut self, context: &mut Context<Driver>) {
+        if self.has_unlearned_misfits() {
+            return;
+        }
         // A broken state may book devices wrongly: no plan is requested for it.
         let request = self.plan_request.take().filter(|_| !self.state_check.is_broken());
         let Some(request) = request else { return };

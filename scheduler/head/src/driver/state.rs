@@ -62,6 +62,8 @@ pub(crate) struct Driver {
     pub(super) view_tracker: ViewTracker,
     pub(super) forecast_cache: ForecastCache,
     pub(super) training_queue: TrainingQueue,
+    /// The number of the update from which the policy has its knowledge of interference.
+    pub(super) knowledge_number: u64,
     /// Writes for the history, not yet passed to the journal.
     pub(super) history: Vec<JournalWrite>,
     /// The head's next deadline, and the timer for it.
@@ -82,6 +84,7 @@ impl Driver {
             view_tracker: ViewTracker::default(),
             forecast_cache: ForecastCache::default(),
             training_queue: TrainingQueue::default(),
+            knowledge_number: 0,
             history: Vec::new(),
             alarm: None,
         }

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use cohabit_scheduler_core::MemoryMisfit;
 use cohabit_types::{Filter, JobId, JobRecord};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params_from_iter};
 
+use super::misfits;
 use super::rows::ended_at;
 use super::samples::{self, StoredSample};
 use crate::HeadError;
@@ -67,6 +69,11 @@ impl HistoryReader {
     /// The samples that ended last, at most `limit`; the newest last.
     pub(crate) fn newest_samples(&self, limit: u32) -> Result<Vec<StoredSample>, HeadError> {
         self.read(|connection| samples::newest(connection, limit))
+    }
+
+    /// The misfits that ended last, at most `limit`; the newest last.
+    pub(crate) fn newest_misfits(&self, limit: u32) -> Result<Vec<MemoryMisfit>, HeadError> {
+        self.read(|connection| misfits::newest(connection, limit))
     }
 
     /// The records of these jobs, as far as they have ended.

@@ -19,10 +19,11 @@ pub(crate) fn upsert(transaction: &Transaction<'_>, record: &JobRecord) -> rusql
     record.attempts.iter().try_for_each(|attempt| insert_attempt(transaction, record, attempt))
 }
 
-/// Removes the jobs and samples that ended before this time.
+/// Removes the jobs, samples and misfits that ended before this time.
 pub(crate) fn prune(transaction: &Transaction<'_>, before: Time) -> rusqlite::Result<()> {
-    transaction.execute("DELETE FROM jobs WHERE ended_at_us < ?1", [before.as_micros()])?;
-    transaction.execute("DELETE FROM stretches WHERE ended_at_us < ?1", [before.as_micros()])?;
+    for table in ["jobs", "stretches", "misfits"] {
+        transaction.execute(&format!("DELETE FROM {table} WHERE ended_at_us < ?1"), [before.as_micros()])?;
+    }
     Ok(())
 }
 

@@ -44,7 +44,7 @@ fn insert_one(transaction: &Transaction<'_>, sample: &ColocationSample) -> rusql
 
 /// The words that schema/2.sql documents for the column `sharing`. [`SharingStrategy::word`] differs in one
 /// of them, but the queries of users use this one.
-const fn column_word(sharing: SharingStrategy) -> &'static str {
+pub(super) const fn column_word(sharing: SharingStrategy) -> &'static str {
     match sharing {
         SharingStrategy::Exclusive => "exclusive",
         SharingStrategy::Mps => "mps",
@@ -52,8 +52,13 @@ const fn column_word(sharing: SharingStrategy) -> &'static str {
     }
 }
 
+/// The strategy with this word in the column `sharing`.
+pub(super) fn sharing_by_word(word: &str) -> Option<SharingStrategy> {
+    SharingStrategy::ALL.into_iter().find(|it| column_word(*it) == word)
+}
+
 /// SQLite holds signed numbers: the largest of them stands for every larger one.
-fn integer(value: u64) -> i64 {
+pub(super) fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
@@ -80,8 +85,7 @@ pub(super) fn newest(connection: &Connection, limit: u32) -> rusqlite::Result<Ve
 /// A row as a sample; `None` if a person has written something into it that makes no sense.
 fn past(row: &Row<'_>) -> rusqlite::Result<Option<StoredSample>> {
     let job = row.get_ref("job")?.as_str().ok().and_then(|job| job.parse::<JobId>().ok());
-    let sharing = row.get::<_, String>("sharing")?;
-    let sharing = SharingStrategy::ALL.into_iter().find(|it| column_word(*it) == sharing);
+    let sharing = sharing_by_word(&row.get::<_, String>("sharing")?);
     let neighbors = serde_json::from_str(&row.get::<_, String>("neighbours")?).ok();
     let (Some(job), Some(sharing), Some(neighbors)) = (job, sharing, neighbors) else { return Ok(None) };
     let sample = ColocationSample {

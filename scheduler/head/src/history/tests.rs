@@ -1,5 +1,6 @@
 //! What queries find in the history, and what is removed from it.
 
+use cohabit_scheduler_core::MemoryMisfit;
 use cohabit_types::{
     Bytes, ColocationSample, DeviceId, Filter, JobId, JobRecord, JobState, Outcome, SharingStrategy, Time,
 };
@@ -198,6 +199,29 @@ fn pruning_removes_samples() {
         .unwrap();
     let left = rows(&journal, "SELECT count(*), min(ended_at) FROM stretches");
     assert_eq!(left, ["1", "2026-01-01T00:00:09Z"]);
+}
+
+/// Rank 0 of the first job finds no memory left beside the second and an unknown one.
+fn misfit() -> MemoryMisfit {
+    let ColocationSample { rank, device, gpu, to, .. } = sample();
+    let neighbors = vec![JobId::new(2), JobId::member(9, 1)];
+    MemoryMisfit { rank, device, gpu, sharing: SharingStrategy::TimeSliced, neighbors, at: to }
+}
+
+#[test]
+fn a_misfit_is_one_row_even_if_a_replay_repeats_it_and_is_read_as_it_was_written() {
+    let (journal, history) = history();
+    let earlier = MemoryMisfit { rank: "2#1/0".parse().unwrap(), neighbors: vec![], at: at(3), ..misfit() };
+    let writes = [vec![misfit(), earlier.clone()], vec![misfit()]].map(JournalWrite::Misfits);
+    journal.open().commit(&writes).unwrap();
+    assert_eq!(history.newest_misfits(10).unwrap(), [earlier, misfit()]);
+    assert_eq!(history.newest_misfits(1).unwrap(), [misfit()]);
+    let row = rows(&journal, "SELECT sharing, neighbours, ended_at FROM misfits WHERE job = '1'");
+    assert_eq!(row, ["time_sliced", r#"["2","9.1"]"#, "2026-01-01T00:00:06Z"]);
+    journal.edit("UPDATE misfits SET neighbours = 'nobody' WHERE job = '1'");
+    assert_eq!(history.newest_misfits(10).unwrap().len(), 1, "what makes no sense is left out");
+    journal.open().commit(&[JournalWrite::Prune(at(4))]).unwrap();
+    assert_eq!(rows(&journal, "SELECT job FROM misfits"), ["1"]);
 }
 
 #[test]

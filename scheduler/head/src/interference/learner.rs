@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cohabit_policy::JobTraits;
-use cohabit_policy::interference::{
-    ColocationHistory, Interference, InterferenceContext, MeasuredSet, ObservedSample,
-};
+use cohabit_policy::interference::{ColocationHistory, Interference, InterferenceContext, MeasuredSet};
+use cohabit_scheduler_core::MemoryMisfit;
 use cohabit_types::{ColocationSample, Demand, JobId, Span, Time};
 
 use super::base_predictor::{AdaptableModel, BasePredictor};
-use super::samples::resolve_sample;
+use super::observation::Observation;
+use super::samples::{resolve_misfit, resolve_sample};
 use super::trainer::{Trainer, TrainerOptions, TrainingUpdate};
 use crate::{HeadOptions, InterferenceSource};
 
@@ -41,8 +41,8 @@ pub struct LearnerOptions {
 pub struct InterferenceLearner {
     trainer: Trainer,
     options: LearnerOptions,
-    /// Samples for the next update.
-    pending: Vec<ObservedSample>,
+    /// Observations for the next update.
+    pending: Vec<Observation>,
     /// Not before this time is the policy updated again.
     next_update_at: Time,
 }
@@ -86,9 +86,26 @@ impl InterferenceLearner {
         if now < self.next_update_at || self.pending.is_empty() {
             return None;
         }
-        let samples = std::mem::take(&mut self.pending);
+        self.update(now)
+    }
+
+    /// Learns at once that a rank found no memory left, or the next plan would try the same again. Returns
+    /// what policies know from now on, if that has changed.
+    pub fn observe_misfit(
+        &mut self,
+        now: Time,
+        misfit: &MemoryMisfit,
+        lookup: &dyn Fn(JobId) -> Option<(Demand, Arc<JobTraits>)>,
+    ) -> Option<InterferenceContext> {
+        self.pending.push(resolve_misfit(misfit, lookup, &self.options.knowledge.solos)?);
+        self.update(now)
+    }
+
+    /// Passes all observations to the trainer.
+    fn update(&mut self, now: Time) -> Option<InterferenceContext> {
+        let observations = std::mem::take(&mut self.pending);
         self.next_update_at = now + self.options.learn_every;
-        let TrainingUpdate { knowledge, refit } = self.trainer.observe(&samples);
+        let TrainingUpdate { knowledge, refit, .. } = self.trainer.observe(&observations);
         let refitted = refit.and_then(|refit| {
             let better = refit.work().map(Box::new);
             self.trainer.finish_refit(better).knowledge
@@ -122,7 +139,7 @@ impl fmt::Debug for AdaptedModel {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_policy::interference::{ColocationSet, GpuKind, SetMember};
+    use cohabit_policy::interference::{ColocationEstimate, ColocationSet, GpuKind, SetMember};
     use cohabit_types::{DeviceId, ModelDescription, SharingStrategy};
 
     use super::*;
@@ -162,14 +179,19 @@ mod tests {
         Some((Demand::default(), Arc::new(traits)))
     }
 
-    fn slowdowns(knowledge: &InterferenceContext) -> Vec<f64> {
+    /// What policies expect of the jobs 1 and 2 beside each other.
+    fn estimates(knowledge: &InterferenceContext) -> Vec<ColocationEstimate> {
         let member = |model: &str| SetMember { model: model.into(), ..SetMember::default() };
         let set = ColocationSet {
             gpu: GpuKind::named("V100"),
             sharing: Some(SharingStrategy::Mps),
             members: vec![member("m1"), member("m2")],
         };
-        knowledge.interference.predict(&[set])[0].iter().map(|estimate| estimate.slowdown).collect()
+        knowledge.interference.predict(&[set]).remove(0)
+    }
+
+    fn slowdowns(knowledge: &InterferenceContext) -> Vec<f64> {
+        estimates(knowledge).iter().map(|estimate| estimate.slowdown).collect()
     }
 
     #[test]
@@ -194,6 +216,22 @@ mod tests {
         assert!(!observe(30, sample(2, 4.0, &[])), "too early");
         assert!(observe(60, sample(1, 10.0, &[])), "it knows of the second job, too");
         assert!(!observe(120, sample(1, 10.0, &[])), "nothing is new");
+    }
+
+    #[test]
+    fn a_misfit_is_learned_at_once_with_the_samples_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut learner = learner(folder.path());
+        assert!(learner.observe(Time::EPOCH, &[sample(1, 10.0, &[])], &lookup).is_some());
+        let soon = Time::EPOCH + Span::from_secs(1);
+        assert!(learner.observe(soon, &[sample(2, 4.0, &[])], &lookup).is_none(), "too early");
+        let ColocationSample { rank, device, gpu, sharing, to, .. } = sample(1, 8.0, &[2]);
+        let misfit = MemoryMisfit { rank, device, gpu, sharing, neighbors: vec![JobId::new(2)], at: to };
+        let knowledge = learner.observe_misfit(soon, &misfit, &lookup).expect("it is new");
+        assert!(estimates(&knowledge).iter().all(|estimate| estimate.fits == 0.0));
+        assert_eq!(knowledge.solos.iter().count(), 2, "the sample that waited was learned too");
+        assert!(learner.observe_misfit(soon, &misfit, &lookup).is_none(), "nothing is new");
+        assert!(learner.observe_misfit(soon, &misfit, &|_| None).is_none(), "nobody knows the jobs");
     }
 
     #[test]

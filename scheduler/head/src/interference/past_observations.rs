@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use cohabit_policy::JobTraits;
 use cohabit_policy::interference::{ColocationHistory, SoloMetricsTable};
-use cohabit_scheduler_core::Head;
-use cohabit_types::{Demand, JobId, JobRecord};
+use cohabit_scheduler_core::{Head, MemoryMisfit};
+use cohabit_types::{Demand, JobId, JobRecord, RankId};
 
-use super::samples::resolve_sample;
+use super::samples::{resolve_misfit, resolve_sample};
 use crate::HeadError;
 use crate::gpu_memory::GpuMemoryTracker;
 use crate::history::{HistoryReader, StoredSample};
@@ -16,11 +16,13 @@ use crate::job_description::demand_and_traits_of;
 
 /// How many of the newest samples are read: a few weeks of a small cluster, which takes a second or two.
 pub(crate) const MAX_PAST_SAMPLES: u32 = 20_000;
+/// How many of the newest misfits are read: more than the experience remembers sets.
+const MAX_PAST_MISFITS: u32 = 10_000;
 
 /// The observations in the history of jobs that shared GPUs.
 #[derive(Debug, Default)]
 pub(crate) struct PastObservations {
-    /// How much jobs slowed each other down.
+    /// How much jobs slowed each other down, and which did not fit together.
     pub(crate) experience: ColocationHistory,
     /// How much GPU memory jobs held.
     pub(crate) memory_tracker: GpuMemoryTracker,
@@ -34,24 +36,27 @@ impl PastObservations {
         solos: &SoloMetricsTable,
     ) -> Result<PastObservations, HeadError> {
         let samples = history.newest_samples(MAX_PAST_SAMPLES)?;
-        let records = history.records(jobs_of(&samples))?;
+        let misfits = history.newest_misfits(MAX_PAST_MISFITS)?;
+        let records = history.records(jobs_of(&samples, &misfits))?;
         Ok(PastObservations {
-            experience: experience(&samples, head, &records, solos),
+            experience: experience(&samples, &misfits, head, &records, solos),
             memory_tracker: memory_tracker(&samples, head, &records),
         })
     }
 }
 
-fn jobs_of(samples: &[StoredSample]) -> BTreeSet<JobId> {
-    let of_sample = |it: &StoredSample| {
-        let own = it.sample.rank.attempt.job;
-        it.neighbors.iter().copied().chain([own]).collect::<Vec<_>>()
+fn jobs_of(samples: &[StoredSample], misfits: &[MemoryMisfit]) -> BTreeSet<JobId> {
+    let of_samples = samples.iter().map(|it| (it.sample.rank, &it.neighbors));
+    let of_misfits = misfits.iter().map(|it| (it.rank, &it.neighbors));
+    let jobs = |(rank, neighbors): (RankId, &Vec<JobId>)| {
+        neighbors.iter().copied().chain([rank.attempt.job]).collect::<Vec<_>>()
     };
-    samples.iter().flat_map(of_sample).collect()
+    of_samples.chain(of_misfits).flat_map(jobs).collect()
 }
 
 fn experience(
     samples: &[StoredSample],
+    misfits: &[MemoryMisfit],
     head: &Head,
     records: &BTreeMap<JobId, JobRecord>,
     solos: &SoloMetricsTable,
@@ -64,11 +69,12 @@ fn experience(
         })
         .collect();
     let lookup = |job: JobId| head.demand_and_traits(job).or_else(|| ended.get(&job).cloned());
+    let resolve =
+        |it: &StoredSample| resolve_sample(&it.sample, it.neighbors.iter().copied(), &lookup, solos);
+    let samples = samples.iter().filter_map(resolve);
+    let misfits = misfits.iter().filter_map(|misfit| resolve_misfit(misfit, &lookup, solos));
     let mut experience = ColocationHistory::default();
-    for StoredSample { sample, neighbors } in samples {
-        let observed = resolve_sample(sample, neighbors.iter().copied(), &lookup, solos);
-        observed.iter().for_each(|sample| experience.note(sample));
-    }
+    samples.chain(misfits).for_each(|observation| observation.add_to(&mut experience));
     experience
 }
 

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cohabit_policy::interference::{Interference, ObservedSet};
+use cohabit_policy::interference::{Interference, MeasuredSet, ObservedSet, SetOutcome};
 use cohabit_types::{ModelRecord, Time};
 use tokio::sync::oneshot;
 
@@ -62,6 +62,9 @@ impl Refit {
     /// The best new model, if it is better than the current one beyond noise.
     pub(super) fn work(self) -> Option<BetterModel> {
         let ValidationSplit { learned, judged } = ValidationSplit::of(self.sets, self.learned_until);
+        // Models are compared by slowdowns, which a set that did not fit has not.
+        let judged: Vec<MeasuredSet> =
+            judged.into_iter().filter(|it| it.outcome != SetOutcome::DidNotFit).collect();
         let candidates = train_candidates(&self.base, &learned);
         let compared = candidates.len();
         let before = errors(&self.current, &judged);

@@ -142,6 +142,34 @@ mod learned {
         assert_ne!(usual.record.error, other.record.error);
     }
 
+    /// The same set, which did not fit.
+    fn misfit(set: ObservedSet) -> ObservedSet {
+        let measured = MeasuredSet { outcome: SetOutcome::DidNotFit, ..set.measured };
+        ObservedSet { measured, uncertainty: Vec::new(), ..set }
+    }
+
+    #[test]
+    fn candidates_learn_which_sets_did_not_fit_and_are_judged_by_slowdowns() {
+        let folder = tempfile::tempdir().unwrap();
+        // Of each pair, the observations in which the last model takes part did not fit.
+        let last = name(MODELS - 1);
+        let has_last = |it: &ObservedSet| it.measured.set.members.iter().any(|member| member.model == last);
+        let sets: Vec<ObservedSet> =
+            sets().into_iter().map(|it| if has_last(&it) { misfit(it) } else { it }).collect();
+        let ran = |it: &&ObservedSet| is_reserved(&it.measured.set.members) && !has_last(it);
+        let judging = 2 * sets.iter().filter(ran).count() as u64;
+        let (of_last, of_others) = {
+            let find = |wanted: bool| sets.iter().find(|it| has_last(it) == wanted).unwrap();
+            (find(true).measured.set.clone(), find(false).measured.set.clone())
+        };
+        let current = AnalyticInterference::<MaxMinSharing>::default();
+        let better = refit_of(sets, current, None, folder.path()).unwrap();
+        assert_eq!(better.record.validation_rows, judging, "a set that did not fit has no slowdown");
+        let fits = better.model.predict(&[of_last, of_others]).into_iter().map(|it| it[0].fits);
+        let fits: Vec<f64> = fits.collect();
+        assert!(fits[0] < 0.5 && fits[1] > 0.5, "{fits:?}");
+    }
+
     #[test]
     fn a_current_model_that_may_have_learned_every_set_cannot_be_replaced() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The trainer: collects observed samples, manages the versions of the trained model, and provides what the
+//! The trainer: collects observations, manages the versions of the trained model, and provides what the
 //! policy needs to predict interference.
 //!
 //! It runs on a thread of its own, so that the driver never waits for files. It fits no model itself: it
@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use cohabit_actor::{Address, ReplyTo};
 use cohabit_policy::interference::{
-    ColocationHistory, InterferenceContext, MeasuredSet, ObservedInterference, ObservedSample, ObservedSet,
-    SoloMetricsTable,
+    ColocationHistory, InterferenceContext, MeasuredSet, ObservedInterference, ObservedSet, SoloMetricsTable,
 };
 use cohabit_types::{ModelChoice, Models, Refusal, RefusalCode, Slowdown, Time};
 
@@ -20,6 +19,7 @@ use super::digest::InterferenceDigest;
 use super::guarded_model::GuardedModel;
 use super::model_versions::{ModelVersions, VersionChoice};
 use super::models::restore;
+use super::observation::Observation;
 use super::refit::{BetterModel, Refit};
 use super::samples::member_count;
 use crate::actor_thread::{self, ActorThread, Inbox};
@@ -53,6 +53,8 @@ pub(crate) struct TrainerHandle {
 /// The result of a request.
 #[derive(Debug, Default)]
 pub(crate) struct TrainingUpdate {
+    /// Counts the updates of a trainer: a later one includes what an earlier one knows.
+    pub(crate) number: u64,
     /// The new knowledge of interference, if it changed.
     pub(crate) knowledge: Option<InterferenceContext>,
     /// A refit that is due.
@@ -62,7 +64,7 @@ pub(crate) struct TrainingUpdate {
 /// A request to the thread.
 #[derive(Debug)]
 enum TrainRequest {
-    Observe(Vec<ObservedSample>, ReplyTo<TrainingUpdate>),
+    Observe(Vec<Observation>, ReplyTo<TrainingUpdate>),
     FinishRefit(Option<Box<BetterModel>>, ReplyTo<TrainingUpdate>),
     Models(Option<ModelChoice>, ReplyTo<(Result<Models, Refusal>, TrainingUpdate)>),
 }
@@ -82,14 +84,14 @@ impl TrainerHandle {
         &self.solos
     }
 
-    /// Adds samples.
+    /// Adds observations.
     pub(crate) fn observe(
         &self,
-        samples: Vec<ObservedSample>,
+        observations: Vec<Observation>,
     ) -> impl Future<Output = TrainingUpdate> + use<> {
         let requests = self.requests.clone();
         async move {
-            let update = requests.ask(|reply_to| TrainRequest::Observe(samples, reply_to)).await;
+            let update = requests.ask(|reply_to| TrainRequest::Observe(observations, reply_to)).await;
             update.unwrap_or_default()
         }
     }
@@ -135,6 +137,8 @@ pub(super) struct Trainer {
     fitted_samples: u64,
     /// Whether a refit is running.
     fitting: bool,
+    /// The number of updates so far.
+    updates: u64,
 }
 
 impl Trainer {
@@ -152,6 +156,7 @@ impl Trainer {
             published: InterferenceDigest::default(),
             fitted_samples: 0,
             fitting: false,
+            updates: 0,
         };
         trainer.restore_current();
         trainer
@@ -175,22 +180,22 @@ impl Trainer {
     fn serve(&mut self, mut inbox: Inbox<TrainRequest>) {
         while let Some(request) = inbox.next() {
             match request {
-                TrainRequest::Observe(samples, reply_to) => reply_to.send(self.observe(&samples)),
+                TrainRequest::Observe(observations, reply_to) => reply_to.send(self.observe(&observations)),
                 TrainRequest::FinishRefit(better, reply_to) => reply_to.send(self.finish_refit(better)),
                 TrainRequest::Models(choice, reply_to) => {
                     let answer = self.choose(choice);
                     let changed = matches!(answer, Ok(ModelChange::Changed));
                     let knowledge = changed.then(|| self.knowledge());
-                    let update = TrainingUpdate { knowledge, ..TrainingUpdate::default() };
+                    let update = self.numbered(knowledge, None);
                     reply_to.send((answer.map(|_| self.models()), update));
                 }
             }
         }
     }
 
-    /// Adds samples.
-    pub(super) fn observe(&mut self, samples: &[ObservedSample]) -> TrainingUpdate {
-        samples.iter().for_each(|sample| self.experience.note(sample));
+    /// Adds observations.
+    pub(super) fn observe(&mut self, observations: &[Observation]) -> TrainingUpdate {
+        observations.iter().for_each(|observation| observation.add_to(&mut self.experience));
         self.update()
     }
 
@@ -198,7 +203,12 @@ impl Trainer {
     pub(super) fn finish_refit(&mut self, better: Option<Box<BetterModel>>) -> TrainingUpdate {
         self.fitting = false;
         let knowledge = better.and_then(|better| self.adopt(*better));
-        TrainingUpdate { knowledge, ..TrainingUpdate::default() }
+        self.numbered(knowledge, None)
+    }
+
+    fn numbered(&mut self, knowledge: Option<InterferenceContext>, refit: Option<Refit>) -> TrainingUpdate {
+        self.updates += 1;
+        TrainingUpdate { number: self.updates, knowledge, refit }
     }
 
     /// The number of the newest version.
@@ -212,13 +222,12 @@ impl Trainer {
         let (sets, solos) = (self.experience.sets(), self.experience.solos(&self.base.solos));
         let digest = InterferenceDigest::of(&sets, &solos);
         if digest.is_close_to(&self.published) {
-            return TrainingUpdate::default();
+            return self.numbered(None, None);
         }
         self.published = digest;
-        TrainingUpdate {
-            knowledge: Some(self.build_interference_context(&sets, solos)),
-            refit: self.start_refit(sets),
-        }
+        let knowledge = self.build_interference_context(&sets, solos);
+        let refit = self.start_refit(sets);
+        self.numbered(Some(knowledge), refit)
     }
 
     /// All knowledge of interference.

@@ -136,6 +136,7 @@ fn apply(
         }
         JournalWrite::Ended(record) => history::upsert(transaction, record),
         JournalWrite::Samples(samples) => history::insert_samples(transaction, samples),
+        JournalWrite::Misfits(misfits) => history::insert_misfits(transaction, misfits),
         JournalWrite::Prune(before) => history::prune(transaction, *before),
     }
 }

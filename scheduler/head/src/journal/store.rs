@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cohabit_scheduler_core::Event;
+use cohabit_scheduler_core::{Event, MemoryMisfit};
 use cohabit_types::{ColocationSample, JobRecord, Time};
 
 use super::encoded_part::EncodedPart;
@@ -44,7 +44,9 @@ pub(crate) enum JournalWrite {
     Ended(Box<JobRecord>),
     /// How fast ranks ran beside others, for the history.
     Samples(Vec<ColocationSample>),
-    /// Removes jobs and samples from the history that ended before this time.
+    /// Ranks that found no memory left on their device, for the history.
+    Misfits(Vec<MemoryMisfit>),
+    /// Removes jobs, samples and misfits from the history that ended before this time.
     Prune(Time),
 }
 

@@ -103,6 +103,16 @@ impl TestHead {
         TestHead { daemon, ..self }
     }
 
+    /// Drops it, edits its journal to what a crash may leave, and starts it with another policy.
+    pub(crate) async fn crashed_and_started_with(self, sql: &str, policy: PolicyFactory) -> TestHead {
+        drop(self.daemon);
+        let journal = rusqlite::Connection::open(self.folder.path().join("journal.sqlite")).unwrap();
+        journal.execute_batch(sql).unwrap();
+        drop(journal);
+        let started = HeadDaemon::start_with(self.options.clone(), policy, true).await;
+        TestHead { daemon: started.unwrap(), ..self }
+    }
+
     /// Stops it in order, and keeps its directory.
     pub(crate) async fn stopped(self) -> StoppedHead {
         self.daemon.stop().await.unwrap();

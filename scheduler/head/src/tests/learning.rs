@@ -5,18 +5,28 @@ use std::time::Duration;
 
 use cohabit_policy::interference::{ColocationSet, GpuKind, InterferenceContext, SetMember};
 use cohabit_policy::{PendingJob, PendingReason, Plan, Policy, Proposal, Shortage, View, ViewChange};
-use cohabit_types::{GpuRequest, JobId, JobSpec, ModelDescription, RefusalCode, Report, Share};
+use cohabit_types::{
+    Bytes, Device, DeviceId, DeviceKind, GpuRequest, Inventory, JobId, JobSpec, ModelDescription, Outcome,
+    RefusalCode, Report, Share, SharingStrategy,
+};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::planner::PolicyFactory;
 use crate::test_kit::cluster::{TestClient, TestHead, TestWorker, policy, within};
-use crate::test_kit::{fifo_plan, minute};
+use crate::test_kit::{fifo_plan, inventory, minute};
 
-/// Sends the test its knowledge of interference whenever it plans.
+/// Sends the test what it plans from, whenever it plans.
 struct ReportingPolicy {
     knowledge: Option<InterferenceContext>,
-    tell: UnboundedSender<Option<InterferenceContext>>,
+    tell: UnboundedSender<PlannerInput>,
+}
+
+/// What a policy plans from.
+struct PlannerInput {
+    knowledge: Option<InterferenceContext>,
+    pending: Vec<JobId>,
+    running: Vec<JobId>,
 }
 
 impl Policy for ReportingPolicy {
@@ -27,8 +37,13 @@ impl Policy for ReportingPolicy {
     }
 
     fn plan(&mut self, view: &View) -> Plan {
+        let input = PlannerInput {
+            knowledge: self.knowledge.clone(),
+            pending: view.pending.keys().copied().collect(),
+            running: view.running.keys().copied().collect(),
+        };
         // The test may have ended.
-        let _ = self.tell.send(self.knowledge.clone());
+        let _ = self.tell.send(input);
         fifo_plan(view)
     }
 
@@ -41,14 +56,13 @@ impl Policy for ReportingPolicy {
     }
 }
 
-fn reporting_policy() -> (PolicyFactory, UnboundedReceiver<Option<InterferenceContext>>) {
+fn reporting_policy() -> (PolicyFactory, UnboundedReceiver<PlannerInput>) {
     let (tell, reports) = unbounded_channel();
     (policy(move || ReportingPolicy { knowledge: None, tell: tell.clone() }), reports)
 }
 
 /// A head with a [`ReportingPolicy`], two jobs and a worker.
-async fn with_two_jobs() -> (TestHead, UnboundedReceiver<Option<InterferenceContext>>, [JobId; 2], TestWorker)
-{
+async fn with_two_jobs() -> (TestHead, UnboundedReceiver<PlannerInput>, [JobId; 2], TestWorker) {
     let (policy, reports) = reporting_policy();
     let head = TestHead::start_with(policy, Duration::from_secs(30)).await;
     let (client, worker) = (head.admin().await, head.worker(1, vec![]).await);
@@ -73,12 +87,12 @@ fn pair([a, b]: [JobId; 2]) -> Report {
 }
 
 /// The predicted slowdowns of the pair, once they are measured ones.
-async fn measured(reports: &mut UnboundedReceiver<Option<InterferenceContext>>) -> [f64; 2] {
+async fn measured(reports: &mut UnboundedReceiver<PlannerInput>) -> [f64; 2] {
     let member = |model: &str| SetMember { model: model.into(), batch: Some(32), ..SetMember::default() };
-    let sharing = Some(cohabit_types::SharingStrategy::Mps);
+    let sharing = Some(SharingStrategy::Mps);
     let set = ColocationSet { gpu: GpuKind::named("v100"), sharing, members: ["a", "b"].map(member).into() };
     loop {
-        let knowledge = within(reports.recv()).await.expect("the policy is there");
+        let knowledge = within(reports.recv()).await.expect("the policy is there").knowledge;
         let said = knowledge.map(|it| it.interference.predict(std::slice::from_ref(&set)).remove(0));
         if let Some([a, b]) = said.as_deref().filter(|said| said.iter().all(|it| it.measured)) {
             return [a, b].map(|it| (it.slowdown * 100.0).round() / 100.0);
@@ -105,6 +119,79 @@ async fn observed_slowdowns_are_known_after_a_restart() {
     let (policy, mut reports) = reporting_policy();
     let _head = head.restarted_with(policy).await;
     assert_eq!(measured(&mut reports).await, [1.25, 2.0], "known at the first plan after the restart");
+}
+
+/// A share of a GPU for a job that trains this model.
+fn sharing_a_gpu(model: &str) -> impl FnOnce(&mut JobSpec) {
+    let name = Some(model.to_owned());
+    let model = ModelDescription { name, batch_size: Some(32), ..ModelDescription::default() };
+    |spec| {
+        spec.model = Some(model);
+        (spec.demand.gpus, spec.demand.gpu_memory) = (GpuRequest::Part(Share(500)), Some(Bytes(1 << 30)));
+    }
+}
+
+/// A head on whose only GPU job 2 (`b`) finds no memory left beside job 1 (`a`). Job 3 waits for the GPU.
+async fn with_a_misfit() -> (TestHead, UnboundedReceiver<PlannerInput>) {
+    let (policy, mut reports) = reporting_policy();
+    let head = TestHead::start_with(policy, Duration::from_secs(30)).await;
+    let gpu = Device::new(DeviceId("gpu-0".into()), DeviceKind::Gpu, "V100", Some(Bytes(16 << 30)));
+    let mut worker = head.worker_with(1, Inventory { devices: vec![gpu], ..inventory() }).await;
+    let client = head.admin().await;
+    for model in ["a", "b"] {
+        client.submit_like(sharing_a_gpu(model)).await;
+        let rank = worker.next_run().await.attempt.rank(0);
+        worker.started(rank).await;
+    }
+    client.submit_like(|spec| spec.demand.gpus = GpuRequest::Whole(1)).await;
+    while within(reports.recv()).await.is_some_and(|input| input.pending != [JobId::new(3)]) {}
+    // By the time that this is durable the head has that plan, so it may request the next one at once.
+    client.submit_like(|spec| spec.held = true).await;
+    let outcome = Outcome::OutOfGpuMemory { code: 1, message: "CUDA out of memory".into() };
+    worker.ended(JobId::new(2).attempt(1).rank(0), outcome).await;
+    (head, reports)
+}
+
+/// Whether the policy is told that the pair may fit, at the first plan without job 2.
+async fn may_fit(reports: &mut UnboundedReceiver<PlannerInput>) -> bool {
+    let member = |model: &str| SetMember { model: model.into(), batch: Some(32), ..SetMember::default() };
+    let sharing = Some(SharingStrategy::TimeSliced);
+    let set = ColocationSet { gpu: GpuKind::named("v100"), sharing, members: ["b", "a"].map(member).into() };
+    loop {
+        let input = within(reports.recv()).await.expect("the policy is there");
+        if input.pending == [JobId::new(3)] && !input.running.contains(&JobId::new(2)) {
+            let knowledge = input.knowledge;
+            return knowledge.is_none_or(|it| it.interference.predict(&[set])[0][0].fits > 0.0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_set_that_did_not_fit_counts_in_the_very_next_plan() {
+    let (_head, mut reports) = with_a_misfit().await;
+    assert!(!may_fit(&mut reports).await);
+}
+
+#[tokio::test]
+async fn a_set_that_did_not_fit_is_known_after_a_restart() {
+    let (head, mut reports) = with_a_misfit().await;
+    may_fit(&mut reports).await;
+    let (policy, mut reports) = reporting_policy();
+    let head = head.restarted_with(policy).await;
+    assert!(!may_fit(&mut reports).await);
+    assert_eq!(head.ask("SELECT job || ' ' || neighbours FROM misfits"), r#"2 ["1"]"#);
+}
+
+#[tokio::test]
+async fn a_misfit_that_a_crash_kept_from_the_history_is_known_and_counts_once() {
+    for lost in ["", "DELETE FROM misfits"] {
+        let (head, mut reports) = with_a_misfit().await;
+        may_fit(&mut reports).await;
+        let (policy, mut reports) = reporting_policy();
+        let head = head.crashed_and_started_with(lost, policy).await;
+        assert!(!may_fit(&mut reports).await);
+        assert_eq!(head.ask("SELECT cast(count(*) AS TEXT) FROM misfits"), "1");
+    }
 }
 
 #[tokio::test]

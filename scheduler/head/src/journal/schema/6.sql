@@ -19,3 +19,19 @@ UPDATE attempts SET stopped = CASE stopped
     WHEN 'Unenforced' THEN 'unenforced'
     ELSE stopped END
 WHERE stopped IS NOT NULL;
+
+-- The history: ranks that found no memory left on a GPU of which they held a part, or all. A job may not be in its
+-- table yet.
+CREATE TABLE misfits (
+    job         TEXT NOT NULL,
+    attempt     INTEGER NOT NULL,
+    rank        INTEGER NOT NULL,
+    device      TEXT NOT NULL,
+    gpu         TEXT NOT NULL,              -- the device's model
+    sharing     TEXT NOT NULL,              -- exclusive, mps or time_sliced
+    neighbours  TEXT NOT NULL,              -- the other jobs that ran on the device, as a JSON list
+    ended_at    TEXT NOT NULL,              -- RFC 3339, UTC
+    ended_at_us INTEGER NOT NULL,           -- microseconds since 1970
+    PRIMARY KEY (job, attempt, rank)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX misfits_by_end ON misfits (ended_at_us);
