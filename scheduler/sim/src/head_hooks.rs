@@ -1,11 +1,11 @@
 //! Hooks of the head daemon around the core: the part of the daemon that is not state.
 //!
-//! They fill in estimates at submission, learn interference from samples, measure planning time, and observe
-//! the end of every job. Apart from estimates and knowledge of interference, nothing that they do may change
-//! what the head decides.
+//! They fill in estimates at submission, learn interference from samples and misfits, measure planning time,
+//! and observe the end of every job. Apart from estimates and knowledge of interference, nothing that they do
+//! may change what the head decides.
 
 use cohabit_policy::interference::InterferenceContext;
-use cohabit_scheduler_core::Head;
+use cohabit_scheduler_core::{Head, MemoryMisfit};
 use cohabit_types::{AttemptId, ColocationSample, Estimate, JobRecord, JobSpec, Time};
 
 use crate::program::SimProgram;
@@ -35,6 +35,13 @@ pub(crate) trait HeadHooks {
         head: &Head,
     ) -> Option<InterferenceContext> {
         let _ = (now, samples, head);
+        None
+    }
+
+    /// A rank found no memory left. Returns what policies know of interference from now on, if that has
+    /// changed.
+    fn misfit(&mut self, now: Time, misfit: &MemoryMisfit, head: &Head) -> Option<InterferenceContext> {
+        let _ = (now, misfit, head);
         None
     }
 

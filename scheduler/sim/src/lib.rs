@@ -62,6 +62,7 @@ pub use cohabit_policy::interference::{GPU_MODELS, GpuModel, Interference, Inter
 pub use cohabit_policy::{JobTraits, POLICY_NAMES, PolicyParseError, parse_policy, uses_interference};
 #[cfg(feature = "learned")]
 pub use cohabit_predict::{Accuracy, AccuracyStats, EstimateErrors};
+pub use cohabit_scheduler_core::MemoryMisfit;
 pub use digest::Digest;
 pub use draw::Options;
 #[cfg(feature = "learned")]

@@ -9,7 +9,7 @@ use cohabit_predict::interference::Model;
 use cohabit_sim::workload::Measurements;
 use cohabit_sim::{
     ColocationLearner, Evaluation, EvaluationError, EvaluationResult, InterferenceContext, JobTraits,
-    Observer, evaluate_learning,
+    MemoryMisfit, Observer, evaluate_learning,
 };
 use cohabit_types::{ColocationSample, Demand, JobId, Span, Time};
 
@@ -100,5 +100,14 @@ impl ColocationLearner for DaemonTrainer {
         lookup: &dyn Fn(JobId) -> Option<(Demand, Arc<JobTraits>)>,
     ) -> Option<InterferenceContext> {
         self.0.observe(now, samples, lookup)
+    }
+
+    fn observe_misfit(
+        &mut self,
+        now: Time,
+        misfit: &MemoryMisfit,
+        lookup: &dyn Fn(JobId) -> Option<(Demand, Arc<JobTraits>)>,
+    ) -> Option<InterferenceContext> {
+        self.0.observe_misfit(now, misfit, lookup)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::{CompletedRun, JobFeatures};
 use cohabit_predict::Accuracy;
-use cohabit_scheduler_core::Head;
+use cohabit_scheduler_core::{Head, MemoryMisfit};
 use cohabit_types::{AttemptId, ColocationSample, Estimate, JobRecord, JobSpec, Time};
 
 use super::device_spans::DeviceSpanRecorder;
@@ -148,6 +148,10 @@ impl HeadHooks for EvaluationRecorder<'_> {
         head: &Head,
     ) -> Option<InterferenceContext> {
         self.learner.as_mut()?.observe(now, samples, &|job| head.demand_and_traits(job))
+    }
+
+    fn misfit(&mut self, now: Time, misfit: &MemoryMisfit, head: &Head) -> Option<InterferenceContext> {
+        self.learner.as_mut()?.observe_misfit(now, misfit, &|job| head.demand_and_traits(job))
     }
 
     fn job_ended(&mut self, record: &JobRecord) {

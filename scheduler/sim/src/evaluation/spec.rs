@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cohabit_policy::JobTraits;
 use cohabit_policy::interference::InterferenceContext;
+use cohabit_scheduler_core::MemoryMisfit;
 use cohabit_types::{ColocationSample, Demand, JobId, Time};
 
 use super::behavior::JobBehavior;
@@ -41,6 +42,15 @@ pub trait ColocationLearner {
         &mut self,
         now: Time,
         samples: &[ColocationSample],
+        lookup: &dyn Fn(JobId) -> Option<(Demand, Arc<JobTraits>)>,
+    ) -> Option<InterferenceContext>;
+
+    /// Learns that a rank found no memory left on its device. Returns what policies know from the next plan
+    /// on, if that has changed.
+    fn observe_misfit(
+        &mut self,
+        now: Time,
+        misfit: &MemoryMisfit,
         lookup: &dyn Fn(JobId) -> Option<(Demand, Arc<JobTraits>)>,
     ) -> Option<InterferenceContext>;
 }

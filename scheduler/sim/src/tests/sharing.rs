@@ -5,7 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cohabit_policy::JobTraits;
-use cohabit_policy::interference::{ColocationEstimate, ColocationSet, Interference, InterferenceContext};
+use cohabit_policy::interference::{
+    ColocationEstimate, ColocationHistory, ColocationSet, GpuKind, Interference, InterferenceContext,
+    ObservedInterference, ObservedMisfit, SoloMetricsTable, build_member,
+};
+use cohabit_scheduler_core::MemoryMisfit;
 use cohabit_types::{Bytes, ColocationSample, Demand, GpuRequest, JobId, JobState, Share, Time};
 
 use crate::evaluation::{
@@ -298,6 +302,15 @@ impl ColocationLearner for TruthAfterFirstSample {
         }
         Some(self.truth.clone())
     }
+
+    fn observe_misfit(
+        &mut self,
+        _: Time,
+        misfit: &MemoryMisfit,
+        _: &dyn Fn(JobId) -> Option<(Demand, Arc<JobTraits>)>,
+    ) -> Option<InterferenceContext> {
+        panic!("all sets of the test fit, and {misfit:?} did not")
+    }
 }
 
 #[test]
@@ -335,4 +348,66 @@ fn learners_see_the_rates_of_jobs_that_report_and_policies_what_they_learn() {
     if let Some(beside) = rate(1, 1) {
         near(beside / alone, 0.5, 0.01);
     }
+}
+
+/// Learns from misfits alone.
+#[derive(Default)]
+struct MisfitLearner {
+    experience: ColocationHistory,
+    misfits: usize,
+}
+
+impl ColocationLearner for MisfitLearner {
+    fn observe(
+        &mut self,
+        _: Time,
+        _: &[ColocationSample],
+        _: &dyn Fn(JobId) -> Option<(Demand, Arc<JobTraits>)>,
+    ) -> Option<InterferenceContext> {
+        None
+    }
+
+    fn observe_misfit(
+        &mut self,
+        _: Time,
+        misfit: &MemoryMisfit,
+        lookup: &dyn Fn(JobId) -> Option<(Demand, Arc<JobTraits>)>,
+    ) -> Option<InterferenceContext> {
+        self.misfits += 1;
+        let (gpu, solos) = (GpuKind::named(&misfit.gpu), SoloMetricsTable::default());
+        let member = |job: JobId| {
+            let (demand, traits) = lookup(job).expect("the head knows the jobs on a device");
+            build_member(&demand, &traits, &gpu, &solos)
+        };
+        self.experience.note_misfit(&ObservedMisfit {
+            member: member(misfit.rank.attempt.job),
+            neighbors: misfit.neighbors.iter().map(|job| member(*job)).collect(),
+            sharing: misfit.sharing,
+            at: misfit.at,
+            gpu: gpu.clone(),
+        });
+        let InterferenceContext { interference, .. } = InterferenceContext::default();
+        let interference = ObservedInterference::over(interference, &self.experience.sets());
+        Some(InterferenceContext { interference: Arc::new(interference), ..InterferenceContext::default() })
+    }
+}
+
+#[test]
+fn a_set_that_did_not_fit_is_not_tried_again() {
+    let shapes: Vec<MachineSpec> =
+        one_v100().into_iter().map(|shape| MachineSpec { devices: 2, ..shape }).collect();
+    let measured = measured(&shapes);
+    let rows = "0,300,1,heavy\n0,300,1,heavy\n0,300,1,heavy\n0,300,1,heavy\n400,300,1,light\n";
+    let jobs = jobs_of(&trace(rows), &measured, &shapes).jobs;
+    let evaluation = || evaluation("hybrid", &shapes, &jobs, measured.table_truth());
+    // Nothing is known, so every pair seems to fit: the two jobs without a GPU of their own try again and
+    // again.
+    let unlearned = evaluate(evaluation(), &mut SilentObserver).unwrap().metrics;
+    let mut learner = MisfitLearner::default();
+    let learned = evaluate_learning(evaluation(), &mut SilentObserver, &mut learner).unwrap().metrics;
+    assert_eq!((unlearned.completed, learned.completed), (jobs.len(), jobs.len()));
+    assert!(unlearned.out_of_memory > 4, "{unlearned:?}");
+    assert!(learned.out_of_memory <= 2, "the jobs that were tried at once, each beside one: {learned:?}");
+    assert_eq!(learned.out_of_memory, learner.misfits);
+    assert!(learned.mean_jct_s < unlearned.mean_jct_s, "{learned:?} {unlearned:?}");
 }

@@ -3,6 +3,7 @@
 //! Effects are carried out in order. When the head is about to crash, only some of them are, as if it had
 //! died between one and the next.
 
+use cohabit_policy::interference::InterferenceContext;
 use cohabit_scheduler_core::{Effect, Event};
 use cohabit_types::{Notice, PlanRequestId, Report, Span, Time, WorkerKey};
 
@@ -21,8 +22,9 @@ impl World<'_> {
         match self.settings.check_level {
             _ if !self.head.is_up() => Ok(()),
             CheckLevel::Outcomes => {
-                let learned = self.learn(&event);
+                self.learn(&event);
                 self.handle_in_evaluation(event)?;
+                let learned = std::mem::take(&mut self.knowledge_changed);
                 if learned { self.handle_in_evaluation(Event::InterferenceUpdated) } else { Ok(()) }
             }
             CheckLevel::Everything => {
@@ -43,14 +45,19 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Passes samples to the daemon's hooks, as a daemon does before the core sees a report. Returns whether
-    /// the policy knows more of interference now.
-    fn learn(&mut self, event: &Event) -> bool {
-        let Event::Report(_, Report::ColocationSamples(samples)) = event else { return false };
+    /// Passes samples to the daemon's hooks, as a daemon does before the core sees a report.
+    fn learn(&mut self, event: &Event) {
+        let Event::Report(_, Report::ColocationSamples(samples)) = event else { return };
         let knowledge = self.hooks.colocation_samples(self.now, samples, self.head.head());
-        let learned = knowledge.is_some();
-        knowledge.into_iter().for_each(|knowledge| self.head.set_interference(knowledge));
-        learned
+        self.set_interference(knowledge);
+    }
+
+    /// Gives the policy new knowledge of interference, if there is some.
+    fn set_interference(&mut self, knowledge: Option<InterferenceContext>) {
+        if let Some(knowledge) = knowledge {
+            self.head.set_interference(knowledge);
+            self.knowledge_changed = true;
+        }
     }
 
     /// Handles a durable event. Its effects are lost if the head is about to crash.
@@ -172,7 +179,11 @@ impl World<'_> {
                 self.gangs.forget(job);
                 self.hooks.job_ended(&record);
             }
-            Effect::Publish(_, Notice::Changed(_)) | Effect::RecordMisfit(_) => {}
+            Effect::Publish(_, Notice::Changed(_)) => {}
+            Effect::RecordMisfit(misfit) => {
+                let knowledge = self.hooks.misfit(self.now, &misfit, self.head.head());
+                self.set_interference(knowledge);
+            }
             Effect::Plan(request_id) => self.plan(request_id),
             Effect::Close(key, _) => {
                 if let Some(link) = self.head.sessions.remove(&key) {

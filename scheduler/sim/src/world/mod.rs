@@ -52,6 +52,8 @@ pub(crate) struct World<'s> {
     reference: ReferenceModel,
     hooks: &'s mut dyn HeadHooks,
     gangs: Gangs,
+    /// Whether the policy knows more of interference than the head was told.
+    knowledge_changed: bool,
     /// Work that jobs had left when they saved a checkpoint, in seconds alone. All machines share the disk
     /// that holds it.
     saved: BTreeMap<JobId, f64>,
@@ -115,6 +117,7 @@ impl<'s> World<'s> {
             reference: ReferenceModel::new(scenario.config.clone()),
             hooks,
             gangs: Gangs::on(&scenario.shapes),
+            knowledge_changed: false,
             saved: BTreeMap::new(),
             delays: Random::stream(seed, "delays"),
             planning: Random::stream(seed, "planning"),
