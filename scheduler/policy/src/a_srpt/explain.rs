@@ -5,8 +5,8 @@
 use cohabit_types::{Share, Span, Time};
 
 use super::queue_state::Entry;
-use super::virtual_srpt_machine::VirtualJob;
 use crate::Proposal;
+use crate::queue::virtual_srpt_machine::VirtualJob;
 
 /// Why a job starts now and there.
 pub(super) fn explain_start(now: Time, entry: &Entry, proposal: &Proposal) -> String {

@@ -10,11 +10,11 @@ use cohabit_types::{ReasonCode, Time};
 
 use super::queue_state::{Entry, QueueState};
 use super::round::{JobDecision, Round, Rules};
-use super::virtual_srpt_machine::VirtualJob;
 use super::{ASrptOptions, explain};
 use crate::interference::InterferenceContext;
 use crate::placement::dry_run;
 use crate::queue::pending_reasons::explain_wait;
+use crate::queue::virtual_srpt_machine::VirtualJob;
 use crate::{PendingJob, PendingReason, Placer, Plan, Policy, Proposal, Shortage, View, ViewChange};
 
 /// The policy. Its placer's proposals say how much slower a placement is than the best one.

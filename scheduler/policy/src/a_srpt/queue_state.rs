@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{JobId, Span, Time};
 
-use super::capacity::Capacity;
 use super::delay_rule::DelayRule;
 use super::delayed_jobs::DelayedJobs;
 use super::recent_waits::RecentWaits;
-use super::virtual_srpt_machine::VirtualSrptMachine;
 use super::{ASrptOptions, QueueOrder, VirtualAlpha};
 use crate::mapping::Toggle;
+use crate::queue::capacity::Capacity;
 use crate::queue::expected_ends::ExpectedEnds;
+use crate::queue::virtual_srpt_machine::VirtualSrptMachine;
 use crate::{
     ClassKey, ClusterChange, PendingJob, PendingQueue, Placer, Profile, RunningJob, View, ViewChange,
 };
@@ -280,10 +280,9 @@ impl QueueState {
 /// The work of a job on the virtual machine (`G * p'_i`), in thousandths of a device times microseconds.
 pub(super) fn compute_virtual_work(profile: &Profile, alpha: VirtualAlpha) -> u128 {
     let Some(bounds) = profile.bounds else { return profile.work() };
-    let seconds = match alpha {
-        VirtualAlpha::HeavyEdge => return profile.work(),
-        VirtualAlpha::Max => bounds.slowest,
-        VirtualAlpha::LowerBound => bounds.floor,
-    };
-    u128::from(profile.milli) * u128::from(profile.runtime_at(seconds / bounds.fastest).as_micros())
+    match alpha {
+        VirtualAlpha::HeavyEdge => profile.work(),
+        VirtualAlpha::Max => profile.work_at(bounds.slowest / bounds.fastest),
+        VirtualAlpha::LowerBound => profile.least_work(),
+    }
 }

@@ -114,6 +114,18 @@ impl Profile {
     pub(crate) fn work(&self) -> u128 {
         u128::from(self.milli) * u128::from(self.runtime.as_micros())
     }
+
+    /// Its work at a placement that is slower than the best by this factor.
+    #[must_use]
+    pub(crate) fn work_at(&self, slowdown: f64) -> u128 {
+        u128::from(self.milli) * u128::from(self.runtime_at(slowdown).as_micros())
+    }
+
+    /// Less work than this is needed at no placement.
+    #[must_use]
+    pub(crate) fn least_work(&self) -> u128 {
+        self.bounds.map_or_else(|| self.work(), |bounds| self.work_at(bounds.floor / bounds.fastest))
+    }
 }
 
 fn within_limit(runtime: Span, traits: &JobTraits) -> Span {

@@ -3,8 +3,10 @@
 //! Start with `queue_policy.rs`. `pending_queue.rs` keeps jobs in order and in classes, `draft.rs` makes one
 //! plan, `discipline.rs` says what happens behind a job that does not fit. `reservation.rs`,
 //! `expected_ends.rs`, `fit_tracker.rs` and `unplaceable.rs` are the parts of EASY backfill, which A-SRPT
-//! uses too. `pending_reasons.rs` explains why jobs wait.
+//! uses too. `virtual_srpt_machine.rs` is the single machine that tells when the turn of each job comes, as
+//! fast as all devices together (`capacity.rs`). `pending_reasons.rs` explains why jobs wait.
 
+pub(crate) mod capacity;
 mod discipline;
 mod draft;
 pub(crate) mod expected_ends;
@@ -14,6 +16,7 @@ pub(crate) mod pending_reasons;
 mod queue_policy;
 pub(crate) mod reservation;
 pub(crate) mod unplaceable;
+pub(crate) mod virtual_srpt_machine;
 
 pub(crate) use discipline::Discipline;
 pub(crate) use pending_queue::{ClassId, PendingQueue, PriorityKey, QueueEntry};

@@ -12,3 +12,4 @@ mod properties;
 mod queue;
 mod queue_policy;
 mod sharing;
+mod virtual_srpt_machine;

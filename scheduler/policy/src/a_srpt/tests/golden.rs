@@ -2,9 +2,9 @@
 
 use cohabit_types::{JobId, Span, Time};
 
-use super::super::virtual_srpt_machine::VirtualSrptMachine;
 use crate::FirstFit;
 use crate::a_srpt::{ASrpt, ASrptOptions};
+use crate::queue::virtual_srpt_machine::VirtualSrptMachine;
 use crate::tests::cluster::{Ran, TestJob, run};
 use crate::tests::kit::{anywhere, node};
 

@@ -8,53 +8,53 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::super::queue_state::compute_virtual_work;
-use super::super::virtual_srpt_machine::VirtualSrptMachine;
 use crate::a_srpt::{ASrpt, ASrptOptions, VirtualAlpha};
 use crate::mapping::MapperOptions;
+use crate::queue::virtual_srpt_machine::VirtualSrptMachine;
 use crate::tests::cluster::{Ran, TestCluster, TestJob};
 use crate::tests::kit::{anywhere, node};
-use crate::{LinkDefaults, MappedPlacer, NodeView, Placer, Profile, View};
+use crate::{LinkDefaults, MappedPlacer, NodeView, Placer, Policy, Profile, View};
 
 /// Numbers drawn from a seed.
-pub(super) struct Draws(ChaCha8Rng);
+pub(crate) struct Draws(ChaCha8Rng);
 
 impl Draws {
-    pub(super) fn new(seed: u64) -> Draws {
+    pub(crate) fn new(seed: u64) -> Draws {
         Draws(ChaCha8Rng::seed_from_u64(seed))
     }
 
     /// From 0 to 1, excluding 1.
-    pub(super) fn part(&mut self) -> f64 {
+    pub(crate) fn part(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    pub(super) fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.part() * limit as f64) as usize
     }
 
     /// Evenly over the orders of magnitude.
-    pub(super) fn scaled(&mut self, least: f64, most: f64) -> f64 {
+    pub(crate) fn scaled(&mut self, least: f64, most: f64) -> f64 {
         least * (most / least).powf(self.part())
     }
 }
 
 /// Nodes and jobs.
-pub(super) struct Instance {
-    pub(super) nodes: Vec<NodeView>,
-    pub(super) jobs: Vec<TestJob>,
+pub(crate) struct Instance {
+    pub(crate) nodes: Vec<NodeView>,
+    pub(crate) jobs: Vec<TestJob>,
 }
 
 const NETWORK: Bandwidth = Bandwidth(10_000_000_000);
 const INTERCONNECT: Bandwidth = Bandwidth(400_000_000_000);
 
 /// Nodes with this many devices each, on a network of 10 Gb/s.
-pub(super) fn nodes(count: u8, devices: usize) -> Vec<NodeView> {
+pub(crate) fn nodes(count: u8, devices: usize) -> Vec<NodeView> {
     let links = LinkBandwidths { network: Some(NETWORK), interconnect: Some(INTERCONNECT) };
     (1..=count).map(|number| NodeView { links, ..node(number, &vec![1_000; devices]) }).collect()
 }
 
 /// A replicated model that exchanges these bytes of gradients.
-pub(super) fn replicated(replicas: u32, compute_seconds: f64, gradient_bytes: f64) -> Vec<PipelineStage> {
+pub(crate) fn replicated(replicas: u32, compute_seconds: f64, gradient_bytes: f64) -> Vec<PipelineStage> {
     let stage = PipelineStage {
         replicas,
         compute_seconds,
@@ -86,16 +86,16 @@ fn stages(devices: u32, draws: &mut Draws) -> Vec<PipelineStage> {
 
 /// The parameters of an instance.
 #[derive(Clone, Copy)]
-pub(super) struct Shape {
-    pub(super) nodes: u8,
-    pub(super) devices: usize,
-    pub(super) jobs: u64,
+pub(crate) struct Shape {
+    pub(crate) nodes: u8,
+    pub(crate) devices: usize,
+    pub(crate) jobs: u64,
     /// The error of estimates: a factor up to e to the power of this, either way.
-    pub(super) error: f64,
+    pub(crate) error: f64,
 }
 
 impl Instance {
-    pub(super) fn draw(shape: Shape, seed: u64) -> Instance {
+    pub(crate) fn draw(shape: Shape, seed: u64) -> Instance {
         let draws = &mut Draws::new(seed);
         let sizes = [1, 1, 1, 2, 2, 3, 4, 6, 8];
         let most = u32::from(shape.nodes) * shape.devices as u32;
@@ -113,25 +113,25 @@ impl Instance {
     }
 
     /// All devices.
-    pub(super) fn devices(&self) -> u64 {
+    pub(crate) fn devices(&self) -> u64 {
         self.nodes.iter().map(|node| node.devices.len() as u64).sum()
     }
 
     /// The profile of each job, with its iteration times.
-    pub(super) fn profiles(&self, place: &mut MappedPlacer) -> Vec<Profile> {
+    pub(crate) fn profiles(&self, place: &mut MappedPlacer) -> Vec<Profile> {
         place.prepare(&View { nodes: self.nodes.clone(), ..View::default() });
         let profile = |job: &TestJob| place.profile(&job.pending.demand, &job.pending.traits);
         self.jobs.iter().map(profile).collect()
     }
 
     /// The same instance with exact estimates.
-    pub(super) fn foreseen(&self) -> Instance {
+    pub(crate) fn foreseen(&self) -> Instance {
         let jobs = self.jobs.iter().map(|job| job.clone().expected(job.iterations)).collect();
         Instance { jobs, nodes: self.nodes.clone() }
     }
 
     /// Completion times on the virtual machine, by job.
-    pub(super) fn turns(&self, profiles: &[Profile], alpha: VirtualAlpha) -> Vec<Time> {
+    pub(crate) fn turns(&self, profiles: &[Profile], alpha: VirtualAlpha) -> Vec<Time> {
         let mut machine = VirtualSrptMachine::default();
         machine.set_speed(self.devices() * 1_000);
         let mut turns = vec![Time::EPOCH; self.jobs.len()];
@@ -145,10 +145,15 @@ impl Instance {
     }
 
     /// What happens to the jobs, in the order of their numbers.
-    pub(super) fn run(&self, options: &ASrptOptions, place: &MappedPlacer) -> Vec<Ran> {
+    pub(crate) fn run(&self, options: &ASrptOptions, place: &MappedPlacer) -> Vec<Ran> {
+        self.run_policy(&mut ASrpt::new(options, place.clone()), place)
+    }
+
+    /// The same with any policy.
+    pub(crate) fn run_policy(&self, policy: &mut dyn Policy, place: &MappedPlacer) -> Vec<Ran> {
         let truth = Box::new(place.clone());
         let mut cluster = TestCluster::new(self.nodes.clone(), self.jobs.clone(), truth);
-        let mut ran = cluster.run(&mut ASrpt::new(options, place.clone()));
+        let mut ran = cluster.run(policy);
         ran.sort_by_key(|it| it.job);
         assert_eq!(ran.len(), self.jobs.len(), "every job ends");
         ran
@@ -156,20 +161,20 @@ impl Instance {
 }
 
 /// A mapper with an empty cache.
-pub(super) fn place() -> MappedPlacer {
+pub(crate) fn place() -> MappedPlacer {
     MappedPlacer::new(MapperOptions::default(), LinkDefaults::default())
 }
 
 /// The sum of the completion times, in seconds.
-pub(super) fn completion(ran: &[Ran]) -> f64 {
+pub(crate) fn completion(ran: &[Ran]) -> f64 {
     ran.iter().map(|it| it.ended_at.as_secs_f64()).sum()
 }
 
-pub(super) fn sum(times: &[Time]) -> f64 {
+pub(crate) fn sum(times: &[Time]) -> f64 {
     times.iter().map(|at| at.as_secs_f64()).sum()
 }
 
 /// The number of nodes of a placement.
-pub(super) fn spread(placement: &Placement) -> usize {
+pub(crate) fn spread(placement: &Placement) -> usize {
     placement.parts.len()
 }

@@ -1,8 +1,9 @@
 //! What A-SRPT promises: scenarios, properties, and the inequalities of its theory on random instances.
 
+pub(crate) mod bounds;
 mod delayed_jobs;
 mod golden;
-mod instances;
+pub(crate) mod instances;
 mod invariants;
 mod options;
 mod queue_state;
@@ -10,4 +11,3 @@ mod recent_waits;
 mod reference;
 mod scenarios;
 mod theory;
-mod virtual_srpt_machine;

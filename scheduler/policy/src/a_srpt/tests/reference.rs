@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_types::{JobId, Span, Time};
 
 use super::super::queue_state::compute_virtual_work;
-use super::super::virtual_srpt_machine::VirtualSrptMachine;
 use super::instances::{Instance, Shape, place};
 use crate::a_srpt::{ASrpt, ASrptOptions, QueueMode, QueueOrder, StarvationBarrier};
 use crate::mapping::Toggle;
+use crate::queue::virtual_srpt_machine::VirtualSrptMachine;
 use crate::tests::cluster::{Ran, TestCluster};
 use crate::{
     Action, ClassKey, FreeNodes, MappedPlacer, PendingJob, PendingReason, Placer, Plan, Policy, Profile,

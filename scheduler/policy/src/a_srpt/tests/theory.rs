@@ -4,10 +4,9 @@
 //! The optimum of an instance is unknown; where a proof needs it, a lower bound stands in, which makes the
 //! claim stronger.
 
+use super::bounds::{Numbers, at_most};
 use super::instances::{Instance, Shape, completion, place, sum};
 use crate::a_srpt::{ASrptOptions, VirtualAlpha};
-use crate::tests::cluster::TestJob;
-use crate::{MappedPlacer, Profile};
 
 const ALPHAS: [&str; 3] = ["heavy-edge", "max", "lower-bound"];
 
@@ -27,60 +26,6 @@ fn options(pairs: &[(&str, &str)]) -> ASrptOptions {
     options
 }
 
-/// The quantities in the bounds.
-struct Numbers {
-    /// How much slower the worst placement of any job is than its floor.
-    rho: f64,
-    /// The worst underestimate and the worst overestimate.
-    nu: f64,
-    mu: f64,
-    /// `G / (G - g + 1)`.
-    crowding: f64,
-    /// No schedule has a smaller sum of completion times.
-    least: f64,
-}
-
-impl Numbers {
-    fn of(instance: &Instance, profiles: &[Profile], place: &mut MappedPlacer) -> Numbers {
-        let foreseen = instance.foreseen();
-        let known = foreseen.profiles(place);
-        let guesses = || {
-            let ratio = |(job, profile): (&TestJob, &Profile)| {
-                profile.iterations.unwrap() as f64 / job.iterations as f64
-            };
-            instance.jobs.iter().zip(profiles).map(ratio)
-        };
-        let devices = instance.devices();
-        let largest = profiles.iter().map(|it| it.milli / 1_000).max().unwrap();
-        let relaxed = sum(&foreseen.turns(&known, VirtualAlpha::LowerBound));
-        let alone: f64 = foreseen
-            .jobs
-            .iter()
-            .zip(&known)
-            .map(|(job, profile)| {
-                job.pending.eligible_at.as_secs_f64() + job.iterations as f64 * profile.bounds.unwrap().floor
-            })
-            .sum();
-        Numbers {
-            rho: profiles.iter().map(slowest).fold(1.0, f64::max),
-            nu: guesses().map(f64::recip).fold(1.0, f64::max),
-            mu: guesses().fold(1.0, f64::max),
-            crowding: devices as f64 / (devices - largest + 1) as f64,
-            least: relaxed.max(alone),
-        }
-    }
-}
-
-fn slowest(profile: &Profile) -> f64 {
-    let bounds = profile.bounds.unwrap();
-    bounds.slowest / bounds.floor
-}
-
-/// At most, up to rounding to microseconds.
-fn at_most(small: f64, large: f64) -> bool {
-    small <= large * (1.0 + 1e-9) + 1e-4
-}
-
 #[test]
 fn strict_queues_keep_the_bounds_of_each_job_and_of_the_sum() {
     let mut place = place();
@@ -97,7 +42,7 @@ fn strict_queues_keep_the_bounds_of_each_job_and_of_the_sum() {
             ("delta", &delta.to_string()),
         ];
         let ran = instance.run(&options(&switches), &place);
-        let crowd = 1.0 + numbers.nu * numbers.rho * numbers.crowding;
+        let crowd = 1.0 + numbers.nu * numbers.rho * numbers.crowding();
         for ((job, profile), (turn, ran)) in instance.jobs.iter().zip(&profiles).zip(turns.iter().zip(&ran)) {
             let patient = turn.as_secs_f64() + delta * profile.runtime.as_secs_f64();
             let longest = job.iterations as f64 * profile.bounds.unwrap().slowest;

@@ -9,7 +9,7 @@ use crate::{NodeView, ViewChange};
 
 /// The devices in service on all nodes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Capacity {
+pub(crate) struct Capacity {
     nodes: BTreeMap<NodeId, Devices>,
     all: Devices,
 }
@@ -23,7 +23,7 @@ struct Devices {
 
 impl Capacity {
     /// Updates the capacity by these changes.
-    pub(super) fn learn(&mut self, changes: &[ViewChange]) {
+    pub(crate) fn learn(&mut self, changes: &[ViewChange]) {
         for change in changes {
             match change {
                 ViewChange::Node(node) => {
@@ -41,12 +41,12 @@ impl Capacity {
     }
 
     /// All devices together, in thousandths of a device.
-    pub(super) const fn whole(&self) -> u64 {
+    pub(crate) const fn whole(&self) -> u64 {
         self.all.whole
     }
 
     /// The free part of them, in thousandths of a device.
-    pub(super) const fn free(&self) -> u64 {
+    pub(crate) const fn free(&self) -> u64 {
         self.all.free
     }
 

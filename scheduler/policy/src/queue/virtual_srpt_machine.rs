@@ -13,7 +13,7 @@ use cohabit_types::{JobId, Time};
 /// A release, a removal and a completion cost O(log n): while time passes, only the front job's remaining
 /// work changes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct VirtualSrptMachine {
+pub(crate) struct VirtualSrptMachine {
     now: Time,
     /// Work done in one microsecond.
     speed: u64,
@@ -24,25 +24,25 @@ pub(super) struct VirtualSrptMachine {
 /// A job on the machine, in the order of service: the least work left, then the earliest arrival, then the
 /// number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct VirtualJob {
+pub(crate) struct VirtualJob {
     /// The work that is left.
-    pub(super) left: u128,
+    pub(crate) left: u128,
     /// When it arrived.
-    pub(super) released_at: Time,
+    pub(crate) released_at: Time,
     /// The job.
-    pub(super) job: JobId,
+    pub(crate) job: JobId,
 }
 
 impl VirtualSrptMachine {
     /// Adds a job; one that is there already starts over. The machine must have advanced to `now`.
-    pub(super) fn release(&mut self, now: Time, job: JobId, work: u128) {
+    pub(crate) fn release(&mut self, now: Time, job: JobId, work: u128) {
         self.remove(job);
         self.put(VirtualJob { left: work, released_at: now, job }, work);
     }
 
     /// Lets time pass and reports each job that completes, in order, with the end of the microsecond in
     /// which it does. The rest of that microsecond serves the next job.
-    pub(super) fn advance(&mut self, to: Time, mut completed: impl FnMut(JobId, Time)) {
+    pub(crate) fn advance(&mut self, to: Time, mut completed: impl FnMut(JobId, Time)) {
         let budget = u128::from(self.speed) * u128::from(to.since(self.now).as_micros());
         let mut used = 0;
         while let Some(task) = self.order.first().copied() {
@@ -71,14 +71,14 @@ impl VirtualSrptMachine {
     }
 
     /// Removes a job; returns its whole work, if it was there.
-    pub(super) fn remove(&mut self, job: JobId) -> Option<u128> {
+    pub(crate) fn remove(&mut self, job: JobId) -> Option<u128> {
         let (task, work) = self.tasks.remove(&job)?;
         self.order.remove(&task);
         Some(work)
     }
 
     /// Changes the whole work of a job; what was done of it stays done.
-    pub(super) fn revise(&mut self, job: JobId, work: u128) {
+    pub(crate) fn revise(&mut self, job: JobId, work: u128) {
         if let Some((task, before)) = self.tasks.get(&job).copied() {
             let done = before - task.left;
             self.remove(job);
@@ -88,18 +88,18 @@ impl VirtualSrptMachine {
 
     /// Sets the speed, in thousandths of a device; at 0 nothing moves. The machine must have advanced to the
     /// moment of the change.
-    pub(super) const fn set_speed(&mut self, milli: u64) {
+    pub(crate) const fn set_speed(&mut self, milli: u64) {
         self.speed = milli;
     }
 
     /// When the next job completes if none arrives; `None` without jobs or without devices.
-    pub(super) fn next_completion(&self) -> Option<Time> {
+    pub(crate) fn next_completion(&self) -> Option<Time> {
         let task = self.order.first()?;
         (self.speed > 0 || task.left == 0).then(|| self.after(task.left))
     }
 
     /// All jobs in the order in which they complete if none arrives, and when; `None` without devices.
-    pub(super) fn list_completions(&self) -> impl Iterator<Item = (VirtualJob, Option<Time>)> {
+    pub(crate) fn list_completions(&self) -> impl Iterator<Item = (VirtualJob, Option<Time>)> {
         self.order.iter().scan(0, |used, task| {
             *used += task.left;
             let completes = self.speed > 0 || *used == 0;
@@ -108,22 +108,22 @@ impl VirtualSrptMachine {
     }
 
     /// The job that is served.
-    pub(super) fn front(&self) -> Option<VirtualJob> {
+    pub(crate) fn front(&self) -> Option<VirtualJob> {
         self.order.first().copied()
     }
 
     /// The time up to which the machine has worked.
-    pub(super) const fn now(&self) -> Time {
+    pub(crate) const fn now(&self) -> Time {
         self.now
     }
 
     /// Whether there is no job.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
     /// The whole work of a job, and the job with what is left.
-    pub(super) fn work(&self, job: JobId) -> Option<(u128, VirtualJob)> {
+    pub(crate) fn work(&self, job: JobId) -> Option<(u128, VirtualJob)> {
         self.tasks.get(&job).map(|(task, work)| (*work, *task))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cohabit_types::{JobId, Span, Time};
 use proptest::prelude::*;
 
-use super::super::virtual_srpt_machine::VirtualSrptMachine;
+use crate::queue::virtual_srpt_machine::VirtualSrptMachine;
 
 fn micros(at: u64) -> Time {
     Time::from_micros(at)
