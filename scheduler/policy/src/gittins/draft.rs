@@ -5,11 +5,12 @@
 
 use std::cmp::Reverse;
 
-use cohabit_types::{Bytes, Demand, Placement, RankPlacement, Share, Span, Time};
+use cohabit_types::{Bytes, Demand, Placement, RankPlacement, Share, Span, Spread, Time};
 
 use super::explain;
 use super::job::OrderedJob;
 use super::releases::Releases;
+use super::running::RunningEntry;
 use super::state::OrderState;
 use super::victims::{Candidates, Newcomer, VictimSet};
 use super::{OrderOptions, beliefs::Evidence};
@@ -84,6 +85,8 @@ pub(super) enum Precedence {
     Rank(f64),
     /// It waited too long.
     Overdue,
+    /// Its turn was promised for then: it takes any place.
+    Promised(Time),
 }
 
 impl<'v, 's> Draft<'v, 's> {
@@ -134,7 +137,7 @@ impl<'v, 's> Draft<'v, 's> {
         let offer = fits(&job.demand, &self.free).then(|| placer.place(pending, &job.profile, &self.free));
         let mut is_refused_by_neighbors = false;
         let holds_out = match offer {
-            Some(Ok(proposal)) => match self.holds_out(pending, &proposal) {
+            Some(Ok(proposal)) => match self.place_wait(pending, &proposal, precedence) {
                 None => {
                     self.start(job, precedence, proposal);
                     return TurnOutcome::Starts;
@@ -147,13 +150,18 @@ impl<'v, 's> Draft<'v, 's> {
             }
             Some(Err(_)) | None => None,
         };
-        if self.keep_room_soon(pending, job, placer) || self.preempt(pending, job, precedence, placer) {
+        if self.keep_room_soon(pending, job, precedence, placer)
+            || self.preempt(pending, job, precedence, placer)
+        {
             return TurnOutcome::KeepsRoom;
         }
         if let Some(PlaceWait::BetterPlace(until) | PlaceWait::OwnDevice(until, _)) = holds_out {
             return TurnOutcome::HoldsOut(until);
         }
-        self.drain_for(job);
+        match precedence {
+            Precedence::Promised(_) => self.keep_free_for(job),
+            Precedence::Rank(_) | Precedence::Overdue => self.drain_for(job),
+        }
         // Other jobs with such a demand may get on with the neighbors.
         self.refused_by_neighbors += usize::from(is_refused_by_neighbors);
         if !is_refused_by_neighbors || self.refused_by_neighbors >= MAX_REFUSED {
@@ -180,6 +188,19 @@ impl<'v, 's> Draft<'v, 's> {
         if let Some(outlook) = outlook {
             placer.set_backlog(self.backlog as f64 / self.devices.max(1) as f64);
             placer.expect(job.id, outlook);
+        }
+    }
+
+    /// Whether a job waits instead of taking this place. One whose turn was promised does not.
+    fn place_wait(
+        &mut self,
+        job: &PendingJob,
+        proposal: &Proposal,
+        precedence: Precedence,
+    ) -> Option<PlaceWait> {
+        match precedence {
+            Precedence::Promised(_) => None,
+            Precedence::Rank(_) | Precedence::Overdue => self.holds_out(job, proposal),
         }
     }
 
@@ -220,6 +241,9 @@ impl<'v, 's> Draft<'v, 's> {
             (Precedence::Rank(_), Some(entry)) => {
                 explain::start(&entry.rank, self.evidence(job), &proposal.why)
             }
+            (Precedence::Promised(due_at), _) => {
+                explain::promised_start(job, due_at, self.view.now, &proposal.why)
+            }
             (Precedence::Overdue, _) | (_, None) => explain::overdue_start(job, self.view.now, &proposal.why),
         };
         let action = Proposal { why, ..proposal }.start(job.id, &job.profile);
@@ -231,13 +255,19 @@ impl<'v, 's> Draft<'v, 's> {
     }
 
     /// Keeps what will be free soon, if the job gets a good place there.
-    fn keep_room_soon(&mut self, pending: &PendingJob, job: &OrderedJob, placer: &mut impl Placer) -> bool {
+    fn keep_room_soon(
+        &mut self,
+        pending: &PendingJob,
+        job: &OrderedJob,
+        precedence: Precedence,
+        placer: &mut impl Placer,
+    ) -> bool {
         let Some(soon) = &self.soon else { return false };
         if !fits(&job.demand, soon) {
             return false;
         }
         let Ok(proposal) = placer.place(pending, &job.profile, soon) else { return false };
-        if proposal.slowdown > self.options.theta {
+        if proposal.slowdown > precedence.worst_slowdown(self.options) {
             return false;
         }
         self.keep(job, &proposal.placement);
@@ -273,7 +303,8 @@ impl<'v, 's> Draft<'v, 's> {
         for set in candidates.sets(&newcomer, &soon) {
             let without = candidates.without(&set, &soon);
             let place = placer.place(pending, &job.profile, &without);
-            let good = place.ok().filter(|proposal| proposal.slowdown <= self.options.theta);
+            let worst = precedence.worst_slowdown(self.options);
+            let good = place.ok().filter(|proposal| proposal.slowdown <= worst);
             if let Some(proposal) = good {
                 self.soon = Some(without);
                 self.stop(&set, job, precedence);
@@ -281,7 +312,40 @@ impl<'v, 's> Draft<'v, 's> {
                 return true;
             }
         }
-        false
+        matches!(precedence, Precedence::Promised(_))
+            && self.preempt_anywhere(pending, job, &newcomer, precedence, &soon, placer)
+    }
+
+    /// Stops whoever holds what the job would get if all that may be stopped were.
+    fn preempt_anywhere(
+        &mut self,
+        pending: &PendingJob,
+        job: &OrderedJob,
+        newcomer: &Newcomer<'_>,
+        precedence: Precedence,
+        soon: &FreeNodes<'v>,
+        placer: &mut impl Placer,
+    ) -> bool {
+        let Some(candidates) = &self.candidates else { return false };
+        let all = candidates.yielding(newcomer);
+        let Ok(proposal) = placer.place(pending, &job.profile, &candidates.without(&all, soon)) else {
+            return false;
+        };
+        let set = candidates.in_the_way(&all, &job.demand, &proposal.placement, soon);
+        self.soon = Some(candidates.without(&set, soon));
+        self.stop(&set, job, precedence);
+        self.keep(job, &proposal.placement);
+        true
+    }
+
+    /// From now on a job is not stopped any more; `false` if it was told to stop.
+    pub(super) fn protect(&mut self, entry: &RunningEntry) -> bool {
+        entry.phase == RunPhase::Running && self.candidates().protect(entry.job.id)
+    }
+
+    /// Whether the nodes could hold a demand if they ran no jobs.
+    pub(super) fn could_hold(&self, demand: &Demand) -> bool {
+        self.free.could_hold_when_empty(demand)
     }
 
     fn candidates(&mut self) -> &mut Candidates<'v> {
@@ -326,16 +390,38 @@ impl<'v, 's> Draft<'v, 's> {
         };
         let fullest = self.free.nodes().enumerate().filter_map(roomy).max();
         let Some((count @ 1.., Reverse(position))) = fullest else { return };
-        let node = self.free.node(position);
-        let parts = vec![RankPlacement {
-            node: node.id,
-            devices: node.first_devices(&job.demand, count),
-            share: Share::WHOLE,
-            ranks: Vec::new(),
-        }];
-        let demand = Demand { cpus: 0, memory: Bytes::ZERO, ..job.demand };
-        self.free.take(&demand, &Placement { parts });
+        let placement = devices_for(job, self.free.node(position), count);
+        self.free.take(&devices_only(job), &placement);
         self.drained = u64::from(count);
+    }
+
+    /// Keeps what is free, now or soon, for a job whose turn was promised, until it has all that it needs.
+    fn keep_free_for(&mut self, job: &OrderedJob) {
+        let (each, nodes) = match job.demand.spread {
+            Spread::Even => (job.demand.devices(), job.demand.nodes as usize),
+            Spread::Free => (u32::MAX, usize::MAX),
+        };
+        let soon = self.soon.as_ref().unwrap_or(&self.free);
+        let roomy = |(position, node): (usize, &NodeView)| {
+            let is_large = job.demand.spread == Spread::Free || node.devices.len() as u32 >= each;
+            let count = node.roomy_devices(&job.demand).filter(|count| is_large && *count > 0)?;
+            Some((Reverse(count.min(each)), position))
+        };
+        let mut found: Vec<(Reverse<u32>, usize)> = soon.nodes().enumerate().filter_map(roomy).collect();
+        found.sort_unstable();
+        let mut parts = Vec::new();
+        let mut missing = job.demand.total_devices();
+        for (Reverse(count), position) in found.into_iter().take(nodes) {
+            let count = count.min(missing);
+            parts.extend(devices_for(job, soon.node(position), count).parts);
+            missing -= count;
+        }
+        let (demand, placement) = (devices_only(job), Placement { parts });
+        self.free.take(&demand, &placement);
+        if let Some(soon) = &mut self.soon {
+            soon.take(&demand, &placement);
+        }
+        self.drained += placement.parts.iter().map(|part| part.devices.len() as u64).sum::<u64>();
     }
 
     /// Whether later turns may lead to anything: something is free, or some job is less urgent by enough.
@@ -353,9 +439,30 @@ impl Precedence {
     const fn rank(self) -> f64 {
         match self {
             Precedence::Rank(rank) => rank,
-            Precedence::Overdue => f64::NEG_INFINITY,
+            Precedence::Overdue | Precedence::Promised(_) => f64::NEG_INFINITY,
         }
     }
+
+    /// How much slower than the best a place may be for which others are stopped.
+    const fn worst_slowdown(self, options: &OrderOptions) -> f64 {
+        match self {
+            Precedence::Rank(_) | Precedence::Overdue => options.theta,
+            Precedence::Promised(_) => f64::INFINITY,
+        }
+    }
+}
+
+/// The first devices of a node that a job fits.
+fn devices_for(job: &OrderedJob, node: &NodeView, count: u32) -> Placement {
+    let devices = node.first_devices(&job.demand, count);
+    Placement {
+        parts: vec![RankPlacement { node: node.id, devices, share: Share::WHOLE, ranks: Vec::new() }],
+    }
+}
+
+/// What a job needs without cores and memory, which others may have.
+const fn devices_only(job: &OrderedJob) -> Demand {
+    Demand { cpus: 0, memory: Bytes::ZERO, ..job.demand }
 }
 
 /// The mean of the typical rests of running jobs, in seconds.

@@ -42,6 +42,26 @@ pub(super) fn overdue_start(job: &OrderedJob, now: Time, place: &str) -> String 
     join(&format!("waited too long: {waited} without GPUs"), place)
 }
 
+/// Why a job starts whose promised turn has come.
+pub(super) fn promised_start(job: &OrderedJob, due_at: Time, now: Time, place: &str) -> String {
+    let after = due_at.since(job.submitted_at);
+    let turn = match now.since(due_at) {
+        Span::ZERO => format!("its promised turn has come, {after} after its submission"),
+        late => format!("its promised turn came {late} ago, {after} after its submission"),
+    };
+    join(&turn, place)
+}
+
+/// When the turn of a waiting job is promised, as a sentence of its own.
+pub(super) fn promise(due_at: Time, now: Time) -> String {
+    match now.since(due_at) {
+        Span::ZERO => format!(". Its promised turn comes in {}", due_at.since(now)),
+        late => format!(
+            ". Its promised turn came {late} ago: of such jobs, only those with an earlier one go first"
+        ),
+    }
+}
+
 fn join(reason: &str, place: &str) -> String {
     match place {
         "" => reason.to_owned(),
@@ -63,6 +83,9 @@ pub(super) fn stop(
     }
     if precedence == Precedence::Overdue {
         return format!("makes room for job {newcomer_id}, which waited too long");
+    }
+    if let Precedence::Promised(_) = precedence {
+        return format!("makes room for job {newcomer_id}, whose promised turn has come");
     }
     let rest = |rank: &JobRank| Span::from_secs_f64(rank.rest.typical);
     let theirs = state.waiting.entry_of(newcomer_id).map(|entry| rest(&entry.rank)).unwrap_or_default();

@@ -4,8 +4,9 @@
 //!
 //! Start with `policy.rs`, which makes a plan; `draft.rs` finds room for one job and `victims.rs` chooses
 //! who is stopped. `state.rs` keeps the jobs: `waiting.rs` and `running.rs` in order, `beliefs.rs` what is
-//! known of their work time (`contexts.rs`, `counts.rs`, `hazards.rs`, `bins.rs`). The README in this
-//! directory lists the properties that are wanted and where each is tested. Devices are chosen by a
+//! known of their work time (`contexts.rs`, `counts.rs`, `hazards.rs`, `bins.rs`). With `promise=turn`,
+//! `promised_turns.rs` says when each job is due and `promised_lane.rs` serves those that are. The README in
+//! this directory lists the properties that are wanted and where each is tested. Devices are chosen by a
 //! [`crate::Placer`].
 
 mod beliefs;
@@ -19,6 +20,8 @@ mod hazards;
 mod job;
 mod options;
 mod policy;
+mod promised_lane;
+mod promised_turns;
 mod releases;
 mod running;
 mod state;

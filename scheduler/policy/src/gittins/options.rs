@@ -29,9 +29,29 @@ pub(crate) struct OrderOptions {
     pub(crate) patience: f64,
     /// ... and this long (`patience-base`).
     pub(crate) patience_base: Span,
+    /// What a job that waits is promised (`promise`).
+    pub(crate) promise: WaitPromise,
+    /// With a promised turn: a job is due this many times as long after it could first run as its virtual
+    /// turn comes (`promise-factor`, at least 1).
+    pub(crate) promise_factor: f64,
     /// The part of all device time that may stay idle so that jobs with several devices find room
     /// (`drain`).
     pub(crate) drain: f64,
+}
+
+/// From when on a job that waits goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitPromise {
+    /// When it has waited many times what it was expected to take; as long as the lane has device time left.
+    Patience,
+    /// Some time after its turn on the virtual machine; the lane is a number of devices, in strict order.
+    Turn,
+}
+
+impl WaitPromise {
+    /// The words for it.
+    const NAMES: [(&'static str, WaitPromise); 2] =
+        [("patience", WaitPromise::Patience), ("turn", WaitPromise::Turn)];
 }
 
 impl Default for OrderOptions {
@@ -46,6 +66,8 @@ impl Default for OrderOptions {
             lane: 0.05,
             patience: 4.0,
             patience_base: Span::from_secs(86_400),
+            promise: WaitPromise::Patience,
+            promise_factor: 4.0,
             drain: 0.02,
         }
     }
@@ -53,7 +75,7 @@ impl Default for OrderOptions {
 
 impl OrderOptions {
     /// The keys that [`OrderOptions::set`] accepts.
-    pub(crate) const KEYS: [&'static str; 10] = [
+    pub(crate) const KEYS: [&'static str; 12] = [
         "preempt",
         "quantum",
         "stop-ratio",
@@ -63,6 +85,8 @@ impl OrderOptions {
         "lane",
         "patience",
         "patience-base",
+        "promise",
+        "promise-factor",
         "drain",
     ];
 
@@ -72,7 +96,7 @@ impl OrderOptions {
     /// A sentence that says what is wrong and what is allowed.
     pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
-            "preempt" => self.preempt = toggle(key, value)?,
+            "preempt" => self.preempt = choice(&Toggle::NAMES, key, value)?,
             "quantum" => self.quantum = seconds(key, value)?,
             "stop-ratio" => self.stop_ratio = within(0.0..=1e6, key, value)?,
             "margin" => self.margin = within(0.0..=1e6, key, value)?,
@@ -81,6 +105,8 @@ impl OrderOptions {
             "lane" => self.lane = within(0.0..=1.0, key, value)?,
             "patience" => self.patience = within(0.0..=1e6, key, value)?,
             "patience-base" => self.patience_base = seconds(key, value)?,
+            "promise" => self.promise = choice(&WaitPromise::NAMES, key, value)?,
+            "promise-factor" => self.promise_factor = within(1.0..=1e6, key, value)?,
             "drain" => self.drain = within(0.0..=1.0, key, value)?,
             _ => {
                 let keys = OrderOptions::KEYS.join(", ");
@@ -91,9 +117,10 @@ impl OrderOptions {
     }
 }
 
-fn toggle(key: &str, value: &str) -> Result<Toggle, String> {
-    let found = Toggle::NAMES.iter().find(|(name, _)| *name == value).map(|(_, toggle)| *toggle);
-    found.ok_or_else(|| format!("{key} is '{value}': use on or off"))
+fn choice<T: Copy>(choices: &[(&str, T)], key: &str, value: &str) -> Result<T, String> {
+    let found = choices.iter().find(|(name, _)| *name == value).map(|(_, choice)| *choice);
+    let names = || choices.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" or ");
+    found.ok_or_else(|| format!("{key} is '{value}': use {}", names()))
 }
 
 fn within(range: std::ops::RangeInclusive<f64>, key: &str, value: &str) -> Result<f64, String> {

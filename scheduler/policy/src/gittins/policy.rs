@@ -9,6 +9,7 @@ use super::OrderOptions;
 use super::draft::{Draft, Precedence, TurnOutcome};
 use super::exclusive_schedule::ExclusiveSchedule;
 use super::explain;
+use super::promised_lane;
 use super::state::OrderState;
 use super::token_bucket::TokenBucket;
 use crate::interference::InterferenceContext;
@@ -59,6 +60,24 @@ impl<P: Placer> GittinsOrder<P> {
         }
     }
 
+    /// The promised turns, where turns are promised.
+    #[cfg(test)]
+    pub(super) fn promised(&self) -> Option<&super::promised_turns::PromisedTurns> {
+        self.state.promised.as_ref()
+    }
+
+    /// When a live job is due by its promised turn, if that is known.
+    #[cfg(test)]
+    pub(super) fn due_at(&self, job: JobId) -> Option<Time> {
+        self.promised()?.due_at(job)
+    }
+
+    /// Whether a job is in the lane, or was started there.
+    #[cfg(test)]
+    pub(super) fn is_in_lane(&self, job: JobId) -> bool {
+        self.lane_starts.contains(&job) || self.state.running.get(job).is_some_and(|entry| entry.in_lane)
+    }
+
     fn fill_buckets(&mut self, view: &View) {
         let all: usize = view.nodes.iter().map(|node| node.devices.len()).sum();
         let in_lane = self.state.running.iter().filter(|entry| entry.in_lane);
@@ -88,11 +107,12 @@ impl<P: Placer> GittinsOrder<P> {
             return None;
         }
         let crossing = self.state.running.next_crossing();
-        let next = crossing.into_iter().chain(holding_out).min();
+        let due = self.state.promised.as_ref().and_then(|promised| promised.next_due(view.now));
+        let next = crossing.into_iter().chain(holding_out).chain(due).min();
         let (least, most) = WAKE;
         let soonest = next.unwrap_or(Time::NEVER).max(view.now + least).min(view.now + most);
-        // Without running jobs nothing becomes less urgent, and only holding out ends by itself.
-        (!view.running.is_empty() || holding_out.is_some()).then_some(soonest)
+        // Without running jobs nothing becomes less urgent; only holding out ends and turns come by themselves.
+        (!view.running.is_empty() || holding_out.is_some() || due.is_some()).then_some(soonest)
     }
 }
 
@@ -126,6 +146,9 @@ impl<P: Placer> Policy for GittinsOrder<P> {
                 lane_starts.insert(job.id);
             }
         }
+        let turns = promised_lane::fill(state, options.lane, view.now, &mut draft, placer);
+        done.extend(turns.done);
+        lane_starts.extend(turns.joined);
         let mut holding_out: Option<Time> = None;
         let mut walk = state.waiting.queue.walk();
         'queue: while let Some(turn) = walk.next() {
@@ -155,6 +178,7 @@ impl<P: Placer> Policy for GittinsOrder<P> {
         }
         let (mut plan, drained) = (std::mem::take(&mut draft.plan), draft.drained);
         self.drained = drained;
+        self.state.set_aside(&turns.impossible, view.now);
         plan.wake = self.wake(view, holding_out);
         plan
     }
@@ -193,6 +217,8 @@ impl<P: Placer> Policy for GittinsOrder<P> {
                     reason.why,
                     capitalized(&explain::expectation(&entry.rank, state.evidence(job)))
                 );
+                let due_at = state.promised.as_ref().and_then(|promised| promised.due_at(member));
+                reason.why += &due_at.map_or_else(String::new, |at| explain::promise(at, view.now));
                 reasons.push(PendingReason { runtime: job.profile.expected_at(1.0), ..reason });
             }
         }

@@ -15,6 +15,8 @@ use super::contexts::{ContextId, JobKind};
 use super::exclusive_schedule::ExclusiveSchedule;
 use super::hazards::Rest;
 use super::job::{JobRank, OrderedJob, ReportedWork};
+use super::options::WaitPromise;
+use super::promised_turns::PromisedTurns;
 use super::running::{RunningEntry, RunningJobs};
 use super::stop_costs::StopCosts;
 use super::waiting::{EntryId, WaitingJobs};
@@ -46,6 +48,8 @@ pub(super) struct OrderState {
     pub(super) stop_costs: StopCosts,
     /// What would be without sharing; kept only for placers that ask for it.
     pub(super) exclusive: Option<ExclusiveSchedule>,
+    /// When jobs are due by their virtual turns; kept only where that is promised.
+    pub(super) promised: Option<PromisedTurns>,
     /// Where the last rotation ended.
     last_entry: Option<EntryId>,
     last_running: Option<JobId>,
@@ -62,6 +66,8 @@ impl OrderState {
             running: RunningJobs::default(),
             stop_costs: StopCosts::default(),
             exclusive,
+            promised: (options.promise == WaitPromise::Turn)
+                .then(|| PromisedTurns::new(options.promise_factor)),
             last_entry: None,
             last_running: None,
         }
@@ -69,7 +75,7 @@ impl OrderState {
 
     /// Updates everything by changes that happened until now.
     pub(super) fn learn(&mut self, view: &View, changes: &[ViewChange], placer: &mut impl Placer) {
-        self.advance(view.now);
+        self.count_passes(view.now);
         placer.learn(view, changes);
         if placer.prepare(view) == ClusterChange::Changed {
             self.refresh_profiles(view, placer);
@@ -82,7 +88,23 @@ impl OrderState {
                 ViewChange::Node(_) | ViewChange::NodeGone(_) => {}
             }
         }
+        self.learn_promises(view.now, changes);
         self.advance(view.now);
+    }
+
+    fn learn_promises(&mut self, now: Time, changes: &[ViewChange]) {
+        let (waiting, running) = (&self.waiting, &self.running);
+        if let Some(promised) = &mut self.promised {
+            let run = |job| running.get(job).map(|entry| &entry.job);
+            promised.learn(now, changes, |job| waiting.get(job).or_else(|| run(job)));
+        }
+    }
+
+    /// Jobs that no node can hold are not in the way of others that are due.
+    pub(super) fn set_aside(&mut self, jobs: &[JobId], now: Time) {
+        if let Some(promised) = &mut self.promised {
+            promised.set_aside(jobs, now);
+        }
     }
 
     /// Counts jobs that ended before any other was seen.
@@ -94,8 +116,16 @@ impl OrderState {
         }
     }
 
-    /// Counts all bins that jobs have passed until now.
+    /// Lets time pass until now.
     pub(super) fn advance(&mut self, now: Time) {
+        if let Some(promised) = &mut self.promised {
+            promised.advance(now);
+        }
+        self.count_passes(now);
+    }
+
+    /// Counts all bins that jobs have passed until now.
+    fn count_passes(&mut self, now: Time) {
         // Members of an array cross together: their session is ranked once.
         let mut sessions = BTreeSet::new();
         while let Some(mut entry) = self.running.take_crossing(now) {
@@ -141,7 +171,7 @@ impl OrderState {
             ordered.class_key = placer.class_key(&job.demand, &job.traits, &ordered.profile);
         }
         let rank = self.rank_of_waiting(&ordered);
-        if ordered.patient_until == Time::NEVER {
+        if ordered.patient_until == Time::NEVER && self.promised.is_none() {
             let patience = self.patience * (self.patience_base + rank.rest.typical);
             ordered.patient_until = ordered.submitted_at + Span::from_secs_f64(patience);
         }
@@ -268,12 +298,18 @@ impl OrderState {
             ordered.profile = placer.profile(&job.demand, &job.traits);
             ordered.class_key = placer.class_key(&job.demand, &job.traits, &ordered.profile);
             let rank = self.rank_of_waiting(&ordered);
+            if let Some(promised) = &mut self.promised {
+                promised.revise(&ordered);
+            }
             self.waiting.insert(ordered, rank);
         }
         for job in view.running.values() {
             let Some(entry) = self.running.get_mut(job.id) else { continue };
             entry.job.profile = placer.profile(&job.demand, &job.traits);
             entry.job.class_key = placer.class_key(&job.demand, &job.traits, &entry.job.profile);
+            if let Some(promised) = &mut self.promised {
+                promised.revise(&entry.job);
+            }
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::{Demand, JobId, Spread};
+use cohabit_types::{Demand, JobId, Placement, RankPlacement, Spread};
 
 use super::running::RunningEntry;
 use crate::{FreeNodes, NodeView, RunningJob, View};
@@ -213,12 +213,49 @@ impl<'v> Candidates<'v> {
         &self,
         index: usize,
         node: &mut NodeView,
-        change: fn(&mut NodeView, &Demand, &cohabit_types::RankPlacement),
+        change: fn(&mut NodeView, &Demand, &RankPlacement),
     ) {
         let job = self.all[index].job;
         let id = node.id;
         let parts = job.placement.parts.iter().filter(|part| part.node == id);
         parts.for_each(|part| change(node, &job.demand, part));
+    }
+
+    /// All jobs in whose place a newcomer may come.
+    pub(super) fn yielding(&self, newcomer: &Newcomer<'_>) -> VictimSet {
+        self.set((0..self.all.len()).filter(|index| self.yields_to(*index, newcomer)).collect())
+    }
+
+    /// The jobs of a set that hold devices of a placement; where cores or memory are short, all those on its
+    /// nodes.
+    pub(super) fn in_the_way(
+        &self,
+        set: &VictimSet,
+        demand: &Demand,
+        placement: &Placement,
+        soon: &FreeNodes<'_>,
+    ) -> VictimSet {
+        let overlap = |meets: fn(&RankPlacement, &RankPlacement) -> bool| {
+            let parts = |index: &usize| self.all[*index].job.placement.parts.iter();
+            let is_met = |index: &usize| {
+                parts(index).any(|held| {
+                    placement.parts.iter().any(|part| part.node == held.node && meets(part, held))
+                })
+            };
+            self.set(set.members.iter().copied().filter(is_met).collect())
+        };
+        let on_devices = overlap(|part, held| part.devices.iter().any(|it| held.devices.contains(it)));
+        let without = self.without(&on_devices, soon);
+        let fits = |part: &RankPlacement| {
+            without.position(part.node).is_some_and(|at| without.node(at).fits(demand, part).is_ok())
+        };
+        if placement.parts.iter().all(fits) { on_devices } else { overlap(|_, _| true) }
+    }
+
+    /// Takes a job that may no longer be stopped; `false` if it was told to stop.
+    pub(super) fn protect(&mut self, job: JobId) -> bool {
+        let index = self.all.iter().position(|candidate| candidate.job.id == job);
+        index.is_none_or(|index| self.taken.insert(index))
     }
 
     fn set(&self, members: Vec<usize>) -> VictimSet {

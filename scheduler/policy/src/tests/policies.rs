@@ -55,6 +55,7 @@ fn parameters_follow_a_colon() {
     for text in [
         "a-srpt-turn:theta=1.5,delta=1",
         "a-srpt:preempt=off,quantum=60,stop-ratio=2,margin=0.5,theta=2,delta=1,lane=0.1,patience=2,patience-base=3600,drain=0",
+        "a-srpt:promise=turn,promise-factor=2",
         " las : gpu-hours=0.5, factor=4 ,queues=2,quantum=60",
         "srtf-oracle:quantum=1",
         "spd:network=10g,interconnect=300GB,swaps=off,multi-start=off,nic-share=job",

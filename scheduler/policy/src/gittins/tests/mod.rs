@@ -1,4 +1,6 @@
 //! Tests of the order by Gittins indices.
 
 mod beliefs;
+mod promise;
+mod promise_theory;
 mod scenarios;

@@ -9,16 +9,16 @@ use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
 use crate::tests::kit::{anywhere, gpus, node};
 use crate::{Action, FirstFit, NodeView, Policy, RunningJob, View, ViewChange, parse_policy};
 
-fn policy(text: &str) -> Box<dyn Policy> {
+pub(super) fn policy(text: &str) -> Box<dyn Policy> {
     parse_policy(text).unwrap()
 }
 
-fn nodes(count: u8, devices: usize) -> Vec<NodeView> {
+pub(super) fn nodes(count: u8, devices: usize) -> Vec<NodeView> {
     (1..=count).map(|number| node(number, &vec![1_000; devices])).collect()
 }
 
 /// A job of a user and a kind of its own that may not be stopped.
-fn job(number: u64, arrives_at: f64, demand: Demand, seconds: u64) -> TestJob {
+pub(super) fn job(number: u64, arrives_at: f64, demand: Demand, seconds: u64) -> TestJob {
     let mut job = TestJob::new(number, arrives_at, demand, seconds);
     let traits = Arc::make_mut(&mut job.pending.traits);
     (traits.user, traits.name, traits.estimate) = (format!("user {number}"), format!("job {number}"), None);
@@ -27,23 +27,23 @@ fn job(number: u64, arrives_at: f64, demand: Demand, seconds: u64) -> TestJob {
 }
 
 /// The same, which may be stopped.
-fn preemptible(mut job: TestJob) -> TestJob {
+pub(super) fn preemptible(mut job: TestJob) -> TestJob {
     Arc::make_mut(&mut job.pending.traits).preemptible = true;
     job
 }
 
-fn named(mut job: TestJob, name: &str) -> TestJob {
+pub(super) fn named(mut job: TestJob, name: &str) -> TestJob {
     let traits = Arc::make_mut(&mut job.pending.traits);
     (traits.user, traits.name) = ("ada".into(), name.into());
     job
 }
 
-fn of(ran: &[Ran], number: u64) -> &Ran {
+pub(super) fn of(ran: &[Ran], number: u64) -> &Ran {
     ran.iter().find(|it| it.job.number == number).unwrap()
 }
 
 /// Start, end, and number of attempts.
-fn times(ran: &[Ran], number: u64) -> (u64, u64, u32) {
+pub(super) fn times(ran: &[Ran], number: u64) -> (u64, u64, u32) {
     let it = of(ran, number);
     (it.started_at.as_micros() / 1_000_000, it.ended_at.as_micros() / 1_000_000, it.attempts)
 }
