@@ -1,14 +1,15 @@
 //! Promised turns: when jobs are due, who goes first then, and what a new policy knows of it.
 
 use cohabit_types::{Demand, JobId, Span, Time};
+use proptest::prelude::*;
 
 use super::super::promised_turns::PromisedTurns;
 use super::scenarios::{job, named, nodes, of, policy, preemptible, times};
 use crate::a_srpt::VirtualAlpha;
 use crate::a_srpt::tests::instances::{Instance, Shape, place};
 use crate::gittins::{GittinsOrder, OrderOptions};
-use crate::tests::cluster::{Ran, TestJob, run};
-use crate::tests::kit::{anywhere, gpus};
+use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
+use crate::tests::kit::{anywhere, gpus, part};
 use crate::{FirstFit, MappedPlacer, NodeView, Policy, View, ViewChange, parse_policy};
 
 fn at(seconds: f64) -> Time {
@@ -230,4 +231,41 @@ fn without_a_promise_nothing_changes() {
         ran.into_iter().map(|it| (it.job, it.started_at, it.ended_at, it.why)).collect()
     };
     assert_eq!(timeline("a-srpt"), timeline("a-srpt:promise=patience,promise-factor=1"));
+}
+
+/// One device, several on one node, several anywhere, or a part of one.
+fn demand(kind: u32) -> Demand {
+    match kind {
+        0 => part(400),
+        kind @ 1..=2 => gpus(kind),
+        kind => anywhere(kind),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_job_ends_and_none_that_did_not_agree_is_stopped(
+        jobs in prop::collection::vec((0_u64..8_000, 0_u32..5, 1_u64..5_000, any::<bool>(), 0_i32..2), 1..20),
+        name in prop::sample::select(vec!["a-srpt", "hybrid", "a-srpt:preempt=off"]),
+        lane in prop::sample::select(vec!["0", "0.3", "1"]),
+    ) {
+        let drawn = jobs.into_iter().enumerate();
+        let jobs: Vec<TestJob> = drawn.map(|(at, (arrives, kind, seconds, may_stop, priority))| {
+            let mut it = job(at as u64 + 1, arrives as f64, demand(kind), seconds).expected(600);
+            it.pending.priority = priority;
+            if may_stop { preemptible(it) } else { it }
+        }).collect();
+        let agreed: Vec<bool> = jobs.iter().map(|it| it.pending.traits.preemptible).collect();
+        let mut cluster = TestCluster::new(nodes(2, 2), jobs, Box::new(FirstFit));
+        cluster.stopping_takes = Span::from_secs(5);
+        let first = if name.contains(':') { ',' } else { ':' };
+        let text = format!("{name}{first}promise=turn,promise-factor=1,lane={lane}");
+        let ran = cluster.run(policy(&text).as_mut());
+        prop_assert_eq!(ran.len(), agreed.len());
+        for it in ran {
+            prop_assert!(agreed[it.job.number as usize - 1] || it.attempts == 1);
+        }
+    }
 }
