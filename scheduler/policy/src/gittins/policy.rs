@@ -35,11 +35,11 @@ const DRAIN_SECONDS: f64 = 43_200.0;
 pub(crate) struct GittinsOrder<P> {
     placer: P,
     options: OrderOptions,
-    state: OrderState,
+    pub(super) state: OrderState,
     lane: TokenBucket,
     drain: TokenBucket,
     /// Devices that the last plan kept idle.
-    drained: u64,
+    pub(super) drained: u64,
     /// Jobs that were started because they had waited too long, until they are seen to run.
     lane_starts: BTreeSet<JobId>,
 }
@@ -101,8 +101,9 @@ impl<P: Placer> GittinsOrder<P> {
         });
     }
 
-    /// When to plan again even if nothing changes: ranks change as running jobs grow older.
-    fn wake(&self, view: &View, holding_out: Option<Time>) -> Option<Time> {
+    /// When to plan again even if nothing changes: ranks change as running jobs grow older, and those that
+    /// this plan starts.
+    fn wake(&self, view: &View, starts: bool, holding_out: Option<Time>) -> Option<Time> {
         if self.state.waiting.is_empty() {
             return None;
         }
@@ -112,7 +113,8 @@ impl<P: Placer> GittinsOrder<P> {
         let (least, most) = WAKE;
         let soonest = next.unwrap_or(Time::NEVER).max(view.now + least).min(view.now + most);
         // Without running jobs nothing becomes less urgent; only holding out ends and turns come by themselves.
-        (!view.running.is_empty() || holding_out.is_some() || due.is_some()).then_some(soonest)
+        let waits = holding_out.is_some() || due.is_some();
+        (starts || waits || !view.running.is_empty()).then_some(soonest)
     }
 }
 
@@ -179,7 +181,7 @@ impl<P: Placer> Policy for GittinsOrder<P> {
         let (mut plan, drained) = (std::mem::take(&mut draft.plan), draft.drained);
         self.drained = drained;
         self.state.set_aside(&turns.impossible, view.now);
-        plan.wake = self.wake(view, holding_out);
+        plan.wake = self.wake(view, !plan.actions.is_empty(), holding_out);
         plan
     }
 

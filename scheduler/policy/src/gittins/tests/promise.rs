@@ -4,7 +4,8 @@ use cohabit_types::{Demand, JobId, Span, Time};
 use proptest::prelude::*;
 
 use super::super::promised_turns::PromisedTurns;
-use super::scenarios::{job, named, nodes, of, policy, preemptible, times};
+use super::kit::{job, named, nodes, of, policy, preemptible};
+use super::scenarios::times;
 use crate::a_srpt::VirtualAlpha;
 use crate::a_srpt::tests::instances::{Instance, Shape, place};
 use crate::gittins::{GittinsOrder, OrderOptions};

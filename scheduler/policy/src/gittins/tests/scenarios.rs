@@ -1,46 +1,12 @@
 //! Who goes first, who is stopped for whom and where, and who never is.
 
-use std::sync::Arc;
-
-use cohabit_types::{Demand, DeviceId, Placement, Span, Time};
+use cohabit_types::{DeviceId, Placement, Span, Time};
 use proptest::prelude::*;
 
+use super::kit::{job, named, nodes, of, policy, preemptible};
 use crate::tests::cluster::{Ran, TestCluster, TestJob, run};
 use crate::tests::kit::{anywhere, gpus, node};
-use crate::{Action, FirstFit, NodeView, Policy, RunningJob, View, ViewChange, parse_policy};
-
-pub(super) fn policy(text: &str) -> Box<dyn Policy> {
-    parse_policy(text).unwrap()
-}
-
-pub(super) fn nodes(count: u8, devices: usize) -> Vec<NodeView> {
-    (1..=count).map(|number| node(number, &vec![1_000; devices])).collect()
-}
-
-/// A job of a user and a kind of its own that may not be stopped.
-pub(super) fn job(number: u64, arrives_at: f64, demand: Demand, seconds: u64) -> TestJob {
-    let mut job = TestJob::new(number, arrives_at, demand, seconds);
-    let traits = Arc::make_mut(&mut job.pending.traits);
-    (traits.user, traits.name, traits.estimate) = (format!("user {number}"), format!("job {number}"), None);
-    traits.preemptible = false;
-    job
-}
-
-/// The same, which may be stopped.
-pub(super) fn preemptible(mut job: TestJob) -> TestJob {
-    Arc::make_mut(&mut job.pending.traits).preemptible = true;
-    job
-}
-
-pub(super) fn named(mut job: TestJob, name: &str) -> TestJob {
-    let traits = Arc::make_mut(&mut job.pending.traits);
-    (traits.user, traits.name) = ("ada".into(), name.into());
-    job
-}
-
-pub(super) fn of(ran: &[Ran], number: u64) -> &Ran {
-    ran.iter().find(|it| it.job.number == number).unwrap()
-}
+use crate::{Action, FirstFit, RunningJob, View, ViewChange};
 
 /// Start, end, and number of attempts.
 pub(super) fn times(ran: &[Ran], number: u64) -> (u64, u64, u32) {
