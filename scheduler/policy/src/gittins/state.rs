@@ -11,6 +11,7 @@ use cohabit_types::{JobId, Span, Time};
 
 use super::OrderOptions;
 use super::beliefs::{Beliefs, Evidence};
+use super::bins;
 use super::contexts::{ContextId, JobKind};
 use super::exclusive_schedule::ExclusiveSchedule;
 use super::hazards::Rest;
@@ -185,7 +186,7 @@ impl OrderState {
     /// A job that was never seen.
     fn meet_pending(&mut self, job: &PendingJob, placer: &mut impl Placer) -> OrderedJob {
         let profile = placer.profile(&job.demand, &job.traits);
-        OrderedJob {
+        let mut ordered = OrderedJob {
             id: job.id,
             priority: job.priority,
             submitted_at: job.submitted_at,
@@ -199,7 +200,13 @@ impl OrderState {
             counted: 0,
             reported: ReportedWork::Nothing,
             patient_until: Time::NEVER,
+        };
+        // Only after a restart of the head: otherwise a job that was never seen has not worked yet.
+        for bin in 0..bins::containing(ordered.worked()) {
+            self.beliefs.pass(&ordered.contexts, bin);
+            ordered.counted += 1;
         }
+        ordered
     }
 
     /// A running job that was never seen.

@@ -5,4 +5,5 @@ mod idle;
 mod kit;
 mod promise;
 mod promise_theory;
+mod restart;
 mod scenarios;
