@@ -1,9 +1,13 @@
 //! Tests of the order by Gittins indices.
 
 mod beliefs;
+mod bounded_cost;
 mod idle;
 mod kit;
+mod known_totals;
+mod lane;
 mod promise;
 mod promise_theory;
 mod restart;
 mod scenarios;
+mod stops;
