@@ -90,9 +90,14 @@ pub(crate) struct TestCluster {
     ended: Vec<Ran>,
     /// How long a preempted job takes to release its devices.
     pub(crate) stopping_takes: Span,
+    /// What running jobs say of their ends whenever something happens, if they say anything.
+    pub(crate) report: Option<Report>,
     /// How often the policy planned.
     pub(crate) plans: u64,
 }
+
+/// What a running job says of its end at a time.
+pub(crate) type Report = fn(&RunningJob, Time) -> Option<Time>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -126,6 +131,7 @@ impl TestCluster {
             attempts: BTreeMap::new(),
             ended: Vec::new(),
             stopping_takes: Span::ZERO,
+            report: None,
             plans: 0,
         }
     }
@@ -154,6 +160,7 @@ impl TestCluster {
                 let ((_, event), ()) = entry.remove_entry();
                 self.happen(event);
             }
+            self.report_ends();
             policy.learn(&self.view, &std::mem::take(&mut self.changes));
             let Plan { actions, wake } = policy.plan(&self.view);
             self.plans += 1;
@@ -172,6 +179,15 @@ impl TestCluster {
             Event::Ended(job, attempt) if self.attempts[&job].number == attempt => self.end(job),
             Event::Stopped(job, attempt) if self.attempts[&job].number == attempt => self.requeue(job),
             Event::Ended(..) | Event::Stopped(..) => {}
+        }
+    }
+
+    fn report_ends(&mut self) {
+        let Some(report) = self.report else { return };
+        let running = self.view.running.values().filter(|job| job.phase == RunPhase::Running);
+        for job in running.cloned().collect::<Vec<_>>() {
+            let reported_end = report(&job, self.view.now);
+            self.change(ViewChange::Running(RunningJob { reported_end, ends_at: reported_end, ..job }));
         }
     }
 
@@ -202,7 +218,7 @@ impl TestCluster {
         let seconds = self.jobs[&id].iterations as f64 * best * slowdown * attempt.left;
         self.events.insert((now + Span::from_secs_f64(seconds), Event::Ended(id, attempt.number)), ());
         self.attempts.insert(id, attempt);
-        self.book(&placement, |free| free.take(&job.demand, &placement));
+        self.book(&placement, |free| free.take_as_resident(id, &job.demand, &placement));
         self.change(ViewChange::Running(job.placed(placement, now)));
     }
 
@@ -251,7 +267,7 @@ impl TestCluster {
     /// Releases what a job holds.
     fn free(&mut self, id: JobId) -> RunningJob {
         let running = self.view.running[&id].clone();
-        self.book(&running.placement, |free| free.give_back(&running.demand, &running.placement));
+        self.book(&running.placement, |free| free.remove_resident(id, &running.demand, &running.placement));
         running
     }
 

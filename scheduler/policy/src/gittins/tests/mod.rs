@@ -6,6 +6,7 @@ mod idle;
 mod kit;
 mod known_totals;
 mod lane;
+mod nonsense;
 mod promise;
 mod promise_theory;
 mod restart;
