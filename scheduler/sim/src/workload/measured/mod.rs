@@ -18,7 +18,7 @@ mod missing_pairs;
 #[cfg(feature = "learned")]
 mod read;
 mod table;
-#[cfg(test)]
+#[cfg(all(test, feature = "learned"))]
 mod tests;
 
 use std::collections::BTreeMap;
