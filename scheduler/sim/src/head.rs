@@ -14,6 +14,7 @@ use cohabit_types::{Span, Time, WorkerKey};
 use crate::alarm::AlarmClock;
 use crate::failure::{FailureKind, SimFailure, guarded};
 use crate::journal::{DurableEntry, SimJournal, WriteOutcome};
+use crate::planted_bug::PlantedBug;
 use crate::scenario::Scenario;
 use crate::sim_event::LinkId;
 use crate::wall_clock::HeadClock;
@@ -47,6 +48,7 @@ struct Settings {
     policy: String,
     knowledge: InterferenceContext,
     snapshot_every: usize,
+    plant: Option<PlantedBug>,
 }
 
 /// The state of the head process.
@@ -71,15 +73,17 @@ impl HeadHost {
     pub(crate) fn new(scenario: &Scenario) -> HeadHost {
         let head = Head::new();
         let snapshot = (0, Image::of(&head));
+        let policy_text = with_planted_bug(&scenario.policy, scenario.plant);
         HeadHost {
             settings: Settings {
                 config: scenario.config.clone(),
-                policy: scenario.policy.clone(),
+                policy: policy_text.clone(),
                 knowledge: scenario.knowledge.clone(),
                 snapshot_every: scenario.snapshot_every.max(1),
+                plant: scenario.plant,
             },
             head,
-            policy: policy(&scenario.policy, &scenario.knowledge),
+            policy: policy(&policy_text, &scenario.knowledge),
             view: View::default(),
             view_tracker: ViewTracker::default(),
             pending_changes: Vec::new(),
@@ -117,8 +121,23 @@ impl HeadHost {
         let changes = std::mem::take(&mut self.pending_changes);
         self.view.now = now;
         self.view.apply(&changes);
-        self.policy.learn(&self.view, &changes);
+        self.policy.learn(&self.view, &self.told(changes));
         Some(self.policy.plan(&self.view))
+    }
+
+    /// The changes that the policy is told: all, unless a bug is planted.
+    fn told(&self, mut changes: Vec<ViewChange>) -> Vec<ViewChange> {
+        if self.settings.plant == Some(PlantedBug::LostVictim) {
+            let is_stopped =
+                |it: &ViewChange| matches!(it, ViewChange::Pending(job) if job.attained.held > Span::ZERO);
+            changes.retain(|change| !is_stopped(change));
+        }
+        changes
+    }
+
+    /// The view for which the policy planned last.
+    pub(crate) const fn view(&self) -> &View {
+        &self.view
     }
 
     /// Gives the policy new knowledge of interference, which it keeps over restarts.
@@ -255,6 +274,15 @@ impl Image {
     fn text(&self) -> String {
         format!("{} {}", self.rest, self.parts.join(" "))
     }
+}
+
+/// The text of the policy, unless a bug is planted in it.
+fn with_planted_bug(policy: &str, plant: Option<PlantedBug>) -> String {
+    let quantum = policy.split_once("quantum=").filter(|_| plant == Some(PlantedBug::IgnoredQuantum));
+    quantum.map_or(policy.to_owned(), |(before, after)| {
+        let further = after.find(',').map_or("", |end| &after[end..]);
+        format!("{before}quantum=0{further}")
+    })
 }
 
 fn policy(name: &str, knowledge: &InterferenceContext) -> Box<dyn Policy> {

@@ -39,6 +39,7 @@ mod link;
 mod machine;
 mod machine_spec;
 mod node;
+mod order_checks;
 mod planted_bug;
 mod process;
 mod program;

@@ -151,14 +151,15 @@ fn print_table(summary: &SwarmSummary) -> io::Result<()> {
         print_lines(&mut out, &failed.job_events)?;
         writeln!(out, "  repeat with: {}", failed.command)?;
     }
-    let SwarmSummary { seeds, events, ranks, crashes, breaks, clients, gpu_faults, simulated_s, .. } =
-        summary;
+    let SwarmSummary { seeds, events, ranks, crashes, breaks, clients, gpu_faults, .. } = summary;
+    let SwarmSummary { stops, overdue_starts, simulated_s, .. } = summary;
     let days = simulated_s / 86_400.0;
     writeln!(out, "{seeds} seeds, {} failed", summary.failed.len())?;
     writeln!(
         out,
         "{events} events, {ranks} ranks ({clients} under MPS), {crashes} crashes, {breaks} broken links, \
-         {gpu_faults} GPU faults in {days:.1} days"
+         {gpu_faults} GPU faults, {stops} jobs stopped for others, {overdue_starts} started after too long a \
+         wait in {days:.1} days"
     )
 }
 

@@ -14,4 +14,14 @@ pub enum PlantedBug {
     ForgottenJob,
     /// The end of an earlier attempt is taken for the end of the current one.
     UnfencedReport,
+    /// A plan stops a job for another although it may not be stopped.
+    UnwillingVictim,
+    /// A plan stops a job for another although it was started because it had waited too long.
+    LaneVictim,
+    /// The policy does not know how long a job has to run before it may be stopped.
+    IgnoredQuantum,
+    /// The policy is not told that a job which has run waits again.
+    LostVictim,
+    /// The head is not told when the policy wants to be asked again.
+    ForgottenWake,
 }

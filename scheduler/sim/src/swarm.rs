@@ -30,6 +30,10 @@ pub struct SwarmSummary {
     pub clients: u64,
     /// MPS servers that broke, and GPUs that were lost.
     pub gpu_faults: u64,
+    /// Jobs that were stopped for others.
+    pub stops: u64,
+    /// Jobs that were started because they had waited too long.
+    pub overdue_starts: u64,
     /// Simulated time in seconds.
     pub simulated_s: f64,
 }
@@ -82,6 +86,8 @@ impl SwarmSummary {
         self.breaks += run.counters.breaks;
         self.clients += run.counters.clients;
         self.gpu_faults += run.counters.gpu_faults;
+        self.stops += run.counters.stops;
+        self.overdue_starts += run.counters.overdue_starts;
         self.simulated_s += run.simulated.as_secs_f64();
         self.failed
             .extend(run.failure.map(|failure| FailedSeed::new(seed, options, failure, run.job_events)));
@@ -96,6 +102,8 @@ impl SwarmSummary {
         self.breaks += other.breaks;
         self.clients += other.clients;
         self.gpu_faults += other.gpu_faults;
+        self.stops += other.stops;
+        self.overdue_starts += other.overdue_starts;
         self.simulated_s += other.simulated_s;
         self.failed.extend(other.failed);
         self.failed.sort_by_key(|failed| failed.seed);

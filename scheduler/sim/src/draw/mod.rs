@@ -29,14 +29,16 @@ impl Scenario {
     #[must_use]
     pub fn draw(seed: u64, options: &Options) -> Scenario {
         let mut random = Random::stream(seed, "cluster");
-        let count = random.between(1, 5) as u32;
+        let crowd = Crowd::draw(seed);
+        let count = random.between(1, crowd.most_nodes) as u32;
         let kinds = if random.chance(0.4) { &[DeviceKind::Gpu][..] } else { &MIXED };
         let shapes: Vec<MachineSpec> = (0..options.nodes.unwrap_or(count).max(1))
             .map(|number| shape(&mut random, kinds, number))
             .collect();
         let quiet_at = Time::EPOCH + random.span((Span::from_secs(600), Span::from_secs(3 * 3_600)));
         let mut scenario = Scenario { quiet_at, ..settings(&mut random, Scenario::calm(shapes)) };
-        let count = random.between(2, 25) as u32;
+        scenario.policy = policy(&mut random, crowd.robust_chance);
+        let count = random.between(crowd.jobs.0, crowd.jobs.1) as u32;
         jobs::submit(seed, options.jobs.unwrap_or(count), &mut scenario);
         jobs::draw_changes(seed, &mut scenario);
         faults::draw_faults(seed, &mut scenario);
@@ -62,13 +64,39 @@ fn shape(random: &mut Random, kinds: &[DeviceKind], number: u32) -> MachineSpec 
     }
 }
 
-/// Any policy; those that stop jobs for order often do so at once, because few jobs of a scenario run for
-/// long.
-fn policy(random: &mut Random) -> String {
-    let name = *random.pick(&POLICY_NAMES);
-    match name {
-        "a-srpt" | "hybrid" if random.chance(0.8) => format!("{name}:quantum=1,stop-ratio=0,margin=0.1"),
-        _ => name.to_owned(),
+/// The policies that order jobs by what is learned of their run times.
+const ROBUST: [&str; 2] = ["a-srpt", "hybrid"];
+
+/// Whether jobs have to wait for long, so that some are stopped for others.
+struct Crowd {
+    most_nodes: u64,
+    jobs: (u64, u64),
+    /// Probability of a policy that ships.
+    robust_chance: f64,
+}
+
+impl Crowd {
+    fn draw(seed: u64) -> Crowd {
+        match Random::stream(seed, "crowd").chance(0.35) {
+            true => Crowd { most_nodes: 2, jobs: (20, 50), robust_chance: 0.9 },
+            false => Crowd { most_nodes: 5, jobs: (2, 25), robust_chance: 0.3 },
+        }
+    }
+}
+
+/// Any policy, and with some probability one of those that ship. These mostly stop jobs and serve those that
+/// waited long much sooner than by default, because no scenario takes days.
+fn policy(random: &mut Random, robust_chance: f64) -> String {
+    if !random.chance(robust_chance) {
+        return (*random.pick(&POLICY_NAMES)).to_owned();
+    }
+    let name = *random.pick(&ROBUST);
+    let stops = *random.pick(&["quantum=1,stop-ratio=0,margin=0.1", "quantum=60,stop-ratio=0", ""]);
+    let lane = *random.pick(&["lane=0.5,patience=1,patience-base=100", "lane=1,patience=0", ""]);
+    let options: Vec<&str> = [stops, lane].into_iter().filter(|it| !it.is_empty()).collect();
+    match options.as_slice() {
+        [] => name.to_owned(),
+        options => format!("{name}:{}", options.join(",")),
     }
 }
 
@@ -84,7 +112,6 @@ fn settings(random: &mut Random, calm: Scenario) -> Scenario {
             node_failures: random.between(0, 5) as u32,
             ..default
         },
-        policy: policy(random),
         orphan_grace: random.span((Span::from_secs(30), Span::from_secs(120))),
         heartbeat: random.span((Span::from_secs(2), Span::from_secs(30))),
         snapshot_every: random.between(5, 200) as usize,

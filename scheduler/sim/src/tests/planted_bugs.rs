@@ -3,6 +3,7 @@
 use cohabit_types::{JobChange, JobState};
 
 use super::kit::*;
+use crate::draw::Options;
 use crate::failure::{FailureKind, SimFailure};
 use crate::planted_bug::PlantedBug;
 use crate::recorder::TraceDetail;
@@ -94,4 +95,31 @@ fn an_unfenced_report_of_a_cancelled_job_is_caught_too() {
     let scenario = cluster(1).submit(at(50), work(400)).inject(at(100), requeue);
     let failure = failed(Scenario { plant: Some(PlantedBug::UnfencedReport), ..scenario });
     assert!(failure.detail.contains("the truth is Lives"), "{failure}");
+}
+
+/// The first seed of the swarm with which the bug is found, and how.
+#[track_caller]
+fn first_found(plant: PlantedBug) -> (u64, SimFailure) {
+    let failure = |seed| {
+        let drawn = Scenario::draw(seed, &Options::default());
+        run(seed, Scenario { plant: Some(plant), ..drawn }, TraceDetail::Nothing).failure
+    };
+    let mut found = (0..40).filter_map(|seed| Some((seed, failure(seed)?)));
+    found.next().unwrap_or_else(|| panic!("no seed finds {plant:?}"))
+}
+
+#[test]
+fn the_swarm_finds_every_bug_of_the_order_within_a_few_seeds() {
+    let bugs: [(PlantedBug, &[&str]); 5] = [
+        (PlantedBug::UnwillingVictim, &["for another, but it may not be stopped"]),
+        (PlantedBug::LaneVictim, &["for another, but it had waited too long before it started"]),
+        (PlantedBug::IgnoredQuantum, &["before its quantum"]),
+        // A job of several devices waits for ever, and beside no idle one that fits.
+        (PlantedBug::LostVictim, &["waits although it fits an idle device", "is PENDING"]),
+        (PlantedBug::ForgottenWake, &["jobs wait beside running ones, and the policy is not asked again"]),
+    ];
+    for (plant, parts) in bugs {
+        let (seed, failure) = first_found(plant);
+        assert!(parts.iter().any(|part| failure.detail.contains(part)), "{plant:?}, seed {seed}: {failure}");
+    }
 }

@@ -42,3 +42,17 @@ fn failures_have_their_command_and_the_worst_exit_code() {
     assert!(summary.failed[0].command.ends_with("repeat --seed 8 --nodes 2"));
     assert_eq!(command(8, &options), summary.failed[0].command);
 }
+
+#[test]
+fn many_seeds_order_jobs_as_the_default_does_stop_them_and_start_those_that_waited_too_long() {
+    let is_robust = |seed: &u64| {
+        let policy = Scenario::draw(*seed, &Options::default()).policy;
+        matches!(policy.split(':').next(), Some("a-srpt" | "hybrid"))
+    };
+    let robust: Vec<u64> = (0..100).filter(is_robust).collect();
+    assert!(robust.len() >= 45, "{} of 100 seeds", robust.len());
+    let counters = |seed| run(seed, Scenario::draw(seed, &Options::default()), TraceDetail::Nothing).counters;
+    let all: Vec<_> = robust.into_iter().take(12).map(counters).collect();
+    assert!(all.iter().map(|it| it.stops).sum::<u64>() > 10, "{all:?}");
+    assert!(all.iter().map(|it| it.overdue_starts).sum::<u64>() > 10, "{all:?}");
+}

@@ -102,6 +102,7 @@ impl World<'_> {
         let known = self.reference.check_all(self.head_now(), self.head.head());
         self.invariant(known)?;
         self.head.restart(self.now);
+        self.order.restart();
         self.write_journal()
     }
 

@@ -3,6 +3,7 @@
 //! Effects are carried out in order. When the head is about to crash, only some of them are, as if it had
 //! died between one and the next.
 
+use cohabit_policy::Plan;
 use cohabit_policy::interference::InterferenceContext;
 use cohabit_scheduler_core::{Effect, Event};
 use cohabit_types::{Notice, PlanRequestId, Report, Span, Time, WorkerKey};
@@ -11,6 +12,7 @@ use super::World;
 use crate::failure::{FailureKind, SimFailure};
 use crate::head::HeadState;
 use crate::link::Side;
+use crate::order_checks::{Moment, count_stops};
 use crate::reference::HandledEvent;
 use crate::scenario::CheckLevel;
 use crate::sim_event::{HeadSimEvent, SimEvent, SimMessage};
@@ -63,10 +65,12 @@ impl World<'_> {
     /// Handles a durable event. Its effects are lost if the head is about to crash.
     pub(super) fn head_handles(&mut self, at: Time, event: Event) -> Result<(), SimFailure> {
         self.record_head_event(&event);
+        self.follow_order(&event);
         let effects = self.head.handle(at, event.clone())?;
         self.check_with_reference(at, &event, &effects)?;
         self.accept_hello(joined(&event), &effects);
         self.head_effects(effects)?;
+        self.check_pause()?;
         if event == Event::Alarm { self.check_alarm(at) } else { Ok(()) }
     }
 
@@ -99,6 +103,30 @@ impl World<'_> {
         self.invariant(result)
     }
 
+    /// Notes that the head carries out a plan.
+    fn follow_order(&mut self, event: &Event) {
+        let Event::Planned(_, plan) = event else { return };
+        let (stops, overdue_starts) = count_stops(plan);
+        self.counters.stops += stops;
+        self.counters.overdue_starts += overdue_starts;
+        self.order.carried_out(self.head.view(), plan, self.moment());
+    }
+
+    /// Checks that the policy is asked often enough.
+    fn check_pause(&mut self) -> Result<(), SimFailure> {
+        let (now, head) = (self.moment(), self.head.head());
+        let waits = || {
+            let view = head.view(now.by_head);
+            !view.pending.is_empty() && !view.running.is_empty()
+        };
+        let checked = self.order.check_pause(now, waits);
+        self.invariant(checked)
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { at: self.now, by_head: self.head_now() }
+    }
+
     /// Accepts the hello of a worker once its joining is durable, unless it has opened a newer link.
     fn accept_hello(&mut self, joined: Option<WorkerKey>, effects: &[Effect]) {
         let Some(key) = joined.filter(|_| self.head.carries_out_effects()) else { return };
@@ -122,13 +150,13 @@ impl World<'_> {
         }
         match self.head.state {
             HeadState::Up => {
-                effects.into_iter().for_each(|effect| self.head_effect(effect));
+                effects.into_iter().try_for_each(|effect| self.head_effect(effect))?;
                 self.set_head_alarm();
                 Ok(())
             }
             HeadState::CrashDuringEffects { events, back } => {
                 let carried_out = self.breaks.between(0, effects.len() as u64) as usize;
-                effects.into_iter().take(carried_out).for_each(|effect| self.head_effect(effect));
+                effects.into_iter().take(carried_out).try_for_each(|effect| self.head_effect(effect))?;
                 self.advance_head_crash(events, back)
             }
             HeadState::CrashAfterEvents { events, back } => self.advance_head_crash(events, back),
@@ -165,7 +193,7 @@ impl World<'_> {
         }
     }
 
-    fn head_effect(&mut self, effect: Effect) {
+    fn head_effect(&mut self, effect: Effect) -> Result<(), SimFailure> {
         self.recorder.add(self.now, || format!("head     -> {effect:?}"));
         self.inject_worker_bugs(&effect);
         match effect {
@@ -184,7 +212,7 @@ impl World<'_> {
                 let knowledge = self.hooks.misfit(self.now, &misfit, self.head.head());
                 self.set_interference(knowledge);
             }
-            Effect::Plan(request_id) => self.plan(request_id),
+            Effect::Plan(request_id) => self.plan(request_id)?,
             Effect::Close(key, _) => {
                 if let Some(link) = self.head.sessions.remove(&key) {
                     self.close_link(link, Side::Head);
@@ -192,21 +220,37 @@ impl World<'_> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Asks the policy for a plan of the present cluster. The plan may arrive late, or not in time.
-    fn plan(&mut self, request_id: PlanRequestId) {
+    fn plan(&mut self, request_id: PlanRequestId) -> Result<(), SimFailure> {
         self.hooks.planning_started();
         let now = self.head_now();
-        let plan = self.head.plan(self.now, now);
+        let plan = self.head.plan(self.now, now).map(|plan| self.with_planted_bug(plan));
         self.hooks.planning_finished();
+        if let Some(plan) = &plan {
+            self.check_plan(plan)?;
+        }
         let (planning_time, limit) =
             (self.planning.span(self.settings.planning), self.settings.planning_limit);
         let (after, answer) = match plan {
             Some(plan) if planning_time <= limit => (planning_time, HeadSimEvent::Planned(request_id, plan)),
             Some(_) | None => (limit, HeadSimEvent::OutOfTime(request_id)),
         };
+        self.order.asks(matches!(answer, HeadSimEvent::Planned(..)));
         self.queue.put(self.now + after, SimEvent::Head(self.head.generation, answer));
+        Ok(())
+    }
+
+    fn check_plan(&mut self, plan: &Plan) -> Result<(), SimFailure> {
+        match self.settings.check_level {
+            CheckLevel::Everything => {
+                let checked = self.order.check_plan(self.head.view(), plan);
+                self.invariant(checked)
+            }
+            CheckLevel::Outcomes => Ok(()),
+        }
     }
 }
 

@@ -30,6 +30,7 @@ use crate::head_hooks::HeadHooks;
 use crate::link::SimLink;
 use crate::machine::SimMachine;
 use crate::node::SimNode;
+use crate::order_checks::OrderChecks;
 use crate::planted_bug::PlantedBug;
 use crate::random::Random;
 use crate::recorder::{Recorder, TraceDetail};
@@ -50,6 +51,7 @@ pub(crate) struct World<'s> {
     links: Vec<SimLink>,
     clients: Clients,
     reference: ReferenceModel,
+    order: OrderChecks,
     hooks: &'s mut dyn HeadHooks,
     gangs: Gangs,
     /// Whether the policy knows more of interference than the head was told.
@@ -97,6 +99,10 @@ pub struct RunCounters {
     pub clients: u64,
     /// MPS servers that broke, and GPUs that were lost.
     pub gpu_faults: u64,
+    /// Jobs that plans stopped for others.
+    pub stops: u64,
+    /// Jobs that plans started because they had waited too long.
+    pub overdue_starts: u64,
 }
 
 impl<'s> World<'s> {
@@ -115,6 +121,7 @@ impl<'s> World<'s> {
             links: Vec::new(),
             clients: Clients::new(scenario.submissions),
             reference: ReferenceModel::new(scenario.config.clone()),
+            order: OrderChecks::of(&scenario.policy),
             hooks,
             gangs: Gangs::on(&scenario.shapes),
             knowledge_changed: false,

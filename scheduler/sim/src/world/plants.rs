@@ -1,8 +1,10 @@
 //! Bugs planted around the production cores: faulty shells, and faulty state after a recovery.
 
+use cohabit_policy::{Action, Plan, RunPhase, RunningJob};
 use cohabit_scheduler_core::Effect;
 use cohabit_types::{
-    DeviceId, JobId, NodeId, Order, Outcome, RankId, Report, RunOrder, Share, Span, WorkerKey,
+    DeviceId, JobEvent, JobEventKind, JobId, NodeId, Order, Outcome, RankId, Report, RunOrder, Share, Span,
+    WorkerKey,
 };
 use cohabit_worker_core::WorkerEvent;
 
@@ -31,7 +33,7 @@ impl World<'_> {
         match self.plant {
             Some(PlantedBug::DoubledAttempt) => self.double(*key, order),
             Some(PlantedBug::UnfencedReport) => self.relabel(*key, order),
-            Some(PlantedBug::LostReport | PlantedBug::LeakedSlot | PlantedBug::ForgottenJob) | None => {}
+            Some(_) | None => {}
         }
     }
 
@@ -81,9 +83,33 @@ impl World<'_> {
                     eligible.retain(|job| *job != forgotten.as_str());
                 }
             }),
-            Some(PlantedBug::LostReport | PlantedBug::DoubledAttempt | PlantedBug::UnfencedReport) | None => {
-            }
+            Some(_) | None => {}
         }
+    }
+
+    /// A plan of the policy with the planted bug, if there is one of plans.
+    pub(super) fn with_planted_bug(&self, plan: Plan) -> Plan {
+        let mut running = self.head.view().running.values().filter(|job| job.phase == RunPhase::Running);
+        let victim = match self.plant {
+            Some(PlantedBug::UnwillingVictim) => running.find(|job| !job.traits.preemptible),
+            Some(PlantedBug::LaneVictim) => {
+                running.find(|job| job.traits.preemptible && self.had_waited_too_long(job.id))
+            }
+            Some(PlantedBug::ForgottenWake) => return Plan { wake: None, ..plan },
+            Some(_) | None => None,
+        };
+        let stop = |job: &RunningJob| Action::Preempt { job: job.id, why: "makes room for job 0".into() };
+        Plan { actions: plan.actions.into_iter().chain(victim.map(stop)).collect(), ..plan }
+    }
+
+    /// Whether the job's last start was one of a job that had waited too long.
+    fn had_waited_too_long(&self, job: JobId) -> bool {
+        let history = self.head.head().job_history(job);
+        let reason = |it: &JobEvent| {
+            let JobEventKind::Placed { why, .. } = &it.kind else { return None };
+            Some(why.starts_with("waited too long"))
+        };
+        history.iter().rev().find_map(reason).unwrap_or(false)
     }
 
     fn node_index(&self, node: NodeId) -> Option<usize> {
