@@ -7,6 +7,7 @@ mod gangs;
 mod gpus;
 mod kit;
 mod machine;
+mod nonsense;
 mod planted_bugs;
 mod recoveries;
 mod scenarios;
