@@ -15,6 +15,9 @@ pub const UNKNOWN_UNCERTAINTY: f64 = 0.47;
 /// A set that is less likely to fit the GPU's memory is refused, or chosen only if there is no other.
 pub(crate) const LIKELY_TO_FIT: f64 = 0.5;
 
+/// No set is slower than this; a prediction beyond is none.
+const LARGEST_SLOWDOWN: f64 = 1_000.0;
+
 /// The utilization assumed for a job about which nothing is known: most training jobs keep a GPU busy.
 const USUAL_BUSY: f64 = 0.8;
 
@@ -209,5 +212,20 @@ impl ColocationEstimate {
         let slowdown = if slowdown.is_finite() { slowdown.max(1.0) } else { 1.0 };
         let utilization = member.solo.utilization.map(|alone| alone / slowdown);
         ColocationEstimate { slowdown, uncertainty, utilization, ..ColocationEstimate::alone(member) }
+    }
+
+    /// The estimate of any predictor without what cannot be. A slowdown that is no number is larger than any
+    /// limit, and a set that may or may not fit does not, so that nonsense overrides no limit.
+    pub(crate) fn plausible(self) -> ColocationEstimate {
+        let number = |it: &f64| it.is_finite() && *it >= 0.0;
+        let or = |it: f64, otherwise: f64| if it.is_finite() { it } else { otherwise };
+        ColocationEstimate {
+            slowdown: or(self.slowdown, LARGEST_SLOWDOWN).clamp(1.0, LARGEST_SLOWDOWN),
+            uncertainty: Some(self.uncertainty).filter(number).unwrap_or(UNKNOWN_UNCERTAINTY),
+            memory: self.memory.filter(number),
+            utilization: self.utilization.filter(number).map(|it| it.min(1.0)),
+            fits: or(self.fits, 0.0).clamp(0.0, 1.0),
+            measured: self.measured,
+        }
     }
 }

@@ -72,7 +72,11 @@ impl PredictionCache {
         let mut met = BTreeSet::new();
         new.retain(|set| met.len() < most && met.insert(set.clone()));
         let asked: Vec<ColocationSet> = new.iter().map(InternedSet::to_set).collect();
-        self.answers.extend(new.into_iter().zip(self.predictor.predict(&asked)));
+        let plausible = |answer: Vec<ColocationEstimate>| {
+            answer.into_iter().map(ColocationEstimate::plausible).collect()
+        };
+        let answered = self.predictor.predict(&asked).into_iter().map(plausible);
+        self.answers.extend(new.into_iter().zip(answered));
         for (answer, set) in answers.iter_mut().zip(sets).filter(|(answer, _)| answer.is_none()) {
             *answer = self.known(set);
         }
@@ -81,8 +85,8 @@ impl PredictionCache {
 
     /// The answer for a set that was asked about before, or needs no prediction.
     fn known(&self, set: &InternedSet) -> Option<Vec<ColocationEstimate>> {
-        if let [only] = &set.members[..] {
-            return Some(vec![ColocationEstimate::alone(&only.member)]);
+        if set.members.len() < 2 {
+            return Some(set.members.iter().map(|only| ColocationEstimate::alone(&only.member)).collect());
         }
         if set.members.is_sorted() {
             return self.answers.get(set).cloned();

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use super::kit::{drawn, job, nodes, preemptible, watched};
 use crate::interference::{ColocationEstimate, ColocationSet, Interference, InterferenceContext};
 use crate::tests::cluster::{Ran, Report, TestCluster, TestJob};
-use crate::tests::kit::{anywhere, gpus, part};
+use crate::tests::colocated::{plan_of, runs, training};
+use crate::tests::kit::{anywhere, gpus, node, part, view};
 use crate::{Action, FirstFit, JobTraits, Plan, RunPhase, View, parse_policy_with};
 
 /// Numbers that no predictor should ever give.
@@ -141,6 +142,26 @@ fn absurd_predictions_keep_no_job_waiting_beside_an_idle_device() {
             run_all("hybrid", &trusting(predictor, limit), report, workloads.next().unwrap());
         }
     }
+}
+
+#[test]
+fn absurd_predictions_put_nobody_beside_a_job_that_limits_its_slowdown() {
+    let mut waiting = training(1, "heavy", 100);
+    waiting.demand.max_slowdown = Some(Slowdown(1_300));
+    let mut view = view(vec![node(1, &[1_000])], vec![waiting]);
+    runs(&mut view, training(100, "heavy", 1_000), 0, 0, 1_000);
+    let starts = |slowdown, uncertainty, other| {
+        let context = trusting(Absurd { slowdown, uncertainty, other }, None);
+        !plan_of("hybrid:preempt=off,later=1000", &context, &view).actions.is_empty()
+    };
+    assert!(starts(1.1, 0.01, 0.9), "a small slowdown is predicted, and that both fit");
+    assert!(!starts(2.0, 0.01, 0.9));
+    for absurd in [f64::NAN, -f64::NAN, f64::INFINITY] {
+        assert!(!starts(absurd, 0.01, 0.9), "a slowdown of {absurd}");
+        assert!(!starts(1.1, 0.01, absurd), "a probability to fit of {absurd}");
+        assert!(!starts(1.4, absurd, 0.9), "an uncertainty of {absurd}");
+    }
+    assert!(!starts(1.4, -2.0, 0.9), "a negative uncertainty makes no slowdown smaller");
 }
 
 #[test]
