@@ -72,9 +72,8 @@ impl PredictionCache {
         let mut met = BTreeSet::new();
         new.retain(|set| met.len() < most && met.insert(set.clone()));
         let asked: Vec<ColocationSet> = new.iter().map(InternedSet::to_set).collect();
-        let plausible = |answer: Vec<ColocationEstimate>| {
-            answer.into_iter().map(ColocationEstimate::plausible).collect()
-        };
+        let plausible =
+            |answer: Vec<ColocationEstimate>| answer.into_iter().map(ColocationEstimate::plausible).collect();
         let answered = self.predictor.predict(&asked).into_iter().map(plausible);
         self.answers.extend(new.into_iter().zip(answered));
         for (answer, set) in answers.iter_mut().zip(sets).filter(|(answer, _)| answer.is_none()) {

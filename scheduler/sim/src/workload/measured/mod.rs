@@ -18,7 +18,8 @@ mod missing_pairs;
 #[cfg(feature = "learned")]
 mod read;
 mod table;
-#[cfg(all(test, feature = "learned"))]
+#[cfg(test)]
+#[cfg(feature = "learned")]
 mod tests;
 
 use std::collections::BTreeMap;
