@@ -13,6 +13,7 @@ use super::releases::Releases;
 use super::running::RunningEntry;
 use super::state::OrderState;
 use super::victims::{Candidates, Newcomer, VictimSet};
+use super::waiting::EntryId;
 use super::{OrderOptions, beliefs::Evidence};
 use crate::mapping::Toggle;
 use crate::queue::fit_tracker::fits;
@@ -46,6 +47,8 @@ pub(super) struct Draft<'v, 's> {
     /// Made when the first job does not fit.
     candidates: Option<Candidates<'v>>,
     without_room: UnplaceableDemands,
+    /// The place for which the last job held out, if nothing has changed since.
+    held: Option<HeldOffer>,
     /// Classes of jobs that neighbors kept from starting.
     refused_by_neighbors: usize,
     /// Whether device time may be kept idle for a gang.
@@ -54,6 +57,12 @@ pub(super) struct Draft<'v, 's> {
     pub(super) drained: u64,
     pub(super) plan: Plan,
     has_free: bool,
+}
+
+/// A place that a job did not take. What is offered to the other jobs of its entry is the same.
+struct HeldOffer {
+    entry: EntryId,
+    proposal: Proposal,
 }
 
 /// Why a job does not start although it fits.
@@ -114,6 +123,7 @@ impl<'v, 's> Draft<'v, 's> {
             soon,
             candidates: None,
             without_room: UnplaceableDemands::default(),
+            held: None,
             refused_by_neighbors: 0,
             may_drain,
             drained: 0,
@@ -133,29 +143,34 @@ impl<'v, 's> Draft<'v, 's> {
             return TurnOutcome::Passed;
         }
         let pending = &self.view.pending[&job.id];
-        self.tell_outlook(job, placer);
-        let offer = fits(&job.demand, &self.free).then(|| placer.place(pending, &job.profile, &self.free));
-        let mut is_refused_by_neighbors = false;
-        let holds_out = match offer {
-            Some(Ok(proposal)) => match self.place_wait(pending, &proposal, precedence) {
-                None => {
-                    self.start(job, precedence, proposal);
-                    return TurnOutcome::Starts;
-                }
-                holds_out => holds_out,
-            },
-            Some(Err(Shortage::Slowdown { .. })) => {
-                is_refused_by_neighbors = true;
-                None
+        let entry = self.state.waiting.entry_id_of(job.id);
+        let held = self.held.take().filter(|held| Some(held.entry) == entry);
+        let is_first_of_entry = held.is_none();
+        let offer = match held {
+            Some(held) => {
+                self.count_tried(job);
+                Some(Ok(held.proposal))
             }
-            Some(Err(_)) | None => None,
+            None => self.ask_for_place(pending, job, placer),
         };
-        if self.keep_room_soon(pending, job, precedence, placer)
-            || self.preempt(pending, job, precedence, placer)
+        let is_refused_by_neighbors = matches!(offer, Some(Err(Shortage::Slowdown { .. })));
+        let mut until = None;
+        if let Some(Ok(proposal)) = offer {
+            let Some(wait) = self.place_wait(pending, &proposal, precedence) else {
+                self.start(job, precedence, proposal);
+                return TurnOutcome::Starts;
+            };
+            until = Some(wait.until());
+            self.held = entry.map(|entry| HeldOffer { entry, proposal });
+        }
+        if is_first_of_entry
+            && (self.keep_room_soon(pending, job, precedence, placer)
+                || self.preempt(pending, job, precedence, placer))
         {
+            self.held = None;
             return TurnOutcome::KeepsRoom;
         }
-        if let Some(PlaceWait::BetterPlace(until) | PlaceWait::OwnDevice(until, _)) = holds_out {
+        if let Some(until) = until {
             return TurnOutcome::HoldsOut(until);
         }
         match precedence {
@@ -170,6 +185,17 @@ impl<'v, 's> Draft<'v, 's> {
         TurnOutcome::Passed
     }
 
+    /// The place that a job gets now; `None` where it does not fit.
+    fn ask_for_place(
+        &mut self,
+        pending: &PendingJob,
+        job: &OrderedJob,
+        placer: &mut impl Placer,
+    ) -> Option<Result<Proposal, Shortage>> {
+        self.tell_outlook(job, placer);
+        fits(&job.demand, &self.free).then(|| placer.place(pending, &job.profile, &self.free))
+    }
+
     /// Tells a placer that shares devices what is expected of all jobs.
     pub(super) fn tell_outlooks(&self, placer: &mut impl Placer) {
         for entry in self.state.running.iter().filter(|_| self.state.exclusive.is_some()) {
@@ -181,7 +207,7 @@ impl<'v, 's> Draft<'v, 's> {
 
     /// Tells it what is expected of the job whose turn it is, and how many wait behind it.
     pub(super) fn tell_outlook(&mut self, job: &OrderedJob, placer: &mut impl Placer) {
-        self.backlog = self.backlog.saturating_sub(usize::from(job.profile.milli > 0));
+        self.count_tried(job);
         let rest = self.state.waiting.entry_of(job.id).map(|entry| entry.rank.rest);
         let outlook =
             rest.and_then(|rest| self.state.outlook(job, job.worked(), rest, self.usual_rest, self.view.now));
@@ -189,6 +215,10 @@ impl<'v, 's> Draft<'v, 's> {
             placer.set_backlog(self.backlog as f64 / self.devices.max(1) as f64);
             placer.expect(job.id, outlook);
         }
+    }
+
+    fn count_tried(&mut self, job: &OrderedJob) {
+        self.backlog = self.backlog.saturating_sub(usize::from(job.profile.milli > 0));
     }
 
     /// Whether a job waits instead of taking this place. One whose turn was promised does not.
@@ -431,6 +461,15 @@ impl<'v, 's> Draft<'v, 's> {
             || self.state.waiting.has_jobs_without_devices()
             || self.soon.is_some()
             || self.options.preempt == Toggle::On && self.candidates().has_less_urgent(priority, rank)
+    }
+}
+
+impl PlaceWait {
+    /// Until when the job waits at most.
+    const fn until(self) -> Time {
+        match self {
+            PlaceWait::BetterPlace(until) | PlaceWait::OwnDevice(until, _) => until,
+        }
     }
 }
 

@@ -150,9 +150,14 @@ impl WaitingJobs {
         self.jobs.get(&job)
     }
 
+    /// The number of the entry of a job that waits.
+    pub(super) fn entry_id_of(&self, job: JobId) -> Option<EntryId> {
+        self.entry_of.get(&job).copied()
+    }
+
     /// The entry of a job that waits.
     pub(super) fn entry_of(&self, job: JobId) -> Option<&Entry> {
-        self.entries.get(self.entry_of.get(&job)?)
+        self.entries.get(&self.entry_id_of(job)?)
     }
 
     /// The first job of an entry.
