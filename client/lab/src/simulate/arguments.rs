@@ -143,6 +143,8 @@ pub(crate) struct PolicyVariant<'a> {
     pub(crate) policy: &'a str,
     /// Whether its jobs may share GPUs.
     pub(crate) sharing: Sharing,
+    /// Whether every second job is submitted a moment later: what differs then differs by chance.
+    pub(crate) nudged: bool,
 }
 
 /// The jobs of a run.
@@ -164,7 +166,7 @@ impl SimulateArguments {
         let some = [(Sharing::Exclusive, &self.exclusive), (Sharing::Shared, &self.policy)];
         let all = some.into_iter().flat_map(|(sharing, lists)| lists.iter().map(move |list| (sharing, list)));
         distinct(all.flat_map(|(sharing, Policies(names))| {
-            names.iter().map(move |policy| PolicyVariant { policy, sharing })
+            names.iter().map(move |policy| PolicyVariant { policy, sharing, nudged: false })
         }))
     }
 
@@ -203,6 +205,11 @@ impl<'a> PolicyVariant<'a> {
     /// The same policy without sharing.
     pub(crate) const fn exclusive(self) -> PolicyVariant<'a> {
         PolicyVariant { sharing: Sharing::Exclusive, ..self }
+    }
+
+    /// The same policy with jobs that are submitted a moment apart.
+    pub(crate) const fn nudged(self) -> PolicyVariant<'a> {
+        PolicyVariant { nudged: true, ..self }
     }
 }
 

@@ -11,13 +11,16 @@ use std::thread;
 use cohabit_console::{CommandError, CommandErrorKind};
 use cohabit_sim::workload::{SkippedJobs, WorkloadJob};
 use cohabit_sim::{Evaluation, EvaluationResult, SharingIncentive, evaluate, uses_interference};
-use cohabit_types::Sharing;
+use cohabit_types::{Sharing, Span, Time};
 
 use super::arguments::{PolicyVariant, Sample, SimulateArguments};
 use super::input::{Input, SeededWorkload};
 use super::learning::OnlineLearning;
 use super::progress::SimulationProgress;
 use super::result::{ConfigurationSource, SimulationResult, SimulationResults};
+
+/// By how much every second job is later, at most, in a run that tells what differs by chance.
+const NUDGE: Span = Span::from_secs(1);
 
 /// Runs what the arguments ask for.
 pub(super) fn run_all(
@@ -66,8 +69,10 @@ fn threads(arguments: &SimulateArguments) -> usize {
 fn with_shadows<'a>(reported: &[PolicyVariant<'a>], incentive: bool) -> Vec<PolicyVariant<'a>> {
     let mut variants = reported.to_vec();
     for variant in reported.iter().filter(|_| incentive) {
-        if !variants.contains(&variant.exclusive()) {
-            variants.push(variant.exclusive());
+        for shadow in [variant.exclusive(), variant.exclusive().nudged()] {
+            if !variants.contains(&shadow) {
+                variants.push(shadow);
+            }
         }
     }
     variants
@@ -80,8 +85,15 @@ fn incentive(
     variants: &[PolicyVariant<'_>],
     runs: &[FinishedRun],
 ) -> Option<SharingIncentive> {
-    let shadow = variants.iter().position(|it| *it == variant.exclusive() && *it != variant)?;
-    Some(SharingIncentive::of(&run.evaluated.jobs, &runs[shadow].evaluated.jobs))
+    if variant == variant.exclusive() {
+        return None;
+    }
+    let jobs_of = |shadow| {
+        let position = variants.iter().position(|it| *it == shadow)?;
+        Some(&runs[position].evaluated.jobs)
+    };
+    let (exclusive, nudged) = (jobs_of(variant.exclusive())?, jobs_of(variant.exclusive().nudged())?);
+    Some(SharingIncentive::of(&run.evaluated.jobs, exclusive, nudged))
 }
 
 /// The runs of a command.
@@ -179,7 +191,7 @@ impl<'a> Runner<'a> {
         Evaluation {
             shapes: jobs.shapes.clone(),
             hardware: self.input.hardware.clone(),
-            jobs: jobs.workload.jobs.iter().cloned().map(|job| under(variant.sharing, job)).collect(),
+            jobs: under(variant, &jobs.workload.jobs),
             policy: variant.policy.to_owned(),
             knowledge: self.input.knowledge.clone(),
             estimator: self.arguments.estimator.0,
@@ -189,9 +201,48 @@ impl<'a> Runner<'a> {
     }
 }
 
-fn under(sharing: Sharing, job: WorkloadJob) -> WorkloadJob {
-    match sharing {
-        Sharing::Exclusive => job.exclusive(),
-        Sharing::Shared => job,
+/// The jobs as a run of this variant has them. Their order stays, so that runs can be compared job by job.
+fn under(variant: PolicyVariant<'_>, jobs: &[WorkloadJob]) -> Vec<WorkloadJob> {
+    let mut jobs: Vec<WorkloadJob> = jobs
+        .iter()
+        .cloned()
+        .map(|job| match variant.sharing {
+            Sharing::Exclusive => job.exclusive(),
+            Sharing::Shared => job,
+        })
+        .collect();
+    jobs.sort_by_key(|job| job.at);
+    if variant.nudged {
+        for second in (1..jobs.len()).step_by(2) {
+            let next = jobs.get(second + 1).map_or(Time::NEVER, |job| job.at);
+            jobs[second].at = next.min(jobs[second].at + NUDGE);
+        }
+    }
+    jobs
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_types::JobSpec;
+
+    use super::*;
+
+    #[test]
+    fn every_second_job_is_nudged_and_none_passes_the_next() {
+        let job = |millis: u64| WorkloadJob {
+            at: Time::EPOCH + Span::from_millis(millis),
+            user: "ada".into(),
+            spec: JobSpec::command(vec!["train".into()], "/".into()),
+            iterations: 1,
+            pace: 1.0,
+            alone_milli: 1_000,
+        };
+        let plain = PolicyVariant { policy: "fifo", sharing: Sharing::Exclusive, nudged: false };
+        let times = |variant| -> Vec<u64> {
+            let jobs = under(variant, &[job(0), job(0), job(400), job(500), job(9_000), job(10_000)]);
+            jobs.iter().map(|job| job.at.as_micros() / 1_000).collect()
+        };
+        assert_eq!(times(plain), [0, 0, 400, 500, 9_000, 10_000]);
+        assert_eq!(times(plain.nudged()), [0, 400, 400, 1_500, 9_000, 11_000]);
     }
 }

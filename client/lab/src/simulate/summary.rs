@@ -35,7 +35,7 @@ const HEADINGS: [&str; 15] = [
 /// Further columns if jobs share GPUs.
 const OF_SHARING: [&str; 2] = ["Occupied", "Over limit"];
 /// Further columns if policies are compared with themselves without sharing.
-const OF_INCENTIVE: [&str; 3] = ["Later", "Mean delay", "Largest delay"];
+const OF_INCENTIVE: [&str; 4] = ["Later", "By chance", "Mean delay", "Largest delay"];
 
 /// The rows of all policies: means over windows and seeds, with standard deviations if there are several.
 pub(super) fn rows(outcomes: &SimulationResults) -> Vec<PolicyRow> {
@@ -104,18 +104,19 @@ fn cells(runs: &[&SimulationResult], outcomes: &SimulationResults) -> Vec<String
     cells
 }
 
-/// The mean fraction of jobs that are later and their mean delay, and the largest delay of all runs; empty
-/// for a policy without sharing.
-fn incentive_cells(runs: &[&SimulationResult]) -> [String; 3] {
+/// The mean fraction of jobs that are later, with sharing and by chance, and their mean delay, and the largest
+/// delay of all runs; empty for a policy without sharing.
+fn incentive_cells(runs: &[&SimulationResult]) -> [String; 4] {
     let incentives: Vec<SharingIncentive> = runs.iter().filter_map(|run| run.incentive).collect();
     if incentives.is_empty() {
-        return [const { String::new() }; 3];
+        return [const { String::new() }; 4];
     }
     let mean = |of: fn(&SharingIncentive) -> f64| {
         MeanAndDeviation::of(&incentives.iter().map(of).collect::<Vec<_>>()).mean
     };
     let largest = incentives.iter().map(|it| it.largest_delay).fold(0.0, f64::max);
-    [mean(|it| it.later), mean(|it| it.mean_delay), largest].map(|part| format!("{:.1}%", 100.0 * part))
+    let cells = [mean(|it| it.later), mean(|it| it.later_by_chance), mean(|it| it.mean_delay), largest];
+    cells.map(|part| format!("{:.1}%", 100.0 * part))
 }
 
 /// `600`, or `598/600` if not all jobs have completed.

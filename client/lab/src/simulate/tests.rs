@@ -61,14 +61,18 @@ fn tables_tell_who_is_later_than_without_sharing() {
         later_at_all: 0.5,
         largest_delay,
         mean_delay: 0.1,
+        later_by_chance: 0.04,
     };
     (outcomes.runs[1].incentive, outcomes.runs[3].incentive) =
         (Some(incentive(0.01, 0.3)), Some(incentive(0.02, 0.2)));
     let table = summary::by_policy(&outcomes, PLAIN);
     let lines: Vec<&str> = table.lines().collect();
-    assert!(lines[0].contains("LATER") && lines[0].contains("LARGEST DELAY"), "{table}");
+    assert!(
+        lines[0].contains("LATER") && lines[0].contains("BY CHANCE") && lines[0].contains("LARGEST DELAY"),
+        "{table}"
+    );
     let other = columns(lines[2]);
-    assert_eq!(other[other.len() - 4..other.len() - 1], ["1.5%", "10.0%", "30.0%"]);
+    assert_eq!(other[other.len() - 5..other.len() - 1], ["1.5%", "4.0%", "10.0%", "30.0%"]);
     let document = serde_json::to_value(document::document(&outcomes)).unwrap();
     assert_eq!(
         (&document["runs"][0]["incentive"], &document["runs"][1]["incentive"]["later"]),

@@ -2,8 +2,9 @@
 //!
 //! The same policy runs the same jobs a second time, each with its devices for itself, and every job is
 //! compared with its own completion in that schedule. Sharing moves all later decisions of a policy, so some
-//! jobs end a little earlier and some a little later even where sharing helps everybody; the tolerance keeps
-//! these out of the count.
+//! jobs end earlier and some later even where sharing helps everybody; the tolerance keeps small moves out of
+//! the count. How many remain by chance is told by a third schedule: without sharing too, and with the same
+//! jobs submitted a moment apart.
 
 use cohabit_types::Span;
 use serde::{Deserialize, Serialize};
@@ -31,13 +32,21 @@ pub struct SharingIncentive {
     pub largest_delay: f64,
     /// The mean of these relative delays over the jobs that are later beyond the tolerance.
     pub mean_delay: f64,
+    /// Fraction that is later beyond the tolerance without sharing, only because some jobs are submitted a
+    /// moment later.
+    pub later_by_chance: f64,
 }
 
 impl SharingIncentive {
-    /// Compares the jobs of two evaluations that had the same jobs in the same order: one in which jobs may
-    /// share devices, and one in which none may.
+    /// Compares the jobs of three evaluations that had the same jobs in the same order: one in which jobs may
+    /// share devices, one in which none may, and another of these in which some were submitted later.
     #[must_use]
-    pub fn of(shared: &[JobResult], exclusive: &[JobResult]) -> SharingIncentive {
+    pub fn of(shared: &[JobResult], exclusive: &[JobResult], nudged: &[JobResult]) -> SharingIncentive {
+        let later_by_chance = SharingIncentive::compare(nudged, exclusive).later;
+        SharingIncentive { later_by_chance, ..SharingIncentive::compare(shared, exclusive) }
+    }
+
+    fn compare(shared: &[JobResult], exclusive: &[JobResult]) -> SharingIncentive {
         let both = shared.iter().zip(exclusive);
         let pairs: Vec<(f64, f64)> = both.filter_map(|(shared, alone)| completions(shared, alone)).collect();
         let late = |(shared, alone): &&(f64, f64)| {
@@ -52,6 +61,7 @@ impl SharingIncentive {
             later_at_all: fraction(pairs.iter().filter(|(shared, alone)| shared > alone).count()),
             largest_delay: delays.iter().copied().fold(0.0, f64::max),
             mean_delay: mean(delays),
+            later_by_chance: 0.0,
         }
     }
 }
@@ -86,9 +96,11 @@ mod tests {
     #[test]
     fn jobs_are_later_only_beyond_one_percent_and_a_minute() {
         let alone = [1_000_000, 1_000_000, 1_000_000, 1_000_000, 60_000].map(|it| done_after(Some(it)));
+        let nudged = [1_000_000, 990_000, 1_071_000, 1_000_000, 60_000].map(|it| done_after(Some(it)));
         let shared = [900_000, 1_070_000, 1_070_001, 1_500_000, 60_000].map(|it| done_after(Some(it)));
-        let incentive = SharingIncentive::of(&shared, &alone);
+        let incentive = SharingIncentive::of(&shared, &alone, &nudged);
         assert_eq!((incentive.compared, incentive.later, incentive.later_at_all), (5, 0.4, 0.6));
+        assert_eq!(incentive.later_by_chance, 0.2);
         assert!((incentive.largest_delay - 0.5).abs() < 1e-12, "{incentive:?}");
         assert!((incentive.mean_delay - (0.070_001 + 0.5) / 2.0).abs() < 1e-9, "{incentive:?}");
     }
@@ -96,7 +108,8 @@ mod tests {
     #[test]
     fn a_job_that_did_not_end_in_both_schedules_is_not_compared() {
         let (ended, running) = (done_after(Some(5)), done_after(None));
-        let incentive = SharingIncentive::of(&[ended.clone(), running.clone()], &[running, ended]);
+        let incentive =
+            SharingIncentive::of(&[ended.clone(), running.clone()], &[running, ended.clone()], &[ended]);
         assert_eq!(incentive, SharingIncentive::default());
     }
 }
