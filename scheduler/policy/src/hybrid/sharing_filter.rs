@@ -18,7 +18,7 @@ use crate::{SharingConflict, Shortage};
 /// The number of new pairs, and of new whole sets, in one decision.
 const MAX_NEW: usize = 16;
 
-/// The number of devices that are listed.
+/// The number of groups that are judged by their whole sets, and of devices that are listed.
 const MAX_LISTED: usize = 128;
 
 /// A device that the newcomer may join.
@@ -73,7 +73,8 @@ impl SharingFilter<'_> {
         groups: &[ResidentGroup],
     ) -> Result<Vec<AdmittedDevice>, Shortage> {
         let mut least = NearestRefusal::default();
-        let candidates = self.filter_by_pairs(groups, &mut least);
+        let mut candidates = self.filter_by_pairs(groups, &mut least);
+        candidates.truncate(MAX_LISTED);
         let sets: Vec<InternedSet> = candidates.iter().map(|it| it.set.clone()).collect();
         let answers = self.cache.predict_some(&sets, MAX_NEW);
         let mut admitted = Vec::new();
