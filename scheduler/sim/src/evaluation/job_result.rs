@@ -61,6 +61,11 @@ impl JobResult {
         nodes.sort_unstable();
         nodes.dedup();
         self.nodes = nodes.len();
+        // A device that it cannot share is taken whole, whatever share it asks for.
+        let placed = last.map_or(0, |it| {
+            it.ranks.iter().map(|rank| rank.devices.len() as u64 * u64::from(rank.share.0)).sum()
+        });
+        self.devices_milli = self.devices_milli.max(placed);
     }
 
     /// How often it was preempted.

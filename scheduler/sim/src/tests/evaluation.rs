@@ -3,8 +3,8 @@
 use cohabit_policy::POLICY_NAMES;
 use cohabit_policy::interference::InterferenceContext;
 use cohabit_types::{
-    Bandwidth, Demand, GpuRequest, JobSpec, JobState, LaunchMode, LinkBandwidths, ModelDescription,
-    PipelineStage, Spread,
+    Bandwidth, Bytes, Demand, GpuRequest, JobSpec, JobState, LaunchMode, LinkBandwidths, ModelDescription,
+    PipelineStage, Share, Spread,
 };
 
 use super::kit::*;
@@ -64,6 +64,19 @@ fn evaluation(policy: &str, machines: usize, devices: u32, jobs: Vec<WorkloadJob
 #[track_caller]
 fn evaluated(evaluation: Evaluation) -> EvaluationResult {
     evaluate(evaluation, &mut Counter::default()).unwrap()
+}
+
+/// Without a stated memory a job shares no GPU that has a memory.
+#[test]
+fn a_part_of_a_gpu_that_is_taken_whole_counts_whole() {
+    let mut part = job(0, 1, 100);
+    part.spec.demand = Demand { gpus: GpuRequest::Part(Share(320)), ..Demand::default() };
+    part.spec.launch = LaunchMode::default();
+    let evaluation = Evaluation {
+        shapes: vec![MachineSpec::new("node", 1).with_gpu("V100", Bytes(16 << 30))],
+        ..evaluation("fifo-greedy", 1, 1, vec![part])
+    };
+    assert_eq!(evaluated(evaluation).jobs[0].devices_milli, 1_000);
 }
 
 fn synthetic_on(policy: &str, estimator: EstimatorKind, count: usize) -> Evaluation {
