@@ -1,9 +1,14 @@
 //! How long the hybrid takes to decide where one job goes among GPUs that all have three residents, and for a
 //! whole plan while 10,000 jobs wait: run by hand, prints two tables.
 //!
-//! In the first, measured is `consider`, the whole decision, by the law and by a predictor that takes as long for each set
-//! as a network does. "New" is a configuration that the policy never placed before, beside companies that it
-//! never saw: the worst case. "Known" is one that it placed before, after one of the GPUs changed.
+//! In the first, measured is `consider`, the whole decision, by the law and by a predictor that takes as long
+//! for each set as a network does. "New" is a configuration that the policy never placed before, beside
+//! companies that it never saw: the worst case. "Known" is one that it placed before, after one of the GPUs
+//! changed.
+//!
+//! In the second, two jobs share each GPU, half of all are preemptible, and between two plans a minute
+//! passes, one job ends and one arrives. Measured is learning of the changes and planning, as the head would
+//! do it.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "a bench measures real time")]
 #![expect(clippy::print_stdout, reason = "a bench is read on a terminal")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on ends here")]

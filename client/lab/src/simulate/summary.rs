@@ -104,8 +104,8 @@ fn cells(runs: &[&SimulationResult], outcomes: &SimulationResults) -> Vec<String
     cells
 }
 
-/// The mean fraction of jobs that are later, with sharing and by chance, and their mean delay, and the largest
-/// delay of all runs; empty for a policy without sharing.
+/// The mean fraction of jobs that are later, with sharing and by chance, and their mean delay, and the
+/// largest delay of all runs; empty for a policy without sharing.
 fn incentive_cells(runs: &[&SimulationResult]) -> [String; 4] {
     let incentives: Vec<SharingIncentive> = runs.iter().filter_map(|run| run.incentive).collect();
     if incentives.is_empty() {
