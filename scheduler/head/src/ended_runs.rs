@@ -18,7 +18,8 @@ pub(crate) fn ended_runs(past: &[JobRecord]) -> Vec<EndedRun> {
 
 /// The run of a job that held devices.
 fn ended_run(record: &JobRecord) -> Option<EndedRun> {
-    Some(EndedRun { features: JobFeatures::from_record(record), worked: work_time(record)? })
+    let estimated = record.predicted.as_ref().and_then(|it| it.runtime);
+    Some(EndedRun { features: JobFeatures::from_record(record), worked: work_time(record)?, estimated })
 }
 
 /// Policies that begin with the knowledge of these runs.

@@ -12,6 +12,8 @@ pub struct EndedRun {
     pub features: JobFeatures,
     /// How long it worked: see [`crate::work_time`].
     pub worked: Span,
+    /// The work time that was estimated at its submission.
+    pub estimated: Option<Span>,
 }
 
 /// Decides which job starts when and where.

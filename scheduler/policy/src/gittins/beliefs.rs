@@ -7,6 +7,7 @@ use cohabit_types::Time;
 
 use super::bins::{self, BINS};
 use super::contexts::{Contexts, JobContexts, JobKind};
+use super::estimates::{self, EstimateSource, EstimatedWork};
 use super::hazards::{Hazards, Rest};
 
 /// The beliefs about all jobs.
@@ -16,10 +17,12 @@ pub(super) struct Beliefs {
 }
 
 /// What a belief about one job is based on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Evidence {
     /// What the job reports of its progress.
     Progress,
+    /// An estimate that was made at its submission, and the probability that it comes true.
+    Estimate(EstimateSource, f64),
     /// This many ended jobs of its kind.
     Kind(u64),
     /// This many ended jobs of its group, of other kinds.
@@ -56,16 +59,40 @@ impl Beliefs {
         self.contexts.end(job, last);
     }
 
+    /// A job came out to have worked, or to work at least, for this time in seconds: so much for its estimate.
+    pub(super) fn judge(&mut self, job: &JobContexts, estimate: EstimatedWork, worked: f64) {
+        self.contexts.judge(job, estimate.source, estimate.comes_true(worked));
+    }
+
     /// The rest of a job that has worked for `age` seconds, in seconds.
-    pub(super) fn rest(&self, job: &JobContexts, age: f64, limit: f64) -> Rest {
-        self.hazards(job).rest(age, limit)
+    pub(super) fn rest(
+        &self,
+        job: &JobContexts,
+        estimated: Option<EstimatedWork>,
+        age: f64,
+        limit: f64,
+    ) -> Rest {
+        let hazards = self.hazards(job);
+        match self.trusted(job, estimated) {
+            Some((estimate, trust)) => hazards.believing(estimate.seconds, trust).rest(age, limit),
+            None => hazards.rest(age, limit),
+        }
+    }
+
+    /// An estimate that is believed, and how far.
+    fn trusted(&self, job: &JobContexts, estimated: Option<EstimatedWork>) -> Option<(EstimatedWork, f64)> {
+        let estimate = estimated?;
+        Some((estimate, estimates::trust(estimate.source, self.contexts.estimates(job))?))
     }
 
     pub(super) fn hazards(&self, job: &JobContexts) -> Hazards {
         Hazards::of(self.contexts.counts(job))
     }
 
-    pub(super) fn evidence(&self, job: &JobContexts) -> Evidence {
+    pub(super) fn evidence(&self, job: &JobContexts, estimated: Option<EstimatedWork>) -> Evidence {
+        if let Some((estimate, trust)) = self.trusted(job, estimated) {
+            return Evidence::Estimate(estimate.source, trust);
+        }
         match self.contexts.ended(job) {
             [0, 0, 0] => Evidence::None,
             [0, 0, all] => Evidence::Others(all),

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use cohabit_types::{Span, Time};
 
 use super::counts::BinCounts;
+use super::estimates::{EstimateRecords, EstimateSource};
 use crate::{JobFeatures, JobTraits, PendingJob};
 
 /// The longest gap between two submissions of one session.
@@ -73,6 +74,7 @@ pub(super) struct Contexts {
 #[derive(Debug, Clone, Default)]
 struct Context {
     counts: BinCounts,
+    estimates: EstimateRecords,
     /// Ended jobs that were counted.
     ended: u64,
     /// Live jobs that belong to it.
@@ -251,6 +253,11 @@ impl Contexts {
         });
     }
 
+    /// Counts an estimate of a job.
+    pub(super) fn judge(&mut self, job: &JobContexts, source: EstimateSource, came_true: bool) {
+        self.each(job, |context| context.estimates.count(source, came_true));
+    }
+
     fn each(&mut self, job: &JobContexts, change: impl Fn(&mut Context)) {
         for id in job.0 {
             if let Some(context) = self.contexts.get_mut(&id) {
@@ -261,7 +268,16 @@ impl Contexts {
 
     /// The counts of a job's contexts, the widest first.
     pub(super) fn counts<'c>(&'c self, job: &'c JobContexts) -> impl Iterator<Item = &'c BinCounts> {
-        job.0.iter().filter_map(|id| self.contexts.get(id)).map(|context| &context.counts)
+        self.of_job(job).map(|context| &context.counts)
+    }
+
+    /// The records of estimates of a job's contexts, the widest first.
+    pub(super) fn estimates<'c>(&'c self, job: &'c JobContexts) -> impl Iterator<Item = &'c EstimateRecords> {
+        self.of_job(job).map(|context| &context.estimates)
+    }
+
+    fn of_job<'c>(&'c self, job: &'c JobContexts) -> impl Iterator<Item = &'c Context> {
+        job.0.iter().filter_map(|id| self.contexts.get(id))
     }
 
     /// How many ended jobs of its kind are known, how many of its group, and how many at all.

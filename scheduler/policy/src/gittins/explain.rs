@@ -7,6 +7,7 @@ use cohabit_types::{JobId, Span, Time, counted};
 
 use super::beliefs::Evidence;
 use super::draft::{PlaceWait, Precedence};
+use super::estimates::EstimateSource;
 use super::job::{JobRank, OrderedJob};
 use super::state::OrderState;
 use crate::Proposal;
@@ -16,6 +17,14 @@ pub(super) fn expectation(rank: &JobRank, evidence: Evidence) -> String {
     let rest = Span::from_secs_f64(rank.rest.typical);
     match evidence {
         Evidence::Progress => format!("{rest} of work left by its own progress"),
+        Evidence::Estimate(source, trust) => {
+            let basis = match source {
+                EstimateSource::User => "the iterations that its submission states",
+                EstimateSource::Estimator => "an estimate of its run time",
+            };
+            let percent = 100.0 * trust;
+            format!("typically {rest} of work left, by {basis}: {percent:.0}% of such figures come true")
+        }
         Evidence::Kind(jobs) => {
             format!("typically {rest} of work left, from {}", counted(jobs, "job like it", "jobs like it"))
         }

@@ -2,6 +2,7 @@
 
 use super::bins::{self, BINS};
 use super::counts::BinCounts;
+use super::estimates::TOLERANCE;
 
 /// The probability of ending in a bin where nothing is known.
 const PRIOR: f64 = 0.2;
@@ -40,6 +41,29 @@ impl Hazards {
             }
         }
         Hazards(hazards)
+    }
+
+    /// The same for a job of which an estimate says this work time in seconds, which comes true with
+    /// probability `trust`. If it does, the logarithm of the work time is uniform within the tolerance.
+    pub(super) fn believing(&self, seconds: f64, trust: f64) -> Hazards {
+        let (least, most) = (seconds / TOLERANCE, seconds * TOLERANCE);
+        let ended_by = |time: f64| match time > least {
+            true => ((time / least).ln() / (most / least).ln()).min(1.0),
+            false => 0.0,
+        };
+        let (mut if_true, mut if_false) = (trust, 1.0 - trust);
+        let mut hazards = *self;
+        for (bin, hazard) in hazards.0.iter_mut().enumerate() {
+            let ends_true = trust * (ended_by(bins::start_of(bin + 1)) - ended_by(bins::start_of(bin)));
+            let ends_false = if_false * *hazard;
+            let survival = if_true + if_false;
+            if survival > NEGLIGIBLE {
+                *hazard = ((ends_true + ends_false) / survival).min(1.0);
+            }
+            if_true = (if_true - ends_true).max(0.0);
+            if_false -= ends_false;
+        }
+        hazards
     }
 
     /// The rest of a job that has worked for `age` seconds and is ended after `limit` seconds of work at the

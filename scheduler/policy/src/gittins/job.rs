@@ -1,11 +1,14 @@
 //! What the order knows of one job, waiting or running.
 
+use std::sync::Arc;
+
 use cohabit_types::{Demand, JobId, Time};
 
 use super::beliefs::Evidence;
 use super::contexts::JobContexts;
+use super::estimates::EstimatedWork;
 use super::hazards::Rest;
-use crate::{AttainedTime, ClassKey, Profile};
+use crate::{AttainedTime, ClassKey, JobTraits, Placer, Profile};
 
 /// The weight of a job without devices: its order follows from its rest alone.
 const LEAST_DEVICES: f64 = 0.001;
@@ -28,6 +31,8 @@ pub(super) struct OrderedJob {
     pub(super) attained: AttainedTime,
     /// The bins before this one were counted.
     pub(super) counted: usize,
+    /// Its work time as estimated at its submission, until it has worked for longer.
+    pub(super) estimated: Option<EstimatedWork>,
     /// Its work time by its own report.
     pub(super) reported: ReportedWork,
     /// When it has waited too long, if it holds no devices until then.
@@ -69,6 +74,15 @@ impl OrderedJob {
     /// When it has waited too long: time with devices is no waiting.
     pub(super) fn overdue_at(&self) -> Time {
         self.patient_until + self.attained.held
+    }
+
+    /// Profiles it on the present cluster. An estimate against which it was held already stays.
+    pub(super) fn set_profile(&mut self, placer: &mut impl Placer, traits: &Arc<JobTraits>) {
+        self.profile = placer.profile(&self.demand, traits);
+        self.class_key = placer.class_key(&self.demand, traits, &self.profile);
+        if self.counted == 0 {
+            self.estimated = EstimatedWork::of(&self.profile, traits);
+        }
     }
 
     /// The rank by a rest.

@@ -4,7 +4,7 @@
 //!
 //! Start with `policy.rs`, which makes a plan; `draft.rs` finds room for one job and `victims.rs` chooses
 //! who is stopped. `state.rs` keeps the jobs: `waiting.rs` and `running.rs` in order, `beliefs.rs` what is
-//! known of their work time (`contexts.rs`, `counts.rs`, `hazards.rs`, `bins.rs`). With `promise=turn`,
+//! known of their work time (`contexts.rs`, `counts.rs`, `hazards.rs`, `bins.rs`, `estimates.rs`). With `promise=turn`,
 //! `promised_turns.rs` says when each job is due and `promised_lane.rs` serves those that are. The README in
 //! this directory lists the properties that are wanted and where each is tested. Devices are chosen by a
 //! [`crate::Placer`].
@@ -14,6 +14,7 @@ mod bins;
 mod contexts;
 mod counts;
 mod draft;
+mod estimates;
 mod exclusive_schedule;
 mod explain;
 mod hazards;

@@ -13,6 +13,7 @@ use super::OrderOptions;
 use super::beliefs::{Beliefs, Evidence};
 use super::bins;
 use super::contexts::{ContextId, JobKind};
+use super::estimates::{EstimateSource, EstimatedWork};
 use super::exclusive_schedule::ExclusiveSchedule;
 use super::hazards::Rest;
 use super::job::{JobRank, OrderedJob, ReportedWork};
@@ -112,7 +113,12 @@ impl OrderState {
     pub(super) fn recall(&mut self, ended: &[EndedRun]) {
         for run in ended {
             let contexts = self.beliefs.join(JobKind::of_ended(&run.features), run.features.submitted_at);
-            self.beliefs.end(&contexts, 0, run.worked.as_secs_f64());
+            let worked = run.worked.as_secs_f64();
+            self.beliefs.end(&contexts, 0, worked);
+            if let Some(runtime) = run.estimated {
+                let source = EstimateSource::of(run.features.iterations);
+                self.beliefs.judge(&contexts, EstimatedWork::new(runtime, source), worked);
+            }
             self.beliefs.leave(&contexts);
         }
     }
@@ -133,6 +139,10 @@ impl OrderState {
             let contexts = entry.job.contexts;
             self.beliefs.pass(&contexts, entry.job.counted);
             entry.job.counted += 1;
+            let age = entry.age(now);
+            if let Some(refuted) = entry.job.estimated.take_if(|it| it.is_refuted(age)) {
+                self.beliefs.judge(&contexts, refuted, age);
+            }
             entry.rank = self.rank_of_running(&entry, now);
             self.running.insert(entry);
             sessions.insert(contexts.session());
@@ -168,8 +178,7 @@ impl OrderState {
         ordered.attained = job.attained;
         if ordered.demand != job.demand {
             ordered.demand = job.demand;
-            ordered.profile = placer.profile(&job.demand, &job.traits);
-            ordered.class_key = placer.class_key(&job.demand, &job.traits, &ordered.profile);
+            ordered.set_profile(placer, &job.traits);
         }
         let rank = self.rank_of_waiting(&ordered);
         if ordered.patient_until == Time::NEVER && self.promised.is_none() {
@@ -192,6 +201,7 @@ impl OrderState {
             submitted_at: job.submitted_at,
             demand: job.demand,
             class_key: placer.class_key(&job.demand, &job.traits, &profile),
+            estimated: EstimatedWork::of(&profile, &job.traits),
             profile,
             contexts: self.beliefs.join(JobKind::of_pending(job), job.submitted_at),
             preemptible: job.traits.preemptible && self.preempt == Toggle::On,
@@ -280,6 +290,9 @@ impl OrderState {
                 if let Some(exclusive) = &mut self.exclusive {
                     exclusive.end(job, entry.age(now));
                 }
+                if let Some(estimate) = entry.job.estimated {
+                    self.beliefs.judge(&entry.job.contexts, estimate, entry.age(now));
+                }
                 if entry.job.reported == ReportedWork::Nothing {
                     self.beliefs.end(&entry.job.contexts, entry.job.counted, entry.age(now));
                     self.rank_session(entry.job.contexts.session());
@@ -302,8 +315,7 @@ impl OrderState {
     fn refresh_profiles(&mut self, view: &View, placer: &mut impl Placer) {
         for job in view.pending.values() {
             let Some(mut ordered) = self.waiting.remove(job.id) else { continue };
-            ordered.profile = placer.profile(&job.demand, &job.traits);
-            ordered.class_key = placer.class_key(&job.demand, &job.traits, &ordered.profile);
+            ordered.set_profile(placer, &job.traits);
             let rank = self.rank_of_waiting(&ordered);
             if let Some(promised) = &mut self.promised {
                 promised.revise(&ordered);
@@ -312,8 +324,7 @@ impl OrderState {
         }
         for job in view.running.values() {
             let Some(entry) = self.running.get_mut(job.id) else { continue };
-            entry.job.profile = placer.profile(&job.demand, &job.traits);
-            entry.job.class_key = placer.class_key(&job.demand, &job.traits, &entry.job.profile);
+            entry.job.set_profile(placer, &job.traits);
             if let Some(promised) = &mut self.promised {
                 promised.revise(&entry.job);
             }
@@ -351,7 +362,9 @@ impl OrderState {
     fn rest(&self, job: &OrderedJob, age: f64, limit: f64) -> Rest {
         match job.reported {
             ReportedWork::Total { latest, .. } => Rest::known((latest - age).max(0.0)),
-            ReportedWork::Nothing | ReportedWork::Refuted => self.beliefs.rest(&job.contexts, age, limit),
+            ReportedWork::Nothing | ReportedWork::Refuted => {
+                self.beliefs.rest(&job.contexts, job.estimated, age, limit)
+            }
         }
     }
 
@@ -395,7 +408,7 @@ impl OrderState {
     }
 
     pub(super) fn evidence(&self, job: &OrderedJob) -> Evidence {
-        job.evidence(self.beliefs.evidence(&job.contexts))
+        job.evidence(self.beliefs.evidence(&job.contexts, job.estimated))
     }
 }
 

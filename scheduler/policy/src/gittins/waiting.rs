@@ -9,6 +9,7 @@ use std::ops::Bound;
 
 use cohabit_types::{JobId, Span, Time};
 
+use super::bins;
 use super::contexts::ContextId;
 use super::job::{JobRank, OrderedJob};
 use crate::queue::PriorityKey;
@@ -21,7 +22,15 @@ pub(super) struct EntryId(u64);
 /// What jobs of one entry have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum EntryKey {
-    Batch { batch: ContextId, class_key: ClassKey, priority: i32, preemptible: bool, limit: Option<Span> },
+    Batch {
+        batch: ContextId,
+        class_key: ClassKey,
+        priority: i32,
+        preemptible: bool,
+        limit: Option<Span>,
+        /// The bin of its estimated work time.
+        estimated: Option<usize>,
+    },
     Stopped(JobId),
 }
 
@@ -211,6 +220,7 @@ impl EntryKey {
             class_key: job.class_key.clone(),
             priority: job.priority,
             preemptible: job.preemptible,
+            estimated: job.estimated.map(|it| bins::containing(it.seconds)),
             limit: job.limit.is_finite().then(|| Span::from_secs_f64(job.limit)),
         }
     }

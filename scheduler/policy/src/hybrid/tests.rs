@@ -62,7 +62,7 @@ fn runs_of(job: &PendingJob) -> Vec<EndedRun> {
         ..JobFeatures::default()
     };
     let worked = traits.estimate.as_ref().and_then(|it| it.runtime).unwrap_or_default();
-    vec![EndedRun { features, worked }; 30]
+    vec![EndedRun { features, worked, estimated: None }; 30]
 }
 
 /// No job is stopped for another, and slowdowns are limited alone, so that only placements are decided.

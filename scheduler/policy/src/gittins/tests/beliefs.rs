@@ -28,9 +28,9 @@ fn close(found: f64, expected: f64) {
 fn rests_without_any_count_are_those_of_the_prior() {
     let mut beliefs = Beliefs::default();
     let job = beliefs.join(kind("ada", 1_000), at(0));
-    close(beliefs.rest(&job, 0.0, NO_LIMIT).gittins, 104.016);
-    close(beliefs.rest(&job, 0.0, NO_LIMIT).typical, 114.087);
-    close(beliefs.rest(&job, 1_000.0, NO_LIMIT).gittins, 1_723.945);
+    close(beliefs.rest(&job, None, 0.0, NO_LIMIT).gittins, 104.016);
+    close(beliefs.rest(&job, None, 0.0, NO_LIMIT).typical, 114.087);
+    close(beliefs.rest(&job, None, 1_000.0, NO_LIMIT).gittins, 1_723.945);
 }
 
 /// The worked example shares six contexts with its sibling.
@@ -53,9 +53,9 @@ fn one_sibling_raises_the_rest_while_it_runs_and_lowers_it_when_it_ends() {
 fn a_time_limit_bounds_the_rest() {
     let mut beliefs = Beliefs::default();
     let job = beliefs.join(kind("ada", 1_000), at(0));
-    let rest = beliefs.rest(&job, 100.0, 110.0);
+    let rest = beliefs.rest(&job, None, 100.0, 110.0);
     assert!(rest.gittins <= 10.0 && rest.typical <= 10.0, "{rest:?}");
-    assert!(beliefs.rest(&job, 200.0, 110.0).typical <= 1.0, "beyond its limit it ends at once");
+    assert!(beliefs.rest(&job, None, 200.0, 110.0).typical <= 1.0, "beyond its limit it ends at once");
 }
 
 #[test]
@@ -170,15 +170,15 @@ proptest! {
                 Step::End(job, worked) => beliefs.end(&jobs[job], 0, worked),
             }
         }
-        let (hazards, rest) = (beliefs.hazards(&jobs[1]), beliefs.rest(&jobs[1], 0.0, NO_LIMIT));
+        let (hazards, rest) = (beliefs.hazards(&jobs[1]), beliefs.rest(&jobs[1], None, 0.0, NO_LIMIT));
         let mut ended = beliefs.clone();
         beliefs.pass(&jobs[0], bin);
-        let after = beliefs.rest(&jobs[1], 0.0, NO_LIMIT);
+        let after = beliefs.rest(&jobs[1], None, 0.0, NO_LIMIT);
         prop_assert!(beliefs.hazards(&jobs[1]).0.iter().zip(hazards.0).all(|(new, old)| *new <= old + 1e-12));
         prop_assert!(after.gittins >= rest.gittins * (1.0 - 1e-9));
         prop_assert!(after.typical >= rest.typical * (1.0 - 1e-9));
         ended.end(&jobs[0], 0, 0.0);
-        let after = ended.rest(&jobs[1], 0.0, NO_LIMIT);
+        let after = ended.rest(&jobs[1], None, 0.0, NO_LIMIT);
         prop_assert!(after.typical <= rest.typical * (1.0 + 1e-9));
     }
 }

@@ -2,6 +2,7 @@
 
 mod beliefs;
 mod bounded_cost;
+mod estimates;
 mod idle;
 mod kit;
 mod known_totals;

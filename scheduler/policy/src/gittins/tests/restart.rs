@@ -41,10 +41,12 @@ impl History {
             group: job.traits.name.clone(),
             submitted_at: job.submitted_at,
             devices_milli: job.demand.total_milli(),
+            iterations: job.traits.iterations,
             ..JobFeatures::default()
         };
         let worked = job.attained.worked + now.since(self.started[&id]);
-        self.ended.push(EndedRun { features, worked });
+        let estimated = job.traits.estimate.as_ref().and_then(|it| it.runtime);
+        self.ended.push(EndedRun { features, worked, estimated });
     }
 
     /// What a policy knows that starts now.
@@ -66,11 +68,12 @@ fn known(order: &GittinsOrder<FirstFit>, view: &View) -> Known {
     };
     let waiting = view.pending.keys().map(|id| {
         let job = order.state.waiting.get(*id).unwrap();
-        let rest = order.state.beliefs.rest(&job.contexts, job.worked(), f64::INFINITY);
+        let rest = order.state.beliefs.rest(&job.contexts, job.estimated, job.worked(), f64::INFINITY);
         (*id, (job.rank(rest).value, reached(&job.contexts)))
     });
     let running = order.state.running.iter().map(|entry| {
-        let rest = order.state.beliefs.rest(&entry.job.contexts, entry.age(view.now), f64::INFINITY);
+        let (contexts, estimated) = (&entry.job.contexts, entry.job.estimated);
+        let rest = order.state.beliefs.rest(contexts, estimated, entry.age(view.now), f64::INFINITY);
         (entry.job.id, (entry.job.rank(rest).value, reached(&entry.job.contexts)))
     });
     waiting.chain(running).collect()
@@ -112,6 +115,8 @@ fn workloads() -> impl Strategy<Value = Vec<TestJob>> {
         let each = drawn.into_iter().zip(1..);
         each.map(|((arrives, kind, length, willing), number)| {
             let it = named(job(number, arrives as f64, gpus(1), length), ["a", "b", "c", "d"][kind]);
+            // Users state the run time of two thirds, of every second of these the true one.
+            let it = if number % 3 > 0 { it.expected(length * (number % 3)) } else { it };
             if willing { preemptible(it) } else { it }
         })
         .collect()

@@ -92,7 +92,8 @@ impl Stops {
         let newcomer = newcomer_of(why);
         let devices = view.pending[&newcomer].demand.total_milli() as f64 / 1_000.0;
         let rank = order.state.waiting.entry_of(newcomer).unwrap().rank.value;
-        let fresh = order.state.beliefs.rest(&entry.job.contexts, entry.age(view.now), entry.limit());
+        let (contexts, estimated) = (&entry.job.contexts, entry.job.estimated);
+        let fresh = order.state.beliefs.rest(contexts, estimated, entry.age(view.now), entry.limit());
         assert_eq!(entry.rank, entry.job.rank(fresh), "the rank of a running job is that of its present age");
         let price = (1.0 + MARGIN) * (rank + cost * devices);
         assert!(entry.rank.value > price, "{} is not above {price}", entry.rank.value);
