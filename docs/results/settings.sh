@@ -1,8 +1,8 @@
 #!/bin/sh
-# The last table of default.md: the shipped default in other settings than those of default.sh.
+# The table of other settings in default.md.
 #     sh settings.sh PHILLY.csv.gz PAI.csv.gz OPENB.csv.gz PAIRS.csv OUT [COHABIT]
 # PAI is GAIA's file, PAIRS is Gavel's table of measured pairs. Writes one text file for each row into the directory OUT. Takes about
-# half an hour on two cores; the same seeds give the same tables.
+# a quarter of an hour on two cores; the same seeds give the same tables.
 set -eu
 [ $# -ge 5 ] || { echo "usage: sh settings.sh PHILLY.csv.gz PAI.csv.gz OPENB.csv.gz PAIRS.csv OUT [COHABIT]" >&2; exit 2; }
 philly=$1 pai=$2 openb=$3 pairs=$4 out=$5 cohabit=${6:-cohabit}
@@ -33,7 +33,7 @@ done
 table law $ten $small --interference law --predictor law --preemptible 0
 # Other arrivals and lengths.
 table pai --trace "$pai" $singles $small --limit 1500 --windows 10 --stride 6000 $measured --preemptible 0
-table openb --trace "$openb" $singles $small --limit 650 --windows 10 --stride 650 $measured --preemptible 0
+table openb --trace "$openb" $singles $small --limit 600 --windows 10 --stride 600 $measured --preemptible 0
 # Gangs beside shared GPUs, on four times as many GPUs.
 for preemptible in 0 1; do
     table "gangs-$preemptible" --trace "$philly" --max-duration 3d --cluster 16x8:V100@100g --limit 3000 --windows 10 --stride 6000 \
