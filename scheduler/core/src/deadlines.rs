@@ -55,6 +55,7 @@ impl Transition<'_> {
         self.head.dependents.remove(&JobId::new(number));
         self.head.volatile.revisions.remove(&JobId::new(number));
         self.head.volatile.traits.remove(&number);
+        self.head.waits_for.remove(&number);
         let Some(submission) = self.head.submissions.remove(&number) else { return };
         let Some(key) = &submission.idempotency_key else { return };
         let Some(keys) = self.head.idempotency_keys.get_mut(&submission.user) else { return };

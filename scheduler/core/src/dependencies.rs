@@ -12,11 +12,18 @@ use crate::job::{Job, TerminalState};
 use crate::transition::Transition;
 
 impl Transition<'_> {
-    /// Applies a dependency on an earlier job that has ended already.
-    pub(crate) fn settle_dependency(&mut self, jobs: &[JobId], dependency: Dependency) {
-        if let Some(state) = self.head.final_state(dependency.job) {
-            for id in jobs {
-                self.dependency_ended(*id, dependency.job, state);
+    /// Lets the jobs of a new submission wait for those on which it depends, as far as they have not ended.
+    pub(crate) fn await_dependencies(&mut self, number: u64) {
+        let depends_on: BTreeSet<JobId> =
+            self.head.submissions[&number].spec.depends_on.iter().map(|it| it.job).collect();
+        if depends_on.is_empty() {
+            return;
+        }
+        self.head.waits_for.insert(number, depends_on.clone());
+        for earlier in depends_on {
+            match self.head.final_state(earlier) {
+                Some(state) => self.dependency_ended(number, earlier, state),
+                None => drop(self.head.dependents.entry(earlier).or_default().insert(number)),
             }
         }
     }
@@ -52,18 +59,43 @@ impl Transition<'_> {
         }
     }
 
-    fn dependency_ended(&mut self, id: JobId, earlier: JobId, state: TerminalState) {
+    /// A job has ended on which a submission depends: its jobs may run if it was the last one, or end too.
+    fn dependency_ended(&mut self, number: u64, earlier: JobId, state: TerminalState) {
         // A dependent that was cancelled meanwhile may be forgotten before the job that it waited for ends.
-        let Some(submission) = self.head.submissions.get(&id.number) else { return };
-        let depends_on = submission.spec.depends_on.iter().filter(|it| it.job == earlier);
-        let satisfied = depends_on.map(|it| it.when).all(|when| satisfies(when, state));
-        let waiting = self.head.job_mut(id).and_then(Job::waiting_mut);
-        if !waiting.is_some_and(|waiting| waiting.waits_for.remove(&earlier)) {
-            return;
+        let Some(left) = self.head.waits_for.get_mut(&number) else { return };
+        left.remove(&earlier);
+        let is_last = left.is_empty();
+        if is_last {
+            self.head.waits_for.remove(&number);
         }
-        match satisfied {
-            true => self.refresh_eligibility(id),
-            false => self.end_job(id, TerminalState::Cancelled, ReasonCode::DependencyFailed),
+        let depends_on = &self.head.submissions[&number].spec.depends_on;
+        let satisfied = depends_on.iter().filter(|it| it.job == earlier).all(|it| satisfies(it.when, state));
+        match (satisfied, is_last) {
+            (true, true) => self.release_dependents(number),
+            (true, false) => {}
+            (false, _) => self.end_dependents(number),
+        }
+    }
+
+    /// The jobs of a submission that wait for those on which it depends.
+    fn dependent_jobs(&self, number: u64) -> Vec<JobId> {
+        let members = JobId::new(number)..=JobId::member(number, u32::MAX);
+        let waiting = |job: &Job| job.waiting().is_some_and(|waiting| waiting.has_dependencies);
+        self.head.jobs.range(members).filter(|(_, job)| waiting(job)).map(|(id, _)| *id).collect()
+    }
+
+    fn release_dependents(&mut self, number: u64) {
+        for id in self.dependent_jobs(number) {
+            if let Some(waiting) = self.job_mut(id).waiting_mut() {
+                waiting.has_dependencies = false;
+            }
+            self.refresh_eligibility(id);
+        }
+    }
+
+    fn end_dependents(&mut self, number: u64) {
+        for id in self.dependent_jobs(number) {
+            self.end_job(id, TerminalState::Cancelled, ReasonCode::DependencyFailed);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Dry runs: what would happen to a job if it were submitted now. Nothing of it is kept.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cohabit_policy::{DryRunResult, JobForecast, PendingJob, Proposal};
@@ -32,13 +33,16 @@ impl Head {
         let submission = SubmissionState::new(by, submit, now);
         let mut job = self.new_job(&submission, now);
         let mut not_before = None;
+        let live = |earlier: &JobId| self.final_state(*earlier).is_none();
+        let waits_for: BTreeSet<JobId> =
+            submission.spec.depends_on.iter().map(|it| it.job).filter(live).collect();
         if let Some(waiting) = job.waiting_mut() {
-            waiting.waits_for.retain(|earlier| self.final_state(*earlier).is_none());
+            waiting.has_dependencies = !waits_for.is_empty();
             not_before = waiting.not_before;
         }
         let number = self.last_number + 1;
         let id = submission.jobs(number).first().copied().unwrap_or(JobId::new(number));
-        let not_eligible = not_yet_eligible(now, &job).map(|(_, why)| why);
+        let not_eligible = not_yet_eligible(now, &job, Some(&waits_for)).map(|(_, why)| why);
         let traits = Arc::new(submission.traits());
         let job = submission.pending(id, &job, not_before.unwrap_or(now), traits);
         Ok(DryRunJob { job, not_eligible, now })

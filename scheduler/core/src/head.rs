@@ -45,8 +45,10 @@ pub struct Head {
     pub(crate) active: BTreeSet<JobId>,
     /// Ended jobs by the time of their end.
     pub(crate) ended: BTreeSet<(Time, JobId)>,
-    /// The jobs that wait for the end of a job, or of an array as a whole.
-    pub(crate) dependents: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// The numbers of the submissions that wait for the end of a job, or of an array as a whole.
+    pub(crate) dependents: BTreeMap<JobId, BTreeSet<u64>>,
+    /// The same by submission: the jobs that it still waits for.
+    pub(crate) waits_for: BTreeMap<u64, BTreeSet<JobId>>,
     /// Earlier submissions by user and idempotency key.
     pub(crate) idempotency_keys: BTreeMap<String, BTreeMap<String, u64>>,
     pub(crate) nodes: BTreeMap<NodeId, Node>,
@@ -76,6 +78,7 @@ impl PartialEq for Head {
             active,
             ended,
             dependents,
+            waits_for,
             idempotency_keys,
             nodes,
             nodes_joined,
@@ -97,6 +100,7 @@ impl PartialEq for Head {
             && *active == other.active
             && *ended == other.ended
             && *dependents == other.dependents
+            && *waits_for == other.waits_for
             && *idempotency_keys == other.idempotency_keys
             && *nodes == other.nodes
             && *nodes_joined == other.nodes_joined
@@ -129,6 +133,7 @@ impl Head {
             active: BTreeSet::new(),
             ended: BTreeSet::new(),
             dependents: BTreeMap::new(),
+            waits_for: BTreeMap::new(),
             idempotency_keys: BTreeMap::new(),
             nodes: BTreeMap::new(),
             nodes_joined: 0,

@@ -71,7 +71,7 @@ impl Head {
         self.check_queue()?;
         for id in &self.eligible {
             let waiting = self.jobs.get(id).and_then(|job| job.waiting());
-            let is_free = waiting.is_some_and(|it| !it.held && it.waits_for.is_empty());
+            let is_free = waiting.is_some_and(|it| !it.held && !it.has_dependencies);
             ensure(is_free, || {
                 let state = self.jobs.get(id).map_or("unknown", |job| job.state().word());
                 format!("job {id} is queued as eligible, but it is {state}, or waits for other jobs")

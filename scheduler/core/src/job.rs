@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use cohabit_policy::AttainedTime;
 use cohabit_types::{
-    DeviceId, Enforcement, JobEvent, JobId, JobState, NodeId, Outcome, Placement, Progress, ReasonCode,
-    Signal, Slowdown, Span, StopReason, Time,
+    DeviceId, Enforcement, JobEvent, JobState, NodeId, Outcome, Placement, Progress, ReasonCode, Signal,
+    Slowdown, Span, StopReason, Time,
 };
 
 /// Where the ranks of an attempt find each other: the node of rank 0, and a port there.
@@ -52,8 +52,8 @@ pub enum JobStatus {
 pub struct WaitingJob {
     /// Whether a user has to release it first.
     pub held: bool,
-    /// Earlier jobs that have to end first.
-    pub waits_for: BTreeSet<JobId>,
+    /// Whether it waits for the jobs on which its submission depends.
+    pub has_dependencies: bool,
     /// The earliest time at which it may start.
     pub not_before: Option<Time>,
     /// Since when only room in the cluster has kept it waiting; has no meaning while something else does.
@@ -309,7 +309,7 @@ pub(crate) const fn device_fault(why: StopReason) -> Option<FaultOrigin> {
 impl WaitingJob {
     /// Waits for nothing but room, from this time on.
     pub(crate) const fn since(eligible_at: Time) -> WaitingJob {
-        WaitingJob { held: false, waits_for: BTreeSet::new(), not_before: None, eligible_at }
+        WaitingJob { held: false, has_dependencies: false, not_before: None, eligible_at }
     }
 }
 
@@ -436,7 +436,7 @@ impl Job {
     /// Whether nothing but room in the cluster keeps it waiting.
     pub(crate) fn is_eligible(&self, now: Time) -> bool {
         let is_due = |waiting: &WaitingJob| waiting.not_before.is_none_or(|at| at <= now);
-        self.waiting().is_some_and(|it| !it.held && it.waits_for.is_empty() && is_due(it))
+        self.waiting().is_some_and(|it| !it.held && !it.has_dependencies && is_due(it))
     }
 
     /// Begins to stop the live attempt, unless that has begun already.

@@ -2,19 +2,25 @@
 //!
 //! A reason completes "Reason: ..."; `explain` adds further sentences.
 
+use std::collections::BTreeSet;
+
 use cohabit_policy::Shortage;
-use cohabit_types::{JobId, Outcome, ReasonCode, Span, Time};
+use cohabit_types::{JobId, Outcome, ReasonCode, Span, Time, counted};
 
 use crate::job::{AttemptRef, Job, JobStatus, device_fault};
 use crate::node::Node;
 use crate::reader::HeadReader;
+
+/// The most jobs that a sentence lists.
+const MAX_LISTED: usize = 10;
 
 impl HeadReader<'_> {
     /// Why a job is in its state.
     pub(crate) fn reason(&self, id: JobId, job: &Job) -> (ReasonCode, String) {
         match &job.status {
             JobStatus::Waiting(_) => {
-                not_yet_eligible(self.now, job).unwrap_or_else(|| self.waiting_reason(id))
+                let waits_for = self.head.waits_for.get(&id.number);
+                not_yet_eligible(self.now, job, waits_for).unwrap_or_else(|| self.waiting_reason(id))
             }
             JobStatus::Running(_) | JobStatus::Stopping(..) => (job.reason_code(), placed_reason(job)),
             JobStatus::Ended(end) => (end.reason, self.end_reason(id, job, end.reason)),
@@ -77,14 +83,20 @@ impl HeadReader<'_> {
 }
 
 /// Why a waiting job is not eligible; none if it only waits for room in the cluster.
-pub(crate) fn not_yet_eligible(now: Time, job: &Job) -> Option<(ReasonCode, String)> {
+///
+/// `waits_for` are the jobs that its submission still waits for.
+pub(crate) fn not_yet_eligible(
+    now: Time,
+    job: &Job,
+    waits_for: Option<&BTreeSet<JobId>>,
+) -> Option<(ReasonCode, String)> {
     let waiting = job.waiting()?;
     if waiting.held {
         return Some((ReasonCode::HeldByUser, "it is on hold: release it to let it run".into()));
     }
-    if !waiting.waits_for.is_empty() {
-        let jobs = if waiting.waits_for.len() == 1 { "job" } else { "jobs" };
-        let why = format!("it is waiting for {jobs} {} to end", listed(&waiting.waits_for));
+    if let Some(waits_for) = waits_for.filter(|_| waiting.has_dependencies) {
+        let jobs = if waits_for.len() == 1 { "job" } else { "jobs" };
+        let why = format!("it is waiting for {jobs} {} to end", listed(waits_for));
         return Some((ReasonCode::WaitingForDependency, why));
     }
     let wait = waiting.not_before.filter(|at| *at > now)?.since(now);
@@ -128,7 +140,12 @@ fn ran_for(it: AttemptRef<'_>) -> Span {
     it.ended_at.unwrap_or(started_at).since(started_at)
 }
 
-/// Job ids with commas between them.
+/// Job ids with commas between them; of many, the first ones and the number of the others.
 pub(crate) fn listed<'j>(jobs: impl IntoIterator<Item = &'j JobId>) -> String {
-    jobs.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    let mut jobs = jobs.into_iter();
+    let named: Vec<String> = jobs.by_ref().take(MAX_LISTED).map(ToString::to_string).collect();
+    match jobs.count() {
+        0 => named.join(", "),
+        others => format!("{} and {}", named.join(", "), counted(others, "other", "others")),
+    }
 }

@@ -40,8 +40,8 @@ pub struct HeadSnapshot {
     pub started_at: Time,
     /// When the policy wants to be asked again.
     pub next_plan_at: Option<Time>,
-    /// The jobs that wait for the end of a job, or of an array as a whole.
-    pub dependents: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// The numbers of the submissions that wait for the end of a job, or of an array as a whole.
+    pub dependents: BTreeMap<JobId, BTreeSet<u64>>,
     /// The nodes.
     pub nodes: BTreeMap<NodeId, Node>,
     /// How many nodes ever joined.
@@ -139,6 +139,12 @@ impl Head {
             }
         }
         let submissions: BTreeMap<u64, Arc<SubmissionState>> = submissions.into_iter().collect();
+        let mut waits_for: BTreeMap<u64, BTreeSet<JobId>> = BTreeMap::new();
+        for (earlier, dependents) in &rest.dependents {
+            for number in dependents.iter().filter(|number| submissions.contains_key(number)) {
+                waits_for.entry(*number).or_default().insert(*earlier);
+            }
+        }
         let mut volatile = VolatileState::default();
         for job in &eligible {
             let priority = submissions.get(&job.number).map_or(0, |submission| submission.spec.priority);
@@ -160,6 +166,7 @@ impl Head {
             active,
             ended,
             dependents: rest.dependents,
+            waits_for,
             idempotency_keys,
             nodes: rest.nodes,
             nodes_joined: rest.nodes_joined,

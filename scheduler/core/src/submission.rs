@@ -55,7 +55,7 @@ impl SubmissionState {
         let spec = &self.spec;
         Job::new(WaitingJob {
             held: spec.held,
-            waits_for: spec.depends_on.iter().map(|dependency| dependency.job).collect(),
+            has_dependencies: !spec.depends_on.is_empty(),
             not_before: spec.begin.filter(|at| *at > now),
             eligible_at: now,
         })

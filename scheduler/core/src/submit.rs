@@ -32,7 +32,6 @@ impl Transition<'_> {
             self.head.idempotency_keys.entry(by.user.clone()).or_default().insert(key.clone(), number);
         }
         let submission = SubmissionState::new(by, submit, self.now);
-        let depends_on = submission.spec.depends_on.clone();
         let jobs = submission.jobs(number);
         let job = self.head.new_job(&submission, self.now);
         self.head.submissions.insert(number, Arc::new(submission));
@@ -45,18 +44,13 @@ impl Transition<'_> {
         for id in &jobs {
             self.add(*id, Arc::clone(&job));
         }
-        for dependency in depends_on {
-            self.settle_dependency(&jobs, dependency);
-        }
+        self.await_dependencies(number);
         for id in jobs {
             self.refresh_eligibility(id);
         }
     }
 
     fn add(&mut self, id: JobId, job: Arc<Job>) {
-        for earlier in job.waiting().into_iter().flat_map(|waiting| &waiting.waits_for) {
-            self.head.dependents.entry(*earlier).or_default().insert(id);
-        }
         if let Some(at) = job.waiting().and_then(|waiting| waiting.not_before) {
             self.set_alarm(at, Alarm::JobEligible(id));
         }

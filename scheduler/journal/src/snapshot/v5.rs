@@ -243,7 +243,7 @@ impl JobV5 {
         match (self.state, live, stopping, self.ended_at, TerminalState::of(self.state)) {
             (JobState::Pending | JobState::Held, None, _, None, _) => Ok(JobStatus::Waiting(WaitingJob {
                 held: self.state == JobState::Held,
-                waits_for: std::mem::take(&mut self.waits_for),
+                has_dependencies: !self.waits_for.is_empty(),
                 not_before: self.not_before,
                 eligible_at: self.eligible_at,
             })),
@@ -377,7 +377,7 @@ impl TryFrom<HeadV5> for DecodedHead {
             reconsider_colocations: stored.reconsiders,
             started_at: stored.started_at,
             next_plan_at: stored.wake,
-            dependents: stored.dependents,
+            dependents: stored.dependents.into_iter().map(by_submission).collect(),
             nodes: stored.nodes.into_iter().map(|(id, node)| (id, node.into())).collect(),
             nodes_joined: stored.nodes_joined,
             alarms: stored.alarms.into_iter().map(|(at, alarm)| (at, alarm.into())).collect(),
@@ -385,6 +385,11 @@ impl TryFrom<HeadV5> for DecodedHead {
         let jobs = (!part.jobs.is_empty()).then(|| part.try_into()).transpose()?;
         Ok(DecodedHead { head, jobs })
     }
+}
+
+/// Earlier formats listed the members of an array one by one.
+fn by_submission((earlier, dependents): (JobId, BTreeSet<JobId>)) -> (JobId, BTreeSet<u64>) {
+    (earlier, dependents.into_iter().map(|job| job.number).collect())
 }
 
 impl From<AlarmV5> for state::Alarm {

@@ -35,7 +35,7 @@ pub(crate) struct HeadV6 {
     reconsider_colocations: bool,
     started_at: Time,
     next_plan_at: Option<Time>,
-    dependents: BTreeMap<JobId, BTreeSet<JobId>>,
+    dependents: BTreeMap<JobId, BTreeSet<u64>>,
     #[serde(with = "As::<BTreeMap<Same, NodeV6>>")]
     nodes: BTreeMap<NodeId, state::Node>,
     nodes_joined: u64,
@@ -105,7 +105,7 @@ pub(crate) enum JobStatusV6 {
 #[serde(remote = "state::WaitingJob")]
 pub(crate) struct WaitingJobV6 {
     held: bool,
-    waits_for: BTreeSet<JobId>,
+    has_dependencies: bool,
     not_before: Option<Time>,
     eligible_at: Time,
 }
