@@ -29,10 +29,8 @@ fn learned(seconds: u64) -> EstimatedWork {
 }
 
 fn trust(beliefs: &Beliefs, job: &JobContexts, estimate: EstimatedWork) -> Option<f64> {
-    match beliefs.evidence(job, Some(estimate)) {
-        Evidence::Estimate(_, trust) => Some(trust),
-        _ => None,
-    }
+    let Evidence::Estimate(_, trust) = beliefs.evidence(job, Some(estimate)) else { return None };
+    Some(trust)
 }
 
 /// By hand: each of nine contexts takes a third of the wider one's trust and two thirds of its own record.
