@@ -7,6 +7,8 @@
 use std::path::PathBuf;
 
 use cohabit_net::HelloAccepted;
+use std::collections::{BTreeMap, BTreeSet};
+
 use cohabit_types::{
     ChangeResult, DryRun, Explanation, IssuedToken, JobChange, JobId, JobRecord, JobRef, ModelChoice, Models,
     NewToken, NodeRecord, TokenRecord,
@@ -200,15 +202,23 @@ impl Client {
     /// # Errors
     /// [`Error::Refused`] if there is no such job.
     pub async fn show(&self, jobs: &[JobId]) -> Result<Vec<JobRecord>, Error> {
-        let mut records = Vec::with_capacity(jobs.len());
-        for page in jobs.chunks(PAGE) {
+        let mut records = BTreeMap::new();
+        let mut left: Vec<JobId> = BTreeSet::from_iter(jobs.iter().copied()).into_iter().collect();
+        while !left.is_empty() {
+            let page = &left[..left.len().min(PAGE)];
             let ask = |to: HeadConnection| {
                 let page = page.to_vec();
                 async move { to.service.show(short_call_context(), page).await }
             };
-            records.extend(self.call(ask).await?);
+            // The head answers for the first ones where a message cannot hold all.
+            let shown = self.call(ask).await?;
+            if shown.is_empty() {
+                break;
+            }
+            records.extend(shown.into_iter().map(|record| (record.id, record)));
+            left.retain(|job| !records.contains_key(job));
         }
-        Ok(records)
+        Ok(jobs.iter().filter_map(|job| records.get(job)).cloned().collect())
     }
 
     /// Why a job waits, or why it ended as it did.

@@ -90,6 +90,12 @@ pub enum DependencyKind {
 }
 
 impl JobSpec {
+    /// How many jobs it stands for: the members of an array, or one.
+    #[must_use]
+    pub fn members(&self) -> u64 {
+        self.array.as_ref().map_or(1, Array::len)
+    }
+
     /// A job that runs this command with default settings: one device, one node, no retries.
     #[must_use]
     pub fn command(argv: Vec<String>, workdir: String) -> JobSpec {

@@ -19,6 +19,7 @@ mod isolation;
 mod job;
 mod job_history;
 mod job_ref;
+mod job_weight;
 mod log;
 mod model_description;
 mod node;

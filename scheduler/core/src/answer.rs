@@ -1,25 +1,46 @@
 //! Questions about jobs: one method for each, none of which changes anything.
+//!
+//! Each answer is bounded in bytes and in the work that it takes: the one who asks goes on where it ended.
 
 use std::ops::Bound;
 
-use cohabit_types::{Explanation, Filter, JobId, JobRecord, JobRevision, ListPage, Refusal, RefusalCode};
+use cohabit_types::{Explanation, Filter, JobId, JobRecord, JobRevision, Refusal, RefusalCode};
 
 use crate::head::Head;
 use crate::reader::HeadReader;
 
-/// The longest page: an answer has to fit a frame.
+/// The longest page.
 const MAX_PAGE: u32 = 1_000;
 
+/// An answer ends with the record that reaches this many bytes: with one more job it still fits a frame.
+const MAX_ANSWER: usize = 4 << 20;
+
+/// How many jobs one look into a list passes over: other questions wait meanwhile.
+const MAX_SCANNED: usize = 20_000;
+
+/// A part of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListPart {
+    /// The jobs that pass the filter.
+    pub jobs: Vec<JobRecord>,
+    /// The last job that was looked at, if others follow it.
+    pub continue_after: Option<JobId>,
+}
+
 impl HeadReader<'_> {
-    /// The records of these jobs, in their order.
+    /// The records of these jobs, in their order: of the first ones, where an answer cannot hold all.
     ///
     /// # Errors
     /// When one of them is not in memory.
     pub fn show(&self, jobs: &[JobId]) -> Result<Vec<JobRecord>, Refusal> {
-        jobs.iter().map(|job| self.record(*job).ok_or_else(|| no_such_job(*job))).collect()
+        if let Some(unknown) = jobs.iter().find(|job| self.head.revision(**job).is_none()) {
+            return Err(no_such_job(*unknown));
+        }
+        Ok(within_answer(jobs.iter().filter_map(|job| self.record(*job)), MAX_PAGE as usize))
     }
 
-    /// The records of those jobs whose revision is not the known one; none when nothing has changed yet.
+    /// The records of those jobs whose revision is not the known one, as many as an answer can hold; none when
+    /// nothing has changed yet.
     ///
     /// # Errors
     /// When one of them is not in memory.
@@ -28,10 +49,10 @@ impl HeadReader<'_> {
         for JobRevision { job, revision } in known {
             let current = self.head.revision(*job).ok_or_else(|| no_such_job(*job))?;
             if current != *revision {
-                changed.extend(self.record(*job));
+                changed.push(*job);
             }
         }
-        Ok(changed)
+        Ok(within_answer(changed.into_iter().filter_map(|job| self.record(job)), MAX_PAGE as usize))
     }
 
     /// Why the job waits, or why it ended as it did.
@@ -43,25 +64,56 @@ impl HeadReader<'_> {
         Ok(Explanation { sentences, history: self.head.job_history(job) })
     }
 
-    /// A page of the jobs in memory that pass the filter, the newest last.
-    pub fn list(&self, filter: &Filter) -> ListPage {
+    /// A part of the jobs in memory that pass the filter, the newest last.
+    pub fn list(&self, filter: &Filter) -> ListPart {
         let limit = filter.limit.clamp(1, MAX_PAGE) as usize;
-        let mut jobs: Vec<JobRecord> = match filter.members_of {
+        let ids: Box<dyn Iterator<Item = JobId>> = match filter.members_of {
             Some(number) => self.head.members_after(number, filter.after),
             None => self.head.submissions_after(filter.after),
+        };
+        let (mut jobs, mut bytes) = (Vec::new(), 0);
+        let mut ids = ids.enumerate().peekable();
+        while let Some((passed, id)) = ids.next() {
+            if self.head.matches(filter, id) {
+                let record = self.record(id).map(JobRecord::brief);
+                bytes += record.as_ref().map_or(0, JobRecord::weight);
+                jobs.extend(record);
+            }
+            let is_full = jobs.len() == limit || bytes >= MAX_ANSWER || passed + 1 == MAX_SCANNED;
+            if is_full && ids.peek().is_some() {
+                return ListPart { jobs, continue_after: Some(id) };
+            }
         }
-        .filter_map(|id| self.record(id))
-        .filter(|record| matches(filter, record))
-        .map(|record| JobRecord { attempts: record.attempts.last().cloned().into_iter().collect(), ..record })
-        .take(limit + 1)
-        .collect();
-        let more = jobs.len() > limit;
-        jobs.truncate(limit);
-        ListPage { jobs, more }
+        ListPart { jobs, continue_after: None }
     }
 }
 
+/// The first `most` records, up to the one that fills an answer.
+fn within_answer(records: impl Iterator<Item = JobRecord>, most: usize) -> Vec<JobRecord> {
+    let fits = |bytes: &mut usize, record: JobRecord| {
+        let is_first_or_fits = *bytes < MAX_ANSWER;
+        *bytes += record.weight();
+        is_first_or_fits.then_some(record)
+    };
+    records.take(most).scan(0, fits).collect()
+}
+
 impl Head {
+    /// Whether a job passes the filter; looks at no more than that takes.
+    fn matches(&self, filter: &Filter, id: JobId) -> bool {
+        let Some(submission) = self.submissions.get(&id.number) else { return false };
+        let job = self.jobs.get(&id);
+        let state = job.map_or_else(|| submission.state(), |job| job.state());
+        let recent = filter.ended_after.is_none_or(|after| {
+            let of_array = || submission.has_ended().then(|| self.last_end(id)).flatten();
+            job.map_or_else(of_array, |job| Some(job.ended()?.at)).is_none_or(|at| at > after)
+        });
+        (filter.states.is_empty() || filter.states.contains(&state))
+            && filter.user.as_ref().is_none_or(|user| *user == submission.user)
+            && filter.name.as_ref().is_none_or(|name| *name == submission.spec.name)
+            && recent
+    }
+
     fn submissions_after(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = JobId> + '_> {
         let from = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.number));
         Box::new(self.submissions.range((from, Bound::Unbounded)).map(|(number, _)| JobId::new(*number)))
@@ -76,17 +128,6 @@ impl Head {
             false => Box::new(self.jobs.range((from, to)).map(|(id, _)| *id)),
         }
     }
-}
-
-fn matches(filter: &Filter, record: &JobRecord) -> bool {
-    let state = filter.states.is_empty() || filter.states.contains(&record.state);
-    let user = filter.user.as_ref().is_none_or(|user| *user == record.user);
-    let name = filter.name.as_ref().is_none_or(|name| *name == record.name);
-    let recent = match (filter.ended_after, record.ended_at) {
-        (Some(after), Some(ended_at)) => ended_at > after,
-        (None, _) | (_, None) => true,
-    };
-    state && user && name && recent
 }
 
 fn no_such_job(job: JobId) -> Refusal {

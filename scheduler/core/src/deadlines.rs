@@ -57,6 +57,7 @@ impl Transition<'_> {
         self.head.volatile.traits.remove(&number);
         self.head.waits_for.remove(&number);
         let Some(submission) = self.head.submissions.remove(&number) else { return };
+        self.head.volatile.usage.remove(&submission);
         let Some(key) = &submission.idempotency_key else { return };
         let Some(keys) = self.head.idempotency_keys.get_mut(&submission.user) else { return };
         keys.remove(key);

@@ -12,6 +12,7 @@ use crate::job::Job;
 use crate::node::{DeviceUse, Node};
 use crate::reason::listed;
 use crate::submission::SubmissionState;
+use crate::user_usage::Usage;
 
 /// An invariant that does not hold: a fault of the head itself, or of what it was restored from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +45,10 @@ impl Head {
         }
         self.check_sets()?;
         self.check_submissions()?;
+        let usage = Usage::of(self.submissions.values().map(Arc::as_ref));
+        ensure(usage == self.volatile.usage, || {
+            format!("users have {usage:?} in memory, but {:?} is counted", self.volatile.usage)
+        })?;
         self.check_nodes()
     }
 

@@ -5,6 +5,7 @@ use cohabit_types::{
     RefusalCode, Reply, StopReason,
 };
 
+use crate::head::Head;
 use crate::job::{JobStatus, TerminalState};
 use crate::requests::may_change;
 use crate::transition::Transition;
@@ -15,76 +16,35 @@ impl Transition<'_> {
     }
 
     fn change(&mut self, by: &Principal, change: JobChange, id: JobId) -> ChangeResult {
-        let Some(submission) = self.head.submissions.get(&id.number) else {
-            return refused(RefusalCode::NotFound, format!("there is no job {id}"));
-        };
-        if let Err(refusal) = may_change(by, &submission.user, change, id) {
-            return ChangeResult::Refused(refusal);
+        if let Some(result) = self.head.unchanged(by, change, id) {
+            return result;
         }
-        if self.head.is_array(id) {
-            let members = submission.jobs(id.number);
-            return self.change_members(change, id, &members);
+        let Some(submission) = self.head.submissions.get(&id.number) else { return no_such_job(id) };
+        if !self.head.is_array(id) {
+            return self.change_one(change, id);
         }
-        self.change_one(change, id)
-    }
-
-    /// Changes every member that can be changed. The array counts as changed if any member was.
-    fn change_members(&mut self, change: JobChange, array: JobId, members: &[JobId]) -> ChangeResult {
+        let members = submission.jobs(id.number);
         let results: Vec<ChangeResult> =
             members.iter().map(|member| self.change_one(change, *member)).collect();
-        let any = |wanted: ChangeResult| results.contains(&wanted);
-        match (any(ChangeResult::Done), any(ChangeResult::Already)) {
-            (true, _) => ChangeResult::Done,
-            (false, true) => ChangeResult::Already,
-            (false, false) => {
-                let verb = change.verb();
-                refused(
-                    RefusalCode::WrongState,
-                    format!("no member of array {array} is in a state in which you can {verb} it"),
-                )
-            }
-        }
+        result_of_array(change, id, &results)
     }
 
     fn change_one(&mut self, change: JobChange, id: JobId) -> ChangeResult {
-        let Some(job) = self.head.jobs.get(&id) else {
-            return refused(RefusalCode::NotFound, format!("there is no job {id}"));
-        };
-        let state = job.state();
-        match change {
-            JobChange::Cancel => self.cancel(id, state),
-            JobChange::Hold => self.hold(id, state),
-            JobChange::Release => self.release_hold(id, state),
-            JobChange::Requeue => self.requeue(id, state),
+        if let Some(result) = self.head.unchanged_job(change, id) {
+            return result;
         }
-    }
-
-    fn cancel(&mut self, id: JobId, state: JobState) -> ChangeResult {
-        match state.phase() {
-            JobPhase::Waiting => {
+        let phase = self.head.jobs.get(&id).map(|job| job.state().phase());
+        match (change, phase) {
+            (JobChange::Cancel, Some(JobPhase::Waiting)) => {
                 self.end_job(id, TerminalState::Cancelled, ReasonCode::CancelledByUser);
-                ChangeResult::Done
             }
-            JobPhase::Placed => self.stop(id, StopReason::Cancelled),
-            JobPhase::Ended if state == JobState::Cancelled => ChangeResult::Already,
-            JobPhase::Ended => {
-                refused(RefusalCode::WrongState, format!("job {id} has already ended: it is {state}"))
-            }
+            (JobChange::Cancel, _) => self.stop(id, StopReason::Cancelled),
+            (JobChange::Hold, _) => self.set_held(id, true),
+            (JobChange::Release, _) => self.set_held(id, false),
+            (JobChange::Requeue, Some(JobPhase::Placed)) => self.stop(id, StopReason::Requeued),
+            (JobChange::Requeue, _) => self.requeue_ended_job(id),
         }
-    }
-
-    fn hold(&mut self, id: JobId, state: JobState) -> ChangeResult {
-        match state.phase() {
-            JobPhase::Waiting if state == JobState::Held => ChangeResult::Already,
-            JobPhase::Waiting => {
-                self.set_held(id, true);
-                ChangeResult::Done
-            }
-            JobPhase::Placed | JobPhase::Ended => refused(
-                RefusalCode::WrongState,
-                format!("only a pending job can be held, and job {id} is {state}"),
-            ),
-        }
+        ChangeResult::Done
     }
 
     fn set_held(&mut self, id: JobId, held: bool) {
@@ -97,55 +57,91 @@ impl Transition<'_> {
         self.refresh_eligibility(id);
     }
 
-    fn release_hold(&mut self, id: JobId, state: JobState) -> ChangeResult {
-        match state.phase() {
-            JobPhase::Waiting if state == JobState::Pending => ChangeResult::Already,
-            JobPhase::Waiting => {
-                self.set_held(id, false);
-                ChangeResult::Done
-            }
-            JobPhase::Placed | JobPhase::Ended => refused(
-                RefusalCode::WrongState,
-                format!("only a held job can be released, and job {id} is {state}"),
-            ),
-        }
-    }
-
-    fn requeue(&mut self, id: JobId, state: JobState) -> ChangeResult {
-        match state.phase() {
-            JobPhase::Waiting => ChangeResult::Already,
-            JobPhase::Placed => self.stop(id, StopReason::Requeued),
-            JobPhase::Ended => {
-                self.requeue_ended_job(id);
-                ChangeResult::Done
-            }
-        }
-    }
-
-    /// Stops a placed job. Only a cancellation replaces the reason of a stop that has begun already.
-    fn stop(&mut self, id: JobId, why: StopReason) -> ChangeResult {
-        let ended = || refused(RefusalCode::WrongState, format!("job {id} has already ended"));
-        let Some(job) = self.head.job_mut(id) else { return ended() };
+    /// Stops a placed job. A cancellation replaces the reason of a stop that has begun already.
+    fn stop(&mut self, id: JobId, why: StopReason) {
+        let Some(job) = self.head.job_mut(id) else { return };
         match &mut job.status {
-            JobStatus::Stopping(_, present) if *present == why => ChangeResult::Already,
-            JobStatus::Stopping(_, present) if why == StopReason::Cancelled => {
-                *present = why;
-                ChangeResult::Done
-            }
-            JobStatus::Stopping(_, present) => {
-                let because = present.clause();
-                refused(
-                    RefusalCode::WrongState,
-                    format!("job {id} is already being stopped because {because}"),
-                )
-            }
-            JobStatus::Running(_) => {
-                self.stop_attempt(id, why);
-                ChangeResult::Done
-            }
-            JobStatus::Waiting(_) | JobStatus::Ended(_) => ended(),
+            JobStatus::Stopping(_, present) => *present = why,
+            JobStatus::Running(_) => self.stop_attempt(id, why),
+            JobStatus::Waiting(_) | JobStatus::Ended(_) => {}
         }
     }
+}
+
+impl Head {
+    /// The result of a change that would change nothing; none where it would.
+    pub(crate) fn unchanged(&self, by: &Principal, change: JobChange, id: JobId) -> Option<ChangeResult> {
+        let Some(submission) = self.submissions.get(&id.number) else { return Some(no_such_job(id)) };
+        if let Err(refusal) = may_change(by, &submission.user, change, id) {
+            return Some(ChangeResult::Refused(refusal));
+        }
+        if !self.is_array(id) {
+            return self.unchanged_job(change, id);
+        }
+        let members = submission.jobs(id.number).into_iter();
+        let results = members.map(|member| self.unchanged_job(change, member)).collect::<Option<Vec<_>>>()?;
+        Some(result_of_array(change, id, &results))
+    }
+
+    /// The same for a plain job or a member, without a look at permissions.
+    fn unchanged_job(&self, change: JobChange, id: JobId) -> Option<ChangeResult> {
+        let Some(job) = self.jobs.get(&id) else { return Some(no_such_job(id)) };
+        let state = job.state();
+        match (change, state.phase()) {
+            (JobChange::Cancel, JobPhase::Placed) => self.unchanged_stop(id, StopReason::Cancelled),
+            (JobChange::Cancel, JobPhase::Ended) if state == JobState::Cancelled => {
+                Some(ChangeResult::Already)
+            }
+            (JobChange::Cancel, JobPhase::Ended) => {
+                Some(wrong_state(format!("job {id} has already ended: it is {state}")))
+            }
+            (JobChange::Hold, JobPhase::Waiting) if state == JobState::Held => Some(ChangeResult::Already),
+            (JobChange::Release, JobPhase::Waiting) if state == JobState::Pending => {
+                Some(ChangeResult::Already)
+            }
+            (JobChange::Hold, JobPhase::Placed | JobPhase::Ended) => {
+                Some(wrong_state(format!("only a pending job can be held, and job {id} is {state}")))
+            }
+            (JobChange::Release, JobPhase::Placed | JobPhase::Ended) => {
+                Some(wrong_state(format!("only a held job can be released, and job {id} is {state}")))
+            }
+            (JobChange::Requeue, JobPhase::Waiting) => Some(ChangeResult::Already),
+            (JobChange::Requeue, JobPhase::Placed) => self.unchanged_stop(id, StopReason::Requeued),
+            (JobChange::Cancel | JobChange::Hold | JobChange::Release, JobPhase::Waiting)
+            | (JobChange::Requeue, JobPhase::Ended) => None,
+        }
+    }
+
+    /// The same for a stop of a placed job. Only a cancellation replaces the reason of a stop that has begun.
+    fn unchanged_stop(&self, id: JobId, why: StopReason) -> Option<ChangeResult> {
+        let present = self.jobs.get(&id)?.stop_requested()?;
+        if present == why {
+            return Some(ChangeResult::Already);
+        }
+        let because = present.clause();
+        (why != StopReason::Cancelled)
+            .then(|| wrong_state(format!("job {id} is already being stopped because {because}")))
+    }
+}
+
+/// An array counts as changed if any member was.
+fn result_of_array(change: JobChange, array: JobId, members: &[ChangeResult]) -> ChangeResult {
+    let verb = change.verb();
+    match (members.contains(&ChangeResult::Done), members.contains(&ChangeResult::Already)) {
+        (true, _) => ChangeResult::Done,
+        (false, true) => ChangeResult::Already,
+        (false, false) => {
+            wrong_state(format!("no member of array {array} is in a state in which you can {verb} it"))
+        }
+    }
+}
+
+fn no_such_job(id: JobId) -> ChangeResult {
+    refused(RefusalCode::NotFound, format!("there is no job {id}"))
+}
+
+fn wrong_state(message: String) -> ChangeResult {
+    refused(RefusalCode::WrongState, message)
 }
 
 fn refused(code: RefusalCode, message: String) -> ChangeResult {

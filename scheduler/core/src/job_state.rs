@@ -4,6 +4,8 @@
 //! Every change of a job's phase goes through `change_status`. When and why a job changes is decided in
 //! `lifecycle` and `job_changes`.
 
+use std::sync::Arc;
+
 use cohabit_types::{JobEvent, JobEventKind, JobId, NodeId, Order, StopReason};
 
 use crate::interface::Effect;
@@ -48,8 +50,9 @@ impl Transition<'_> {
                 self.head.active.insert(id);
             }
         }
-        if let Some(submission) = self.head.submission_mut(id.number) {
+        if let Some(submission) = self.head.submissions.get_mut(&id.number).map(Arc::make_mut) {
             submission.count(from, to);
+            self.head.volatile.usage.change(&submission.user, from.phase(), to.phase());
             if let Some(end) = ended {
                 submission.note_member_end(id, end.state);
             }

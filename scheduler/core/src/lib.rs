@@ -46,11 +46,13 @@ mod snapshot_parts;
 mod submission;
 mod submit;
 mod transition;
+mod user_usage;
 mod view_tracker;
 mod volatile;
 mod waiting_queue;
 mod workers;
 
+pub use answer::ListPart;
 pub use dry_run::DryRunJob;
 pub use forecasts::PolicyForecasts;
 pub use head::Head;
@@ -58,6 +60,7 @@ pub use interface::{ChangedIds, Config, DeadlineKind, Effect, Event, MemoryMisfi
 pub use invariants::BrokenInvariant;
 pub use reader::HeadReader;
 pub use snapshot_parts::{HeadSnapshot, MissingFirstJob, SnapshotPart, SnapshotParts};
+pub use user_usage::UserUsage;
 pub use view_tracker::ViewTracker;
 
 /// The state of a head as plain data, for those who store it: `scheduler/journal` converts it to and from

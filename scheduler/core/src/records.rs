@@ -112,7 +112,7 @@ impl Head {
     }
 
     /// When the last member of an array ended.
-    fn last_end(&self, array: JobId) -> Option<Time> {
+    pub(crate) fn last_end(&self, array: JobId) -> Option<Time> {
         self.jobs
             .range(array..=JobId::member(array.number, u32::MAX))
             .filter_map(|(_, job)| Some(job.ended()?.at))

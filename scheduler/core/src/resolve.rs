@@ -3,6 +3,10 @@
 use cohabit_types::{JobId, JobRef, Principal, Refusal, RefusalCode};
 
 use crate::head::Head;
+use crate::reason::listed;
+
+/// The most jobs that one range means: with one more, the request names too many anyway.
+const MOST_IN_RANGE: usize = 10_001;
 
 impl Head {
     /// The jobs that these references mean to this user, in the order asked.
@@ -35,7 +39,8 @@ impl Head {
     fn in_range(&self, first: u64, last: u64) -> Result<Vec<JobId>, Refusal> {
         // A map has no range that ends before it begins, and panics over it.
         let range = (first <= last).then(|| self.submissions.range(first..=last));
-        let jobs: Vec<JobId> = range.into_iter().flatten().map(|(number, _)| JobId::new(*number)).collect();
+        let numbers = range.into_iter().flatten().take(MOST_IN_RANGE);
+        let jobs: Vec<JobId> = numbers.map(|(number, _)| JobId::new(*number)).collect();
         match jobs.is_empty() {
             true => Err(not_found(format!("there is no job from {first} to {last}"))),
             false => Ok(jobs),
@@ -59,12 +64,9 @@ impl Head {
             [] => Err(not_found(format!("{} has no job named '{name}'", by.user))),
             [number] => Ok(JobId::new(number)),
             _ => {
-                let listed: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-                let message = format!(
-                    "{} jobs are named '{name}': give one of the ids {}",
-                    numbers.len(),
-                    listed.join(", ")
-                );
+                let ids: Vec<JobId> = numbers.iter().map(|number| JobId::new(*number)).collect();
+                let (count, ids) = (ids.len(), listed(&ids));
+                let message = format!("{count} jobs are named '{name}': give one of the ids {ids}");
                 Err(Refusal::new(RefusalCode::Ambiguous, message))
             }
         }

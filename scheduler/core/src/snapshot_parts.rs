@@ -17,6 +17,7 @@ use crate::interface::Config;
 use crate::job::Job;
 use crate::node::Node;
 use crate::submission::SubmissionState;
+use crate::user_usage::Usage;
 use crate::volatile::VolatileState;
 
 /// The state of a head without its jobs.
@@ -145,7 +146,8 @@ impl Head {
                 waits_for.entry(*number).or_default().insert(*earlier);
             }
         }
-        let mut volatile = VolatileState::default();
+        let usage = Usage::of(submissions.values().map(Arc::as_ref));
+        let mut volatile = VolatileState { usage, ..VolatileState::default() };
         for job in &eligible {
             let priority = submissions.get(&job.number).map_or(0, |submission| submission.spec.priority);
             volatile.queue.insert(priority, *job);

@@ -98,6 +98,12 @@ impl SubmissionState {
         JobTraits::of(&self.user, &self.spec, self.estimate.clone())
     }
 
+    /// About how many bytes it takes in memory and in the journal.
+    pub(crate) fn weight(&self) -> u64 {
+        let key = self.idempotency_key.as_ref().map_or(0, String::len);
+        (self.spec.weight() + key) as u64
+    }
+
     /// Counts new jobs in this state.
     pub(crate) fn count_new(&mut self, state: JobState, jobs: u64) {
         *self.state_counts.entry(state).or_default() += jobs;

@@ -11,20 +11,12 @@ use crate::submission::SubmissionState;
 use crate::transition::Transition;
 
 impl Transition<'_> {
-    pub(crate) fn submit(&mut self, by: &Principal, submit: Submit) -> Result<Reply, Refusal> {
-        if let Some(number) = self.head.earlier_submission(&by.user, submit.idempotency_key.as_deref()) {
-            return Ok(self.accepted(number));
-        }
-        self.head.check_submission(&submit.spec)?;
+    /// Takes in a job that was checked.
+    pub(crate) fn submit(&mut self, by: &Principal, submit: Submit) -> Reply {
         self.head.last_number += 1;
         let number = self.head.last_number;
         self.register(number, by, submit);
-        Ok(self.accepted(number))
-    }
-
-    fn accepted(&self, number: u64) -> Reply {
-        let members = self.head.submissions.get(&number).map_or(1, |it| it.state_counts.values().sum());
-        Reply::Accepted { job: JobId::new(number), members }
+        self.head.accepted(number)
     }
 
     fn register(&mut self, number: u64, by: &Principal, submit: Submit) {
@@ -41,6 +33,7 @@ impl Transition<'_> {
             .submission_mut(number)
             .expect("it was just inserted")
             .count_new(job.state(), jobs.len() as u64);
+        self.head.volatile.usage.add(&self.head.submissions[&number]);
         for id in &jobs {
             self.add(*id, Arc::clone(&job));
         }
@@ -67,7 +60,14 @@ impl Head {
         self.check_satisfiable(&spec.demand)
     }
 
-    fn earlier_submission(&self, user: &str, key: Option<&str>) -> Option<u64> {
+    /// The reply to the submission with this number.
+    pub(crate) fn accepted(&self, number: u64) -> Reply {
+        let members = self.submissions.get(&number).map_or(1, |it| it.state_counts.values().sum());
+        Reply::Accepted { job: JobId::new(number), members }
+    }
+
+    /// The number of an earlier submission of this user with this key.
+    pub(crate) fn earlier_submission(&self, user: &str, key: Option<&str>) -> Option<u64> {
         self.idempotency_keys.get(user)?.get(key?).copied()
     }
 }

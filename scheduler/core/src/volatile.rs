@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cohabit_policy::JobTraits;
 use cohabit_types::{AttemptId, DeviceId, DeviceTelemetry, JobId, NodeId, Progress};
 
+use crate::user_usage::Usage;
 use crate::waiting_queue::WaitingQueue;
 
 /// What the devices of all nodes last reported.
@@ -24,4 +25,6 @@ pub(crate) struct VolatileState {
     pub(crate) traits: BTreeMap<u64, Arc<JobTraits>>,
     /// The eligible jobs in the order of the queue; follows from `Head::eligible`.
     pub(crate) queue: WaitingQueue,
+    /// What each user has in memory; follows from the submissions.
+    pub(crate) usage: Usage,
 }

@@ -262,6 +262,7 @@ async fn run(
             options.snapshot_every,
         ),
         history_retention: options.history_retention,
+        limits: options.limits.clone(),
     };
     let system = ActorSystem::new();
     let driver = spawn_driver(&system, parts);
@@ -281,6 +282,7 @@ async fn run(
         memory: options.config.retention,
         watch_limit: options.watch_limit,
         silence_limit: options.silence_limit,
+        limits: options.limits.clone(),
     };
     system.spawn_essential(ChildSpec::new("sessions", 1), Sessions::new(listener, session_context));
     let (stop, stopped) = oneshot::channel();

@@ -31,7 +31,7 @@ mod training_queue;
 use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Context, ReplyTo};
-use cohabit_scheduler_core::Event;
+use cohabit_scheduler_core::{Event, UserUsage};
 use cohabit_types::{ClientRequestId, Principal, Reply, Report, Request, Time, WorkerKey};
 
 use crate::journal::JournalWrite;
@@ -124,6 +124,9 @@ impl Driver {
         if let Some(refusal) = self.durability.refusal().or_else(|| self.state_check.refusal()) {
             return reply_to.send(Reply::Refused(refusal));
         }
+        if let Some(reply) = self.reply_at_once(&by, &request) {
+            return reply_to.send(reply);
+        }
         if let Request::Submit(submit) = &mut request {
             self.fill_estimates(&by.user, submit);
         }
@@ -131,6 +134,31 @@ impl Driver {
         let client = ClientRequestId(self.last_client);
         self.clients.insert(client, reply_to);
         self.queue(Event::Client(client, by, request), None);
+    }
+
+    /// The reply to a request that changes nothing, or goes beyond the limits of its user: it is not written
+    /// down.
+    fn reply_at_once(&self, by: &Principal, request: &Request) -> Option<Reply> {
+        let head = &self.parts.head;
+        head.reply_without_change(by, request).or_else(|| {
+            let Request::Submit(submit) = request else { return None };
+            let usage = self.usage_with_queued(by);
+            self.parts.limits.check_user(by, usage, submit).err().map(Reply::Refused)
+        })
+    }
+
+    /// What a user has in memory, and what of the user becomes durable now.
+    fn usage_with_queued(&self, by: &Principal) -> UserUsage {
+        let mut usage = self.parts.head.usage(&by.user);
+        for entry in self.batch.entries().chain(self.durability.entries()) {
+            if let Event::Client(_, other, Request::Submit(submit)) = &entry.event
+                && other.user == by.user
+            {
+                usage.waiting += submit.spec.members();
+                usage.bytes += submit.spec.weight() as u64;
+            }
+        }
+        usage
     }
 
     /// Answers from memory. A question that a broken state cannot answer gets no reply, which its session

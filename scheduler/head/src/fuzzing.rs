@@ -11,6 +11,7 @@ use cohabit_journal::{
 use cohabit_scheduler_core::{Head, SnapshotPart};
 use cohabit_types::{Inventory, JobSpec, Report, Request};
 
+use crate::RequestLimits;
 use crate::journal::{Journal, SqliteJournal};
 use crate::sessions::admit;
 
@@ -78,12 +79,12 @@ pub fn journal_file(folder: &Path, bytes: &[u8]) {
 
 /// Whether a session passes this request on to the head.
 pub fn admits(request: &Request) -> bool {
-    admit::request(request).is_ok()
+    RequestLimits::default().check(request).is_ok()
 }
 
 /// Whether a session passes a dry run of this job on to the head.
 pub fn admits_job(spec: &JobSpec) -> bool {
-    admit::job(spec).is_ok()
+    RequestLimits::default().check_job(spec).is_ok()
 }
 
 /// The inventory as a session passes it on to the head.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use cohabit_scheduler_core::Config;
 use cohabit_types::{Slowdown, Span};
 
-use crate::InterferenceSource;
+use crate::{InterferenceSource, RequestLimits};
 
 /// The settings of a head.
 #[derive(Debug, Clone)]
@@ -40,6 +40,8 @@ pub struct HeadOptions {
     pub snapshot_every: u64,
     /// How long the history keeps ended jobs.
     pub history_retention: Span,
+    /// What one request and one user may take.
+    pub limits: RequestLimits,
 }
 
 impl HeadOptions {
@@ -60,6 +62,7 @@ impl HeadOptions {
             watch_limit: Duration::from_secs(20),
             snapshot_every: 10_000,
             history_retention: Span::from_secs(365 * 86_400),
+            limits: RequestLimits::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod broken_state;
 mod colocation;
 mod history;
+mod hostile_requests;
 mod jobs;
 mod learning;
 mod memory;

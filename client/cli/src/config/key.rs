@@ -49,6 +49,16 @@ setting_keys! {
     Retention = "retention",
     /// How long the history keeps ended jobs.
     HistoryRetention = "history-retention",
+    /// Largest number of members of an array.
+    MaxArrayMembers = "max-array-members",
+    /// Largest number of jobs on which one job depends.
+    MaxDependencies = "max-dependencies",
+    /// Largest size of one job.
+    MaxJobSize = "max-job-size",
+    /// Largest number of waiting jobs of one user.
+    MaxQueuedJobs = "max-queued-jobs",
+    /// Largest size of all jobs of one user.
+    MaxUserSize = "max-user-size",
     /// How often a job may lose its node.
     NodeFailures = "node-failures",
     /// Address of the head, for workers.

@@ -77,9 +77,9 @@ fn a_large_array_shows_the_policy_only_what_could_start() {
         test.head.at(test.now).list(&filter)
     };
     let first = page(None);
-    assert_eq!((first.jobs.len(), first.more), (600, true));
+    assert_eq!((first.jobs.len(), first.continue_after), (600, first.jobs.last().map(|it| it.id)));
     assert_eq!(page(Some(first.jobs[599].id)).jobs[0].id, JobId::member(1, 600));
-    assert!(!page(Some(JobId::member(1, 9_500))).more);
+    assert_eq!(page(Some(JobId::member(1, 9_500))).continue_after, None);
 }
 
 #[test]
@@ -155,4 +155,24 @@ fn the_queue_is_ordered_by_priority_then_time_then_index() {
     assert_eq!(ahead(&test, urgent), 0);
     test.change(JobChange::Hold, urgent);
     assert_eq!(ahead(&test, JobId::member(first.number, 7)), 7);
+}
+
+/// A thousand dependencies of a hundred thousand members: what each member kept of them took gigabytes.
+#[test]
+fn the_dependencies_of_an_array_are_kept_once() {
+    let mut test = TestHead::with_devices(1);
+    test.submit(JobSpec { held: true, ..array(0, 999, None) });
+    let after = |index| Dependency { job: JobId::member(1, index), when: DependencyKind::AfterAny };
+    let depends_on = (1..1_000).map(after).collect();
+    let dependent = test.submit(JobSpec { depends_on, ..array(0, 99_999, None) });
+    let (rest, parts) = test.head.split_for_snapshot(1_000_000);
+    let kept: usize = rest.dependents.values().map(|dependents| dependents.len()).sum();
+    assert_eq!(kept, 999);
+    let stored: Vec<_> = parts.flat_map(|part| part.jobs).filter(|(_, job)| job.is_some()).collect();
+    assert_eq!(stored.len(), 2, "the members of an array share one job");
+    let reason = test.record(JobId::member(dependent.number, 7)).reason;
+    assert!(reason.contains("1.1, 1.2") && reason.ends_with("and 989 others to end"), "{reason}");
+    test.change(JobChange::Cancel, JobId::new(1));
+    assert_eq!(test.runs().len(), 1, "the first member runs on the one device");
+    assert_eq!(test.record(JobId::member(dependent.number, 7)).reason_code, ReasonCode::WaitingForTurn);
 }

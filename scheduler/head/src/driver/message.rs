@@ -3,11 +3,11 @@
 //! Each query carries where its typed answer goes.
 
 use cohabit_actor::{Address, ReplyTo};
-use cohabit_scheduler_core::PolicyForecasts;
+use cohabit_scheduler_core::{ListPart, PolicyForecasts};
 use cohabit_types::{
-    DryRun, Explanation, Filter, Inventory, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage,
-    LogChunk, LogRequest, ModelChoice, Models, NodeRecord, Order, Principal, RankId, Refusal, Reply, Report,
-    Request, Time, WorkerKey,
+    DryRun, Explanation, Filter, Inventory, JobId, JobRecord, JobRef, JobRevision, JobSpec, LogChunk,
+    LogRequest, ModelChoice, Models, NodeRecord, Order, Principal, RankId, Refusal, Reply, Report, Request,
+    Time, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -93,8 +93,8 @@ pub(crate) enum Message {
 pub(crate) enum Query {
     /// The jobs that these references mean to this user.
     Resolve(Principal, Vec<JobRef>, ReplyTo<Result<Vec<JobId>, Refusal>>),
-    /// A page of jobs.
-    List(Filter, ReplyTo<ListPage>),
+    /// A part of a list of jobs.
+    List(Filter, ReplyTo<ListPart>),
     /// The records of these jobs.
     Show(Vec<JobId>, ReplyTo<Result<Vec<JobRecord>, Refusal>>),
     /// Why a job waits, or why it ended as it did.

@@ -17,6 +17,7 @@ use super::message::SessionHandle;
 use super::snapshots::Snapshots;
 use super::state_check::StateCheck;
 use super::training_queue::TrainingQueue;
+use crate::RequestLimits;
 use crate::clock::Clock;
 use crate::estimates::Estimates;
 use crate::gpu_memory::GpuMemoryTracker;
@@ -43,6 +44,8 @@ pub(crate) struct DriverParts {
     pub(crate) snapshots: Snapshots,
     /// How long the history keeps jobs.
     pub(crate) history_retention: Span,
+    /// The limits of users.
+    pub(crate) limits: RequestLimits,
 }
 
 /// The actor that owns the head.

@@ -30,6 +30,9 @@ pub(crate) struct HistoryPage {
     pub(crate) more: bool,
 }
 
+/// A page ends with the job that reaches this many bytes.
+const MOST_BYTES: usize = 2 << 20;
+
 impl HistoryReader {
     /// The history in this journal.
     pub(crate) fn new(journal: &Path) -> HistoryReader {
@@ -44,7 +47,7 @@ impl HistoryReader {
         })
     }
 
-    /// The jobs that pass the filter.
+    /// The jobs that pass the filter, as lists show them.
     pub(crate) fn list(&self, filter: &Filter) -> Result<HistoryPage, HeadError> {
         let (conditions, values) = conditions(filter);
         let limit = u64::from(filter.limit);
@@ -52,10 +55,21 @@ impl HistoryReader {
             "SELECT record FROM jobs WHERE {conditions} ORDER BY number, ifnull(array_index, -1) LIMIT {}",
             limit + 1
         );
-        let mut jobs = self.read(|connection| records(connection, &wanted, values))?;
-        let more = jobs.len() as u64 > limit;
-        jobs.truncate(filter.limit as usize);
-        Ok(HistoryPage { jobs, more })
+        self.read(|connection| {
+            let mut query = connection.prepare(&wanted)?;
+            let mut rows = query.query(params_from_iter(values))?;
+            let (mut page, mut bytes) = (HistoryPage::default(), 0);
+            while let Some(row) = rows.next()? {
+                if page.jobs.len() as u64 == limit || bytes >= MOST_BYTES {
+                    page.more = true;
+                    break;
+                }
+                let record = parse(row.get(0)?)?.brief();
+                bytes += record.weight();
+                page.jobs.push(record);
+            }
+            Ok(page)
+        })
     }
 
     /// The jobs that ended last, at most `limit`; the newest last.
@@ -105,7 +119,7 @@ impl HistoryReader {
     pub(crate) fn numbers(&self, numbers: RangeInclusive<u64>) -> Result<Vec<JobId>, HeadError> {
         self.read(|connection| {
             let wanted = "SELECT number FROM jobs WHERE number BETWEEN ?1 AND ?2 AND array_index IS NULL \
-                          ORDER BY number";
+                          ORDER BY number LIMIT 10001";
             let mut query = connection.prepare(wanted)?;
             let bounds = [*numbers.start(), *numbers.end()].map(number);
             let jobs = query.query_map(bounds, |row| row.get(0).map(JobId::new))?;

@@ -4,7 +4,6 @@ use cohabit_types::{
     ChangeResult, JobChange, JobId, JobSpec, Refusal, RefusalCode, Reply, Request, Submit, SubmitReceipt,
 };
 
-use super::admit;
 use super::client::{ClientSession, ending};
 use crate::driver::Message;
 
@@ -57,7 +56,7 @@ impl ClientSession {
         request: Request,
         result: impl FnOnce(Reply) -> Result<T, Reply>,
     ) -> Result<T, Refusal> {
-        admit::request(&request)?;
+        self.session_context.limits.check(&request)?;
         let (driver, by) = (self.session_context.driver.clone(), self.by);
         // In a task of its own: it goes on when the client hangs up.
         let asked =

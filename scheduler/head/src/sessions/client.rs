@@ -4,6 +4,8 @@
 //! answer. What a client may do is the core's rule, by the name and role of its token. Queries are answered
 //! in `lookup`, changes of jobs and nodes in `changes`.
 
+use std::collections::BTreeMap;
+
 use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
@@ -14,11 +16,9 @@ use cohabit_types::{
 use tokio::time::{Instant, timeout_at};
 
 use super::context::SessionContext;
-use super::{admit, tokens};
+use super::tokens;
 use crate::driver::{Message, Query, WorkerLookup, WorkerRoute, WorkerSessionMessage};
-
-/// The most records in one answer to a watcher, which has to fit a message; the others come with the next.
-const MOST_CHANGES: usize = 1_000;
+use crate::request_limits::check_count;
 
 /// One client.
 #[derive(Clone)]
@@ -34,12 +34,14 @@ impl ClientSession {
 
     /// Waits until one of the jobs is no longer as the client knows it, or the limit comes.
     async fn wait_for_change(&self, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
+        check_count(known.len())?;
+        let known: BTreeMap<JobId, JobRevision> = known.into_iter().map(|it| (it.job, it)).collect();
+        let known: Vec<JobRevision> = known.into_values().collect();
         let limit = Instant::now() + self.session_context.watch_limit;
         // Before the first look: no change falls between the two.
         let watch = self.session_context.watchers.watch(known.iter().map(|it| it.job).collect());
         loop {
-            let mut changed = self.changed_since(known.clone()).await?;
-            changed.truncate(MOST_CHANGES);
+            let changed = self.changed_since(known.clone()).await?;
             if !changed.is_empty() || timeout_at(limit, watch.changed()).await.is_err() {
                 return Ok(changed);
             }
@@ -150,7 +152,7 @@ impl ClientService for ClientSession {
     }
 
     async fn dry_run(self, _: Context, spec: Box<JobSpec>) -> Result<Box<DryRun>, Refusal> {
-        admit::job(&spec)?;
+        self.session_context.limits.check_job(&spec)?;
         let by = self.by.clone();
         let asked = self.session_context.driver.ask(|reply_to| Message::DryRun { by, spec, reply_to });
         asked.await.map_err(|error| ending(&error))?
@@ -207,6 +209,7 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
+    use crate::RequestLimits;
     use crate::history::HistoryReader;
     use crate::test_kit::{ada, submit};
     use crate::watchers::Watchers;
@@ -225,6 +228,7 @@ mod tests {
             memory: Span::ZERO,
             watch_limit: Duration::ZERO,
             silence_limit: Duration::ZERO,
+            limits: RequestLimits::default(),
         };
         let (spec, key) = (submit().spec, submit().idempotency_key);
         let session = ClientSession::new(ada(), session_context);

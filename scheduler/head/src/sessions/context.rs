@@ -6,6 +6,7 @@ use cohabit_actor::Address;
 use cohabit_net::TokenStore;
 use cohabit_types::Span;
 
+use crate::RequestLimits;
 use crate::driver::Message;
 use crate::history::HistoryReader;
 use crate::watchers::Watchers;
@@ -23,4 +24,6 @@ pub(crate) struct SessionContext {
     pub(crate) watch_limit: Duration,
     /// A worker that is silent for longer is gone.
     pub(crate) silence_limit: Duration,
+    /// The limits of requests.
+    pub(crate) limits: RequestLimits,
 }

@@ -3,7 +3,7 @@
 //! The core answers first and alone decides what it knows. Only what it does not find is looked for in the
 //! history, and the two are joined as if they were one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_actor::{ReplyTo, blocking};
 use cohabit_types::{
@@ -15,6 +15,7 @@ use crate::HeadError;
 use crate::clock::wall_clock;
 use crate::driver::{Message, Query};
 use crate::history::HistoryReader;
+use crate::request_limits::check_count;
 
 impl ClientSession {
     /// Asks the driver a query about what is in memory.
@@ -31,8 +32,12 @@ impl ClientSession {
         self.look_up_records(vec![job]).await?.pop().ok_or_else(|| no_such_job(job))
     }
 
-    /// The records of these jobs, in their order.
-    pub(super) async fn look_up_records(&self, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
+    /// The records of these jobs, each once and in their order: of the first ones, where an answer cannot hold
+    /// all.
+    pub(super) async fn look_up_records(&self, mut jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
+        check_count(jobs.len())?;
+        let mut named = BTreeSet::new();
+        jobs.retain(|job| named.insert(*job));
         let wanted = jobs.clone();
         match self.ask(|reply_to| Query::Show(wanted, reply_to)).await? {
             Err(refusal) if refusal.code == RefusalCode::NotFound => self.records_with_history(jobs).await,
@@ -41,11 +46,23 @@ impl ClientSession {
     }
 
     async fn records_with_history(&self, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
-        let mut found = self.forgotten(jobs.clone()).await?;
-        let known: Vec<JobId> = jobs.iter().copied().filter(|job| !found.contains_key(job)).collect();
-        let in_memory = self.ask(|reply_to| Query::Show(known, reply_to)).await?;
-        found.extend(in_memory?.into_iter().map(|record| (record.id, record)));
-        jobs.into_iter().map(|job| found.get(&job).cloned().ok_or_else(|| no_such_job(job))).collect()
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        for some in jobs.chunks(READ_AT_ONCE) {
+            let mut found = self.forgotten(some.to_vec()).await?;
+            let live = some.iter().copied().filter(|job| !found.contains_key(job)).collect();
+            let live = self.ask(|reply_to| Query::Show(live, reply_to)).await??;
+            found.extend(live.into_iter().map(|record| (record.id, record)));
+            for job in some {
+                // Missing where the answer from memory could not hold all.
+                let Some(record) = found.remove(job) else { return Ok(records) };
+                bytes += record.weight();
+                records.push(record);
+                if bytes >= MOST_BYTES {
+                    return Ok(records);
+                }
+            }
+        }
+        Ok(records)
     }
 
     /// The records of those jobs whose revision is not the known one; does not wait.
@@ -58,14 +75,23 @@ impl ClientSession {
     }
 
     async fn changed_with_history(&self, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
-        let forgotten = self.forgotten(known.iter().map(|it| it.job).collect()).await?;
-        let (old, live): (Vec<JobRevision>, _) =
-            known.into_iter().partition(|it| forgotten.contains_key(&it.job));
-        let mut changed = self.ask(|reply_to| Query::ChangedSince(live, reply_to)).await??;
-        let unseen = |it: &JobRevision| {
-            forgotten.get(&it.job).filter(|record| record.revision != it.revision).cloned()
-        };
-        changed.extend(old.iter().filter_map(unseen));
+        let (mut changed, mut bytes) = (Vec::new(), 0);
+        for some in known.chunks(READ_AT_ONCE) {
+            let forgotten = self.forgotten(some.iter().map(|it| it.job).collect()).await?;
+            let (old, live): (Vec<&JobRevision>, Vec<&JobRevision>) =
+                some.iter().partition(|it| forgotten.contains_key(&it.job));
+            let live = live.into_iter().copied().collect();
+            let live = self.ask(|reply_to| Query::ChangedSince(live, reply_to)).await??;
+            let unseen = |it: &JobRevision| {
+                forgotten.get(&it.job).filter(|record| record.revision != it.revision).cloned()
+            };
+            let news: Vec<JobRecord> = live.into_iter().chain(old.into_iter().filter_map(unseen)).collect();
+            bytes += news.iter().map(JobRecord::weight).sum::<usize>();
+            changed.extend(news);
+            if bytes >= MOST_BYTES {
+                break;
+            }
+        }
         Ok(changed)
     }
 
@@ -93,7 +119,17 @@ impl ClientSession {
 
     /// The jobs that these references mean, in their order.
     pub(super) async fn look_up_references(&self, references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal> {
-        match self.resolve_in_memory(references.clone()).await? {
+        check_count(references.len())?;
+        let mut jobs = Vec::new();
+        for some in references.chunks(RESOLVED_AT_ONCE) {
+            jobs.extend(self.look_up_some_references(some).await?);
+            check_count(jobs.len())?;
+        }
+        Ok(jobs)
+    }
+
+    async fn look_up_some_references(&self, references: &[JobRef]) -> Result<Vec<JobId>, Refusal> {
+        match self.resolve_in_memory(references.to_vec()).await? {
             Err(refusal) if refusal.code == RefusalCode::NotFound => {}
             answer => return answer,
         }
@@ -102,7 +138,7 @@ impl ClientSession {
         for reference in references {
             jobs.extend(match self.resolve_in_memory(vec![reference.clone()]).await? {
                 Ok(found) => found,
-                Err(refusal) => self.resolve_forgotten(reference, refusal).await?,
+                Err(refusal) => self.resolve_forgotten(reference.clone(), refusal).await?,
             });
         }
         Ok(jobs)
@@ -127,9 +163,26 @@ impl ClientSession {
 
     /// A page of jobs.
     pub(super) async fn look_up_page(&self, filter: Filter) -> Result<ListPage, Refusal> {
-        let wanted = filter.clone();
-        let page = self.ask(|reply_to| Query::List(wanted, reply_to)).await?;
+        let page = self.page_in_memory(filter.clone()).await?;
         if self.reaches_into_history(&filter) { self.page_with_history(filter, page).await } else { Ok(page) }
+    }
+
+    /// A page of the jobs in memory. The driver looks at a part of them at a time, so that a filter which
+    /// few jobs pass delays nobody.
+    async fn page_in_memory(&self, filter: Filter) -> Result<ListPage, Refusal> {
+        let limit = filter.limit.clamp(1, LONGEST_PAGE) as usize;
+        let (mut jobs, mut bytes, mut after) = (Vec::new(), 0, filter.after);
+        loop {
+            let wanted = Filter { after, limit: (limit - jobs.len()) as u32, ..filter.clone() };
+            let part = self.ask(|reply_to| Query::List(wanted, reply_to)).await?;
+            bytes += part.jobs.iter().map(JobRecord::weight).sum::<usize>();
+            jobs.extend(part.jobs);
+            after = part.continue_after;
+            let is_full = jobs.len() >= limit || bytes >= MOST_BYTES;
+            if after.is_none() || is_full {
+                return Ok(ListPage { jobs, more: after.is_some() });
+            }
+        }
     }
 
     /// Records of those jobs that are in the history and not in memory.
@@ -164,7 +217,7 @@ impl ClientSession {
             [horizon(page.more, &page.jobs), horizon(old.more, &old.jobs)].into_iter().flatten().min();
         let in_memory = self.known(old.jobs.iter().map(|record| record.id).collect()).await?;
         old.jobs.retain(|record| !in_memory.contains(&record.id));
-        let mut jobs: Vec<JobRecord> = page.jobs.into_iter().chain(old.jobs.into_iter().map(brief)).collect();
+        let mut jobs: Vec<JobRecord> = page.jobs.into_iter().chain(old.jobs).collect();
         jobs.sort_by_key(|record| record.id);
         jobs.retain(|record| horizon.is_none_or(|horizon| record.id <= horizon));
         let more = horizon.is_some() || jobs.len() > limit as usize;
@@ -184,19 +237,21 @@ impl ClientSession {
     }
 }
 
+/// Jobs that are read from the history at once.
+const READ_AT_ONCE: usize = 32;
+
+/// References that the driver resolves at once: for a name it looks at all jobs, and other questions wait.
+const RESOLVED_AT_ONCE: usize = 4;
+
 /// The longest page of a list, as in the core.
 const LONGEST_PAGE: u32 = 1_000;
+
+/// An answer ends with the job or the part of a list that reaches this many bytes.
+const MOST_BYTES: usize = 2 << 20;
 
 /// Up to where a page that has more after it is complete.
 fn horizon(more: bool, jobs: &[JobRecord]) -> Option<JobId> {
     jobs.last().map(|record| record.id).filter(|_| more)
-}
-
-/// As lists show it: without all attempts but the latest.
-fn brief(mut record: JobRecord) -> JobRecord {
-    let earlier = record.attempts.len().saturating_sub(1);
-    record.attempts.drain(..earlier);
-    record
 }
 
 fn no_such_job(job: JobId) -> Refusal {

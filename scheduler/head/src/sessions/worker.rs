@@ -153,7 +153,7 @@ fn gather(
 /// About how many bytes an order is long.
 fn weight(order: &Order) -> usize {
     match order {
-        Order::Run(run) => 1_024 + run.ranks.len() * 128 + admit::weight(&run.spec),
+        Order::Run(run) => 1_024 + run.ranks.len() * 128 + run.spec.weight(),
         Order::Stop { .. } | Order::Acknowledge(_) => 64,
     }
 }

@@ -2,8 +2,9 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use cohabit_client::types::{Bytes, ParseAmountError};
 use cohabit_console::CommandError;
-use cohabit_head::{Config, HeadOptions, InterferenceSource};
+use cohabit_head::{Config, HeadOptions, InterferenceSource, RequestLimits};
 
 use crate::arguments::HeadStartArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
@@ -38,7 +39,19 @@ pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> 
         history_retention: settings
             .checked(SettingKey::HistoryRetention, values::parse_duration)?
             .unwrap_or(usual.history_retention),
+        limits: limits(settings, usual.limits)?,
         ..usual
+    })
+}
+
+fn limits(settings: &Settings, usual: RequestLimits) -> Result<RequestLimits, CommandError> {
+    let count = |key, usual| Ok::<u64, CommandError>(settings.checked(key, str::parse)?.unwrap_or(usual));
+    Ok(RequestLimits {
+        array_members: count(SettingKey::MaxArrayMembers, usual.array_members)?,
+        dependencies: count(SettingKey::MaxDependencies, usual.dependencies)?,
+        job_bytes: settings.checked(SettingKey::MaxJobSize, job_size)?.unwrap_or(usual.job_bytes),
+        queued_jobs: count(SettingKey::MaxQueuedJobs, usual.queued_jobs)?,
+        user_bytes: settings.checked(SettingKey::MaxUserSize, str::parse)?.unwrap_or(usual.user_bytes),
     })
 }
 
@@ -59,6 +72,17 @@ fn config(settings: &Settings, usual: Config) -> Result<Config, CommandError> {
             .unwrap_or(usual.retention),
         node_failures: settings.checked(SettingKey::NodeFailures, str::parse)?.unwrap_or(usual.node_failures),
     })
+}
+
+/// The largest `max-job-size`: the order to a worker carries the job in one message.
+const LARGEST_JOB: Bytes = Bytes(4 << 20);
+
+fn job_size(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|error: ParseAmountError| error.to_string())?;
+    match size <= LARGEST_JOB {
+        true => Ok(size),
+        false => Err(format!("{size} is too much: at most {LARGEST_JOB} of a job fit a message to a worker")),
+    }
 }
 
 /// Parses an address, or resolves a name.
@@ -87,8 +111,11 @@ mod tests {
             (SettingKey::Listen, "127.0.0.1:0"),
             (SettingKey::LostAfter, "10m"),
             (SettingKey::NodeFailures, "2"),
+            (SettingKey::MaxQueuedJobs, "500"),
+            (SettingKey::MaxJobSize, "1M"),
         ])
         .unwrap();
+        assert_eq!((options.limits.queued_jobs, options.limits.job_bytes), (500, Bytes(1 << 20)));
         let sharing =
             options_of(&[(SettingKey::Interference, "table:pairs.csv"), (SettingKey::MaxSlowdown, "1.5")])
                 .unwrap();
@@ -106,6 +133,7 @@ mod tests {
             (SettingKey::Listen, "7070", "--listen: '7070' is not an address"),
             (SettingKey::LostAfter, "300", "--lost-after: '300' has no unit"),
             (SettingKey::NodeFailures, "many", "--node-failures: "),
+            (SettingKey::MaxJobSize, "1G", "--max-job-size: 1 GiB is too much: at most 4 MiB"),
             (SettingKey::Interference, "laws", "--interference: 'laws' is not a source of slowdowns"),
             (SettingKey::MaxSlowdown, "0.9", "--max-slowdown: '0.9' is not a slowdown"),
         ] {

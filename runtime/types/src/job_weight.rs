@@ -1,0 +1,207 @@
+//! How many bytes a job specification or a record takes, about: what limits are held against.
+
+use crate::{ActorWork, Command, Entrypoint, FunctionWork, JobRecord, JobSpec, ModelDescription, RankRecord};
+
+/// What a text, a list or a map takes besides its content.
+const ITEM: usize = 16;
+
+impl JobSpec {
+    /// About how many bytes it takes in memory and in the journal. All texts, lists and maps count.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        // A new field does not compile until it is decided here what it weighs.
+        let JobSpec {
+            name,
+            entrypoint,
+            demand: _,
+            launch: _,
+            workdir,
+            environment,
+            array,
+            depends_on,
+            begin: _,
+            priority: _,
+            time_limit: _,
+            retry: _,
+            stop: _,
+            group,
+            model,
+            iterations: _,
+            checkpoint,
+            held: _,
+            slurm_environment: _,
+            preemptible: _,
+        } = self;
+        let texts = [Some(name), Some(workdir), group.as_ref(), checkpoint.as_ref()];
+        let ranges = array.as_ref().map_or(0, |array| array.ranges.len());
+        size_of::<JobSpec>()
+            + texts.into_iter().flatten().map(|text| item(text)).sum::<usize>()
+            + entrypoint.weight()
+            + environment.iter().map(|(name, value)| item(name) + item(value)).sum::<usize>()
+            + (depends_on.len() + ranges) * 2 * ITEM
+            + model.as_ref().map_or(0, ModelDescription::weight)
+    }
+}
+
+impl JobRecord {
+    /// About how many bytes it takes in a message.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let texts = [&self.name, &self.user, &self.reason, &self.work, &self.workdir];
+        let optional = [&self.group, &self.trained.model, &self.trained.precision];
+        let ranks = self.attempts.iter().flat_map(|attempt| &attempt.ranks);
+        let metrics = self.progress.iter().flat_map(|progress| progress.metrics.keys());
+        size_of::<JobRecord>()
+            + texts.into_iter().chain(optional.into_iter().flatten()).map(|text| item(text)).sum::<usize>()
+            + ranks.map(RankRecord::weight).sum::<usize>()
+            + metrics.map(|name| item(name)).sum::<usize>()
+            + (self.attempts.len() * 4 + self.sharing_with.len() + self.trained.replicas.len()) * ITEM
+    }
+
+    /// The same record as lists show it: its latest attempt only, and no long texts.
+    #[must_use]
+    pub fn brief(mut self) -> JobRecord {
+        let earlier = self.attempts.len().saturating_sub(1);
+        self.attempts.drain(..earlier);
+        for text in [&mut self.name, &mut self.reason, &mut self.work, &mut self.workdir] {
+            shorten(text);
+        }
+        for text in [&mut self.group, &mut self.trained.model, &mut self.trained.precision] {
+            text.iter_mut().for_each(shorten);
+        }
+        self
+    }
+}
+
+impl RankRecord {
+    fn weight(&self) -> usize {
+        let devices = self.devices.iter().map(|device| item(&device.0)).sum::<usize>();
+        size_of::<RankRecord>() + item(&self.node) + devices + OUTCOME
+    }
+}
+
+/// The longest text in a list, in characters.
+const LONGEST_IN_LIST: usize = 300;
+
+/// What the sentences of an outcome and of the enforcement of limits may take.
+const OUTCOME: usize = 400;
+
+fn shorten(text: &mut String) {
+    if let Some((end, _)) = text.char_indices().nth(LONGEST_IN_LIST) {
+        text.truncate(end);
+        text.push('…');
+    }
+}
+
+impl Entrypoint {
+    fn weight(&self) -> usize {
+        match self {
+            Entrypoint::Command(Command { argv, script }) => {
+                argv.iter().chain(script).map(|text| item(text)).sum()
+            }
+            Entrypoint::Function(FunctionWork { name, argument }) => item(name) + argument.len(),
+            Entrypoint::Actor(ActorWork { name, state }) => item(name) + state.len(),
+        }
+    }
+}
+
+impl ModelDescription {
+    fn weight(&self) -> usize {
+        let ModelDescription {
+            name,
+            family: _,
+            batch_size: _,
+            precision,
+            parameters: _,
+            flops_per_sample: _,
+            activation_bytes: _,
+            input_bytes: _,
+            operators,
+            iterations: _,
+            epochs: _,
+            samples: _,
+            stages,
+        } = self;
+        let stage = |stage: &crate::PipelineStage| {
+            4 * ITEM + stage.compute_seconds_on.keys().map(|gpu| item(gpu)).sum::<usize>()
+        };
+        size_of::<ModelDescription>()
+            + [name, precision].into_iter().flatten().map(|text| item(text)).sum::<usize>()
+            + operators.keys().map(|name| item(name)).sum::<usize>()
+            + stages.iter().map(stage).sum::<usize>()
+    }
+}
+
+const fn item(text: &str) -> usize {
+    text.len() + ITEM
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Array, Dependency, DependencyKind, IndexRange, JobId, PipelineStage};
+
+    type Lengthening = Box<dyn Fn(&mut JobSpec, String)>;
+
+    /// Whatever can be made long weighs at least its own length.
+    #[test]
+    fn everything_that_a_user_can_make_long_weighs() {
+        let light = JobSpec::command(vec!["train".into()], "/".into());
+        let long = "x".repeat(100_000);
+        let model = |change: fn(&mut ModelDescription, String)| {
+            move |spec: &mut JobSpec, text: String| {
+                let mut model = ModelDescription::default();
+                change(&mut model, text);
+                spec.model = Some(model);
+            }
+        };
+        let changes: Vec<Lengthening> = vec![
+            Box::new(|spec, text| spec.name = text),
+            Box::new(|spec, text| spec.workdir = text),
+            Box::new(|spec, text| spec.group = Some(text)),
+            Box::new(|spec, text| spec.checkpoint = Some(text)),
+            Box::new(|spec, text| drop(spec.environment.insert(text, String::new()))),
+            Box::new(|spec, text| drop(spec.environment.insert("A".into(), text))),
+            Box::new(|spec, text| spec.entrypoint = JobSpec::command(vec![text], "/".into()).entrypoint),
+            Box::new(|spec, text| {
+                spec.entrypoint =
+                    Entrypoint::Command(Command { argv: vec!["./a.sh".into()], script: Some(text) });
+            }),
+            Box::new(|spec, text| {
+                spec.entrypoint =
+                    Entrypoint::Function(FunctionWork { name: String::new(), argument: text.into() });
+            }),
+            Box::new(|spec, text| {
+                spec.entrypoint = Entrypoint::Actor(ActorWork { name: text, state: Vec::new() });
+            }),
+            Box::new(|spec, text| {
+                let after = Dependency { job: JobId::new(1), when: DependencyKind::AfterAny };
+                spec.depends_on = vec![after; text.len() / size_of::<Dependency>()];
+            }),
+            Box::new(|spec, text| {
+                let range = IndexRange { first: 0, last: 0, step: 1 };
+                let ranges = vec![range; text.len() / size_of::<IndexRange>()];
+                spec.array = Some(Array { ranges, at_once: None });
+            }),
+            Box::new(model(|model, text| model.name = Some(text))),
+            Box::new(model(|model, text| model.precision = Some(text))),
+            Box::new(model(|model, text| model.operators = [(text, 1)].into())),
+            Box::new(model(|model, text| {
+                let stage = PipelineStage {
+                    replicas: 1,
+                    compute_seconds: 1.0,
+                    compute_seconds_on: [(text, 1.0)].into(),
+                    activation_bytes: 0.0,
+                    gradient_bytes: 0.0,
+                };
+                model.stages = vec![stage];
+            })),
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let mut heavy = light.clone();
+            change(&mut heavy, long.clone());
+            let more = heavy.weight() - light.weight() + 100;
+            assert!(more >= long.len(), "change {number} weighs {more} more");
+        }
+    }
+}

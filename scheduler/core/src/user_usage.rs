@@ -1,0 +1,88 @@
+//! What each user has in the head's memory, kept in step with every change, for the limits of the shell.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::JobPhase;
+
+use crate::head::Head;
+use crate::submission::SubmissionState;
+
+/// What one user has in memory.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct UserUsage {
+    /// Jobs that wait, members of arrays one by one.
+    pub waiting: u64,
+    /// Jobs that hold devices.
+    pub placed: u64,
+    /// Bytes of all submissions that are in memory, ended ones included.
+    pub bytes: u64,
+}
+
+/// What all users have.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Usage(BTreeMap<String, UserUsage>);
+
+impl Usage {
+    /// A submission that comes into memory.
+    pub(crate) fn add(&mut self, submission: &SubmissionState) {
+        let of_user = self.0.entry(submission.user.clone()).or_default();
+        of_user.bytes += submission.weight();
+        for (state, jobs) in &submission.state_counts {
+            of_user.shift(None, Some(state.phase()), *jobs);
+        }
+    }
+
+    /// Such a submission leaves.
+    pub(crate) fn remove(&mut self, submission: &SubmissionState) {
+        let Some(of_user) = self.0.get_mut(&submission.user) else { return };
+        of_user.bytes = of_user.bytes.saturating_sub(submission.weight());
+        for (state, jobs) in &submission.state_counts {
+            of_user.shift(Some(state.phase()), None, *jobs);
+        }
+        if *of_user == UserUsage::default() {
+            self.0.remove(&submission.user);
+        }
+    }
+
+    /// One job of this user changes its phase.
+    pub(crate) fn change(&mut self, user: &str, from: JobPhase, to: JobPhase) {
+        if from != to
+            && let Some(of_user) = self.0.get_mut(user)
+        {
+            of_user.shift(Some(from), Some(to), 1);
+        }
+    }
+
+    /// What the submissions in memory amount to.
+    pub(crate) fn of<'s>(submissions: impl IntoIterator<Item = &'s SubmissionState>) -> Usage {
+        let mut usage = Usage::default();
+        submissions.into_iter().for_each(|submission| usage.add(submission));
+        usage
+    }
+}
+
+impl UserUsage {
+    fn shift(&mut self, from: Option<JobPhase>, to: Option<JobPhase>, jobs: u64) {
+        if let Some(count) = from.and_then(|phase| self.count(phase)) {
+            *count = count.saturating_sub(jobs);
+        }
+        if let Some(count) = to.and_then(|phase| self.count(phase)) {
+            *count += jobs;
+        }
+    }
+
+    const fn count(&mut self, phase: JobPhase) -> Option<&mut u64> {
+        match phase {
+            JobPhase::Waiting => Some(&mut self.waiting),
+            JobPhase::Placed => Some(&mut self.placed),
+            JobPhase::Ended => None,
+        }
+    }
+}
+
+impl Head {
+    /// What a user has in memory.
+    pub fn usage(&self, user: &str) -> UserUsage {
+        self.volatile.usage.0.get(user).copied().unwrap_or_default()
+    }
+}

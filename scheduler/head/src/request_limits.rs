@@ -1,0 +1,198 @@
+//! What one request and one user may take. Everything is checked before a request is written down, so what
+//! the journal holds can be replayed.
+
+use cohabit_scheduler_core::UserUsage;
+use cohabit_types::{
+    Bytes, JobId, JobSpec, ModelDescription, Principal, Refusal, RefusalCode, Request, Role, Submit, counted,
+};
+
+/// The most jobs that one request may name.
+pub(crate) const MOST_IDS: usize = 10_000;
+
+/// The longest name of a job, a group, a node, a model or an idempotency key, in bytes.
+const LONGEST_NAME: usize = 1_024;
+
+/// The longest path, in bytes, as in Linux.
+const LONGEST_PATH: usize = 4_096;
+
+/// The most operators or stages of a model.
+const MOST_PARTS: usize = 10_000;
+
+/// The limits of submissions. Those of a user do not hold for admins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// Members of one array.
+    pub array_members: u64,
+    /// Jobs on which one job depends.
+    pub dependencies: u64,
+    /// Bytes of one job: its script, arguments, environment, names, model and all the rest.
+    pub job_bytes: Bytes,
+    /// Jobs of one user that wait, members of arrays one by one.
+    pub queued_jobs: u64,
+    /// Bytes of the jobs of one user that the head remembers, ended ones included.
+    pub user_bytes: Bytes,
+}
+
+impl Default for RequestLimits {
+    fn default() -> RequestLimits {
+        RequestLimits {
+            array_members: 1_000_000,
+            dependencies: 1_000,
+            job_bytes: Bytes(2 << 20),
+            queued_jobs: 10_000,
+            user_bytes: Bytes(256 << 20),
+        }
+    }
+}
+
+impl RequestLimits {
+    /// Refuses a request beyond the limits of one request, or that could not be written down.
+    pub(crate) fn check(&self, request: &Request) -> Result<(), Refusal> {
+        match request {
+            Request::Submit(submit) => {
+                at_most("the idempotency key", length(submit.idempotency_key.as_ref()), LONGEST_NAME)?;
+                self.check_job(&submit.spec)
+            }
+            Request::Change(_, jobs) => check_ids(jobs),
+            Request::Drain(node) | Request::Resume(node) => {
+                at_most("the name of the node", node.len(), LONGEST_NAME)
+            }
+        }
+    }
+
+    /// The same for the job of a submission or a dry run.
+    pub(crate) fn check_job(&self, spec: &JobSpec) -> Result<(), Refusal> {
+        at_most("the name", spec.name.len(), LONGEST_NAME)?;
+        at_most("the group", length(spec.group.as_ref()), LONGEST_NAME)?;
+        at_most("the working directory", spec.workdir.len(), LONGEST_PATH)?;
+        at_most("the checkpoint directory", length(spec.checkpoint.as_ref()), LONGEST_PATH)?;
+        spec.model.as_ref().map_or(Ok(()), check_model)?;
+        let dependencies = spec.depends_on.len() as u64;
+        if dependencies > self.dependencies {
+            let limit = self.dependencies;
+            return Err(invalid(format!(
+                "the job depends on {dependencies} jobs, and at most {limit} are allowed (max-dependencies): let \
+                 it depend on an array as a whole, or on a job that depends on the others"
+            )));
+        }
+        let members = spec.members();
+        if members > self.array_members {
+            let limit = self.array_members;
+            return Err(invalid(format!(
+                "the array has {members} members, and at most {limit} are allowed (max-array-members): split it \
+                 into several arrays"
+            )));
+        }
+        let weight = Bytes(spec.weight() as u64);
+        if weight > self.job_bytes {
+            let limit = self.job_bytes;
+            return Err(invalid(format!(
+                "the script, arguments, environment and description of the job take {weight}, and at most \
+                 {limit} are allowed (max-job-size): put large values into files"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Refuses a submission beyond what its user may have in memory.
+    pub(crate) fn check_user(
+        &self,
+        by: &Principal,
+        usage: UserUsage,
+        submit: &Submit,
+    ) -> Result<(), Refusal> {
+        if by.role == Role::Admin {
+            return Ok(());
+        }
+        let members = submit.spec.members();
+        if usage.waiting + members > self.queued_jobs {
+            let (user, limit) = (&by.user, self.queued_jobs);
+            let waiting = counted(usage.waiting, "job of", "jobs of");
+            return Err(beyond(format!(
+                "{waiting} {user} already wait in the queue, this submission has {}, and at most {limit} may \
+                 wait (max-queued-jobs): submit again when some have started",
+                counted(members, "job", "jobs")
+            )));
+        }
+        let bytes = Bytes(usage.bytes + submit.spec.weight() as u64);
+        if bytes > self.user_bytes {
+            let (user, limit) = (&by.user, self.user_bytes);
+            return Err(beyond(format!(
+                "with this one the jobs of {user} would take {bytes}, and at most {limit} are allowed \
+                 (max-user-size): submit smaller jobs, or again when the head has forgotten older ones"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a request that names too many jobs.
+pub(crate) fn check_ids(jobs: &[JobId]) -> Result<(), Refusal> {
+    check_count(jobs.len())
+}
+
+/// The same by their number.
+pub(crate) fn check_count(jobs: usize) -> Result<(), Refusal> {
+    if jobs <= MOST_IDS {
+        return Ok(());
+    }
+    Err(invalid(format!(
+        "the request names {jobs} jobs, and at most {MOST_IDS} are allowed: split it into several requests"
+    )))
+}
+
+fn check_model(model: &ModelDescription) -> Result<(), Refusal> {
+    at_most("the name of the model", length(model.name.as_ref()), LONGEST_NAME)?;
+    at_most("the precision of the model", length(model.precision.as_ref()), LONGEST_NAME)?;
+    let parts = model.operators.len().max(model.stages.len());
+    if parts > MOST_PARTS {
+        return Err(invalid(format!(
+            "the model has {parts} operators or stages, and at most {MOST_PARTS} are allowed: describe it more \
+             coarsely"
+        )));
+    }
+    match not_finite(model) {
+        Some(field) => {
+            Err(invalid(format!("{field} of the model is not a finite number: correct it or leave it out")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// JSON in the journal has no NaN.
+fn not_finite(model: &ModelDescription) -> Option<&'static str> {
+    let stage = |read: fn(&cohabit_types::PipelineStage) -> f64| {
+        model.stages.iter().map(read).any(|it| !it.is_finite())
+    };
+    let on = |gpus: &std::collections::BTreeMap<String, f64>| gpus.values().any(|it| !it.is_finite());
+    let single = |value: Option<f64>| value.is_some_and(|it| !it.is_finite());
+    [
+        ("flops-per-sample", single(model.flops_per_sample)),
+        ("activation-bytes", single(model.activation_bytes)),
+        ("compute-seconds of a stage", stage(|stage| stage.compute_seconds)),
+        ("compute-seconds-on of a stage", model.stages.iter().any(|stage| on(&stage.compute_seconds_on))),
+        ("activation-bytes of a stage", stage(|stage| stage.activation_bytes)),
+        ("gradient-bytes of a stage", stage(|stage| stage.gradient_bytes)),
+    ]
+    .into_iter()
+    .find_map(|(field, broken)| broken.then_some(field))
+}
+
+fn at_most(what: &str, bytes: usize, limit: usize) -> Result<(), Refusal> {
+    if bytes <= limit {
+        return Ok(());
+    }
+    Err(invalid(format!("{what} has {bytes} bytes, and at most {limit} are allowed: shorten it")))
+}
+
+fn length(text: Option<&String>) -> usize {
+    text.map_or(0, String::len)
+}
+
+fn invalid(message: String) -> Refusal {
+    Refusal::new(RefusalCode::Invalid, message)
+}
+
+fn beyond(message: String) -> Refusal {
+    Refusal::new(RefusalCode::NotAllowed, message)
+}
