@@ -104,7 +104,6 @@ impl Transition<'_> {
     /// The link is gone. What runs there goes on until the node counts as lost.
     pub(crate) fn unreachable(&mut self, key: WorkerKey) {
         let now = self.now;
-        let limit = self.head.unreachable_limit(key.node);
         let Some(node) = self.node_mut(key.node).filter(|node| node.key() == Some(key)) else {
             return;
         };
@@ -113,10 +112,11 @@ impl Transition<'_> {
         let (name, jobs) = (node.name.clone(), node.jobs.clone());
         self.head.volatile.telemetry.retain(|(node, _), _| *node != key.node);
         for id in jobs {
-            self.record_event(id, JobEventKind::NodeUnreachable { node: name.clone(), lost_after: limit });
+            let lost_after = self.head.unreachable_limit(key.node, id);
+            self.record_event(id, JobEventKind::NodeUnreachable { node: name.clone(), lost_after });
             self.changed(id);
         }
-        self.set_alarm(now + limit, Alarm::NodeLost(key.node));
+        self.watch_unreachable_node(key.node);
         self.head.replan_needed = true;
     }
 
@@ -126,29 +126,47 @@ impl Transition<'_> {
         let waiting: Vec<NodeId> =
             self.head.nodes.iter().filter(|(_, node)| is_unreachable(node)).map(|(id, _)| *id).collect();
         for id in waiting {
-            let limit = self.head.unreachable_limit(id);
             let Some(node) = self.node_mut(id) else { continue };
             node.link_changed_at += forward;
-            let ends_at = node.link_changed_at + limit;
-            self.set_alarm(ends_at, Alarm::NodeLost(id));
+            self.watch_unreachable_node(id);
         }
     }
 
-    /// Gives up a node that has been unreachable for too long, and what ran there.
+    /// Sets the alarm for the next that is to be given up of an unreachable node: one of its jobs, or itself.
+    fn watch_unreachable_node(&mut self, id: NodeId) {
+        let Some(node) = self.head.nodes.get(&id) else { return };
+        let limits = node.jobs.iter().map(|job| self.head.unreachable_limit(id, *job));
+        let next = limits.min().unwrap_or(self.head.config.lost_after);
+        let at = node.link_changed_at + next;
+        self.set_alarm(at, Alarm::NodeLost(id));
+    }
+
+    /// Gives up the jobs for which a node has been unreachable for too long, and the node with the last of them.
     pub(crate) fn give_up_unreachable_node(&mut self, id: NodeId) {
-        let (now, limit) = (self.now, self.head.unreachable_limit(id));
-        let Some(node) = self.node_mut(id) else { return };
+        let Some(node) = self.head.nodes.get(&id) else { return };
         let NodeLink::Unreachable(key) = node.link else { return };
-        if node.link_changed_at + limit > now {
+        let unreachable_for = self.now.since(node.link_changed_at);
+        let is_over = |limit: Span| limit <= unreachable_for;
+        let (name, jobs) = (node.name.clone(), node.jobs.clone());
+        let limits: Vec<_> =
+            jobs.into_iter().map(|job| (job, self.head.unreachable_limit(id, job))).collect();
+        let (given_up, kept): (Vec<_>, Vec<_>) = limits.into_iter().partition(|(_, limit)| is_over(*limit));
+        let is_lost = kept.is_empty() && is_over(self.head.config.lost_after);
+        if given_up.is_empty() && !is_lost {
             return;
         }
-        node.link = NodeLink::Lost(key);
-        let (name, jobs) = (node.name.clone(), node.jobs.clone());
         self.cause = Cause::Node(name.clone());
-        for job in jobs {
+        if is_lost && let Some(node) = self.node_mut(id) {
+            node.link = NodeLink::Lost(key);
+        }
+        for (job, limit) in given_up {
             self.give_up(job, id, &format!("node {name} was unreachable for {limit}"));
         }
-        self.drop_predictions_too_large();
+        if is_lost {
+            self.drop_predictions_too_large();
+        } else {
+            self.watch_unreachable_node(id);
+        }
         self.head.replan_needed = true;
     }
 
@@ -275,15 +293,13 @@ impl Transition<'_> {
 const LINK_LOSS_MARGIN: Span = Span::from_secs(30);
 
 impl Head {
-    /// How long a node may be unreachable before its attempts are given up: as long as the operator says,
-    /// but never so short that a rank could still run there. Executors stop their ranks after the orphan
-    /// grace plus the longest stop sequence.
-    fn unreachable_limit(&self, id: NodeId) -> Span {
-        let Some(node) = self.nodes.get(&id) else { return self.config.lost_after };
-        let stop = |job: &JobId| self.submissions[&job.number].spec.stop.grace;
-        let longest_stop = node.jobs.iter().map(stop).max();
-        let needed = longest_stop.map_or(Span::ZERO, |stop| node.orphan_grace + stop + LINK_LOSS_MARGIN);
-        self.config.lost_after.max(needed)
+    /// How long a node may be unreachable before a job on it is given up: as long as the operator says, but
+    /// never so short that a rank could still run there. Executors stop their ranks after the orphan grace plus
+    /// the grace of the job, so the grace of one job keeps no other waiting.
+    fn unreachable_limit(&self, node: NodeId, job: JobId) -> Span {
+        let orphan_grace = self.nodes.get(&node).map_or(Span::ZERO, |node| node.orphan_grace);
+        let grace = self.submissions.get(&job.number).map_or(Span::ZERO, |job| job.spec.stop.grace);
+        self.config.lost_after.max(orphan_grace + grace + LINK_LOSS_MARGIN)
     }
 
     /// Whether the rank belongs to a live attempt, has not ended as far as the head knows, and is on this

@@ -22,17 +22,19 @@ mod forecast_cache;
 mod log_line;
 mod message;
 mod planning;
+mod queued_usage;
 mod snapshots;
 mod state;
 mod state_check;
+mod submit_rates;
 mod training;
 mod training_queue;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cohabit_actor::{Actor, ActorFailure, Context, ReplyTo};
-use cohabit_scheduler_core::{Event, UserUsage};
-use cohabit_types::{ClientRequestId, Principal, Reply, Report, Request, Time, WorkerKey};
+use cohabit_scheduler_core::Event;
+use cohabit_types::{ClientRequestId, Principal, Reply, Report, Request, Role, Time, WorkerKey};
 
 use crate::journal::JournalWrite;
 
@@ -124,7 +126,7 @@ impl Driver {
         if let Some(refusal) = self.durability.refusal().or_else(|| self.state_check.refusal()) {
             return reply_to.send(Reply::Refused(refusal));
         }
-        if let Some(reply) = self.reply_at_once(&by, &request) {
+        if let Some(reply) = self.reply_at_once(&by, &request, Instant::now()) {
             return reply_to.send(reply);
         }
         if let Request::Submit(submit) = &mut request {
@@ -138,27 +140,20 @@ impl Driver {
 
     /// The reply to a request that changes nothing, or goes beyond the limits of its user: it is not written
     /// down.
-    fn reply_at_once(&self, by: &Principal, request: &Request) -> Option<Reply> {
-        let head = &self.parts.head;
-        head.reply_without_change(by, request).or_else(|| {
-            let Request::Submit(submit) = request else { return None };
-            let usage = self.usage_with_queued(by);
-            self.parts.limits.check_user(by, usage, submit).err().map(Reply::Refused)
-        })
-    }
-
-    /// What a user has in memory, and what of the user becomes durable now.
-    fn usage_with_queued(&self, by: &Principal) -> UserUsage {
-        let mut usage = self.parts.head.usage(&by.user);
-        for entry in self.batch.entries().chain(self.durability.entries()) {
-            if let Event::Client(_, other, Request::Submit(submit)) = &entry.event
-                && other.user == by.user
-            {
-                usage.waiting += submit.spec.members();
-                usage.bytes += submit.spec.weight() as u64;
-            }
+    fn reply_at_once(&mut self, by: &Principal, request: &Request, now: Instant) -> Option<Reply> {
+        if let Some(reply) = self.parts.head.reply_without_change(by, request) {
+            return Some(reply);
         }
-        usage
+        let Request::Submit(submit) = request else { return None };
+        if by.role == Role::Admin {
+            return None;
+        }
+        let limits = &self.parts.limits;
+        if !self.submit_rates.take(&by.user, limits.submits_per_second, now) {
+            return Some(Reply::Refused(limits.too_fast(&by.user)));
+        }
+        let usage = self.queued_usage.with(&by.user, self.parts.head.usage(&by.user));
+        limits.check_user(&by.user, usage, submit).err().map(Reply::Refused)
     }
 
     /// Answers from memory. A question that a broken state cannot answer gets no reply, which its session

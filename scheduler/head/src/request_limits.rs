@@ -3,7 +3,7 @@
 
 use cohabit_scheduler_core::UserUsage;
 use cohabit_types::{
-    Bytes, JobId, JobSpec, ModelDescription, Principal, Refusal, RefusalCode, Request, Role, Submit, counted,
+    Bytes, JobId, JobSpec, ModelDescription, Refusal, RefusalCode, Request, Span, Stop, Submit, counted,
 };
 
 /// The most jobs that one request may name.
@@ -18,7 +18,7 @@ const LONGEST_PATH: usize = 4_096;
 /// The most operators or stages of a model.
 const MOST_PARTS: usize = 10_000;
 
-/// The limits of submissions. Those of a user do not hold for admins.
+/// The limits of submissions. Those of a user (priority, rate, queued jobs, bytes) do not hold for admins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestLimits {
     /// Members of one array.
@@ -27,6 +27,12 @@ pub struct RequestLimits {
     pub dependencies: u64,
     /// Bytes of one job: its script, arguments, environment, names, model and all the rest.
     pub job_bytes: Bytes,
+    /// The grace period of a stop, and how long before it a warning signal may come.
+    pub grace: Span,
+    /// The highest priority that a user may give.
+    pub user_priority: i32,
+    /// Submissions of one user, on average over some seconds.
+    pub submits_per_second: u64,
     /// Jobs of one user that wait, members of arrays one by one.
     pub queued_jobs: u64,
     /// Bytes of the jobs of one user that the head remembers, ended ones included.
@@ -39,6 +45,9 @@ impl Default for RequestLimits {
             array_members: 1_000_000,
             dependencies: 1_000,
             job_bytes: Bytes(2 << 20),
+            grace: Span::from_secs(3_600),
+            user_priority: 0,
+            submits_per_second: 100,
             queued_jobs: 10_000,
             user_bytes: Bytes(256 << 20),
         }
@@ -83,6 +92,7 @@ impl RequestLimits {
                  into several arrays"
             )));
         }
+        self.check_stop(&spec.stop)?;
         let weight = Bytes(spec.weight() as u64);
         if weight > self.job_bytes {
             let limit = self.job_bytes;
@@ -94,19 +104,47 @@ impl RequestLimits {
         Ok(())
     }
 
-    /// Refuses a submission beyond what its user may have in memory.
-    pub(crate) fn check_user(
-        &self,
-        by: &Principal,
-        usage: UserUsage,
-        submit: &Submit,
-    ) -> Result<(), Refusal> {
-        if by.role == Role::Admin {
-            return Ok(());
+    /// A job is stopped within this time, whatever it does.
+    fn check_stop(&self, stop: &Stop) -> Result<(), Refusal> {
+        let limit = self.grace;
+        if stop.grace > limit {
+            let grace = stop.grace;
+            return Err(invalid(format!(
+                "the grace period is {grace}, and at most {limit} are allowed (max-grace)"
+            )));
+        }
+        match stop.warning {
+            Some(warning) if warning.before > limit => {
+                let before = warning.before;
+                let message = format!(
+                    "the stop signal comes {before} before the stop, and at most {limit} are allowed (max-grace)"
+                );
+                Err(invalid(message))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The refusal of a user who submits too fast.
+    pub(crate) fn too_fast(&self, user: &str) -> Refusal {
+        let limit = counted(self.submits_per_second, "job a second", "jobs a second");
+        beyond(format!(
+            "{user} submits more than {limit} (max-submits-per-second): submit an array, or wait a moment"
+        ))
+    }
+
+    /// Refuses a submission beyond what its user, who is no admin, may give or have in memory.
+    pub(crate) fn check_user(&self, user: &str, usage: UserUsage, submit: &Submit) -> Result<(), Refusal> {
+        if submit.spec.priority > self.user_priority {
+            let (priority, limit) = (submit.spec.priority, self.user_priority);
+            return Err(beyond(format!(
+                "priority {priority} is above {limit}, the highest that a user may give (max-user-priority): lower it, \
+                 or ask an admin to submit the job"
+            )));
         }
         let members = submit.spec.members();
         if usage.waiting + members > self.queued_jobs {
-            let (user, limit) = (&by.user, self.queued_jobs);
+            let limit = self.queued_jobs;
             let waiting = counted(usage.waiting, "job of", "jobs of");
             return Err(beyond(format!(
                 "{waiting} {user} already wait in the queue, this submission has {}, and at most {limit} may \
@@ -116,7 +154,7 @@ impl RequestLimits {
         }
         let bytes = Bytes(usage.bytes + submit.spec.weight() as u64);
         if bytes > self.user_bytes {
-            let (user, limit) = (&by.user, self.user_bytes);
+            let limit = self.user_bytes;
             return Err(beyond(format!(
                 "with this one the jobs of {user} would take {bytes}, and at most {limit} are allowed \
                  (max-user-size): submit smaller jobs, or again when the head has forgotten older ones"

@@ -55,6 +55,12 @@ setting_keys! {
     MaxDependencies = "max-dependencies",
     /// Largest size of one job.
     MaxJobSize = "max-job-size",
+    /// Longest grace period of a job.
+    MaxGrace = "max-grace",
+    /// Highest priority that a user may give.
+    MaxUserPriority = "max-user-priority",
+    /// Largest number of submissions of one user in a second.
+    MaxSubmitsPerSecond = "max-submits-per-second",
     /// Largest number of waiting jobs of one user.
     MaxQueuedJobs = "max-queued-jobs",
     /// Largest size of all jobs of one user.

@@ -51,6 +51,26 @@ fn a_lost_node_gives_its_job_to_another_and_late_reports_are_ignored() {
 }
 
 #[test]
+fn the_long_grace_of_one_job_keeps_no_other_waiting() {
+    let mut test = TestHead::with_devices(2);
+    let mut slow = gpus(1);
+    slow.stop.grace = Span::from_secs(3_600);
+    let (slow, other) = (test.submit(slow), test.submit(gpus(1)));
+    test.join(2, 1);
+    test.lose(1, 1);
+    test.effects();
+    test.after(Span::from_secs(60));
+    assert_eq!((test.record(other).attempt, test.record(slow).attempt), (2, 1), "it runs on the other node");
+    assert_eq!(test.head.node_records()[0].state, NodeState::Unreachable);
+    let orphan_grace = inventory(1, 2, Vec::new()).orphan_grace;
+    test.after(orphan_grace + Span::from_secs(3_600 + 30 - 61));
+    assert_eq!(test.record(slow).state, JobState::Running, "it may still run there");
+    test.after(Span::from_secs(1));
+    assert_eq!(test.head.node_records()[0].state, NodeState::Lost);
+    assert_eq!(test.state(slow), JobState::Pending);
+}
+
+#[test]
 fn a_clock_that_is_set_forward_does_not_make_a_node_lost() {
     let mut test = TestHead::with_devices(1);
     let id = test.submit(gpus(1));

@@ -56,10 +56,6 @@ impl Batch {
         self.pending.push(pending);
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = &JournalEntry> {
-        self.pending.iter().map(|it| it.entry.as_ref())
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }

@@ -103,6 +103,7 @@ impl Driver {
     /// A client can repeat its request. Reports of workers and ends of links cannot be refused, so they stay.
     fn refuse_requests(&mut self, refusal: &Refusal) {
         for entry in self.batch.take_out(|event| matches!(event, Event::Client(..))) {
+            self.queued_usage.remove(&entry.event);
             let Event::Client(client, ..) = &entry.event else { continue };
             if let Some(reply_to) = self.clients.remove(client) {
                 reply_to.send(Reply::Refused(refusal.clone()));
@@ -128,6 +129,7 @@ impl Driver {
     }
 
     fn apply(&mut self, entry: JournalEntry) {
+        self.queued_usage.remove(&entry.event);
         let mut effects = Vec::new();
         let head = &mut self.parts.head;
         let changed = self.state_check.guard(|| head.handle(entry.at, entry.event, &mut effects));

@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 
 use super::batch::PendingEvent;
-use crate::journal::{Commit, JournalEntry, JournalWrite, JournalWriteError};
+use crate::journal::{Commit, JournalWrite, JournalWriteError};
 
 /// Pauses between attempts: the first is shorter than a person takes to read the refusal, and the longest
 /// still notices soon that the disk has room again.
@@ -63,11 +63,6 @@ impl Durability {
         let outcome = outcome.boxed().shared();
         self.in_progress = Some(CommitInProgress { events, outcome: outcome.clone() });
         outcome
-    }
-
-    /// The entries of the commit in progress.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &JournalEntry> {
-        self.in_progress.iter().flat_map(|commit| &commit.events).map(|it| it.entry.as_ref())
     }
 
     pub(super) fn take_in_progress(&mut self) -> Option<CommitInProgress> {

@@ -14,8 +14,10 @@ use super::durability::Durability;
 use super::forecast_cache::ForecastCache;
 use super::log_line::LogLine;
 use super::message::SessionHandle;
+use super::queued_usage::QueuedUsage;
 use super::snapshots::Snapshots;
 use super::state_check::StateCheck;
+use super::submit_rates::SubmitRates;
 use super::training_queue::TrainingQueue;
 use crate::RequestLimits;
 use crate::clock::Clock;
@@ -57,6 +59,9 @@ pub(crate) struct Driver {
     pub(super) clients: BTreeMap<ClientRequestId, ReplyTo<Reply>>,
     pub(super) last_client: u64,
     pub(super) batch: Batch,
+    /// What is in the batch and in the commit in progress, by user.
+    pub(super) queued_usage: QueuedUsage,
+    pub(super) submit_rates: SubmitRates,
     pub(super) durability: Durability,
     pub(super) state_check: StateCheck,
     /// The head's latest request for a plan, not yet passed to the planner.
@@ -81,6 +86,8 @@ impl Driver {
             clients: BTreeMap::new(),
             last_client: 0,
             batch: Batch::default(),
+            queued_usage: QueuedUsage::default(),
+            submit_rates: SubmitRates::default(),
             durability: Durability::default(),
             state_check: StateCheck::default(),
             plan_request: None,
@@ -107,6 +114,7 @@ impl Driver {
 
     fn push(&mut self, entry: JournalEntry, handled: Option<ReplyTo<()>>) {
         tracing::debug!(at = entry.at.as_micros(), "event: {}", LogLine(&entry.event));
+        self.queued_usage.add(&entry.event);
         self.batch.push(PendingEvent { entry: Arc::new(entry), handled });
     }
 

@@ -3,7 +3,7 @@
 
 use cohabit_types::{
     Array, Bytes, ChangeResult, Dependency, DependencyKind, Filter, IndexRange, JobChange, JobId, JobRef,
-    JobSpec, ModelDescription, Refusal, RefusalCode, Submit,
+    JobSpec, ModelDescription, Refusal, RefusalCode, Signal, Span, Submit, WarningSignal,
 };
 
 use crate::RequestLimits;
@@ -15,7 +15,7 @@ fn array(members: u32) -> Option<Array> {
 }
 
 fn held(change: impl FnOnce(&mut JobSpec)) -> Submit {
-    let mut submit = Submit { idempotency_key: None, ..submit() };
+    let mut submit = submit();
     submit.spec.held = true;
     change(&mut submit.spec);
     submit
@@ -25,8 +25,10 @@ async fn refused(client: &TestClient, change: impl FnOnce(&mut JobSpec)) -> Refu
     client.try_submit(held(change)).await.unwrap_err()
 }
 
-fn events(head: &TestHead) -> u64 {
-    head.ask("SELECT printf('%d', ifnull(max(sequence), 0)) FROM events").parse().unwrap()
+/// How many requests of clients are in the journal.
+fn requests(head: &TestHead) -> u64 {
+    let count = "SELECT printf('%d', count(*)) FROM events WHERE event LIKE '{\"client_request\"%'";
+    head.ask(count).parse().unwrap()
 }
 
 #[tokio::test]
@@ -60,8 +62,10 @@ fn after(job: JobId) -> Dependency {
 async fn requests_that_change_nothing_are_not_written_down() {
     let head = TestHead::start().await;
     let (ada, eve) = (head.user("ada").await, head.user("eve").await);
-    let job = ada.submit().await;
-    let before = events(&head);
+    let keyed = || Submit { idempotency_key: Some("k".into()), ..submit() };
+    let job = ada.try_submit(keyed()).await.unwrap().job;
+    let before = requests(&head);
+    assert_eq!(before, 1);
     for _ in 0..3 {
         let results = eve.change(JobChange::Cancel, vec![job, JobId::new(99)]).await.unwrap();
         assert!(results.iter().all(|(_, result)| matches!(result, ChangeResult::Refused(_))), "{results:?}");
@@ -70,10 +74,10 @@ async fn requests_that_change_nothing_are_not_written_down() {
         refused(&eve, |spec| spec.depends_on = vec![after(JobId::new(99))]).await;
         refused(&eve, |spec| spec.workdir = "here".into()).await;
     }
-    assert_eq!(ada.try_submit(submit()).await.unwrap().job, job, "the same key is the same job");
-    assert_eq!(events(&head), before);
+    assert_eq!(ada.try_submit(keyed()).await.unwrap().job, job, "the same key is the same job");
+    assert_eq!(requests(&head), before);
     assert_eq!(ada.change(JobChange::Cancel, vec![job]).await, Ok(vec![(job, ChangeResult::Done)]));
-    assert_eq!(events(&head), before + 1);
+    assert_eq!(requests(&head), before + 1);
 }
 
 #[tokio::test]
@@ -93,6 +97,41 @@ async fn one_user_cannot_fill_the_queue_or_the_memory_and_admins_may() {
     let all = eve.change(JobChange::Cancel, vec![JobId::new(1)]).await;
     assert_eq!(all, Ok(vec![(JobId::new(1), ChangeResult::Done)]));
     eve.try_submit(held(|_| {})).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_cannot_ask_for_more_grace_than_the_cluster_gives() {
+    let head = TestHead::start().await;
+    let admin = head.admin().await;
+    let long = refused(&admin, |spec| spec.stop.grace = Span::from_secs(3_650 * 86_400)).await;
+    assert!(long.message.contains("at most 1 h 0 min are allowed (max-grace)"), "{long}");
+    let before = Span::from_secs(7_200);
+    let warning = Some(WarningSignal { signal: Signal::USR1, before });
+    let early = refused(&admin, |spec| spec.stop.warning = warning).await;
+    assert!(early.message.contains("max-grace"), "{early}");
+    admin.try_submit(held(|spec| spec.stop.grace = Span::from_secs(3_600))).await.unwrap();
+}
+
+#[tokio::test]
+async fn users_lower_their_priority_and_admins_raise_it() {
+    let head = TestHead::start().await;
+    let (eve, admin) = (head.user("eve").await, head.admin().await);
+    let high = refused(&eve, |spec| spec.priority = 1).await;
+    assert_eq!(high.code, RefusalCode::NotAllowed);
+    assert!(high.message.contains("priority 1 is above 0"), "{high}");
+    eve.try_submit(held(|spec| spec.priority = -5)).await.unwrap();
+    admin.try_submit(held(|spec| spec.priority = 5)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_user_who_submits_too_fast_is_refused_and_others_are_not() {
+    let limits = RequestLimits { submits_per_second: 2, ..RequestLimits::default() };
+    let head = TestHead::start_like(|options| options.limits = limits).await;
+    let (ada, eve) = (head.user("ada").await, head.user("eve").await);
+    let all = futures::future::join_all((0..200).map(|_| eve.try_submit(held(|_| {})))).await;
+    let refusal = all.into_iter().find_map(Result::err).unwrap();
+    assert!(refusal.message.contains("max-submits-per-second"), "{refusal}");
+    ada.try_submit(held(|_| {})).await.unwrap();
 }
 
 /// The requests wait for the same commit, so none of them is in the head's memory yet.

@@ -50,6 +50,11 @@ fn limits(settings: &Settings, usual: RequestLimits) -> Result<RequestLimits, Co
         array_members: count(SettingKey::MaxArrayMembers, usual.array_members)?,
         dependencies: count(SettingKey::MaxDependencies, usual.dependencies)?,
         job_bytes: settings.checked(SettingKey::MaxJobSize, job_size)?.unwrap_or(usual.job_bytes),
+        grace: settings.checked(SettingKey::MaxGrace, values::parse_duration)?.unwrap_or(usual.grace),
+        user_priority: settings
+            .checked(SettingKey::MaxUserPriority, str::parse)?
+            .unwrap_or(usual.user_priority),
+        submits_per_second: count(SettingKey::MaxSubmitsPerSecond, usual.submits_per_second)?,
         queued_jobs: count(SettingKey::MaxQueuedJobs, usual.queued_jobs)?,
         user_bytes: settings.checked(SettingKey::MaxUserSize, str::parse)?.unwrap_or(usual.user_bytes),
     })
