@@ -4,14 +4,13 @@
 //! in
 //! `list`, and how a call is repeated is in `call`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use cohabit_net::HelloAccepted;
-use std::collections::{BTreeMap, BTreeSet};
-
 use cohabit_types::{
     ChangeResult, DryRun, Explanation, IssuedToken, JobChange, JobId, JobRecord, JobRef, ModelChoice, Models,
-    NewToken, NodeRecord, TokenRecord,
+    NewToken, NodeRecord, RefusedWorker, TokenRecord,
 };
 
 use crate::call::{Client, PAGE, short_call_context};
@@ -128,6 +127,28 @@ impl Client {
             async move { to.service.resume_node(short_call_context(), node).await }
         })
         .await
+    }
+
+    /// Forgets which worker a node belongs to, so that its next one is taken for it; returns its name.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no such node, or any worker may join as it already.
+    pub async fn unbind(&self, node: impl Into<String>) -> Result<String, Error> {
+        let node = node.into();
+        self.call(|to: HeadConnection| {
+            let node = node.clone();
+            async move { to.service.unbind_node(short_call_context(), node).await }
+        })
+        .await
+    }
+
+    /// Workers that wanted to act as a node of another one, since the head started.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] without an admin's token.
+    pub async fn refused_workers(&self) -> Result<Vec<RefusedWorker>, Error> {
+        self.call(|to: HeadConnection| async move { to.service.refused_workers(short_call_context()).await })
+            .await
     }
 
     /// Makes a token. Not retried: the secret is returned only once.

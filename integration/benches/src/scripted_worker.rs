@@ -38,7 +38,7 @@ impl ScriptedWorker {
     pub(crate) async fn join(head: &HeadProcess, number: u64, slots: usize) -> ScriptedWorker {
         let key =
             WorkerKey { node: NodeId(Uuid::from_u128(number.into())), incarnation: Incarnation(number + 1) };
-        let hello = WorkerHello { key, inventory: inventory(number, slots) };
+        let hello = WorkerHello { key, credential: None, inventory: inventory(number, slots) };
         let (tell, orders) = mpsc::unbounded_channel();
         let link = connect_worker(&head.endpoint("worker.token"), hello, OrderForwarder(tell)).await.unwrap();
         tokio::spawn(beat(link.head.clone()));

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use cohabit_net::WorkerHello;
 use cohabit_net::fuzzing::{decode, encode, v4};
+use cohabit_net::{Secret, WorkerHello};
 use cohabit_types::{
     Array, Bytes, Demand, Dependency, DependencyKind, Device, DeviceId, DeviceKind, Filter, FollowMode,
     GpuRequest, Incarnation, IndexRange, Inventory, Isolation, JobChange, JobId, JobRef, JobRevision,
@@ -128,8 +128,13 @@ fn recorded_messages() -> Vec<(&'static str, Vec<u8>)> {
         progress: Some(Default::default()),
         at: Time::from_micros(70_000),
     };
-    let token =
-        NewToken { name: "ada".into(), role: Role::User, account: None, expires_in: Some(Span::ZERO) };
+    let token = NewToken {
+        name: "ada".into(),
+        role: Role::User,
+        account: None,
+        node: None,
+        expires_in: Some(Span::ZERO),
+    };
     let mut spec = JobSpec::command(vec!["train".into(), "--fast".into()], "/home/ada".into());
     array(&mut spec);
     let old_submit = v4::messages::Submit {
@@ -168,7 +173,8 @@ fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         seeds.push(("cluster", number.to_string(), encode(scenario).expect("it is short").to_vec()));
     }
     let key = WorkerKey { node: NodeId(uuid::Uuid::from_u128(7)), incarnation: Incarnation(3) };
-    let worker = WorkerHello { key, inventory: inventory() };
+    let worker =
+        WorkerHello { key, credential: Some(Secret::new([5; Secret::LENGTH])), inventory: inventory() };
     let worker = encode(&([7u8; 32], 1u8, worker)).expect("it is short");
     seeds.push(("hello", "client".into(), [&[7; 32][..], &[0]].concat()));
     seeds.push(("hello", "worker".into(), worker.to_vec()));

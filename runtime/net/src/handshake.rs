@@ -14,7 +14,7 @@ use cohabit_types::Role;
 use cohabit_wire::codec::{LENGTH_PREFIX, MAX_FRAME};
 use cohabit_wire::hello::{
     ConnectionPurpose, HelloAnswer, HelloError, LONGEST_CLIENT_HELLO, LONGEST_HELLO, LONGEST_HELLO_PREFIX,
-    decode_purpose, decode_secret, encode_hello,
+    decode_purpose, decode_secret, encode_answer,
 };
 use cohabit_wire::{Fingerprint, HelloRefusalCode, ProtocolVersion};
 use futures::SinkExt;
@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::connection_slots::{ConnectionLimitError, ConnectionLimiter, ConnectionSlot};
-use crate::frames::frames;
+use crate::frames::{Frames, frames};
 use crate::peer::{ClientPeer, Incoming, PeerContext, WorkerPeer};
 use crate::rate_limited_log::{RateLimitedLog, RejectionClass};
 use crate::token_store::Grant;
@@ -92,7 +92,7 @@ impl HandshakeService {
         };
         self.rejections.log_rejection(why.weight(), address, &why);
         if let (Some(stream), Some(answer)) = (stream, why.answer()) {
-            let _in_time = timeout(LINGER, send_refusal(stream, version, &answer)).await;
+            send_refusal_in_time(frames(stream, MAX_FRAME), version, &answer).await;
         }
         None
     }
@@ -148,7 +148,7 @@ impl HandshakeService {
         let introduced = frame.len();
         frame.resize(length, 0);
         read(stream, &mut frame[introduced..]).await?;
-        let purpose = decode_purpose(&frame[begin..])?;
+        let purpose = decode_purpose(said, &frame[begin..])?;
         check_purpose(&purpose, &grant, length)?;
         let slot = self.connection_limiter.take(&grant.by.user)?;
         Ok(Authenticated { purpose, grant, slot })
@@ -200,11 +200,27 @@ fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> R
     }
 }
 
+/// Sends a refusal, and gives the peer a moment to read it.
+pub(crate) async fn send_refusal_in_time(
+    frames: Frames<TlsStream<TcpStream>>,
+    version: ProtocolVersion,
+    answer: &HelloAnswer,
+) {
+    let _in_time = timeout(LINGER, send_refusal(frames, version, answer)).await;
+}
+
 /// Sends the refusal and waits until the peer hangs up: closing over unread bytes would discard the refusal.
-async fn send_refusal(mut stream: TlsStream<TcpStream>, version: ProtocolVersion, answer: &HelloAnswer) {
-    let Ok(answer) = encode_hello(version, answer) else { return };
-    let sent = frames(&mut stream, MAX_FRAME).send(answer).await;
-    if sent.is_ok() && stream.shutdown().await.is_ok() {
+async fn send_refusal(
+    mut frames: Frames<TlsStream<TcpStream>>,
+    version: ProtocolVersion,
+    answer: &HelloAnswer,
+) {
+    let Ok(answer) = encode_answer(version, answer) else { return };
+    if frames.send(answer).await.is_err() {
+        return;
+    }
+    let mut stream = frames.into_inner();
+    if stream.shutdown().await.is_ok() {
         let mut ignored = [0; 4_096];
         while stream.read(&mut ignored).await.is_ok_and(|length| length > 0) {}
     }

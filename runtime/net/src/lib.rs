@@ -21,6 +21,7 @@ mod backoff;
 mod clock;
 mod connection_slots;
 mod dial;
+mod digest;
 mod duplex;
 mod endpoint;
 mod error;
@@ -33,6 +34,7 @@ mod identity;
 mod link;
 mod link_end;
 mod listener;
+mod node_credentials;
 mod open_file_limit;
 mod peer;
 mod private_file;
@@ -51,7 +53,7 @@ pub use cohabit_wire::codec::MAX_FRAME;
 pub use cohabit_wire::message::{MAX_CALL, context_for};
 pub use cohabit_wire::{
     ClientService, ClientServiceClient, Fingerprint, HeadService, HeadServiceClient, HelloAccepted,
-    HelloRefusalCode, PROTOCOL_VERSION, ParseFingerprintError, WorkerHello, WorkerService,
+    HelloRefusalCode, PROTOCOL_VERSION, ParseFingerprintError, Secret, WorkerHello, WorkerService,
 };
 pub use dial::{WorkerLink, connect_client, connect_worker};
 pub use endpoint::{DEFAULT_PORT, Endpoint};
@@ -60,12 +62,13 @@ pub use identity::HeadIdentity;
 pub use link::LinkEndFuture;
 pub use link_end::LinkEnd;
 pub use listener::{Listener, ListenerLimits};
+pub use node_credentials::{NodeClaimError, NodeCredentials};
 pub use open_file_limit::{initial_open_file_limit, raise_open_file_limit};
 pub use peer::{ClientPeer, Incoming, WorkerPeer, WorkerSession};
 pub use private_file::StateError;
 pub use tarpc::client::RpcError;
 pub use tarpc::context::Context;
-pub use token::{Token, TokenError};
+pub use token::{Token, TokenError, new_credential};
 pub use token_store::{TokenEnd, TokenStore, TokenStoreError, VerifyError};
 pub use worker_orders::WorkerOrders;
 

@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use cohabit_types::{Inventory, Principal, WorkerKey};
-use cohabit_wire::hello::{HelloAnswer, encode_hello};
+use cohabit_wire::hello::{HelloAnswer, encode_answer};
 use cohabit_wire::message::NoMessage;
 use cohabit_wire::v4::{self, ClientService as _, ClientServiceAdapter};
 use cohabit_wire::{
     BUILD, ClientService, ClientServiceRequest, Fingerprint, HeadService, HeadServiceRequest, HelloAccepted,
-    ProtocolVersion, WorkerHello, WorkerServiceClient,
+    HelloRefusalCode, ProtocolVersion, Secret, WorkerHello, WorkerServiceClient,
 };
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -29,6 +29,7 @@ use crate::TokenStore;
 use crate::connection_slots::ConnectionSlot;
 use crate::duplex::{CallTransport, Duplex, duplex};
 use crate::frames::Frames;
+use crate::handshake::send_refusal_in_time;
 use crate::link::{self, LinkEndFuture};
 use crate::link_end::LinkEnd;
 use crate::token_store::Grant;
@@ -151,6 +152,21 @@ impl WorkerPeer {
         self.admission.address
     }
 
+    /// What only this node's worker knows.
+    pub(crate) const fn credential(&self) -> Option<Secret> {
+        self.hello.credential
+    }
+
+    pub(crate) const fn grant(&self) -> &Grant {
+        &self.admission.grant
+    }
+
+    /// Refuses the worker, in the version of its hello.
+    pub async fn refuse(self, code: HelloRefusalCode, message: String) {
+        let answer = HelloAnswer::Refused { code, message };
+        send_refusal_in_time(self.frames, self.admission.version, &answer).await;
+    }
+
     /// Accepts the worker, which waits ten seconds for this, and starts both services in the version of its
     /// hello.
     pub async fn start_session<S: HeadService + Clone + Send + 'static>(self, service: S) -> WorkerSession {
@@ -200,7 +216,7 @@ impl PeerContext {
     fn encode_accepted(&self) -> Bytes {
         let by = self.grant.by.clone();
         let accepted = HelloAccepted { cluster: self.cluster, by, build: BUILD.to_owned() };
-        encode_hello(self.version, &HelloAnswer::Accepted(accepted)).expect("names of tokens are short")
+        encode_answer(self.version, &HelloAnswer::Accepted(accepted)).expect("names of tokens are short")
     }
 
     /// Waits for the end of the token, and holds the connection slot meanwhile.

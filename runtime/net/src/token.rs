@@ -91,6 +91,14 @@ impl FromStr for Token {
     }
 }
 
+/// A new credential for a node.
+///
+/// # Errors
+/// When the system provides no random numbers.
+pub fn new_credential() -> std::io::Result<Secret> {
+    draw_secret().map_err(|_| std::io::Error::other("the system provides no random numbers"))
+}
+
 /// A new secret, from the system's source of randomness.
 pub(crate) fn draw_secret() -> Result<Secret, GetRandomFailed> {
     let mut bytes = [0; Secret::LENGTH];

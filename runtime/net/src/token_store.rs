@@ -8,18 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cohabit_types::{FormatVersion, Principal, Refusal, RefusalCode, Role, Span, Time, TokenRecord};
+use cohabit_types::{
+    FormatVersion, NewToken, Principal, Refusal, RefusalCode, Role, Span, Time, TokenRecord,
+};
 use cohabit_wire::Secret;
-use cohabit_wire::hex::{from_hex, to_hex};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;
 
 use crate::token::draw_secret;
-use crate::{Fingerprint, StateError, Token, clock, private_file};
+use crate::{Fingerprint, StateError, Token, clock, digest, private_file};
 
 /// The format of the file that is written, and the latest that is read.
-const SCHEMA: FormatVersion = FormatVersion::new(1);
+const SCHEMA: FormatVersion = FormatVersion::new(2);
 const REMEDY: &str = "start the newer version again, or remove the file, which revokes all tokens";
 /// Names appear in tables and in the history of jobs.
 const LONGEST_NAME: usize = 64;
@@ -43,7 +44,7 @@ struct Shared {
 struct Entry {
     #[serde(rename = "token", with = "StoredRecord")]
     record: TokenRecord,
-    #[serde(rename = "sha256", serialize_with = "write_digest", deserialize_with = "read_digest")]
+    #[serde(rename = "sha256", with = "digest")]
     digest: [u8; 32],
 }
 
@@ -55,6 +56,8 @@ struct StoredRecord {
     role: Role,
     #[serde(default)]
     account: Option<String>,
+    #[serde(default)]
+    node: Option<String>,
     created_at: Time,
     expires_at: Option<Time>,
 }
@@ -81,6 +84,14 @@ pub enum TokenStoreError {
         "'{0}' is not a valid name of an account: use 1 to {LONGEST_NAME} letters, digits and characters of '-_.@'"
     )]
     BadAccount(String),
+    /// No node can have this name.
+    #[error(
+        "'{0}' is not a valid name of a node: use 1 to {LONGEST_NAME} letters, digits and characters of '-_.@'"
+    )]
+    BadNode(String),
+    /// Only a worker serves a node.
+    #[error("only a token with role worker is for one node, and this one has the role {0}: leave out --node")]
+    NodeOfOtherRole(Role),
     /// Only an admin's jobs may run as an account with all rights.
     #[error(
         "the jobs of a {0} never run as root: name the account of the user with --account, or create the token \
@@ -122,7 +133,16 @@ pub enum TokenEnd {
 #[derive(Clone)]
 pub(crate) struct Grant {
     pub(crate) by: Principal,
+    /// The one node that its worker may be.
+    pub(crate) node: Option<String>,
     digest: [u8; 32],
+}
+
+impl Grant {
+    /// The SHA-256 of the token's secret.
+    pub(crate) const fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
 }
 
 impl TokenStore {
@@ -152,30 +172,34 @@ impl TokenStore {
         expires_in: Option<Span>,
         now: Time,
     ) -> Result<Token, TokenStoreError> {
-        self.create_for(None, name, role, expires_in, now)
+        let new = NewToken { name: name.to_owned(), role, account: None, node: None, expires_in };
+        self.create_for(&new, now)
     }
 
-    /// Makes a token whose jobs run as this account. Only the returned value holds its secret.
+    /// Makes a token. Only the returned value holds its secret.
     ///
     /// # Errors
-    /// When the name is taken or unfit, the account is not for this role, or the file cannot be written.
-    pub fn create_for(
-        &self,
-        account: Option<&str>,
-        name: &str,
-        role: Role,
-        expires_in: Option<Span>,
-        now: Time,
-    ) -> Result<Token, TokenStoreError> {
+    /// When the name is taken or unfit, the account or the node is not for this role, or the file cannot be
+    /// written.
+    pub fn create_for(&self, new: &NewToken, now: Time) -> Result<Token, TokenStoreError> {
+        let NewToken { name, role, account, node, expires_in } = new;
         check_name(name)?;
-        check_account(account.unwrap_or(name), role)?;
+        check_account(account.as_ref().unwrap_or(name), *role)?;
+        if let Some(node) = node {
+            check_node(node, *role)?;
+        }
         let secret = draw_secret().map_err(|_| TokenStoreError::NoRandomness)?;
-        let expires_at = expires_in.map(|span| now + span);
-        let account = account.filter(|account| *account != name).map(str::to_owned);
-        let record = TokenRecord { name: name.to_owned(), role, account, created_at: now, expires_at };
+        let record = TokenRecord {
+            name: name.clone(),
+            role: *role,
+            account: account.clone().filter(|account| account != name),
+            node: node.clone(),
+            created_at: now,
+            expires_at: expires_in.map(|span| now + span),
+        };
         self.change(|entries| {
-            if entries.iter().any(|entry| entry.record.name == name) {
-                return Err(TokenStoreError::NameTaken(name.to_owned()));
+            if entries.iter().any(|entry| entry.record.name == *name) {
+                return Err(TokenStoreError::NameTaken(name.clone()));
             }
             entries.push(Entry { record, digest: secret.digest() });
             Ok(())
@@ -222,9 +246,9 @@ impl TokenStore {
         if entry.is_expired(now) {
             return Err(VerifyError::Expired);
         }
-        let TokenRecord { name, role, account, .. } = &entry.record;
+        let TokenRecord { name, role, account, node, .. } = &entry.record;
         let by = Principal { user: name.clone(), role: *role, account: account.clone() };
-        Ok(Grant { by, digest })
+        Ok(Grant { by, node: node.clone(), digest })
     }
 
     /// Waits until an accepted token is no longer good.
@@ -293,6 +317,15 @@ fn check_account(account: &str, role: Role) -> Result<(), TokenStoreError> {
     }
 }
 
+/// A node's name, as a worker may be given one; only a worker serves a node.
+fn check_node(node: &str, role: Role) -> Result<(), TokenStoreError> {
+    match role {
+        Role::User | Role::Admin => Err(TokenStoreError::NodeOfOtherRole(role)),
+        Role::Worker if is_name(node) => Ok(()),
+        Role::Worker => Err(TokenStoreError::BadNode(node.to_owned())),
+    }
+}
+
 fn is_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
     !text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(fits)
@@ -310,21 +343,14 @@ fn read_entries(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, StateError> {
     serde_json::from_slice(bytes).map(|stored: Stored| stored.tokens).map_err(invalid)
 }
 
-fn write_digest<S: Serializer>(digest: &[u8; 32], to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&to_hex(digest))
-}
-
-fn read_digest<'de, D: Deserializer<'de>>(from: D) -> Result<[u8; 32], D::Error> {
-    let text = String::deserialize(from)?;
-    from_hex(&text).ok_or_else(|| serde::de::Error::custom("a digest has 64 hexadecimal digits"))
-}
-
 impl From<TokenStoreError> for Refusal {
     fn from(error: TokenStoreError) -> Refusal {
         let code = match error {
             TokenStoreError::NameTaken(_)
             | TokenStoreError::BadName(_)
             | TokenStoreError::BadAccount(_)
+            | TokenStoreError::BadNode(_)
+            | TokenStoreError::NodeOfOtherRole(_)
             | TokenStoreError::Root(_) => RefusalCode::Invalid,
             TokenStoreError::Unknown(_) => RefusalCode::NotFound,
             TokenStoreError::NoRandomness | TokenStoreError::File(_) => RefusalCode::Internal,

@@ -29,6 +29,7 @@ mod principal;
 mod progress;
 mod quantities;
 mod record;
+mod refused_worker;
 mod report;
 mod request;
 mod retry;
@@ -73,6 +74,7 @@ pub use record::{
     ArraySummary, AttemptRecord, DeviceRecord, JobPrediction, JobRecord, NodeRecord, NodeState, RankRecord,
     TrainingSpec,
 };
+pub use refused_worker::RefusedWorker;
 pub use report::Report;
 pub use request::{
     ChangeResult, Estimate, Explanation, Filter, JobChange, JobRevision, ListPage, Notice, Refusal,

@@ -15,6 +15,8 @@ pub struct NewToken {
     pub role: Role,
     /// The account on workers' machines as which its jobs run; the one with the user's name without it.
     pub account: Option<String>,
+    /// The one node, by name, that a worker with it may be; any node without it.
+    pub node: Option<String>,
     /// How long it is good for; for ever without it.
     pub expires_in: Option<Span>,
 }
@@ -36,6 +38,9 @@ pub struct TokenRecord {
     /// The account as which its jobs run, where it is not named like the token.
     #[serde(default)]
     pub account: Option<String>,
+    /// The one node, by name, that a worker with it may be.
+    #[serde(default)]
+    pub node: Option<String>,
     /// When it was made.
     pub created_at: Time,
     /// When it ceases to be good.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::bytes::{Bytes, BytesMut};
 
 use crate::codec::{self, CodecError};
-use crate::{BUILD, Fingerprint, PROTOCOL_VERSION, ProtocolVersion, Secret};
+use crate::{BUILD, Fingerprint, PROTOCOL_VERSION, ProtocolVersion, Secret, v4};
 
 /// The longest first frame of a worker, whose inventory lists all that it holds.
 pub const LONGEST_HELLO: usize = 1 << 20;
@@ -42,10 +42,13 @@ pub enum ConnectionPurpose {
 }
 
 /// What a worker says of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WorkerHello {
     /// The node, and which of its links this is.
     pub key: WorkerKey,
+    /// A secret that the worker made for this node, so that no other can act as it; none from a worker of
+    /// protocol 4.
+    pub credential: Option<Secret>,
     /// What the node has, and each rank that it holds.
     pub inventory: Inventory,
 }
@@ -82,7 +85,7 @@ pub enum HelloRefusalCode {
     UnknownToken,
     /// The token has expired.
     ExpiredToken,
-    /// The token does not allow this purpose.
+    /// The token does not allow this purpose, or to act as this node.
     WrongRole,
     /// The head has too many connections.
     Busy,
@@ -114,13 +117,25 @@ pub enum HelloError {
     Undecodable(#[from] CodecError),
 }
 
-/// The first frame in this version with this body.
+/// The first frame of a client or worker that speaks this version.
 ///
 /// # Errors
 /// When it would not fit a frame.
-pub fn encode_hello<Body: Serialize>(version: ProtocolVersion, body: &Body) -> Result<Bytes, CodecError> {
-    // The bodies of all versions so far are the same: see `golden/`.
-    Ok(envelope(version.number(), BUILD, &codec::encode(body)?))
+pub fn encode_hello(version: ProtocolVersion, hello: &Hello) -> Result<Bytes, CodecError> {
+    let body = match version {
+        ProtocolVersion::V4 => codec::encode(&v4::hello::Hello::from(hello))?,
+        ProtocolVersion::V5 => codec::encode(hello)?,
+    };
+    Ok(envelope(version.number(), BUILD, &body))
+}
+
+/// The first frame of a head that speaks this version.
+///
+/// # Errors
+/// When it would not fit a frame.
+pub fn encode_answer(version: ProtocolVersion, answer: &HelloAnswer) -> Result<Bytes, CodecError> {
+    // The answers of all versions so far are the same: see `golden/`.
+    Ok(envelope(version.number(), BUILD, &codec::encode(answer)?))
 }
 
 /// A whole hello, and its version.
@@ -129,7 +144,9 @@ pub fn encode_hello<Body: Serialize>(version: ProtocolVersion, body: &Body) -> R
 /// When it is no hello, of a version that is not served, or cannot be decoded.
 pub fn decode_hello(frame: &[u8]) -> Result<(ProtocolVersion, Hello), HelloError> {
     let (version, body) = open_served(frame)?;
-    Ok((version, codec::decode(body)?))
+    let (secret, purpose) = body.split_at_checked(Secret::LENGTH).unwrap_or((body, &[]));
+    let hello = Hello { secret: codec::decode(secret)?, purpose: decode_purpose(version, purpose)? };
+    Ok((version, hello))
 }
 
 /// The head's answer to a hello of this version.
@@ -155,12 +172,15 @@ pub fn decode_secret(frame: &[u8]) -> Result<(ProtocolVersion, Secret, usize), H
     Ok((version, codec::decode(secret)?, frame.len() - purpose.len()))
 }
 
-/// The purpose, which follows the secret in a [`Hello`].
+/// The purpose, which follows the secret in a [`Hello`] of this version.
 ///
 /// # Errors
 /// When it cannot be decoded.
-pub fn decode_purpose(bytes: &[u8]) -> Result<ConnectionPurpose, HelloError> {
-    Ok(codec::decode(bytes)?)
+pub fn decode_purpose(version: ProtocolVersion, bytes: &[u8]) -> Result<ConnectionPurpose, HelloError> {
+    Ok(match version {
+        ProtocolVersion::V4 => codec::decode::<v4::hello::ConnectionPurpose>(bytes)?.into(),
+        ProtocolVersion::V5 => codec::decode(bytes)?,
+    })
 }
 
 /// Which of two sides has to be upgraded, seen from the side of this version.
@@ -238,7 +258,7 @@ mod tests {
     #[test]
     fn an_answer_in_another_version_than_the_hello_is_refused() {
         let refused = HelloAnswer::Refused { code: HelloRefusalCode::Busy, message: "later".into() };
-        let frame = encode_hello(ProtocolVersion::V4, &refused).unwrap();
+        let frame = encode_answer(ProtocolVersion::V4, &refused).unwrap();
         assert!(decode_answer(&frame, ProtocolVersion::V4).is_ok());
         let error = decode_answer(&frame, ProtocolVersion::V5).unwrap_err();
         assert!(matches!(error, HelloError::OtherVersion { theirs: 4, .. }), "{error}");

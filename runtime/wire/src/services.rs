@@ -8,7 +8,7 @@
 use cohabit_types::{
     ChangeResult, DryRun, Explanation, Filter, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
     JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord, Order, Refusal,
-    Report, SubmitReceipt, TokenRecord,
+    RefusedWorker, Report, SubmitReceipt, TokenRecord,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -23,6 +23,11 @@ pub trait ClientService {
     async fn drain_node(name: String) -> Result<String, Refusal>;
     /// Gives a drained node jobs again; answers with its name. For admins.
     async fn resume_node(name: String) -> Result<String, Refusal>;
+    /// Forgets which worker a node belongs to, so that its next one is taken for it; answers with its name. For
+    /// admins.
+    async fn unbind_node(name: String) -> Result<String, Refusal>;
+    /// Workers that wanted to act as a node of another one, since the head started. For admins.
+    async fn refused_workers() -> Result<Vec<RefusedWorker>, Refusal>;
     /// The jobs that these references mean to this user, in their order.
     async fn resolve(references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal>;
     /// A page of jobs, the newest last.

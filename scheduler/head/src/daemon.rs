@@ -18,7 +18,7 @@ use std::time::Duration;
 use cohabit_actor::{ActorSystem, ActorSystemError, Address, ChildSpec, blocking};
 #[cfg(test)]
 use cohabit_net::Fingerprint;
-use cohabit_net::{HeadIdentity, Listener, TokenStore, raise_open_file_limit};
+use cohabit_net::{HeadIdentity, Listener, NodeCredentials, TokenStore, raise_open_file_limit};
 use cohabit_policy::interference::SoloMetricsTable;
 use cohabit_policy::{EndedRun, parse_policy, uses_interference};
 use tokio::sync::oneshot;
@@ -64,7 +64,13 @@ struct RunningHead {
 struct OpenState {
     state: StateDir,
     identity: HeadIdentity,
+    access: AccessStores,
+}
+
+/// Who may connect, and as which node.
+struct AccessStores {
     tokens: TokenStore,
+    credentials: NodeCredentials,
 }
 
 /// What the journal yields at a start.
@@ -104,14 +110,14 @@ impl HeadDaemon {
             open(folder).map(|state| (base, state))
         });
         let (base, opened) = opened.await?;
-        let listener = Listener::bind(options.listen, &opened.identity, opened.tokens.clone());
+        let listener = Listener::bind(options.listen, &opened.identity, opened.access.tokens.clone());
         let listener = listener.await.map_err(|error| HeadError::Listen(error.into()))?;
         let (address, fingerprint) = (listener.local_addr(), opened.identity.fingerprint());
         let (path, solos) = (opened.state.journal(), Arc::clone(&base.solos));
         let replayed = blocking(move || replay(path, &solos)).await?;
         let versions = opened.state.interference();
         let scheduling = Scheduling { policy, uses_interference, base, versions };
-        let running = run(&options, scheduling, replayed, opened.tokens, listener).await?;
+        let running = run(&options, scheduling, replayed, opened.access, listener).await?;
         let published = blocking(move || opened.state.publish_address(address).map(|()| opened.state)).await;
         // The publication is the last step, so its failure ends all that already runs.
         let state = match published {
@@ -207,7 +213,8 @@ fn open(folder: PathBuf) -> Result<OpenState, HeadError> {
     let identity = HeadIdentity::open_or_create(&state.identity())?;
     let tokens = TokenStore::open(&state.tokens(), identity.fingerprint())?;
     first_start::write_tokens(&state, &tokens)?;
-    Ok(OpenState { state, identity, tokens })
+    let credentials = NodeCredentials::open(&state.node_credentials())?;
+    Ok(OpenState { state, identity, access: AccessStores { tokens, credentials } })
 }
 
 /// Rebuilds the head from the journal, and adds to the history the ended jobs and misfits that it misses.
@@ -233,7 +240,7 @@ async fn run(
     options: &HeadOptions,
     scheduling: Scheduling,
     replayed: ReplayedJournal,
-    tokens: TokenStore,
+    access: AccessStores,
     listener: Listener,
 ) -> Result<RunningHead, HeadError> {
     let ReplayedJournal { recovered, journal, history, estimates, past, ended_runs } = replayed;
@@ -278,7 +285,8 @@ async fn run(
         driver,
         watchers,
         history,
-        tokens,
+        tokens: access.tokens,
+        credentials: access.credentials,
         memory: options.config.retention,
         watch_limit: options.watch_limit,
         silence_limit: options.silence_limit,

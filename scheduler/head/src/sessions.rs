@@ -9,6 +9,7 @@ mod changes;
 mod client;
 mod context;
 mod lookup;
+mod nodes;
 mod tokens;
 mod worker;
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! tls/             the cluster's CA and the head's certificate
-//! tokens.json      digests of the tokens
+//! tokens.json      digests of the tokens                node-credentials.json   digests of the workers' secrets
 //! admin.token      for people on this machine       worker.token     for workers
 //! journal.sqlite   events, snapshots and history    address          where the running head listens
 //! interference/    trained models                   lock             held by the head that uses it
@@ -45,6 +45,10 @@ impl StateDir {
 
     pub(crate) fn tokens(&self) -> PathBuf {
         self.path.join("tokens.json")
+    }
+
+    pub(crate) fn node_credentials(&self) -> PathBuf {
+        self.path.join("node-credentials.json")
     }
 
     pub(crate) fn admin_token(&self) -> PathBuf {

@@ -130,7 +130,7 @@ impl HeadLinkActor {
         let (machine, head) = (self.machine.clone(), self.endpoint.address.clone());
         // Resolves names.
         let inventory = blocking(move || machine.inventory(&head, present)).await;
-        let hello = WorkerHello { key, inventory };
+        let hello = WorkerHello { key, credential: Some(self.state.credential()), inventory };
         let (opener, opened) = watch::channel(false);
         let service = LinkService {
             link: key.incarnation,

@@ -3,6 +3,7 @@
 //! ```text
 //! lock                             held by the one daemon that uses the directory
 //! node.json                        the node's id, and the number of its last link
+//! credential.json                  the secret by which the head knows this node's worker
 //! clock.json                       when the host booted, for all daemons and executors of this directory
 //! ranks/<job>/<attempt>/<rank>/    see `cohabit_host::rank_directory`
 //! checkpoints/<job>/               shared by all attempts of a job on this node
@@ -18,18 +19,20 @@ use cohabit_host::clock;
 use cohabit_host::files::{FileContext, FileError, WriteMode, allow_traversal, create_directory};
 use cohabit_host::format::{read_versioned, write_versioned};
 use cohabit_host::state_lock::{StateLock, lock};
+use cohabit_net::{Secret, new_credential};
 use cohabit_types::{Incarnation, JobId, NodeId, WorkerKey};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::error::WorkerError;
-use crate::state_files::{AgreedClock, NodeIdentity};
+use crate::state_files::{AgreedClock, NodeCredential, NodeIdentity};
 
 /// The state directory of a running daemon; clones are the same directory.
 #[derive(Debug, Clone)]
 pub(crate) struct StateDirectory {
     root: PathBuf,
     node: Arc<Mutex<NodeIdentity>>,
+    credential: Secret,
     /// Notified when a rank has ended.
     ends: watch::Sender<()>,
 }
@@ -46,8 +49,9 @@ impl StateDirectory {
         let node = read_versioned(&root.join("node.json"))?;
         let node =
             node.unwrap_or_else(|| NodeIdentity { id: NodeId(Uuid::now_v7()), incarnation: Incarnation(0) });
+        let credential = credential(&root.join("credential.json"))?;
         let (node, ends) = (Arc::new(Mutex::new(node)), watch::Sender::default());
-        Ok((StateDirectory { root, node, ends }, lock))
+        Ok((StateDirectory { root, node, credential, ends }, lock))
     }
 
     /// Lets the users of ranks pass through to their own files.
@@ -64,6 +68,11 @@ impl StateDirectory {
         write_versioned(&self.root.join("node.json"), &next, WriteMode::Durable)?;
         *node = next;
         Ok(WorkerKey { node: next.id, incarnation: next.incarnation })
+    }
+
+    /// What only the worker of this node knows.
+    pub(crate) const fn credential(&self) -> Secret {
+        self.credential
     }
 
     /// The id of this node.
@@ -97,6 +106,16 @@ impl StateDirectory {
     pub(crate) fn checkpoints_of(&self, job: JobId) -> PathBuf {
         self.checkpoints().join(job.to_string())
     }
+}
+
+/// The credential of this node, made at the first start. It is on disk before a head hears of it.
+fn credential(path: &Path) -> Result<Secret, FileError> {
+    if let Some(NodeCredential(secret)) = read_versioned(path)? {
+        return Ok(secret);
+    }
+    let secret = new_credential().at("make the credential in", path)?;
+    write_versioned(path, &NodeCredential(secret), WriteMode::Durable)?;
+    Ok(secret)
 }
 
 /// Uses the clock of the first daemon since boot, which may be this one.
@@ -134,6 +153,16 @@ mod tests {
     }
 
     #[test]
+    fn a_node_keeps_its_credential_and_nobody_else_reads_it() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let credential = |folder: &Path| StateDirectory::open(folder).unwrap().0.credential().expose_hex();
+        assert_eq!(credential(folder.path()), credential(folder.path()));
+        assert_ne!(credential(folder.path()), credential(other.path()));
+        let file = std::fs::metadata(folder.path().join("credential.json")).unwrap();
+        assert_eq!(std::os::unix::fs::MetadataExt::mode(&file) & 0o777, 0o600);
+    }
+
+    #[test]
     fn two_daemons_never_use_the_same_directory() {
         let folder = tempfile::tempdir().unwrap();
         let first = StateDirectory::open(folder.path()).unwrap();
@@ -156,7 +185,7 @@ mod tests {
 
     #[test]
     fn files_of_a_newer_version_are_named_and_left_alone() {
-        for name in ["node.json", "clock.json"] {
+        for name in ["node.json", "credential.json", "clock.json"] {
             let folder = tempfile::tempdir().unwrap();
             let (path, newer) = (folder.path().join(name), r#"{"version":2,"nodes":[]}"#);
             std::fs::write(&path, newer).unwrap();

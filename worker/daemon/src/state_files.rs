@@ -1,4 +1,5 @@
-//! The formats of the state directory's own files: `node.json`, `clock.json` and `private-users.json`.
+//! The formats of the state directory's own files: `node.json`, `credential.json`, `clock.json` and
+//! `private-users.json`.
 //!
 //! Each carries its version; a file without one has the first. A daemon refuses a later version, names both,
 //! and leaves the file as it is. `golden` holds what each version wrote; those files are never changed.
@@ -6,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use cohabit_host::format::{FormatError, VersionedFile, decode_file, encode_json};
+use cohabit_net::Secret;
 use cohabit_types::{FormatVersion, Incarnation, NodeId, Time};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +22,11 @@ pub(crate) struct NodeIdentity {
     pub(crate) id: NodeId,
     pub(crate) incarnation: Incarnation,
 }
+
+/// The secret by which the head knows this node's worker. In a file of its own, which a release before it leaves
+/// alone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NodeCredential(pub(crate) Secret);
 
 /// When the host booted, as all daemons and executors of the directory agreed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +57,25 @@ impl VersionedFile for NodeIdentity {
     fn decode(text: &[u8]) -> Result<NodeIdentity, FormatError> {
         let file = decode_file(text, VERSION, REMEDY, |file: &NodeFile| file.version)?;
         Ok(NodeIdentity { id: file.id, incarnation: file.incarnation })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct CredentialFile {
+    #[serde(default)]
+    version: FormatVersion,
+    secret: String,
+}
+
+impl VersionedFile for NodeCredential {
+    fn encode(&self) -> Vec<u8> {
+        encode_json(&CredentialFile { version: VERSION, secret: self.0.expose_hex() })
+    }
+
+    fn decode(text: &[u8]) -> Result<NodeCredential, FormatError> {
+        let file = decode_file(text, VERSION, REMEDY, |file: &CredentialFile| file.version)?;
+        let malformed = || FormatError::Json(serde::de::Error::custom("a secret has 64 hexadecimal digits"));
+        Secret::from_hex(&file.secret).map(NodeCredential).ok_or_else(malformed)
     }
 }
 
@@ -102,6 +128,9 @@ mod tests {
     fn files_of_all_releases_are_read_and_the_latest_version_is_written() {
         let node = NodeIdentity { id: NodeId(Uuid::from_u128(7)), incarnation: Incarnation(3) };
         holds(&node, [include_str!("../golden/node-earliest.json"), include_str!("../golden/node-1.json")]);
+        let credential = NodeCredential::decode(include_bytes!("../golden/credential-1.json")).unwrap();
+        assert_eq!(credential.encode(), include_bytes!("../golden/credential-1.json"));
+        assert_eq!(credential.0.expose_hex(), "07".repeat(32));
         let clock = AgreedClock { boot: Some("b0".into()), at: Time::from_micros(1_763_800_000_000_000) };
         holds(
             &clock,
@@ -119,6 +148,7 @@ mod tests {
         }
         for refusal in [
             refusal::<NodeIdentity>(r#"{"version":2,"id":7}"#),
+            refusal::<NodeCredential>(r#"{"version":2,"key":[]}"#),
             refusal::<AgreedClock>(r#"{"version":2,"boots":[]}"#),
             refusal::<PrivateUids>(r#"{"version":2,"users":{"ada":61184}}"#),
         ] {

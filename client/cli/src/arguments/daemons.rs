@@ -94,6 +94,8 @@ pub(crate) enum WorkerVerb {
     Drain(NodeArguments),
     /// Allow new jobs on a drained node again
     Resume(NodeArguments),
+    /// Forget which worker a node belongs to: the next one to join as this node is taken for it
+    Unbind(NodeArguments),
 }
 
 impl WorkerVerb {
@@ -102,7 +104,9 @@ impl WorkerVerb {
         match self {
             #[cfg(feature = "worker")]
             WorkerVerb::Start(_) => None,
-            WorkerVerb::Drain(arguments) | WorkerVerb::Resume(arguments) => Some(&arguments.display),
+            WorkerVerb::Drain(arguments) | WorkerVerb::Resume(arguments) | WorkerVerb::Unbind(arguments) => {
+                Some(&arguments.display)
+            }
         }
     }
 }

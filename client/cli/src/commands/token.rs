@@ -38,8 +38,8 @@ async fn create(arguments: TokenCreateArguments) -> Result<(), CommandError> {
         Some(name) => name,
         None => free_name(role, &client.tokens().await?),
     };
-    let (account, expires_in) = (arguments.account, arguments.expires);
-    let new = NewToken { name: name.clone(), role, account, expires_in };
+    let (account, node, expires_in) = (arguments.account, arguments.node, arguments.expires);
+    let new = NewToken { name: name.clone(), role, account, node, expires_in };
     let token = client.create_token(new).await?.text;
     match arguments.display.output {
         OutputFormat::Json => {
@@ -101,6 +101,7 @@ mod tests {
             name: name.into(),
             role: Role::User,
             account: None,
+            node: None,
             created_at: Time::EPOCH,
             expires_at: None,
         };

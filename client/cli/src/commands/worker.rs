@@ -1,4 +1,4 @@
-//! `worker`: runs a worker, or drains and resumes a node.
+//! `worker`: runs a worker; drains, resumes or unbinds a node.
 
 use std::process::ExitCode;
 
@@ -18,6 +18,7 @@ pub(super) fn worker(verb: WorkerVerb) -> Result<ExitCode, CommandError> {
         WorkerVerb::Start(arguments) => start::start(&arguments),
         WorkerVerb::Drain(arguments) => block_on(drain(arguments)),
         WorkerVerb::Resume(arguments) => block_on(resume(arguments)),
+        WorkerVerb::Unbind(arguments) => block_on(unbind(arguments)),
     }
 }
 
@@ -29,6 +30,11 @@ async fn drain(arguments: NodeArguments) -> Result<ExitCode, CommandError> {
 async fn resume(arguments: NodeArguments) -> Result<ExitCode, CommandError> {
     let node = connect(&arguments.connection).await?.resume(arguments.node).await?;
     print_result(&node, "starts new jobs again", arguments.display.output)
+}
+
+async fn unbind(arguments: NodeArguments) -> Result<ExitCode, CommandError> {
+    let node = connect(&arguments.connection).await?.unbind(arguments.node).await?;
+    print_result(&node, "belongs to the next worker that joins as it", arguments.display.output)
 }
 
 fn print_result(node: &str, what: &str, format: OutputFormat) -> Result<ExitCode, CommandError> {

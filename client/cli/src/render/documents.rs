@@ -296,6 +296,7 @@ pub(crate) struct TokenDocument {
     name: String,
     role: String,
     account: Option<String>,
+    node: Option<String>,
     created_at: String,
     expires_at: Option<String>,
 }
@@ -306,6 +307,7 @@ impl From<&TokenRecord> for TokenDocument {
             name: token.name.clone(),
             role: token.role.to_string(),
             account: token.runs_as().map(str::to_owned),
+            node: token.node.clone(),
             created_at: rfc3339(token.created_at),
             expires_at: token.expires_at.map(rfc3339),
         }

@@ -4,16 +4,39 @@
 
 use cohabit_client::types::{
     Bandwidth, ComputeMode, DeviceKind, DeviceRecord, DeviceTelemetry, GpuPeer, GpuProperties, Isolation,
-    JobId, Mig, NodeRecord, PeerPath, UserIsolation,
+    JobId, Mig, NodeRecord, PeerPath, RefusedWorker, UserIsolation,
 };
 use serde::Serialize;
 
 use super::rfc3339;
 
-/// `{"nodes": […]}`
+/// `{"nodes": […], "refused_workers": […]}`
 #[derive(Debug, Serialize)]
 pub(crate) struct NodeListDocument {
     pub(crate) nodes: Vec<NodeDocument>,
+    /// Only admins see them.
+    pub(crate) refused_workers: Option<Vec<RefusedWorkerDocument>>,
+}
+
+/// Another worker than its own wanted to act as a node.
+#[derive(Debug, Serialize)]
+pub(crate) struct RefusedWorkerDocument {
+    node: String,
+    address: String,
+    at: String,
+    times: u64,
+}
+
+impl From<&RefusedWorker> for RefusedWorkerDocument {
+    fn from(refused: &RefusedWorker) -> RefusedWorkerDocument {
+        let RefusedWorker { node, address, at, times } = refused;
+        RefusedWorkerDocument {
+            node: node.to_string(),
+            address: address.clone(),
+            at: rfc3339(*at),
+            times: *times,
+        }
+    }
 }
 
 /// A node.

@@ -1,6 +1,8 @@
 //! The table of nodes: one line per node, or in the wide form one line per device.
 
-use cohabit_client::types::{Bandwidth, DeviceKind, DeviceRecord, GpuPeer, Health, JobId, NodeRecord};
+use cohabit_client::types::{
+    Bandwidth, DeviceKind, DeviceRecord, GpuPeer, Health, JobId, NodeRecord, RefusedWorker, counted,
+};
 use cohabit_console::{Screen, table};
 use comfy_table::{Cell, Row};
 use jiff::tz::TimeZone;
@@ -63,6 +65,20 @@ fn problems(nodes: &[NodeRecord]) -> String {
     let line =
         |node: &NodeRecord| Some(format!("{} starts no jobs: {}\n", node.name, node.problem.as_ref()?));
     nodes.iter().filter_map(line).collect()
+}
+
+/// One line for each node that another worker wanted to be.
+pub(crate) fn refused_workers(nodes: &[NodeRecord], refused: &[RefusedWorker], zone: &TimeZone) -> String {
+    let line = |refused: &RefusedWorker| {
+        let RefusedWorker { node, address, at, times } = refused;
+        let name =
+            nodes.iter().find(|it| it.id == *node).map_or_else(|| node.to_string(), |it| it.name.clone());
+        let (times, at) = (counted(*times, "time", "times"), local_time(*at, zone));
+        format!(
+            "{name}: another worker wanted to be this node {times}, last at {at} from {address}, and was refused\n"
+        )
+    };
+    refused.iter().map(line).collect()
 }
 
 fn node_row(node: &NodeRecord) -> Row {

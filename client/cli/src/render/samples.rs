@@ -6,8 +6,8 @@ use cohabit_client::types::{
     ArraySummary, AttemptRecord, Bandwidth, Bytes, Condition, Demand, Device, DeviceId, DeviceKind,
     DeviceRecord, DeviceSharing, DeviceTelemetry, Enforcement, GpuPeer, GpuPerformance, GpuProperties,
     GpuReading, GpuRequest, Health, Isolation, JobId, JobPrediction, JobRecord, JobState, LinkBandwidths,
-    NodeId, NodeRecord, NodeState, Outcome, PeerPath, Progress, RankRecord, ReasonCode, Role, Share,
-    SharingLimits, Signal, Slowdown, Span, Time, TokenRecord, UserIsolation,
+    NodeId, NodeRecord, NodeState, Outcome, PeerPath, Progress, RankRecord, ReasonCode, RefusedWorker, Role,
+    Share, SharingLimits, Signal, Slowdown, Span, Time, TokenRecord, UserIsolation,
 };
 
 /// This many seconds after 08:33:20 UTC on 21 November 2026.
@@ -240,14 +240,27 @@ fn fenced(record: DeviceRecord) -> DeviceRecord {
     DeviceRecord { device: Device { condition, ..record.device }, ..record }
 }
 
+/// Workers that wanted to be one of the nodes, and a node that is not listed any more.
+pub(crate) fn refused() -> Vec<RefusedWorker> {
+    let worker =
+        |node, address: &str, times| RefusedWorker { node, address: address.into(), at: at(90), times };
+    let unlisted = serde_json::from_str("\"00000000-0000-0000-0000-000000000063\"").expect("it is an id");
+    vec![worker(nodes()[0].id, "10.0.0.9", 1), worker(unlisted, "10.0.0.7", 12)]
+}
+
 /// Tokens with and without an expiry date.
 pub(crate) fn tokens() -> Vec<TokenRecord> {
     let token = |name: &str, role, expires_at| TokenRecord {
         name: name.into(),
         role,
         account: (role == Role::Admin).then(|| "root".into()),
+        node: (role == Role::Worker).then(|| "w1".into()),
         created_at: at(0),
         expires_at,
     };
-    vec![token("admin", Role::Admin, None), token("ada", Role::User, Some(at(2_592_000)))]
+    vec![
+        token("admin", Role::Admin, None),
+        token("ada", Role::User, Some(at(2_592_000))),
+        token("for-w1", Role::Worker, None),
+    ]
 }

@@ -10,9 +10,9 @@ use super::documents::{
 };
 use super::job_sheet::job_sheet;
 use super::jobs_table::{ColumnSet, jobs_table, remaining};
-use super::node_documents::{NodeDocument, NodeListDocument};
-use super::nodes_table::nodes_table;
-use super::samples::{array, at, failed, nodes, pending, running, tokens};
+use super::node_documents::{NodeDocument, NodeListDocument, RefusedWorkerDocument};
+use super::nodes_table::{nodes_table, refused_workers};
+use super::samples::{array, at, failed, nodes, pending, refused, running, tokens};
 use super::tokens_table::tokens_table;
 
 const PIPE: Screen = Screen { width: None, colour: Colour::None };
@@ -93,9 +93,13 @@ fn the_document_of_a_list_holds_jobs() {
 fn nodes_are_shown_as_lines_and_as_a_document() {
     let table = |columns| nodes_table(&nodes(), columns, &TimeZone::UTC, PIPE);
     insta::assert_snapshot!("nodes", format!("{}\n{}", table(ColumnSet::Usual), table(ColumnSet::Wide)));
+    insta::assert_snapshot!("refused_workers", refused_workers(&nodes(), &refused(), &TimeZone::UTC));
     insta::assert_snapshot!(
         "nodes_json",
-        json(NodeListDocument { nodes: nodes().iter().map(NodeDocument::from).collect() })
+        json(NodeListDocument {
+            nodes: nodes().iter().map(NodeDocument::from).collect(),
+            refused_workers: Some(refused().iter().map(RefusedWorkerDocument::from).collect()),
+        })
     );
 }
 

@@ -1,8 +1,8 @@
 //! Submissions and other changes: what is repeated over a broken link, and what is not.
 
 use cohabit_client::types::{
-    ChangeResult, Explanation, IssuedToken, JobChange, JobId, ModelChoice, Models, NewToken, RefusalCode,
-    Role, SubmitReceipt,
+    ChangeResult, Explanation, IssuedToken, JobChange, JobId, ModelChoice, Models, NewToken, NodeId,
+    RefusalCode, RefusedWorker, Role, SubmitReceipt, Time,
 };
 use cohabit_client::{Error, JobBuilder, Submission};
 
@@ -81,10 +81,24 @@ async fn a_requeue_over_a_link_that_broke_unnoticed_goes_over_a_new_one() {
 async fn a_token_is_made_once() {
     let cluster = Cluster::new();
     let head = cluster.head([Turn::Cut]).await;
-    let new = NewToken { name: "bob".into(), role: Role::User, account: None, expires_in: None };
+    let new = NewToken { name: "bob".into(), role: Role::User, account: None, node: None, expires_in: None };
     let result = cluster.client_of(head.address).create_token(new.clone()).await;
     assert!(matches!(result, Err(Error::Unconfirmed { what: "token create", .. })), "{result:?}");
     assert_eq!(head.calls(), [Call::CreateToken(new)]);
+}
+
+#[tokio::test]
+async fn a_node_is_unbound_again_over_a_new_link_and_refused_workers_are_listed() {
+    let cluster = Cluster::new();
+    let node = NodeId(Default::default());
+    let refused = RefusedWorker { node, address: "10.0.0.9".into(), at: Time::EPOCH, times: 2 };
+    let turns = [Turn::Cut, Turn::Node("w1".into()), Turn::RefusedWorkers(vec![refused.clone()])];
+    let head = cluster.head(turns).await;
+    let client = cluster.client_of(head.address);
+    assert_eq!(client.unbind("w1").await.unwrap(), "w1");
+    assert_eq!(client.refused_workers().await.unwrap(), [refused]);
+    let unbind = Call::UnbindNode("w1".into());
+    assert_eq!(head.calls(), [unbind.clone(), unbind, Call::RefusedWorkers]);
 }
 
 #[tokio::test]
@@ -146,7 +160,7 @@ async fn each_query_and_each_change_is_one_call() {
     ];
     let head = cluster.head(turns).await;
     let client = cluster.client_of(head.address);
-    let new = NewToken { name: "bob".into(), role: Role::User, account: None, expires_in: None };
+    let new = NewToken { name: "bob".into(), role: Role::User, account: None, node: None, expires_in: None };
     assert_eq!(client.drain("node-1").await.unwrap(), "node-1");
     assert_eq!(client.resume("node-1").await.unwrap(), "node-1");
     assert_eq!(client.explain(JobId::new(7)).await.unwrap(), explanation);

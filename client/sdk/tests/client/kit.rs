@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex};
 use cohabit_client::types::{
     ChangeResult, Demand, DryRun, Explanation, Filter, IssuedToken, JobChange, JobId, JobRecord, JobRef,
     JobRevision, JobSpec, JobState, ListPage, LogChunk, LogRecord, LogRequest, LogStream, ModelChoice,
-    Models, NewToken, NodeRecord, ReasonCode, Refusal, RefusalCode, Role, SubmitReceipt, Time, TokenRecord,
+    Models, NewToken, NodeRecord, ReasonCode, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, Time,
+    TokenRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -27,6 +28,8 @@ pub(crate) enum Call {
     ChangeJobs(JobChange, Vec<JobId>),
     DrainNode(String),
     ResumeNode(String),
+    UnbindNode(String),
+    RefusedWorkers,
     Resolve(Vec<JobRef>),
     List(Filter),
     Show(Vec<JobId>),
@@ -48,6 +51,7 @@ pub(crate) enum Turn {
     Accepted(SubmitReceipt),
     Changed(Vec<(JobId, ChangeResult)>),
     Node(String),
+    RefusedWorkers(Vec<RefusedWorker>),
     Resolved(Vec<JobId>),
     Listed(ListPage),
     Jobs(Vec<JobRecord>),
@@ -223,6 +227,18 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
     async fn resume_node(self, _: Context, name: String) -> Result<String, Refusal> {
         let turn = self.turn(Call::ResumeNode(name)).await?;
         let Turn::Node(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn unbind_node(self, _: Context, name: String) -> Result<String, Refusal> {
+        let turn = self.turn(Call::UnbindNode(name)).await?;
+        let Turn::Node(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn refused_workers(self, _: Context) -> Result<Vec<RefusedWorker>, Refusal> {
+        let turn = self.turn(Call::RefusedWorkers).await?;
+        let Turn::RefusedWorkers(it) = turn else { panic!("{turn:?} does not answer this call") };
         Ok(it)
     }
 

@@ -258,6 +258,8 @@ fn workers_are_downgraded_under_their_running_jobs_and_the_previous_head_refuses
     let mut cluster = Cluster::start(&["host:3"]);
     let running = RunningJobs::start(&cluster, &["first", "second"]);
     cluster.stop_worker(0);
+    // The previous release sends no credential, so anybody could claim to be a downgraded worker.
+    cluster.ok(&["worker", "unbind", "node0"]);
     cluster.upgrade_worker(0, previous.clone());
     cluster.until_node("node0", "UP");
     running.assert_untouched(&cluster);

@@ -3,6 +3,7 @@
 mod answers;
 mod hostile;
 mod logs;
+mod node_claims;
 mod refusals;
 mod revocation;
 mod versions;
@@ -13,7 +14,7 @@ use cohabit_types::{
     Bytes, ChangeResult, DryRun, Explanation, Filter, FollowMode, Incarnation, Inventory, Isolation,
     IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, LinkBandwidths, ListPage,
     LogChunk, LogPosition, LogRequest, ModelChoice, Models, NewToken, NodeId, NodeRecord, Order, Refusal,
-    RefusalCode, Report, Role, SharingLimits, Span, SubmitReceipt, TokenRecord, WorkerKey,
+    RefusalCode, RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt, TokenRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -21,8 +22,8 @@ use tokio::time::timeout;
 
 use crate::{
     ClientService, ClientServiceClient, Context, Endpoint, HeadIdentity, HeadService, Incoming, LinkEnd,
-    Listener, ListenerLimits, TokenStore, WorkerHello, WorkerLink, WorkerService, WorkerSession, clock,
-    connect_client, connect_worker,
+    Listener, ListenerLimits, NodeCredentials, Secret, TokenStore, WorkerHello, WorkerLink, WorkerService,
+    WorkerSession, clock, connect_client, connect_worker,
 };
 
 /// Nothing here takes as long as this; a test that waits in vain fails by it.
@@ -32,11 +33,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct TestHead {
     address: String,
     tokens: TokenStore,
+    nodes: NodeCredentials,
     workers: mpsc::UnboundedReceiver<WorkerSession>,
     reports: mpsc::UnboundedReceiver<Vec<Report>>,
     orders: (mpsc::UnboundedSender<Vec<Order>>, mpsc::UnboundedReceiver<Vec<Order>>),
     ends: mpsc::UnboundedReceiver<LinkEnd>,
-    _state: TempDir,
+    state: TempDir,
 }
 
 impl TestHead {
@@ -48,14 +50,15 @@ impl TestHead {
         let state = tempfile::tempdir().unwrap();
         let identity = HeadIdentity::open_or_create(state.path()).unwrap();
         let tokens = TokenStore::open(&state.path().join("tokens.json"), identity.fingerprint()).unwrap();
+        let nodes = NodeCredentials::open(&state.path().join("node-credentials.json")).unwrap();
         let listener = Listener::bind_within("127.0.0.1:0", &identity, tokens.clone(), limits).await.unwrap();
         let address = listener.local_addr().to_string();
         let (to_workers, workers) = mpsc::unbounded_channel();
         let (to_reports, reports) = mpsc::unbounded_channel();
         let (to_ends, ends) = mpsc::unbounded_channel();
-        tokio::spawn(accept_all(listener, Head(to_reports), to_workers, to_ends));
+        tokio::spawn(accept_all(listener, Head(to_reports), nodes.clone(), to_workers, to_ends));
         let orders = mpsc::unbounded_channel();
-        TestHead { address, tokens, workers, reports, orders, ends, _state: state }
+        TestHead { address, tokens, nodes, workers, reports, orders, ends, state }
     }
 
     /// A new token, for ever or for a while.
@@ -95,6 +98,7 @@ impl TestHead {
 async fn accept_all(
     mut listener: Listener,
     head: Head,
+    nodes: NodeCredentials,
     workers: mpsc::UnboundedSender<WorkerSession>,
     ends: mpsc::UnboundedSender<LinkEnd>,
 ) {
@@ -105,7 +109,12 @@ async fn accept_all(
                 tokio::spawn(async move { ends.send(peer.serve(ClientHandler { user }).await) });
             }
             Incoming::Worker(peer) => {
-                assert_eq!((peer.key(), peer.inventory()), (hello().key, &hello().inventory));
+                assert_eq!(peer.key().incarnation, hello().key.incarnation);
+                assert_eq!(peer.inventory().rendezvous_ports, hello().inventory.rendezvous_ports);
+                if let Err(error) = nodes.admit(&peer, clock::now()) {
+                    peer.refuse(error.code(), error.to_string()).await;
+                    continue;
+                }
                 let _nobody_asks = workers.send(peer.start_session(head.clone()).await);
             }
         }
@@ -143,6 +152,7 @@ fn hello() -> WorkerHello {
     };
     WorkerHello {
         key: WorkerKey { node: NodeId(uuid::Uuid::from_u128(7)), incarnation: Incarnation(3) },
+        credential: Some(Secret::new([9; Secret::LENGTH])),
         inventory,
     }
 }
@@ -209,6 +219,14 @@ impl ClientService for ClientHandler {
     }
 
     async fn resume_node(self, _: Context, _: String) -> Result<String, Refusal> {
+        Err(unasked())
+    }
+
+    async fn unbind_node(self, _: Context, _: String) -> Result<String, Refusal> {
+        Err(unasked())
+    }
+
+    async fn refused_workers(self, _: Context) -> Result<Vec<RefusedWorker>, Refusal> {
         Err(unasked())
     }
 

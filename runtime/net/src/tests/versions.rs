@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use cohabit_types::Principal;
 use cohabit_wire::codec;
-use cohabit_wire::hello::{ConnectionPurpose, Hello, HelloAnswer, decode_answer, decode_hello, encode_hello};
+use cohabit_wire::hello::{
+    ConnectionPurpose, Hello, HelloAnswer, decode_answer, decode_hello, encode_answer, encode_hello,
+};
 use cohabit_wire::message::{Message, NoMessage};
 use cohabit_wire::v4::messages::{Answer, Query, Reply, Request, TokenRequest};
 use cohabit_wire::{ProtocolVersion, v4};
@@ -85,6 +87,21 @@ async fn a_refusal_is_sent_in_the_version_of_the_hello() {
     }
 }
 
+#[test]
+fn only_a_worker_of_this_protocol_sends_its_credential() {
+    let token = "5".repeat(64);
+    let purpose = ConnectionPurpose::Worker(Box::new(hello()));
+    let sent = Hello { secret: Secret::from_hex(&token).unwrap(), purpose };
+    let credential = |version| {
+        let (_, decoded) = decode_hello(&encode_hello(version, &sent).unwrap()).unwrap();
+        let ConnectionPurpose::Worker(worker) = decoded.purpose else { panic!("it is a worker's") };
+        assert_eq!((worker.key, worker.inventory), (hello().key, hello().inventory));
+        worker.credential.map(|credential| credential.expose_hex())
+    };
+    assert_eq!(credential(ProtocolVersion::V4), None);
+    assert_eq!(credential(ProtocolVersion::V5), hello().credential.map(|it| it.expose_hex()));
+}
+
 #[tokio::test]
 async fn a_worker_of_the_protocol_before_gets_its_orders_in_that_protocol() {
     let mut head = TestHead::start().await;
@@ -135,7 +152,7 @@ async fn head_of_v4(orders: Vec<v4::Order>) -> (String, crate::Token) {
                     HelloAnswer::Refused { code: HelloRefusalCode::Undecodable, message }
                 }
             };
-            frames.send(encode_hello(ProtocolVersion::V4, &answer).unwrap()).await.unwrap();
+            frames.send(encode_answer(ProtocolVersion::V4, &answer).unwrap()).await.unwrap();
             if matches!(answer, HelloAnswer::Accepted(_)) {
                 frames.send(call_of_v4(orders.clone())).await.unwrap();
             }

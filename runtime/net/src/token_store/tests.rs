@@ -94,7 +94,11 @@ fn names_are_unique_short_and_plain() {
 fn a_token_has_the_account_of_its_name_or_another_but_root_is_for_admins() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
-    let create = |account, name, role| store.create_for(account, name, role, None, NOW);
+    let create = |account: Option<&str>, name: &str, role| {
+        let account = account.map(str::to_owned);
+        let new = NewToken { name: name.into(), role, account, node: None, expires_in: None };
+        store.create_for(&new, NOW)
+    };
     for (account, name, expected) in
         [(None, "ada", None), (Some("bea"), "bea", None), (Some("c"), "eve", Some("c"))]
     {
@@ -160,7 +164,7 @@ fn a_corrupt_exposed_or_later_file_is_refused_and_stays_as_it_is() {
         (r#"{"schema": 0, "tokens": []}"#, "restore it from a backup"),
         (
             r#"{"schema": 9, "tokens": {}}"#,
-            "format version 9, and this version of Cohabit reads 1 to 1: start the newer",
+            "format version 9, and this version of Cohabit reads 1 to 2: start the newer",
         ),
     ] {
         private_file::replace(&path(&folder), content.as_bytes()).unwrap();
@@ -173,22 +177,47 @@ fn a_corrupt_exposed_or_later_file_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
-fn tokens_of_all_releases_are_read_and_written_alike() {
-    let folder = tempfile::tempdir().unwrap();
-    let golden = include_str!("../../golden/tokens-1.json").trim_end();
-    private_file::replace(&path(&folder), golden.as_bytes()).unwrap();
-    let store = open(&folder);
+fn tokens_of_all_releases_are_read_and_the_latest_version_is_written() {
     let ada = TokenRecord {
         name: "ada".into(),
         role: Role::User,
         account: Some("lovelace".into()),
+        node: None,
         created_at: Time::from_micros(1_000_000),
         expires_at: Some(Time::from_micros(61_000_000)),
     };
-    assert_eq!((&store.list()[0], store.list().len()), (&ada, 2));
-    store.create("bea", Role::User, None, NOW).unwrap();
-    store.revoke("bea").unwrap();
-    assert_eq!(fs::read_to_string(path(&folder)).unwrap(), golden);
+    let latest = include_str!("../../golden/tokens-2.json").trim_end();
+    for (golden, other, node) in
+        [(include_str!("../../golden/tokens-1.json"), "root", None), (latest, "w1", Some("w1"))]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        private_file::replace(&path(&folder), golden.as_bytes()).unwrap();
+        let store = open(&folder);
+        let [first, second] = &store.list()[..] else { panic!("it holds two tokens") };
+        assert_eq!((first, second.name.as_str(), second.node.as_deref()), (&ada, other, node));
+        store.create("bea", Role::User, None, NOW).unwrap();
+        store.revoke("bea").unwrap();
+        let written = fs::read_to_string(path(&folder)).unwrap();
+        assert_eq!(written == latest, node.is_some(), "{written}");
+        assert!(written.contains("\"schema\": 2"));
+    }
+}
+
+#[test]
+fn only_a_worker_token_is_for_a_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let create = |role, node: &str| {
+        let new =
+            NewToken { name: "w".into(), role, account: None, node: Some(node.into()), expires_in: None };
+        store.create_for(&new, NOW).map(drop)
+    };
+    for role in [Role::User, Role::Admin] {
+        assert!(matches!(create(role, "w1"), Err(TokenStoreError::NodeOfOtherRole(_))));
+    }
+    assert!(matches!(create(Role::Worker, "w 1"), Err(TokenStoreError::BadNode(_))));
+    create(Role::Worker, "w1").unwrap();
+    assert_eq!(open(&folder).list()[0].node.as_deref(), Some("w1"));
 }
 
 #[tokio::test]

@@ -51,10 +51,13 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
     async fn token(self, context: Context, request: TokenRequest) -> Result<TokenAnswer, Refusal> {
         match request {
             TokenRequest::Create { name, role, account, expires_in } => {
-                let token = NewToken { name, role, account, expires_in };
+                let token = NewToken { name, role, account, node: None, expires_in };
                 self.0.create_token(context, token).await.map(|issued| TokenAnswer::Created(issued.text))
             }
-            TokenRequest::List => self.0.list_tokens(context).await.map(TokenAnswer::Listed),
+            TokenRequest::List => {
+                let tokens = self.0.list_tokens(context).await;
+                tokens.map(|tokens| TokenAnswer::Listed(tokens.into_iter().map(Into::into).collect()))
+            }
             TokenRequest::Revoke(name) => {
                 self.0.revoke_token(context, name).await.map(|()| TokenAnswer::Revoked)
             }

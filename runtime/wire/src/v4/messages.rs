@@ -4,7 +4,7 @@ use std::fmt;
 
 use cohabit_types::{
     Bytes, ChangeResult, DryRun, Filter, JobChange, JobEvent, JobId, JobRecord, JobRef, JobRevision,
-    ListPage, ModelChoice, NodeRecord, Refusal, Role, Span, TokenRecord,
+    ListPage, ModelChoice, NodeRecord, Refusal, Role, Span, Time,
 };
 use serde::{Deserialize, Serialize};
 
@@ -137,6 +137,28 @@ pub enum TokenAnswer {
     Listed(Vec<TokenRecord>),
     /// The token is revoked.
     Revoked,
+}
+
+/// A token without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenRecord {
+    /// Whose it is.
+    pub name: String,
+    /// What it allows.
+    pub role: Role,
+    /// The account as which its jobs run, where it is not named like the token.
+    pub account: Option<String>,
+    /// When it was made.
+    pub created_at: Time,
+    /// When it ceases to be good.
+    pub expires_at: Option<Time>,
+}
+
+impl From<cohabit_types::TokenRecord> for TokenRecord {
+    fn from(record: cohabit_types::TokenRecord) -> TokenRecord {
+        let cohabit_types::TokenRecord { name, role, account, node: _, created_at, expires_at } = record;
+        TokenRecord { name, role, account, created_at, expires_at }
+    }
 }
 
 /// Never shows the secret.

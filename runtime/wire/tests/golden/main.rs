@@ -31,9 +31,8 @@ fn record<T: Serialize + DeserializeOwned>(message: &str, lines: &mut String) {
     }
 }
 
-/// What both protocols have: the hello, and the service of the head for workers.
+/// What both protocols have: the answer to a hello, and the service of the head for workers.
 fn record_common(lines: &mut String) {
-    record::<Hello>("hello", lines);
     record::<HelloAnswer>("hello-answer", lines);
     record::<HeadServiceRequest>("head-service-request", lines);
     record::<HeadServiceResponse>("head-service-response", lines);
@@ -41,6 +40,7 @@ fn record_common(lines: &mut String) {
 
 fn lines_of_v4() -> String {
     let mut lines = String::new();
+    record::<v4::hello::Hello>("hello", &mut lines);
     record_common(&mut lines);
     record::<v4::WorkerServiceRequest>("worker-service-request", &mut lines);
     record::<v4::WorkerServiceResponse>("worker-service-response", &mut lines);
@@ -51,6 +51,7 @@ fn lines_of_v4() -> String {
 
 fn lines_of_v5() -> String {
     let mut lines = String::new();
+    record::<Hello>("hello", &mut lines);
     record_common(&mut lines);
     record::<WorkerServiceRequest>("worker-service-request", &mut lines);
     record::<WorkerServiceResponse>("worker-service-response", &mut lines);

@@ -11,7 +11,7 @@ use cohabit_net::{ClientService, Context};
 use cohabit_types::{
     ChangeResult, DryRun, Explanation, Filter, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
     JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord, Principal, Refusal,
-    RefusalCode, Role, SubmitReceipt, TokenRecord, counted,
+    RefusalCode, RefusedWorker, Role, SubmitReceipt, TokenRecord, counted,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -135,6 +135,14 @@ impl ClientService for ClientSession {
         self.resume(name).await
     }
 
+    async fn unbind_node(self, _: Context, name: String) -> Result<String, Refusal> {
+        self.unbind(name).await
+    }
+
+    async fn refused_workers(self, _: Context) -> Result<Vec<RefusedWorker>, Refusal> {
+        ClientSession::refused_workers(&self)
+    }
+
     async fn resolve(self, _: Context, references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal> {
         self.look_up_references(references).await
     }
@@ -204,6 +212,7 @@ mod tests {
     use std::time::Duration;
 
     use cohabit_actor::mailbox;
+    use cohabit_net::NodeCredentials;
     use cohabit_net::{HeadIdentity, TokenStore, context_for};
     use cohabit_types::{Request, Span};
     use futures::FutureExt;
@@ -225,6 +234,7 @@ mod tests {
             watchers: Watchers::default(),
             history: HistoryReader::new(&folder.path().join("journal.sqlite")),
             tokens,
+            credentials: NodeCredentials::open(&folder.path().join("node-credentials.json")).unwrap(),
             memory: Span::ZERO,
             watch_limit: Duration::ZERO,
             silence_limit: Duration::ZERO,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cohabit_actor::Address;
-use cohabit_net::TokenStore;
+use cohabit_net::{NodeCredentials, TokenStore};
 use cohabit_types::Span;
 
 use crate::RequestLimits;
@@ -18,6 +18,7 @@ pub(crate) struct SessionContext {
     pub(crate) watchers: Watchers,
     pub(crate) history: HistoryReader,
     pub(crate) tokens: TokenStore,
+    pub(crate) credentials: NodeCredentials,
     /// How long ended jobs stay in memory.
     pub(crate) memory: Span,
     /// How long `Watch` waits for a change.

@@ -13,9 +13,8 @@ pub(super) async fn create(
     new: NewToken,
 ) -> Result<IssuedToken, Refusal> {
     check_admin(by)?;
-    let NewToken { name, role, account, expires_in } = new;
-    tracing::info!(admin = by.user, name, %role, "token create");
-    let create = move || tokens.create_for(account.as_deref(), &name, role, expires_in, wall_clock());
+    tracing::info!(admin = by.user, name = new.name, role = %new.role, "token create");
+    let create = move || tokens.create_for(&new, wall_clock());
     Ok(IssuedToken { text: blocking(create).await?.expose() })
 }
 

@@ -7,7 +7,7 @@
 use std::future::pending;
 use std::time::Duration;
 
-use cohabit_actor::{Address, Mailbox, mailbox};
+use cohabit_actor::{Address, Mailbox, blocking, mailbox};
 use cohabit_net::{Context, HeadService, WorkerOrders, WorkerPeer, WorkerSession, context_for};
 use cohabit_types::{LogRequest, Order, Refusal, RefusalCode, Report, Span, WorkerKey};
 use futures::FutureExt;
@@ -15,6 +15,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::admit;
 use super::context::SessionContext;
+use crate::clock::wall_clock;
 use crate::driver::{Message, SessionHandle, WorkerSessionMessage};
 
 /// How many orders may wait for a worker.
@@ -61,11 +62,29 @@ impl WorkerSessionTask {
 
     pub(super) async fn run(self, peer: WorkerPeer) {
         let (name, address) = (peer.inventory().name.clone(), peer.address());
+        let Some(peer) = self.admitted(peer).await else { return };
         tracing::info!(node = name, %address, worker = %self.key, "a worker connected");
         let why = self.join_and_serve(peer).await;
         tracing::info!(node = name, worker = %self.key, why, "a worker's link ended");
         // Without a driver the head is ending, and nobody has to know.
         let _ = self.session_context.driver.tell(Message::Lost(self.key, why)).await;
+    }
+
+    /// The worker, if it may act as the node that it claims to be. If not, it hears why.
+    async fn admitted(&self, peer: WorkerPeer) -> Option<WorkerPeer> {
+        let credentials = self.session_context.credentials.clone();
+        let (peer, admitted) = blocking(move || {
+            let admitted = credentials.admit(&peer, wall_clock());
+            (peer, admitted)
+        })
+        .await;
+        let Err(error) = admitted else { return Some(peer) };
+        tracing::warn!(
+            node = peer.inventory().name, token = peer.by().user, address = %peer.address(), %error,
+            "refused a worker"
+        );
+        peer.refuse(error.code(), error.to_string()).await;
+        None
     }
 
     /// Serves until the link ends; says why it did.

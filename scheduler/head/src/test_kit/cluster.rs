@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_net::{
-    ClientServiceClient, Context, Endpoint, HeadServiceClient, LinkError, Token, WorkerHello, WorkerLink,
-    WorkerService, connect_client, connect_worker, context_for,
+    ClientServiceClient, Context, Endpoint, HeadServiceClient, LinkError, Secret, Token, WorkerHello,
+    WorkerLink, WorkerService, connect_client, connect_worker, context_for,
 };
 use cohabit_types::{
     ChangeResult, DryRun, Explanation, Filter, HeldRank, Incarnation, Inventory, IssuedToken, JobChange,
     JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRecord, LogRequest, LogStream,
-    ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal, Report, Role, RunOrder, Span,
-    Submit, SubmitReceipt, TokenRecord, WorkerKey,
+    ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal, RefusedWorker, Report, Role,
+    RunOrder, Span, Submit, SubmitReceipt, TokenRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -25,6 +25,9 @@ use crate::{HeadDaemon, HeadError, HeadOptions, InterferenceSource};
 
 /// Only a broken head takes this long.
 const LIMIT: Duration = Duration::from_secs(30);
+
+/// Of the test machine's worker.
+const CREDENTIAL: Secret = Secret::new([7; Secret::LENGTH]);
 
 /// Waits, up to the limit.
 pub(crate) async fn within<T>(waiting: impl Future<Output = T>) -> T {
@@ -145,7 +148,8 @@ impl TestHead {
 
     /// A client with a new token of this name.
     pub(crate) async fn user(&self, name: &str) -> TestClient {
-        let new = NewToken { name: name.into(), role: Role::User, account: None, expires_in: None };
+        let new =
+            NewToken { name: name.into(), role: Role::User, account: None, node: None, expires_in: None };
         let issued = self.admin().await.create_token(new).await.unwrap();
         self.client(issued.text.parse().unwrap()).await.unwrap()
     }
@@ -157,12 +161,22 @@ impl TestHead {
 
     /// The same with another inventory.
     pub(crate) async fn worker_with(&self, incarnation: u64, inventory: Inventory) -> TestWorker {
+        self.try_worker(incarnation, Some(CREDENTIAL), inventory).await.unwrap()
+    }
+
+    /// The same with another credential.
+    pub(crate) async fn try_worker(
+        &self,
+        incarnation: u64,
+        credential: Option<Secret>,
+        inventory: Inventory,
+    ) -> Result<TestWorker, LinkError> {
         let token = Token::read_file(&self.daemon.worker_token_file()).unwrap();
         let key = WorkerKey { node: node(), incarnation: Incarnation(incarnation) };
         let (tell, orders) = mpsc::unbounded_channel();
-        let hello = WorkerHello { key, inventory };
-        let link = within(connect_worker(&self.endpoint(token), hello, Orders(tell))).await.unwrap();
-        TestWorker { link, orders }
+        let hello = WorkerHello { key, credential, inventory };
+        let link = within(connect_worker(&self.endpoint(token), hello, Orders(tell))).await?;
+        Ok(TestWorker { link, orders })
     }
 
     /// The first column of the first row of a query to the journal.
@@ -239,6 +253,14 @@ impl TestClient {
 
     pub(crate) async fn read_log(&self, request: LogRequest) -> Result<LogChunk, Refusal> {
         within(self.head.read_log(long(), request)).await.unwrap()
+    }
+
+    pub(crate) async fn unbind(&self, name: &str) -> Result<String, Refusal> {
+        within(self.head.unbind_node(long(), name.into())).await.unwrap()
+    }
+
+    pub(crate) async fn refused_workers(&self) -> Result<Vec<RefusedWorker>, Refusal> {
+        within(self.head.refused_workers(long())).await.unwrap()
     }
 
     pub(crate) async fn create_token(&self, token: NewToken) -> Result<IssuedToken, Refusal> {

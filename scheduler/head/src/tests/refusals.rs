@@ -37,7 +37,8 @@ async fn users_change_and_read_only_their_own_jobs_and_logs() {
 async fn the_revocation_of_a_token_ends_its_links() {
     let head = TestHead::start().await;
     let (admin, eve) = (head.admin().await, head.user("eve").await);
-    let second = NewToken { name: "eve".into(), role: Role::User, account: None, expires_in: None };
+    let second =
+        NewToken { name: "eve".into(), role: Role::User, account: None, node: None, expires_in: None };
     assert_eq!(admin.create_token(second).await.unwrap_err().code, RefusalCode::Invalid);
     assert_eq!(admin.revoke_token("eve").await, Ok(()));
     let closed = async { while eve.head.ping(context_for(Span::from_secs(5))).await.is_ok() {} };
