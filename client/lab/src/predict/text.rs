@@ -53,7 +53,9 @@ pub(super) fn figure_rows(figures: &PredictionMetrics) -> Vec<(&'static str, Str
         ("within 1 stated uncertainty", figures.coverage_1sigma),
         ("within 2 stated uncertainties", figures.coverage_2sigma),
         ("memory, mean error", figures.mape_memory),
+        ("memory, scaled from alone", figures.mape_memory_scaled),
         ("utilization, mean error", figures.mape_utilization),
+        ("utilization, scaled from alone", figures.mape_utilization_scaled),
         ("infeasible sets, recall", figures.infeasible_recall),
         ("infeasible sets, precision", figures.infeasible_precision),
     ];

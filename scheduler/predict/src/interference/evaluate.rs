@@ -7,6 +7,8 @@ use cohabit_policy::interference::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::usage_model::UsageModel;
+
 /// The accuracy of predictions. A metric is `None` if nothing of its kind was measured.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PredictionMetrics {
@@ -27,20 +29,27 @@ pub struct PredictionMetrics {
     pub coverage_2sigma: Option<f64>,
     /// Mean absolute error of the memory, as a fraction of the measured one.
     pub mape_memory: Option<f64>,
+    /// The same error of the memory alone, scaled: the baseline of models that learn memory.
+    #[serde(default)]
+    pub mape_memory_scaled: Option<f64>,
     /// Mean absolute error of the utilization, as a fraction of the measured one.
     #[serde(rename = "mape_utilisation")]
     pub mape_utilization: Option<f64>,
+    /// The same error of the utilization alone, divided by the predicted slowdown and scaled.
+    #[serde(rename = "mape_utilisation_scaled", default)]
+    pub mape_utilization_scaled: Option<f64>,
     /// Of the sets that did not fit, the fraction that was predicted not to fit.
     pub infeasible_recall: Option<f64>,
     /// Of the sets that were predicted not to fit, the fraction that did not.
     pub infeasible_precision: Option<f64>,
 }
 
-/// Evaluates a model on measured sets. Sets of one job need no prediction and do not count.
+/// Evaluates a model on measured sets. Sets of one job need no prediction and do not count. The scaled values
+/// beside memory and utilization have the factors that suit these measurements best.
 #[must_use]
 pub fn evaluate(model: &dyn Interference, measured: &[MeasuredSet]) -> PredictionMetrics {
     let mut accumulator = EvaluationAccumulator::default();
-    accumulator.add(model, measured);
+    accumulator.add(model, &UsageModel::learn(measured), measured);
     accumulator.figures()
 }
 
@@ -56,10 +65,18 @@ struct PairedAnswers {
     slowdown: Vec<f64>,
     /// Slowdowns within one and within two stated uncertainties.
     within: [usize; 2],
-    memory: Vec<f64>,
-    utilization: Vec<f64>,
+    memory: UsageErrors,
+    utilization: UsageErrors,
     did_not_fit: FitCounts,
     fitted: FitCounts,
+}
+
+/// Errors of the predictions of what members use.
+#[derive(Debug, Default, Clone)]
+struct UsageErrors {
+    predicted: Vec<f64>,
+    /// Of what they use alone, scaled.
+    scaled: Vec<f64>,
 }
 
 /// Numbers of sets by what was predicted of them.
@@ -73,12 +90,18 @@ struct FitCounts {
 const LIKELY_TO_FIT: f64 = 0.5;
 
 impl EvaluationAccumulator {
-    /// Adds the predictions of one model for these measurements.
-    pub fn add(&mut self, model: &dyn Interference, measured: &[MeasuredSet]) {
+    /// Adds the predictions of one model for these measurements, and what `scaling` makes of the memory and
+    /// utilization of each job alone.
+    pub(crate) fn add(&mut self, model: &dyn Interference, scaling: &UsageModel, measured: &[MeasuredSet]) {
         let co_located: Vec<&MeasuredSet> = measured.iter().filter(|it| it.set.members.len() > 1).collect();
         let sets: Vec<_> = co_located.iter().map(|it| it.set.clone()).collect();
         for (predicted, measured) in model.predict(&sets).iter().zip(co_located) {
-            self.by_gpu.entry(measured.set.gpu.clone()).or_default().compare(predicted, &measured.outcome);
+            let scaled = |(place, predicted): (usize, &ColocationEstimate)| {
+                scaling.complete(&measured.set, place, *predicted)
+            };
+            let scaled: Vec<ColocationEstimate> = predicted.iter().enumerate().map(scaled).collect();
+            let of_gpu = self.by_gpu.entry(measured.set.gpu.clone()).or_default();
+            of_gpu.compare(predicted, &scaled, &measured.outcome);
         }
     }
 
@@ -98,14 +121,20 @@ impl EvaluationAccumulator {
 }
 
 impl PairedAnswers {
-    fn compare(&mut self, predicted: &[ColocationEstimate], outcome: &SetOutcome) {
+    fn compare(
+        &mut self,
+        predicted: &[ColocationEstimate],
+        scaled: &[ColocationEstimate],
+        outcome: &SetOutcome,
+    ) {
         match outcome {
             SetOutcome::Ran(observed) => {
                 self.fitted.count(predicted);
-                predicted
-                    .iter()
-                    .zip(observed)
-                    .for_each(|(predicted, observed)| self.member(predicted, observed));
+                for ((predicted, scaled), observed) in predicted.iter().zip(scaled).zip(observed) {
+                    self.member(predicted, observed);
+                    self.memory.add(predicted.memory, scaled.memory, observed.memory);
+                    self.utilization.add(predicted.utilization, scaled.utilization, observed.utilization);
+                }
             }
             SetOutcome::DidNotFit => self.did_not_fit.count(predicted),
         }
@@ -117,21 +146,13 @@ impl PairedAnswers {
         for (sigmas, within) in [1.0, 2.0].into_iter().zip(&mut self.within) {
             *within += usize::from(apart <= sigmas * predicted.uncertainty);
         }
-        let known = |predicted: Option<f64>, observed: Option<f64>| {
-            predicted
-                .zip(observed)
-                .filter(|(_, observed)| *observed > 0.0)
-                .map(|(predicted, observed)| error(predicted, observed))
-        };
-        self.memory.extend(known(predicted.memory, observed.memory));
-        self.utilization.extend(known(predicted.utilization, observed.utilization));
     }
 
     fn merge(&mut self, other: &PairedAnswers) {
         self.slowdown.extend(&other.slowdown);
         self.within.iter_mut().zip(other.within).for_each(|(within, more)| *within += more);
-        self.memory.extend(&other.memory);
-        self.utilization.extend(&other.utilization);
+        self.memory.merge(&other.memory);
+        self.utilization.merge(&other.utilization);
         self.did_not_fit.merge(other.did_not_fit);
         self.fitted.merge(other.fitted);
     }
@@ -148,11 +169,26 @@ impl PairedAnswers {
             max_ape_slowdown: slowdown.last().copied(),
             coverage_1sigma: part(self.within[0], slowdown.len()),
             coverage_2sigma: part(self.within[1], slowdown.len()),
-            mape_memory: mean(&self.memory),
-            mape_utilization: mean(&self.utilization),
+            mape_memory: mean(&self.memory.predicted),
+            mape_memory_scaled: mean(&self.memory.scaled),
+            mape_utilization: mean(&self.utilization.predicted),
+            mape_utilization_scaled: mean(&self.utilization.scaled),
             infeasible_recall: part(self.did_not_fit.predicted_not_to_fit, did_not_fit),
             infeasible_precision: part(self.did_not_fit.predicted_not_to_fit, predicted_misfits),
         }
+    }
+}
+
+impl UsageErrors {
+    fn add(&mut self, predicted: Option<f64>, scaled: Option<f64>, observed: Option<f64>) {
+        let Some(observed) = observed.filter(|observed| *observed > 0.0) else { return };
+        self.predicted.extend(predicted.map(|predicted| error(predicted, observed)));
+        self.scaled.extend(scaled.map(|scaled| error(scaled, observed)));
+    }
+
+    fn merge(&mut self, other: &UsageErrors) {
+        self.predicted.extend(&other.predicted);
+        self.scaled.extend(&other.scaled);
     }
 }
 
@@ -246,7 +282,7 @@ mod tests {
             measured
         };
         let mut accumulator = EvaluationAccumulator::default();
-        accumulator.add(&FixedAnswer, &[on("v100", 2.0), on("k80", 4.0)]);
+        accumulator.add(&FixedAnswer, &UsageModel::default(), &[on("v100", 2.0), on("k80", 4.0)]);
         let of = |gpu: &str| accumulator.by_gpu()[&GpuKind::named(gpu)].mape_slowdown;
         assert_eq!(
             (of("v100"), of("k80"), accumulator.figures().mape_slowdown),

@@ -5,6 +5,7 @@ use cohabit_policy::interference::MeasuredSet;
 use super::cross_validation::{HoldOut, folds, held_back};
 use super::evaluate::EvaluationAccumulator;
 use super::model::{Epoch, Model, ModelKind, TrainError, TrainingData};
+use super::usage_model::UsageModel;
 
 /// The settings of a training.
 #[derive(Debug, Clone, Copy)]
@@ -54,10 +55,11 @@ impl ModelTrainer {
     ) -> Result<(), TrainError> {
         for fold in folds(measured, hold_out, observed, self.seed) {
             let model = self.train(&fold.train, &mut |epoch| watch(&fold.held_out, epoch))?;
+            let scaling = UsageModel::learn(&fold.train);
             if fold.observed.is_empty() {
-                accumulator.add(&*model, &fold.test);
+                accumulator.add(&*model, &scaling, &fold.test);
             } else {
-                accumulator.add(&*model.adapted(&fold.observed), &fold.test);
+                accumulator.add(&*model.adapted(&fold.observed), &scaling, &fold.test);
             }
         }
         Ok(())

@@ -6,6 +6,7 @@ use cohabit_policy::interference::{
 };
 
 use super::*;
+use crate::interference::usage_model::UsageModel;
 use crate::interference::{EvaluationAccumulator, ModelTrainer, StoredModel, held_back};
 
 const MODELS: usize = 16;
@@ -66,7 +67,7 @@ fn trained(kind: &'static dyn ModelKind, measured: &[MeasuredSet]) -> Box<dyn Mo
 
 fn error(model: &dyn Interference, measured: &[MeasuredSet]) -> f64 {
     let mut accumulator = EvaluationAccumulator::default();
-    accumulator.add(model, measured);
+    accumulator.add(model, &UsageModel::learn(measured), measured);
     accumulator.figures().mape_slowdown.unwrap()
 }
 
