@@ -80,6 +80,7 @@ fn a_trained_model_is_as_accurate_as_required() {
         "infeasible_recall",
         "infeasible_precision",
         "us_per_set",
+        "usage",
     ];
     promised.sort_unstable();
     assert_eq!(keys, promised);

@@ -20,6 +20,7 @@ pub(super) fn eval(arguments: &PredictEvalArguments) -> Result<(), CommandError>
     let evaluation = EvaluationDocument {
         model: &stored.card.model,
         figures: &figures,
+        usage: stored.model.usage_sources(),
         us_per_set: time(&*stored.model, &measured),
     };
     match arguments.display.output {

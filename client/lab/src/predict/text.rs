@@ -1,6 +1,6 @@
 //! The description and the errors of a model as text.
 
-use cohabit_predict::interference::{ModelCard, PredictionMetrics};
+use cohabit_predict::interference::{ModelCard, PredictionMetrics, UsageSources};
 
 use super::document::EvaluationDocument;
 
@@ -19,6 +19,7 @@ pub(super) fn card(card: &ModelCard) -> String {
         sheet_line("features", &card.features.join(", ")),
         sheet_line("epochs", &card.curve.len().to_string()),
     ];
+    lines.extend(usage(&card.usage));
     lines.extend(figures("on the training data", &card.training));
     for held in &card.held_out {
         let after = match held.observed {
@@ -34,6 +35,7 @@ pub(super) fn card(card: &ModelCard) -> String {
 /// The errors of a model on given measurements.
 pub(super) fn evaluation(evaluation: &EvaluationDocument<'_>) -> String {
     let mut lines = vec![sheet_line("model", evaluation.model)];
+    lines.extend(usage(&evaluation.usage));
     lines.extend(figures("on this data", evaluation.figures));
     lines.extend(evaluation.us_per_set.map(|us| sheet_line("time", &format!("{us:.1} us per set"))));
     lines.concat()
@@ -66,6 +68,11 @@ pub(super) fn figure_rows(figures: &PredictionMetrics) -> Vec<(&'static str, Str
 fn figures(title: &str, figures: &PredictionMetrics) -> Vec<String> {
     let rows = figure_rows(figures).into_iter().map(|(name, value)| format!("  {name:30} {value:>8}\n"));
     std::iter::once(format!("{title}\n")).chain(rows).collect()
+}
+
+/// A sentence on each quantity that members use.
+fn usage(sources: &UsageSources) -> impl Iterator<Item = String> {
+    sources.sentences().into_iter().map(|(name, sentence)| sheet_line(name, &sentence))
 }
 
 fn sheet_line(name: &str, value: &str) -> String {

@@ -53,6 +53,7 @@ fn train_and_store(arguments: &PredictTrainArguments) -> Result<ModelCard, Comma
         seed: arguments.seed,
         data: DatasetSummary::of(arguments.data.data.display().to_string(), arguments.data.format, &measured),
         features: model.features(),
+        usage: model.usage_sources(),
         training: evaluate(&*model, &measured),
         held_out,
         curve,

@@ -28,6 +28,7 @@ mod ridge;
 mod slowdown_scale;
 mod stored_model;
 mod usage_model;
+mod usage_source;
 
 pub use cohabit_policy::interference::{Interference, MeasuredSet};
 pub use cross_validation::{HoldOut, held_back};
@@ -38,3 +39,4 @@ pub use model::{Epoch, Model, ModelKind, RestoreError, TrainError, TrainingData,
 pub use model_trainer::ModelTrainer;
 pub use pretrained::pretrained;
 pub use stored_model::{DatasetSummary, FileAction, HeldOutMetrics, ModelCard, StoreError, StoredModel};
+pub use usage_source::{UsageSource, UsageSources};

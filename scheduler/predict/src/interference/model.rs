@@ -7,6 +7,8 @@ use cohabit_policy::interference::{Interference, MeasuredSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::usage_source::UsageSources;
+
 /// A kind of model that can be trained.
 pub trait ModelKind: std::fmt::Debug + Sync {
     /// The name on command lines.
@@ -40,6 +42,11 @@ pub trait Model: Interference {
 
     /// The names of the features of a member, for people.
     fn features(&self) -> Vec<String>;
+
+    /// Where predictions of memory and utilization come from.
+    fn usage_sources(&self) -> UsageSources {
+        UsageSources::default()
+    }
 
     /// The same model after further measurements, possibly of jobs that it has never seen.
     fn adapted(&self, observed: &[MeasuredSet]) -> Box<dyn Interference>;

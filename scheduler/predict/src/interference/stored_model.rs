@@ -15,6 +15,7 @@ use super::evaluate::PredictionMetrics;
 use super::kinds::{UnknownModelKind, kind_by_name};
 use super::measurements::MeasurementFormat;
 use super::model::{Epoch, Model, RestoreError, Weights};
+use super::usage_source::UsageSources;
 
 const WEIGHTS: &str = "weights.safetensors";
 const CARD: &str = "card.json";
@@ -51,6 +52,9 @@ pub struct ModelCard {
     pub data: DatasetSummary,
     /// The features.
     pub features: Vec<String>,
+    /// Where predictions of memory and utilization come from.
+    #[serde(default)]
+    pub usage: UsageSources,
     /// Accuracy on the training data.
     pub training: PredictionMetrics,
     /// Accuracy of models trained without the held-out sets, configurations, models or GPUs, for each kind of
