@@ -57,7 +57,7 @@ impl MemoryFitModel {
             return 1.0;
         }
         if let Some(filled) = set.memory_filled() {
-            return 1.0 - sigmoid((filled - FULL_MEMORY_PART) / STEP);
+            return fits_filled(filled);
         }
         if self.weights.is_empty() {
             return 1.0;
@@ -65,6 +65,11 @@ impl MemoryFitModel {
         let known = covariates(set).into_iter();
         1.0 - sigmoid(known.map(|(name, value)| self.weights.get(&name).unwrap_or(&0.0) * value).sum())
     }
+}
+
+/// The probability that a set fits which fills this part of the GPU's memory.
+pub(crate) fn fits_filled(filled: f64) -> f64 {
+    1.0 - sigmoid((filled - FULL_MEMORY_PART) / STEP)
 }
 
 /// The covariates of a set: the sums over its members, and the GPU. A job takes about the same memory on all

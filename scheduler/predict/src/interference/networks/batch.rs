@@ -6,6 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::feature_encoder::{EmbeddingIndices, FeatureEncoder};
 use super::iasp::Metrics;
+use super::usage_targets::UsageTargets;
 use crate::interference::random::RandomExt;
 
 /// A batch of sets of two or more. Members are rows, set by set, `count` rows for each set.
@@ -52,6 +53,8 @@ pub(super) struct Targets {
     pub(super) ln_slowdown: Tensor,
     /// The weight of each row; the sum is 1, `[sets * count, 1]`.
     pub(super) weights: Tensor,
+    /// What the members use, for networks that predict it.
+    pub(super) usage: Option<UsageTargets>,
 }
 
 /// Which edges a network gets.
@@ -173,7 +176,7 @@ fn edge(
 }
 
 impl Targets {
-    /// Targets of sets that ran. Each member is weighted by the inverse of its slowdown, because relative
+    /// Slowdowns of sets that ran. Each member is weighted by the inverse of its slowdown, because relative
     /// errors matter and overestimates have larger ones.
     pub(super) fn of(measured: &[&MeasuredSet], count: usize, precision: DType) -> Result<Targets> {
         let rows = measured.len() * count;
@@ -189,6 +192,6 @@ impl Targets {
         let all = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         weights.iter_mut().for_each(|weight| *weight /= all);
         let tensor = |values| Tensor::from_vec(values, (rows, 1), &Device::Cpu)?.to_dtype(precision);
-        Ok(Targets { ln_slowdown: tensor(ln_slowdown)?, weights: tensor(weights)? })
+        Ok(Targets { ln_slowdown: tensor(ln_slowdown)?, weights: tensor(weights)?, usage: None })
     }
 }

@@ -10,8 +10,9 @@ use candle_nn::ops::{leaky_relu, sigmoid};
 
 use super::batch::{Edges, SetBatch, Targets};
 use super::feature_encoder::{FeatureEncoder, StepTimes};
+use super::huber::huber;
 use super::layers::{Affine, AttentionHead, Gate, Mode, SLOPE};
-use super::network::{BaseModel, Network, TrainingOptions, huber};
+use super::network::{BaseModel, Network, NetworkOutput, TrainingOptions};
 use super::parameters::Parameters;
 use super::scales::Scaling;
 
@@ -76,11 +77,12 @@ impl Network for EGgat {
         })
     }
 
-    fn forward(&self, batch: &SetBatch, _: &mut Mode<'_>) -> Result<Tensor> {
+    fn forward(&self, batch: &SetBatch, _: &mut Mode<'_>) -> Result<NetworkOutput> {
         let seconds = self.part_of_range(batch)?.affine(self.step_times.range, self.step_times.shortest)?;
         let slowdown = (seconds * &batch.rates)?.maximum(LEAST)?;
         // Without the rate alone, no slowdown follows from a time.
-        batch.rates.gt(0.0)?.where_cond(&slowdown.log()?, &batch.rates.zeros_like()?)
+        let ln_slowdown = batch.rates.gt(0.0)?.where_cond(&slowdown.log()?, &batch.rates.zeros_like()?)?;
+        Ok(ln_slowdown.into())
     }
 
     /// Smooth L1 loss of the scaled times.

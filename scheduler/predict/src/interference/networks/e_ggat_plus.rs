@@ -5,7 +5,8 @@
 //! slowdown; a member also attends to itself; edges are an input besides being gains of the heads; the sum
 //! over the partners is an input besides the attended mean, because more partners cost more than their mean;
 //! known configurations, models and GPUs have embeddings, which are hidden at random during training so that
-//! unseen ones can be handled; and an additive part (sensitivity and pressure) bypasses the attention.
+//! unseen ones can be handled; and an additive part (sensitivity and pressure) bypasses the attention. Memory
+//! and utilization have heads on the same blocks, instead of a network of their own.
 
 use candle_core::{Result, Tensor};
 use candle_nn::ops::leaky_relu;
@@ -13,9 +14,10 @@ use candle_nn::ops::leaky_relu;
 use super::batch::{Edges, SetBatch};
 use super::feature_encoder::FeatureEncoder;
 use super::layers::{Affine, AttentionHead, Gate, Mode, SLOPE, rows};
-use super::network::{BaseModel, Network, TrainingOptions};
+use super::network::{BaseModel, Network, NetworkOutput, TrainingOptions};
 use super::parameters::Parameters;
 use super::scales::Scaling;
+use super::usage_heads::UsageHeads;
 
 /// The network.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub(super) struct EGgatPlus {
     pressure: Affine,
     hidden: Affine,
     answer: Affine,
+    /// `None` if no row of the training data has memory or utilization.
+    usage: Option<UsageHeads>,
 }
 
 /// The embeddings of known configurations, models and GPUs.
@@ -92,10 +96,11 @@ impl Network for EGgatPlus {
             pressure: Affine::at_zero(parameters, "pressure", width, 1)?,
             hidden: Affine::new(parameters, "hidden", 2 * width, width)?,
             answer: Affine::at_zero(parameters, "answer", width, 1)?,
+            usage: UsageHeads::new(parameters, &encoder.usage, 2 * width)?,
         })
     }
 
-    fn forward(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor> {
+    fn forward(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<NetworkOutput> {
         let base = (Tensor::cat(&[&batch.base, &batch.base_uncertainty], 1)? * STRETCH)?;
         let inputs = Tensor::cat(&[&batch.numbers, &self.identities.embed(batch, mode)?, &base], 1)?;
         let own = self.entry.forward(&inputs)?.gelu()?;
@@ -104,11 +109,13 @@ impl Network for EGgatPlus {
             let output = block.forward(&members, batch)?;
             members = self.gate.forward(&output, &members)?;
         }
-        let deep = self.hidden.forward(&Tensor::cat(&[&members, &own], 1)?)?.gelu()?;
+        let all = Tensor::cat(&[&members, &own], 1)?;
+        let deep = self.hidden.forward(&all)?.gelu()?;
         let pressure = self.pressure.forward(&own)?.reshape((batch.sets, batch.count, 1))?;
         let pressure = batch.partner_mask.matmul(&pressure)?.flatten(0, 1)?;
         let error = ((self.answer.forward(&deep)? + self.sensitivity.forward(&own)?)? + pressure)?;
-        error + &batch.base
+        let usage = self.usage.as_ref().map(|heads| heads.forward(&all)).transpose()?;
+        Ok(NetworkOutput { ln_slowdown: (error + &batch.base)?, usage })
     }
 }
 

@@ -1,7 +1,7 @@
 //! An ensemble of networks, and the Gaussian process that is their base model.
 //!
 //! Every network holds back another fold of the measurements for early stopping. The process provides what
-//! the networks do not: memory, utilization, and whether a set fits.
+//! the networks do not: whether a set fits, and memory and utilization if no measurement has them.
 
 use std::sync::Arc;
 
@@ -15,8 +15,9 @@ use super::feature_encoder::FeatureEncoder;
 use super::metric_importance::fit_importance;
 use super::network::{BaseModel, Network};
 use super::single_thread::predict_single_threaded;
-use super::training::{PRECISION, TrainedNetwork};
+use super::training::{MemberOutput, PRECISION, TrainedNetwork};
 use crate::interference::log_slowdown::{others, ran};
+use crate::interference::memory_fit::fits_filled;
 use crate::interference::model::Weights;
 
 /// Trained networks of one kind with their base model.
@@ -41,16 +42,20 @@ pub(super) struct HeldOutError {
     /// The error in multiples of the uncertainty of the base model.
     #[serde(rename = "by_base")]
     pub(super) relative_to_base: f64,
+    /// Of the logarithm of the memory; `None` if the networks do not predict it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) memory: Option<f64>,
 }
 
 /// The largest number of sets in a batch.
 const MAX_BATCH: usize = 512;
 
 /// The prediction of the ensemble for a member.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct EnsembleOutput {
-    pub(super) ln_slowdown: f64,
-    /// Variance between the networks.
+    /// The mean over the networks.
+    pub(super) mean: MemberOutput,
+    /// Variance of the logarithm of the slowdown between the networks.
     pub(super) variance: f64,
 }
 
@@ -64,13 +69,8 @@ pub(super) fn answers<N: Network>(
     for part in questions.chunks(MAX_BATCH) {
         let batch = SetBatch::of(encoder, part, N::EDGES, PRECISION)?;
         let all = networks.iter().map(|network| network.predict(&batch));
-        let all: Vec<Vec<f64>> = all.collect::<Result<_>>()?;
-        let count = all.len().max(1) as f64;
-        let of_row = |row: usize| {
-            let mean = all.iter().map(|predicted| predicted[row]).sum::<f64>() / count;
-            let variance = all.iter().map(|predicted| (predicted[row] - mean).powi(2)).sum::<f64>() / count;
-            EnsembleOutput { ln_slowdown: mean, variance }
-        };
+        let all: Vec<Vec<MemberOutput>> = all.collect::<Result<_>>()?;
+        let of_row = |row: usize| EnsembleOutput::of(all.iter().map(|predicted| &predicted[row]));
         predicted.extend(part.iter().enumerate().map(|(at, question)| {
             (0..question.set.members.len()).map(|place| of_row(at * batch.count + place)).collect()
         }));
@@ -78,14 +78,26 @@ pub(super) fn answers<N: Network>(
     Ok(predicted)
 }
 
+impl EnsembleOutput {
+    /// Combines the outputs of the networks for one member.
+    fn of<'a>(outputs: impl ExactSizeIterator<Item = &'a MemberOutput> + Clone) -> EnsembleOutput {
+        let count = outputs.len().max(1) as f64;
+        let mean = outputs.clone().map(|it| it.ln_slowdown).sum::<f64>() / count;
+        let variance = outputs.clone().map(|it| (it.ln_slowdown - mean).powi(2)).sum::<f64>() / count;
+        let width = outputs.clone().map(|it| it.usage.len()).max().unwrap_or(0);
+        let usage = (0..width).map(|at| outputs.clone().map(|it| it.usage[at]).sum::<f64>() / count);
+        EnsembleOutput { mean: MemberOutput { ln_slowdown: mean, usage: usage.collect() }, variance }
+    }
+}
+
 impl<N: Network> Ensemble<N> {
-    /// The estimate of the base model with the slowdown of the networks.
+    /// The estimate of the base model with what the networks predict.
     fn refined(
         &self,
         set: &ColocationSet,
         place: usize,
         base: ColocationEstimate,
-        predicted: EnsembleOutput,
+        predicted: &EnsembleOutput,
     ) -> ColocationEstimate {
         let usual = match N::BASE_MODEL {
             BaseModel::Nothing => self.held_out_error.error,
@@ -93,9 +105,22 @@ impl<N: Network> Ensemble<N> {
         };
         let uncertainty = usual.max(predicted.variance.sqrt()).min(UNKNOWN_UNCERTAINTY);
         let slowed =
-            ColocationEstimate::slowed(&set.members[place], predicted.ln_slowdown.exp(), uncertainty);
+            ColocationEstimate::slowed(&set.members[place], predicted.mean.ln_slowdown.exp(), uncertainty);
         let utilization = base.utilization.map(|busy| (busy * base.slowdown / slowed.slowdown).min(1.0));
-        ColocationEstimate { memory: base.memory, utilization, fits: base.fits, ..slowed }
+        let scaled = ColocationEstimate { memory: base.memory, utilization, fits: base.fits, ..slowed };
+        self.encoder.usage.apply(&base, &predicted.mean.usage, scaled)
+    }
+
+    /// The estimates with the probability that the set fits by the predicted memory, if the networks learned
+    /// it. The memory counts as larger by the usual error, because a set that does not fit costs more.
+    fn with_fit(&self, set: &ColocationSet, mut members: Vec<ColocationEstimate>) -> Vec<ColocationEstimate> {
+        let capacity = set.gpu.memory().map(|capacity| capacity.0 as f64);
+        let held: Option<f64> = members.iter().map(|member| member.memory).sum();
+        if let (Some(error), Some(held), Some(capacity)) = (self.held_out_error.memory, held, capacity) {
+            let fits = fits_filled(held * error.exp() / capacity);
+            members.iter_mut().for_each(|member| member.fits = fits);
+        }
+        members
     }
 }
 
@@ -114,7 +139,9 @@ impl<N: Network> Interference for Ensemble<N> {
                 return base;
             }
             let predicted = base.into_iter().zip(answers.next().unwrap_or_default()).enumerate();
-            predicted.map(|(place, (base, predicted))| self.refined(set, place, base, predicted)).collect()
+            let refined =
+                predicted.map(|(place, (base, predicted))| self.refined(set, place, base, &predicted));
+            self.with_fit(set, refined.collect())
         };
         sets.iter().zip(base).map(of_set).collect()
     }

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use cohabit_policy::interference::{ColocationSet, Interference, MeasuredSet, SetOutcome};
 
 use super::batch::NetworkInput;
-use super::ensemble::{Ensemble, HeldOutError, answers, metric_importance};
+use super::ensemble::{Ensemble, EnsembleOutput, HeldOutError, answers, metric_importance};
 use super::feature_encoder::FeatureEncoder;
 use super::network::{BaseModel, Network, TrainingOptions};
 use super::training::{Example, NetworkTrainer, TrainedNetwork};
+use super::usage_outputs::UsageOutputs;
 use crate::interference::cross_validation::parts;
 use crate::interference::gaussian::GAUSSIAN_KIND;
 use crate::interference::model::{Epoch, Model, ModelKind, TrainError, TrainingData};
+use crate::interference::usage_model::UsageModel;
 
 /// The number of folds. Each network of an ensemble holds back one of them.
 const FOLDS: usize = 5;
@@ -33,8 +35,10 @@ pub(super) fn train<N: Network>(
 ) -> Result<Ensemble<N>, TrainError> {
     let all = data.all();
     let base = train_base_model(&all, data.seed)?;
-    let encoder = FeatureEncoder::learn(&all, N::SCALING);
-    let examples = examples::<N>(data)?;
+    let examples = examples::<N>(data, UsageModel::learn(&all))?;
+    let mut encoder = FeatureEncoder::learn(&all, N::SCALING);
+    let expected: Vec<_> = examples.iter().map(|it| it.example.expected()).collect();
+    encoder.usage = UsageOutputs::learn(&expected);
     let TrainingOptions { ensemble, epochs, .. } = training_options;
     let (mut networks, mut held_out_errors) = (Vec::new(), HeldOutErrorSum::default());
     for part in 0..ensemble {
@@ -57,10 +61,10 @@ pub(super) fn train<N: Network>(
     let base: Box<dyn Interference> = base;
     Ok(Ensemble {
         metric_importance: metric_importance(&networks, &encoder, &all),
+        held_out_error: held_out_errors.root_mean_squares(&encoder.usage),
         networks: Arc::new(networks),
         encoder,
         width: training_options.width,
-        held_out_error: held_out_errors.root_mean_squares(),
         base: Arc::from(base),
         base_weights,
     })
@@ -73,7 +77,11 @@ fn train_base_model(measured: &[MeasuredSet], seed: u64) -> Result<Box<dyn Model
 }
 
 /// Every set that ran, with its fold and the prediction of a process that was not trained on this fold.
-fn examples<'a, N: Network>(data: &TrainingData<'a>) -> Result<Vec<FoldExample<'a>>, TrainError> {
+/// What the members use is scaled by `usage`, as the base model does that was trained on everything.
+fn examples<'a, N: Network>(
+    data: &TrainingData<'a>,
+    usage: UsageModel,
+) -> Result<Vec<FoldExample<'a>>, TrainError> {
     let ran = |measured: &'a [MeasuredSet]| {
         let ran = |it: &&MeasuredSet| it.set.members.len() > 1 && matches!(it.outcome, SetOutcome::Ran(_));
         measured.iter().filter(ran).collect::<Vec<&MeasuredSet>>()
@@ -89,6 +97,11 @@ fn examples<'a, N: Network>(data: &TrainingData<'a>) -> Result<Vec<FoldExample<'
         let asked: Vec<&MeasuredSet> = asked.into_iter().map(|at| sets[at]).collect();
         let others: Vec<MeasuredSet> = others.into_iter().map(|at| sets[at].clone()).collect();
         examples.extend(with_base_predictions::<N>(&asked, &others, data.seed, part)?);
+    }
+    for Example { question, .. } in examples.iter_mut().map(|it| &mut it.example) {
+        for (place, base) in question.base.iter_mut().enumerate() {
+            *base = usage.complete(question.set, place, *base);
+        }
     }
     Ok(examples)
 }
@@ -124,6 +137,8 @@ struct HeldOutErrorSum {
     error: f64,
     relative_to_base: f64,
     members: usize,
+    memory: f64,
+    members_with_memory: usize,
 }
 
 impl HeldOutErrorSum {
@@ -135,10 +150,11 @@ impl HeldOutErrorSum {
     ) -> candle_core::Result<()> {
         let questions: Vec<NetworkInput<'_>> = held_back.iter().map(|it| it.question.clone()).collect();
         for (predicted, example) in answers(networks, encoder, &questions)?.iter().zip(held_back) {
+            self.add_memory(&encoder.usage, predicted, example);
             let SetOutcome::Ran(observed) = &example.measured.outcome else { continue };
             let base = example.question.base.iter().map(Some).chain(std::iter::repeat(None));
             for ((predicted, observed), base) in predicted.iter().zip(observed).zip(base) {
-                let error = predicted.ln_slowdown - observed.slowdown.max(1.0).ln();
+                let error = predicted.mean.ln_slowdown - observed.slowdown.max(1.0).ln();
                 // Without a base prediction, the error counts as being as large as stated.
                 let unsure = base.map_or(error.abs(), |base| base.uncertainty).max(f64::MIN_POSITIVE);
                 self.error += error.powi(2);
@@ -149,8 +165,22 @@ impl HeldOutErrorSum {
         Ok(())
     }
 
-    fn root_mean_squares(&self) -> HeldOutError {
-        let root = |sum: f64| (sum / self.members.max(1) as f64).sqrt();
-        HeldOutError { error: root(self.error), relative_to_base: root(self.relative_to_base) }
+    fn add_memory(&mut self, outputs: &UsageOutputs, predicted: &[EnsembleOutput], example: &Example<'_>) {
+        let Some(output) = outputs.of_memory() else { return };
+        for (predicted, measured) in predicted.iter().zip(outputs.measured(example.expected())) {
+            if let Some(measured) = measured[output] {
+                self.memory += (predicted.mean.usage[output] - measured).powi(2);
+                self.members_with_memory += 1;
+            }
+        }
+    }
+
+    fn root_mean_squares(&self, outputs: &UsageOutputs) -> HeldOutError {
+        let root = |sum: f64, count: usize| (sum / count.max(1) as f64).sqrt();
+        HeldOutError {
+            error: root(self.error, self.members),
+            relative_to_base: root(self.relative_to_base, self.members),
+            memory: outputs.of_memory().map(|_| root(self.memory, self.members_with_memory)),
+        }
     }
 }

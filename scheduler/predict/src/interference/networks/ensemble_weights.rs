@@ -15,6 +15,7 @@ use super::parameters::Parameters;
 use super::training::{PRECISION, TrainedNetwork};
 use crate::interference::gaussian::{CorrectedModel, GAUSSIAN_KIND};
 use crate::interference::model::{Model, ModelKind, RestoreError, Weights};
+use crate::interference::usage_source::UsageSources;
 
 /// The part of the weights that is not tensors.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,6 +42,13 @@ impl<N: Network> Model for Ensemble<N> {
     fn features(&self) -> Vec<String> {
         let names = ["model", "batch", "precision", "gpu", "measured pairs"].map(str::to_owned);
         names.into_iter().chain(self.encoder.names()).collect()
+    }
+
+    fn usage_sources(&self) -> UsageSources {
+        match N::BASE_MODEL {
+            BaseModel::Process => self.encoder.usage.sources(),
+            BaseModel::Nothing => UsageSources::default(),
+        }
     }
 
     /// The networks stay as they are. A base model learns the observations; networks without one are

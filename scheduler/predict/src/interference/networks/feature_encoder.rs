@@ -1,4 +1,4 @@
-//! The inputs of a network: the numbers of members, their identities, and measured pairs.
+//! The inputs of a network: the numbers of members, their identities, and measured pairs; and its outputs.
 
 use std::collections::BTreeSet;
 
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::columns::{self, Column};
 use super::pair_table::PairTable;
 use super::scales::{Scales, Scaling};
+use super::usage_outputs::UsageOutputs;
 
 /// Encodes sets for a network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,9 @@ pub(super) struct FeatureEncoder {
     pub(super) pairs: PairTable,
     #[serde(rename = "steps")]
     pub(super) step_times: StepTimes,
+    /// The outputs for memory and utilization; models of earlier releases have none.
+    #[serde(default, skip_serializing_if = "UsageOutputs::is_empty")]
+    pub(super) usage: UsageOutputs,
 }
 
 /// The range of step times of co-located jobs, in seconds.
@@ -66,7 +70,8 @@ impl FeatureEncoder {
         let scales = Scales::learn(rows.iter().map(Vec::as_slice), scaling);
         let metrics: Vec<Vec<Column>> = measured.iter().flat_map(|it| metrics(&it.set)).collect();
         let metrics = Scales::learn(metrics.iter().map(Vec::as_slice), Scaling::Range);
-        FeatureEncoder { scales, metrics, vocabulary, pairs, step_times: StepTimes::of(measured) }
+        let (step_times, usage) = (StepTimes::of(measured), UsageOutputs::default());
+        FeatureEncoder { scales, metrics, vocabulary, pairs, step_times, usage }
     }
 
     /// The number of inputs of a member.

@@ -8,7 +8,7 @@ use super::batch::{Edges, SetBatch, Targets};
 use super::feature_encoder::FeatureEncoder;
 use super::iasp::Iasp;
 use super::layers::{Affine, Mode};
-use super::network::{BaseModel, Network, TrainingOptions, relative_error};
+use super::network::{BaseModel, Network, NetworkOutput, TrainingOptions, relative_error};
 use super::parameters::Parameters;
 use super::scales::Scaling;
 
@@ -58,7 +58,7 @@ impl Network for Iapp {
         Ok(Iapp { iasp, layers, answer: Affine::new(parameters, "answer", from, 1)? })
     }
 
-    fn forward(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor> {
+    fn forward(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<NetworkOutput> {
         let own = match self.contention(batch)? {
             Some(metrics) => Tensor::cat(&[&batch.numbers, &metrics], 1)?,
             None => batch.numbers.clone(),
@@ -70,12 +70,13 @@ impl Network for Iapp {
         }
         // Softplus: co-location makes no job faster.
         let answer = self.answer.forward(&inputs)?;
-        answer.relu()? + (answer.abs()?.neg()?.exp()? + 1.0)?.log()?
+        let ln_slowdown = (answer.relu()? + (answer.abs()?.neg()?.exp()? + 1.0)?.log()?)?;
+        Ok(ln_slowdown.into())
     }
 
     /// Adds the loss of IASP during training.
     fn loss(&self, batch: &SetBatch, targets: &Targets, mode: &mut Mode<'_>) -> Result<Tensor> {
-        let loss = relative_error(&self.forward(batch, mode)?, targets)?;
+        let loss = relative_error(&self.forward(batch, mode)?.ln_slowdown, targets)?;
         match (&self.iasp, mode.random()) {
             (Some(iasp), Some(random)) => loss + iasp.loss(&batch.metrics, &batch.numbers, random)?,
             (Some(_) | None, _) => Ok(loss),

@@ -1,6 +1,7 @@
 //! Neural networks that learn interference: graph attention and dense ones.
 //!
 //! `feature_encoder` encodes a set as numbers and `batch` as tensors; a [`network::Network`] predicts;
+//! `usage_heads` adds outputs for memory and utilization to one, if the measurements have them;
 //! `training` trains one network, `ensemble_training` several that predict together as an `ensemble`;
 //! `ensemble_weights` stores them.
 
@@ -12,6 +13,7 @@ mod ensemble;
 mod ensemble_training;
 mod ensemble_weights;
 mod feature_encoder;
+mod huber;
 mod iapp;
 mod iasp;
 mod kind;
@@ -27,6 +29,11 @@ mod synthetic;
 #[cfg(test)]
 mod tests;
 mod training;
+mod usage_heads;
+mod usage_outputs;
+mod usage_targets;
+#[cfg(test)]
+mod usage_tests;
 
 use self::e_ggat::EGgat;
 use self::e_ggat_plus::EGgatPlus;

@@ -1,9 +1,10 @@
-//! What every network provides: an output for each member of a batch, and a loss.
+//! What every network provides: outputs for each member of a batch, and a loss.
 
 use candle_core::{Result, Tensor};
 
 use super::batch::{Edges, SetBatch, Targets};
 use super::feature_encoder::FeatureEncoder;
+use super::huber::huber;
 use super::layers::Mode;
 use super::parameters::Parameters;
 use super::scales::Scaling;
@@ -28,8 +29,8 @@ pub(super) trait Network: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// If parameters are restored and one is missing or has another shape.
     fn new(parameters: &mut Parameters, encoder: &FeatureEncoder, width: usize) -> Result<Self>;
 
-    /// The logarithm of the slowdown of every row, `[rows, 1]`; it may be below 0.
-    fn forward(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<Tensor>;
+    /// The outputs for every row.
+    fn forward(&self, batch: &SetBatch, mode: &mut Mode<'_>) -> Result<NetworkOutput>;
 
     /// The contention metrics of every row, from 0 to 1, `[rows, metrics]`; `None` for networks that do not
     /// use them.
@@ -39,7 +40,27 @@ pub(super) trait Network: std::fmt::Debug + Send + Sync + Sized + 'static {
 
     /// The loss.
     fn loss(&self, batch: &SetBatch, targets: &Targets, mode: &mut Mode<'_>) -> Result<Tensor> {
-        relative_error(&self.forward(batch, mode)?, targets)
+        let NetworkOutput { ln_slowdown, usage } = self.forward(batch, mode)?;
+        let loss = relative_error(&ln_slowdown, targets)?;
+        match (&targets.usage, &usage) {
+            (Some(targets), Some(usage)) => loss + targets.loss(usage)?,
+            (Some(_) | None, _) => Ok(loss),
+        }
+    }
+}
+
+/// The outputs of a network.
+#[derive(Debug)]
+pub(super) struct NetworkOutput {
+    /// The logarithm of the slowdown of every row, `[rows, 1]`; it may be below 0.
+    pub(super) ln_slowdown: Tensor,
+    /// What the members use, `[rows, outputs]`, for networks that predict it.
+    pub(super) usage: Option<Tensor>,
+}
+
+impl From<Tensor> for NetworkOutput {
+    fn from(ln_slowdown: Tensor) -> NetworkOutput {
+        NetworkOutput { ln_slowdown, usage: None }
     }
 }
 
@@ -85,13 +106,4 @@ pub(super) fn relative_error(ln_slowdown: &Tensor, targets: &Targets) -> Result<
     let read = censored.where_cond(&ln_slowdown.relu()?, ln_slowdown)?;
     let error = huber(&(read - &targets.ln_slowdown)?, LINEAR_FROM)?;
     (error * &targets.weights)?.sum_all()
-}
-
-/// Huber's loss of each error, divided by the error from which it is linear.
-pub(super) fn huber(error: &Tensor, linear_from: f64) -> Result<Tensor> {
-    let size = error.abs()?;
-    let quadratic = size.le(linear_from)?;
-    let curved = (error.sqr()? * (0.5 / linear_from))?;
-    let straight = (&size - 0.5 * linear_from)?;
-    quadratic.where_cond(&curved, &straight)
 }

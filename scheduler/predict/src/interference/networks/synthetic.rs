@@ -2,8 +2,8 @@
 
 use crate::interference::random::RandomExt;
 use cohabit_policy::interference::{
-    AnalyticInterference, ColocationSet, GpuKind, Interference, MaxMinSharing, MeasuredMember, MeasuredSet,
-    SetMember, SetOutcome, SoloMetrics,
+    AnalyticInterference, ColocationEstimate, ColocationSet, GpuKind, Interference, MaxMinSharing,
+    MeasuredMember, MeasuredSet, SetMember, SetOutcome, SoloMetrics,
 };
 use cohabit_types::ModelFamily;
 use rand_chacha::ChaCha8Rng;
@@ -36,11 +36,33 @@ pub(super) fn set(busy: &[u32]) -> ColocationSet {
 pub(super) fn measured(set: ColocationSet) -> MeasuredSet {
     let predicted =
         AnalyticInterference::<MaxMinSharing>::default().predict(std::slice::from_ref(&set)).remove(0);
-    let observed = |predicted: &cohabit_policy::interference::ColocationEstimate| MeasuredMember {
+    let observed = |predicted: &ColocationEstimate| MeasuredMember {
         slowdown: predicted.slowdown,
         ..MeasuredMember::default()
     };
     MeasuredSet { outcome: SetOutcome::Ran(predicted.iter().map(observed).collect()), set }
+}
+
+/// Estimates of members that do not affect each other.
+pub(super) fn estimates_alone(set: &ColocationSet) -> Vec<ColocationEstimate> {
+    set.members.iter().map(ColocationEstimate::alone).collect()
+}
+
+/// What a member of a set holds less than alone, in bytes: the members share a context.
+pub(super) const SHARED_CONTEXT: f64 = 8e8;
+
+/// The same set with what its members use: neither is a multiple of what they use alone. They share a
+/// context, and keep the GPU busy for at most all of the time together.
+pub(super) fn with_usage(mut measured: MeasuredSet) -> MeasuredSet {
+    let members = &measured.set.members;
+    let wanted = members.iter().filter_map(|member| member.solo.utilization).sum::<f64>().max(1.0);
+    if let SetOutcome::Ran(observed) = &mut measured.outcome {
+        for (member, observed) in members.iter().zip(observed) {
+            observed.memory = member.solo.memory.map(|alone| alone - SHARED_CONTEXT);
+            observed.utilization = member.solo.utilization.map(|alone| alone / wanted);
+        }
+    }
+    measured
 }
 
 /// Random sets of these jobs: `count` sets of `members` jobs each.

@@ -14,7 +14,9 @@ use super::layers::Mode;
 use super::layers::tests::gradients_agree;
 use super::network::{Network, TrainingOptions};
 use super::parameters::Parameters;
-use super::synthetic::{JOBS, drawn, job, measured, set};
+use super::synthetic::{JOBS, drawn, estimates_alone, job, measured, set, with_usage};
+use super::usage_outputs::UsageOutputs;
+use super::usage_targets::UsageTargets;
 use super::{E_GGAT_KIND, E_GGAT_PLUS_KIND, EGgat, EGgatPlus, IAPP_KIND, Iapp};
 use crate::interference::evaluate;
 use crate::interference::model::{Epoch, Model, ModelKind, TrainError, TrainingData};
@@ -47,7 +49,11 @@ fn slowdowns(predicted: &[Vec<ColocationEstimate>]) -> Vec<f64> {
 /// Checks the gradient of the loss of a whole network with random parameters.
 fn check_gradients<N: Network>() {
     let measured = [drawn(&JOBS[..4], 2, 2, 1), drawn(&JOBS[..4], 3, 2, 2)].concat();
-    let encoder = FeatureEncoder::learn(&measured, N::SCALING);
+    let measured: Vec<MeasuredSet> = measured.into_iter().map(with_usage).collect();
+    let base: Vec<_> = measured.iter().map(|it| estimates_alone(&it.set)).collect();
+    let expected: Vec<_> = base.iter().map(Vec::as_slice).zip(&measured).collect();
+    let mut encoder = FeatureEncoder::learn(&measured, N::SCALING);
+    encoder.usage = UsageOutputs::learn(&expected);
     let mut parameters = Parameters::drawn(1, DType::F64);
     let network = N::new(&mut parameters, &encoder, 4).unwrap();
     let mut random = ChaCha8Rng::seed_from_u64(2);
@@ -58,7 +64,8 @@ fn check_gradients<N: Network>() {
     let questions: Vec<NetworkInput<'_>> =
         measured.iter().map(|it| NetworkInput { set: &it.set, base: Vec::new() }).collect();
     let batch = SetBatch::of(&encoder, &questions, N::EDGES, DType::F64).unwrap();
-    let targets = Targets::of(&measured.iter().collect::<Vec<_>>(), batch.count, DType::F64).unwrap();
+    let mut targets = Targets::of(&measured.iter().collect::<Vec<_>>(), batch.count, DType::F64).unwrap();
+    targets.usage = UsageTargets::of(&encoder.usage, &expected, batch.count, DType::F64).unwrap();
     gradients_agree(&parameters, || {
         let mut random = ChaCha8Rng::seed_from_u64(3);
         network.loss(&batch, &targets, &mut Mode::Training(&mut random)).unwrap()

@@ -10,8 +10,10 @@ use rand_chacha::rand_core::SeedableRng;
 use super::batch::{NetworkInput, SetBatch, Targets};
 use super::feature_encoder::FeatureEncoder;
 use super::layers::Mode;
-use super::network::{Network, TrainingOptions};
+use super::network::{Network, NetworkOutput, TrainingOptions};
 use super::parameters::Parameters;
+use super::usage_outputs::ExpectedSet;
+use super::usage_targets::UsageTargets;
 use crate::interference::model::Epoch;
 use crate::interference::random::RandomExt;
 
@@ -27,6 +29,22 @@ pub(super) struct TrainedNetwork<N> {
 pub(super) struct Example<'a> {
     pub(super) question: NetworkInput<'a>,
     pub(super) measured: &'a MeasuredSet,
+}
+
+impl Example<'_> {
+    /// The measurement with the predictions of the base model.
+    pub(super) fn expected(&self) -> ExpectedSet<'_> {
+        (&self.question.base, self.measured)
+    }
+}
+
+/// The outputs of a network for a member.
+#[derive(Debug, Clone)]
+pub(super) struct MemberOutput {
+    /// The logarithm of the slowdown, at least 0.
+    pub(super) ln_slowdown: f64,
+    /// What the member uses; empty for networks that do not predict it.
+    pub(super) usage: Vec<f64>,
 }
 
 /// The data and the settings for one network.
@@ -53,7 +71,9 @@ impl EncodedExamples {
         let questions: Vec<NetworkInput<'_>> = examples.iter().map(|it| it.question.clone()).collect();
         let measured: Vec<&MeasuredSet> = examples.iter().map(|it| it.measured).collect();
         let batch = SetBatch::of(encoder, &questions, N::EDGES, PRECISION)?;
-        let targets = Targets::of(&measured, batch.count, PRECISION)?;
+        let mut targets = Targets::of(&measured, batch.count, PRECISION)?;
+        let expected: Vec<_> = examples.iter().map(|it| it.expected()).collect();
+        targets.usage = UsageTargets::of(&encoder.usage, &expected, batch.count, PRECISION)?;
         Ok(EncodedExamples { batch, targets })
     }
 }
@@ -153,10 +173,17 @@ fn clip(gradients: &mut GradStore, parameters: &Parameters, max_gradient_norm: f
 }
 
 impl<N: Network> TrainedNetwork<N> {
-    /// The logarithm of the slowdown of each row of a batch, at least 0.
-    pub(super) fn predict(&self, batch: &SetBatch) -> Result<Vec<f64>> {
-        let ln_slowdown = self.network.forward(batch, &mut Mode::Inference)?.detach();
-        ln_slowdown.relu()?.to_dtype(DType::F64)?.flatten_all()?.to_vec1()
+    /// The outputs for each row of a batch.
+    pub(super) fn predict(&self, batch: &SetBatch) -> Result<Vec<MemberOutput>> {
+        let NetworkOutput { ln_slowdown, usage } = self.network.forward(batch, &mut Mode::Inference)?;
+        let ln_slowdown: Vec<f64> =
+            ln_slowdown.detach().relu()?.to_dtype(DType::F64)?.flatten_all()?.to_vec1()?;
+        let usage = match usage {
+            Some(usage) => usage.detach().to_dtype(DType::F64)?.to_vec2()?,
+            None => vec![Vec::new(); ln_slowdown.len()],
+        };
+        let row = |(ln_slowdown, usage)| MemberOutput { ln_slowdown, usage };
+        Ok(ln_slowdown.into_iter().zip(usage).map(row).collect())
     }
 }
 
