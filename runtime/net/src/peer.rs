@@ -92,6 +92,12 @@ impl ClientPeer {
         self.admission.address
     }
 
+    /// Refuses the client, in the version of its hello.
+    pub async fn refuse(self, code: HelloRefusalCode, message: String) {
+        let answer = HelloAnswer::Refused { code, message };
+        send_refusal_in_time(self.frames, self.admission.version, &answer).await;
+    }
+
     /// Welcomes the client and answers its calls, in the version of its hello, until its link ends. Dropped,
     /// it closes the link.
     pub async fn serve<S: ClientService + Clone + Send + Sync + 'static>(self, service: S) -> LinkEnd {

@@ -86,6 +86,11 @@ impl Actor for Driver {
     }
 }
 
+/// What an event is, in one line, without arguments and environments.
+pub(crate) fn describe_event(event: &Event) -> String {
+    log_line::LogLine(event).to_string()
+}
+
 impl Driver {
     async fn dispatch(
         &mut self,

@@ -83,6 +83,29 @@ pub enum HeadError {
         /// What this version cannot do, and with which entry.
         what: String,
     },
+    /// One event of the journal cannot be replayed. Nothing was overwritten.
+    #[error(
+        "event {event} of the journal {} {why}. Nothing was overwritten, and the jobs of workers that cannot reach a \
+         head are stopped after their orphan grace: start the version that wrote the event, or set it aside with \
+         `cohabit head recover --quarantine {event}`",
+        path.display()
+    )]
+    CannotReplay {
+        /// The journal.
+        path: PathBuf,
+        /// The number of the event.
+        event: u64,
+        /// Why it cannot be replayed.
+        why: String,
+    },
+    /// The event that is to be set aside can be replayed.
+    #[error(
+        "event {event} is not the one that stops the replay: `cohabit head recover` without flags names it"
+    )]
+    Replayable {
+        /// The number of the event.
+        event: u64,
+    },
     /// A newer version of Cohabit wrote the journal. Nothing was overwritten.
     #[error(
         "{what} has format {found}, and this version of Cohabit reads formats up to {known}. Nothing was overwritten: \
@@ -141,6 +164,14 @@ pub enum HeadError {
 }
 
 impl HeadError {
+    /// Why an event cannot be replayed with which starts have ended.
+    pub(crate) fn fatal_at_starts(starts: u32) -> String {
+        match starts {
+            1 => "ended the last start of the head".to_owned(),
+            _ => format!("ended the last {starts} starts of the head"),
+        }
+    }
+
     /// For `map_err` at the use of a file or directory in the state directory.
     pub(crate) fn state(path: &Path) -> impl FnOnce(io::Error) -> HeadError + '_ {
         move |source| HeadError::State { path: path.to_owned(), source }
@@ -187,6 +218,8 @@ impl HeadError {
             | HeadError::InUse { .. }
             | HeadError::Corrupt { .. }
             | HeadError::CannotContinue { .. }
+            | HeadError::CannotReplay { .. }
+            | HeadError::Replayable { .. }
             | HeadError::Newer { .. }
             | HeadError::Listen(_)
             | HeadError::Secrets(_)

@@ -15,6 +15,7 @@
 //! | `daemon` | start and stop of the head: what is opened, in which order |
 //! | `driver` | the actor that owns the core; start at `driver.rs`, its data is in `driver/state.rs` |
 //! | `journal`, `recovery` | the durable log of events and snapshots, and the replay at a start |
+//! | `replay_watch`, `recovery_mode`, `quarantine` | an event that ends every start: found, told, set aside |
 //! | `history` | ended jobs as SQL tables |
 //! | `sessions` | one task for each connected client and worker |
 //! | `planner` | the policy on a thread of its own, with a time limit |
@@ -40,7 +41,10 @@ mod job_description;
 mod journal;
 mod options;
 mod planner;
+mod quarantine;
 mod recovery;
+mod recovery_mode;
+mod replay_watch;
 mod request_limits;
 mod sessions;
 mod sql;
@@ -59,4 +63,6 @@ pub use error::HeadError;
 pub use interference::{InterferenceLearner, LearnerOptions, ModelAdapter};
 pub use interference_source::{InterferenceSource, UnknownInterferenceSource};
 pub use options::HeadOptions;
+pub use quarantine::{UnreplayableEvent, quarantine, retry_replay, unreplayable_event};
+pub use recovery_mode::RecoveryMode;
 pub use request_limits::RequestLimits;

@@ -15,6 +15,7 @@ use cohabit_types::{JobRecord, Notice, Time};
 
 use crate::HeadError;
 use crate::journal::{EncodedPart, Journal, JournalEntry, LoadedSnapshot, PartDecodeError, SqliteJournal};
+use crate::replay_watch::{ReplayNote, ReplayNoteFile, ReplayWatch, SUSPECTED_AFTER};
 use crate::sql::{corrupt, undecodable};
 
 /// A thread decodes at least this many parts.
@@ -47,7 +48,15 @@ pub(crate) fn recover_and_upgrade(
     path: &Path,
     journal: &mut SqliteJournal,
 ) -> Result<RecoveredHead, HeadError> {
-    let recovered = recover(path, journal)?;
+    let note = ReplayNoteFile::beside(path);
+    if let Some(ReplayNote { event, starts }) = note.read().filter(|note| note.starts >= SUSPECTED_AFTER) {
+        let why = HeadError::fatal_at_starts(starts);
+        return Err(HeadError::CannotReplay { path: path.to_owned(), event, why });
+    }
+    let watch = ReplayWatch::start(note);
+    let recovered = recover(path, journal, |event| watch.begin(event));
+    watch.finish()?;
+    let recovered = recovered?;
     if journal.has_pending_upgrade() {
         let cannot_continue = |broken| HeadError::CannotContinue {
             path: path.to_owned(),
@@ -60,11 +69,15 @@ pub(crate) fn recover_and_upgrade(
     Ok(recovered)
 }
 
-/// Recovers the head that wrote this journal.
+/// Recovers the head that wrote this journal. `begins` hears of each event before it is replayed.
 ///
 /// # Errors
 /// If the journal cannot be read. The error names the event or the snapshot.
-pub(crate) fn recover(path: &Path, journal: &impl Journal) -> Result<RecoveredHead, HeadError> {
+pub(crate) fn recover(
+    path: &Path,
+    journal: &impl Journal,
+    begins: impl Fn(u64),
+) -> Result<RecoveredHead, HeadError> {
     let loaded = journal.load()?;
     let (head, sequence, last) = match loaded.snapshot {
         Some(snapshot) => (decode_snapshot(path, &snapshot)?, snapshot.sequence, snapshot.at),
@@ -73,9 +86,10 @@ pub(crate) fn recover(path: &Path, journal: &impl Journal) -> Result<RecoveredHe
     let mut recovered =
         RecoveredHead { head, sequence, last, ended: Vec::new(), misfits: Vec::new(), replayed: 0 };
     for (sequence, entry) in loaded.tail {
+        begins(sequence);
         recovered.replay(entry).map_err(|()| {
-            let what = format!("event {sequence} cannot be replayed, because this version panics on it");
-            HeadError::CannotContinue { path: path.to_owned(), what }
+            let why = "makes this version panic".to_owned();
+            HeadError::CannotReplay { path: path.to_owned(), event: sequence, why }
         })?;
     }
     Ok(recovered)

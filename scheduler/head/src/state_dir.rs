@@ -7,6 +7,7 @@
 //! admin.token      for people on this machine       worker.token     for workers
 //! journal.sqlite   events, snapshots and history    address          where the running head listens
 //! interference/    trained models                   lock             held by the head that uses it
+//! replaying.json   the event whose replay takes long
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions};

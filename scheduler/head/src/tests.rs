@@ -9,6 +9,7 @@ mod learning;
 mod memory;
 mod planning;
 mod recorded;
+mod recovery;
 mod refusals;
 mod restarts;
 mod storage;

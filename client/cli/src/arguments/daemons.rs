@@ -46,6 +46,36 @@ pub(crate) struct HeadArguments {
 pub(crate) enum HeadVerb {
     /// Run the head in the foreground and print one line when it is ready
     Start(HeadStartArguments),
+    /// Show the event of the journal that stops every start, and set it aside
+    Recover(HeadRecoverArguments),
+}
+
+#[cfg(feature = "head")]
+impl HeadVerb {
+    /// The display flags of commands that print a result.
+    pub(crate) fn display(&self) -> Option<&DisplayArguments> {
+        match self {
+            HeadVerb::Start(_) => None,
+            HeadVerb::Recover(arguments) => Some(&arguments.display),
+        }
+    }
+}
+
+// Arguments of `head recover`.
+#[cfg(feature = "head")]
+#[derive(Debug, Args)]
+pub(crate) struct HeadRecoverArguments {
+    /// State directory of the head [env: COHABIT_STATE]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// Number of the event to set aside: the one that this command names without flags
+    #[arg(long, value_name = "EVENT", conflicts_with = "retry")]
+    pub(crate) quarantine: Option<u64>,
+    /// Let the next start replay the event again
+    #[arg(long)]
+    pub(crate) retry: bool,
+    #[command(flatten)]
+    pub(crate) display: DisplayArguments,
 }
 
 // Arguments of `head start`.

@@ -198,7 +198,7 @@ impl Verb {
             Verb::Profile(arguments) => Some(&arguments.display),
             Verb::Top(_) | Verb::Completions(_) => None,
             #[cfg(feature = "head")]
-            Verb::Head(_) => None,
+            Verb::Head(arguments) => arguments.verb.display(),
             #[cfg(all(feature = "head", feature = "worker"))]
             Verb::Up(_) => None,
             #[cfg(feature = "worker")]

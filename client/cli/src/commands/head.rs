@@ -1,6 +1,7 @@
-//! `head start`: runs the head in the foreground until it receives SIGTERM or SIGINT.
+//! `head`: runs the head in the foreground until it receives SIGTERM or SIGINT, or repairs its journal.
 
 mod options;
+mod recover;
 
 #[cfg(feature = "worker")]
 use std::net::IpAddr;
@@ -9,7 +10,7 @@ use std::path::absolute;
 use std::process::ExitCode;
 
 use cohabit_console::{CommandError, CommandErrorKind, output};
-use cohabit_head::{HeadDaemon, HeadError, HeadOptions};
+use cohabit_head::{HeadDaemon, HeadError, HeadOptions, RecoveryMode};
 use nix::unistd::gethostname;
 
 pub(super) use self::options::{flags, options};
@@ -24,12 +25,26 @@ pub(super) fn head(verb: HeadVerb) -> Result<ExitCode, CommandError> {
             daemon::start_logging(&settings)?;
             daemon::run(serve(options(&settings)?))
         }
+        HeadVerb::Recover(arguments) => recover::recover(&arguments),
     }
 }
 
 async fn serve(options: HeadOptions) -> Result<(), CommandError> {
     let mut signals = ShutdownSignals::watch()?;
-    let mut head = HeadDaemon::start(options).await.map_err(failure)?;
+    let mut head = loop {
+        let error = match HeadDaemon::start(options.clone()).await {
+            Ok(head) => break head,
+            Err(error) => error,
+        };
+        let Some(recovery) = RecoveryMode::start(&options, &error).await.map_err(failure)? else {
+            return Err(failure(error));
+        };
+        output::print_message(&format!("recovery mode at {}: {error}", recovery.address()));
+        tokio::select! {
+            () = signals.wait() => return Ok(()),
+            () = recovery.until_resolved() => {}
+        }
+    };
     output::print_text(&ready_line(&head))?;
     tokio::select! {
         () = signals.wait() => {}
@@ -76,11 +91,13 @@ pub(super) fn failure(error: HeadError) -> CommandError {
     let kind = match &error {
         HeadError::State { .. } | HeadError::Journal { .. } => CommandErrorKind::InputOutput,
         HeadError::Full { .. } => CommandErrorKind::TryLater,
+        HeadError::Replayable { .. } => CommandErrorKind::Usage,
         HeadError::NetworkFileSystem { .. }
         | HeadError::WritableByOthers { .. }
         | HeadError::InUse { .. }
         | HeadError::Corrupt { .. }
         | HeadError::CannotContinue { .. }
+        | HeadError::CannotReplay { .. }
         | HeadError::Newer { .. }
         | HeadError::Listen(_)
         | HeadError::Secrets(_)

@@ -182,3 +182,49 @@ fn a_worker_that_comes_back_before_it_was_missed_keeps_its_ranks() {
     assert_eq!([long.until_started(1, 1), short.until_started(1, 1)], pids);
     [long, short].iter().for_each(|log| log.assert_whole(1, 1));
 }
+
+/// Two starts died while they replayed the same submission, as their note says.
+#[test]
+fn a_head_that_an_event_ends_at_every_start_says_so_and_starts_without_it() {
+    let mut cluster = Cluster::start(&["host:1"]);
+    let before = cluster.submit(&[], "true");
+    cluster.end(&before);
+    let poison = cluster.submit(&["--hold", "--name", "poison"], "true");
+    cluster.kill_head();
+    let journal = rusqlite::Connection::open(cluster.folder().join("head/journal.sqlite")).unwrap();
+    let event: i64 = journal
+        .query_row("SELECT sequence FROM events WHERE event LIKE '%\"poison\"%'", [], |row| row.get(0))
+        .unwrap();
+    drop(journal);
+    std::fs::write(
+        cluster.folder().join("head/replaying.json"),
+        format!(r#"{{"event":{event},"starts":2}}"#),
+    )
+    .unwrap();
+    let (state, address) = (cluster.path("head"), cluster.address());
+    let list = std::sync::Mutex::new(cluster.command(&["list", "--head", &address]));
+    let recover = ["head", "recover", "--state", &state];
+    let mut shown = cluster.command(&recover);
+    let mut set_aside = cluster.command(&[&recover[..], &["--quarantine", &event.to_string()]].concat());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            until("it says why it does not start", || {
+                let output = list.lock().unwrap().output().unwrap();
+                let text = String::from_utf8(output.stderr).unwrap();
+                output.status.code() == Some(69)
+                    && text.contains("recovery mode")
+                    && text.contains("recover --quarantine")
+            });
+            let shown = String::from_utf8(shown.output().unwrap().stdout).unwrap();
+            assert!(shown.contains(&format!("Event {event} (")) && shown.contains("poison"), "{shown}");
+            assert!(set_aside.output().unwrap().status.success());
+        });
+        cluster.restart_head();
+    });
+    assert_eq!(cluster.state(&before), "COMPLETED");
+    assert_eq!(cluster.state(&poison), "HELD");
+    assert!(cluster.ok(&["show", &poison]).contains("an admin set this job aside"));
+    cluster.until_node("node0", "UP");
+    let after = cluster.submit(&[], "true");
+    assert_eq!(cluster.end(&after)["state"], "COMPLETED");
+}

@@ -15,7 +15,7 @@ fn two_ended() -> Vec<JobRecord> {
     let mut events = one_job();
     events.extend([planned(2, "2"), ended("2#1/0", Outcome::Exited(3)), submitted(3)]);
     let journal = TestJournal::of(events);
-    let records = recover(&journal.path, &journal.open()).unwrap().ended;
+    let records = recover(&journal.path, &journal.open(), |_| {}).unwrap().ended;
     assert_eq!(records.len(), 2);
     records
 }

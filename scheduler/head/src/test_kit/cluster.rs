@@ -1,6 +1,7 @@
 //! A head on loopback, with clients and workers that the test controls. Nothing sleeps: what does not
 //! happen within a generous limit fails the test.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +52,21 @@ impl StoppedHead {
     pub(crate) async fn started(self) -> TestHead {
         let daemon = HeadDaemon::start(self.options.clone()).await.unwrap();
         TestHead { folder: self.folder, daemon, options: self.options }
+    }
+
+    pub(crate) async fn try_started(&self) -> Result<HeadDaemon, HeadError> {
+        HeadDaemon::start(self.options.clone()).await
+    }
+
+    pub(crate) const fn options(&self) -> &HeadOptions {
+        &self.options
+    }
+
+    /// What a client with the operator's token hears at this address, where it is refused.
+    pub(crate) async fn refused_client(&self, address: SocketAddr) -> LinkError {
+        let token = Token::read_file(&self.folder.path().join("admin.token")).unwrap();
+        let endpoint = Endpoint { address: address.to_string(), token };
+        within(connect_client(&endpoint)).await.err().expect("it is refused")
     }
 
     /// What a person's query to the journal gives: the first column of the first row.
@@ -114,6 +130,12 @@ impl TestHead {
         drop(journal);
         let started = HeadDaemon::start_with(self.options.clone(), policy, true).await;
         TestHead { daemon: started.unwrap(), ..self }
+    }
+
+    /// Drops it, which is like a kill, and keeps its directory.
+    pub(crate) fn killed(self) -> StoppedHead {
+        drop(self.daemon);
+        StoppedHead { folder: self.folder, options: self.options }
     }
 
     /// Stops it in order, and keeps its directory.

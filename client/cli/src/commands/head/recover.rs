@@ -1,0 +1,64 @@
+//! `head recover`: shows the event of the journal that stops every start, and sets it aside.
+
+use std::process::ExitCode;
+
+use cohabit_console::{CommandError, output, with_schema};
+use cohabit_head::{UnreplayableEvent, quarantine, retry_replay, unreplayable_event};
+use serde::Serialize;
+
+use super::failure;
+use crate::arguments::{HeadRecoverArguments, OutputFormat};
+use crate::config::{RawSettings, SettingKey, Settings};
+use crate::endpoint::{path_flag, state_directory};
+
+/// `{"event", "what", "why", "quarantined"}`; nulls where everything can be replayed.
+#[derive(Serialize)]
+struct RecoveryDocument {
+    event: Option<u64>,
+    what: Option<String>,
+    why: Option<String>,
+    quarantined: bool,
+}
+
+pub(super) fn recover(arguments: &HeadRecoverArguments) -> Result<ExitCode, CommandError> {
+    let flags: RawSettings = path_flag(SettingKey::State, arguments.state.as_deref())?.into_iter().collect();
+    let state = state_directory(&Settings::with_flags(flags)?)?;
+    if arguments.retry {
+        retry_replay(&state).map_err(failure)?;
+    }
+    let found = match arguments.quarantine {
+        Some(event) => Some(quarantine(&state, event).map_err(failure)?),
+        None => unreplayable_event(&state).map_err(failure)?,
+    };
+    print(found.as_ref(), arguments)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(found: Option<&UnreplayableEvent>, arguments: &HeadRecoverArguments) -> Result<(), CommandError> {
+    let quarantined = arguments.quarantine.is_some();
+    match (arguments.display.output, found) {
+        (OutputFormat::Json, _) => output::print_document(&with_schema(RecoveryDocument {
+            event: found.map(|it| it.event),
+            what: found.map(|it| it.what.clone()),
+            why: found.map(|it| it.why.clone()),
+            quarantined,
+        })),
+        (OutputFormat::Quiet, found) => {
+            output::print_text(&found.map(|it| it.event.to_string()).unwrap_or_default())
+        }
+        (OutputFormat::Table | OutputFormat::Wide, None) => {
+            output::print_text("The journal can be replayed: nothing has to be set aside")
+        }
+        (OutputFormat::Table | OutputFormat::Wide, Some(UnreplayableEvent { event, what, why })) => {
+            let next = match quarantined {
+                true => {
+                    "It is set aside in the table `quarantine` of the journal. The head starts without it"
+                }
+                false => {
+                    "To start without it: `cohabit head recover --quarantine EVENT`; to try again: `--retry`"
+                }
+            };
+            output::print_text(&format!("Event {event} ({what}) {why}\n{next}"))
+        }
+    }
+}
