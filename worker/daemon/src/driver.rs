@@ -17,7 +17,7 @@ use cohabit_worker_core::{Lease, RankStart, Worker, WorkerEffect, WorkerEvent};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use crate::gpu::{GpuManagers, MpsMessage};
+use crate::gpu::{GpuManagers, MpsMessage, ProcessOwners};
 use crate::messages::{DriverMessage, InventorySnapshot};
 use crate::rank::{RankActor, RankMessage, RankOrigin};
 use crate::rank_context::RankContext;
@@ -59,13 +59,19 @@ impl Actor for WorkerDriver {
 
     /// Recovers the ranks of earlier daemons before anything else.
     async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
-        let (ranks, library) = (self.rank_context.state.ranks(), self.rank_context.nvml_library.clone());
-        self.gpus = GpuManagers::spawn(context, &self.rank_context.gpus, ranks, library);
         let left = std::mem::take(&mut self.left);
+        // Before the first scan of the GPUs, which would take the ranks' processes for foreign ones.
+        let owners = ProcessOwners::new(self.rank_context.cgroups(), self.rank_context.gpus.all());
+        left.iter().filter_map(LeftRank::executor).for_each(|(rank, it)| owners.rank_started(*rank, it));
+        let library = self.rank_context.nvml_library.clone();
+        self.gpus = GpuManagers::spawn(context, &self.rank_context.gpus, owners, library);
         for recovered in recovery::recover(left, &self.rank_context.gpus).await {
-            if let Some(connection) = recovered.connection {
-                let start = &recovered.found.start;
-                self.hold(context, start.rank, self.gpus.mps_of(start), RankOrigin::Found(connection));
+            let start = &recovered.found.start;
+            match recovered.connection {
+                Some(connection) => {
+                    self.hold(context, start.rank, self.gpus.mps_of(start), RankOrigin::Found(connection));
+                }
+                None => self.gpus.owners.rank_ended(start.rank),
             }
             self.handle_event(context, WorkerEvent::Found(Box::new(recovered.found))).await;
         }
@@ -185,8 +191,8 @@ impl WorkerDriver {
         mps: Option<Address<MpsMessage>>,
         origin: RankOrigin,
     ) {
-        let rank =
-            RankActor::new(id, self.rank_context.state.clone(), origin, context.address().clone(), mps);
+        let (state, owners) = (self.rank_context.state.clone(), self.gpus.owners.clone());
+        let rank = RankActor::new(id, state, origin, context.address().clone(), mps, owners);
         let address = context.spawn_once(ChildSpec::new(id.to_string(), COMMANDS), rank);
         self.ranks.insert(id, address);
     }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use cohabit_host::assignment::{Assigner, OPEN_FILES, assignment_channel};
 use cohabit_host::files::{FileContext, FileError};
+use cohabit_host::process::ProcessIdentity;
 use cohabit_host::rank_directory::{OpenRankDirectory, RankDirectory};
 use cohabit_net::initial_open_file_limit;
 use tokio::process::{Child, Command};
@@ -36,6 +37,8 @@ pub(crate) struct ExecutorPool {
 #[derive(Debug)]
 pub(crate) struct ExecutorHandle {
     assigner: Assigner,
+    /// `None` if it has died already.
+    process: Option<ProcessIdentity>,
     /// The directory of its current or last rank, where its own files are.
     directory: Option<OpenRankDirectory>,
 }
@@ -109,8 +112,10 @@ impl ExecutorPool {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        tokio::spawn(reap(spawned.at("start the executor", &self.program)?));
-        Ok(ExecutorHandle { assigner, directory: None })
+        let child = spawned.at("start the executor", &self.program)?;
+        let process = child.id().and_then(|pid| ProcessIdentity::of(pid.cast_signed()));
+        tokio::spawn(reap(child));
+        Ok(ExecutorHandle { assigner, process, directory: None })
     }
 
     fn lock(&self) -> MutexGuard<'_, IdleExecutors> {
@@ -119,6 +124,11 @@ impl ExecutorPool {
 }
 
 impl ExecutorHandle {
+    /// Its process, if it lived when it was started.
+    pub(crate) const fn process(&self) -> Option<&ProcessIdentity> {
+        self.process.as_ref()
+    }
+
     /// The executor's files are in place before it gets the rank, so that a later daemon finds them whenever
     /// this one ends.
     fn assign(&mut self, directory: &RankDirectory) -> io::Result<UnixStream> {

@@ -27,3 +27,4 @@ mod xids;
 pub(crate) use gpu_managers::GpuManagers;
 pub(crate) use mps::MpsMessage;
 pub(crate) use mps_directories::MpsDirectories;
+pub(crate) use process_owners::ProcessOwners;

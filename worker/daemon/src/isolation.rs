@@ -86,9 +86,14 @@ impl Isolator {
         self.0.accounts.of(rank)
     }
 
+    /// The cgroups of ranks, where they can be used.
+    pub(crate) fn cgroups(&self) -> Option<&Cgroups> {
+        self.0.cgroups.as_ref().ok()
+    }
+
     /// The cgroup that limits the rank to what its job claims, where cgroups can be used.
     pub(crate) fn cgroup(&self, rank: &RankStart) -> Option<RankCgroup> {
-        self.0.cgroups.as_ref().ok().map(|cgroups| cgroups.for_rank(rank.rank, &rank.spec.demand))
+        self.cgroups().map(|cgroups| cgroups.for_rank(rank.rank, &rank.spec.demand))
     }
 
     fn log(&self) {

@@ -20,7 +20,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::time::sleep;
 
 use crate::executor_pool::{ExecutorHandle, ExecutorPool};
-use crate::gpu::MpsMessage;
+use crate::gpu::{MpsMessage, ProcessOwners};
 use crate::messages::DriverMessage;
 use crate::rank_context::RankContext;
 use crate::rank_exit;
@@ -61,6 +61,7 @@ pub(crate) struct RankActor {
     driver: Address<DriverMessage>,
     /// The actor of the MPS daemon whose client it is.
     mps: Option<Address<MpsMessage>>,
+    owners: ProcessOwners,
     commands: Option<OwnedWriteHalf>,
     /// Its executor, if this daemon started it, and the pool to which the executor returns.
     executor: Option<(ExecutorHandle, ExecutorPool)>,
@@ -81,6 +82,7 @@ impl RankActor {
         origin: RankOrigin,
         driver: Address<DriverMessage>,
         mps: Option<Address<MpsMessage>>,
+        owners: ProcessOwners,
     ) -> RankActor {
         let reported = match origin {
             RankOrigin::Ordered(..) => ReportedState::Starting,
@@ -94,6 +96,7 @@ impl RankActor {
             origin: Some(origin),
             driver,
             mps,
+            owners,
             commands: None,
             executor: None,
             reported,
@@ -133,6 +136,7 @@ impl Actor for RankActor {
             RankMessage::Disconnected => {
                 let ended = rank_exit::determine_outcome(&self.directory).await;
                 self.state.rank_has_ended();
+                self.owners.rank_ended(self.id);
                 self.release(&ended);
                 self.report_end(ended).await;
                 self.tell_mps(MpsMessage::Left(self.id)).await;
@@ -151,6 +155,9 @@ impl RankActor {
                 if let Some(uid) = private_uid {
                     tracing::info!(rank = %self.id, uid, "its user has no account on this host");
                     self.tell(WorkerEvent::PrivateUser(self.id, uid)).await;
+                }
+                if let Some(process) = executor.process() {
+                    self.owners.rank_started(self.id, process);
                 }
                 self.attach(context, connection);
                 executors.replenish();

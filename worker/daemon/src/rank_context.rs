@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cohabit_gpu::mps::MpsError;
 use cohabit_host::account::Account;
+use cohabit_host::cgroup::Cgroups;
 use cohabit_host::clock;
 use cohabit_host::log::LogLimits;
 use cohabit_host::messages::LEASE_TERM;
@@ -76,6 +77,11 @@ impl RankContext {
             login_variables,
             gpus,
         })
+    }
+
+    /// The cgroups of ranks, where they can be used.
+    pub(crate) fn cgroups(&self) -> Option<Cgroups> {
+        self.isolation.cgroups().cloned()
     }
 
     pub(crate) fn directory_of(&self, start: &RankStart) -> RankDirectory {

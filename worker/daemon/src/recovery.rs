@@ -11,9 +11,10 @@ use cohabit_actor::blocking;
 use cohabit_host::files::{FileError, remove_directory};
 use cohabit_host::format::JsonLine;
 use cohabit_host::messages::ExecutorEvent;
+use cohabit_host::process::ProcessIdentity;
 use cohabit_host::rank_directory::{RankDirectory, ranks_in};
 use cohabit_host::records::StartRecord;
-use cohabit_types::{StopReason, Time};
+use cohabit_types::{RankId, StopReason, Time};
 use cohabit_worker_core::{FoundRank, Stopping};
 use tokio::time::timeout;
 
@@ -30,6 +31,15 @@ pub(crate) struct LeftRank {
     directory: RankDirectory,
     /// `None` if the rank was never started.
     start: Result<Option<StartRecord>, FileError>,
+    /// Its executor, which may be gone.
+    executor: Option<(RankId, ProcessIdentity)>,
+}
+
+impl LeftRank {
+    /// The rank and its executor, where there was one.
+    pub(crate) fn executor(&self) -> Option<&(RankId, ProcessIdentity)> {
+        self.executor.as_ref()
+    }
 }
 
 /// A recovered rank.
@@ -51,11 +61,9 @@ pub(crate) fn scan(state: &StateDirectory) -> Result<Vec<LeftRank>, FileError> {
             continue;
         }
         let start = refuse_newer(directory.start())?;
-        let _readable = [
-            refuse_newer(directory.ended().map(drop))?.is_ok(),
-            refuse_newer(directory.identity().map(drop))?.is_ok(),
-        ];
-        left.push(LeftRank { directory, start });
+        let _readable = refuse_newer(directory.ended().map(drop))?.is_ok();
+        let executor = refuse_newer(directory.identity())?.ok().flatten().map(|executor| (id, executor));
+        left.push(LeftRank { directory, start, executor });
     }
     Ok(left)
 }
@@ -70,7 +78,7 @@ fn refuse_newer<T>(read: Result<T, FileError>) -> Result<Result<T, FileError>, F
 /// Recovers these ranks, one after the other.
 pub(crate) async fn recover(left: Vec<LeftRank>, gpus: &MpsDirectories) -> Vec<RecoveredRank> {
     let mut recovered = Vec::new();
-    for LeftRank { directory, start } in left {
+    for LeftRank { directory, start, executor: _ } in left {
         match start {
             Ok(Some(start)) => recovered.push(recover_rank(&directory, start, gpus).await),
             Ok(None) => discard(&directory, "it was never started").await,

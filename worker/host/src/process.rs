@@ -1,4 +1,5 @@
-//! Sets of processes from `/proc`: the descendants of a process, and processes with a certain variable.
+//! Sets of processes from `/proc`: the ancestors and the descendants of a process, and processes with a
+//! certain variable.
 //!
 //! A result may be out of date when it is used; a caller that must reach every process repeats the scan until
 //! nothing is left. All functions read `/proc`, and so block.
@@ -20,6 +21,38 @@ pub struct LiveProcess {
     pub pid: Pid,
     /// Its process group.
     pub group: Pid,
+}
+
+/// A process, told from a later one with the same process id by its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessStart {
+    /// Its process id.
+    pub pid: i32,
+    /// When it was started, in clock ticks since boot.
+    pub started_at_ticks: u64,
+}
+
+/// The ancestors of this process, its parent first, as far as `/proc` shows them. `None` if one of them ended
+/// meanwhile: the process has other ancestors then.
+#[must_use]
+pub fn ancestors_of(pid: i32) -> Option<Vec<ProcessStart>> {
+    let mut ancestors = Vec::new();
+    let mut child = stat_of(pid)?;
+    while child.ppid != 0 {
+        let parent = match stat_of(child.ppid) {
+            // `/proc` may hide the processes of other users; ours are all below those.
+            None if exists(child.ppid) => break,
+            parent => parent.filter(|parent| can_be_parent(parent, &child))?,
+        };
+        ancestors.push(ProcessStart { pid: parent.pid, started_at_ticks: parent.starttime });
+        child = parent;
+    }
+    Some(ancestors)
+}
+
+/// A process that started later has only got the process id of the parent, which has ended.
+const fn can_be_parent(parent: &Stat, child: &Stat) -> bool {
+    parent.starttime <= child.starttime
 }
 
 /// All living descendants of this process; orphans count if the process is a child subreaper.
@@ -79,6 +112,24 @@ mod tests {
 
     fn sleeper() -> Child {
         Command::new("sleep").arg("1000").env("COHABIT_TEST_MARK", "process.rs").spawn().unwrap()
+    }
+
+    #[test]
+    fn the_ancestors_of_a_process_are_those_that_started_before_it() {
+        let mut child = sleeper();
+        let pid = child.id().cast_signed();
+        let own = std::process::id().cast_signed();
+        let parent = ProcessStart { pid: own, started_at_ticks: started_at_ticks(own).unwrap() };
+        let ancestors = ancestors_of(pid).unwrap();
+        assert_eq!(ancestors[0], parent);
+        assert_eq!(ancestors[1..], ancestors_of(own).unwrap());
+        let (of_child, of_parent) = (stat_of(pid).unwrap(), stat_of(own).unwrap());
+        let mut reused = of_parent.clone();
+        reused.starttime = of_child.starttime + 1;
+        assert!(can_be_parent(&of_parent, &of_child) && !can_be_parent(&reused, &of_child));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(ancestors_of(pid), None);
     }
 
     #[test]

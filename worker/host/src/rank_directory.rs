@@ -20,7 +20,6 @@
 
 mod open;
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,15 +59,6 @@ impl RankDirectory {
     pub fn for_rank(ranks: &Path, id: RankId) -> RankDirectory {
         let attempt = ranks.join(id.attempt.job.to_string()).join(id.attempt.attempt.to_string());
         RankDirectory(attempt.join(id.rank.to_string()))
-    }
-
-    /// The rank whose progress file this is, if it lies in the directory of a rank below `ranks`.
-    pub fn owner_of(ranks: &Path, progress: &Path) -> Option<RankId> {
-        let names: Vec<&str> = progress.strip_prefix(ranks).ok()?.iter().filter_map(OsStr::to_str).collect();
-        let [job, attempt, rank, _] = names[..] else { return None };
-        let attempt = AttemptId { job: job.parse().ok()?, attempt: attempt.parse().ok()? };
-        let owner = attempt.rank(rank.parse().ok()?);
-        (RankDirectory::for_rank(ranks, owner).progress() == progress).then_some(owner)
     }
 
     pub fn path(&self) -> &Path {
@@ -211,22 +201,6 @@ pub fn directories_in<N: std::str::FromStr + ToString>(path: &Path) -> Vec<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_owner_of_a_progress_file_follows_from_its_path() {
-        let ranks = Path::new("/state/ranks");
-        for id in [JobId::new(12).attempt(1).rank(0), JobId::member(12, 5).attempt(2).rank(3)] {
-            assert_eq!(
-                RankDirectory::owner_of(ranks, &RankDirectory::for_rank(ranks, id).progress()),
-                Some(id)
-            );
-        }
-        for other in
-            ["/else/ranks/12/1/0/progress", "/state/ranks/12/1/0/log", "/state/ranks/012/1/0/progress", ""]
-        {
-            assert_eq!(RankDirectory::owner_of(ranks, Path::new(other)), None, "{other}");
-        }
-    }
 
     #[test]
     fn only_directories_with_our_names_are_ranks() {

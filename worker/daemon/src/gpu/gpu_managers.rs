@@ -23,17 +23,17 @@ const NO_ACTOR: &str = "the worker's MPS manager has failed: restart the worker"
 #[derive(Default)]
 pub(crate) struct GpuManagers {
     mps: BTreeMap<DeviceId, Address<MpsMessage>>,
+    pub(crate) owners: ProcessOwners,
 }
 
 impl GpuManagers {
-    /// Starts them as children of the driver. `ranks` is the directory of all ranks.
+    /// Starts them as children of the driver.
     pub(crate) fn spawn<Driver: Actor<Message = DriverMessage>>(
         context: &Context<Driver>,
         mps_directories: &MpsDirectories,
-        ranks: PathBuf,
+        owners: ProcessOwners,
         nvml_library: Option<PathBuf>,
     ) -> GpuManagers {
-        let owners = ProcessOwners::new(ranks, mps_directories.pipes());
         let driver = context.address();
         let mps = mps_directories.iter().map(|(gpu, directory)| {
             let mps = MpsManager::new(
@@ -47,12 +47,12 @@ impl GpuManagers {
         });
         let mps: BTreeMap<_, _> = mps.collect();
         if !mps.is_empty() {
-            let (mps, driver) = (mps.clone(), driver.clone());
+            let (mps, owners, driver) = (mps.clone(), owners.clone(), driver.clone());
             let monitor =
                 move || Monitor::new(nvml_library.clone(), mps.clone(), owners.clone(), driver.clone());
             context.spawn(ChildSpec::new("monitor", MAILBOX), monitor);
         }
-        GpuManagers { mps }
+        GpuManagers { mps, owners }
     }
 
     /// Passes an order on. Returns its answer at once if no actor can take it.

@@ -4,7 +4,7 @@
 //! daemon, and every other rank an empty one, because another user's daemon may run at the default path.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cohabit_gpu::mps::{
     ClientRemoval, MpsDaemon, MpsDirectory, MpsError, MpsPrograms, ServerState, client_environment,
@@ -47,9 +47,9 @@ impl MpsDirectories {
         self.directories.iter()
     }
 
-    /// The pipe directories of all daemons.
-    pub(crate) fn pipes(&self) -> Vec<PathBuf> {
-        self.directories.values().map(MpsDirectory::pipe).collect()
+    /// The directories of all daemons.
+    pub(crate) fn all(&self) -> Vec<MpsDirectory> {
+        self.directories.values().cloned().collect()
     }
 
     /// The variables of a rank with these devices. On a host with GPUs, a rank without a GPU sees none.

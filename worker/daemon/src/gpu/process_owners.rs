@@ -1,19 +1,25 @@
 //! Which rank a process belongs to that the driver or an MPS server names.
 //!
-//! The processes of ranks are recognised by their environment, which cannot be read any more once a process
-//! is dead. So known processes are cached, for questions about dead ones. All calls read `/proc`, and so
-//! block.
+//! A rank's processes are those in its cgroup; without cgroups, the descendants of its executor, which keeps
+//! orphans as their subreaper. A job can change neither, so it can neither pass its processes off as
+//! another's nor hide them. The environment of a process says nothing, because its job sets it.
+//!
+//! Nothing of this can be read any more once a process is dead. So known processes are cached, for questions
+//! about dead ones. All calls read `/proc`, and so block.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cohabit_host::process::{exists, started_at_ticks, variable_of};
-use cohabit_host::rank_directory::RankDirectory;
+use cohabit_gpu::mps::MpsDirectory;
+use cohabit_host::cgroup::Cgroups;
+use cohabit_host::process::{ProcessIdentity, ProcessStart, ancestors_of, exists, started_at_ticks};
 use cohabit_types::RankId;
 
 /// Dead processes are dropped from the cache when it is larger than this.
 const MAX_CACHED: usize = 4096;
+
+/// How often the ancestors of a process are read while they change.
+const MAX_READS: u32 = 3;
 
 /// The owner of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +36,20 @@ pub(crate) enum ProcessOwner {
 }
 
 /// The cache of owners; clones share it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct ProcessOwners {
-    /// The directory of all ranks.
-    ranks: PathBuf,
-    /// The pipe directories of our MPS daemons.
-    pipes: Vec<PathBuf>,
-    known: Arc<Mutex<BTreeMap<i32, CachedOwner>>>,
+    /// Where ranks have cgroups.
+    cgroups: Option<Cgroups>,
+    /// The directories of our MPS daemons.
+    mps: Vec<MpsDirectory>,
+    state: Arc<Mutex<OwnersState>>,
+}
+
+#[derive(Debug, Default)]
+struct OwnersState {
+    /// The executor of each rank that runs.
+    executors: BTreeMap<RankId, ProcessStart>,
+    known: BTreeMap<i32, CachedOwner>,
 }
 
 /// A known process of ours.
@@ -48,8 +61,19 @@ struct CachedOwner {
 }
 
 impl ProcessOwners {
-    pub(crate) fn new(ranks: PathBuf, pipes: Vec<PathBuf>) -> ProcessOwners {
-        ProcessOwners { ranks, pipes, known: Arc::default() }
+    pub(crate) fn new(cgroups: Option<Cgroups>, mps: Vec<MpsDirectory>) -> ProcessOwners {
+        ProcessOwners { cgroups, mps, state: Arc::default() }
+    }
+
+    /// Notes that this executor runs that rank.
+    pub(crate) fn rank_started(&self, rank: RankId, executor: &ProcessIdentity) {
+        let executor = ProcessStart { pid: executor.pid(), started_at_ticks: executor.started_at_ticks() };
+        self.lock().executors.insert(rank, executor);
+    }
+
+    /// Notes that no process of the rank is left: its executor may run another one from now on.
+    pub(crate) fn rank_ended(&self, rank: RankId) {
+        self.lock().executors.remove(&rank);
     }
 
     /// Notes that this process belongs to that rank, as its executor reports.
@@ -57,13 +81,13 @@ impl ProcessOwners {
         // 0 if the process is gone already.
         let started_at_ticks = started_at_ticks(pid).unwrap_or_default();
         let noted = CachedOwner { started_at_ticks, owner: ProcessOwner::Rank(rank) };
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, noted);
+        self.lock().known.insert(pid, noted);
     }
 
     /// The owner of this process, or its last known owner.
     pub(crate) fn owner_of(&self, pid: i32) -> ProcessOwner {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let earlier = known.get(&pid).copied();
+        let mut state = self.lock();
+        let earlier = state.known.get(&pid).copied();
         let Some(started_at_ticks) = started_at_ticks(pid) else {
             let gone = earlier.map_or(ProcessOwner::Unknown, |earlier| earlier.owner);
             return if exists(pid) { ProcessOwner::Foreign } else { gone };
@@ -71,12 +95,16 @@ impl ProcessOwners {
         if let Some(earlier) = earlier.filter(|earlier| earlier.started_at_ticks == started_at_ticks) {
             return earlier.owner;
         }
-        let owner = self.look_up(pid);
-        if owner != ProcessOwner::Foreign {
-            known.insert(pid, CachedOwner { started_at_ticks, owner });
+        let owner = self.look_up(pid, &state.executors);
+        match owner {
+            ProcessOwner::Rank(_) | ProcessOwner::Worker => {
+                state.known.insert(pid, CachedOwner { started_at_ticks, owner });
+            }
+            // What was known of an earlier process with this id is past.
+            ProcessOwner::Foreign | ProcessOwner::Unknown => _ = state.known.remove(&pid),
         }
-        if known.len() > MAX_CACHED {
-            known.retain(|pid, _| exists(*pid));
+        if state.known.len() > MAX_CACHED {
+            state.known.retain(|pid, _| exists(*pid));
         }
         owner
     }
@@ -89,89 +117,37 @@ impl ProcessOwners {
         }
     }
 
-    fn look_up(&self, pid: i32) -> ProcessOwner {
-        let progress = variable_of(pid, "COHABIT_PROGRESS");
-        if let Some(rank) = progress.and_then(|path| RankDirectory::owner_of(&self.ranks, Path::new(&path))) {
+    fn look_up(&self, pid: i32, executors: &BTreeMap<RankId, ProcessStart>) -> ProcessOwner {
+        if u32::try_from(pid).is_ok_and(|pid| pid == std::process::id()) {
+            return ProcessOwner::Worker;
+        }
+        if let Some(rank) = self.cgroups.as_ref().and_then(|cgroups| cgroups.rank_of(pid)) {
             return ProcessOwner::Rank(rank);
         }
-        let pipe = variable_of(pid, "CUDA_MPS_PIPE_DIRECTORY");
-        let is_daemon = pipe.is_some_and(|pipe| self.pipes.iter().any(|own| *own == *pipe));
-        if is_daemon || u32::try_from(pid).is_ok_and(|pid| pid == std::process::id()) {
-            ProcessOwner::Worker
-        } else {
-            ProcessOwner::Foreign
+        let Some(ancestors) = (0..MAX_READS).find_map(|_| ancestors_of(pid)) else {
+            return ProcessOwner::Unknown;
+        };
+        let runs_it = |(_, executor): &(&RankId, &ProcessStart)| ancestors.contains(executor);
+        if let Some((rank, _)) = executors.iter().find(runs_it) {
+            return ProcessOwner::Rank(*rank);
         }
+        if self.is_of_mps(pid, &ancestors) { ProcessOwner::Worker } else { ProcessOwner::Foreign }
+    }
+
+    /// Whether it is one of our MPS daemons, or a server that one of them started.
+    fn is_of_mps(&self, pid: i32, ancestors: &[ProcessStart]) -> bool {
+        let own = self.mps.iter().flat_map(MpsDirectory::processes);
+        own.filter(ProcessIdentity::is_alive).any(|own| {
+            own.pid() == pid
+                || ancestors
+                    .contains(&ProcessStart { pid: own.pid(), started_at_ticks: own.started_at_ticks() })
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, OwnersState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::process::{Child, Command};
-
-    use cohabit_types::JobId;
-
-    use super::*;
-
-    fn owners() -> ProcessOwners {
-        ProcessOwners::new("/state/ranks".into(), vec!["/state/mps/p".into()])
-    }
-
-    fn process(variable: &str, value: &str) -> (Child, i32) {
-        let child = Command::new("sleep").arg("1000").env(variable, value).spawn().unwrap();
-        let pid = child.id().cast_signed();
-        // A new process shows our environment until it has started its program.
-        while variable_of(pid, variable).is_none() {
-            std::thread::yield_now();
-        }
-        (child, pid)
-    }
-
-    fn end(mut child: Child) {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    #[test]
-    fn a_rank_is_recognized_by_its_environment_and_remembered_after_its_death() {
-        let (child, pid) = process("COHABIT_PROGRESS", "/state/ranks/12/1/0/progress");
-        let (owners, rank) = (owners(), JobId::new(12).attempt(1).rank(0));
-        assert_eq!(owners.owner_of(pid), ProcessOwner::Rank(rank));
-        end(child);
-        assert_eq!(owners.rank_of(pid), Some(rank));
-    }
-
-    #[test]
-    fn a_process_that_died_before_it_was_seen_is_known_from_its_executor() {
-        let (child, pid) = process("COHABIT_PROGRESS", "/elsewhere");
-        end(child);
-        let (owners, rank) = (owners(), JobId::new(12).attempt(1).rank(0));
-        owners.note(pid, rank);
-        assert_eq!(owners.rank_of(pid), Some(rank));
-    }
-
-    #[test]
-    fn a_process_that_was_never_seen_alive_is_unknown() {
-        let (child, pid) = process("COHABIT_PROGRESS", "/state/ranks/12/1/0/progress");
-        end(child);
-        assert_eq!(owners().owner_of(pid), ProcessOwner::Unknown);
-    }
-
-    #[test]
-    fn our_mps_servers_and_the_worker_itself_are_not_foreign() {
-        for (pipe, owner) in
-            [("/state/mps/p", ProcessOwner::Worker), ("/tmp/nvidia-mps", ProcessOwner::Foreign)]
-        {
-            let (child, pid) = process("CUDA_MPS_PIPE_DIRECTORY", pipe);
-            assert_eq!(owners().owner_of(pid), owner);
-            end(child);
-        }
-        assert_eq!(owners().owner_of(std::process::id().cast_signed()), ProcessOwner::Worker);
-    }
-
-    #[test]
-    fn the_rank_of_another_worker_is_foreign() {
-        let (child, pid) = process("COHABIT_PROGRESS", "/other/ranks/12/1/0/progress");
-        assert_eq!(owners().owner_of(pid), ProcessOwner::Foreign);
-        end(child);
-    }
-}
+mod tests;

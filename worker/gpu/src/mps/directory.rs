@@ -225,6 +225,15 @@ impl MpsDirectory {
         Ok(self.record()?.is_some())
     }
 
+    /// The daemon that runs here, and its server. Blocks.
+    #[must_use]
+    pub fn processes(&self) -> Vec<ProcessIdentity> {
+        // A daemon that is being started has no record yet.
+        let announced = self.announced();
+        let recorded = self.read_record().ok().flatten().map(|record| [record.daemon, record.server]);
+        announced.into_iter().chain(recorded.into_iter().flatten()).collect()
+    }
+
     pub(super) fn control_log(&self) -> PathBuf {
         self.log().join("control.log")
     }

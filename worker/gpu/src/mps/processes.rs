@@ -1,7 +1,12 @@
-//! Finds the daemons and servers of MPS by their names, and their directory by the pipe directory in their
-//! environment.
+//! Finds the daemons and servers of MPS by their account and their names, and their directory by the pipe
+//! directory in their environment.
+//!
+//! A job can give a process any name and environment, but on a worker that is root not the worker's account.
 
 use std::path::Path;
+
+use nix::unistd::geteuid;
+use procfs::process::Process;
 
 use crate::process::{ProcessIdentity, variable_of};
 
@@ -10,7 +15,7 @@ const PROGRAM_PREFIX: &str = "nvidia-cuda-mps";
 
 /// Whether it is a living process of MPS with this pipe directory.
 pub(super) fn is_of_mps(process: &ProcessIdentity, pipe: &Path) -> bool {
-    is_named(process.pid()) && has_pipe(process.pid(), pipe) && process.is_alive()
+    is_candidate(process.pid(), pipe) && process.is_alive()
 }
 
 /// All living processes of MPS with this pipe directory: the daemon, its servers, and control programs in a
@@ -18,7 +23,18 @@ pub(super) fn is_of_mps(process: &ProcessIdentity, pipe: &Path) -> bool {
 pub(super) fn all_of_mps(pipe: &Path) -> Vec<ProcessIdentity> {
     let processes = procfs::process::all_processes().into_iter().flatten();
     let pids = processes.filter_map(|process| Some(process.ok()?.pid()));
-    pids.filter(|pid| is_named(*pid) && has_pipe(*pid, pipe)).filter_map(ProcessIdentity::of).collect()
+    pids.filter(|pid| is_candidate(*pid, pipe)).filter_map(ProcessIdentity::of).collect()
+}
+
+fn is_candidate(pid: i32, pipe: &Path) -> bool {
+    is_of_own_account(pid) && is_named(pid) && has_pipe(pid, pipe)
+}
+
+/// The owner of a file in `/proc` does not tell: it is root for a process that cannot be dumped.
+fn is_of_own_account(pid: i32) -> bool {
+    let status = Process::new(pid).and_then(|process| process.status());
+    let own = geteuid().as_raw();
+    status.is_ok_and(|status| status.ruid == own && status.euid == own)
 }
 
 /// Whether its command line or its name is that of an MPS program.
@@ -49,8 +65,13 @@ pub(super) mod tests {
     /// A process with this name and this pipe directory. Its environment becomes visible a moment after its
     /// start.
     pub(in super::super) fn sleeper(name: &str, pipe: &Path) -> (Child, ProcessIdentity) {
+        sleeper_of(geteuid().as_raw(), name, pipe)
+    }
+
+    fn sleeper_of(uid: u32, name: &str, pipe: &Path) -> (Child, ProcessIdentity) {
         let mut command = Command::new("sleep");
-        let child = command.arg0(name).arg("1000").env("CUDA_MPS_PIPE_DIRECTORY", pipe).spawn().unwrap();
+        command.arg0(name).arg("1000").env("CUDA_MPS_PIPE_DIRECTORY", pipe).uid(uid);
+        let child = command.spawn().unwrap();
         let identity = ProcessIdentity::of(child.id().cast_signed()).unwrap();
         let seen = Deadline::after(LIMIT).wait(|| has_pipe(identity.pid(), pipe).then_some(()));
         assert!(seen.is_some());
@@ -70,6 +91,19 @@ pub(super) mod tests {
         assert_eq!(all_of_mps(pipe), [identity]);
         end(daemon);
         assert_eq!(all_of_mps(pipe), []);
+    }
+
+    /// Only root can start a process of another account.
+    #[test]
+    fn a_process_of_another_account_is_not_of_mps_whatever_its_name_and_environment() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let pipe = Path::new("/tmp/of-another-account");
+        let (forged, identity) = sleeper_of(65_534, "/usr/bin/nvidia-cuda-mps-control", pipe);
+        assert!(!is_of_mps(&identity, pipe));
+        assert_eq!(all_of_mps(pipe), []);
+        end(forged);
     }
 
     #[test]

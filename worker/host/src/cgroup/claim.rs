@@ -6,7 +6,7 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use cohabit_types::{Demand, RankId};
+use cohabit_types::{AttemptId, Demand, RankId};
 use procfs::process::Process;
 
 use super::rank::RankCgroup;
@@ -109,6 +109,20 @@ impl Cgroups {
             processes: self.processes,
         }
     }
+
+    /// The rank in whose cgroup this process is. No process can leave the cgroup of its rank by itself.
+    #[must_use]
+    pub fn rank_of(&self, pid: i32) -> Option<RankId> {
+        let process = Process::new(pid).ok()?;
+        self.owner_of(&cgroup_of(&process).ok()?)
+    }
+
+    /// The rank to which this cgroup belongs, or the one around it.
+    fn owner_of(&self, cgroup: &Path) -> Option<RankId> {
+        let mut names = cgroup.strip_prefix(&self.ranks).ok()?.iter().filter_map(|name| name.to_str());
+        let attempt: AttemptId = names.next()?.parse().ok()?;
+        Some(attempt.rank(names.next()?.parse().ok()?))
+    }
 }
 
 /// The cgroup that is delegated to a process in `own`: the parent, if the process is in the daemon's leaf
@@ -143,12 +157,17 @@ fn living(tree: &impl CgroupTree, cgroup: &Path) -> Vec<i32> {
 
 /// The cgroup of this process in the version 2 hierarchy.
 fn own_cgroup() -> Result<PathBuf, String> {
-    let (root, mounted) = mounted().map_err(none)?;
-    let cgroups = Process::myself().and_then(|process| process.cgroups());
-    let cgroups = cgroups.map_err(|error| none(error.to_string()))?;
+    let own = Process::myself().map_err(|error| none(error.to_string()))?;
+    cgroup_of(&own).map_err(none)
+}
+
+/// The cgroup of a process in the version 2 hierarchy.
+fn cgroup_of(process: &Process) -> Result<PathBuf, String> {
+    let (root, mounted) = mounted()?;
+    let cgroups = process.cgroups().map_err(|error| error.to_string())?;
     let unified = cgroups.into_iter().find(|cgroup| cgroup.hierarchy == 0);
     let below = unified.and_then(|it| Some(Path::new(&it.pathname).strip_prefix(root).ok()?.to_owned()));
-    Ok(mounted.join(below.ok_or_else(|| none("the cgroup of this process cannot be determined".into()))?))
+    Ok(mounted.join(below.ok_or("the cgroup of this process cannot be determined")?))
 }
 
 /// Which part of the version 2 hierarchy is mounted, and where.
@@ -268,6 +287,19 @@ mod tests {
         let cgroup = claim(&tree, OWN).unwrap().for_rank(JobId::new(12).attempt(2).rank(1), &demand);
         assert_eq!(cgroup.folder(), Path::new("/cg/worker/ranks/12#2/1"));
         assert_eq!((cgroup.cpus, cgroup.memory, cgroup.processes), (3, Some(Bytes(1 << 30)), 100));
+    }
+
+    #[test]
+    fn the_cgroup_of_a_process_names_its_rank() {
+        let tree = FakeKernel::new(OWN, ALL, &[7]);
+        let cgroups = claim(&tree, OWN).unwrap();
+        let rank = JobId::new(12).attempt(2).rank(1);
+        let owner = |path: &str| cgroups.owner_of(Path::new(path));
+        assert_eq!(cgroups.owner_of(&cgroups.for_rank(rank, &Demand::default()).folder()), Some(rank));
+        assert_eq!(owner("/cg/worker/ranks/12#2/1/made-by-the-job"), Some(rank));
+        for other in ["/cg/worker/daemon", "/cg/worker/ranks/12#2", "/cg/other/ranks/12#2/1", "/12#2/1"] {
+            assert_eq!(owner(other), None, "{other}");
+        }
     }
 
     #[test]
