@@ -27,6 +27,9 @@ fn say(what: &str) {
     eprintln!("{what}");
 }
 
+/// Lets accounts of the system stand for those of people: these exist on every machine.
+const ANY_ACCOUNT: [&str; 2] = ["--min-uid", "1"];
+
 /// A cluster whose directory every user may enter, like a state directory in its default place.
 fn open_cluster(flags: &[&str]) -> Cluster {
     let mut cluster = Cluster::with_head(&["--policy", "fifo"], &[]);
@@ -57,19 +60,19 @@ fn a_job_runs_as_the_account_of_its_user_with_nothing_of_the_daemon() {
     if is_skipped() {
         return;
     }
-    let cluster = open_cluster(&[]);
-    let ada = cluster.token("ada", &["--role", "user", "--name", "ada", "--account", "nobody"]);
+    let cluster = open_cluster(&ANY_ACCOUNT);
+    let ada = cluster.token("ada", &["--role", "user", "--name", "ada", "--account", "bin"]);
     let script = "id -u; id -g; id -G; echo $USER $LOGNAME $HOME; pwd; umask; \
                   ls /proc/self/fd | head -3 | xargs; \
                   grep -E '^(CapEff|CapPrm|NoNewPrivs|SigIgn|SigBlk)' /proc/self/status | cut -f 2 | xargs; \
                   env";
     let printed = printed_by(&cluster, &ada, script);
     let lines: Vec<&str> = printed.lines().collect();
-    let nobody = User::from_name("nobody").unwrap().unwrap();
-    let (uid, gid) = (nobody.uid.to_string(), nobody.gid.to_string());
-    let home = nobody.dir.display();
+    let account = User::from_name("bin").unwrap().unwrap();
+    let (uid, gid) = (account.uid.to_string(), account.gid.to_string());
+    let home = account.dir.display();
     assert_eq!(lines[..3], [&uid, &gid, &gid]);
-    assert_eq!(lines[3], format!("nobody nobody {home}"));
+    assert_eq!(lines[3], format!("bin bin {home}"));
     assert_eq!(lines[4..7], [cluster.path("").trim_end_matches('/'), "0022", "0 1 2"]);
     // In the order of the file: blocked and ignored signals, capabilities, and the way to new ones.
     let status: Vec<u64> = lines[7].split(' ').map(|word| u64::from_str_radix(word, 16).unwrap()).collect();
@@ -82,9 +85,9 @@ fn a_job_reaches_its_own_files_and_neither_those_of_others_nor_the_workers() {
     if is_skipped() {
         return;
     }
-    let cluster = open_cluster(&[]);
+    let cluster = open_cluster(&ANY_ACCOUNT);
     let ada = cluster.token("ada", &["--role", "user", "--name", "ada", "--account", "games"]);
-    let bea = cluster.token("bea", &["--role", "user", "--name", "bea", "--account", "nobody"]);
+    let bea = cluster.token("bea", &["--role", "user", "--name", "bea", "--account", "bin"]);
     let own = "echo weights > $COHABIT_CHECKPOINT_DIR/weights && echo '{\"step\": 3}' >> $COHABIT_PROGRESS && \
                echo $COHABIT_CHECKPOINT_DIR $$ > pid.new && mv pid.new pid; sleep 1000";
     let victim = cluster.submit(&["--token-file", &ada, "--env", "SECRET=of-ada"], own);
@@ -138,7 +141,7 @@ fn checkpoints_are_seen_again_by_the_next_attempt_and_scripts_belong_to_their_us
     if is_skipped() {
         return;
     }
-    let cluster = open_cluster(&[]);
+    let cluster = open_cluster(&ANY_ACCOUNT);
     let ada = cluster.token("ada", &["--role", "user", "--name", "ada", "--account", "games"]);
     let text = "#!/bin/sh\ncat $COHABIT_CHECKPOINT_DIR/step 2>/dev/null && exit 0\n\
                 echo 7 > $COHABIT_CHECKPOINT_DIR/step\nexit 1\n";
@@ -187,7 +190,7 @@ fn a_user_without_an_account_runs_in_tmp_and_is_told_why() {
     let mut cluster = Cluster::with_head(&["--policy", "fifo"], &[]);
     let locked = std::fs::Permissions::from_mode(0o700);
     std::fs::set_permissions(cluster.folder(), locked).unwrap();
-    cluster.add_worker("host:1");
+    cluster.add_worker_with("host:1", &ANY_ACCOUNT);
     let stranger = cluster.token("stranger", &["--role", "user", "--name", "no-such-account"]);
     let job = cluster.submit(&["--token-file", &stranger], "pwd; echo done");
     assert_eq!(cluster.end(&job)["state"], "COMPLETED");
@@ -195,8 +198,8 @@ fn a_user_without_an_account_runs_in_tmp_and_is_told_why() {
     assert_eq!(printed.stdout, "/tmp\ndone\n");
     assert!(printed.stderr.contains("'no-such-account' has no account on this node"), "{}", printed.stderr);
 
-    let nobody = cluster.token("nobody", &["--role", "user", "--name", "nobody"]);
-    let job = cluster.submit(&["--token-file", &nobody], "pwd");
+    let bin = cluster.token("bin", &["--role", "user", "--name", "bin"]);
+    let job = cluster.submit(&["--token-file", &bin], "pwd");
     let ended = cluster.end(&job);
     assert_eq!(ended["reason_code"], "could_not_start", "{ended}");
 }
@@ -215,7 +218,7 @@ fn only_an_admin_runs_as_root_and_only_where_the_worker_does_not_mind() {
         assert!(refused.stderr.contains("never run as root"), "{}", refused.stderr);
     }
 
-    let strict = open_cluster(&["--no-root-jobs"]);
+    let strict = open_cluster(&["--no-root-jobs", "--min-uid", "1"]);
     let job = strict.submit(&[], "id -u");
     let ended = strict.end(&job);
     assert_eq!((&ended["state"], &ended["reason_code"]), (&"FAILED".into(), &"could_not_start".into()));
@@ -225,12 +228,32 @@ fn only_an_admin_runs_as_root_and_only_where_the_worker_does_not_mind() {
 }
 
 #[test]
-fn directories_of_root_are_not_entered_for_a_user() {
+fn no_job_runs_as_an_account_of_the_system_and_private_users_do() {
     if is_skipped() {
         return;
     }
     let cluster = open_cluster(&[]);
-    let ada = cluster.token("ada", &["--role", "user", "--name", "ada", "--account", "nobody"]);
+    for (name, uid) in [("daemon", 1), ("nobody", 65_534)] {
+        let token = cluster.token(name, &["--role", "user", "--name", name]);
+        let job = cluster.submit(&["--token-file", &token, "--retries", "1"], "true");
+        let ended = cluster.end(&job);
+        assert_eq!((&ended["state"], &ended["reason_code"]), (&"FAILED".into(), &"could_not_start".into()));
+        let reason = ended["reason"].as_str().unwrap();
+        assert!(reason.contains(&format!("'{name}' (user id {uid}) belongs to the system")), "{reason}");
+        assert!(reason.contains("--min-uid"), "{reason}");
+    }
+    let stranger = cluster.token("stranger", &["--role", "user", "--name", "no-such-account"]);
+    let uid: u32 = printed_by(&cluster, &stranger, "id -u").trim().parse().unwrap();
+    assert!((61_184..=65_519).contains(&uid), "{uid}");
+}
+
+#[test]
+fn directories_of_root_are_not_entered_for_a_user() {
+    if is_skipped() {
+        return;
+    }
+    let cluster = open_cluster(&ANY_ACCOUNT);
+    let ada = cluster.token("ada", &["--role", "user", "--name", "ada", "--account", "bin"]);
     let locked = cluster.folder().join("locked");
     std::fs::create_dir(&locked).unwrap();
     std::fs::write(locked.join("program"), "#!/bin/sh\n").unwrap();

@@ -152,7 +152,7 @@ fn prepare(
 ) -> Result<PreparedWorker, WorkerError> {
     let (state, lock) = StateDirectory::open(&options.state_dir)?;
     let left = recovery::scan(&state)?;
-    let isolator = Isolator::establish(&state, options.root_jobs)?;
+    let isolator = Isolator::establish(&state, options.accounts)?;
     let machine = MachineInfo::probe(&options, state.node(), isolator.report())?;
     let rank_context = RankContext::new(&options, &state, isolator, &machine.devices, acknowledgements)?;
     Ok(PreparedWorker { options, state, lock, machine, rank_context, left })

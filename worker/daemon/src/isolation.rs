@@ -20,7 +20,7 @@ use cohabit_types::{Enforcement, Isolation, UserIsolation};
 use cohabit_worker_core::RankStart;
 
 pub(crate) use accounts::AccountChoice;
-pub use accounts::RootJobs;
+pub use accounts::{AccountOptions, RootJobs};
 pub(crate) use error::AccountError;
 
 use crate::state_directory::StateDirectory;
@@ -43,8 +43,8 @@ impl Isolator {
     ///
     /// # Errors
     /// When the state directory cannot be used.
-    pub(crate) fn establish(state: &StateDirectory, root_jobs: RootJobs) -> Result<Isolator, FileError> {
-        let accounts = AccountPolicy::of_this_worker(state.root(), root_jobs)?;
+    pub(crate) fn establish(state: &StateDirectory, options: AccountOptions) -> Result<Isolator, FileError> {
+        let accounts = AccountPolicy::of_this_worker(state.root(), options)?;
         let isolation = Isolator(Arc::new(IsolationState { accounts, cgroups: Cgroups::claim() }));
         isolation.log();
         match isolation.users() {

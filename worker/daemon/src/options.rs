@@ -7,7 +7,7 @@ use cohabit_net::Token;
 use cohabit_types::{LinkBandwidths, SharingLimits, Span};
 
 use crate::devices::{DeviceSpec, MpsMode};
-use crate::isolation::RootJobs;
+use crate::isolation::AccountOptions;
 
 /// The settings of a worker daemon.
 #[derive(Debug, Clone)]
@@ -34,8 +34,8 @@ pub struct WorkerOptions {
     pub nvml_library: Option<PathBuf>,
     /// The program that runs `executor DIR`.
     pub executor_program: PathBuf,
-    /// Whether it runs jobs as root, if it runs as root itself.
-    pub root_jobs: RootJobs,
+    /// As which accounts it runs jobs.
+    pub accounts: AccountOptions,
     /// How long ranks keep running while the head cannot be reached.
     pub orphan_grace: Span,
     /// How often progress is reported at most, and how often heartbeats are sent.
@@ -62,7 +62,7 @@ impl WorkerOptions {
             mps: MpsMode::default(),
             nvml_library: None,
             executor_program,
-            root_jobs: RootJobs::default(),
+            accounts: AccountOptions::default(),
             orphan_grace: Span::from_secs(120),
             heartbeat: Span::from_secs(1),
             log: LogLimits::default(),

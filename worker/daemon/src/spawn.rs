@@ -49,6 +49,7 @@ impl From<AccountError> for SpawnError {
             AccountError::File(error) => SpawnError::File(error),
             error @ (AccountError::NotAdmin(_)
             | AccountError::NoRootJobs(_)
+            | AccountError::OfSystem { .. }
             | AccountError::LookUp(..)
             | AccountError::NoneLeft(_)
             | AccountError::CheckpointsOfAnother { .. }) => SpawnError::Account(error),

@@ -196,6 +196,10 @@ pub(crate) struct DeviceArguments {
     /// the account of its user [env: COHABIT_NO_ROOT_JOBS]
     #[arg(long)]
     pub(crate) no_root_jobs: bool,
+    /// Least user id of the accounts that jobs may run as; lower ones belong to the system. Applies to a
+    /// worker that runs as root [default: 1000] [env: COHABIT_MIN_UID]
+    #[arg(long, value_name = "UID")]
+    pub(crate) min_uid: Option<String>,
     /// How long ranks keep running while the head is unreachable [default: 2m] [env: COHABIT_ORPHAN_GRACE]
     #[arg(long, value_name = "TIME")]
     pub(crate) orphan_grace: Option<String>,

@@ -87,6 +87,8 @@ setting_keys! {
     Interconnect = "interconnect",
     /// Whether a worker that runs as root refuses to run jobs as root.
     NoRootJobs = "no-root-jobs",
+    /// Least user id as which a worker that runs as root runs jobs.
+    MinUid = "min-uid",
     /// How long ranks keep running without the head.
     OrphanGrace = "orphan-grace",
     /// Largest size of the output that is kept of a rank.

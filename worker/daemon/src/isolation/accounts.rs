@@ -3,7 +3,7 @@
 //! A worker that runs as root runs each job as the account of its user, so that the operating system isolates
 //! users from each other; any other worker runs all jobs as its own account. Jobs run as root only for
 //! admins, and only if the operator of the worker allows it
-//! (`docs/decisions/017-jobs-run-as-the-account-of-their-user.md`).
+//! (`docs/decisions/017-jobs-run-as-the-account-of-their-user.md`). No job runs as an account of the system.
 
 use std::path::Path;
 
@@ -15,10 +15,31 @@ use nix::unistd::geteuid;
 
 use super::account_cache::AccountCache;
 use super::error::AccountError;
-use super::private_users::PrivateUsers;
+use super::private_users::{self, PrivateUsers};
 
 /// The user id of root.
 const ROOT: u32 = 0;
+
+/// The user id of nobody: files that belong to no account known here show it as their owner.
+const NOBODY: u32 = 65_534;
+
+/// The first user id that systems give to people.
+const FIRST_OF_PEOPLE: u32 = 1_000;
+
+/// As which accounts a worker runs jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccountOptions {
+    /// Whether it runs jobs as root, if it runs as root itself.
+    pub root_jobs: RootJobs,
+    /// The least user id as which it runs jobs; those below belong to the system.
+    pub min_uid: u32,
+}
+
+impl Default for AccountOptions {
+    fn default() -> AccountOptions {
+        AccountOptions { root_jobs: RootJobs::default(), min_uid: FIRST_OF_PEOPLE }
+    }
+}
 
 /// Whether a worker that runs as root runs jobs as root.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +57,7 @@ pub(super) enum AccountPolicy {
     /// Its own for all ranks.
     Own,
     /// The account of each user.
-    OfUsers { root_jobs: RootJobs, known: AccountCache, private: PrivateUsers },
+    OfUsers { options: AccountOptions, known: AccountCache, private: PrivateUsers },
 }
 
 /// The account of a rank.
@@ -49,10 +70,10 @@ pub(crate) struct AccountChoice {
 
 impl AccountPolicy {
     /// Depends on whether this process is root.
-    pub(super) fn of_this_worker(state: &Path, root_jobs: RootJobs) -> Result<AccountPolicy, FileError> {
+    pub(super) fn of_this_worker(state: &Path, options: AccountOptions) -> Result<AccountPolicy, FileError> {
         Ok(match geteuid().is_root() {
             true => AccountPolicy::OfUsers {
-                root_jobs,
+                options,
                 known: AccountCache::default(),
                 private: PrivateUsers::open(state)?,
             },
@@ -62,14 +83,18 @@ impl AccountPolicy {
 
     /// The account of the rank; `None` if it runs as this process does.
     pub(super) fn of(&self, rank: &RankStart) -> Result<Option<AccountChoice>, AccountError> {
-        let AccountPolicy::OfUsers { root_jobs, known, private } = self else { return Ok(None) };
+        let AccountPolicy::OfUsers { options, known, private } = self else { return Ok(None) };
         let name = &rank.account;
         let found = known.of(name).map_err(|errno| AccountError::LookUp(name.clone(), errno))?;
         let Some(account) = found else {
             return Ok(Some(AccountChoice { account: private.of(name)?, is_private: true }));
         };
-        if account.uid == ROOT {
-            allow_root(name, rank.role, *root_jobs)?;
+        match account.uid {
+            ROOT => allow_root(name, rank.role, options.root_jobs)?,
+            uid if is_of_system(uid, options.min_uid) => {
+                return Err(AccountError::OfSystem { name: name.clone(), uid, min_uid: options.min_uid });
+            }
+            _ => {}
         }
         Ok(Some(AccountChoice { account, is_private: false }))
     }
@@ -81,6 +106,12 @@ fn allow_root(name: &str, role: Role, root_jobs: RootJobs) -> Result<(), Account
         (Role::Admin, RootJobs::Never) => Err(AccountError::NoRootJobs(name.to_owned())),
         (Role::User | Role::Worker, _) => Err(AccountError::NotAdmin(name.to_owned())),
     }
+}
+
+/// Whether the account belongs to the system or to one of its services. Named accounts in the range of
+/// private users are services to which systemd gave an id while they run.
+fn is_of_system(uid: u32, min_uid: u32) -> bool {
+    uid < min_uid || uid == NOBODY || private_users::RANGE.contains(&uid)
 }
 
 #[cfg(test)]
@@ -107,10 +138,15 @@ mod tests {
         }
     }
 
-    fn of_users(root_jobs: RootJobs) -> (tempfile::TempDir, AccountPolicy) {
+    fn of_users(options: AccountOptions) -> (tempfile::TempDir, AccountPolicy) {
         let folder = tempfile::tempdir().unwrap();
         let private = PrivateUsers::open(folder.path()).unwrap();
-        (folder, AccountPolicy::OfUsers { root_jobs, known: AccountCache::default(), private })
+        (folder, AccountPolicy::OfUsers { options, known: AccountCache::default(), private })
+    }
+
+    /// A worker that runs jobs as accounts of the system, of which every machine has some.
+    fn with_min_uid(min_uid: u32) -> (tempfile::TempDir, AccountPolicy) {
+        of_users(AccountOptions { min_uid, ..AccountOptions::default() })
     }
 
     #[test]
@@ -120,16 +156,49 @@ mod tests {
 
     #[test]
     fn an_existing_account_is_used_with_its_home_and_groups() {
-        let (_folder, accounts) = of_users(RootJobs::default());
-        let nobody = User::from_name("nobody").unwrap().unwrap();
-        let chosen = accounts.of(&rank("nobody", Role::User)).unwrap().unwrap();
-        assert_eq!((chosen.account.uid, chosen.account.home), (nobody.uid.as_raw(), nobody.dir));
-        assert!(chosen.account.groups.contains(&nobody.gid.as_raw()) && !chosen.is_private);
+        let (_folder, accounts) = with_min_uid(1);
+        let daemon = User::from_name("daemon").unwrap().unwrap();
+        let chosen = accounts.of(&rank("daemon", Role::User)).unwrap().unwrap();
+        assert_eq!((chosen.account.uid, chosen.account.home), (daemon.uid.as_raw(), daemon.dir));
+        assert!(chosen.account.groups.contains(&daemon.gid.as_raw()) && !chosen.is_private);
+    }
+
+    #[test]
+    fn no_job_runs_as_an_account_of_the_system_unless_the_worker_allows_it() {
+        let refusal = |min_uid, name, role| {
+            let (_folder, accounts) = with_min_uid(min_uid);
+            accounts.of(&rank(name, role)).map(|_| ()).map_err(|error| error.to_string())
+        };
+        for role in [Role::User, Role::Admin] {
+            let why = refusal(1_000, "daemon", role).unwrap_err();
+            assert!(
+                why.contains("'daemon' (user id 1) belongs to the system") && why.contains("--min-uid"),
+                "{why}"
+            );
+            assert_eq!(refusal(1, "daemon", role), Ok(()));
+            assert!(refusal(1, "nobody", role).is_err());
+        }
+        assert_eq!(refusal(70_000, "no-such-user", Role::User), Ok(()), "it gets a private user id");
+    }
+
+    #[test]
+    fn user_ids_of_the_system_are_those_below_the_least_nobodys_and_those_of_services() {
+        for (uid, is_systems) in [
+            (999, true),
+            (1_000, false),
+            (61_183, false),
+            (61_184, true),
+            (65_519, true),
+            (65_534, true),
+            (70_000, false),
+        ] {
+            assert_eq!(is_of_system(uid, FIRST_OF_PEOPLE), is_systems, "{uid}");
+        }
     }
 
     #[test]
     fn an_unknown_user_gets_a_user_id_of_its_own() {
-        let (_folder, accounts) = of_users(RootJobs::default());
+        let (_folder, accounts) = of_users(AccountOptions::default());
         let of = |name| accounts.of(&rank(name, Role::User)).unwrap().unwrap();
         let (one, two) = (of("no-such-user-1"), of("no-such-user-2"));
         assert!(one.is_private && two.is_private && one.account.uid != two.account.uid);
@@ -139,7 +208,7 @@ mod tests {
     #[test]
     fn only_admins_run_jobs_as_root_and_only_where_the_worker_allows_it() {
         let refusal = |role, root_jobs| {
-            let (_folder, accounts) = of_users(root_jobs);
+            let (_folder, accounts) = of_users(AccountOptions { root_jobs, ..AccountOptions::default() });
             accounts.of(&rank("root", role)).map_err(|error| error.to_string())
         };
         assert_eq!(refusal(Role::Admin, RootJobs::OfAdmins).unwrap().unwrap().account.uid, 0);

@@ -17,6 +17,11 @@ pub(crate) enum AccountError {
          --account"
     )]
     NoRootJobs(String),
+    #[error(
+        "its account '{name}' (user id {uid}) belongs to the system, and this worker runs jobs only as accounts from \
+         user id {min_uid} on (--min-uid): use a token with another --account"
+    )]
+    OfSystem { name: String, uid: u32, min_uid: u32 },
     #[error("the worker cannot look up the account '{0}': {1}")]
     LookUp(String, nix::Error),
     #[error("user '{0}' has no account on the worker, and no user id is left for it: create an account")]

@@ -16,7 +16,7 @@ use super::error::AccountError;
 use crate::state_files::PrivateUids;
 
 /// The ids that systemd gives to dynamic users.
-const RANGE: std::ops::RangeInclusive<u32> = 61_184..=65_519;
+pub(super) const RANGE: std::ops::RangeInclusive<u32> = 61_184..=65_519;
 
 /// The id of each name.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use cohabit_client::types::{LinkBandwidths, SharingLimits};
 use cohabit_client::{Error as ClientError, Token};
 use cohabit_console::{CommandError, CommandErrorKind, output};
 use cohabit_worker_daemon::{
-    DeviceSpec, LogLimits, MpsMode, RootJobs, WorkerDaemon, WorkerError, WorkerOptions,
+    AccountOptions, DeviceSpec, LogLimits, MpsMode, RootJobs, WorkerDaemon, WorkerError, WorkerOptions,
 };
 
 use crate::arguments::{DeviceArguments, WorkerStartArguments};
@@ -63,6 +63,7 @@ pub(crate) fn device_flags(arguments: &DeviceArguments) -> Result<RawSettings, C
         (SettingKey::Network, &arguments.network),
         (SettingKey::Interconnect, &arguments.interconnect),
         (SettingKey::Name, &arguments.name),
+        (SettingKey::MinUid, &arguments.min_uid),
         (SettingKey::OrphanGrace, &arguments.orphan_grace),
     ];
     let mut written: RawSettings =
@@ -112,10 +113,7 @@ pub(crate) fn options(
         sharing: sharing(settings)?,
         mps: settings.checked(SettingKey::Mps, mps_mode)?.unwrap_or(usual.mps),
         nvml_library: settings.path(SettingKey::NvmlLibrary),
-        root_jobs: match settings.checked(SettingKey::NoRootJobs, str::parse::<bool>)? {
-            Some(true) => RootJobs::Never,
-            Some(false) | None => usual.root_jobs,
-        },
+        accounts: accounts(settings)?,
         orphan_grace: settings
             .checked(SettingKey::OrphanGrace, values::parse_duration)?
             .unwrap_or(usual.orphan_grace),
@@ -124,6 +122,22 @@ pub(crate) fn options(
             .checked(SettingKey::LogRetention, values::parse_duration)?
             .unwrap_or(usual.log_retention),
         ..usual
+    })
+}
+
+/// The accounts that jobs run as.
+fn accounts(settings: &Settings) -> Result<AccountOptions, CommandError> {
+    let usual = AccountOptions::default();
+    let min_uid = settings.checked(SettingKey::MinUid, |text| match text.parse() {
+        Ok(uid) if uid >= 1 => Ok(uid),
+        Ok(_) | Err(_) => Err(format!("'{text}' is not a user id above 0: write a number such as 1000")),
+    })?;
+    Ok(AccountOptions {
+        root_jobs: match settings.checked(SettingKey::NoRootJobs, str::parse::<bool>)? {
+            Some(true) => RootJobs::Never,
+            Some(false) | None => usual.root_jobs,
+        },
+        min_uid: min_uid.unwrap_or(usual.min_uid),
     })
 }
 
@@ -188,6 +202,18 @@ mod tests {
         .unwrap();
         assert_eq!(options.sharing, SharingLimits { max_ranks: 2, reserve: Bytes(3 << 30) });
         assert_eq!((options.mps, options.nvml_library), (MpsMode::Off, Some("/lib/nvml.so".into())));
+    }
+
+    #[test]
+    fn settings_of_accounts_become_options() {
+        let accounts = |written: &[(SettingKey, &str)]| options_of(written).map(|options| options.accounts);
+        assert_eq!(accounts(&[]).unwrap(), AccountOptions { root_jobs: RootJobs::OfAdmins, min_uid: 1_000 });
+        let written = [(SettingKey::NoRootJobs, "true"), (SettingKey::MinUid, "500")];
+        assert_eq!(accounts(&written).unwrap(), AccountOptions { root_jobs: RootJobs::Never, min_uid: 500 });
+        for text in ["0", "-1", "ada"] {
+            let message = accounts(&[(SettingKey::MinUid, text)]).unwrap_err().message;
+            assert!(message.contains("--min-uid: '") && message.contains("such as 1000"), "{message}");
+        }
     }
 
     #[test]
