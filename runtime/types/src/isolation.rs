@@ -25,6 +25,11 @@ pub enum UserIsolation {
     Apart,
 }
 
+/// The owner of a node whose worker serves one account alone. Such a node takes only demands of the same
+/// owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OwnerKey(pub u64);
+
 /// The default if a worker reports nothing.
 impl Default for Isolation {
     fn default() -> Isolation {

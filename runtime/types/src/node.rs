@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bandwidth, Bytes, Device, DeviceId, Isolation, NodeId, RankId, Share, SharingLimits, Slowdown, Span, Time,
+    Bandwidth, Bytes, Device, DeviceId, Isolation, NodeId, OwnerKey, RankId, Share, SharingLimits, Slowdown,
+    Span, Time,
 };
 
 /// What a job needs on each of its nodes.
@@ -36,6 +37,10 @@ pub struct Demand {
     /// The largest slowdown by neighbors on a device; the cluster's setting without it.
     #[serde(default)]
     pub max_slowdown: Option<Slowdown>,
+    /// Whose nodes may take it besides those without an owner. Only the head sets it, for policies: it is
+    /// neither stored nor sent.
+    #[serde(skip)]
+    pub owner: Option<OwnerKey>,
 }
 
 const fn one() -> u32 {
@@ -140,6 +145,7 @@ impl Default for Demand {
             compute: ComputeLimit::Open,
             gpu_processes: 1,
             max_slowdown: None,
+            owner: None,
         }
     }
 }

@@ -225,6 +225,7 @@ impl Node {
             memory: self.memory,
             memory_free: self.memory.saturating_sub(self.memory_used),
             links: self.links,
+            owner: None,
             devices: self.devices.iter().map(|device| device.view(self.sharing)).collect(),
         }
     }

@@ -350,6 +350,7 @@ fn node(number: usize) -> NodeView {
         cpus_free: 96,
         memory: Bytes(1 << 40),
         memory_free: Bytes(1 << 40),
+        owner: None,
         links: LinkBandwidths::default(),
         devices: (0..DEVICES_ON_A_NODE).map(device).collect(),
     }

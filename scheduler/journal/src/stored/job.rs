@@ -99,6 +99,8 @@ pub(crate) struct StoredDemand {
     gpu_processes: u32,
     #[serde(default)]
     max_slowdown: Option<Slowdown>,
+    #[serde(skip)]
+    owner: Option<types::OwnerKey>,
 }
 
 const fn one() -> u32 {

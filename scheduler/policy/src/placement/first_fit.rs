@@ -59,9 +59,11 @@ pub(crate) fn find_shortage<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n
     }
     let (mut found, mut lacking) = (0, 0);
     let mut nearest: Option<Shortage> = None;
+    let mut none = Shortage::Nodes;
     for node in nodes {
         match node.shortage(demand) {
             None => found += 1,
+            Some(Shortage::Account) => none = Shortage::Account,
             Some(shortage) => {
                 lacking += 1;
                 nearest = Some(nearer(nearest, shortage));
@@ -70,7 +72,7 @@ pub(crate) fn find_shortage<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n
     }
     match nearest {
         Some(shortage) if found == 0 && demand.nodes <= lacking => shortage,
-        None if found == 0 => Shortage::Nodes,
+        None if found == 0 => none,
         Some(_) | None => Shortage::NodesAtOnce { needed: demand.nodes, found },
     }
 }
@@ -88,6 +90,7 @@ fn nearer(known: Option<Shortage>, other: Shortage) -> Shortage {
 fn rank_shortage(shortage: &Shortage) -> (u8, u64) {
     match shortage {
         Shortage::Nodes
+        | Shortage::Account
         | Shortage::NodesAtOnce { .. }
         | Shortage::DevicesInAll { .. }
         | Shortage::Busy { .. }

@@ -21,7 +21,8 @@ impl UnplaceableDemands {
 }
 
 fn is_at_least(one: &Demand, other: &Demand) -> bool {
-    one.spread == other.spread
+    one.owner == other.owner
+        && one.spread == other.spread
         && one.nodes >= other.nodes
         && one.devices() >= other.devices()
         && one.may_have_neighbors() == other.may_have_neighbors()

@@ -36,6 +36,7 @@ pub(crate) fn node(number: u8, free: &[u32]) -> NodeView {
         memory: Bytes(64 << 30),
         memory_free: Bytes(64 << 30),
         links: LinkBandwidths::default(),
+        owner: None,
         devices: free.iter().enumerate().map(device).collect(),
     }
 }

@@ -7,6 +7,7 @@ mod forecast;
 mod free;
 pub(crate) mod kit;
 mod mapped_placer;
+mod owners;
 mod policies;
 mod properties;
 mod queue;

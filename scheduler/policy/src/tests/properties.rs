@@ -1,6 +1,6 @@
 //! Whatever the cluster and the queue, a plan never gives what is not there.
 
-use cohabit_types::{Bytes, Demand, EnforcementRequirement, Spread};
+use cohabit_types::{Bytes, Demand, EnforcementRequirement, OwnerKey, Spread};
 use proptest::prelude::*;
 
 use super::kit::*;
@@ -30,8 +30,9 @@ fn demands() -> impl Strategy<Value = Demand> {
     let amounts = (0_u32..4, 0_u32..10, prop::option::of(1_u64..100));
     let limits =
         prop_oneof![Just(EnforcementRequirement::BestEffort), Just(EnforcementRequirement::Enforced)];
-    (gpus, amounts, limits).prop_map(|(demand, (nodes, cpus, memory), limits)| Demand {
+    (gpus, amounts, limits, owners()).prop_map(|(demand, (nodes, cpus, memory), limits, owner)| Demand {
         limits,
+        owner,
         nodes: if demand.spread == Spread::Free { 1 } else { nodes.max(1) },
         cpus,
         gpu_memory: memory.filter(|_| demand.devices() > 0).map(|gib| Bytes(gib << 30)),
@@ -39,10 +40,16 @@ fn demands() -> impl Strategy<Value = Demand> {
     })
 }
 
+fn owners() -> impl Strategy<Value = Option<OwnerKey>> {
+    prop_oneof![3 => Just(None), 1 => (0_u64..2).prop_map(|key| Some(OwnerKey(key)))]
+}
+
 fn nodes() -> impl Strategy<Value = Vec<NodeView>> {
     let devices = prop::collection::vec((prop_oneof![Just(1_000_u32), 0_u32..1_000], conditions()), 0..5);
-    prop::collection::vec(devices, 0..5)
-        .prop_map(|all| (0..).zip(all).map(|(number, devices)| node_with(number, devices)).collect())
+    prop::collection::vec((devices, owners()), 0..5).prop_map(|all| {
+        let node = |(number, (devices, owner))| NodeView { owner, ..node_with(number, devices) };
+        (0..).zip(all).map(node).collect()
+    })
 }
 
 /// Whether jobs may use a device, how it may be shared, and how much of its memory other programs hold.
@@ -132,5 +139,6 @@ proptest! {
 
 fn emptied(node: &NodeView) -> NodeView {
     let whole = vec![1_000; node.devices.len()];
-    NodeView { id: node.id, ordinal: node.ordinal, name: node.name.clone(), ..super::kit::node(1, &whole) }
+    let NodeView { id, ordinal, owner, ref name, .. } = *node;
+    NodeView { id, ordinal, owner, name: name.clone(), ..super::kit::node(1, &whole) }
 }

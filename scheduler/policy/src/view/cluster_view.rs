@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cohabit_types::{
     Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuPeer, JobId, JobSpec, LaunchMode, LinkBandwidths,
-    ModelDescription, NodeId, Placement, Share, Span, Time, TrainingSpec,
+    ModelDescription, NodeId, OwnerKey, Placement, Share, Span, Time, TrainingSpec,
 };
 
 /// The cluster at one moment, as far as a policy may use it. It is kept up to date by [`ViewChange`]s, so
@@ -99,6 +99,8 @@ pub struct NodeView {
     pub memory_free: Bytes,
     /// Bandwidths between its devices, and from it to other nodes.
     pub links: LinkBandwidths,
+    /// Whose demands alone it takes; `None` if it takes all.
+    pub owner: Option<OwnerKey>,
     /// Its devices, in the order in which they are filled.
     pub devices: Vec<DeviceView>,
 }

@@ -170,14 +170,21 @@ fn check_ranks(placement: &Placement) -> Result<(), String> {
 }
 
 impl NodeView {
-    /// How many devices could hold a rank of the demand; `None` where the node's cores or memory are too
-    /// small.
-    fn devices_that(&self, demand: &Demand, holds: fn(&DeviceView, &Demand) -> bool) -> Option<u32> {
-        let is_large_enough = self.cpus >= demand.cpus && self.memory >= demand.memory;
-        is_large_enough.then(|| self.devices.iter().filter(|device| holds(device, demand)).count() as u32)
+    /// Whether it takes demands of this owner.
+    pub(crate) fn serves(&self, demand: &Demand) -> bool {
+        self.owner.is_none() || self.owner == demand.owner
     }
 
-    /// How many devices a rank of the demand fits; `None` where too few cores or too little memory is left.
+    /// How many devices could hold a rank of the demand; `None` where the node's cores or memory are too
+    /// small, or the node serves others.
+    fn devices_that(&self, demand: &Demand, holds: fn(&DeviceView, &Demand) -> bool) -> Option<u32> {
+        let is_large_enough = self.cpus >= demand.cpus && self.memory >= demand.memory;
+        (is_large_enough && self.serves(demand))
+            .then(|| self.devices.iter().filter(|device| holds(device, demand)).count() as u32)
+    }
+
+    /// How many devices a rank of the demand fits; `None` where too few cores or too little memory is left,
+    /// or the node serves others.
     #[must_use]
     pub fn roomy_devices(&self, demand: &Demand) -> Option<u32> {
         self.has_host_room(demand).then(|| self.roomy(demand).count() as u32)
@@ -191,7 +198,7 @@ impl NodeView {
 
     /// The devices that a rank of the demand fits, in the order in which they are filled.
     pub(crate) fn roomy(&self, demand: &Demand) -> impl Iterator<Item = &DeviceView> {
-        self.devices.iter().filter(|device| device.has_room(demand))
+        self.devices.iter().filter(|device| self.serves(demand) && device.has_room(demand))
     }
 
     /// A part of a placement on these devices, with the share that the demand takes of each.
@@ -204,9 +211,9 @@ impl NodeView {
         RankPlacement { node: self.id, devices, share, ranks: Vec::new() }
     }
 
-    /// Whether enough cores and host memory are left.
+    /// Whether it serves the demand, and enough cores and host memory are left.
     pub(crate) fn has_host_room(&self, demand: &Demand) -> bool {
-        self.cpus_free >= demand.cpus && self.memory_free >= demand.memory
+        self.serves(demand) && self.cpus_free >= demand.cpus && self.memory_free >= demand.memory
     }
 
     /// Checks that a part of a placement fits what is left.
@@ -215,6 +222,9 @@ impl NodeView {
     /// A sentence that says what does not fit.
     pub fn fits(&self, demand: &Demand, part: &RankPlacement) -> Result<(), String> {
         let name = &self.name;
+        if !self.serves(demand) {
+            return Err(format!("node {name} does not run jobs of its account"));
+        }
         for (position, id) in part.devices.iter().enumerate() {
             let device = self.devices.iter().find(|device| device.id == *id);
             let device = device.ok_or_else(|| format!("node {name} has no device {id}"))?;

@@ -12,6 +12,8 @@ use cohabit_types::{Bytes, GpuRequest, JobId, ReasonCode, Share, Slowdown, Span}
 pub enum Shortage {
     /// No node accepts jobs.
     Nodes,
+    /// The nodes that accept jobs serve only other accounts.
+    Account,
     /// Too few nodes have what each of them needs.
     NodesAtOnce {
         /// Nodes needed.
@@ -143,7 +145,7 @@ impl Shortage {
     #[must_use]
     pub const fn code(&self) -> ReasonCode {
         match self {
-            Shortage::Nodes => ReasonCode::WaitingForNodes,
+            Shortage::Nodes | Shortage::Account => ReasonCode::WaitingForNodes,
             Shortage::NodesAtOnce { .. }
             | Shortage::DevicesInAll { .. }
             | Shortage::Devices { .. }
@@ -161,6 +163,7 @@ impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Shortage::Nodes => f.write_str("no connected worker accepts jobs"),
+            Shortage::Account => f.write_str("no connected worker accepts jobs of its account"),
             Shortage::NodesAtOnce { needed, found } => {
                 let have = if *found == 1 { "node has" } else { "nodes have" };
                 write!(f, "needs {needed} nodes at the same time; {found} {have} enough free")
