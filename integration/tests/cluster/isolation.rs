@@ -247,6 +247,66 @@ fn no_job_runs_as_an_account_of_the_system_and_private_users_do() {
     assert!((61_184..=65_519).contains(&uid), "{uid}");
 }
 
+/// An account without rights as which the binary can be started, or says that there is none.
+fn account_without_rights(folder: &std::path::Path) -> Option<User> {
+    let account = User::from_name("games").unwrap().filter(|_| !is_skipped())?;
+    let ran = cohabit_as(&account, folder).arg("--version").output();
+    if !ran.is_ok_and(|ran| ran.status.success()) {
+        say("skipped: another account cannot run the binary that is tested");
+        return None;
+    }
+    Some(account)
+}
+
+#[test]
+fn a_worker_that_is_not_root_runs_only_jobs_of_its_own_account_unless_all_may_share_it() {
+    let mut cluster = Cluster::with_head(&["--policy", "fifo"], &[]);
+    std::fs::set_permissions(cluster.folder(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let Some(account) = account_without_rights(cluster.folder()) else { return };
+    cluster.add_worker_as(&account, "host:2", &[]);
+    let ada = cluster.token("ada", &["--role", "user", "--name", "ada", "--account", "games"]);
+    let bea = cluster.token("bea", &["--role", "user", "--name", "bea"]);
+    let beas = cluster.submit(&["--token-file", &bea], "cat worker0/node.json token0 >/dev/null && id -u");
+    let uid = format!("{}\n", account.uid);
+    assert_eq!(printed_by(&cluster, &ada, "id -u"), uid);
+    let waiting = cluster.show(&beas);
+    assert_eq!(
+        (&waiting["state"], &waiting["reason_code"]),
+        (&"PENDING".into(), &"waiting_for_nodes".into())
+    );
+    assert_eq!(waiting["attempts"], Value::Array(Vec::new()), "{waiting}");
+    let why = cluster.ok(&["explain", &beas]);
+    assert!(why.contains("Node node0 serves only the account 'games'"), "{why}");
+    assert!(why.contains("--allow-shared-account"), "{why}");
+    let isolation = &cluster.json(&["nodes"])["nodes"][0]["isolation"];
+    assert_eq!((&isolation["users"], &isolation["account"]), (&"one_account".into(), &"games".into()));
+
+    cluster.stop_worker(0);
+    cluster.add_worker_as(&account, "host:2", &["--allow-shared-account"]);
+    assert_eq!(cluster.end(&beas)["state"], "COMPLETED");
+    assert_eq!(cluster.ok(&["logs", &beas]), uid, "it could read the worker's secrets");
+}
+
+#[test]
+fn one_command_serves_the_user_who_gives_it() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let Some(account) = account_without_rights(folder.path()) else { return };
+    let mut up = cohabit_as(&account, folder.path());
+    up.args(["up", "--devices", "host:1", "--listen", "127.0.0.1:0", "--state", "state"]);
+    let mut daemon = up.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut ready = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(daemon.stdout.take().unwrap()), &mut ready)
+        .unwrap();
+    let run = ["run", "--state", "state", "--", "id", "-u"];
+    let ran = cohabit_as(&account, folder.path()).args(run).output().unwrap();
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    assert!(ready.starts_with("ready"), "{ready}");
+    let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert_eq!(printed, format!("{}\n", account.uid), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
 #[test]
 fn directories_of_root_are_not_entered_for_a_user() {
     if is_skipped() {

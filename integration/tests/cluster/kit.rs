@@ -6,13 +6,13 @@ mod proxy;
 mod small_disk;
 
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, User};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -52,6 +52,21 @@ pub(crate) fn binary() -> PathBuf {
         binary.display()
     );
     binary
+}
+
+/// The program that starts another one as another account.
+const SWITCH_ACCOUNT: &str = "setpriv";
+
+fn as_account(account: &User) -> Vec<String> {
+    let (uid, gid) = (account.uid.to_string(), account.gid.to_string());
+    ["--reuid", &uid, "--regid", &gid, "--clear-groups", "--"].map(str::to_owned).into()
+}
+
+/// A command line of this account with a clean environment.
+pub(crate) fn cohabit_as(account: &User, folder: &Path) -> Command {
+    let mut command = clean(Path::new(SWITCH_ACCOUNT), folder);
+    command.args(as_account(account)).arg(binary());
+    command
 }
 
 /// The command line with a clean environment, so that the developer's settings have no effect.
@@ -179,6 +194,25 @@ impl Cluster {
         let arguments = arguments.iter().chain(&more).chain(flags).map(|it| (*it).to_owned()).collect();
         let program = self.program.clone();
         self.workers.push(Daemon::start(self.folder.path(), program, arguments, owned(environment)));
+    }
+
+    /// Adds a worker that runs as this account, with a state directory and a copy of the token of its own.
+    pub(crate) fn add_worker_as(&mut self, account: &User, devices: &str, flags: &[&str]) {
+        let number = self.workers.len();
+        let (name, join) = (format!("node{number}"), self.address());
+        let (state, token) = (self.path(&format!("worker{number}")), self.path(&format!("token{number}")));
+        std::fs::create_dir(&state).unwrap();
+        std::fs::copy(self.folder.path().join("head/worker.token"), &token).unwrap();
+        for path in [&state, &token] {
+            chown(path, Some(account.uid.as_raw()), Some(account.gid.as_raw())).unwrap();
+        }
+        let mut arguments = as_account(account);
+        let program = self.program.display().to_string();
+        let start = [&program, "worker", "start", "--join", &join, "--token-file", &token, "--state", &state];
+        let more = ["--name", &name, "--devices", devices];
+        arguments.extend(start.iter().chain(&more).chain(flags).map(|it| (*it).to_owned()));
+        let daemon = Daemon::start(self.folder.path(), SWITCH_ACCOUNT.into(), arguments, Vec::new());
+        self.workers.push(daemon);
     }
 
     pub(crate) fn folder(&self) -> &Path {

@@ -15,7 +15,7 @@ pub struct Isolation {
 }
 
 /// The accounts as which a worker runs jobs.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserIsolation {
     /// All as the worker's own account: they reach each other's files and processes.
@@ -23,6 +23,8 @@ pub enum UserIsolation {
     Together,
     /// Each as the account of its user, or as a user of its own where there is no such account.
     Apart,
+    /// Those of this account alone, which is the worker's own: it runs no others.
+    OneAccount(String),
 }
 
 /// The owner of a node whose worker serves one account alone. Such a node takes only demands of the same

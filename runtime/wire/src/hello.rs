@@ -202,6 +202,33 @@ pub fn envelope(version: u32, build: &str, body: &[u8]) -> Bytes {
     frame.freeze()
 }
 
+impl From<&Hello> for v4::hello::Hello {
+    fn from(hello: &Hello) -> v4::hello::Hello {
+        let purpose = match &hello.purpose {
+            ConnectionPurpose::Client => v4::hello::ConnectionPurpose::Client,
+            ConnectionPurpose::Worker(worker) => {
+                let WorkerHello { key, credential: _, inventory } = (**worker).clone();
+                let worker = v4::hello::WorkerHello { key, inventory: inventory.into() };
+                v4::hello::ConnectionPurpose::Worker(Box::new(worker))
+            }
+        };
+        v4::hello::Hello { secret: hello.secret, purpose }
+    }
+}
+
+impl From<v4::hello::ConnectionPurpose> for ConnectionPurpose {
+    fn from(purpose: v4::hello::ConnectionPurpose) -> ConnectionPurpose {
+        match purpose {
+            v4::hello::ConnectionPurpose::Client => ConnectionPurpose::Client,
+            v4::hello::ConnectionPurpose::Worker(worker) => {
+                let v4::hello::WorkerHello { key, inventory } = *worker;
+                let worker = WorkerHello { key, credential: None, inventory: inventory.into() };
+                ConnectionPurpose::Worker(Box::new(worker))
+            }
+        }
+    }
+}
+
 fn open_served(frame: &[u8]) -> Result<(ProtocolVersion, &[u8]), HelloError> {
     let (theirs, build, body) = open(frame).ok_or(HelloError::NotCohabit)?;
     let version = ProtocolVersion::from_number(theirs).ok_or(HelloError::OtherVersion { theirs, build })?;

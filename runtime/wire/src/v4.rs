@@ -1,13 +1,14 @@
 //! Protocol 4, frozen: the services and the messages that only it has, and adapters to those of protocol 5.
 //!
 //! The frames, the answer to a hello and the service of the head for workers are those of protocol 5; so are
-//! all message types that are not in this module. `golden/v4.txt` holds their bytes as the last release of protocol 4
-//! wrote them. When such a type has to change, its earlier form moves here first, with a conversion. This
-//! module goes when a head no longer serves protocol 4.
+//! all message types that are not in this module. `golden/v4.txt` holds their bytes as the last release of
+//! protocol 4 wrote them. When such a type has to change, its earlier form moves here first, with a
+//! conversion. This module goes when a head no longer serves protocol 4.
 
 mod adapter;
 pub mod hello;
 pub mod messages;
+pub mod node;
 mod orders;
 
 use cohabit_types::{LogChunk, LogRequest, Models, Refusal};

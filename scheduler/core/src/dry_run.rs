@@ -44,7 +44,8 @@ impl Head {
         let id = submission.jobs(number).first().copied().unwrap_or(JobId::new(number));
         let not_eligible = not_yet_eligible(now, &job, Some(&waits_for)).map(|(_, why)| why);
         let traits = Arc::new(submission.traits());
-        let job = submission.pending(id, &job, not_before.unwrap_or(now), traits);
+        let owner = self.owner_of(&submission);
+        let job = submission.pending(id, &job, not_before.unwrap_or(now), traits, owner);
         Ok(DryRunJob { job, not_eligible, now })
     }
 

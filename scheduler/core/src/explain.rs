@@ -45,6 +45,7 @@ impl HeadReader<'_> {
         sentences.extend(self.colocation_sentence(id, job));
         sentences.extend(device_fault_sentence(job));
         sentences.extend(job.exclusive_gpu_sentence(submission));
+        sentences.extend(self.owned_nodes_sentence(id, submission));
         sentences.extend(self.queue_sentences(id, job));
         sentences.extend(self.forecast_sentence(id));
         sentences.extend(estimate_sentence(submission));
@@ -62,6 +63,27 @@ impl HeadReader<'_> {
             sentences.extend(self.sentences(member)?);
         }
         Some(sentences)
+    }
+
+    /// For a queued job: the nodes that do not take it because they serve another account alone.
+    fn owned_nodes_sentence(&self, id: JobId, submission: &SubmissionState) -> Option<String> {
+        if !self.head.eligible.contains(&id) {
+            return None;
+        }
+        let others = self.head.nodes.values().filter(|node| node.takes_jobs());
+        let others: Vec<(&str, &str)> = others
+            .filter(|node| !node.serves(submission.account()))
+            .filter_map(|node| Some((node.name.as_str(), node.account()?)))
+            .collect();
+        let ((node, account), more) = others.split_first()?;
+        let more = match more.len() {
+            0 => String::new(),
+            more => format!(" ({} like it)", counted(more, "other node is", "other nodes are")),
+        };
+        Some(format!(
+            "Node {node} serves only the account '{account}', because its worker is not root{more}; start the worker as \
+             root or with --allow-shared-account."
+        ))
     }
 
     /// How much a job and those on the same devices slow each other down.

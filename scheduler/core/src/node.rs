@@ -9,7 +9,7 @@ use cohabit_policy::{DeviceView, NodeView, SharingMode, SharingTerms};
 use cohabit_types::{
     Bytes, Condition, Demand, Device, DeviceId, DeviceRecord, DeviceSharing, Health, Inventory, Isolation,
     JobId, LinkBandwidths, NodeId, NodeRecord, NodeState, RankPlacement, Share, SharingLimits, Span, Time,
-    WorkerKey,
+    UserIsolation, WorkerKey,
 };
 
 use crate::volatile::Telemetry;
@@ -185,6 +185,24 @@ impl Node {
         self.key().is_some() && self.schedulability == Schedulability::Open && !self.is_paused()
     }
 
+    /// The account that its worker serves alone.
+    pub(crate) fn account(&self) -> Option<&str> {
+        match &self.isolation.users {
+            UserIsolation::OneAccount(account) => Some(account),
+            UserIsolation::Together | UserIsolation::Apart => None,
+        }
+    }
+
+    /// That account, with its place in the order in which nodes joined.
+    pub(crate) fn owned_place(&self) -> Option<(&str, u64)> {
+        Some((self.account()?, self.ordinal))
+    }
+
+    /// Whether it runs jobs of this account.
+    pub(crate) fn serves(&self, account: &str) -> bool {
+        self.account().is_none_or(|own| own == account)
+    }
+
     /// Whether it gets no jobs for a while because a rank could not start there.
     pub(crate) fn is_paused(&self) -> bool {
         self.problem.as_ref().is_some_and(|problem| problem.paused_until.is_some())
@@ -215,6 +233,7 @@ impl Node {
         }
     }
 
+    /// What a policy sees of it; its owner is added by `Head::node_view`.
     pub(crate) fn view(&self, id: NodeId) -> NodeView {
         NodeView {
             id,

@@ -67,7 +67,7 @@ impl Transition<'_> {
             return;
         }
         let submission = &self.head.submissions[&id.number];
-        let demand = self.head.demand(id);
+        let demand = self.head.demand_with_owner(id);
         let fit = match submission.array_slots_left() {
             0 => Err("the array already runs as many members at once as it may".to_owned()),
             _ => self.head.fits(&demand, &planned.placement),
@@ -95,7 +95,8 @@ impl Head {
         check_shape(demand, placement)?;
         placement.parts.iter().try_for_each(|part| {
             let node = self.nodes.get(&part.node).filter(|node| node.takes_jobs());
-            node.ok_or("the plan uses a node that takes no jobs")?.view(part.node).fits(demand, part)
+            let node = node.ok_or("the plan uses a node that takes no jobs")?;
+            self.node_view(part.node, node).fits(demand, part)
         })
     }
 }

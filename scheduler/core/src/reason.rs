@@ -38,6 +38,11 @@ impl HeadReader<'_> {
         if !self.head.nodes.values().any(Node::takes_jobs) {
             return (ReasonCode::WaitingForNodes, self.no_node_reason());
         }
+        let account = submission.account();
+        if !self.head.nodes.values().any(|node| node.takes_jobs() && node.serves(account)) {
+            let why = format!("no connected worker accepts jobs of the account '{account}'");
+            return (ReasonCode::WaitingForNodes, why);
+        }
         match self.forecast(id) {
             Some(forecast) => (forecast.code, forecast.why.clone()),
             None => (ReasonCode::WaitingForTurn, queue_reason(self.head.ahead_of(id))),

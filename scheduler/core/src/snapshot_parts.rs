@@ -16,6 +16,7 @@ use crate::head::Head;
 use crate::interface::Config;
 use crate::job::Job;
 use crate::node::Node;
+use crate::node_owners::NodeOwners;
 use crate::submission::SubmissionState;
 use crate::user_usage::Usage;
 use crate::volatile::VolatileState;
@@ -147,7 +148,8 @@ impl Head {
             }
         }
         let usage = Usage::of(submissions.values().map(Arc::as_ref));
-        let mut volatile = VolatileState { usage, ..VolatileState::default() };
+        let owners = NodeOwners::of(rest.nodes.values().filter_map(Node::owned_place));
+        let mut volatile = VolatileState { usage, owners, ..VolatileState::default() };
         for job in &eligible {
             let priority = submissions.get(&job.number).map_or(0, |submission| submission.spec.priority);
             volatile.queue.insert(priority, *job);

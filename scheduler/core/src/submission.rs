@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_policy::{JobTraits, PendingJob};
-use cohabit_types::{ArraySummary, Estimate, JobId, JobSpec, JobState, Principal, Role, Submit, Time};
+use cohabit_types::{
+    ArraySummary, Demand, Estimate, JobId, JobSpec, JobState, OwnerKey, Principal, Role, Submit, Time,
+};
 
 use crate::job::{Job, TerminalState, WaitingJob};
 
@@ -68,13 +70,14 @@ impl SubmissionState {
         job: &Job,
         eligible_at: Time,
         traits: Arc<JobTraits>,
+        owner: Option<OwnerKey>,
     ) -> PendingJob {
         PendingJob {
             id,
             priority: self.spec.priority,
             submitted_at: self.submitted_at,
             eligible_at,
-            demand: job.demand(self),
+            demand: Demand { owner, ..job.demand(self) },
             attained: job.attained(),
             traits,
         }

@@ -137,14 +137,15 @@ impl Head {
 
     fn node_change(&self, id: NodeId) -> ViewChange {
         let open = self.nodes.get(&id).filter(|node| node.takes_jobs());
-        open.map_or(ViewChange::NodeGone(id), |node| ViewChange::Node(node.view(id)))
+        open.map_or(ViewChange::NodeGone(id), |node| ViewChange::Node(self.node_view(id, node)))
     }
 
     fn pending_job(&self, id: JobId) -> PendingJob {
         let job = &self.jobs[&id];
         let eligible_at = job.waiting().map_or(Time::EPOCH, |waiting| waiting.eligible_at);
         let submission = &self.submissions[&id.number];
-        submission.pending(id, job, eligible_at, self.traits(id.number, submission))
+        let owner = self.owner_of(submission);
+        submission.pending(id, job, eligible_at, self.traits(id.number, submission), owner)
     }
 
     fn running_job(&self, id: JobId) -> Option<RunningJob> {

@@ -52,11 +52,12 @@ impl Transition<'_> {
             // An operator may have solved it.
             node.problem = None;
             node.learn(inventory);
-            return;
+        } else {
+            let node = Node::new(name, self.head.nodes_joined, key, inventory, now);
+            self.head.nodes_joined += 1;
+            self.head.nodes.insert(key.node, node);
         }
-        let node = Node::new(name, self.head.nodes_joined, key, inventory, now);
-        self.head.nodes_joined += 1;
-        self.head.nodes.insert(key.node, node);
+        self.update_node_owners();
     }
 
     /// Settles the ranks that the worker should hold. Those that it does not hold are gone; the others are

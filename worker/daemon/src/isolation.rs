@@ -10,6 +10,7 @@
 mod account_cache;
 mod accounts;
 mod error;
+mod own_account;
 mod private_users;
 
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use cohabit_types::{Enforcement, Isolation, UserIsolation};
 use cohabit_worker_core::RankStart;
 
 pub(crate) use accounts::AccountChoice;
-pub use accounts::{AccountOptions, RootJobs};
+pub use accounts::{AccountOptions, OwnAccount, RootJobs};
 pub(crate) use error::AccountError;
 
 use crate::state_directory::StateDirectory;
@@ -49,7 +50,7 @@ impl Isolator {
         isolation.log();
         match isolation.users() {
             UserIsolation::Apart => state.allow_traversal_of_state()?,
-            UserIsolation::Together => {}
+            UserIsolation::Together | UserIsolation::OneAccount(_) => {}
         }
         Ok(isolation)
     }
@@ -58,7 +59,7 @@ impl Isolator {
     #[cfg(test)]
     pub(crate) fn none() -> Isolator {
         Isolator(Arc::new(IsolationState {
-            accounts: AccountPolicy::Own,
+            accounts: AccountPolicy::Shared,
             cgroups: Err("not looked for".into()),
         }))
     }
@@ -75,8 +76,9 @@ impl Isolator {
     }
 
     pub(crate) fn users(&self) -> UserIsolation {
-        match self.0.accounts {
-            AccountPolicy::Own => UserIsolation::Together,
+        match &self.0.accounts {
+            AccountPolicy::Shared => UserIsolation::Together,
+            AccountPolicy::One(account) => UserIsolation::OneAccount(account.clone()),
             AccountPolicy::OfUsers { .. } => UserIsolation::Apart,
         }
     }
@@ -99,8 +101,13 @@ impl Isolator {
     fn log(&self) {
         match self.users() {
             UserIsolation::Apart => tracing::info!("each job runs as the account of its user"),
+            UserIsolation::OneAccount(account) => {
+                tracing::info!(account, "this worker is not root: it runs only jobs of its own account");
+            }
             UserIsolation::Together => {
-                tracing::warn!("this worker is not root: jobs of all users run as its own account");
+                tracing::warn!(
+                    "this worker is not root: jobs of all users run as its own account and can read its secrets"
+                );
             }
         }
         match &self.0.cgroups {

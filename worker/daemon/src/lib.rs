@@ -42,5 +42,5 @@ pub use cohabit_host::{FileError, LogLimits, check_delegation};
 pub use daemon::WorkerDaemon;
 pub use devices::{DeviceSpec, MpsMode, ParseDeviceSpecError};
 pub use error::WorkerError;
-pub use isolation::{AccountOptions, RootJobs};
+pub use isolation::{AccountOptions, OwnAccount, RootJobs};
 pub use options::WorkerOptions;

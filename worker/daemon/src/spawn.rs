@@ -50,6 +50,7 @@ impl From<AccountError> for SpawnError {
             error @ (AccountError::NotAdmin(_)
             | AccountError::NoRootJobs(_)
             | AccountError::OfSystem { .. }
+            | AccountError::Other { .. }
             | AccountError::LookUp(..)
             | AccountError::NoneLeft(_)
             | AccountError::CheckpointsOfAnother { .. }) => SpawnError::Account(error),

@@ -200,6 +200,11 @@ pub(crate) struct DeviceArguments {
     /// worker that runs as root [default: 1000] [env: COHABIT_MIN_UID]
     #[arg(long, value_name = "UID")]
     pub(crate) min_uid: Option<String>,
+    /// Let a worker that does not run as root run the jobs of all users as its own account; they can then
+    /// read each other's files and the worker's secrets. Without it, such a worker serves only the user
+    /// whose account it runs as [env: COHABIT_ALLOW_SHARED_ACCOUNT]
+    #[arg(long)]
+    pub(crate) allow_shared_account: bool,
     /// How long ranks keep running while the head is unreachable [default: 2m] [env: COHABIT_ORPHAN_GRACE]
     #[arg(long, value_name = "TIME")]
     pub(crate) orphan_grace: Option<String>,

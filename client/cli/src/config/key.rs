@@ -89,6 +89,8 @@ setting_keys! {
     NoRootJobs = "no-root-jobs",
     /// Least user id as which a worker that runs as root runs jobs.
     MinUid = "min-uid",
+    /// Whether a worker that does not run as root runs the jobs of all users as its own account.
+    AllowSharedAccount = "allow-shared-account",
     /// How long ranks keep running without the head.
     OrphanGrace = "orphan-grace",
     /// Largest size of the output that is kept of a rank.

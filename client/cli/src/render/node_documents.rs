@@ -78,7 +78,9 @@ struct SharingRules {
 /// What the worker isolates.
 #[derive(Debug, Serialize)]
 struct IsolationDocument {
-    users: UserIsolation,
+    users: &'static str,
+    /// The one account that it serves.
+    account: Option<String>,
     limits: &'static str,
     limits_reason: Option<String>,
 }
@@ -167,7 +169,12 @@ impl From<&NodeRecord> for NodeDocument {
 impl From<&Isolation> for IsolationDocument {
     fn from(isolation: &Isolation) -> IsolationDocument {
         let (limits, why) = isolation.host_limits.words();
-        IsolationDocument { users: isolation.users, limits, limits_reason: why.map(str::to_owned) }
+        let (users, account) = match &isolation.users {
+            UserIsolation::Together => ("together", None),
+            UserIsolation::Apart => ("apart", None),
+            UserIsolation::OneAccount(account) => ("one_account", Some(account.clone())),
+        };
+        IsolationDocument { users, account, limits, limits_reason: why.map(str::to_owned) }
     }
 }
 

@@ -39,7 +39,10 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
             Query::Consider(spec) => {
                 self.0.dry_run(context, Box::new((*spec).into())).await.map(Answer::Considered)
             }
-            Query::Nodes => self.0.nodes(context).await.map(Answer::Nodes),
+            Query::Nodes => {
+                let nodes = self.0.nodes(context).await;
+                nodes.map(|nodes| Answer::Nodes(nodes.into_iter().map(Into::into).collect()))
+            }
             Query::Watch(known) => self.0.watch(context, known).await.map(Answer::Jobs),
         }
     }

@@ -1,9 +1,11 @@
-//! The first frame of a peer of protocol 4, whose workers have no credential. Frozen: not a field may change.
+//! The first frame of a peer of protocol 4, as its golden bytes hold it: its workers have no credential. Frozen: not a
+//! field may change. `crate::hello` converts it.
 
-use cohabit_types::{Inventory, WorkerKey};
+use cohabit_types::WorkerKey;
 use serde::{Deserialize, Serialize};
 
-use crate::{Secret, hello};
+use super::node::Inventory;
+use crate::Secret;
 
 /// The body of the first frame of a client or worker.
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,30 +32,4 @@ pub struct WorkerHello {
     pub key: WorkerKey,
     /// What the node has, and each rank that it holds.
     pub inventory: Inventory,
-}
-
-impl From<&hello::Hello> for Hello {
-    fn from(hello: &hello::Hello) -> Hello {
-        let purpose = match &hello.purpose {
-            hello::ConnectionPurpose::Client => ConnectionPurpose::Client,
-            hello::ConnectionPurpose::Worker(worker) => {
-                let hello::WorkerHello { key, inventory, .. } = (**worker).clone();
-                ConnectionPurpose::Worker(Box::new(WorkerHello { key, inventory }))
-            }
-        };
-        Hello { secret: hello.secret, purpose }
-    }
-}
-
-impl From<ConnectionPurpose> for hello::ConnectionPurpose {
-    fn from(purpose: ConnectionPurpose) -> hello::ConnectionPurpose {
-        match purpose {
-            ConnectionPurpose::Client => hello::ConnectionPurpose::Client,
-            ConnectionPurpose::Worker(worker) => {
-                let WorkerHello { key, inventory } = *worker;
-                let worker = hello::WorkerHello { key, credential: None, inventory };
-                hello::ConnectionPurpose::Worker(Box::new(worker))
-            }
-        }
-    }
 }

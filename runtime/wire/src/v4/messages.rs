@@ -4,9 +4,11 @@ use std::fmt;
 
 use cohabit_types::{
     Bytes, ChangeResult, DryRun, Filter, JobChange, JobEvent, JobId, JobRecord, JobRef, JobRevision,
-    ListPage, ModelChoice, NodeRecord, Refusal, Role, Span, Time,
+    ListPage, ModelChoice, Refusal, Role, Span, Time,
 };
 use serde::{Deserialize, Serialize};
+
+use super::node::NodeRecord;
 
 use super::JobSpec;
 

@@ -9,6 +9,7 @@ mod isolation;
 mod jobs;
 mod kit;
 mod memory_misfit;
+mod node_owners;
 mod planning;
 mod predicted_memory;
 mod rendezvous;

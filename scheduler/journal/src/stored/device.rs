@@ -133,6 +133,7 @@ pub(crate) struct StoredIsolation {
 pub(crate) enum StoredUserIsolation {
     Together,
     Apart,
+    OneAccount(String),
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,9 +1,12 @@
 //! Chooses the account that a rank runs as.
 //!
 //! A worker that runs as root runs each job as the account of its user, so that the operating system isolates
-//! users from each other; any other worker runs all jobs as its own account. Jobs run as root only for
-//! admins, and only if the operator of the worker allows it
+//! users from each other. Jobs run as root only for admins, and only if the operator of the worker allows it
 //! (`docs/decisions/017-jobs-run-as-the-account-of-their-user.md`). No job runs as an account of the system.
+//!
+//! Any other worker can run jobs only as its own account, so it serves that account alone, unless its
+//! operator lets all users share it
+//! (`docs/decisions/032-a-worker-that-is-not-root-serves-one-user.md`).
 
 use std::path::Path;
 
@@ -15,6 +18,7 @@ use nix::unistd::geteuid;
 
 use super::account_cache::AccountCache;
 use super::error::AccountError;
+use super::own_account::own_account;
 use super::private_users::{self, PrivateUsers};
 
 /// The user id of root.
@@ -33,11 +37,17 @@ pub struct AccountOptions {
     pub root_jobs: RootJobs,
     /// The least user id as which it runs jobs; those below belong to the system.
     pub min_uid: u32,
+    /// Whether all users share its own account, if it does not run as root.
+    pub own_account: OwnAccount,
 }
 
 impl Default for AccountOptions {
     fn default() -> AccountOptions {
-        AccountOptions { root_jobs: RootJobs::default(), min_uid: FIRST_OF_PEOPLE }
+        AccountOptions {
+            root_jobs: RootJobs::default(),
+            min_uid: FIRST_OF_PEOPLE,
+            own_account: OwnAccount::default(),
+        }
     }
 }
 
@@ -51,11 +61,23 @@ pub enum RootJobs {
     Never,
 }
 
+/// Whose jobs run as the account of a worker that is not root.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum OwnAccount {
+    /// Those of the user whose account it is.
+    #[default]
+    OfItsUser,
+    /// Those of all users, who can then reach each other's files and the worker's.
+    Shared,
+}
+
 /// Which accounts this worker uses.
 #[derive(Debug)]
 pub(super) enum AccountPolicy {
     /// Its own for all ranks.
-    Own,
+    Shared,
+    /// Its own, of this name, for the ranks of that account; it runs no others.
+    One(String),
     /// The account of each user.
     OfUsers { options: AccountOptions, known: AccountCache, private: PrivateUsers },
 }
@@ -71,19 +93,26 @@ pub(crate) struct AccountChoice {
 impl AccountPolicy {
     /// Depends on whether this process is root.
     pub(super) fn of_this_worker(state: &Path, options: AccountOptions) -> Result<AccountPolicy, FileError> {
-        Ok(match geteuid().is_root() {
-            true => AccountPolicy::OfUsers {
-                options,
-                known: AccountCache::default(),
-                private: PrivateUsers::open(state)?,
-            },
-            false => AccountPolicy::Own,
+        if geteuid().is_root() {
+            let private = PrivateUsers::open(state)?;
+            return Ok(AccountPolicy::OfUsers { options, known: AccountCache::default(), private });
+        }
+        Ok(match options.own_account {
+            OwnAccount::OfItsUser => AccountPolicy::One(own_account()),
+            OwnAccount::Shared => AccountPolicy::Shared,
         })
     }
 
     /// The account of the rank; `None` if it runs as this process does.
     pub(super) fn of(&self, rank: &RankStart) -> Result<Option<AccountChoice>, AccountError> {
-        let AccountPolicy::OfUsers { options, known, private } = self else { return Ok(None) };
+        let (options, known, private) = match self {
+            AccountPolicy::Shared => return Ok(None),
+            AccountPolicy::One(own) if *own == rank.account => return Ok(None),
+            AccountPolicy::One(own) => {
+                return Err(AccountError::Other { own: own.clone(), name: rank.account.clone() });
+            }
+            AccountPolicy::OfUsers { options, known, private } => (options, known, private),
+        };
         let name = &rank.account;
         let found = known.of(name).map_err(|errno| AccountError::LookUp(name.clone(), errno))?;
         let Some(account) = found else {
@@ -150,8 +179,24 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_is_not_root_runs_all_jobs_as_itself() {
-        assert_eq!(AccountPolicy::Own.of(&rank("root", Role::User)).unwrap(), None);
+    fn a_worker_that_is_not_root_runs_only_jobs_of_its_own_account() {
+        let own = AccountPolicy::One("ada".into());
+        assert_eq!(own.of(&rank("ada", Role::User)).unwrap(), None);
+        for role in [Role::User, Role::Admin] {
+            let refused = own.of(&rank("bea", role)).unwrap_err();
+            let why = refused.to_string();
+            assert!(
+                why.contains("serves only the account 'ada'") && why.contains("--allow-shared-account"),
+                "{why}"
+            );
+            assert!(refused.is_of_worker());
+        }
+    }
+
+    #[test]
+    fn all_users_share_the_account_of_a_worker_only_where_its_operator_allows_it() {
+        assert_eq!(AccountPolicy::Shared.of(&rank("bea", Role::User)).unwrap(), None);
+        assert_eq!(AccountOptions::default().own_account, OwnAccount::OfItsUser);
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub(crate) enum AccountError {
          user id {min_uid} on (--min-uid): use a token with another --account"
     )]
     OfSystem { name: String, uid: u32, min_uid: u32 },
+    #[error(
+        "this worker is not root and serves only the account '{own}', and the job runs as '{name}': start the worker \
+         as root or with --allow-shared-account"
+    )]
+    Other { own: String, name: String },
     #[error("the worker cannot look up the account '{0}': {1}")]
     LookUp(String, nix::Error),
     #[error("user '{0}' has no account on the worker, and no user id is left for it: create an account")]
@@ -32,4 +37,11 @@ pub(crate) enum AccountError {
     CheckpointsOfAnother { folder: PathBuf, owner: u32 },
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+impl AccountError {
+    /// Whether another worker may well run the job: it is not the job's fault.
+    pub(crate) const fn is_of_worker(&self) -> bool {
+        matches!(self, AccountError::Other { .. })
+    }
 }

@@ -19,8 +19,8 @@ fn users(is_root: bool) -> Finding {
         true => Finding::ok(USERS, "a worker that runs as root runs each job under the account of its user"),
         false => Finding::warning(
             USERS,
-            "a worker that runs as this user runs the jobs of all users under this account",
-            "run the worker as root to isolate users",
+            "a worker that runs as this user runs only the jobs of this account",
+            "run the worker as root to serve several users",
         ),
     }
 }

@@ -9,7 +9,8 @@ use cohabit_client::types::{LinkBandwidths, SharingLimits};
 use cohabit_client::{Error as ClientError, Token};
 use cohabit_console::{CommandError, CommandErrorKind, output};
 use cohabit_worker_daemon::{
-    AccountOptions, DeviceSpec, LogLimits, MpsMode, RootJobs, WorkerDaemon, WorkerError, WorkerOptions,
+    AccountOptions, DeviceSpec, LogLimits, MpsMode, OwnAccount, RootJobs, WorkerDaemon, WorkerError,
+    WorkerOptions,
 };
 
 use crate::arguments::{DeviceArguments, WorkerStartArguments};
@@ -69,6 +70,8 @@ pub(crate) fn device_flags(arguments: &DeviceArguments) -> Result<RawSettings, C
     let mut written: RawSettings =
         texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))).collect();
     written.extend(arguments.no_root_jobs.then(|| (SettingKey::NoRootJobs, true.to_string())));
+    written
+        .extend(arguments.allow_shared_account.then(|| (SettingKey::AllowSharedAccount, true.to_string())));
     written.extend(path_flag(SettingKey::NvmlLibrary, arguments.nvml_library.as_deref())?);
     Ok(written)
 }
@@ -138,6 +141,10 @@ fn accounts(settings: &Settings) -> Result<AccountOptions, CommandError> {
             Some(false) | None => usual.root_jobs,
         },
         min_uid: min_uid.unwrap_or(usual.min_uid),
+        own_account: match settings.checked(SettingKey::AllowSharedAccount, str::parse::<bool>)? {
+            Some(true) => OwnAccount::Shared,
+            Some(false) | None => usual.own_account,
+        },
     })
 }
 
@@ -207,9 +214,20 @@ mod tests {
     #[test]
     fn settings_of_accounts_become_options() {
         let accounts = |written: &[(SettingKey, &str)]| options_of(written).map(|options| options.accounts);
-        assert_eq!(accounts(&[]).unwrap(), AccountOptions { root_jobs: RootJobs::OfAdmins, min_uid: 1_000 });
-        let written = [(SettingKey::NoRootJobs, "true"), (SettingKey::MinUid, "500")];
-        assert_eq!(accounts(&written).unwrap(), AccountOptions { root_jobs: RootJobs::Never, min_uid: 500 });
+        let usual = AccountOptions {
+            root_jobs: RootJobs::OfAdmins,
+            min_uid: 1_000,
+            own_account: OwnAccount::OfItsUser,
+        };
+        assert_eq!(accounts(&[]).unwrap(), usual);
+        let written = [
+            (SettingKey::NoRootJobs, "true"),
+            (SettingKey::MinUid, "500"),
+            (SettingKey::AllowSharedAccount, "true"),
+        ];
+        let chosen =
+            AccountOptions { root_jobs: RootJobs::Never, min_uid: 500, own_account: OwnAccount::Shared };
+        assert_eq!(accounts(&written).unwrap(), chosen);
         for text in ["0", "-1", "ada"] {
             let message = accounts(&[(SettingKey::MinUid, text)]).unwrap_err().message;
             assert!(message.contains("--min-uid: '") && message.contains("such as 1000"), "{message}");
