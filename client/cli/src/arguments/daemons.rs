@@ -82,7 +82,8 @@ pub(crate) struct HeadRecoverArguments {
 #[cfg(feature = "head")]
 #[derive(Debug, Args)]
 pub(crate) struct HeadStartArguments {
-    /// Address to listen on; port 0 picks a free port [default: 0.0.0.0:7070] [env: COHABIT_LISTEN]
+    /// Address to listen on; port 0 picks a free port [default: 0.0.0.0:7070, and 127.0.0.1:7070 for `up`]
+    /// [env: COHABIT_LISTEN]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
     /// State directory [env: COHABIT_STATE]

@@ -1,5 +1,6 @@
 //! `up`: runs a head and a worker in one process, for a laptop or a single machine.
 
+use std::net::Ipv4Addr;
 use std::process::ExitCode;
 
 use cohabit_console::{CommandError, output};
@@ -9,7 +10,7 @@ use cohabit_worker_daemon::{WorkerDaemon, WorkerOptions};
 use super::head::{self, local_address};
 use super::worker::start as worker;
 use crate::arguments::UpArguments;
-use crate::config::Settings;
+use crate::config::{SettingKey, Settings};
 use crate::daemon::{self, ShutdownSignals};
 use crate::endpoint::read_token;
 use crate::worker_directory::create_within;
@@ -19,8 +20,16 @@ pub(super) fn up(arguments: UpArguments) -> Result<ExitCode, CommandError> {
     flags.extend(worker::device_flags(&arguments.worker)?);
     let settings = Settings::with_flags(flags)?;
     daemon::start_logging(&settings)?;
-    let options = head::options(&settings)?;
-    daemon::run(serve(options, settings))
+    daemon::run(serve(head_options(&settings)?, settings))
+}
+
+/// The options of a head for this machine alone, unless a setting says where it listens.
+fn head_options(settings: &Settings) -> Result<HeadOptions, CommandError> {
+    let mut options = head::options(settings)?;
+    if settings.find(SettingKey::Listen).is_none() {
+        options.listen.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    Ok(options)
 }
 
 async fn serve(options: HeadOptions, settings: Settings) -> Result<(), CommandError> {
@@ -54,4 +63,21 @@ pub(super) async fn start_and_join_worker(options: WorkerOptions) -> Result<Work
     let mut worker = WorkerDaemon::start(options).await.map_err(worker::failure)?;
     worker.joined().await.map_err(worker::failure)?;
     Ok(worker)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listens(written: &[(SettingKey, &str)]) -> String {
+        let state = [(SettingKey::State, "/state")];
+        let written = state.iter().chain(written).map(|(key, text)| (*key, (*text).to_owned())).collect();
+        head_options(&Settings::of_flags(written)).unwrap().listen.to_string()
+    }
+
+    #[test]
+    fn the_head_of_one_machine_listens_to_that_machine_unless_told_otherwise() {
+        assert_eq!(listens(&[]), "127.0.0.1:7070");
+        assert_eq!(listens(&[(SettingKey::Listen, "0.0.0.0:7171")]), "0.0.0.0:7171");
+    }
 }
