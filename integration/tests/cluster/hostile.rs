@@ -1,5 +1,5 @@
-//! Silent connections, impostors of workers, and files that a job plants where the worker writes, harm no other
-//! user.
+//! Silent connections, impostors of workers, and files that a job plants where the worker writes, harm no
+//! other user.
 
 use std::net::TcpStream;
 

@@ -23,8 +23,8 @@ pub trait ClientService {
     async fn drain_node(name: String) -> Result<String, Refusal>;
     /// Gives a drained node jobs again; answers with its name. For admins.
     async fn resume_node(name: String) -> Result<String, Refusal>;
-    /// Forgets which worker a node belongs to, so that its next one is taken for it; answers with its name. For
-    /// admins.
+    /// Forgets which worker a node belongs to, so that its next one is taken for it; answers with its name.
+    /// For admins.
     async fn unbind_node(name: String) -> Result<String, Refusal>;
     /// Workers that wanted to act as a node of another one, since the head started. For admins.
     async fn refused_workers() -> Result<Vec<RefusedWorker>, Refusal>;

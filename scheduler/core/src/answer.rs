@@ -39,8 +39,8 @@ impl HeadReader<'_> {
         Ok(within_answer(jobs.iter().filter_map(|job| self.record(*job)), MAX_PAGE as usize))
     }
 
-    /// The records of those jobs whose revision is not the known one, as many as an answer can hold; none when
-    /// nothing has changed yet.
+    /// The records of those jobs whose revision is not the known one, as many as an answer can hold; none
+    /// when nothing has changed yet.
     ///
     /// # Errors
     /// When one of them is not in memory.

@@ -9,6 +9,7 @@ use crate::head::Head;
 use crate::job::Job;
 use crate::submission::SubmissionState;
 use crate::transition::Transition;
+use crate::user_usage::UserUsage;
 
 impl Transition<'_> {
     /// Takes in a job that was checked.
@@ -58,6 +59,11 @@ impl Head {
         spec.check().map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
         self.check_dependencies(&spec.depends_on)?;
         self.check_satisfiable(&spec.demand)
+    }
+
+    /// What a user has in memory.
+    pub fn usage(&self, user: &str) -> UserUsage {
+        self.volatile.usage.of_user(user)
     }
 
     /// The reply to the submission with this number.

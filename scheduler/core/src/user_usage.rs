@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use cohabit_types::JobPhase;
 
-use crate::head::Head;
 use crate::submission::SubmissionState;
 
 /// What one user has in memory.
@@ -44,6 +43,11 @@ impl Usage {
         }
     }
 
+    /// What this user has.
+    pub(crate) fn of_user(&self, user: &str) -> UserUsage {
+        self.0.get(user).copied().unwrap_or_default()
+    }
+
     /// One job of this user changes its phase.
     pub(crate) fn change(&mut self, user: &str, from: JobPhase, to: JobPhase) {
         if from != to
@@ -77,12 +81,5 @@ impl UserUsage {
             JobPhase::Placed => Some(&mut self.placed),
             JobPhase::Ended => None,
         }
-    }
-}
-
-impl Head {
-    /// What a user has in memory.
-    pub fn usage(&self, user: &str) -> UserUsage {
-        self.volatile.usage.0.get(user).copied().unwrap_or_default()
     }
 }

@@ -142,7 +142,8 @@ impl Transition<'_> {
         self.set_alarm(at, Alarm::NodeLost(id));
     }
 
-    /// Gives up the jobs for which a node has been unreachable for too long, and the node with the last of them.
+    /// Gives up the jobs for which a node has been unreachable for too long, and the node with the last of
+    /// them.
     pub(crate) fn give_up_unreachable_node(&mut self, id: NodeId) {
         let Some(node) = self.head.nodes.get(&id) else { return };
         let NodeLink::Unreachable(key) = node.link else { return };
@@ -295,8 +296,8 @@ const LINK_LOSS_MARGIN: Span = Span::from_secs(30);
 
 impl Head {
     /// How long a node may be unreachable before a job on it is given up: as long as the operator says, but
-    /// never so short that a rank could still run there. Executors stop their ranks after the orphan grace plus
-    /// the grace of the job, so the grace of one job keeps no other waiting.
+    /// never so short that a rank could still run there. Executors stop their ranks after the orphan grace
+    /// plus the grace of the job, so the grace of one job keeps no other waiting.
     fn unreachable_limit(&self, node: NodeId, job: JobId) -> Span {
         let orphan_grace = self.nodes.get(&node).map_or(Span::ZERO, |node| node.orphan_grace);
         let grace = self.submissions.get(&job.number).map_or(Span::ZERO, |job| job.spec.stop.grace);

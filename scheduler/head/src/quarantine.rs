@@ -1,9 +1,9 @@
 //! Sets an event aside that no head can replay, and keeps it.
 //!
-//! The event moves to the table `quarantine` of the journal. In its place comes one that any head can replay and that
-//! later events can follow: for a submission, a job of the same number and user that is held and says what happened;
-//! for anything else, a look at the clock. Whoever asked for it was never told that it was done, because the head
-//! died before.
+//! The event moves to the table `quarantine` of the journal. In its place comes one that any head can replay
+//! and that later events can follow: for a submission, a job of the same number and user that is held and
+//! says what happened; for anything else, a look at the clock. Whoever asked for it was never told that it
+//! was done, because the head died before.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! A head that cannot replay its journal: it tells every client and worker so until the event in question is set aside.
+//! A head that cannot replay its journal: it tells every client and worker so until the event in question is
+//! set aside.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,8 +17,8 @@ use crate::{HeadError, HeadOptions};
 /// How often it looks whether the event was set aside.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The port of a head that cannot start, and what it says there. It does not hold the state directory, so that
-/// `cohabit head recover` can use it.
+/// The port of a head that cannot start, and what it says there. It does not hold the state directory, so
+/// that `cohabit head recover` can use it.
 pub struct RecoveryMode {
     listener: Listener,
     message: String,

@@ -1,8 +1,8 @@
 //! Notes on disk which event a replay is busy with, where that takes long.
 //!
-//! An event may end the process that replays it, by the memory that it takes for example, and no process can report
-//! that of itself. The next start finds the note. A start that was only interrupted leaves one too, so an event counts
-//! as the cause when two starts in a row have ended with it.
+//! An event may end the process that replays it, by the memory that it takes for example, and no process can
+//! report that of itself. The next start finds the note. A start that was only interrupted leaves one too, so
+//! an event counts as the cause when two starts in a row have ended with it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,8 @@ impl ReplayNoteFile {
         ReplayNoteFile(journal.with_file_name("replaying.json"))
     }
 
-    /// The note of an earlier start. What cannot be understood is no note: it must not keep a head from starting.
+    /// The note of an earlier start. What cannot be understood is no note: it must not keep a head from
+    /// starting.
     pub(crate) fn read(&self) -> Option<ReplayNote> {
         serde_json::from_slice(&std::fs::read(&self.0).ok()?).ok()
     }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! tls/             the cluster's CA and the head's certificate
-//! tokens.json      digests of the tokens                node-credentials.json   digests of the workers' secrets
+//! tokens.json      digests of the tokens            node-credentials.json   digests of workers' secrets
 //! admin.token      for people on this machine       worker.token     for workers
 //! journal.sqlite   events, snapshots and history    address          where the running head listens
 //! interference/    trained models                   lock             held by the head that uses it

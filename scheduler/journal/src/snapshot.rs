@@ -60,8 +60,8 @@ pub fn decode_part(format: u32, text: &[u8]) -> Result<SnapshotPart, JournalDeco
         1..=5 => convert(decode::<v5::SnapshotPartV5>(text)?),
         FORMAT => {
             let mut part = decode::<DeserializeAsWrap<SnapshotPart, v6::SnapshotPartV6>>(text)?.into_inner();
-            // The index in a run of equal jobs is the order of ids, but tools may order the keys of JSON by their
-            // text.
+            // The index in a run of equal jobs is the order of ids, but tools may order the keys of JSON by
+            // their text.
             part.submissions.sort_by_key(|(number, _)| *number);
             part.jobs.sort_by_key(|(id, _)| *id);
             Ok(part)

@@ -23,8 +23,8 @@ pub(crate) struct NodeIdentity {
     pub(crate) incarnation: Incarnation,
 }
 
-/// The secret by which the head knows this node's worker. In a file of its own, which a release before it leaves
-/// alone.
+/// The secret by which the head knows this node's worker. In a file of its own, which a release before it
+/// leaves alone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeCredential(pub(crate) Secret);
 

@@ -48,8 +48,8 @@ pub(crate) struct TokenCreateArguments {
     /// Account that its jobs run under on the nodes [default: the name of the token]
     #[arg(long, value_name = "NAME")]
     pub(crate) account: Option<String>,
-    /// Name of the one node that a worker with this token may be: the first worker of this name that joins with
-    /// it keeps it
+    /// Name of the one node that a worker with this token may be: the first worker of this name that joins
+    /// with it keeps it
     #[arg(long, value_name = "NAME")]
     pub(crate) node: Option<String>,
     /// Time after which the token expires, such as 30d [default: never]

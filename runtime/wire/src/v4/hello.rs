@@ -1,5 +1,5 @@
-//! The first frame of a peer of protocol 4, as its golden bytes hold it: its workers have no credential. Frozen: not a
-//! field may change. `crate::hello` converts it.
+//! The first frame of a peer of protocol 4, as its golden bytes hold it: its workers have no credential.
+//! Frozen: not a field may change. `crate::hello` converts it.
 
 use cohabit_types::WorkerKey;
 use serde::{Deserialize, Serialize};

@@ -32,8 +32,8 @@ impl ClientSession {
         self.look_up_records(vec![job]).await?.pop().ok_or_else(|| no_such_job(job))
     }
 
-    /// The records of these jobs, each once and in their order: of the first ones, where an answer cannot hold
-    /// all.
+    /// The records of these jobs, each once and in their order: of the first ones, where an answer cannot
+    /// hold all.
     pub(super) async fn look_up_records(&self, mut jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
         check_count(jobs.len())?;
         let mut named = BTreeSet::new();

@@ -7,7 +7,7 @@ use cohabit_types::Time;
 
 use super::bins::{self, BINS};
 use super::contexts::{Contexts, JobContexts, JobKind};
-use super::estimates::{self, EstimateSource, EstimatedWork};
+use super::estimates::{self, EstimateOrigin, EstimatedWork};
 use super::hazards::{Hazards, Rest};
 
 /// The beliefs about all jobs.
@@ -22,7 +22,7 @@ pub(super) enum Evidence {
     /// What the job reports of its progress.
     Progress,
     /// An estimate that was made at its submission, and the probability that it comes true.
-    Estimate(EstimateSource, f64),
+    Estimate(EstimateOrigin, f64),
     /// This many ended jobs of its kind.
     Kind(u64),
     /// This many ended jobs of its group, of other kinds.
@@ -59,7 +59,8 @@ impl Beliefs {
         self.contexts.end(job, last);
     }
 
-    /// A job came out to have worked, or to work at least, for this time in seconds: so much for its estimate.
+    /// A job came out to have worked, or to work at least, for this time in seconds: so much for its
+    /// estimate.
     pub(super) fn judge(&mut self, job: &JobContexts, estimate: EstimatedWork, worked: f64) {
         self.contexts.judge(job, estimate.source, estimate.comes_true(worked));
     }

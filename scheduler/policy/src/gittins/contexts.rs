@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use cohabit_types::{Span, Time};
 
 use super::counts::BinCounts;
-use super::estimates::{EstimateRecords, EstimateSource};
+use super::estimates::{EstimateOrigin, EstimateRecords};
 use crate::{JobFeatures, JobTraits, PendingJob};
 
 /// The longest gap between two submissions of one session.
@@ -254,7 +254,7 @@ impl Contexts {
     }
 
     /// Counts an estimate of a job.
-    pub(super) fn judge(&mut self, job: &JobContexts, source: EstimateSource, came_true: bool) {
+    pub(super) fn judge(&mut self, job: &JobContexts, source: EstimateOrigin, came_true: bool) {
         self.each(job, |context| context.estimates.count(source, came_true));
     }
 

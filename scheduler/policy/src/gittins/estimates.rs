@@ -26,7 +26,7 @@ const SHORTEST: f64 = 1.0;
 
 /// Who estimates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EstimateSource {
+pub(super) enum EstimateOrigin {
     /// The user, who states a number of iterations.
     User,
     /// An estimator that learns from ended jobs.
@@ -37,7 +37,7 @@ pub(super) enum EstimateSource {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct EstimatedWork {
     pub(super) seconds: f64,
-    pub(super) source: EstimateSource,
+    pub(super) source: EstimateOrigin,
 }
 
 /// How many estimates of one source were made, and how many came true. Old ones count less.
@@ -54,33 +54,33 @@ pub(super) struct EstimateRecords {
     estimator: Record,
 }
 
-impl EstimateSource {
+impl EstimateOrigin {
     /// The source of the estimate of a job of which the user states these iterations, or none.
-    pub(super) const fn of(stated_iterations: Option<u64>) -> EstimateSource {
+    pub(super) const fn of(stated_iterations: Option<u64>) -> EstimateOrigin {
         match stated_iterations {
-            Some(_) => EstimateSource::User,
-            None => EstimateSource::Estimator,
+            Some(_) => EstimateOrigin::User,
+            None => EstimateOrigin::Estimator,
         }
     }
 
     /// The trust where no estimate was made before: a user may well know, an estimator must have shown it.
     const fn prior(self) -> f64 {
         match self {
-            EstimateSource::User => 0.5,
-            EstimateSource::Estimator => 0.25,
+            EstimateOrigin::User => 0.5,
+            EstimateOrigin::Estimator => 0.25,
         }
     }
 }
 
 impl EstimatedWork {
     /// An estimate of this source.
-    pub(super) fn new(work: Span, source: EstimateSource) -> EstimatedWork {
+    pub(super) fn new(work: Span, source: EstimateOrigin) -> EstimatedWork {
         EstimatedWork { seconds: work.as_secs_f64().max(SHORTEST), source }
     }
 
     /// What a profile expects, where that is no guess.
     pub(super) fn of(profile: &Profile, traits: &JobTraits) -> Option<EstimatedWork> {
-        let source = EstimateSource::of(traits.iterations);
+        let source = EstimateOrigin::of(traits.iterations);
         (profile.basis == EstimateBasis::Estimate).then(|| EstimatedWork::new(profile.runtime, source))
     }
 
@@ -103,18 +103,18 @@ impl Record {
 }
 
 impl EstimateRecords {
-    const fn of(&self, source: EstimateSource) -> &Record {
+    const fn of(&self, source: EstimateOrigin) -> &Record {
         match source {
-            EstimateSource::User => &self.user,
-            EstimateSource::Estimator => &self.estimator,
+            EstimateOrigin::User => &self.user,
+            EstimateOrigin::Estimator => &self.estimator,
         }
     }
 
     /// Counts an estimate of this source.
-    pub(super) fn count(&mut self, source: EstimateSource, came_true: bool) {
+    pub(super) fn count(&mut self, source: EstimateOrigin, came_true: bool) {
         match source {
-            EstimateSource::User => self.user.count(came_true),
-            EstimateSource::Estimator => self.estimator.count(came_true),
+            EstimateOrigin::User => self.user.count(came_true),
+            EstimateOrigin::Estimator => self.estimator.count(came_true),
         }
     }
 }
@@ -122,7 +122,7 @@ impl EstimateRecords {
 /// The probability that an estimate of this source comes true, by the records of a job's contexts, the widest
 /// first; `None` where that is less likely than not.
 pub(super) fn trust<'r>(
-    source: EstimateSource,
+    source: EstimateOrigin,
     records: impl Iterator<Item = &'r EstimateRecords>,
 ) -> Option<f64> {
     let refine = |above: f64, records: &EstimateRecords| {

@@ -7,7 +7,7 @@ use cohabit_types::{JobId, Span, Time, counted};
 
 use super::beliefs::Evidence;
 use super::draft::{PlaceWait, Precedence};
-use super::estimates::EstimateSource;
+use super::estimates::EstimateOrigin;
 use super::job::{JobRank, OrderedJob};
 use super::state::OrderState;
 use crate::Proposal;
@@ -19,8 +19,8 @@ pub(super) fn expectation(rank: &JobRank, evidence: Evidence) -> String {
         Evidence::Progress => format!("{rest} of work left by its own progress"),
         Evidence::Estimate(source, trust) => {
             let basis = match source {
-                EstimateSource::User => "the iterations that its submission states",
-                EstimateSource::Estimator => "an estimate of its run time",
+                EstimateOrigin::User => "the iterations that its submission states",
+                EstimateOrigin::Estimator => "an estimate of its run time",
             };
             let percent = 100.0 * trust;
             format!("typically {rest} of work left, by {basis}: {percent:.0}% of such figures come true")

@@ -112,7 +112,8 @@ impl<P: Placer> GittinsOrder<P> {
         let next = crossing.into_iter().chain(holding_out).chain(due).min();
         let (least, most) = WAKE;
         let soonest = next.unwrap_or(Time::NEVER).max(view.now + least).min(view.now + most);
-        // Without running jobs nothing becomes less urgent; only holding out ends and turns come by themselves.
+        // Without running jobs nothing becomes less urgent; only holding out ends and turns come by
+        // themselves.
         let waits = holding_out.is_some() || due.is_some();
         (starts || waits || !view.running.is_empty()).then_some(soonest)
     }

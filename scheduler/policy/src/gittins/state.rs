@@ -13,7 +13,7 @@ use super::OrderOptions;
 use super::beliefs::{Beliefs, Evidence};
 use super::bins;
 use super::contexts::{ContextId, JobKind};
-use super::estimates::{EstimateSource, EstimatedWork};
+use super::estimates::{EstimateOrigin, EstimatedWork};
 use super::exclusive_schedule::ExclusiveSchedule;
 use super::hazards::Rest;
 use super::job::{JobRank, OrderedJob, ReportedWork};
@@ -116,7 +116,7 @@ impl OrderState {
             let worked = run.worked.as_secs_f64();
             self.beliefs.end(&contexts, 0, worked);
             if let Some(runtime) = run.estimated {
-                let source = EstimateSource::of(run.features.iterations);
+                let source = EstimateOrigin::of(run.features.iterations);
                 self.beliefs.judge(&contexts, EstimatedWork::new(runtime, source), worked);
             }
             self.beliefs.leave(&contexts);

@@ -8,7 +8,7 @@ use crate::gittins::beliefs::{Beliefs, Evidence};
 use crate::gittins::bins::{self, BINS};
 use crate::gittins::contexts::{JobContexts, JobKind};
 use crate::gittins::counts::BinCounts;
-use crate::gittins::estimates::{EstimateSource, EstimatedWork};
+use crate::gittins::estimates::{EstimateOrigin, EstimatedWork};
 use crate::gittins::hazards::Hazards;
 use crate::tests::cluster::{TestJob, run};
 use crate::tests::kit::gpus;
@@ -21,11 +21,11 @@ fn join(beliefs: &mut Beliefs, user: &str) -> JobContexts {
 }
 
 fn stated(seconds: u64) -> EstimatedWork {
-    EstimatedWork::new(Span::from_secs(seconds), EstimateSource::User)
+    EstimatedWork::new(Span::from_secs(seconds), EstimateOrigin::User)
 }
 
 fn learned(seconds: u64) -> EstimatedWork {
-    EstimatedWork::new(Span::from_secs(seconds), EstimateSource::Estimator)
+    EstimatedWork::new(Span::from_secs(seconds), EstimateOrigin::Estimator)
 }
 
 fn trust(beliefs: &Beliefs, job: &JobContexts, estimate: EstimatedWork) -> Option<f64> {
