@@ -12,6 +12,7 @@ mod invocation;
 pub mod model_description;
 mod number;
 pub mod output;
+mod printable;
 mod source_line;
 pub mod table;
 
@@ -21,4 +22,5 @@ pub use self::error::{CommandError, CommandErrorKind, ErrorDocument};
 pub use self::invocation::current_command_line;
 pub use self::number::format_number;
 pub use self::output::{Colour, Screen};
+pub use self::printable::printable_line;
 pub use self::source_line::line_of;

@@ -1,8 +1,11 @@
 //! Plain tables: upper-case headings, two spaces between columns, no lines.
 
-use comfy_table::{ContentArrangement, Table, presets};
+use std::fmt::Display;
+
+use comfy_table::{Cell, ContentArrangement, Table, presets};
 
 use crate::output::{Colour, Screen};
+use crate::printable::printable_line;
 
 /// Creates an empty table with these headings.
 pub fn table(headings: &[&str], screen: Screen) -> Table {
@@ -18,6 +21,11 @@ pub fn table(headings: &[&str], screen: Screen) -> Table {
         column.set_padding((0, 2));
     }
     table
+}
+
+/// A cell with a text that others may have chosen. It is escaped before the columns are laid out.
+pub fn cell(text: impl Display) -> Cell {
+    Cell::new(printable_line(&text.to_string()))
 }
 
 /// The text of a table, without trailing spaces.

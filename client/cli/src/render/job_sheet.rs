@@ -4,7 +4,7 @@ use cohabit_client::types::{
     AttemptRecord, ComputeLimit, Enforcement, EnforcementRequirement, JobRecord, RankRecord, Share, Span,
     Spread, Time,
 };
-use cohabit_console::format_number;
+use cohabit_console::{format_number, printable_line};
 use jiff::tz::TimeZone;
 
 use super::jobs_table::{gpus, runtime};
@@ -42,7 +42,7 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     for attempt in &job.attempts {
         attempt_lines(attempt, zone, &mut lines);
     }
-    lines.join("\n") + "\n"
+    lines.iter().map(|line| printable_line(line).into_owned() + "\n").collect()
 }
 
 fn needs(job: &JobRecord) -> String {

@@ -1,8 +1,9 @@
 //! The table of jobs, for `list` and `wait`.
 
 use cohabit_client::types::{GpuRequest, JobPhase, JobRecord, Progress, Slowdown, Span, Time};
-use cohabit_console::{Screen, table};
-use comfy_table::{Cell, Row};
+use cohabit_console::Screen;
+use cohabit_console::table::{self, cell};
+use comfy_table::Row;
 use jiff::tz::TimeZone;
 
 use super::progress::progress_text;
@@ -58,24 +59,24 @@ pub(crate) fn jobs_table(
 
 fn usual_row(job: &JobRecord, now: Time) -> Row {
     let mut row = Row::new();
-    row.add_cell(Cell::new(job.id))
-        .add_cell(Cell::new(&job.name))
-        .add_cell(Cell::new(&job.user))
+    row.add_cell(cell(job.id))
+        .add_cell(cell(&job.name))
+        .add_cell(cell(&job.user))
         .add_cell(states::state(job.state))
-        .add_cell(Cell::new(runtime(job, now).map_or(String::new(), |span| span.to_string())))
-        .add_cell(Cell::new(remaining(job, now).map_or(String::new(), |span| span.to_string())))
-        .add_cell(Cell::new(job.nodes().join(",")))
-        .add_cell(Cell::new(detail(job)));
+        .add_cell(cell(runtime(job, now).map_or(String::new(), |span| span.to_string())))
+        .add_cell(cell(remaining(job, now).map_or(String::new(), |span| span.to_string())))
+        .add_cell(cell(job.nodes().join(",")))
+        .add_cell(cell(detail(job)));
     row
 }
 
 fn add_wide_cells(row: &mut Row, job: &JobRecord, zone: &TimeZone) {
-    row.add_cell(Cell::new(gpus(job)))
-        .add_cell(Cell::new(slowdown(job).map_or(String::new(), |slowdown| format!("{slowdown:.2}"))))
-        .add_cell(Cell::new(job.priority))
-        .add_cell(Cell::new(job.group.as_deref().unwrap_or("")))
-        .add_cell(Cell::new(local_time(job.submitted_at, zone)))
-        .add_cell(Cell::new(&job.work));
+    row.add_cell(cell(gpus(job)))
+        .add_cell(cell(slowdown(job).map_or(String::new(), |slowdown| format!("{slowdown:.2}"))))
+        .add_cell(cell(job.priority))
+        .add_cell(cell(job.group.as_deref().unwrap_or("")))
+        .add_cell(cell(local_time(job.submitted_at, zone)))
+        .add_cell(cell(&job.work));
 }
 
 /// The run time of the latest attempt.

@@ -20,6 +20,8 @@ pub(crate) use self::progress::progress_text;
 pub(crate) use self::time::{local_time, rfc3339};
 
 #[cfg(test)]
+pub(crate) mod hostile_text;
+#[cfg(test)]
 pub(crate) mod samples;
 #[cfg(test)]
 mod tests;

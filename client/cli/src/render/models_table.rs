@@ -1,7 +1,8 @@
 //! The table of models of slowdowns, for `models`.
 
 use cohabit_client::types::{ModelChoice, ModelRecord, Models, counted};
-use cohabit_console::{Screen, table};
+use cohabit_console::table::{self, cell};
+use cohabit_console::{Screen, printable_line};
 use jiff::tz::TimeZone;
 
 use super::local_time;
@@ -19,17 +20,22 @@ pub(crate) fn models_sheet(models: &Models, zone: &TimeZone, screen: Screen) -> 
         false => choice.to_string(),
     };
     let none = || "-".to_owned();
-    table.add_row([mark(ModelChoice::Base), models.base.clone(), none(), none(), none(), none(), none()]);
+    table.add_row(
+        [mark(ModelChoice::Base), models.base.clone(), none(), none(), none(), none(), none()].map(cell),
+    );
     for version in &models.versions {
-        table.add_row([
-            mark(ModelChoice::Version(version.version)),
-            model(version),
-            local_time(version.trained_at, zone),
-            version.rows.to_string(),
-            percent(version.error),
-            percent(version.error_before),
-            format!("{} rows", version.validation_rows),
-        ]);
+        table.add_row(
+            [
+                mark(ModelChoice::Version(version.version)),
+                model(version),
+                local_time(version.trained_at, zone),
+                version.rows.to_string(),
+                percent(version.error),
+                percent(version.error_before),
+                format!("{} rows", version.validation_rows),
+            ]
+            .map(cell),
+        );
     }
     format!("{}\n{}", sentences(models), table::text(&table))
 }
@@ -49,7 +55,7 @@ fn sentences(models: &Models) -> String {
         counted(models.rows, "row", "rows")
     );
     let problem = models.failure.as_ref().map(|why| {
-        format!("\nThis model is not usable: {why}. The law of fair shares is used until another one is chosen or learned.")
+        format!("\nThis model is not usable: {}. The law of fair shares is used until another one is chosen or learned.", printable_line(why))
     });
     format!("{current}{until} {observed}{}\n", problem.unwrap_or_default())
 }

@@ -3,8 +3,9 @@
 use cohabit_client::types::{
     Bandwidth, DeviceKind, DeviceRecord, GpuPeer, Health, JobId, NodeRecord, RefusedWorker, counted,
 };
-use cohabit_console::{Screen, table};
-use comfy_table::{Cell, Row};
+use cohabit_console::table::{self, cell};
+use cohabit_console::{Screen, printable_line};
+use comfy_table::Row;
 use jiff::tz::TimeZone;
 
 use super::jobs_table::ColumnSet;
@@ -62,9 +63,8 @@ pub(crate) fn nodes_table(
 
 /// One line for each node that has a problem and starts no jobs.
 fn problems(nodes: &[NodeRecord]) -> String {
-    let line =
-        |node: &NodeRecord| Some(format!("{} starts no jobs: {}\n", node.name, node.problem.as_ref()?));
-    nodes.iter().filter_map(line).collect()
+    let line = |node: &NodeRecord| Some(format!("{} starts no jobs: {}", node.name, node.problem.as_ref()?));
+    nodes.iter().filter_map(line).map(|line| printable_line(&line).into_owned() + "\n").collect()
 }
 
 /// One line for each node that another worker wanted to be.
@@ -75,22 +75,22 @@ pub(crate) fn refused_workers(nodes: &[NodeRecord], refused: &[RefusedWorker], z
             nodes.iter().find(|it| it.id == *node).map_or_else(|| node.to_string(), |it| it.name.clone());
         let (times, at) = (counted(*times, "time", "times"), local_time(*at, zone));
         format!(
-            "{name}: another worker wanted to be this node {times}, last at {at} from {address}, and was refused\n"
+            "{name}: another worker wanted to be this node {times}, last at {at} from {address}, and was refused"
         )
     };
-    refused.iter().map(line).collect()
+    refused.iter().map(line).map(|line| printable_line(&line).into_owned() + "\n").collect()
 }
 
 fn node_row(node: &NodeRecord) -> Row {
     let used = node.devices.iter().fold(0.0, |sum, device| sum + device.used.as_f64());
     let mut row = Row::new();
-    row.add_cell(Cell::new(&node.name))
+    row.add_cell(cell(&node.name))
         .add_cell(states::node_state(node.state))
-        .add_cell(Cell::new(devices(node)))
-        .add_cell(Cell::new(format!("{}/{}", (used * 1_000.0).round() / 1_000.0, node.devices.len())))
-        .add_cell(Cell::new(format!("{}/{}", node.cpus_used, node.cpus)))
-        .add_cell(Cell::new(format!("{}/{}", node.memory_used, node.memory)))
-        .add_cell(Cell::new(listed(&node.jobs)));
+        .add_cell(cell(devices(node)))
+        .add_cell(cell(format!("{}/{}", (used * 1_000.0).round() / 1_000.0, node.devices.len())))
+        .add_cell(cell(format!("{}/{}", node.cpus_used, node.cpus)))
+        .add_cell(cell(format!("{}/{}", node.memory_used, node.memory)))
+        .add_cell(cell(listed(&node.jobs)));
     row
 }
 
@@ -122,13 +122,13 @@ fn model(device: &DeviceRecord) -> String {
 fn device_rows(node: &NodeRecord, zone: &TimeZone) -> Vec<Row> {
     let start = || {
         let mut row = Row::new();
-        row.add_cell(Cell::new(&node.name))
+        row.add_cell(cell(&node.name))
             .add_cell(states::node_state(node.state))
-            .add_cell(Cell::new(local_time(node.since, zone)))
-            .add_cell(Cell::new(&node.address))
-            .add_cell(Cell::new(&node.build))
-            .add_cell(Cell::new(speed(node.links.network)))
-            .add_cell(Cell::new(speed(node.links.interconnect)));
+            .add_cell(cell(local_time(node.since, zone)))
+            .add_cell(cell(&node.address))
+            .add_cell(cell(&node.build))
+            .add_cell(cell(speed(node.links.network)))
+            .add_cell(cell(speed(node.links.interconnect)));
         row
     };
     if node.devices.is_empty() {
@@ -137,7 +137,7 @@ fn device_rows(node: &NodeRecord, zone: &TimeZone) -> Vec<Row> {
     let with_device = |device: &DeviceRecord| {
         let mut row = start();
         device_cells(device).into_iter().for_each(|text| {
-            row.add_cell(Cell::new(text));
+            row.add_cell(cell(text));
         });
         row
     };

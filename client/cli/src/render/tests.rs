@@ -5,9 +5,11 @@ use cohabit_console::{Colour, Screen, with_schema};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use super::change_results::describe_change_result;
 use super::documents::{
     ChangeDocument, ChangeListDocument, JobDocument, JobListDocument, TokenDocument, TokenListDocument,
 };
+use super::hostile_text::assert_printable;
 use super::job_sheet::job_sheet;
 use super::jobs_table::{ColumnSet, jobs_table, remaining};
 use super::node_documents::{NodeDocument, NodeListDocument, RefusedWorkerDocument};
@@ -119,4 +121,13 @@ fn a_change_has_a_result_for_each_job() {
     let changes = [(1, ChangeResult::Done), (2, ChangeResult::Already), (3, refused)]
         .map(|(job, result)| ChangeDocument::new(JobChange::Hold, JobId::new(job), &result));
     insta::assert_snapshot!("change_json", json(ChangeListDocument { changes: changes.into() }));
+}
+
+#[test]
+fn a_refused_change_shows_codes_of_characters_that_are_not_visible() {
+    use cohabit_client::types::{ChangeResult, JobChange, JobId, Refusal, RefusalCode};
+    assert_printable(|text| {
+        let refused = ChangeResult::Refused(Refusal::new(RefusalCode::NotFound, text));
+        describe_change_result(JobChange::Cancel, JobId::new(1), &refused)
+    });
 }

@@ -1,7 +1,8 @@
 //! The table of tokens, without their secrets.
 
 use cohabit_client::types::TokenRecord;
-use cohabit_console::{Screen, table};
+use cohabit_console::Screen;
+use cohabit_console::table::{self, cell};
 use jiff::tz::TimeZone;
 
 use super::local_time;
@@ -14,7 +15,8 @@ pub(crate) fn tokens_table(tokens: &[TokenRecord], zone: &TimeZone, screen: Scre
         let account = token.runs_as().unwrap_or_default().to_owned();
         let created = local_time(token.created_at, zone);
         let node = token.node.clone().unwrap_or_default();
-        table.add_row([token.name.clone(), token.role.to_string(), account, node, created, expires]);
+        table
+            .add_row([token.name.clone(), token.role.to_string(), account, node, created, expires].map(cell));
     }
     table::text(&table)
 }

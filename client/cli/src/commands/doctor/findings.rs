@@ -1,6 +1,7 @@
 //! The findings of the checks and their table.
 
-use cohabit_console::{Screen, table};
+use cohabit_console::Screen;
+use cohabit_console::table::{self, cell};
 use comfy_table::{Cell, Color};
 use serde::Serialize;
 
@@ -76,7 +77,7 @@ impl Findings {
                 Some(advice) => format!("{}: {advice}", finding.observed),
                 None => finding.observed.clone(),
             };
-            table.add_row([Cell::new(finding.check), status, Cell::new(observed)]);
+            table.add_row([Cell::new(finding.check), status, cell(observed)]);
         }
         table::text(&table)
     }

@@ -8,6 +8,7 @@ use cohabit_client::types::{
 use jiff::tz::TimeZone;
 
 use super::*;
+use crate::render::hostile_text::assert_printable;
 use crate::render::samples::{at, nodes};
 
 fn spec(demand: Demand) -> JobSpec {
@@ -114,4 +115,14 @@ fn the_document_describes_the_job_and_the_decision() {
     let plan = DryRunDocument::new(&half(), "key", vec!["gpu1".into()], &waits());
     let document = serde_json::to_value(with_schema(plan)).unwrap();
     assert!(document["placement"].is_null() && document["predicted"]["slowdown"].is_null(), "{document}");
+}
+
+#[test]
+fn a_dry_run_shows_codes_of_characters_that_are_not_visible() {
+    assert_printable(|text| {
+        let mut dry_run = joins();
+        dry_run.reason = format!("it waits for {text}");
+        dry_run.neighbors[0].name = text.to_owned();
+        described(&half(), &[text], &dry_run)
+    });
 }

@@ -4,6 +4,7 @@ use cohabit_client::types::{
     Array, ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, Entrypoint, GpuRequest,
     JobPrediction, JobSpec, PredictedSlowdown, Share, Spread, counted,
 };
+use cohabit_console::printable_line;
 use jiff::tz::TimeZone;
 
 use crate::render::local_time;
@@ -22,7 +23,7 @@ pub(super) fn describe_dry_run(
     lines.push(sentence(&dry_run.reason));
     lines.extend(expected(&dry_run.predicted, zone));
     lines.push("Nothing was submitted. --output json shows all details.".to_owned());
-    lines.join("\n")
+    lines.iter().map(|line| printable_line(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// Turns a reason, which starts in lower case, into a sentence.

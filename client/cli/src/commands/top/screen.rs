@@ -1,6 +1,7 @@
 //! The screen of `top`: devices above, jobs below. It draws a view and does nothing else.
 
 use cohabit_client::types::{DeviceKind, DeviceRecord, Health, JobRecord, JobState, NodeRecord, Time};
+use cohabit_console::printable_line;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Modifier, Style};
@@ -53,12 +54,12 @@ fn devices_table(nodes: &[NodeRecord]) -> Table<'_> {
     Table::new(rows, widths).header(heading(headings))
 }
 
-fn device_row<'a>(node: &'a NodeRecord, device: &'a DeviceRecord) -> Row<'a> {
+fn device_row(node: &NodeRecord, device: &DeviceRecord) -> Row<'static> {
     let used = device.used.as_f64();
     let full = (used * BAR as f64).round() as usize;
     let jobs = device.jobs.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let reading = device.telemetry.as_ref().map(|it| &it.reading);
-    Row::new([
+    let cells = [
         node.name.clone(),
         state(node, device),
         device.device.id.to_string(),
@@ -67,7 +68,8 @@ fn device_row<'a>(node: &'a NodeRecord, device: &'a DeviceRecord) -> Row<'a> {
         reading.and_then(|it| it.utilization).map_or(String::new(), per_cent),
         memory(device),
         jobs,
-    ])
+    ];
+    Row::new(cells.map(|text| printable_line(&text).into_owned()))
 }
 
 /// The model; the mark of a simulated GPU is short, so that it fits into the column.
@@ -109,13 +111,13 @@ fn job_row(job: &JobRecord, now: Time) -> Row<'_> {
         |span: Option<cohabit_client::types::Span>| span.map_or(String::new(), |span| span.to_string());
     Row::new([
         Cell::from(job.id.to_string()),
-        Cell::from(job.name.as_str()),
-        Cell::from(job.user.as_str()),
+        Cell::from(printable_line(&job.name)),
+        Cell::from(printable_line(&job.user)),
         Cell::from(job.state.word()).style(Style::from(colour(job.state))),
         Cell::from(text(runtime(job, now))),
         Cell::from(text(remaining(job, now))),
-        Cell::from(job.nodes().join(",")),
-        Cell::from(detail(job)),
+        Cell::from(printable_line(&job.nodes().join(",")).into_owned()),
+        Cell::from(printable_line(&detail(job)).into_owned()),
     ])
 }
 
@@ -144,11 +146,15 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
+    use crate::render::hostile_text::{self, assert_printable};
     use crate::render::samples::{array, at, nodes, pending, running};
 
     fn drawn(width: u16, height: u16) -> String {
-        let jobs = vec![array(), running(), pending()];
-        let view = TopView { head: "gpu1:7070".into(), at: at(100), nodes: nodes(), jobs };
+        draw_records(width, height, nodes(), vec![array(), running(), pending()])
+    }
+
+    fn draw_records(width: u16, height: u16, nodes: Vec<NodeRecord>, jobs: Vec<JobRecord>) -> String {
+        let view = TopView { head: "gpu1:7070".into(), at: at(100), nodes, jobs };
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, &view)).unwrap();
         terminal.backend().to_string()
@@ -164,5 +170,13 @@ mod tests {
         for (width, height) in [(1, 1), (20, 3), (300, 2)] {
             assert!(!drawn(width, height).is_empty());
         }
+    }
+
+    #[test]
+    fn the_screen_shows_codes_of_characters_that_are_not_visible() {
+        assert_printable(|text| {
+            let nodes = nodes().into_iter().map(|it| hostile_text::node(it, text)).collect();
+            draw_records(180, 14, nodes, vec![hostile_text::job(running(), text)])
+        });
     }
 }
