@@ -2,7 +2,8 @@
 //! it.
 //!
 //! Clients know the CA by its fingerprint, so it is never replaced: every token would become invalid. The
-//! head's certificate is renewed when it is missing, unusable or about to expire. All four files are private.
+//! head's certificate is renewed when it is missing, unusable, not valid yet or about to expire: at a
+//! start, and while the head listens. All four files are private.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -25,6 +26,7 @@ const RENEWAL: Duration = Duration::from_secs(365 * 86_400);
 
 /// The cluster's CA and the head's certificate.
 pub struct HeadIdentity {
+    folder: PathBuf,
     fingerprint: Fingerprint,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -36,12 +38,34 @@ impl HeadIdentity {
     /// # Errors
     /// When a file cannot be read or written, others may read it, or the CA's files do not fit together.
     pub fn open_or_create(folder: &Path) -> Result<HeadIdentity, StateError> {
+        HeadIdentity::open_or_create_at(folder, SystemTime::now())
+    }
+
+    /// As [`HeadIdentity::open_or_create`], by this clock.
+    pub(crate) fn open_or_create_at(folder: &Path, now: SystemTime) -> Result<HeadIdentity, StateError> {
         private_file::create_folder(folder)?;
-        let authority = Authority::open_or_create(folder)?;
-        match authority.kept_certificate(folder) {
-            Some(identity) => Ok(identity),
-            None => authority.new_certificate(folder),
+        Authority::open_or_create(folder)?.certificate(folder, now)
+    }
+
+    /// Reads the identity of the cluster with this fingerprint, with a certificate that is valid at this
+    /// time. Creates no CA.
+    pub(crate) fn open(
+        folder: &Path,
+        cluster: Fingerprint,
+        now: SystemTime,
+    ) -> Result<HeadIdentity, StateError> {
+        let path = folder.join("ca.pem");
+        let authority = Authority::open(folder)?
+            .ok_or_else(|| StateError::invalid(&path, "it is missing; restore it from a backup"))?;
+        if authority.fingerprint() != cluster {
+            return Err(StateError::invalid(&path, "it is not the CA that the head was started with"));
         }
+        authority.certificate(folder, now)
+    }
+
+    /// The directory that it was read from.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The fingerprint by which clients know the cluster.
@@ -88,10 +112,16 @@ struct Authority {
 
 impl Authority {
     fn open_or_create(folder: &Path) -> Result<Authority, StateError> {
+        match Authority::open(folder)? {
+            Some(authority) => Ok(authority),
+            None => Authority::create(&folder.join("ca.pem"), &folder.join("ca.key")),
+        }
+    }
+
+    /// None if there is no CA yet.
+    fn open(folder: &Path) -> Result<Option<Authority>, StateError> {
         let (certificate_path, key_path) = (folder.join("ca.pem"), folder.join("ca.key"));
-        let Some(certificate) = private_file::read(&certificate_path)? else {
-            return Authority::create(&certificate_path, &key_path);
-        };
+        let Some(certificate) = private_file::read(&certificate_path)? else { return Ok(None) };
         let advice = "restore it from a backup, or also remove ca.pem to start a new cluster with new tokens";
         let key = private_file::read(&key_path)?
             .ok_or_else(|| StateError::invalid(&key_path, format!("it is missing; {advice}")))?;
@@ -99,7 +129,7 @@ impl Authority {
         let certificate =
             CertificateDer::from_pem_slice(&certificate).map_err(|_| broken(&certificate_path))?;
         let key = str::from_utf8(&key).ok().and_then(|key| KeyPair::from_pem(key).ok());
-        Ok(Authority { certificate, key: key.ok_or_else(|| broken(&key_path))? })
+        Ok(Some(Authority { certificate, key: key.ok_or_else(|| broken(&key_path))? }))
     }
 
     /// Writes the key first: a crash in between leaves a key that nobody trusts yet.
@@ -116,27 +146,38 @@ impl Authority {
         Fingerprint::of(&self.certificate)
     }
 
-    /// The certificate of an earlier start, if it is valid for long enough; any error means none.
-    fn kept_certificate(&self, folder: &Path) -> Option<HeadIdentity> {
+    /// The certificate of an earlier start, or a new one.
+    fn certificate(&self, folder: &Path, now: SystemTime) -> Result<HeadIdentity, StateError> {
+        match self.kept_certificate(folder, now) {
+            Some(identity) => Ok(identity),
+            None => self.new_certificate(folder, now),
+        }
+    }
+
+    /// The certificate of an earlier start, if it is valid now and for long enough; any error means none. One
+    /// that was made while the clock was ahead is not valid yet.
+    fn kept_certificate(&self, folder: &Path, now: SystemTime) -> Option<HeadIdentity> {
         let certificate = private_file::read(&head_certificate(folder)).ok()??;
         let key = private_file::read(&head_key(folder)).ok()??;
         let identity = self.identity(
+            folder,
             CertificateDer::from_pem_slice(&certificate).ok()?,
             PrivateKeyDer::from_pem_slice(&key).ok()?,
         );
-        identity.is_good(SystemTime::now() + RENEWAL).then_some(identity)
+        (identity.is_good(now) && identity.is_good(now + RENEWAL)).then_some(identity)
     }
 
-    fn new_certificate(&self, folder: &Path) -> Result<HeadIdentity, StateError> {
+    fn new_certificate(&self, folder: &Path, now: SystemTime) -> Result<HeadIdentity, StateError> {
         let (certificate_path, key_path) = (head_certificate(folder), head_key(folder));
         let broken = |error: rcgen::Error| StateError::invalid(&certificate_path, error);
         let key = KeyPair::generate().map_err(broken)?;
         let issuer = Issuer::new(ca_params(), &self.key);
-        let certificate = head_params().and_then(|params| params.signed_by(&key, &issuer)).map_err(broken)?;
+        let certificate =
+            head_params(now).and_then(|params| params.signed_by(&key, &issuer)).map_err(broken)?;
         let key_der = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes())
             .map_err(|error| StateError::invalid(&key_path, error))?;
-        let identity = self.identity(certificate.der().clone(), key_der);
-        if !identity.is_good(SystemTime::now()) {
+        let identity = self.identity(folder, certificate.der().clone(), key_der);
+        if !identity.is_good(now) {
             let reason = "it does not belong to ca.pem; restore both from the same backup";
             return Err(StateError::invalid(&folder.join("ca.key"), reason));
         }
@@ -146,8 +187,14 @@ impl Authority {
         Ok(identity)
     }
 
-    fn identity(&self, certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) -> HeadIdentity {
+    fn identity(
+        &self,
+        folder: &Path,
+        certificate: CertificateDer<'static>,
+        key: PrivateKeyDer<'static>,
+    ) -> HeadIdentity {
         HeadIdentity {
+            folder: folder.to_owned(),
             fingerprint: self.fingerprint(),
             chain: vec![certificate, self.certificate.clone()],
             key,
@@ -172,14 +219,14 @@ fn ca_params() -> CertificateParams {
     params
 }
 
-fn head_params() -> Result<CertificateParams, rcgen::Error> {
+fn head_params(now: SystemTime) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new([tls::HEAD_NAME.to_owned()])?;
     params.distinguished_name.push(DnType::CommonName, "Cohabit head");
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    params.not_before = (SystemTime::now() - CLOCK_SKEW_ALLOWANCE).into();
-    params.not_after = (SystemTime::now() + LIFETIME).into();
+    params.not_before = (now - CLOCK_SKEW_ALLOWANCE).into();
+    params.not_after = (now + LIFETIME).into();
     Ok(params)
 }
 
@@ -231,14 +278,38 @@ mod tests {
 
         let authority = Authority::open_or_create(folder.path()).unwrap();
         let key = KeyPair::generate().unwrap();
-        let mut params = head_params().unwrap();
+        let mut params = head_params(SystemTime::now()).unwrap();
         params.not_after = (SystemTime::now() + RENEWAL - CLOCK_SKEW_ALLOWANCE).into();
         let ending = params.signed_by(&key, &Issuer::new(ca_params(), &authority.key)).unwrap();
         fs::write(folder.path().join("head.pem"), ending.pem()).unwrap();
         fs::write(folder.path().join("head.key"), key.serialize_pem()).unwrap();
-        assert!(authority.kept_certificate(folder.path()).is_none());
+        assert!(authority.kept_certificate(folder.path(), SystemTime::now()).is_none());
         let renewed = HeadIdentity::open_or_create(folder.path()).unwrap();
         assert!(renewed.is_good(SystemTime::now() + RENEWAL));
+    }
+
+    #[test]
+    fn a_certificate_made_while_the_clock_was_ahead_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        let ahead = HeadIdentity::open_or_create_at(folder.path(), now + 30 * CLOCK_SKEW_ALLOWANCE).unwrap();
+        assert!(!ahead.is_good(now) && ahead.is_good(now + RENEWAL));
+        let renewed = HeadIdentity::open_or_create(folder.path()).unwrap();
+        assert!(renewed.is_good(now));
+        assert_eq!(renewed.fingerprint(), ahead.fingerprint());
+    }
+
+    #[test]
+    fn a_renewal_creates_no_ca_and_accepts_no_other() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let cluster = HeadIdentity::open_or_create(folder.path()).unwrap().fingerprint();
+        HeadIdentity::open_or_create(other.path()).unwrap();
+        let foreign = HeadIdentity::open(other.path(), cluster, SystemTime::now()).unwrap_err().to_string();
+        assert!(foreign.contains("not the CA that the head was started with"), "{foreign}");
+        fs::remove_file(folder.path().join("ca.pem")).unwrap();
+        let missing = HeadIdentity::open(folder.path(), cluster, SystemTime::now()).unwrap_err().to_string();
+        assert!(missing.contains("it is missing"), "{missing}");
+        assert!(!folder.path().join("ca.pem").exists());
     }
 
     #[test]

@@ -18,6 +18,7 @@
 #![warn(missing_docs)]
 
 mod backoff;
+mod certificate_renewal;
 mod clock;
 mod connection_slots;
 mod dial;
@@ -49,6 +50,7 @@ mod token_store;
 mod worker_orders;
 
 pub use backoff::Backoff;
+pub use certificate_renewal::CertificateRenewal;
 pub use cohabit_wire::codec::MAX_FRAME;
 pub use cohabit_wire::message::{MAX_CALL, context_for};
 pub use cohabit_wire::{

@@ -10,6 +10,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::NoServerSessionStorage;
+use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, PeerIncompatible,
@@ -17,6 +18,7 @@ use rustls::{
 };
 
 use crate::Fingerprint;
+use crate::certificate_renewal::PresentedCertificate;
 
 /// The name in every head's certificate: heads are distinguished by their CA.
 pub(crate) const HEAD_NAME: &str = "head.cohabit.internal";
@@ -31,14 +33,27 @@ pub(crate) fn server_config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Result<ServerConfig, Error> {
+    renewable_server_config(Arc::new(PresentedCertificate::new(certified_key(chain, key)?)))
+}
+
+/// The configuration of a head whose certificate may be replaced.
+pub(crate) fn renewable_server_config(certificate: Arc<PresentedCertificate>) -> Result<ServerConfig, Error> {
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
         .with_no_client_auth()
-        .with_single_cert(chain, key)?;
+        .with_cert_resolver(certificate);
     // No client resumes a session, so tickets would be wasted.
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)
+}
+
+/// The chain with its key; an error if they do not belong together.
+pub(crate) fn certified_key(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<CertifiedKey, Error> {
+    CertifiedKey::from_der(chain, key, &provider())
 }
 
 /// The configuration of a client of the cluster with this fingerprint.

@@ -292,7 +292,8 @@ async fn run(
         silence_limit: options.silence_limit,
         limits: options.limits.clone(),
     };
-    system.spawn_essential(ChildSpec::new("sessions", 1), Sessions::new(listener, session_context));
+    let sessions = Sessions::new(listener, session_context, options.certificate_check);
+    system.spawn_essential(ChildSpec::new("sessions", 1), sessions);
     let (stop, stopped) = oneshot::channel();
     let signal = async move { drop(stopped.await) };
     Ok(RunningHead { stop, actors: tokio::spawn(system.run_until(signal, SHUTDOWN_GRACE)), journal })

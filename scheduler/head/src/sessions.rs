@@ -5,6 +5,7 @@
 //! translates for older peers.
 
 pub(crate) mod admit;
+mod certificate;
 mod changes;
 mod client;
 mod context;
@@ -14,6 +15,7 @@ mod tokens;
 mod worker;
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Context};
 use cohabit_net::{Incoming, Listener};
@@ -28,11 +30,17 @@ pub(crate) struct Sessions {
     /// Until the start.
     listener: Option<Listener>,
     session_context: SessionContext,
+    certificate_check: Duration,
 }
 
 impl Sessions {
-    pub(crate) fn new(listener: Listener, session_context: SessionContext) -> Sessions {
-        Sessions { listener: Some(listener), session_context }
+    /// Checks the certificate of the listener after each such time.
+    pub(crate) fn new(
+        listener: Listener,
+        session_context: SessionContext,
+        certificate_check: Duration,
+    ) -> Sessions {
+        Sessions { listener: Some(listener), session_context, certificate_check }
     }
 }
 
@@ -43,6 +51,7 @@ impl Actor for Sessions {
         let listener = self.listener.take();
         let listener = listener
             .ok_or_else(|| ActorFailure::from_message("the port was lost with an earlier failure"))?;
+        context.spawn_task(certificate::keep_valid(listener.certificate_renewal(), self.certificate_check));
         context.spawn_task(accept_all(listener, self.session_context.clone()));
         Ok(())
     }
