@@ -26,6 +26,7 @@ mod node;
 mod order;
 mod outcome;
 mod principal;
+mod private_data;
 mod progress;
 mod quantities;
 mod record;
@@ -68,6 +69,7 @@ pub use node::{
 pub use order::{Order, RankRun, Rendezvous, RunOrder, StopReason};
 pub use outcome::{Outcome, StartFailure};
 pub use principal::{Principal, Role};
+pub use private_data::PrivateData;
 pub use progress::{AttemptProgress, Progress};
 pub use quantities::{Bytes, ParseAmountError, Share, Slowdown};
 pub use record::{

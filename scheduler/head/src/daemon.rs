@@ -291,6 +291,7 @@ async fn run(
         watch_limit: options.watch_limit,
         silence_limit: options.silence_limit,
         limits: options.limits.clone(),
+        private_data: options.private_data,
     };
     let sessions = Sessions::new(listener, session_context, options.certificate_check);
     system.spawn_essential(ChildSpec::new("sessions", 1), sessions);

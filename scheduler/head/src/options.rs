@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cohabit_scheduler_core::Config;
-use cohabit_types::{Slowdown, Span};
+use cohabit_types::{PrivateData, Slowdown, Span};
 
 use crate::{InterferenceSource, RequestLimits};
 
@@ -44,6 +44,8 @@ pub struct HeadOptions {
     pub history_retention: Span,
     /// What one request and one user may take.
     pub limits: RequestLimits,
+    /// Whether users see the particulars of each other's jobs.
+    pub private_data: PrivateData,
 }
 
 impl HeadOptions {
@@ -67,6 +69,7 @@ impl HeadOptions {
             certificate_check: Duration::from_secs(3_600),
             history_retention: Span::from_secs(365 * 86_400),
             limits: RequestLimits::default(),
+            private_data: PrivateData::default(),
         }
     }
 }

@@ -11,6 +11,7 @@ mod client;
 mod context;
 mod lookup;
 mod nodes;
+mod privacy;
 mod tokens;
 mod worker;
 

@@ -9,6 +9,7 @@ mod jobs;
 mod learning;
 mod memory;
 mod planning;
+mod privacy;
 mod recorded;
 mod recovery;
 mod refusals;

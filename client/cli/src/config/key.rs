@@ -65,6 +65,8 @@ setting_keys! {
     MaxQueuedJobs = "max-queued-jobs",
     /// Largest size of all jobs of one user.
     MaxUserSize = "max-user-size",
+    /// Whether users see the particulars of each other's jobs.
+    PrivateData = "private-data",
     /// How often a job may lose its node.
     NodeFailures = "node-failures",
     /// Address of the head, for workers.

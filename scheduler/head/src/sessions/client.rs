@@ -2,7 +2,7 @@
 //!
 //! A change goes on when its client hangs up: a client that asks again with the same idempotency key gets the
 //! answer. What a client may do is the core's rule, by the name and role of its token. Queries are answered
-//! in `lookup`, changes of jobs and nodes in `changes`.
+//! in `lookup`, as far as `privacy` lets the client see the answer; changes of jobs and nodes in `changes`.
 
 use std::collections::BTreeMap;
 
@@ -148,22 +148,24 @@ impl ClientService for ClientSession {
     }
 
     async fn list(self, _: Context, filter: Filter) -> Result<ListPage, Refusal> {
-        self.look_up_page(filter).await
+        self.visible_page(filter).await
     }
 
     async fn show(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
-        self.look_up_records(jobs).await
+        let records = self.look_up_records(jobs).await?;
+        Ok(self.visible_records(records))
     }
 
     async fn explain(self, _: Context, job: JobId) -> Result<Explanation, Refusal> {
-        self.look_up_explanation(job).await
+        self.visible_explanation(job).await
     }
 
     async fn dry_run(self, _: Context, spec: Box<JobSpec>) -> Result<Box<DryRun>, Refusal> {
         self.session_context.limits.check_job(&spec)?;
         let by = self.by.clone();
         let asked = self.session_context.driver.ask(|reply_to| Message::DryRun { by, spec, reply_to });
-        asked.await.map_err(|error| ending(&error))?
+        let dry_run = asked.await.map_err(|error| ending(&error))??;
+        self.visible_dry_run(dry_run).await
     }
 
     async fn nodes(self, _: Context) -> Result<Vec<NodeRecord>, Refusal> {
@@ -171,7 +173,8 @@ impl ClientService for ClientSession {
     }
 
     async fn watch(self, _: Context, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
-        self.wait_for_change(known).await
+        let changed = self.wait_for_change(known).await?;
+        Ok(self.visible_records(changed))
     }
 
     async fn read_log(self, _: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
@@ -214,7 +217,7 @@ mod tests {
     use cohabit_actor::mailbox;
     use cohabit_net::NodeCredentials;
     use cohabit_net::{HeadIdentity, TokenStore, context_for};
-    use cohabit_types::{Request, Span};
+    use cohabit_types::{PrivateData, Request, Span};
     use futures::FutureExt;
 
     use super::*;
@@ -239,6 +242,7 @@ mod tests {
             watch_limit: Duration::ZERO,
             silence_limit: Duration::ZERO,
             limits: RequestLimits::default(),
+            private_data: PrivateData::Off,
         };
         let (spec, key) = (submit().spec, submit().idempotency_key);
         let session = ClientSession::new(ada(), session_context);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cohabit_actor::Address;
 use cohabit_net::{NodeCredentials, TokenStore};
-use cohabit_types::Span;
+use cohabit_types::{PrivateData, Span};
 
 use crate::RequestLimits;
 use crate::driver::Message;
@@ -27,4 +27,6 @@ pub(crate) struct SessionContext {
     pub(crate) silence_limit: Duration,
     /// The limits of requests.
     pub(crate) limits: RequestLimits,
+    /// Whether users see the particulars of each other's jobs.
+    pub(crate) private_data: PrivateData,
 }

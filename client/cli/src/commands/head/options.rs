@@ -22,6 +22,7 @@ pub(crate) fn flags(arguments: &HeadStartArguments) -> Result<RawSettings, Comma
         (SettingKey::Interference, &arguments.interference),
         (SettingKey::MaxSlowdown, &arguments.max_slowdown),
         (SettingKey::LostAfter, &arguments.lost_after),
+        (SettingKey::PrivateData, &arguments.private_data),
     ];
     written.extend(texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))));
     Ok(written)
@@ -40,6 +41,7 @@ pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> 
             .checked(SettingKey::HistoryRetention, values::parse_duration)?
             .unwrap_or(usual.history_retention),
         limits: limits(settings, usual.limits)?,
+        private_data: settings.checked(SettingKey::PrivateData, str::parse)?.unwrap_or(usual.private_data),
         ..usual
     })
 }
@@ -99,7 +101,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_client::types::{Slowdown, Span};
+    use cohabit_client::types::{PrivateData, Slowdown, Span};
 
     use super::*;
     use cohabit_console::CommandErrorKind;
@@ -118,6 +120,7 @@ mod tests {
             (SettingKey::NodeFailures, "2"),
             (SettingKey::MaxQueuedJobs, "500"),
             (SettingKey::MaxJobSize, "1M"),
+            (SettingKey::PrivateData, "on"),
         ])
         .unwrap();
         assert_eq!((options.limits.queued_jobs, options.limits.job_bytes), (500, Bytes(1 << 20)));
@@ -129,6 +132,7 @@ mod tests {
         assert_eq!(options.listen, "127.0.0.1:0".parse().unwrap());
         assert_eq!(options.config.lost_after, Span::from_secs(600));
         assert_eq!(options.config.node_failures, 2);
+        assert_eq!(options.private_data, PrivateData::On);
         assert_eq!(options.state_dir, std::path::Path::new("/state"));
     }
 
@@ -140,6 +144,7 @@ mod tests {
             (SettingKey::NodeFailures, "many", "--node-failures: "),
             (SettingKey::MaxJobSize, "1G", "--max-job-size: 1 GiB is too much: at most 4 MiB"),
             (SettingKey::Interference, "laws", "--interference: 'laws' is not a source of slowdowns"),
+            (SettingKey::PrivateData, "yes", "--private-data: 'yes' is neither on nor off"),
             (SettingKey::MaxSlowdown, "0.9", "--max-slowdown: '0.9' is not a slowdown"),
         ] {
             let failure = options_of(&[(key, text)]).unwrap_err();

@@ -1,0 +1,148 @@
+//! What users see of the jobs of others where data is private.
+//!
+//! Answers pass through here last, wherever they come from: memory and history are alike.
+
+use cohabit_types::{
+    AttemptRecord, DryRun, Explanation, Filter, JobId, JobPrediction, JobRecord, ListPage, PrivateData,
+    RankRecord, Refusal, Role, TrainingSpec,
+};
+
+use super::client::ClientSession;
+
+/// Stands for the name of a job that is private.
+const PRIVATE: &str = "(private)";
+
+impl ClientSession {
+    /// Whether it may see only a part of some jobs.
+    fn sees_partly(&self) -> bool {
+        self.session_context.private_data == PrivateData::On && self.by.role != Role::Admin
+    }
+
+    fn sees_fully(&self, record: &JobRecord) -> bool {
+        !self.sees_partly() || record.user == self.by.user
+    }
+
+    /// The record as this client may see it.
+    fn visible_record(&self, record: JobRecord) -> JobRecord {
+        if self.sees_fully(&record) { record } else { private_record(record) }
+    }
+
+    pub(super) fn visible_records(&self, records: Vec<JobRecord>) -> Vec<JobRecord> {
+        records.into_iter().map(|record| self.visible_record(record)).collect()
+    }
+
+    /// A page of jobs as this client may see them.
+    pub(super) async fn visible_page(&self, filter: Filter) -> Result<ListPage, Refusal> {
+        let Some(filter) = self.visible_filter(filter) else {
+            return Ok(ListPage { jobs: Vec::new(), more: false });
+        };
+        let page = self.look_up_page(filter).await?;
+        Ok(ListPage { jobs: self.visible_records(page.jobs), more: page.more })
+    }
+
+    /// A filter by name finds one's own jobs only, or it would tell the names of others; none if it can find
+    /// nothing.
+    fn visible_filter(&self, filter: Filter) -> Option<Filter> {
+        if filter.name.is_none() || !self.sees_partly() {
+            return Some(filter);
+        }
+        let is_own = filter.user.as_ref().is_none_or(|user| *user == self.by.user);
+        is_own.then(|| Filter { user: Some(self.by.user.clone()), ..filter })
+    }
+
+    /// The explanation of a job; of a private one, only its state.
+    pub(super) async fn visible_explanation(&self, job: JobId) -> Result<Explanation, Refusal> {
+        if self.sees_partly() {
+            let record = self.record(job).await?;
+            if !self.sees_fully(&record) {
+                return Ok(private_explanation(&record));
+            }
+        }
+        self.look_up_explanation(job).await
+    }
+
+    /// A dry run in which private jobs have no names.
+    pub(super) async fn visible_dry_run(&self, mut dry_run: Box<DryRun>) -> Result<Box<DryRun>, Refusal> {
+        if !self.sees_partly() || dry_run.neighbors.is_empty() {
+            return Ok(dry_run);
+        }
+        let neighbors = dry_run.neighbors.iter().map(|it| it.then.job).collect();
+        // One that has ended meanwhile may be found no more.
+        let records = self.look_up_records(neighbors).await.unwrap_or_default();
+        let own: Vec<JobId> =
+            records.iter().filter(|it| self.sees_fully(it)).map(|record| record.id).collect();
+        let others = dry_run.neighbors.iter_mut().filter(|it| !own.contains(&it.then.job));
+        others.for_each(|it| PRIVATE.clone_into(&mut it.name));
+        Ok(dry_run)
+    }
+}
+
+/// The record without what its user wrote or the job reported. Every field is named: one that is added has to
+/// be decided on here.
+fn private_record(record: JobRecord) -> JobRecord {
+    JobRecord {
+        id: record.id,
+        name: PRIVATE.to_owned(),
+        user: record.user,
+        group: None,
+        state: record.state,
+        reason_code: record.reason_code,
+        reason: record.reason_code.to_string(),
+        work: String::new(),
+        demand: record.demand,
+        priority: record.priority,
+        time_limit: record.time_limit,
+        workdir: String::new(),
+        attempt: record.attempt,
+        attempts: record.attempts.into_iter().map(private_attempt).collect(),
+        exit_code: record.exit_code,
+        signal: record.signal,
+        submitted_at: record.submitted_at,
+        started_at: record.started_at,
+        ended_at: record.ended_at,
+        sharing_with: record.sharing_with,
+        trained: TrainingSpec::default(),
+        predicted: record.predicted.map(private_prediction),
+        slowdown_measured: record.slowdown_measured,
+        progress: None,
+        array: record.array,
+        revision: record.revision,
+    }
+}
+
+fn private_attempt(attempt: AttemptRecord) -> AttemptRecord {
+    AttemptRecord {
+        attempt: attempt.attempt,
+        started_at: attempt.started_at,
+        ended_at: attempt.ended_at,
+        stopped: attempt.stopped,
+        ranks: attempt.ranks.into_iter().map(private_rank).collect(),
+    }
+}
+
+/// The outcome may quote the command, a path or the output.
+fn private_rank(rank: RankRecord) -> RankRecord {
+    RankRecord {
+        node: rank.node,
+        devices: rank.devices,
+        share: rank.share,
+        outcome: None,
+        enforcement: rank.enforcement,
+        gpu_memory: rank.gpu_memory,
+        host_limits: rank.host_limits,
+        private_uid: rank.private_uid,
+    }
+}
+
+/// The number of iterations is what its user stated, or its model.
+fn private_prediction(predicted: JobPrediction) -> JobPrediction {
+    JobPrediction { iterations: None, ..predicted }
+}
+
+fn private_explanation(record: &JobRecord) -> Explanation {
+    let sentences = vec![
+        format!("Job {} is {} ({}).", record.id, record.state, record.reason_code),
+        format!("Only {} and admins can see more of it.", record.user),
+    ];
+    Explanation { sentences, history: Vec::new() }
+}
