@@ -11,6 +11,7 @@ use cohabit_console::{CommandError, CommandErrorKind};
 
 use crate::arguments::ConnectionArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
+use crate::token_expiry::warn_of_own_token;
 
 /// The file in the state directory of a head that holds its address.
 const ADDRESS: &str = "address";
@@ -20,7 +21,9 @@ const ADMIN_TOKEN: &str = "admin.token";
 
 /// Connects to the head that the flags or settings name.
 pub(crate) async fn connect(flags: &ConnectionArguments) -> Result<Client, CommandError> {
-    Ok(Client::connect(resolve_endpoint(&read_settings(flags)?)?).await?)
+    let client = Client::connect(resolve_endpoint(&read_settings(flags)?)?).await?;
+    warn_of_own_token(&client).await;
+    Ok(client)
 }
 
 /// The settings, with these flags first.

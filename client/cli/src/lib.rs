@@ -22,6 +22,7 @@ mod log_printer;
 mod process;
 mod render;
 mod script;
+mod token_expiry;
 mod usage_message;
 mod values;
 #[cfg(feature = "worker")]

@@ -172,6 +172,14 @@ impl Client {
             .await
     }
 
+    /// The token of this client, without its secret.
+    ///
+    /// # Errors
+    /// Those of the link.
+    pub async fn own_token(&self) -> Result<TokenRecord, Error> {
+        self.call(|to: HeadConnection| async move { to.service.own_token(short_call_context()).await }).await
+    }
+
     /// Revokes a token, at once. Not retried.
     ///
     /// # Errors

@@ -17,8 +17,14 @@ pub struct NewToken {
     pub account: Option<String>,
     /// The one node, by name, that a worker with it may be; any node without it.
     pub node: Option<String>,
-    /// How long it is good for; for ever without it.
+    /// How long it is good for; as long as the head's setting says without it, and for ever with
+    /// [`NewToken::FOREVER`].
     pub expires_in: Option<Span>,
+}
+
+impl NewToken {
+    /// The lifetime of a token that does not expire.
+    pub const FOREVER: Span = Span::from_micros(u64::MAX);
 }
 
 /// A token that was just made. `Debug` hides it.
@@ -58,8 +64,40 @@ impl TokenRecord {
     }
 }
 
+impl TokenRecord {
+    /// How long before its end people are warned.
+    pub const WARNING: Span = Span::from_secs(30 * 86_400);
+
+    /// How long it is still good for, if it ends within the time of the warning: zero once it has expired.
+    #[must_use]
+    pub fn ends_soon(&self, now: Time) -> Option<Span> {
+        let left = self.expires_at?.since(now);
+        (left <= TokenRecord::WARNING).then_some(left)
+    }
+}
+
 impl fmt::Debug for IssuedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("IssuedToken(secret)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_ends_soon_in_its_last_month() {
+        let now = Time::EPOCH + Span::from_secs(1_000_000_000);
+        let ends_soon = |expires_at| {
+            let (name, created_at) = ("ada".to_owned(), Time::EPOCH);
+            TokenRecord { name, role: Role::User, account: None, node: None, created_at, expires_at }
+                .ends_soon(now)
+        };
+        let day = Span::from_secs(86_400);
+        assert_eq!(ends_soon(None), None);
+        assert_eq!(ends_soon(Some(now + TokenRecord::WARNING + day)), None);
+        assert_eq!(ends_soon(Some(now + day)), Some(day));
+        assert_eq!(ends_soon(Some(Time::EPOCH)), Some(Span::ZERO));
     }
 }

@@ -56,6 +56,8 @@ pub trait ClientService {
     async fn choose_model(choice: ModelChoice) -> Result<Models, Refusal>;
     /// Whether the head is there.
     async fn ping();
+    /// The token of this client, without its secret.
+    async fn own_token() -> Result<TokenRecord, Refusal>;
 }
 
 /// Worker to head.

@@ -292,6 +292,7 @@ async fn run(
         silence_limit: options.silence_limit,
         limits: options.limits.clone(),
         private_data: options.private_data,
+        user_token_lifetime: options.user_token_lifetime,
     };
     let sessions = Sessions::new(listener, session_context, options.certificate_check);
     system.spawn_essential(ChildSpec::new("sessions", 1), sessions);

@@ -46,6 +46,8 @@ pub struct HeadOptions {
     pub limits: RequestLimits,
     /// Whether users see the particulars of each other's jobs.
     pub private_data: PrivateData,
+    /// How long a new token of a user is good for unless an admin says otherwise; none if for ever.
+    pub user_token_lifetime: Option<Span>,
 }
 
 impl HeadOptions {
@@ -70,6 +72,7 @@ impl HeadOptions {
             history_retention: Span::from_secs(365 * 86_400),
             limits: RequestLimits::default(),
             private_data: PrivateData::default(),
+            user_token_lifetime: Some(Span::from_secs(365 * 86_400)),
         }
     }
 }

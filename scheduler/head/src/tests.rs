@@ -15,4 +15,5 @@ mod recovery;
 mod refusals;
 mod restarts;
 mod storage;
+mod tokens;
 mod workers;

@@ -52,8 +52,9 @@ pub(crate) struct TokenCreateArguments {
     /// with it keeps it
     #[arg(long, value_name = "NAME")]
     pub(crate) node: Option<String>,
-    /// Time after which the token expires, such as 30d [default: never]
-    #[arg(long, value_name = "TIME", value_parser = values::parse_duration)]
+    /// Time after which the token expires, such as 30d, or never [default: 1 year for a user, or as the
+    /// head is set; never for a worker or an admin]
+    #[arg(long, value_name = "TIME", value_parser = values::parse_expiry)]
     pub(crate) expires: Option<Span>,
     #[command(flatten)]
     pub(crate) connection: ConnectionArguments,

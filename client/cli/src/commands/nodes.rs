@@ -11,6 +11,7 @@ use crate::endpoint::connect;
 use crate::render::jobs_table::ColumnSet;
 use crate::render::node_documents::{NodeDocument, NodeListDocument, RefusedWorkerDocument};
 use crate::render::nodes_table::{nodes_table, refused_workers};
+use crate::token_expiry::warn_of_other_tokens;
 
 pub(super) async fn nodes(arguments: NodesArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;
@@ -19,14 +20,17 @@ pub(super) async fn nodes(arguments: NodesArguments) -> Result<ExitCode, Command
         Role::Admin => Some(client.refused_workers().await?),
         Role::User | Role::Worker => None,
     };
-    let zone = TimeZone::system();
-    let table = |columns| {
-        let warnings = refused_workers(&nodes, refused.as_deref().unwrap_or_default(), &zone);
-        nodes_table(&nodes, columns, &zone, Screen::of_stdout()) + &warnings
+    let columns = match arguments.display.output {
+        OutputFormat::Wide => ColumnSet::Wide,
+        OutputFormat::Table | OutputFormat::Json | OutputFormat::Quiet => ColumnSet::Usual,
     };
     match arguments.display.output {
-        OutputFormat::Table => output::print_text(&table(ColumnSet::Usual))?,
-        OutputFormat::Wide => output::print_text(&table(ColumnSet::Wide))?,
+        OutputFormat::Table | OutputFormat::Wide => {
+            let zone = TimeZone::system();
+            let warnings = refused_workers(&nodes, refused.as_deref().unwrap_or_default(), &zone);
+            output::print_text(&(nodes_table(&nodes, columns, &zone, Screen::of_stdout()) + &warnings))?;
+            warn_of_other_tokens(&client).await;
+        }
         OutputFormat::Json => output::print_document(&with_schema(NodeListDocument {
             nodes: nodes.iter().map(NodeDocument::from).collect(),
             refused_workers: refused.map(|all| all.iter().map(RefusedWorkerDocument::from).collect()),

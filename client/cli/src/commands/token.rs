@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use cohabit_client::Client;
 use cohabit_client::types::{NewToken, Role, TokenRecord};
 use cohabit_console::{CommandError, Screen, output, with_schema};
 use jiff::tz::TimeZone;
@@ -12,6 +13,7 @@ use crate::arguments::{
 };
 use crate::endpoint::connect;
 use crate::render::documents::{TokenDocument, TokenListDocument};
+use crate::render::local_time;
 use crate::render::tokens_table::tokens_table;
 
 pub(super) async fn token(verb: TokenVerb) -> Result<ExitCode, CommandError> {
@@ -47,11 +49,22 @@ async fn create(arguments: TokenCreateArguments) -> Result<(), CommandError> {
         }
         OutputFormat::Quiet => output::print_text(&token),
         OutputFormat::Table | OutputFormat::Wide => {
+            let expiry = expiry(&client, &name).await;
             output::print_message(&format!(
-                "token '{name}' with role {role}; store it in a file with mode 0600:"
+                "token '{name}' with role {role}{expiry}; store it in a file with mode 0600:"
             ));
             output::print_text(&token)
         }
+    }
+}
+
+/// When the new token expires, which the head has decided; empty if it cannot be asked.
+async fn expiry(client: &Client, name: &str) -> String {
+    let tokens = client.tokens().await.unwrap_or_default();
+    match tokens.into_iter().find(|token| token.name == name).map(|token| token.expires_at) {
+        Some(Some(at)) => format!(", which expires on {}", local_time(at, &TimeZone::system())),
+        Some(None) => ", which does not expire".to_owned(),
+        None => String::new(),
     }
 }
 

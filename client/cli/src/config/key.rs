@@ -67,6 +67,8 @@ setting_keys! {
     MaxUserSize = "max-user-size",
     /// Whether users see the particulars of each other's jobs.
     PrivateData = "private-data",
+    /// How long new tokens of users are valid.
+    TokenLifetime = "token-lifetime",
     /// How often a job may lose its node.
     NodeFailures = "node-failures",
     /// Address of the head, for workers.

@@ -6,6 +6,7 @@
 mod array;
 mod begin;
 mod dependency;
+mod expiry;
 mod gpus;
 mod nodes;
 mod stop_signal;
@@ -14,6 +15,7 @@ mod variable;
 pub(crate) use self::array::parse_array;
 pub(crate) use self::begin::{BeginTime, parse_begin};
 pub(crate) use self::dependency::{DependencyArgument, parse_dependency};
+pub(crate) use self::expiry::parse_expiry;
 pub(crate) use self::gpus::{divide_among_nodes, parse_gpus};
 pub(crate) use self::nodes::{NodeCount, parse_nodes};
 pub(crate) use self::stop_signal::parse_stop_signal;

@@ -40,6 +40,7 @@ pub(crate) enum Call {
     ReadLog(LogRequest),
     CreateToken(NewToken),
     ListTokens,
+    OwnToken,
     RevokeToken(String),
     ListModels,
     ChooseModel(ModelChoice),
@@ -321,6 +322,12 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
     }
 
     async fn ping(self, _: Context) {}
+
+    async fn own_token(self, _: Context) -> Result<TokenRecord, Refusal> {
+        let turn = self.turn(Call::OwnToken).await?;
+        let Turn::Tokens(mut it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it.remove(0))
+    }
 }
 
 /// Job 7 in this state; in its first attempt unless it waits.

@@ -212,6 +212,10 @@ impl ClientService for ClientHandler {
 
     async fn ping(self, _: Context) {}
 
+    async fn own_token(self, _: Context) -> Result<TokenRecord, Refusal> {
+        Err(unasked())
+    }
+
     async fn submit(self, _: Context, _: Box<JobSpec>, _: Option<String>) -> Result<SubmitReceipt, Refusal> {
         Err(unasked())
     }

@@ -182,7 +182,8 @@ impl ClientService for ClientSession {
     }
 
     async fn create_token(self, _: Context, token: NewToken) -> Result<IssuedToken, Refusal> {
-        tokens::create(&self.by, self.session_context.tokens, token).await
+        let SessionContext { tokens, user_token_lifetime, .. } = self.session_context;
+        tokens::create(&self.by, tokens, user_token_lifetime, token).await
     }
 
     async fn list_tokens(self, _: Context) -> Result<Vec<TokenRecord>, Refusal> {
@@ -202,6 +203,10 @@ impl ClientService for ClientSession {
     }
 
     async fn ping(self, _: Context) {}
+
+    async fn own_token(self, _: Context) -> Result<TokenRecord, Refusal> {
+        tokens::own(&self.by, &self.session_context.tokens)
+    }
 }
 
 /// The refusal when the driver is gone.
@@ -243,6 +248,7 @@ mod tests {
             silence_limit: Duration::ZERO,
             limits: RequestLimits::default(),
             private_data: PrivateData::Off,
+            user_token_lifetime: None,
         };
         let (spec, key) = (submit().spec, submit().idempotency_key);
         let session = ClientSession::new(ada(), session_context);

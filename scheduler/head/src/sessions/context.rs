@@ -29,4 +29,6 @@ pub(crate) struct SessionContext {
     pub(crate) limits: RequestLimits,
     /// Whether users see the particulars of each other's jobs.
     pub(crate) private_data: PrivateData,
+    /// How long a new token of a user is good for unless an admin says otherwise; none if for ever.
+    pub(crate) user_token_lifetime: Option<Span>,
 }

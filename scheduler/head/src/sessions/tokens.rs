@@ -1,21 +1,41 @@
-//! Tokens, for admins. The store waits for the disk, so it is asked on a blocking thread.
+//! Tokens, for admins, and one's own for everybody. The store waits for the disk, so it is asked on a
+//! blocking thread.
 
 use cohabit_actor::blocking;
 use cohabit_net::TokenStore;
-use cohabit_types::{IssuedToken, NewToken, Principal, Refusal, RefusalCode, Role, TokenRecord};
+use cohabit_types::{IssuedToken, NewToken, Principal, Refusal, RefusalCode, Role, Span, TokenRecord};
 
 use crate::clock::wall_clock;
 
-/// Makes a token.
+/// Makes a token. One for a user expires after this lifetime, unless the request says otherwise.
 pub(super) async fn create(
     by: &Principal,
     tokens: TokenStore,
+    user_lifetime: Option<Span>,
     new: NewToken,
 ) -> Result<IssuedToken, Refusal> {
     check_admin(by)?;
+    let new = NewToken { expires_in: lifetime(&new, user_lifetime), ..new };
     tracing::info!(admin = by.user, name = new.name, role = %new.role, "token create");
     let create = move || tokens.create_for(&new, wall_clock());
     Ok(IssuedToken { text: blocking(create).await?.expose() })
+}
+
+/// How long the token is good for; none if it does not expire. People leave, and their tokens are forgotten:
+/// those of users expire by default. Workers and admins would be locked out in the midst of their work.
+fn lifetime(new: &NewToken, user_lifetime: Option<Span>) -> Option<Span> {
+    match (new.expires_in, new.role) {
+        (Some(NewToken::FOREVER), _) => None,
+        (Some(stated), _) => Some(stated),
+        (None, Role::User) => user_lifetime,
+        (None, Role::Worker | Role::Admin) => None,
+    }
+}
+
+/// The token of this client, without its secret.
+pub(super) fn own(by: &Principal, tokens: &TokenStore) -> Result<TokenRecord, Refusal> {
+    let own = tokens.list().into_iter().find(|token| token.name == by.user);
+    own.ok_or_else(|| Refusal::new(RefusalCode::NotFound, format!("the token of {} was revoked", by.user)))
 }
 
 /// All tokens, without secrets.

@@ -293,6 +293,10 @@ impl TestClient {
         within(self.head.list_tokens(long())).await.unwrap()
     }
 
+    pub(crate) async fn own_token(&self) -> Result<TokenRecord, Refusal> {
+        within(self.head.own_token(long())).await.unwrap()
+    }
+
     pub(crate) async fn revoke_token(&self, name: &str) -> Result<(), Refusal> {
         within(self.head.revoke_token(long(), name.into())).await.unwrap()
     }

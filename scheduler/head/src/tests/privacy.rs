@@ -87,6 +87,7 @@ fn questions(job: JobId) -> Vec<Question> {
         Question::ListModels {},
         Question::ChooseModel { choice },
         Question::Ping {},
+        Question::OwnToken {},
     ]
 }
 
@@ -115,6 +116,7 @@ async fn answer(client: &TestClient, question: Question) -> String {
         Question::ListModels {} => text(head.list_models(long)).await,
         Question::ChooseModel { choice } => text(head.choose_model(long, choice)).await,
         Question::Ping {} => text(head.ping(long)).await,
+        Question::OwnToken {} => text(head.own_token(long)).await,
     }
 }
 

@@ -1,11 +1,12 @@
-//! The head: whether it answers and its clock agrees with ours; without a head, whether its port is free.
+//! The head: whether it answers, its clock agrees with ours and our token lasts; without a head, whether its
+//! port is free.
 //!
 //! A head does not report its clock. Its latest records show whether its clock is ahead of ours.
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
-use cohabit_client::types::{Filter, NodeRecord, Span, Time};
+use cohabit_client::types::{Filter, NodeRecord, Span, Time, TokenRecord};
 use cohabit_client::{Client, Error};
 
 use super::findings::Finding;
@@ -15,6 +16,7 @@ use crate::endpoint::resolve_endpoint;
 
 const HEAD: &str = "head";
 const CLOCK: &str = "clock";
+const TOKEN: &str = "token";
 const PORT: &str = "port";
 /// The default address of a head.
 const DEFAULT_ADDRESS: &str = "0.0.0.0:7070";
@@ -51,7 +53,26 @@ async fn answering(client: &Client, within: Duration) -> Vec<Finding> {
         |error| Finding::warning(CLOCK, "cannot determine the clock of the head", error.to_string()),
         |latest| clock(latest, now()),
     );
-    vec![answers, clock]
+    let own = client.own_token().await;
+    let own = own.map_or_else(
+        |error| Finding::warning(TOKEN, "cannot determine when this token expires", error.to_string()),
+        |own| token(&own, now()),
+    );
+    vec![answers, clock, own]
+}
+
+/// When the token of this client expires.
+fn token(own: &TokenRecord, now: Time) -> Finding {
+    let shown = format!("the token '{}' with role {}", own.name, own.role);
+    match (own.ends_soon(now), own.expires_at) {
+        (Some(left), _) => Finding::warning(
+            TOKEN,
+            format!("{shown} expires in {left}"),
+            "ask an admin for a new one (`cohabit token create`)",
+        ),
+        (None, Some(at)) => Finding::ok(TOKEN, format!("{shown} expires in {}", at.since(now))),
+        (None, None) => Finding::ok(TOKEN, format!("{shown} does not expire")),
+    }
 }
 
 /// The latest time in any record of the head.
@@ -105,6 +126,7 @@ fn port(settings: &Settings) -> Finding {
 mod tests {
     use super::super::findings::Diagnosis;
     use super::*;
+    use crate::render::samples::{at, tokens};
 
     #[test]
     fn a_head_whose_clock_is_ahead_is_an_error() {
@@ -114,6 +136,18 @@ mod tests {
         assert_eq!(status_of(Some(now + Span::from_secs(1))), Diagnosis::Ok);
         assert_eq!(status_of(Some(now - Span::from_secs(60))), Diagnosis::Ok);
         assert_eq!(status_of(None), Diagnosis::Ok);
+    }
+
+    #[test]
+    fn a_token_that_expires_within_a_month_is_a_warning() {
+        let [admin, ada, ..] = &tokens()[..] else { panic!("there are samples") };
+        assert_eq!(token(admin, at(0)).status, Diagnosis::Ok);
+        let day = 86_400;
+        let soon = token(ada, at(10 * day));
+        assert_eq!(soon.status, Diagnosis::Warning);
+        assert_eq!(soon.observed, "the token 'ada' with role user expires in 20 d 0 h");
+        let later = TokenRecord { expires_at: Some(at(100 * day)), ..ada.clone() };
+        assert_eq!(token(&later, at(0)).status, Diagnosis::Ok);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use cohabit_client::types::{Bytes, ParseAmountError};
+use cohabit_client::types::{Bytes, NewToken, ParseAmountError, Span};
 use cohabit_console::CommandError;
 use cohabit_head::{Config, HeadOptions, InterferenceSource, RequestLimits};
 
@@ -42,8 +42,16 @@ pub(crate) fn options(settings: &Settings) -> Result<HeadOptions, CommandError> 
             .unwrap_or(usual.history_retention),
         limits: limits(settings, usual.limits)?,
         private_data: settings.checked(SettingKey::PrivateData, str::parse)?.unwrap_or(usual.private_data),
+        user_token_lifetime: settings
+            .checked(SettingKey::TokenLifetime, token_lifetime)?
+            .unwrap_or(usual.user_token_lifetime),
         ..usual
     })
+}
+
+/// How long a new token of a user is valid; none if it does not expire.
+fn token_lifetime(text: &str) -> Result<Option<Span>, String> {
+    values::parse_expiry(text).map(|lifetime| Some(lifetime).filter(|it| *it != NewToken::FOREVER))
 }
 
 fn limits(settings: &Settings, usual: RequestLimits) -> Result<RequestLimits, CommandError> {
@@ -101,7 +109,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_client::types::{PrivateData, Slowdown, Span};
+    use cohabit_client::types::{PrivateData, Slowdown};
 
     use super::*;
     use cohabit_console::CommandErrorKind;
@@ -121,6 +129,7 @@ mod tests {
             (SettingKey::MaxQueuedJobs, "500"),
             (SettingKey::MaxJobSize, "1M"),
             (SettingKey::PrivateData, "on"),
+            (SettingKey::TokenLifetime, "90d"),
         ])
         .unwrap();
         assert_eq!((options.limits.queued_jobs, options.limits.job_bytes), (500, Bytes(1 << 20)));
@@ -133,6 +142,9 @@ mod tests {
         assert_eq!(options.config.lost_after, Span::from_secs(600));
         assert_eq!(options.config.node_failures, 2);
         assert_eq!(options.private_data, PrivateData::On);
+        assert_eq!(options.user_token_lifetime, Some(Span::from_secs(90 * 86_400)));
+        let forever = options_of(&[(SettingKey::TokenLifetime, "never")]).unwrap();
+        assert_eq!(forever.user_token_lifetime, None);
         assert_eq!(options.state_dir, std::path::Path::new("/state"));
     }
 
