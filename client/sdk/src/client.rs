@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use cohabit_net::HelloAccepted;
 use cohabit_types::{
-    ChangeResult, DryRun, Explanation, IssuedToken, JobChange, JobId, JobRecord, JobRef, ModelChoice, Models,
-    NewToken, NodeRecord, RefusedWorker, TokenRecord,
+    ChangeResult, DryRun, Explanation, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    ModelChoice, Models, NewToken, NodeRecord, RefusedWorker, TokenRecord,
 };
 
 use crate::call::{Client, PAGE, short_call_context};
@@ -178,6 +178,15 @@ impl Client {
     /// Those of the link.
     pub async fn own_token(&self) -> Result<TokenRecord, Error> {
         self.call(|to: HeadConnection| async move { to.service.own_token(short_call_context()).await }).await
+    }
+
+    /// How the head is set up.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] for all but admins.
+    pub async fn head_status(&self) -> Result<HeadStatus, Error> {
+        self.call(|to: HeadConnection| async move { to.service.head_status(short_call_context()).await })
+            .await
     }
 
     /// Revokes a token, at once. Not retried.

@@ -13,6 +13,7 @@ mod counted;
 mod device;
 mod entrypoint;
 mod format_version;
+mod head_status;
 mod ids;
 mod interference_models;
 mod isolation;
@@ -51,6 +52,7 @@ pub use device::{
 };
 pub use entrypoint::{ActorWork, Command, Entrypoint, FunctionWork};
 pub use format_version::{FormatVersion, NewerVersion};
+pub use head_status::{HeadStatus, TokenFileStatus};
 pub use ids::{
     AttemptId, ClientRequestId, DeviceId, Incarnation, JobId, NodeId, ParseIdError, PlanRequestId, RankId,
     WorkerKey,

@@ -6,9 +6,9 @@
 //! broke a promise; its `kind` arrives wrong, so nothing reads it.
 
 use cohabit_types::{
-    ChangeResult, DryRun, Explanation, Filter, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
-    JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord, Order, Refusal,
-    RefusedWorker, Report, SubmitReceipt, TokenRecord,
+    ChangeResult, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    JobRevision, JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord, Order,
+    Refusal, RefusedWorker, Report, SubmitReceipt, TokenRecord,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -58,6 +58,8 @@ pub trait ClientService {
     async fn ping();
     /// The token of this client, without its secret.
     async fn own_token() -> Result<TokenRecord, Refusal>;
+    /// How the head is set up. For admins.
+    async fn head_status() -> Result<HeadStatus, Refusal>;
 }
 
 /// Worker to head.

@@ -33,6 +33,7 @@ use crate::interference::PastObservations;
 use crate::journal::{Journal, JournalWrite, JournalWriter, SqliteJournal};
 use crate::planner::PolicyFactory;
 use crate::recovery::{RecoveredHead, recover_and_upgrade};
+use crate::sessions::status::HeadSetup;
 use crate::sessions::{SessionContext, Sessions};
 use crate::state_dir::StateDir;
 use crate::watchers::Watchers;
@@ -117,7 +118,9 @@ impl HeadDaemon {
         let replayed = blocking(move || replay(path, &solos)).await?;
         let versions = opened.state.interference();
         let scheduling = Scheduling { policy, uses_interference, base, versions };
-        let running = run(&options, scheduling, replayed, opened.access, listener).await?;
+        let (admin_token, journal) = (opened.state.admin_token(), opened.state.journal());
+        let setup = HeadSetup { address, admin_token, journal };
+        let running = run(&options, scheduling, replayed, opened.access, listener, setup).await?;
         let published = blocking(move || opened.state.publish_address(address).map(|()| opened.state)).await;
         // The publication is the last step, so its failure ends all that already runs.
         let state = match published {
@@ -242,6 +245,7 @@ async fn run(
     replayed: ReplayedJournal,
     access: AccessStores,
     listener: Listener,
+    setup: HeadSetup,
 ) -> Result<RunningHead, HeadError> {
     let ReplayedJournal { recovered, journal, history, estimates, past, ended_runs } = replayed;
     let scheduling = Scheduling { policy: remembering(scheduling.policy, ended_runs), ..scheduling };
@@ -293,6 +297,7 @@ async fn run(
         limits: options.limits.clone(),
         private_data: options.private_data,
         user_token_lifetime: options.user_token_lifetime,
+        setup: Arc::new(setup),
     };
     let sessions = Sessions::new(listener, session_context, options.certificate_check);
     system.spawn_essential(ChildSpec::new("sessions", 1), sessions);

@@ -12,6 +12,7 @@ mod context;
 mod lookup;
 mod nodes;
 mod privacy;
+pub(crate) mod status;
 mod tokens;
 mod worker;
 

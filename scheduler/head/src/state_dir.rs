@@ -21,7 +21,7 @@ use nix::fcntl::{Flock, FlockArg};
 
 use crate::HeadError;
 
-mod file_system;
+pub(crate) mod file_system;
 
 /// A state directory that this process has locked. Every method that touches the disk blocks.
 #[derive(Debug)]

@@ -14,6 +14,7 @@ mod recorded;
 mod recovery;
 mod refusals;
 mod restarts;
+mod status;
 mod storage;
 mod tokens;
 mod workers;

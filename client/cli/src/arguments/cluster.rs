@@ -27,9 +27,12 @@ pub(crate) struct TopArguments {
 // Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
+    /// Check the cluster instead of this machine: whether it may be opened to users. Needs an admin's token
+    #[arg(long)]
+    pub(crate) cluster: bool,
     /// Test NVIDIA MPS on each idle GPU: start its daemon and stop it again
     #[cfg(feature = "worker")]
-    #[arg(long)]
+    #[arg(long, conflicts_with = "cluster")]
     pub(crate) probe: bool,
     /// Path of NVIDIA's management library (NVML), if not in the standard location [env:
     /// COHABIT_NVML_LIBRARY]

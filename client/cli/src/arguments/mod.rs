@@ -123,7 +123,7 @@ pub(crate) enum Verb {
     /// Measure the slowdown of workloads that share a real GPU, in pairs and triples
     #[cfg(feature = "worker")]
     Profile(ProfileArguments),
-    /// Check this machine: directories, permissions, port, clock, GPUs
+    /// Check this machine (directories, permissions, port, clock, GPUs) or the cluster
     Doctor(DoctorArguments),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),

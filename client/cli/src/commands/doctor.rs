@@ -1,8 +1,9 @@
-//! `doctor`: checks this machine and says what to change.
+//! `doctor`: checks this machine, or with `--cluster` the cluster, and says what to change.
 //!
 //! It changes nothing itself, and stops everything that a probe starts. Each file below holds the checks of
 //! one subject. A check that cannot be made is a finding, never a silent pass. Start reading at [`doctor`].
 
+mod cluster;
 #[cfg(feature = "worker")]
 mod device_files;
 #[cfg(feature = "worker")]
@@ -37,6 +38,10 @@ const EXIT_ERROR: u8 = 78;
 
 pub(super) fn doctor(arguments: DoctorArguments) -> Result<ExitCode, CommandError> {
     let settings = read_settings(&arguments.connection)?;
+    if arguments.cluster {
+        let findings = block_on(async { Ok(cluster::check(&settings).await) })?;
+        return print_result(&Findings { findings }, arguments.display.output);
+    }
     let state = configured_state_directory(&settings)?;
     let mut findings = state_directory::check(&state);
     findings.extend(block_on(async { Ok(head::check(&settings).await) })?);

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cohabit_client::types::{
-    ChangeResult, Demand, DryRun, Explanation, Filter, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSpec, JobState, ListPage, LogChunk, LogRecord, LogRequest, LogStream, ModelChoice,
-    Models, NewToken, NodeRecord, ReasonCode, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, Time,
-    TokenRecord,
+    ChangeResult, Demand, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord,
+    JobRef, JobRevision, JobSpec, JobState, ListPage, LogChunk, LogRecord, LogRequest, LogStream,
+    ModelChoice, Models, NewToken, NodeRecord, ReasonCode, Refusal, RefusalCode, RefusedWorker, Role,
+    SubmitReceipt, Time, TokenRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -41,6 +41,7 @@ pub(crate) enum Call {
     CreateToken(NewToken),
     ListTokens,
     OwnToken,
+    HeadStatus,
     RevokeToken(String),
     ListModels,
     ChooseModel(ModelChoice),
@@ -327,6 +328,11 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
         let turn = self.turn(Call::OwnToken).await?;
         let Turn::Tokens(mut it) = turn else { panic!("{turn:?} does not answer this call") };
         Ok(it.remove(0))
+    }
+
+    async fn head_status(self, _: Context) -> Result<HeadStatus, Refusal> {
+        let turn = self.turn(Call::HeadStatus).await?;
+        panic!("{turn:?} does not answer this call")
     }
 }
 

@@ -12,10 +12,11 @@ mod versions;
 use std::time::{Duration, Instant, SystemTime};
 
 use cohabit_types::{
-    Bytes, ChangeResult, DryRun, Explanation, Filter, FollowMode, Incarnation, Inventory, Isolation,
-    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, LinkBandwidths, ListPage,
-    LogChunk, LogPosition, LogRequest, ModelChoice, Models, NewToken, NodeId, NodeRecord, Order, Refusal,
-    RefusalCode, RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt, TokenRecord, WorkerKey,
+    Bytes, ChangeResult, DryRun, Explanation, Filter, FollowMode, HeadStatus, Incarnation, Inventory,
+    Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, LinkBandwidths,
+    ListPage, LogChunk, LogPosition, LogRequest, ModelChoice, Models, NewToken, NodeId, NodeRecord, Order,
+    Refusal, RefusalCode, RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt, TokenRecord,
+    WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -213,6 +214,10 @@ impl ClientService for ClientHandler {
     async fn ping(self, _: Context) {}
 
     async fn own_token(self, _: Context) -> Result<TokenRecord, Refusal> {
+        Err(unasked())
+    }
+
+    async fn head_status(self, _: Context) -> Result<HeadStatus, Refusal> {
         Err(unasked())
     }
 

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
-    ChangeResult, DryRun, Explanation, Filter, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision,
-    JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord, Principal, Refusal,
-    RefusalCode, RefusedWorker, Role, SubmitReceipt, TokenRecord, counted,
+    ChangeResult, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    JobRevision, JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord,
+    Principal, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, TokenRecord, counted,
 };
 use tokio::time::{Instant, timeout_at};
 
 use super::context::SessionContext;
-use super::tokens;
+use super::{status, tokens};
 use crate::driver::{Message, Query, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 use crate::request_limits::check_count;
 
@@ -207,6 +207,10 @@ impl ClientService for ClientSession {
     async fn own_token(self, _: Context) -> Result<TokenRecord, Refusal> {
         tokens::own(&self.by, &self.session_context.tokens)
     }
+
+    async fn head_status(self, _: Context) -> Result<HeadStatus, Refusal> {
+        status::status(&self.by, &self.session_context).await
+    }
 }
 
 /// The refusal when the driver is gone.
@@ -217,6 +221,7 @@ pub(super) fn ending(error: &AskError) -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use cohabit_actor::mailbox;
@@ -225,6 +230,7 @@ mod tests {
     use cohabit_types::{PrivateData, Request, Span};
     use futures::FutureExt;
 
+    use super::super::status::HeadSetup;
     use super::*;
     use crate::RequestLimits;
     use crate::history::HistoryReader;
@@ -249,6 +255,11 @@ mod tests {
             limits: RequestLimits::default(),
             private_data: PrivateData::Off,
             user_token_lifetime: None,
+            setup: Arc::new(HeadSetup {
+                address: "127.0.0.1:0".parse().unwrap(),
+                admin_token: folder.path().join("admin.token"),
+                journal: folder.path().join("journal.sqlite"),
+            }),
         };
         let (spec, key) = (submit().spec, submit().idempotency_key);
         let session = ClientSession::new(ada(), session_context);

@@ -1,11 +1,13 @@
 //! What every session needs of the head.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_actor::Address;
 use cohabit_net::{NodeCredentials, TokenStore};
 use cohabit_types::{PrivateData, Span};
 
+use super::status::HeadSetup;
 use crate::RequestLimits;
 use crate::driver::Message;
 use crate::history::HistoryReader;
@@ -31,4 +33,6 @@ pub(crate) struct SessionContext {
     pub(crate) private_data: PrivateData,
     /// How long a new token of a user is good for unless an admin says otherwise; none if for ever.
     pub(crate) user_token_lifetime: Option<Span>,
+    /// What admins may ask about this head.
+    pub(crate) setup: Arc<HeadSetup>,
 }

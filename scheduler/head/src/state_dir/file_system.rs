@@ -63,10 +63,18 @@ pub(super) fn check_free_space(path: &Path) -> Result<(), HeadError> {
 }
 
 fn fuse_kind(path: &Path) -> std::io::Result<Option<String>> {
+    Ok(mounted_kind(path)?.filter(|kind| NETWORK_FUSE.contains(&kind.as_str())))
+}
+
+/// The kind of the file system that holds the file, such as `ext4`; none if the system does not tell.
+pub(crate) fn kind(path: &Path) -> Option<String> {
+    mounted_kind(path).ok().flatten()
+}
+
+fn mounted_kind(path: &Path) -> std::io::Result<Option<String>> {
     let device = fs::metadata(path)?.dev();
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-    let kind = mount_kind(&mounts, &format!("{}:{}", major(device), minor(device)));
-    Ok(kind.filter(|kind| NETWORK_FUSE.contains(kind)).map(ToOwned::to_owned))
+    Ok(mount_kind(&mounts, &format!("{}:{}", major(device), minor(device))).map(ToOwned::to_owned))
 }
 
 /// The kind of the file system on this device: `36 35 0:45 / /mnt rw - fuse.sshfs host:dir rw`.

@@ -11,10 +11,10 @@ use cohabit_net::{
     WorkerLink, WorkerService, connect_client, connect_worker, context_for,
 };
 use cohabit_types::{
-    ChangeResult, DryRun, Explanation, Filter, HeldRank, Incarnation, Inventory, IssuedToken, JobChange,
-    JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRecord, LogRequest, LogStream,
-    ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal, RefusedWorker, Report, Role,
-    RunOrder, Span, Submit, SubmitReceipt, TokenRecord, WorkerKey,
+    ChangeResult, DryRun, Explanation, Filter, HeadStatus, HeldRank, Incarnation, Inventory, IssuedToken,
+    JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRecord, LogRequest,
+    LogStream, ModelChoice, Models, NewToken, NodeRecord, Order, Outcome, RankId, Refusal, RefusedWorker,
+    Report, Role, RunOrder, Span, Submit, SubmitReceipt, TokenRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -295,6 +295,10 @@ impl TestClient {
 
     pub(crate) async fn own_token(&self) -> Result<TokenRecord, Refusal> {
         within(self.head.own_token(long())).await.unwrap()
+    }
+
+    pub(crate) async fn head_status(&self) -> Result<HeadStatus, Refusal> {
+        within(self.head.head_status(long())).await.unwrap()
     }
 
     pub(crate) async fn revoke_token(&self, name: &str) -> Result<(), Refusal> {

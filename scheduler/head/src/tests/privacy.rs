@@ -88,6 +88,7 @@ fn questions(job: JobId) -> Vec<Question> {
         Question::ChooseModel { choice },
         Question::Ping {},
         Question::OwnToken {},
+        Question::HeadStatus {},
     ]
 }
 
@@ -117,6 +118,7 @@ async fn answer(client: &TestClient, question: Question) -> String {
         Question::ChooseModel { choice } => text(head.choose_model(long, choice)).await,
         Question::Ping {} => text(head.ping(long)).await,
         Question::OwnToken {} => text(head.own_token(long)).await,
+        Question::HeadStatus {} => text(head.head_status(long)).await,
     }
 }
 
