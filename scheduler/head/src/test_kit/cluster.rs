@@ -66,7 +66,7 @@ impl StoppedHead {
     pub(crate) async fn refused_client(&self, address: SocketAddr) -> LinkError {
         let token = Token::read_file(&self.folder.path().join("admin.token")).unwrap();
         let endpoint = Endpoint { address: address.to_string(), token };
-        within(connect_client(&endpoint)).await.err().expect("it is refused")
+        within(connect_client(&endpoint)).await.expect_err("it is refused")
     }
 
     /// What a person's query to the journal gives: the first column of the first row.
