@@ -110,9 +110,8 @@ impl Listener {
             .map_err(io::Error::other)
             .map_err(refused)?;
         let presented = Arc::new(PresentedCertificate::new(certificate));
-        let tls = tls::renewable_server_config(Arc::clone(&presented))
-            .map_err(io::Error::other)
-            .map_err(refused)?;
+        let tls =
+            tls::renewable_server_config(presented.clone()).map_err(io::Error::other).map_err(refused)?;
         let socket = TcpListener::bind(address).await.map_err(refused)?;
         let handshake_service = HandshakeService {
             tls: TlsAcceptor::from(Arc::new(tls)),

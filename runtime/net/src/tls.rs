@@ -9,8 +9,8 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::NoServerSessionStorage;
-use rustls::sign::CertifiedKey;
+use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, PeerIncompatible,
@@ -18,7 +18,6 @@ use rustls::{
 };
 
 use crate::Fingerprint;
-use crate::certificate_renewal::PresentedCertificate;
 
 /// The name in every head's certificate: heads are distinguished by their CA.
 pub(crate) const HEAD_NAME: &str = "head.cohabit.internal";
@@ -33,11 +32,13 @@ pub(crate) fn server_config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Result<ServerConfig, Error> {
-    renewable_server_config(Arc::new(PresentedCertificate::new(certified_key(chain, key)?)))
+    renewable_server_config(Arc::new(SingleCertAndKey::from(certified_key(chain, key)?)))
 }
 
 /// The configuration of a head whose certificate may be replaced.
-pub(crate) fn renewable_server_config(certificate: Arc<PresentedCertificate>) -> Result<ServerConfig, Error> {
+pub(crate) fn renewable_server_config(
+    certificate: Arc<dyn ResolvesServerCert>,
+) -> Result<ServerConfig, Error> {
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
         .with_no_client_auth()

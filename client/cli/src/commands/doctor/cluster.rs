@@ -57,8 +57,3 @@ async fn in_time<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, 
         Err(_) => Err("no answer within 10 s".to_owned()),
     }
 }
-
-/// The names, with commas between them.
-fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
-    names.into_iter().collect::<Vec<_>>().join(", ")
-}

@@ -82,3 +82,8 @@ impl Findings {
         table::text(&table)
     }
 }
+
+/// Names, with commas between them.
+pub(super) fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}

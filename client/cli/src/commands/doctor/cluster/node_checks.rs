@@ -2,8 +2,7 @@
 
 use cohabit_client::types::{Enforcement, NodeRecord, NodeState, UserIsolation};
 
-use super::super::findings::Finding;
-use super::listed;
+use super::super::findings::{Finding, listed};
 
 const USERS: &str = "users";
 const LIMITS: &str = "cpus, memory";

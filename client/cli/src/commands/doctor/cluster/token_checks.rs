@@ -2,8 +2,7 @@
 
 use cohabit_client::types::{Role, Span, Time, TokenRecord};
 
-use super::super::findings::Finding;
-use super::listed;
+use super::super::findings::{Finding, listed};
 use crate::token_expiry::ending_tokens;
 
 const LASTING: &str = "lasting tokens";
