@@ -10,6 +10,7 @@ use cohabit_types::{
     Request, Role, Submit, Time,
 };
 
+use crate::hostile::check_refused;
 use crate::program::SimProgram;
 use crate::scenario::ScenarioSubmission;
 
@@ -35,6 +36,7 @@ pub(crate) struct Clients {
 enum Subject {
     Submission(usize),
     Change(JobChange, JobId),
+    Hostile,
 }
 
 /// What is known of a submission.
@@ -135,10 +137,17 @@ impl Clients {
         (self.next_key(), Principal::new("root", Role::Admin), request)
     }
 
+    /// A request that the head must refuse.
+    pub(crate) fn hostile(&mut self, (by, request): (Principal, Request)) -> ClientRequest {
+        let key = self.next_key();
+        self.pending.insert(key, Subject::Hostile);
+        (key, by, request)
+    }
+
     /// Takes in a reply.
     ///
     /// # Errors
-    /// If it contradicts an earlier reply, or reports an internal error of the head.
+    /// If it contradicts an earlier reply, reports an internal error of the head, or grants a hostile request.
     pub(crate) fn reply(&mut self, now: Time, key: ClientRequestId, reply: Reply) -> Result<(), String> {
         if let Reply::Refused(Refusal { code: RefusalCode::Internal, message }) = &reply {
             return Err(format!("internal error of the head: {message}"));
@@ -160,6 +169,7 @@ impl Clients {
                 self.confirm(now, job, &verdicts);
                 Ok(())
             }
+            (Some(Subject::Hostile), reply) => check_refused(&reply),
             (Some(Subject::Change(..)) | None, _) => Ok(()),
         }
     }

@@ -34,6 +34,7 @@ pub mod fuzzing;
 mod gangs;
 mod head;
 mod head_hooks;
+mod hostile;
 mod journal;
 mod link;
 mod machine;
@@ -73,6 +74,7 @@ pub use evaluation::{
     SharingIncentive, StopCost, evaluate, evaluate_learning,
 };
 pub use failure::{FailureKind, SimFailure};
+pub use hostile::{HostileRequest, Nonsense};
 pub use machine::{DEFAULT_MAX_SLOWDOWN, Disk, FaultAttribution, Hardware, ObservedMemory};
 pub use machine_spec::MachineSpec;
 pub use planted_bug::PlantedBug;

@@ -22,6 +22,8 @@ pub enum PlantedBug {
     IgnoredQuantum,
     /// The policy is not told that a job which has run waits again.
     LostVictim,
+    /// The shell takes everybody for an admin.
+    TrustedEverybody,
     /// The head is not told when the policy wants to be asked again.
     ForgottenWake,
 }

@@ -8,6 +8,7 @@ use cohabit_types::{Bytes, DependencyKind, JobChange, JobSpec, Span, Time};
 
 use cohabit_policy::interference::InterferenceContext;
 
+use crate::hostile::HostileRequest;
 use crate::machine::{Disk, FaultAttribution, Hardware, ObservedMemory};
 use crate::machine_spec::MachineSpec;
 use crate::planted_bug::PlantedBug;
@@ -90,6 +91,8 @@ pub enum ExternalEvent {
         /// Which job: this many before the last one, modulo their number.
         back: u64,
     },
+    /// A request that the head must refuse.
+    Hostile(HostileRequest),
     /// Drains a node: it gets no new jobs.
     Drain(usize),
     /// Resumes a drained node.

@@ -140,6 +140,7 @@ const fn node(event: &ExternalEvent) -> Option<usize> {
         | ExternalEvent::StepHeadClock(_) => Some(0),
         ExternalEvent::Submit(_)
         | ExternalEvent::Change { .. }
+        | ExternalEvent::Hostile(_)
         | ExternalEvent::Drain(_)
         | ExternalEvent::Resume(_) => None,
     }

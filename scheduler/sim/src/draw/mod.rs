@@ -11,9 +11,11 @@ use cohabit_policy::POLICY_NAMES;
 use cohabit_scheduler_core::Config;
 use cohabit_types::{Bytes, DeviceKind, Span, Time};
 
+use self::random_time::random_time;
+use crate::hostile::HostileRequest;
 use crate::machine_spec::MachineSpec;
 use crate::random::Random;
-use crate::scenario::Scenario;
+use crate::scenario::{ExternalEvent, Scenario};
 
 /// What is fixed instead of drawn.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +44,19 @@ impl Scenario {
         jobs::submit(seed, options.jobs.unwrap_or(count), &mut scenario);
         jobs::draw_changes(seed, &mut scenario);
         faults::draw_faults(seed, &mut scenario);
+        draw_hostile_requests(seed, &mut scenario);
         scenario
+    }
+}
+
+/// Adds requests of a hostile user, in half of the scenarios.
+fn draw_hostile_requests(seed: u64, scenario: &mut Scenario) {
+    let mut random = Random::stream(seed, "hostile");
+    let count = if random.chance(0.5) { random.between(1, 40) } else { 0 };
+    for _ in 0..count {
+        let request = HostileRequest::draw(&mut random, scenario.shapes.len());
+        let at = random_time(&mut random, scenario);
+        scenario.external_events.push((at, ExternalEvent::Hostile(request)));
     }
 }
 

@@ -25,6 +25,11 @@ impl World<'_> {
                 let request = self.clients.change(change, back);
                 request.into_iter().for_each(|request| self.send_request(request));
             }
+            ExternalEvent::Hostile(request) => {
+                let request = request.request(|node| self.nodes[node].id.to_string());
+                let request = self.clients.hostile(request);
+                self.send_request(request);
+            }
             ExternalEvent::Drain(node) => self.administer(Request::Drain(self.nodes[node].id.to_string())),
             ExternalEvent::Resume(node) => self.administer(Request::Resume(self.nodes[node].id.to_string())),
             ExternalEvent::CrashHead { effects_lost, down_for } => {
