@@ -143,16 +143,22 @@ fn recorded_messages() -> Vec<(&'static str, Vec<u8>)> {
         estimate: None,
     };
     let old_submit = v4::messages::Request::Submit(Box::new(old_submit));
+    let old_token = v4::messages::TokenRequest::Create {
+        name: token.name.clone(),
+        role: token.role,
+        account: token.account.clone(),
+        expires_in: token.expires_in,
+    };
     vec![
         ("submit", message(0, &CALL, 0, &(spec, Some("key".to_owned())))),
-        ("list", message(0, &CALL, 5, &Filter::default())),
-        ("read-log", message(0, &CALL, 11, &log)),
-        ("token", message(0, &CALL, 12, &token)),
-        ("logged", message(1, &ANSWER, 11, &chunk)),
+        ("list", message(0, &CALL, 7, &Filter::default())),
+        ("read-log", message(0, &CALL, 13, &log)),
+        ("token", message(0, &CALL, 14, &token)),
+        ("logged", message(1, &ANSWER, 13, &chunk)),
         ("submit-v4", message(4, &CALL, 0, &old_submit)),
         ("query-v4", message(4, &CALL, 1, &queries().remove(0))),
         ("read-log-v4", message(4, &CALL, 2, &log)),
-        ("token-v4", message(4, &CALL, 3, &(0u8, token.clone()))),
+        ("token-v4", message(4, &CALL, 3, &old_token)),
         ("logged-v4", message(5, &ANSWER, 2, &chunk)),
         ("report", message(2, &CALL, 0, &vec![killed, ended()])),
         ("order", message(3, &CALL, 0, &vec![stop.clone()])),
