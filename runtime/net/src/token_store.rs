@@ -19,7 +19,8 @@ use tokio::sync::watch;
 use crate::token::draw_secret;
 use crate::{Fingerprint, StateError, Token, clock, digest, private_file};
 
-/// The format of the file that is written, and the latest that is read.
+/// The latest format of the file that is read. It is written where a token is for a node; a file without such
+/// a token has the first, which earlier releases read.
 const SCHEMA: FormatVersion = FormatVersion::new(2);
 const REMEDY: &str = "start the newer version again, or remove the file, which revokes all tokens";
 /// Names appear in tables and in the history of jobs.
@@ -56,7 +57,7 @@ struct StoredRecord {
     role: Role,
     #[serde(default)]
     account: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     node: Option<String>,
     created_at: Time,
     expires_at: Option<Time>,
@@ -271,7 +272,9 @@ impl TokenStore {
         let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut entries = self.0.entries.borrow().clone();
         change(&mut entries)?;
-        let stored = Stored { schema: SCHEMA, tokens: entries };
+        let is_for_node = |entry: &Entry| entry.record.node.is_some();
+        let schema = if entries.iter().any(is_for_node) { SCHEMA } else { FormatVersion::FIRST };
+        let stored = Stored { schema, tokens: entries };
         let text = serde_json::to_vec_pretty(&stored).expect("names, times and digits have a JSON form");
         private_file::replace(&self.0.path, &text)?;
         self.0.entries.send_replace(stored.tokens);

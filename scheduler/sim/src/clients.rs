@@ -147,7 +147,8 @@ impl Clients {
     /// Takes in a reply.
     ///
     /// # Errors
-    /// If it contradicts an earlier reply, reports an internal error of the head, or grants a hostile request.
+    /// If it contradicts an earlier reply, reports an internal error of the head, or grants a hostile
+    /// request.
     pub(crate) fn reply(&mut self, now: Time, key: ClientRequestId, reply: Reply) -> Result<(), String> {
         if let Reply::Refused(Refusal { code: RefusalCode::Internal, message }) = &reply {
             return Err(format!("internal error of the head: {message}"));
