@@ -21,6 +21,9 @@ const SCHEMA: FormatVersion = FormatVersion::new(1);
 const REMEDY: &str = "start the newer version again, or remove the file: then the first worker to come as a node is \
                       taken for it";
 
+/// The most nodes that are remembered: a token that lets any machine in must not fill the disk.
+const MOST_NODES: usize = 10_000;
+
 /// The credentials of all nodes that ever joined; clones share them. Methods block on the disk.
 #[derive(Debug, Clone)]
 pub struct NodeCredentials(Arc<Shared>);
@@ -90,6 +93,12 @@ pub enum NodeClaimError {
          `cohabit worker unbind {0}` first"
     )]
     NoCredential(NodeId),
+    /// No more nodes are remembered.
+    #[error(
+        "the head knows {MOST_NODES} nodes, which is the most: an admin makes room for a new one with `cohabit worker \
+         unbind ID` for each node that is gone for good"
+    )]
+    TooManyNodes,
     /// The credential cannot be kept.
     #[error("the head cannot keep the credential of this node: {0}")]
     File(#[from] StateError),
@@ -104,7 +113,7 @@ impl NodeClaimError {
             | NodeClaimError::TokenInUse { .. }
             | NodeClaimError::OtherCredential(_)
             | NodeClaimError::NoCredential(_) => HelloRefusalCode::WrongRole,
-            NodeClaimError::File(_) => HelloRefusalCode::Busy,
+            NodeClaimError::TooManyNodes | NodeClaimError::File(_) => HelloRefusalCode::Busy,
         }
     }
 }
@@ -132,7 +141,10 @@ impl NodeCredentials {
     pub fn admit(&self, worker: &WorkerPeer, now: Time) -> Result<(), NodeClaimError> {
         let node = worker.key().node;
         let admitted = self.try_admit(worker);
-        if let Err(NodeClaimError::OtherCredential(_) | NodeClaimError::NoCredential(_)) = admitted {
+        let is_claim =
+            matches!(admitted, Err(NodeClaimError::OtherCredential(_) | NodeClaimError::NoCredential(_)));
+        // Of an unknown node, whose id anybody may make up, nothing is noted.
+        if is_claim && locked(&self.0.nodes).contains_key(&node) {
             let address = worker.address().ip().to_string();
             let mut refused = locked(&self.0.refused);
             let times = refused.get(&node).map_or(0, |earlier| earlier.times) + 1;
@@ -163,6 +175,7 @@ impl NodeCredentials {
             (Some(_), None) => Err(NodeClaimError::NoCredential(node)),
             (None, None) if grant.node.is_some() => Err(NodeClaimError::NoCredential(node)),
             (None, None) => Ok(()),
+            (None, Some(_)) if nodes.len() >= MOST_NODES => Err(NodeClaimError::TooManyNodes),
             (None, Some(credential)) => {
                 let known = Credential { digest: credential.digest(), token: grant.digest() };
                 let mut more = nodes.clone();

@@ -101,10 +101,10 @@ impl SubmissionState {
         JobTraits::of(&self.user, &self.spec, self.estimate.clone())
     }
 
-    /// About how many bytes it takes in memory and in the journal.
+    /// About how many bytes it and its members take in memory and in the journal.
     pub(crate) fn weight(&self) -> u64 {
         let key = self.idempotency_key.as_ref().map_or(0, String::len);
-        (self.spec.weight() + key) as u64
+        self.spec.footprint() + key as u64
     }
 
     /// Counts new jobs in this state.

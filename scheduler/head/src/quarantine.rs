@@ -16,7 +16,7 @@ use crate::HeadError;
 use crate::clock::wall_clock;
 use crate::driver::describe_event;
 use crate::journal::SqliteJournal;
-use crate::recovery::recover;
+use crate::recovery::{noted_event, recover_watched};
 use crate::replay_watch::ReplayNoteFile;
 use crate::sql::{no_json, sqlite_error};
 use crate::state_dir::StateDir;
@@ -80,9 +80,9 @@ pub(crate) fn is_quarantined(journal: &Path, event: u64) -> bool {
 fn find(state: &StateDir) -> Result<Option<UnreplayableEvent>, HeadError> {
     let path = state.journal();
     let journal = SqliteJournal::open(&path)?;
-    let (event, why) = match ReplayNoteFile::beside(&path).read() {
+    let (event, why) = match noted_event(&path, &journal)? {
         Some(note) => (note.event, HeadError::fatal_at_starts(note.starts)),
-        None => match recover(&path, &journal, |_| {}) {
+        None => match recover_watched(&path, &journal) {
             Ok(_) => return Ok(None),
             Err(HeadError::CannotReplay { event, why, .. }) => (event, why),
             Err(error) => return Err(error),

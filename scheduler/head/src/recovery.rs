@@ -48,15 +48,13 @@ pub(crate) fn recover_and_upgrade(
     path: &Path,
     journal: &mut SqliteJournal,
 ) -> Result<RecoveredHead, HeadError> {
-    let note = ReplayNoteFile::beside(path);
-    if let Some(ReplayNote { event, starts }) = note.read().filter(|note| note.starts >= SUSPECTED_AFTER) {
+    if let Some(ReplayNote { event, starts }) = noted_event(path, journal)?
+        && starts >= SUSPECTED_AFTER
+    {
         let why = HeadError::fatal_at_starts(starts);
         return Err(HeadError::CannotReplay { path: path.to_owned(), event, why });
     }
-    let watch = ReplayWatch::start(note);
-    let recovered = recover(path, journal, |event| watch.begin(event));
-    watch.finish()?;
-    let recovered = recovered?;
+    let recovered = recover_watched(path, journal)?;
     if journal.has_pending_upgrade() {
         let cannot_continue = |broken| HeadError::CannotContinue {
             path: path.to_owned(),
@@ -67,6 +65,26 @@ pub(crate) fn recover_and_upgrade(
         journal.accept_upgrade()?;
     }
     Ok(recovered)
+}
+
+/// The event with which the last starts ended, if the journal still has to replay it: a restored backup may
+/// not.
+///
+/// # Errors
+/// If the journal cannot be read.
+pub(crate) fn noted_event(path: &Path, journal: &SqliteJournal) -> Result<Option<ReplayNote>, HeadError> {
+    match ReplayNoteFile::beside(path).read() {
+        Some(note) if journal.has_to_replay(note.event)? => Ok(Some(note)),
+        Some(_) | None => Ok(None),
+    }
+}
+
+/// As [`recover`]; an event that ends the process leaves a note.
+pub(crate) fn recover_watched(path: &Path, journal: &impl Journal) -> Result<RecoveredHead, HeadError> {
+    let watch = ReplayWatch::start(ReplayNoteFile::beside(path));
+    let recovered = recover(path, journal, |event| watch.begin(event));
+    watch.finish()?;
+    recovered
 }
 
 /// Recovers the head that wrote this journal. `begins` hears of each event before it is replayed.

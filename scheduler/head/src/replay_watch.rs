@@ -80,16 +80,16 @@ impl ReplayWatch {
         let current = Arc::new(AtomicU64::new(0));
         let (watched, noted) = (Arc::downgrade(&current), file.clone());
         let thread = thread::spawn(move || {
-            let mut last = 0;
+            let (mut last, mut last_noted) = (0, 0);
             while let Some(current) = watched.upgrade() {
                 let event = current.load(Ordering::Relaxed);
                 drop(current);
-                if event > 0 && event == last {
+                // Once, however long it takes: a start counts once.
+                if event > 0 && event == last && event != last_noted {
                     note(&noted, event);
-                    last = 0;
-                } else {
-                    last = event;
+                    last_noted = event;
                 }
+                last = event;
                 thread::park_timeout(long);
             }
         });
@@ -139,6 +139,8 @@ mod tests {
         while file.read() == before {
             thread::yield_now();
         }
+        // Long enough for more notes of the same event, if there were any.
+        thread::sleep(Duration::from_millis(30));
         watch
     }
 

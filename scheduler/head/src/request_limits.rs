@@ -35,7 +35,8 @@ pub struct RequestLimits {
     pub submits_per_second: u64,
     /// Jobs of one user that wait, members of arrays one by one.
     pub queued_jobs: u64,
-    /// Bytes of the jobs of one user that the head remembers, ended ones included.
+    /// Bytes of the jobs of one user that the head remembers, each member of an array and ended ones
+    /// included.
     pub user_bytes: Bytes,
 }
 
@@ -143,7 +144,7 @@ impl RequestLimits {
             )));
         }
         let members = submit.spec.members();
-        if usage.waiting + members > self.queued_jobs {
+        if usage.waiting.saturating_add(members) > self.queued_jobs {
             let limit = self.queued_jobs;
             let waiting = counted(usage.waiting, "job of", "jobs of");
             return Err(beyond(format!(
@@ -152,7 +153,7 @@ impl RequestLimits {
                 counted(members, "job", "jobs")
             )));
         }
-        let bytes = Bytes(usage.bytes + submit.spec.weight() as u64);
+        let bytes = Bytes(usage.bytes.saturating_add(submit.spec.footprint()));
         if bytes > self.user_bytes {
             let limit = self.user_bytes;
             return Err(beyond(format!(

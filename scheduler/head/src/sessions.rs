@@ -11,6 +11,7 @@ mod client;
 mod context;
 mod lookup;
 mod nodes;
+mod permission;
 mod privacy;
 pub(crate) mod status;
 mod tokens;

@@ -87,6 +87,7 @@ async fn a_token_of_a_node_serves_one_worker_of_that_name() {
     let other_name = claim(2, "w2", Some(2)).made_at(&head).await.unwrap_err();
     assert!(other_name.contains("is for the node 'w1'") && other_name.contains("--name w1"), "{other_name}");
     assert!(claim(1, "w1", None).made_at(&head).await.is_err(), "a worker without a credential");
+    assert_eq!(head.nodes.refused_workers(), [], "of ids that anybody may make up nothing is noted");
     claim(1, "w1", Some(1)).made_at(&head).await.unwrap();
     claim(1, "w1", Some(1)).made_at(&head).await.unwrap();
     let in_use = claim(3, "w1", Some(3)).made_at(&head).await.unwrap_err();

@@ -15,7 +15,7 @@ impl QueuedUsage {
         let Event::Client(_, by, Request::Submit(submit)) = event else { return };
         let of_user = self.0.entry(by.user.clone()).or_default();
         of_user.waiting += submit.spec.members();
-        of_user.bytes += submit.spec.weight() as u64;
+        of_user.bytes += submit.spec.footprint();
     }
 
     /// Such an event is applied or refused.
@@ -23,7 +23,7 @@ impl QueuedUsage {
         let Event::Client(_, by, Request::Submit(submit)) = event else { return };
         let Some(of_user) = self.0.get_mut(&by.user) else { return };
         of_user.waiting = of_user.waiting.saturating_sub(submit.spec.members());
-        of_user.bytes = of_user.bytes.saturating_sub(submit.spec.weight() as u64);
+        of_user.bytes = of_user.bytes.saturating_sub(submit.spec.footprint());
         if *of_user == UserUsage::default() {
             self.0.remove(&by.user);
         }

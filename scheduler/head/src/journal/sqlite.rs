@@ -85,6 +85,14 @@ impl SqliteJournal {
         Ok(())
     }
 
+    /// Whether a replay comes to this event: it is there, and after the newest snapshot.
+    pub(crate) fn has_to_replay(&self, event: u64) -> Result<bool, HeadError> {
+        let wanted = "SELECT count(*) FROM events WHERE sequence = ?1 \
+                      AND sequence > (SELECT ifnull(max(sequence), 0) FROM snapshots)";
+        let found = self.connection.query_row(wanted, [event], |row| row.get::<_, u64>(0));
+        Ok(found.map_err(sqlite_error(&self.path))? > 0)
+    }
+
     /// The id that this cluster was given when its journal was created.
     pub(crate) fn cluster_id(&self) -> Result<String, HeadError> {
         let wanted = "SELECT value FROM meta WHERE key = 'cluster_id'";

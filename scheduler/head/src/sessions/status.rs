@@ -7,9 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use cohabit_actor::blocking;
-use cohabit_types::{HeadStatus, Principal, Refusal, RefusalCode, Role, TokenFileStatus};
+use cohabit_types::{HeadStatus, Principal, Refusal, TokenFileStatus};
 
 use super::context::SessionContext;
+use super::permission::check_admin;
 use crate::state_dir::file_system;
 
 /// What does not change while the head runs.
@@ -22,10 +23,7 @@ pub(crate) struct HeadSetup {
 
 /// The present status.
 pub(super) async fn status(by: &Principal, context: &SessionContext) -> Result<HeadStatus, Refusal> {
-    if by.role != Role::Admin {
-        let message = format!("only an admin sees how the head is set up, and {} is not one", by.user);
-        return Err(Refusal::new(RefusalCode::NotAllowed, message));
-    }
+    check_admin(by, "see how the head is set up")?;
     let setup = context.setup.clone();
     let files = blocking(move || (token_file(&setup.admin_token), file_system::kind(&setup.journal)));
     let (admin_token_file, journal_file_system) = files.await;

@@ -5,7 +5,11 @@ use cohabit_actor::blocking;
 use cohabit_net::TokenStore;
 use cohabit_types::{IssuedToken, NewToken, Principal, Refusal, RefusalCode, Role, Span, TokenRecord};
 
+use super::permission::check_admin;
 use crate::clock::wall_clock;
+
+/// What is asked of an admin here.
+const MANAGE: &str = "manage tokens";
 
 /// Makes a token. One for a user expires after this lifetime, unless the request says otherwise.
 pub(super) async fn create(
@@ -14,7 +18,7 @@ pub(super) async fn create(
     user_lifetime: Option<Span>,
     new: NewToken,
 ) -> Result<IssuedToken, Refusal> {
-    check_admin(by)?;
+    check_admin(by, MANAGE)?;
     let new = NewToken { expires_in: lifetime(&new, user_lifetime), ..new };
     tracing::info!(admin = by.user, name = new.name, role = %new.role, "token create");
     let create = move || tokens.create_for(&new, wall_clock());
@@ -40,24 +44,13 @@ pub(super) fn own(by: &Principal, tokens: &TokenStore) -> Result<TokenRecord, Re
 
 /// All tokens, without secrets.
 pub(super) fn list(by: &Principal, tokens: &TokenStore) -> Result<Vec<TokenRecord>, Refusal> {
-    check_admin(by)?;
+    check_admin(by, MANAGE)?;
     Ok(tokens.list())
 }
 
 /// Revokes a token.
 pub(super) async fn revoke(by: &Principal, tokens: TokenStore, name: String) -> Result<(), Refusal> {
-    check_admin(by)?;
+    check_admin(by, MANAGE)?;
     tracing::info!(admin = by.user, name, "token revoke");
     Ok(blocking(move || tokens.revoke(&name)).await?)
-}
-
-fn check_admin(by: &Principal) -> Result<(), Refusal> {
-    if by.role == Role::Admin {
-        return Ok(());
-    }
-    let message = format!(
-        "only an admin token can manage tokens, and the token of {} has the role {}",
-        by.user, by.role
-    );
-    Err(Refusal::new(RefusalCode::NotAllowed, message))
 }

@@ -134,6 +134,24 @@ async fn a_user_who_submits_too_fast_is_refused_and_others_are_not() {
     ada.try_submit(held(|_| {})).await.unwrap();
 }
 
+/// What is cancelled waits no longer, but the head remembers it.
+#[tokio::test]
+async fn arrays_that_are_cancelled_again_and_again_reach_the_limit_of_memory() {
+    let limits = RequestLimits { user_bytes: Bytes(1 << 20), ..RequestLimits::default() };
+    let head = TestHead::start_like(|options| options.limits = limits).await;
+    let eve = head.user("eve").await;
+    let mut accepted = 0;
+    let refusal = loop {
+        match eve.try_submit(held(|spec| spec.array = array(500))).await {
+            Ok(receipt) => drop(eve.change(JobChange::Cancel, vec![receipt.job]).await.unwrap()),
+            Err(refusal) => break refusal,
+        }
+        accepted += 1;
+        assert!(accepted < 10, "each takes a quarter of it");
+    };
+    assert!(accepted > 1 && refusal.message.contains("max-user-size"), "{accepted}: {refusal}");
+}
+
 /// The requests wait for the same commit, so none of them is in the head's memory yet.
 #[tokio::test]
 async fn requests_that_arrive_together_count_together() {
