@@ -38,7 +38,8 @@ impl Screen {
             | anstream::ColorChoice::AlwaysAnsi
             | anstream::ColorChoice::Always => Colour::Shown,
         };
-        Screen { width: Table::new().width(), colour }
+        // A serial console says 0.
+        Screen { width: Table::new().width().filter(|width| *width > 0), colour }
     }
 }
 

@@ -1,10 +1,12 @@
 //! A cluster of real processes, with the actions and checks that tests use.
 
 mod attempt_log;
+mod cgroup;
 mod faults;
 mod proxy;
 mod small_disk;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) use attempt_log::AttemptLog;
+pub(crate) use cgroup::Cgroup;
 pub(crate) use faults::{FakeClock, kill_hard};
 pub(crate) use proxy::Proxy;
 pub(crate) use small_disk::SmallDisk;
@@ -30,6 +33,8 @@ pub(crate) struct Cluster {
     program: PathBuf,
     head: Daemon,
     workers: Vec<Daemon>,
+    /// Of the workers that have one.
+    cgroups: BTreeMap<usize, Cgroup>,
 }
 
 /// A daemon, and the command that restarts it.
@@ -164,7 +169,7 @@ impl Cluster {
         let start = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head"];
         let arguments = [&start[..], flags].concat().into_iter().map(str::to_owned).collect();
         let head = Daemon::start(folder.path(), program.clone(), arguments, owned(environment));
-        let mut cluster = Cluster { folder, program, head, workers: Vec::new() };
+        let mut cluster = Cluster { folder, program, head, workers: Vec::new(), cgroups: BTreeMap::new() };
         // A restarted head must listen where its workers dial.
         let address = cluster.address();
         cluster.head.arguments[3] = address;
@@ -192,8 +197,13 @@ impl Cluster {
             ["worker", "start", "--join", join, "--token-file", "head/worker.token", "--state", &state];
         let more = ["--name", &name, "--devices", devices];
         let arguments = arguments.iter().chain(&more).chain(flags).map(|it| (*it).to_owned()).collect();
-        let program = self.program.clone();
+        let cgroup = Cgroup::create();
+        let (program, arguments) = match &cgroup {
+            Some(cgroup) => cgroup.wrap(&self.program, arguments),
+            None => (self.program.clone(), arguments),
+        };
         self.workers.push(Daemon::start(self.folder.path(), program, arguments, owned(environment)));
+        self.cgroups.extend(cgroup.map(|cgroup| (number, cgroup)));
     }
 
     /// Adds a worker that runs as this account, with a state directory and a copy of the token of its own.
@@ -217,6 +227,11 @@ impl Cluster {
 
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// The cgroup of the first worker, where the machine has cgroups for tests.
+    pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroups.get(&0)
     }
 
     /// The address at which the head listens, from its ready line.

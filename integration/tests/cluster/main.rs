@@ -7,6 +7,7 @@
 mod a_srpt;
 mod arrays;
 mod bad_input;
+mod cgroups;
 mod demo;
 mod documents;
 mod estimates;

@@ -12,6 +12,8 @@ pub struct Isolation {
     pub users: UserIsolation,
     /// Whether a job gets no more cores and host memory than it claims.
     pub host_limits: Enforcement,
+    /// Whether a job can open the device files of no GPUs but its own.
+    pub devices: Enforcement,
 }
 
 /// The accounts as which a worker runs jobs.
@@ -35,7 +37,7 @@ pub struct OwnerKey(pub u64);
 /// The default if a worker reports nothing.
 impl Default for Isolation {
     fn default() -> Isolation {
-        let unknown = "its worker does not say whether they are".to_owned();
-        Isolation { users: UserIsolation::default(), host_limits: Enforcement::Unenforced(unknown) }
+        let unknown = || Enforcement::Unenforced("its worker does not say whether they are".to_owned());
+        Isolation { users: UserIsolation::default(), host_limits: unknown(), devices: unknown() }
     }
 }

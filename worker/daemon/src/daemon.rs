@@ -152,8 +152,9 @@ fn prepare(
 ) -> Result<PreparedWorker, WorkerError> {
     let (state, lock) = StateDirectory::open(&options.state_dir)?;
     let left = recovery::scan(&state)?;
-    let isolator = Isolator::establish(&state, options.accounts)?;
-    let machine = MachineInfo::probe(&options, state.node(), isolator.report())?;
+    let found = options.devices.find(options.nvml_library.as_deref(), options.mps);
+    let isolator = Isolator::establish(&state, options.accounts, found.gpu_files)?;
+    let machine = MachineInfo::probe(&options, state.node(), found.devices, isolator.report())?;
     let rank_context = RankContext::new(&options, &state, isolator, &machine.devices, acknowledgements)?;
     Ok(PreparedWorker { options, state, lock, machine, rank_context, left })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use cohabit_gpu::{GpuError, GpusUnavailable, NvmlSession};
+use cohabit_gpu::{GpuDeviceFiles, GpuError, GpusUnavailable, NvmlSession};
 use cohabit_types::{Bytes, Device, DeviceId, DeviceKind, DeviceSharing};
 
 /// The devices to offer: `auto`, `host:4`, `sim:2xH200-141G`.
@@ -23,6 +23,22 @@ pub enum DeviceSpec {
         /// The memory of each.
         memory: Bytes,
     },
+}
+
+/// The devices that were found, and the files through which programs reach them.
+#[derive(Debug, Clone)]
+pub(crate) struct FoundDevices {
+    pub(crate) devices: Vec<Device>,
+    /// Or why the driver does not tell them.
+    pub(crate) gpu_files: Result<GpuDeviceFiles, String>,
+}
+
+/// Devices that are no GPUs of this host have no files.
+impl FromIterator<Device> for FoundDevices {
+    fn from_iter<Devices: IntoIterator<Item = Device>>(devices: Devices) -> FoundDevices {
+        let gpu_files = Ok(GpuDeviceFiles::default());
+        FoundDevices { devices: devices.into_iter().collect(), gpu_files }
+    }
 }
 
 /// Whether GPUs are shared under NVIDIA's MPS.
@@ -84,7 +100,7 @@ impl fmt::Display for DeviceSpec {
 
 impl DeviceSpec {
     /// The devices. Asks the driver, which may take a second. Blocks.
-    pub(crate) fn devices(&self, nvml_library: Option<&Path>, mps: MpsMode) -> Vec<Device> {
+    pub(crate) fn find(&self, nvml_library: Option<&Path>, mps: MpsMode) -> FoundDevices {
         match self {
             DeviceSpec::Auto => gpus_or_host_slot(nvml_library, mps),
             DeviceSpec::Host(slots) => (0..*slots).map(host_slot).collect(),
@@ -95,24 +111,31 @@ impl DeviceSpec {
     }
 }
 
-fn gpus_or_host_slot(nvml_library: Option<&Path>, mps: MpsMode) -> Vec<Device> {
+fn gpus_or_host_slot(nvml_library: Option<&Path>, mps: MpsMode) -> FoundDevices {
     match gpus(nvml_library) {
-        Ok(gpus) if !gpus.is_empty() => gpus.into_iter().map(|gpu| offered(gpu, mps)).collect(),
+        Ok(found) if !found.devices.is_empty() => {
+            let devices = found.devices.into_iter().map(|gpu| offered(gpu, mps)).collect();
+            FoundDevices { devices, ..found }
+        }
         Ok(_) => {
             tracing::info!("the NVIDIA driver knows no GPU that answers: offering one host slot");
-            vec![host_slot(0)]
+            [host_slot(0)].into_iter().collect()
         }
         Err(error) => {
             tracing::info!(%error, "there are no GPUs: offering one host slot");
-            vec![host_slot(0)]
+            [host_slot(0)].into_iter().collect()
         }
     }
 }
 
-fn gpus(library: Option<&Path>) -> Result<Vec<Device>, GpusUnavailable> {
-    let gpus = NvmlSession::open(library)?.devices().into_iter();
+fn gpus(library: Option<&Path>) -> Result<FoundDevices, GpusUnavailable> {
+    let session = NvmlSession::open(library)?;
     let unreadable = |error: &GpuError| tracing::warn!(%error, "a GPU does not answer and is not offered");
-    Ok(gpus.filter_map(|gpu| gpu.inspect_err(unreadable).ok()).collect())
+    let devices = session.devices().into_iter();
+    Ok(FoundDevices {
+        devices: devices.filter_map(|gpu| gpu.inspect_err(unreadable).ok()).collect(),
+        gpu_files: session.device_files().map_err(|error| error.to_string()),
+    })
 }
 
 /// A GPU as this worker lets it be shared. What was found is said in the log, too.
@@ -173,14 +196,14 @@ mod tests {
 
     #[test]
     fn simulated_gpus_say_so() {
-        let devices = "sim:2xH200-141G".parse::<DeviceSpec>().unwrap().devices(None, MpsMode::Auto);
+        let devices = "sim:2xH200-141G".parse::<DeviceSpec>().unwrap().find(None, MpsMode::Auto).devices;
         assert_eq!(devices[1].id, DeviceId("fake-1".into()));
         assert_eq!((devices[1].kind, devices[1].memory), (DeviceKind::Fake, Some(Bytes(141 << 30))));
     }
 
     #[test]
     fn without_a_driver_there_is_one_host_slot() {
-        let devices = DeviceSpec::Auto.devices(Some(Path::new("/no/such/library.so")), MpsMode::Auto);
+        let devices = DeviceSpec::Auto.find(Some(Path::new("/no/such/library.so")), MpsMode::Auto).devices;
         assert_eq!(devices, [host_slot(0)]);
     }
 

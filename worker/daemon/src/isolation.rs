@@ -1,4 +1,5 @@
-//! How this worker isolates jobs: different users by accounts, cores and memory of different jobs by cgroups.
+//! How this worker isolates jobs: different users by accounts, cores, memory and device files of different
+//! jobs by cgroups.
 //!
 //! Both are detected once, when the daemon starts, and neither is assumed: the head and all its screens show
 //! what is not isolated.
@@ -15,6 +16,7 @@ mod private_users;
 
 use std::sync::Arc;
 
+use cohabit_gpu::GpuDeviceFiles;
 use cohabit_host::cgroup::{Cgroups, RankCgroup};
 use cohabit_host::files::FileError;
 use cohabit_types::{Enforcement, Isolation, UserIsolation};
@@ -36,6 +38,8 @@ struct IsolationState {
     accounts: AccountPolicy,
     /// Or why cgroups cannot be used.
     cgroups: Result<Cgroups, String>,
+    /// Or why the driver does not tell them.
+    gpu_files: Result<GpuDeviceFiles, String>,
 }
 
 impl Isolator {
@@ -44,9 +48,14 @@ impl Isolator {
     ///
     /// # Errors
     /// When the state directory cannot be used.
-    pub(crate) fn establish(state: &StateDirectory, options: AccountOptions) -> Result<Isolator, FileError> {
+    pub(crate) fn establish(
+        state: &StateDirectory,
+        options: AccountOptions,
+        gpu_files: Result<GpuDeviceFiles, String>,
+    ) -> Result<Isolator, FileError> {
         let accounts = AccountPolicy::of_this_worker(state.root(), options)?;
-        let isolation = Isolator(Arc::new(IsolationState { accounts, cgroups: Cgroups::claim() }));
+        let cgroups = Cgroups::claim();
+        let isolation = Isolator(Arc::new(IsolationState { accounts, cgroups, gpu_files }));
         isolation.log();
         match isolation.users() {
             UserIsolation::Apart => state.allow_traversal_of_state()?,
@@ -61,6 +70,7 @@ impl Isolator {
         Isolator(Arc::new(IsolationState {
             accounts: AccountPolicy::Shared,
             cgroups: Err("not looked for".into()),
+            gpu_files: Ok(GpuDeviceFiles::default()),
         }))
     }
 
@@ -72,7 +82,17 @@ impl Isolator {
                 Ok(_) => Enforcement::Enforced,
                 Err(why) => Enforcement::Unenforced(why.clone()),
             },
+            devices: match self.device_filter() {
+                Ok(()) => Enforcement::Enforced,
+                Err(why) => Enforcement::Unenforced(why.to_owned()),
+            },
         }
+    }
+
+    /// Whether each rank reaches its own GPUs alone, or why not.
+    fn device_filter(&self) -> Result<(), &str> {
+        self.0.cgroups.as_ref().map_err(String::as_str)?.device_filter()?;
+        self.0.gpu_files.as_ref().map(drop).map_err(String::as_str)
     }
 
     pub(crate) fn users(&self) -> UserIsolation {
@@ -95,7 +115,9 @@ impl Isolator {
 
     /// The cgroup that limits the rank to what its job claims, where cgroups can be used.
     pub(crate) fn cgroup(&self, rank: &RankStart) -> Option<RankCgroup> {
-        self.cgroups().map(|cgroups| cgroups.for_rank(rank.rank, &rank.spec.demand))
+        let closed =
+            self.0.gpu_files.as_ref().map(|files| files.closed_to(&rank.devices)).unwrap_or_default();
+        self.cgroups().map(|cgroups| cgroups.for_rank(rank.rank, &rank.spec.demand, closed))
     }
 
     fn log(&self) {
@@ -113,6 +135,10 @@ impl Isolator {
         match &self.0.cgroups {
             Ok(_) => tracing::info!("jobs are limited to the cores and the memory that they request"),
             Err(why) => tracing::warn!(why, "limits of cores and memory are not enforced"),
+        }
+        match self.device_filter() {
+            Ok(()) => tracing::info!("each job reaches only the GPUs that it was given"),
+            Err(why) => tracing::warn!(why, "jobs can open the device files of all GPUs"),
         }
     }
 }

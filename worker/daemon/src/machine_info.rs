@@ -36,16 +36,16 @@ pub(crate) struct MachineInfo {
 }
 
 impl MachineInfo {
-    /// Detects devices and reads the properties of this host. Claims ports for rendezvous. Blocks.
+    /// Reads the properties of this host, which has these devices. Claims ports for rendezvous. Blocks.
     ///
     /// # Errors
     /// When the properties cannot be read.
     pub(crate) fn probe(
         options: &WorkerOptions,
         node: NodeId,
+        devices: Vec<Device>,
         isolation: Isolation,
     ) -> Result<MachineInfo, WorkerError> {
-        let devices = options.devices.devices(options.nvml_library.as_deref(), options.mps);
         let ports = PortBlock::claim(node.0.as_u128());
         if ports.is_none() {
             tracing::warn!(

@@ -5,6 +5,7 @@
 //! decides nothing: what is started and stopped, and when, is up to `cohabit-worker-core`. Start reading at
 //! [`NvmlSession`] and [`mps`].
 
+mod device_files;
 mod driver;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -12,4 +13,5 @@ pub mod fuzzing;
 pub mod mps;
 pub mod process;
 
+pub use device_files::{DeviceNumber, DeviceRange, GpuDeviceFiles};
 pub use driver::{GpuError, GpuProcess, GpuScan, GpusUnavailable, NvmlSession, Xid, XidWatch};

@@ -10,7 +10,9 @@
 //!
 //! The kernel allows processes in leaves only, so the daemon moves itself into one.
 
+mod bpf;
 mod claim;
+mod device_filter;
 #[cfg(test)]
 mod fake_kernel;
 mod rank;

@@ -83,6 +83,9 @@ struct IsolationDocument {
     account: Option<String>,
     limits: &'static str,
     limits_reason: Option<String>,
+    /// Whether a job can open the device files of no GPUs but its own.
+    devices: &'static str,
+    devices_reason: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -169,12 +172,20 @@ impl From<&NodeRecord> for NodeDocument {
 impl From<&Isolation> for IsolationDocument {
     fn from(isolation: &Isolation) -> IsolationDocument {
         let (limits, why) = isolation.host_limits.words();
+        let (devices, why_open) = isolation.devices.words();
         let (users, account) = match &isolation.users {
             UserIsolation::Together => ("together", None),
             UserIsolation::Apart => ("apart", None),
             UserIsolation::OneAccount(account) => ("one_account", Some(account.clone())),
         };
-        IsolationDocument { users, account, limits, limits_reason: why.map(str::to_owned) }
+        IsolationDocument {
+            users,
+            account,
+            limits,
+            limits_reason: why.map(str::to_owned),
+            devices,
+            devices_reason: why_open.map(str::to_owned),
+        }
     }
 }
 

@@ -178,7 +178,11 @@ pub(crate) fn nodes() -> Vec<NodeRecord> {
         memory_used: Bytes(16 << 30),
         links: LinkBandwidths { network: Some(Bandwidth(25_000_000_000)), interconnect: None },
         sharing: SharingLimits::default(),
-        isolation: Isolation { users: UserIsolation::Apart, host_limits: Enforcement::Enforced },
+        isolation: Isolation {
+            users: UserIsolation::Apart,
+            host_limits: Enforcement::Enforced,
+            devices: Enforcement::Enforced,
+        },
         devices,
         jobs: jobs.iter().copied().map(JobId::new).collect(),
         since: at(0),

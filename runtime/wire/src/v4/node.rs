@@ -93,7 +93,7 @@ pub enum UserIsolation {
 
 impl From<cohabit_types::Isolation> for Isolation {
     fn from(isolation: cohabit_types::Isolation) -> Isolation {
-        let cohabit_types::Isolation { users, host_limits } = isolation;
+        let cohabit_types::Isolation { users, host_limits, devices: _ } = isolation;
         let users = match users {
             cohabit_types::UserIsolation::Apart => UserIsolation::Apart,
             cohabit_types::UserIsolation::Together | cohabit_types::UserIsolation::OneAccount(_) => {
@@ -111,7 +111,8 @@ impl From<Isolation> for cohabit_types::Isolation {
             UserIsolation::Together => cohabit_types::UserIsolation::Together,
             UserIsolation::Apart => cohabit_types::UserIsolation::Apart,
         };
-        cohabit_types::Isolation { users, host_limits }
+        let devices = Enforcement::Unenforced("its worker is of release 0.1".to_owned());
+        cohabit_types::Isolation { users, host_limits, devices }
     }
 }
 
@@ -229,7 +230,11 @@ mod tests {
     #[test]
     fn a_peer_of_protocol_4_takes_a_node_for_one_account_for_one_that_separates_nobody() {
         let users = cohabit_types::UserIsolation::OneAccount("ada".into());
-        let isolation = cohabit_types::Isolation { users, host_limits: Enforcement::Enforced };
+        let isolation = cohabit_types::Isolation {
+            users,
+            host_limits: Enforcement::Enforced,
+            devices: Enforcement::Enforced,
+        };
         assert_eq!(Isolation::from(isolation).users, UserIsolation::Together);
     }
 }

@@ -17,7 +17,7 @@ fn claiming() -> JobSpec {
 /// A head with one node whose worker reports this enforcement of limits.
 fn head_where(host_limits: Enforcement) -> TestHead {
     let mut test = TestHead::new();
-    let isolation = Isolation { users: UserIsolation::Apart, host_limits };
+    let isolation = Isolation { users: UserIsolation::Apart, host_limits, devices: Enforcement::Enforced };
     test.event(Event::Joined(key(1, 1), Inventory { isolation, ..inventory(1, 1, vec![]) }));
     test
 }

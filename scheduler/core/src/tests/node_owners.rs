@@ -10,7 +10,7 @@ use crate::{Event, Head};
 
 /// What this node says when it joins.
 fn serving(number: u64, users: UserIsolation) -> Inventory {
-    let isolation = Isolation { users, host_limits: Enforcement::Enforced };
+    let isolation = Isolation { users, host_limits: Enforcement::Enforced, devices: Enforcement::Enforced };
     Inventory { isolation, ..inventory(number, 1, vec![]) }
 }
 

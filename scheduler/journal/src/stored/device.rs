@@ -126,6 +126,13 @@ pub(crate) struct StoredIsolation {
     users: types::UserIsolation,
     #[serde(with = "As::<StoredEnforcement>")]
     host_limits: types::Enforcement,
+    #[serde(with = "As::<StoredEnforcement>", default = "unknown")]
+    devices: types::Enforcement,
+}
+
+/// For entries that were written before workers closed device files.
+fn unknown() -> types::Enforcement {
+    types::Isolation::default().devices
 }
 
 #[derive(Serialize, Deserialize)]

@@ -220,7 +220,11 @@ fn inventories() -> Vec<Inventory> {
         },
         sharing: SharingLimits { max_ranks: 4, reserve: Bytes(2 << 30) },
         rendezvous_ports: vec![29_601, 29_602],
-        isolation: Isolation { users: UserIsolation::Apart, host_limits: Enforcement::Enforced },
+        isolation: Isolation {
+            users: UserIsolation::Apart,
+            host_limits: Enforcement::Enforced,
+            ..Isolation::default()
+        },
         held_ranks: phases.map(|phase| HeldRank { rank: rank(), phase }).into(),
         ..bare.clone()
     };

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fmt;
+use std::path::Path;
 
 use cohabit_types::{
     Bytes, ComputeMode, Condition, Device, DeviceId, DeviceKind, GpuProperties, Health, Mig,
@@ -14,11 +15,14 @@ use super::error::GpuError;
 use super::error::{gpu_error, if_reported};
 use super::multiprocessors::multiprocessors;
 use super::peers::{DiscoveredGpu, Wiring, peers};
+use crate::device_files::GpuDeviceFiles;
 use crate::mps::{MpsPrograms, check_sharing};
 
 /// The model of a GPU that does not report its name.
 const UNKNOWN_MODEL: &str = "NVIDIA GPU";
 const MIG_ON: u32 = 1;
+/// Where the kernel describes devices.
+const SYSFS: &str = "/sys";
 
 /// A GPU in messages.
 pub(super) struct GpuLabel<'a> {
@@ -61,6 +65,24 @@ pub(super) fn devices(nvml: &Nvml) -> Vec<Result<Device, GpuError>> {
         device
     };
     read.into_iter().map(|device| device.map(finish)).collect()
+}
+
+/// The device files of all GPUs that answer.
+pub(super) fn device_files(nvml: &Nvml) -> Result<GpuDeviceFiles, GpuError> {
+    let count = nvml.device_count().map_err(|error| gpu_error(&"the NVIDIA driver", &error))?;
+    let mut reported = Vec::new();
+    for index in 0..count {
+        // One that does not answer is not offered, and its files stay closed.
+        let Ok((gpu, id)) = nvml.device_by_index(index).and_then(|gpu| gpu.uuid().map(|id| (gpu, id))) else {
+            continue;
+        };
+        let id = DeviceId(id.into());
+        let unknown = |error| gpu_error(&GpuLabel { index, id: Some(&id) }, &error);
+        let minor = gpu.minor_number().map_err(unknown)?;
+        let address = gpu.pci_info().map_err(unknown)?.bus_id;
+        reported.push((id, minor, address));
+    }
+    Ok(GpuDeviceFiles::read(reported.into_iter(), Path::new(SYSFS)))
 }
 
 /// One GPU, without what needs a comparison with others.

@@ -19,6 +19,7 @@ use super::performance::Performance;
 use super::scan::{GpuScan, scan};
 use super::xid::{Listeners, XidWatch, listen};
 use super::{discovery, library};
+use crate::device_files::GpuDeviceFiles;
 
 /// A driver that has not answered by then hangs. The first scan of a GPU may take seconds where nothing keeps
 /// the driver initialised.
@@ -37,6 +38,7 @@ pub struct NvmlSession {
 /// A request, and the channel for its answer.
 enum DriverRequest {
     Devices(Sender<Vec<Result<Device, GpuError>>>),
+    DeviceFiles(Sender<Result<GpuDeviceFiles, GpuError>>),
     GpuScan(DeviceId, Sender<Result<GpuScan, GpuError>>),
     Xids(Sender<Result<XidWatch, GpuError>>),
     /// Dropped once the library is closed.
@@ -75,6 +77,14 @@ impl NvmlSession {
     #[must_use]
     pub fn devices(&self) -> Vec<Result<Device, GpuError>> {
         self.ask(DriverRequest::Devices).unwrap_or_else(|error| vec![Err(error)])
+    }
+
+    /// The device files of all GPUs that answer.
+    ///
+    /// # Errors
+    /// When the driver does not say which files are those of a GPU.
+    pub fn device_files(&self) -> Result<GpuDeviceFiles, GpuError> {
+        self.ask(DriverRequest::DeviceFiles).flatten()
     }
 
     /// Scans a GPU. Averages cover the time since the last scan.
@@ -127,6 +137,7 @@ fn serve(nvml: Arc<Nvml>, requests: &Receiver<DriverRequest>) -> Option<Sender<(
         // A caller that gave up waiting does not receive the answer.
         match request {
             DriverRequest::Devices(answer) => _ = answer.send(discovery::devices(&nvml)),
+            DriverRequest::DeviceFiles(answer) => _ = answer.send(discovery::device_files(&nvml)),
             DriverRequest::GpuScan(device, answer) => _ = answer.send(scan(&nvml, &device, &mut performance)),
             DriverRequest::Xids(answer) => {
                 let listening = listen(&nvml).map(|(watch, new)| {

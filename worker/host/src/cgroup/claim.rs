@@ -4,8 +4,10 @@
 //! left as it is.
 
 use std::fmt::Display;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use cohabit_gpu::DeviceRange;
 use cohabit_types::{AttemptId, Demand, RankId};
 use procfs::process::Process;
 
@@ -21,6 +23,9 @@ const SUBTREE_CONTROL: &str = "+cpu +memory +pids";
 /// The cgroup of the daemon and its executors.
 const DAEMON: &str = "daemon";
 
+/// The cgroup on which a device filter is tried.
+const FILTER_TRIAL: &str = "device-filter-trial";
+
 /// The extended attributes by which systemd marks a delegated cgroup.
 const DELEGATED: [&str; 2] = ["trusted.delegate", "user.delegate"];
 
@@ -28,8 +33,10 @@ const DELEGATED: [&str; 2] = ["trusted.delegate", "user.delegate"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgroups {
     ranks: PathBuf,
-    /// The most processes and threads of one job: half of the limit of the host.
+    /// How many processes and threads the delegated cgroup may have.
     processes: u64,
+    /// Whether device files can be closed to ranks, or why not.
+    device_filter: Result<(), String>,
 }
 
 impl Cgroups {
@@ -46,7 +53,14 @@ impl Cgroups {
                 delegated.display()
             )));
         }
-        Cgroups::claim_in(&Kernel, &own, std::process::id().cast_signed(), room_for_processes())
+        if blocks_restarts(&own) {
+            return Err(none(format!(
+                "systemd could not start '{}' again while jobs run in it: set DelegateSubgroup=daemon (systemd 254 or \
+                 later), or start the worker by systemd-run --scope (docs/OPERATIONS.md, Isolation)",
+                own.display()
+            )));
+        }
+        Cgroups::claim_in(&Kernel, &own, std::process::id().cast_signed(), processes_of_host())
     }
 
     /// The same for a process in this cgroup.
@@ -54,9 +68,10 @@ impl Cgroups {
         tree: &impl CgroupTree,
         own: &Path,
         process: i32,
-        processes: u64,
+        host_processes: u64,
     ) -> Result<Cgroups, String> {
         let delegated = delegated(tree, own);
+        let processes = room_for_processes(tree, &delegated, host_processes);
         let shown = delegated.display();
         let missing = missing_controllers(tree, &delegated).map_err(|error| none(unusable(&shown, error)))?;
         if !missing.is_empty() {
@@ -65,9 +80,12 @@ impl Cgroups {
         if living(tree, &delegated).iter().any(|other| *other != process) {
             return Err(none(format!("other processes are in '{shown}', too")));
         }
-        let cgroups = Cgroups { ranks: delegated.join("ranks"), processes };
+        let mut cgroups = Cgroups { ranks: delegated.join("ranks"), processes, device_filter: Ok(()) };
         match cgroups.settle(tree, &delegated, process) {
-            Ok(()) => Ok(cgroups),
+            Ok(()) => {
+                cgroups.device_filter = cgroups.try_device_filter(tree);
+                Ok(cgroups)
+            }
             Err(error) => {
                 // Restores the former state as far as possible.
                 let _ = tree.write(&delegated.join("cgroup.procs"), &process.to_string());
@@ -77,15 +95,38 @@ impl Cgroups {
         }
     }
 
-    fn settle(&self, tree: &impl CgroupTree, delegated: &Path, process: i32) -> std::io::Result<()> {
+    fn settle(&self, tree: &impl CgroupTree, delegated: &Path, process: i32) -> io::Result<()> {
         let daemon = delegated.join(DAEMON);
         ensure(tree, &daemon)?;
         tree.write(&daemon.join("cgroup.procs"), &process.to_string())?;
         tree.write(&delegated.join("cgroup.subtree_control"), SUBTREE_CONTROL)?;
         ensure(tree, &self.ranks)?;
         tree.write(&self.ranks.join("cgroup.subtree_control"), SUBTREE_CONTROL)?;
+        // The daemon can go on and stop jobs, whatever they start.
+        tree.write(&self.ranks.join("pids.max"), &(self.processes - self.processes / 8).to_string())?;
         self.sweep(tree);
         Ok(())
+    }
+
+    /// Tries a filter that closes nothing, on a cgroup that is removed again: filters of one cgroup add up.
+    fn try_device_filter(&self, tree: &impl CgroupTree) -> Result<(), String> {
+        let trial = self.ranks.join(FILTER_TRIAL);
+        let tried = ensure(tree, &trial).and_then(|()| tree.close_devices(&trial, &[]));
+        let _ = tree.remove(&trial);
+        tried.map_err(|error| {
+            if error.kind() == io::ErrorKind::PermissionDenied {
+                return "only a worker that runs as root can close device files".to_owned();
+            }
+            format!("the kernel does not filter device files: {error}")
+        })
+    }
+
+    /// Whether device files can be closed to ranks.
+    ///
+    /// # Errors
+    /// Why not, as a text for people.
+    pub fn device_filter(&self) -> Result<(), &str> {
+        self.device_filter.as_ref().copied().map_err(String::as_str)
     }
 
     /// Removes empty cgroups that earlier ranks left.
@@ -98,15 +139,17 @@ impl Cgroups {
         }
     }
 
-    /// The cgroup of a rank with this demand; does not create it.
+    /// The cgroup of a rank with this demand, closed to these devices if they can be filtered. Does not
+    /// create it.
     #[must_use]
-    pub fn for_rank(&self, rank: RankId, demand: &Demand) -> RankCgroup {
+    pub fn for_rank(&self, rank: RankId, demand: &Demand, closed_devices: Vec<DeviceRange>) -> RankCgroup {
         RankCgroup {
             attempt: self.ranks.join(rank.attempt.to_string()),
             rank: rank.rank,
             cpus: demand.cpus,
             memory: Some(demand.memory).filter(|memory| memory.0 > 0),
-            processes: self.processes,
+            processes: (self.processes / 2).max(1),
+            closed_devices: if self.device_filter.is_ok() { closed_devices } else { Vec::new() },
         }
     }
 
@@ -145,7 +188,7 @@ pub fn check_delegation() -> Result<(), String> {
     Err(format!("cgroup version 2 lacks the controllers {} on this host", missing.join(", ")))
 }
 
-fn missing_controllers(tree: &impl CgroupTree, cgroup: &Path) -> std::io::Result<Vec<&'static str>> {
+fn missing_controllers(tree: &impl CgroupTree, cgroup: &Path) -> io::Result<Vec<&'static str>> {
     let there = tree.read(&cgroup.join("cgroup.controllers"))?;
     Ok(CONTROLLERS.into_iter().filter(|name| !there.split_whitespace().any(|it| it == *name)).collect())
 }
@@ -184,15 +227,28 @@ fn is_of_systemd(cgroup: &Path) -> bool {
     cgroup.file_name().and_then(|name| name.to_str()).is_some_and(is_unit)
 }
 
+/// Whether this is the cgroup into which systemd puts each new process of a service. The kernel takes none
+/// there as long as a cgroup below has limits; scopes are not started again, and a subgroup is a leaf.
+fn blocks_restarts(own: &Path) -> bool {
+    own.extension().is_some_and(|kind| kind == "service")
+}
+
 fn is_marked(cgroup: &Path, name: &str) -> bool {
     let mut value = [0; 8];
     rustix::fs::getxattr(cgroup, name, &mut value).is_ok_and(|length| value[..length] == *b"1")
 }
 
-fn room_for_processes() -> u64 {
+/// How many processes and threads this cgroup may have: what the host allows, or less where it or one around
+/// it is limited, as systemd limits services.
+fn room_for_processes(tree: &impl CgroupTree, cgroup: &Path, host: u64) -> u64 {
+    let limit = |around: &Path| tree.read(&around.join("pids.max")).ok()?.trim().parse().ok();
+    cgroup.ancestors().filter_map(limit).chain([host]).min().unwrap_or(host)
+}
+
+fn processes_of_host() -> u64 {
     let limit = |name: &str| std::fs::read_to_string(name).ok()?.trim().parse::<u64>().ok();
     let limits = [limit("/proc/sys/kernel/pid_max"), limit("/proc/sys/kernel/threads-max")];
-    limits.into_iter().flatten().min().map_or(16_384, |room| (room / 2).max(1))
+    limits.into_iter().flatten().min().unwrap_or(32_768)
 }
 
 fn unusable(shown: &impl Display, error: impl Display) -> String {
@@ -242,7 +298,7 @@ mod tests {
         let cgroups = claim(&tree, OWN).unwrap();
         for (job, lives) in [(1, true), (2, false)] {
             let rank = JobId::new(job).attempt(1).rank(0);
-            let cgroup = cgroups.for_rank(rank, &Demand::default());
+            let cgroup = cgroups.for_rank(rank, &Demand::default(), Vec::new());
             cgroup.make(&tree).unwrap();
             if lives {
                 tree.add(&cgroup.folder(), 50);
@@ -284,9 +340,37 @@ mod tests {
     fn a_rank_gets_what_its_job_claims() {
         let tree = FakeKernel::new(OWN, ALL, &[7]);
         let demand = Demand { cpus: 3, memory: Bytes(1 << 30), ..Demand::default() };
-        let cgroup = claim(&tree, OWN).unwrap().for_rank(JobId::new(12).attempt(2).rank(1), &demand);
+        let cgroup =
+            claim(&tree, OWN).unwrap().for_rank(JobId::new(12).attempt(2).rank(1), &demand, Vec::new());
         assert_eq!(cgroup.folder(), Path::new("/cg/worker/ranks/12#2/1"));
-        assert_eq!((cgroup.cpus, cgroup.memory, cgroup.processes), (3, Some(Bytes(1 << 30)), 100));
+        assert_eq!((cgroup.cpus, cgroup.memory, cgroup.processes), (3, Some(Bytes(1 << 30)), 50));
+    }
+
+    #[test]
+    fn jobs_leave_the_daemon_processes_within_the_limit_of_its_service() {
+        let tree = FakeKernel::new(OWN, ALL, &[7]);
+        tree.write(Path::new("/cg/worker/pids.max"), "80").unwrap();
+        let cgroups = claim(&tree, OWN).unwrap();
+        assert_eq!(tree.read(Path::new("/cg/worker/ranks/pids.max")).unwrap(), "70");
+        let cgroup = cgroups.for_rank(JobId::new(12).attempt(2).rank(1), &Demand::default(), Vec::new());
+        assert_eq!(cgroup.processes, 40);
+    }
+
+    #[test]
+    fn devices_are_closed_to_a_rank_where_the_kernel_can_do_it() {
+        let closed = [DeviceRange { major: 195, first: 1, last: 253 }];
+        let rank = JobId::new(12).attempt(2).rank(1);
+        let cgroup_of = |tree: &FakeKernel| {
+            let cgroups = claim(tree, OWN).unwrap();
+            let cgroup = cgroups.for_rank(rank, &Demand::default(), closed.to_vec());
+            cgroup.make(tree).unwrap();
+            (cgroups, tree.closed(&cgroup.folder()))
+        };
+        let (cgroups, there) = cgroup_of(&FakeKernel::new(OWN, ALL, &[7]));
+        assert_eq!((cgroups.device_filter(), &*there), (Ok(()), &closed[..]));
+        let (cgroups, there) = cgroup_of(&FakeKernel::new(OWN, ALL, &[7]).without_device_filter());
+        let why = "only a worker that runs as root can close device files";
+        assert_eq!((cgroups.device_filter(), &*there), (Err(why), &[][..]));
     }
 
     #[test]
@@ -295,11 +379,20 @@ mod tests {
         let cgroups = claim(&tree, OWN).unwrap();
         let rank = JobId::new(12).attempt(2).rank(1);
         let owner = |path: &str| cgroups.owner_of(Path::new(path));
-        assert_eq!(cgroups.owner_of(&cgroups.for_rank(rank, &Demand::default()).folder()), Some(rank));
+        assert_eq!(
+            cgroups.owner_of(&cgroups.for_rank(rank, &Demand::default(), Vec::new()).folder()),
+            Some(rank)
+        );
         assert_eq!(owner("/cg/worker/ranks/12#2/1/made-by-the-job"), Some(rank));
         for other in ["/cg/worker/daemon", "/cg/worker/ranks/12#2", "/cg/other/ranks/12#2/1", "/12#2/1"] {
             assert_eq!(owner(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_service_that_could_not_be_started_again_is_left_alone() {
+        let units = ["/cg/worker.service", "/cg/worker.service/daemon", "/cg/run-1.scope", "/cg/worker"];
+        assert_eq!(units.map(|own| blocks_restarts(Path::new(own))), [true, false, false, false]);
     }
 
     #[test]

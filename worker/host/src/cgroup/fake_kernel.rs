@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
+use cohabit_gpu::DeviceRange;
 use nix::errno::Errno;
 
 use super::tree::CgroupTree;
@@ -30,6 +31,7 @@ const FILES: [(&str, &str, &str); 8] = [
 pub(super) struct FakeKernel {
     cgroups: Mutex<BTreeMap<PathBuf, Cgroup>>,
     takes_control: bool,
+    filters_devices: bool,
 }
 
 #[derive(Default)]
@@ -38,6 +40,7 @@ struct Cgroup {
     passed_on: BTreeSet<String>,
     processes: BTreeSet<i32>,
     files: BTreeMap<String, String>,
+    closed: Vec<DeviceRange>,
     ooms: u64,
     oom_kills: u64,
 }
@@ -47,12 +50,25 @@ impl FakeKernel {
     pub(super) fn new(path: &str, controllers: &str, processes: &[i32]) -> FakeKernel {
         let controllers = controllers.split(' ').map(str::to_owned).collect();
         let first = Cgroup { processes: processes.iter().copied().collect(), ..Cgroup::with(controllers) };
-        FakeKernel { cgroups: Mutex::new([(path.into(), first)].into()), takes_control: true }
+        FakeKernel {
+            cgroups: Mutex::new([(path.into(), first)].into()),
+            takes_control: true,
+            filters_devices: true,
+        }
     }
 
     /// The same, but controllers cannot be enabled for children.
     pub(super) fn read_only_control(self) -> FakeKernel {
         FakeKernel { takes_control: false, ..self }
+    }
+
+    /// The same, but this process may not filter devices.
+    pub(super) fn without_device_filter(self) -> FakeKernel {
+        FakeKernel { filters_devices: false, ..self }
+    }
+
+    pub(super) fn closed(&self, path: &Path) -> Vec<DeviceRange> {
+        self.lock()[path].closed.clone()
     }
 
     pub(super) fn processes(&self, path: &str) -> Vec<i32> {
@@ -161,6 +177,14 @@ impl CgroupTree for FakeKernel {
         let mut cgroups = self.lock();
         let cgroup = cgroups.get_mut(path).ok_or(Errno::ENOENT)?;
         *cgroup.files.get_mut(name).ok_or(Errno::ENOENT)? = text.to_owned();
+        Ok(())
+    }
+
+    fn close_devices(&self, cgroup: &Path, closed: &[DeviceRange]) -> io::Result<()> {
+        if !self.filters_devices {
+            return Err(Errno::EPERM.into());
+        }
+        self.lock().get_mut(cgroup).ok_or(Errno::ENOENT)?.closed.extend(closed);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cohabit_gpu::DeviceRange;
 use cohabit_types::{Bytes, Outcome};
 use tokio::time::sleep;
 
@@ -36,6 +37,8 @@ pub struct RankCgroup {
     pub(crate) memory: Option<Bytes>,
     /// The most processes and threads.
     pub(crate) processes: u64,
+    /// Device files that reach GPUs of others.
+    pub(crate) closed_devices: Vec<DeviceRange>,
 }
 
 impl RankCgroup {
@@ -86,7 +89,11 @@ impl RankCgroup {
         }
         tree.write(&self.attempt.join("cgroup.subtree_control"), "+memory")?;
         ensure(tree, &self.folder())?;
-        tree.write(&self.folder().join("memory.oom.group"), "1")
+        tree.write(&self.folder().join("memory.oom.group"), "1")?;
+        match &*self.closed_devices {
+            [] => Ok(()),
+            closed => tree.close_devices(&self.folder(), closed),
+        }
     }
 
     fn limits(&self) -> Vec<(&'static str, String)> {
@@ -148,7 +155,14 @@ mod tests {
 
     fn rank(rank: u32) -> RankCgroup {
         let memory = Some(Bytes(1 << 30));
-        RankCgroup { attempt: "/cg/ranks/12#1".into(), rank, cpus: 2, memory, processes: 100 }
+        RankCgroup {
+            attempt: "/cg/ranks/12#1".into(),
+            rank,
+            cpus: 2,
+            memory,
+            processes: 100,
+            closed_devices: Vec::new(),
+        }
     }
 
     fn read(tree: &FakeKernel, file: &str) -> String {

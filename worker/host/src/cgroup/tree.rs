@@ -4,12 +4,18 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cohabit_gpu::DeviceRange;
+
+use super::device_filter;
+
 /// Access to the files of a cgroup tree.
 pub(super) trait CgroupTree {
     /// Reads a file.
     fn read(&self, file: &Path) -> io::Result<String>;
     /// Writes to a file.
     fn write(&self, file: &Path, text: &str) -> io::Result<()>;
+    /// Closes these character devices to the processes of a cgroup.
+    fn close_devices(&self, cgroup: &Path, closed: &[DeviceRange]) -> io::Result<()>;
     /// Creates a cgroup in an existing one.
     fn make(&self, cgroup: &Path) -> io::Result<()>;
     /// Removes an empty cgroup.
@@ -32,6 +38,10 @@ impl CgroupTree for Kernel {
             rustix::io::write(&file, text.as_bytes())?;
             Ok(())
         })
+    }
+
+    fn close_devices(&self, cgroup: &Path, closed: &[DeviceRange]) -> io::Result<()> {
+        device_filter::close(cgroup, closed)
     }
 
     fn make(&self, cgroup: &Path) -> io::Result<()> {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use cohabit_gpu::DeviceRange;
 use cohabit_gpu::mps::{ClientRemoval, MpsDirectory};
 use cohabit_types::{Bytes, DeviceId, FormatVersion, JobSpec, RankId, Role, Share, Span, Time};
 use cohabit_worker_core::{GpuAccess, MpsLimits, RankStart};
@@ -108,6 +109,15 @@ struct CgroupPart {
     cpus: u32,
     memory: Option<Bytes>,
     processes: u64,
+    #[serde(default)]
+    closed_devices: Vec<DeviceRangePart>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct DeviceRangePart {
+    major: u32,
+    first: u32,
+    last: u32,
 }
 
 impl<'a> From<&'a StartRecord> for StartFile<'a> {
@@ -235,14 +245,30 @@ impl From<AccountPart> for Account {
 
 impl From<RankCgroup> for CgroupPart {
     fn from(cgroup: RankCgroup) -> CgroupPart {
-        let RankCgroup { attempt, rank, cpus, memory, processes } = cgroup;
-        CgroupPart { attempt, rank, cpus, memory, processes }
+        let RankCgroup { attempt, rank, cpus, memory, processes, closed_devices } = cgroup;
+        let closed_devices = closed_devices.into_iter().map(DeviceRangePart::from).collect();
+        CgroupPart { attempt, rank, cpus, memory, processes, closed_devices }
     }
 }
 
 impl From<CgroupPart> for RankCgroup {
     fn from(part: CgroupPart) -> RankCgroup {
-        let CgroupPart { attempt, rank, cpus, memory, processes } = part;
-        RankCgroup { attempt, rank, cpus, memory, processes }
+        let CgroupPart { attempt, rank, cpus, memory, processes, closed_devices } = part;
+        let closed_devices = closed_devices.into_iter().map(DeviceRange::from).collect();
+        RankCgroup { attempt, rank, cpus, memory, processes, closed_devices }
+    }
+}
+
+impl From<DeviceRange> for DeviceRangePart {
+    fn from(range: DeviceRange) -> DeviceRangePart {
+        let DeviceRange { major, first, last } = range;
+        DeviceRangePart { major, first, last }
+    }
+}
+
+impl From<DeviceRangePart> for DeviceRange {
+    fn from(part: DeviceRangePart) -> DeviceRange {
+        let DeviceRangePart { major, first, last } = part;
+        DeviceRange { major, first, last }
     }
 }

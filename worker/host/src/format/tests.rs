@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cohabit_gpu::DeviceRange;
 use cohabit_types::{DeviceId, Role, Signal, Span, Time};
 use cohabit_worker_core::{GpuAccess, Lease, SignalTarget};
 use serde_json::Value;
@@ -44,9 +45,17 @@ fn files_of_all_versions_have_the_same_content() {
     same_in_both_versions::<ProcessIdentity>("executor");
 }
 
+#[test]
+fn closed_devices_are_read_back() {
+    let mut record = StartRecord::decode(&fs::read(golden(2).join("start-mps.json")).unwrap()).unwrap();
+    let closed = vec![DeviceRange { major: 195, first: 1, last: 253 }];
+    record.cgroup.as_mut().unwrap().closed_devices = closed;
+    assert_eq!(StartRecord::decode(&record.encode()).unwrap(), record);
+}
+
 /// What a program of version 1 does not know it ignores; so a downgrade keeps the running jobs.
 #[test]
-fn version_2_adds_only_two_fields_to_complete_files_of_version_1() {
+fn version_2_adds_only_three_fields_to_complete_files_of_version_1() {
     for (name, first) in
         files(1, "start-").into_iter().chain(files(1, "outcome-")).chain(files(1, "executor"))
     {
@@ -54,6 +63,9 @@ fn version_2_adds_only_two_fields_to_complete_files_of_version_1() {
         assert_eq!(second.as_object_mut().unwrap().remove("version"), Some(2.into()), "{name}");
         if let Some(spec) = second.pointer_mut("/rank/spec") {
             assert_eq!(spec.as_object_mut().unwrap().remove("preemptible"), Some(false.into()), "{name}");
+        }
+        if let Some(cgroup) = second.pointer_mut("/cgroup").and_then(Value::as_object_mut) {
+            assert!(cgroup.remove("closed_devices").is_some_and(|closed| closed.is_array()), "{name}");
         }
         if name != "start-earliest.json" {
             assert_eq!(second, serde_json::from_slice::<Value>(&first).unwrap(), "{name}");

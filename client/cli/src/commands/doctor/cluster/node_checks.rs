@@ -1,11 +1,12 @@
 //! Nodes: whether their workers separate users, enforce limits, and run the release of the head.
 
-use cohabit_client::types::{Enforcement, NodeRecord, NodeState, UserIsolation};
+use cohabit_client::types::{DeviceKind, Enforcement, NodeRecord, NodeState, UserIsolation};
 
 use super::super::findings::{Finding, listed};
 
 const USERS: &str = "users";
 const LIMITS: &str = "cpus, memory";
+const DEVICES: &str = "GPU files";
 const BUILDS: &str = "builds";
 
 pub(super) fn check(nodes: &[NodeRecord], head_build: &str) -> Vec<Finding> {
@@ -14,7 +15,7 @@ pub(super) fn check(nodes: &[NodeRecord], head_build: &str) -> Vec<Finding> {
         let observed = "no worker has joined, so none is checked";
         return vec![Finding::warning("nodes", observed, "start workers, then check again")];
     }
-    vec![users(&present), limits(&present), builds(&present, head_build)]
+    vec![users(&present), limits(&present), devices(&present), builds(&present, head_build)]
 }
 
 fn users(nodes: &[&NodeRecord]) -> Finding {
@@ -46,6 +47,24 @@ fn limits(nodes: &[&NodeRecord]) -> Finding {
     }
 }
 
+/// Where there are GPUs.
+fn devices(nodes: &[&NodeRecord]) -> Finding {
+    let has_gpus = |node: &&&NodeRecord| node.devices.iter().any(|it| it.device.kind == DeviceKind::Gpu);
+    let open = nodes.iter().filter(has_gpus).filter_map(|node| match &node.isolation.devices {
+        Enforcement::Enforced => None,
+        Enforcement::Unenforced(why) => Some(format!("{} ({why})", node.name)),
+    });
+    let open: Vec<String> = open.collect();
+    match open.is_empty() {
+        true => Finding::ok(DEVICES, "every job reaches only the GPUs that it was given"),
+        false => Finding::warning(
+            DEVICES,
+            format!("jobs can open the device files of all GPUs on {}", open.join(", ")),
+            "run these workers as root, as systemd services with Delegate=yes",
+        ),
+    }
+}
+
 fn builds(nodes: &[&NodeRecord], head_build: &str) -> Finding {
     let others = nodes.iter().filter(|node| node.build != head_build);
     let others: Vec<String> = others.map(|node| format!("{} ({})", node.name, node.build)).collect();
@@ -73,7 +92,12 @@ mod tests {
 
     #[test]
     fn nodes_that_separate_users_and_enforce_limits_pass() {
-        let passed = [(USERS, Diagnosis::Ok), (LIMITS, Diagnosis::Ok), (BUILDS, Diagnosis::Ok)];
+        let passed = [
+            (USERS, Diagnosis::Ok),
+            (LIMITS, Diagnosis::Ok),
+            (DEVICES, Diagnosis::Ok),
+            (BUILDS, Diagnosis::Ok),
+        ];
         assert_eq!(statuses(&nodes(), "0.1.0"), passed);
     }
 
@@ -81,14 +105,18 @@ mod tests {
     fn nodes_that_do_not_are_named() {
         let mut all = nodes();
         all[1].isolation = Isolation::default();
+        all[0].isolation.devices = Enforcement::Unenforced("no filter".into());
         let found = check(&all, "0.2.0");
         assert_eq!(
             found.iter().map(|it| it.status).collect::<Vec<_>>(),
-            [Diagnosis::Error, Diagnosis::Warning, Diagnosis::Warning]
+            [Diagnosis::Error, Diagnosis::Warning, Diagnosis::Warning, Diagnosis::Warning]
         );
-        for (finding, named) in
-            found.iter().zip(["on trial:", "on trial (", "on gpu1 (0.1.0), trial (0.1.0)"])
-        {
+        for (finding, named) in found.iter().zip([
+            "on trial:",
+            "on trial (",
+            "on gpu1 (no filter)",
+            "on gpu1 (0.1.0), trial (0.1.0)",
+        ]) {
             assert!(finding.observed.contains(named), "{}", finding.observed);
         }
     }
