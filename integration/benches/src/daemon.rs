@@ -1,5 +1,7 @@
 //! Head and worker as separate processes, in a directory that is removed with the head.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -62,11 +64,34 @@ impl HeadProcess {
 
     /// Opens a link with the admin token.
     pub(crate) async fn client(&self) -> ClientServiceClient {
-        connect_client(&self.endpoint("admin.token")).await.unwrap().0
+        self.client_of("admin.token").await
+    }
+
+    /// Creates a token of a user. Returns its file in the head's directory.
+    pub(crate) async fn create_user(&self, name: &str) -> String {
+        let text = self.cohabit(&["token", "create", "--role", "user", "--name", name]).await;
+        let file = format!("{name}.token");
+        let path = self.token_file(&file);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        file
+    }
+
+    /// Opens a link with the token in this file of the head's directory.
+    pub(crate) async fn client_of(&self, token: &str) -> ClientServiceClient {
+        connect_client(&self.endpoint(token)).await.unwrap().0
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(crate) fn token_file(&self, name: &str) -> PathBuf {
+        self.folder().join("head").join(name)
     }
 
     pub(crate) fn endpoint(&self, token: &str) -> Endpoint {
-        let token = Token::read_file(&self.folder.path().join("head").join(token)).unwrap();
+        let token = Token::read_file(&self.token_file(token)).unwrap();
         Endpoint { address: self.address.clone(), token }
     }
 

@@ -25,7 +25,7 @@ use futures::future::BoxFuture;
 /// A bench's name, and what it does.
 type Bench = (&'static str, fn() -> BoxFuture<'static, ()>);
 
-const BENCHES: [Bench; 11] = [
+const BENCHES: [Bench; 12] = [
     ("jobs-command", || Box::pin(jobs::command::bench())),
     ("jobs-array", || Box::pin(jobs::array::bench())),
     ("jobs-idle", || Box::pin(jobs::idle::bench())),
@@ -36,12 +36,18 @@ const BENCHES: [Bench; 11] = [
     ("head-queue", || Box::pin(head::queue::bench())),
     ("head-idle", || Box::pin(head::idle::bench())),
     ("head-recovery", || Box::pin(head::recovery::bench())),
+    ("head-hostile", || Box::pin(head::hostile::bench())),
     ("head-heartbeats", || Box::pin(head::heartbeats::bench())),
 ];
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|it| it != "--bench").collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [head::hostile::ATTACK, ..] = &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
+        head::hostile::attack(&arguments[1..]).await;
+        return ExitCode::SUCCESS;
+    }
+    let wanted: Vec<String> = arguments.into_iter().filter(|it| it != "--bench").collect();
     let names = BENCHES.map(|(name, _)| name);
     if let Some(unknown) = wanted.iter().find(|it| !names.contains(&it.as_str())) {
         print_error(&format!("there is no bench '{unknown}': choose from {}", names.join(", ")));

@@ -369,11 +369,17 @@ pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
 
 /// The same with a longer limit, for conditions that take long by design.
 pub(crate) fn until_within(patience: Duration, what: &str, holds: impl Fn() -> bool) {
+    let patience = patience * slowness();
     let begin = Instant::now();
     while !holds() {
         assert!(begin.elapsed() < patience, "never: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// How many times longer than elsewhere everything takes, on a machine that is interpreted.
+fn slowness() -> u32 {
+    std::env::var("COHABIT_TEST_PATIENCE").map_or(1, |times| times.parse().unwrap())
 }
 
 /// Processes on this machine whose environment or command line contains the text.

@@ -13,6 +13,7 @@ mod lookup;
 mod nodes;
 mod permission;
 mod privacy;
+mod query_limiter;
 pub(crate) mod status;
 mod tokens;
 mod worker;
@@ -26,6 +27,7 @@ use tokio::task::JoinSet;
 
 use client::ClientSession;
 pub(crate) use context::SessionContext;
+pub(crate) use query_limiter::QueryLimiter;
 use worker::WorkerSessionTask;
 
 /// Accepts connections, and holds their sessions. Stopped, it ends them all.

@@ -1,6 +1,7 @@
 //! The head's figures, one bench in each file.
 
 pub(crate) mod heartbeats;
+pub(crate) mod hostile;
 pub(crate) mod idle;
 pub(crate) mod latency;
 pub(crate) mod queue;

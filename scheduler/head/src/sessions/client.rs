@@ -163,8 +163,10 @@ impl ClientService for ClientSession {
     async fn dry_run(self, _: Context, spec: Box<JobSpec>) -> Result<Box<DryRun>, Refusal> {
         self.session_context.limits.check_job(&spec)?;
         let by = self.by.clone();
+        let permit = self.query_permit().await;
         let asked = self.session_context.driver.ask(|reply_to| Message::DryRun { by, spec, reply_to });
         let dry_run = asked.await.map_err(|error| ending(&error))??;
+        drop(permit);
         self.visible_dry_run(dry_run).await
     }
 
@@ -230,6 +232,7 @@ mod tests {
     use cohabit_types::{PrivateData, Request, Span};
     use futures::FutureExt;
 
+    use super::super::query_limiter::QueryLimiter;
     use super::super::status::HeadSetup;
     use super::*;
     use crate::RequestLimits;
@@ -252,6 +255,7 @@ mod tests {
             memory: Span::ZERO,
             watch_limit: Duration::ZERO,
             silence_limit: Duration::ZERO,
+            query_limiter: QueryLimiter::default(),
             limits: RequestLimits::default(),
             private_data: PrivateData::Off,
             user_token_lifetime: None,

@@ -7,6 +7,7 @@ use cohabit_actor::Address;
 use cohabit_net::{NodeCredentials, TokenStore};
 use cohabit_types::{PrivateData, Span};
 
+use super::query_limiter::QueryLimiter;
 use super::status::HeadSetup;
 use crate::RequestLimits;
 use crate::driver::Message;
@@ -27,6 +28,8 @@ pub(crate) struct SessionContext {
     pub(crate) watch_limit: Duration,
     /// A worker that is silent for longer is gone.
     pub(crate) silence_limit: Duration,
+    /// Bounds the queries of each user that are answered at once.
+    pub(crate) query_limiter: QueryLimiter,
     /// The limits of requests.
     pub(crate) limits: RequestLimits,
     /// Whether users see the particulars of each other's jobs.

@@ -9,6 +9,7 @@ use cohabit_actor::{ReplyTo, blocking};
 use cohabit_types::{
     Explanation, Filter, JobId, JobRecord, JobRef, JobRevision, ListPage, Refusal, RefusalCode, counted,
 };
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::client::{ClientSession, ending};
 use crate::HeadError;
@@ -23,8 +24,14 @@ impl ClientSession {
         &self,
         query: impl FnOnce(ReplyTo<T>) -> Query,
     ) -> Result<T, Refusal> {
+        let _permit = self.query_permit().await;
         let asked = self.session_context.driver.ask(|reply_to| Message::Query(query(reply_to)));
         asked.await.map_err(|error| ending(&error))
+    }
+
+    /// Waits for the turn of this user.
+    pub(super) async fn query_permit(&self) -> Option<OwnedSemaphorePermit> {
+        self.session_context.query_limiter.permit(&self.by.user).await
     }
 
     /// The record of a job, from wherever it is known.
@@ -38,54 +45,43 @@ impl ClientSession {
         check_count(jobs.len())?;
         let mut named = BTreeSet::new();
         jobs.retain(|job| named.insert(*job));
-        let wanted = jobs.clone();
-        match self.ask(|reply_to| Query::Show(wanted, reply_to)).await? {
-            Err(refusal) if refusal.code == RefusalCode::NotFound => self.records_with_history(jobs).await,
-            answer => answer,
-        }
-    }
-
-    async fn records_with_history(&self, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
         let (mut records, mut bytes) = (Vec::new(), 0);
         for some in jobs.chunks(READ_AT_ONCE) {
-            let mut found = self.forgotten(some.to_vec()).await?;
-            let live = some.iter().copied().filter(|job| !found.contains_key(job)).collect();
-            let live = self.ask(|reply_to| Query::Show(live, reply_to)).await??;
-            found.extend(live.into_iter().map(|record| (record.id, record)));
-            for job in some {
-                // Missing where the answer from memory could not hold all.
-                let Some(record) = found.remove(job) else { return Ok(records) };
-                bytes += record.weight();
-                records.push(record);
-                if bytes >= MOST_BYTES {
-                    return Ok(records);
+            let found = match self.ask(|reply_to| Query::Show(some.to_vec(), reply_to)).await? {
+                Err(refusal) if refusal.code == RefusalCode::NotFound => {
+                    self.records_with_history(some).await?
                 }
+                answer => answer?,
+            };
+            // Some are missing where an answer from memory could not hold all.
+            let is_short = found.len() < some.len();
+            bytes += found.iter().map(JobRecord::weight).sum::<usize>();
+            records.extend(found);
+            if is_short || bytes >= MOST_BYTES {
+                break;
             }
         }
         Ok(records)
     }
 
-    /// The records of those jobs whose revision is not the known one; does not wait.
-    pub(super) async fn changed_since(&self, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
-        let watched = known.clone();
-        match self.ask(|reply_to| Query::ChangedSince(watched, reply_to)).await? {
-            Err(refusal) if refusal.code == RefusalCode::NotFound => self.changed_with_history(known).await,
-            answer => answer,
-        }
+    async fn records_with_history(&self, jobs: &[JobId]) -> Result<Vec<JobRecord>, Refusal> {
+        let mut found = self.forgotten(jobs.to_vec()).await?;
+        let live = jobs.iter().copied().filter(|job| !found.contains_key(job)).collect();
+        let live = self.ask(|reply_to| Query::Show(live, reply_to)).await??;
+        found.extend(live.into_iter().map(|record| (record.id, record)));
+        Ok(jobs.iter().map_while(|job| found.remove(job)).collect())
     }
 
-    async fn changed_with_history(&self, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
+    /// The records of those jobs whose revision is not the known one; does not wait.
+    pub(super) async fn changed_since(&self, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
         let (mut changed, mut bytes) = (Vec::new(), 0);
-        for some in known.chunks(READ_AT_ONCE) {
-            let forgotten = self.forgotten(some.iter().map(|it| it.job).collect()).await?;
-            let (old, live): (Vec<&JobRevision>, Vec<&JobRevision>) =
-                some.iter().partition(|it| forgotten.contains_key(&it.job));
-            let live = live.into_iter().copied().collect();
-            let live = self.ask(|reply_to| Query::ChangedSince(live, reply_to)).await??;
-            let unseen = |it: &JobRevision| {
-                forgotten.get(&it.job).filter(|record| record.revision != it.revision).cloned()
+        for some in known.chunks(COMPARED_AT_ONCE) {
+            let news = match self.ask(|reply_to| Query::ChangedSince(some.to_vec(), reply_to)).await? {
+                Err(refusal) if refusal.code == RefusalCode::NotFound => {
+                    self.changed_with_history(some).await?
+                }
+                answer => answer?,
             };
-            let news: Vec<JobRecord> = live.into_iter().chain(old.into_iter().filter_map(unseen)).collect();
             bytes += news.iter().map(JobRecord::weight).sum::<usize>();
             changed.extend(news);
             if bytes >= MOST_BYTES {
@@ -93,6 +89,18 @@ impl ClientSession {
             }
         }
         Ok(changed)
+    }
+
+    async fn changed_with_history(&self, known: &[JobRevision]) -> Result<Vec<JobRecord>, Refusal> {
+        let forgotten = self.forgotten(known.iter().map(|it| it.job).collect()).await?;
+        let (old, live): (Vec<&JobRevision>, Vec<&JobRevision>) =
+            known.iter().partition(|it| forgotten.contains_key(&it.job));
+        let live = live.into_iter().copied().collect();
+        let live = self.ask(|reply_to| Query::ChangedSince(live, reply_to)).await??;
+        let unseen = |it: &JobRevision| {
+            forgotten.get(&it.job).filter(|record| record.revision != it.revision).cloned()
+        };
+        Ok(live.into_iter().chain(old.into_iter().filter_map(unseen)).collect())
     }
 
     /// Why a job waits, or why it ended as it did.
@@ -229,6 +237,7 @@ impl ClientSession {
         &self,
         ask: impl FnOnce(&HistoryReader) -> Result<T, HeadError> + Send + 'static,
     ) -> Result<T, Refusal> {
+        let _permit = self.query_permit().await;
         let history = self.session_context.history.clone();
         blocking(move || ask(&history)).await.map_err(|error| {
             tracing::error!(%error, "the history cannot be read");
@@ -237,8 +246,11 @@ impl ClientSession {
     }
 }
 
-/// Jobs that are read from the history at once.
-const READ_AT_ONCE: usize = 32;
+/// Jobs that are looked up at once: others are answered in between.
+const READ_AT_ONCE: usize = 64;
+
+/// Revisions that are compared at once; most jobs have not changed.
+const COMPARED_AT_ONCE: usize = 128;
 
 /// References that the driver resolves at once: for a name it looks at all jobs, and other questions wait.
 const RESOLVED_AT_ONCE: usize = 4;

@@ -1,0 +1,53 @@
+//! Bounds how many queries of one user are answered at once, so that nobody waits long behind the questions
+//! of another.
+//!
+//! The driver answers one message after the other. Each query that it gets takes it well under a millisecond;
+//! a user who sends thousands at once has at most two of them in its mailbox, and the others wait here, in
+//! their order.
+
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Queries of one user that are answered at once: one in the driver, and one that follows without a pause.
+const AT_ONCE: usize = 2;
+
+/// The limits of all users; clones share them.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct QueryLimiter {
+    /// There are as many as tokens.
+    users: Arc<DashMap<String, Arc<Semaphore>>>,
+}
+
+impl QueryLimiter {
+    /// Waits until a query of this user may be answered, which lasts as long as the permit.
+    pub(super) async fn permit(&self, user: &str) -> Option<OwnedSemaphorePermit> {
+        let existing = self.users.get(user).map(|entry| Arc::clone(&entry));
+        let semaphore = existing.unwrap_or_else(|| {
+            Arc::clone(
+                &self.users.entry(user.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))),
+            )
+        });
+        // Nobody closes the semaphore, so there always is one.
+        semaphore.acquire_owned().await.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_user_waits_for_their_own_queries_only() {
+        let limiter = QueryLimiter::default();
+        let held = [limiter.permit("mallory").await, limiter.permit("mallory").await];
+        let mut third = Box::pin(limiter.permit("mallory"));
+        assert!(third.as_mut().now_or_never().is_none());
+        assert!(limiter.permit("ada").now_or_never().is_some());
+        drop(held);
+        assert!(third.now_or_never().is_some());
+    }
+}
