@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use cohabit_policy::Shortage;
-use cohabit_types::{JobId, Outcome, ReasonCode, Span, Time, counted};
+use cohabit_types::{JobId, Outcome, ReasonCode, Span, StopReason, Time, counted};
 
 use crate::job::{AttemptRef, Job, JobStatus, device_fault};
 use crate::node::Node;
@@ -71,7 +71,8 @@ impl HeadReader<'_> {
             (ReasonCode::DependencyFailed, _) => "a job that it depends on did not end as required".into(),
             (ReasonCode::CancelledByUser, None) => "it was cancelled before it ran".into(),
             (ReasonCode::CancelledByUser, Some(attempt)) => {
-                format!("it was cancelled after {}", ran_for(attempt))
+                let clause = attempt.effective_stop().unwrap_or(StopReason::Cancelled).clause();
+                format!("{clause} after {}", ran_for(attempt))
             }
             (ReasonCode::TimeLimit, Some(attempt)) => format!(
                 "it reached its time limit of {} after {}",

@@ -198,7 +198,8 @@ const fn is_fault_of_cluster(why: StopReason) -> bool {
         | StopReason::Superseded
         | StopReason::Orphaned
         | StopReason::MpsFault
-        | StopReason::GpuMemory => false,
+        | StopReason::GpuMemory
+        | StopReason::Killed => false,
     }
 }
 

@@ -424,10 +424,11 @@ impl From<types::ReasonCode> for ReasonCode {
     }
 }
 
+/// A job that was cancelled by force was cancelled. To a worker that is an order to stop it with its grace.
 impl From<types::StopReason> for StopReason {
     fn from(why: types::StopReason) -> StopReason {
         match why {
-            types::StopReason::Cancelled => StopReason::Cancelled,
+            types::StopReason::Cancelled | types::StopReason::Killed => StopReason::Cancelled,
             types::StopReason::TimeLimit => StopReason::TimeLimit,
             types::StopReason::Requeued => StopReason::Requeued,
             types::StopReason::GangBroken => StopReason::GangBroken,
@@ -458,6 +459,19 @@ impl From<StopReason> for types::StopReason {
             StopReason::GpuMemory => types::StopReason::GpuMemory,
             StopReason::DeviceLost => types::StopReason::DeviceLost,
             StopReason::Unenforced => types::StopReason::Unenforced,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_of_protocol_4_takes_a_job_that_was_killed_for_one_that_was_cancelled() {
+        assert_eq!(StopReason::from(types::StopReason::Killed), StopReason::Cancelled);
+        for why in types::StopReason::ALL.into_iter().filter(|why| *why != types::StopReason::Killed) {
+            assert_eq!(types::StopReason::from(StopReason::from(why)), why);
         }
     }
 }

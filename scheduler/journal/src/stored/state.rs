@@ -73,6 +73,7 @@ pub(crate) enum StoredStopReason {
     GpuMemory,
     DeviceLost,
     Unenforced,
+    Killed,
 }
 
 shape_of! {

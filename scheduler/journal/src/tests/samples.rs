@@ -43,11 +43,18 @@ pub(super) fn events() -> Vec<Event> {
     let spec = JobSpec { preemptible: true, ..JobSpec::command(vec!["train".into()], "/tmp".into()) };
     let submit = Submit { spec, idempotency_key: None, estimate: None };
     let by = Principal::new("ada", Role::User);
-    events.push(Event::Client(ClientRequestId(9), by, Request::Submit(Box::new(submit))));
+    events.push(Event::Client(ClientRequestId(9), by.clone(), Request::Submit(Box::new(submit))));
+    let kill = Request::Change(JobChange::Kill, vec![JobId::new(5)]);
+    events.push(Event::Client(ClientRequestId(9), by, kill));
+    let (outcome, stopped) = (Outcome::Signalled(Signal::KILL), Some(StopReason::Killed));
+    events.push(Event::Report(
+        worker(),
+        Report::Ended { rank: rank(), outcome, stopped, progress: None, at: at(6) },
+    ));
     events
 }
 
-/// Those that format 5 can say too: it has no preemptible jobs.
+/// Those that format 5 can say too: it has no preemptible jobs, and none that is cancelled by force.
 pub(super) fn events_of_format_5() -> Vec<Event> {
     let config =
         Config { lost_after: Span::from_secs(300), retention: Span::from_secs(86_400), node_failures: 5 };
@@ -314,6 +321,7 @@ fn outcomes() -> Vec<Outcome> {
     outcomes
 }
 
+/// Those that format 5 knows: no job of it was cancelled by force.
 const STOP_REASONS: [StopReason; 12] = [
     StopReason::Cancelled,
     StopReason::TimeLimit,
@@ -418,6 +426,7 @@ fn job_event_kinds() -> Vec<JobEventKind> {
     let ended = |state, reason| JobEventKind::Ended { state, reason };
     kinds.extend(JobState::ALL.map(|state| ended(state, ReasonCode::Completed)));
     kinds.extend(REASONS.map(|reason| ended(JobState::Failed, reason)));
+    kinds.push(JobEventKind::Stopping(attempt, StopReason::Killed));
     kinds
 }
 
