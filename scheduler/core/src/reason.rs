@@ -35,6 +35,10 @@ impl HeadReader<'_> {
             let why = format!("{running} members of its array are running, the most that may run at once");
             return (ReasonCode::WaitingForArrayLimit, why);
         }
+        let user = self.head.limited_user(id.number);
+        if let Some(why) = user.and_then(|user| self.head.running_limit_reason(user, id)) {
+            return (ReasonCode::WaitingForUserLimit, why);
+        }
         if !self.head.nodes.values().any(Node::takes_jobs) {
             return (ReasonCode::WaitingForNodes, self.no_node_reason());
         }

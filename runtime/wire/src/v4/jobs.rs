@@ -385,10 +385,13 @@ impl From<types::JobEventKind> for JobEventKind {
     }
 }
 
+/// A job that waits for other jobs of its user to end waits for its turn.
 impl From<types::ReasonCode> for ReasonCode {
     fn from(code: types::ReasonCode) -> ReasonCode {
         match code {
-            types::ReasonCode::WaitingForTurn => ReasonCode::WaitingForTurn,
+            types::ReasonCode::WaitingForTurn | types::ReasonCode::WaitingForUserLimit => {
+                ReasonCode::WaitingForTurn
+            }
             types::ReasonCode::WaitingForNodes => ReasonCode::WaitingForNodes,
             types::ReasonCode::WaitingForDevices => ReasonCode::WaitingForDevices,
             types::ReasonCode::WaitingForMemory => ReasonCode::WaitingForMemory,

@@ -33,6 +33,7 @@ pub(crate) enum StoredReasonCode {
     WaitingForBegin,
     WaitingForRetry,
     WaitingForArrayLimit,
+    WaitingForUserLimit,
     WaitingForVirtualTurn,
     HeldByUser,
     Running,

@@ -44,6 +44,7 @@ pub(super) fn events() -> Vec<Event> {
     let submit = Submit { spec, idempotency_key: None, estimate: None };
     let by = Principal::new("ada", Role::User);
     events.push(Event::Client(ClientRequestId(9), by.clone(), Request::Submit(Box::new(submit))));
+    events.push(Event::HeadStarted(Config { max_running_jobs: Some(4), ..config() }));
     let kill = Request::Change(JobChange::Kill, vec![JobId::new(5)]);
     events.push(Event::Client(ClientRequestId(9), by, kill));
     let (outcome, stopped) = (Outcome::Signalled(Signal::KILL), Some(StopReason::Killed));
@@ -54,12 +55,20 @@ pub(super) fn events() -> Vec<Event> {
     events
 }
 
-/// Those that format 5 can say too: it has no preemptible jobs, and none that is cancelled by force.
+fn config() -> Config {
+    Config {
+        lost_after: Span::from_secs(300),
+        retention: Span::from_secs(86_400),
+        node_failures: 5,
+        max_running_jobs: None,
+    }
+}
+
+/// Those that format 5 can say too: it has no preemptible jobs, none that is cancelled by force, and no limit
+/// on running jobs.
 pub(super) fn events_of_format_5() -> Vec<Event> {
-    let config =
-        Config { lost_after: Span::from_secs(300), retention: Span::from_secs(86_400), node_failures: 5 };
     let mut events = vec![
-        Event::HeadStarted(config),
+        Event::HeadStarted(config()),
         Event::Lost(worker(), "the other side closed it".into()),
         Event::Alarm,
         Event::InterferenceUpdated,
@@ -427,6 +436,7 @@ fn job_event_kinds() -> Vec<JobEventKind> {
     kinds.extend(JobState::ALL.map(|state| ended(state, ReasonCode::Completed)));
     kinds.extend(REASONS.map(|reason| ended(JobState::Failed, reason)));
     kinds.push(JobEventKind::Stopping(attempt, StopReason::Killed));
+    kinds.push(ended(JobState::Failed, ReasonCode::WaitingForUserLimit));
     kinds
 }
 
