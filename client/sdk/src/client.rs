@@ -79,7 +79,8 @@ impl Client {
 
     /// Applies a change to jobs; returns the result for each, in the order asked.
     ///
-    /// Cancelling, holding and releasing are repeated when the link breaks, for they do no harm twice.
+    /// Cancelling, killing, holding and releasing are repeated when the link breaks, for they do no harm
+    /// twice.
     /// Not retried: requeueing twice would start a job twice.
     ///
     /// # Errors
@@ -97,7 +98,9 @@ impl Client {
             };
             results.extend(match change {
                 JobChange::Requeue => self.call_once("requeue", ask).await?,
-                JobChange::Cancel | JobChange::Hold | JobChange::Release => self.call(ask).await?,
+                JobChange::Cancel | JobChange::Kill | JobChange::Hold | JobChange::Release => {
+                    self.call(ask).await?
+                }
             });
         }
         Ok(results)

@@ -72,6 +72,14 @@ impl JobHandle {
         self.change(JobChange::Cancel).await
     }
 
+    /// Ends it at once: SIGKILL if it runs, also while it is being stopped.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] if it is another user's.
+    pub async fn kill(&self) -> Result<(), Error> {
+        self.change(JobChange::Kill).await
+    }
+
     /// Applies this change.
     ///
     /// # Errors

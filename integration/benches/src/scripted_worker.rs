@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cohabit_net::{
-    Context, HeadServiceClient, WorkerHello, WorkerLink, WorkerService, connect_worker, context_for,
+    Context, WorkerHello, WorkerLink, WorkerReports, WorkerService, connect_worker, context_for,
 };
 use cohabit_types::{
     Bytes, Device, DeviceId, DeviceKind, Incarnation, Inventory, Isolation, LinkBandwidths, LogChunk,
@@ -45,7 +45,7 @@ impl ScriptedWorker {
         ScriptedWorker { link, orders }
     }
 
-    pub(crate) fn head(&self) -> &HeadServiceClient {
+    pub(crate) fn head(&self) -> &WorkerReports {
         &self.link.head
     }
 
@@ -86,7 +86,7 @@ impl ScriptedWorker {
 }
 
 /// Sends heartbeats; a head disconnects a worker that is silent for too long.
-async fn beat(head: HeadServiceClient) {
+async fn beat(head: WorkerReports) {
     while head.heartbeat(context_for(LIMIT)).await.is_ok() {
         tokio::time::sleep(HEARTBEAT).await;
     }

@@ -135,6 +135,49 @@ fn a_cancelled_job_leaves_no_process_behind() {
 }
 
 #[test]
+fn a_job_that_ignores_sigterm_outlives_its_cancellation_until_it_is_forced() {
+    let cluster = Cluster::start(&["host:1"]);
+    let mark = format!("cohabit-stubborn-{}", std::process::id());
+    let script = format!(
+        "trap 'touch {}' TERM; setsid sleep 1000 & touch {}; while true; do sleep 0.05; done",
+        cluster.path("asked"),
+        cluster.path("started")
+    );
+    let job = cluster.submit(&["--grace", "1h", "--env", &format!("MARK={mark}")], &script);
+    let waiting = cluster.submit(&[], "true");
+    cluster.until_file("started");
+    cluster.ok(&["cancel", &job]);
+    cluster.until_file("asked");
+    assert_eq!(cluster.state(&job), "COMPLETING");
+    assert_eq!(cluster.ok(&["cancel", "--force", &job]), format!("Cancelled job {job} by force\n"));
+    let shown = cluster.end(&job);
+    assert_eq!((&shown["state"], &shown["reason_code"]), (&"CANCELLED".into(), &"cancelled_by_user".into()));
+    assert_eq!(shown["attempts"][0]["stopped"], "killed", "{shown}");
+    let explained = cluster.ok(&["explain", &job]);
+    assert!(explained.contains("It was cancelled by force after"), "{explained}");
+    assert!(explained.contains("is being stopped because it was cancelled by force (by "), "{explained}");
+    until("all its processes are gone", || processes_with(&mark).is_empty());
+    assert_eq!(cluster.end(&waiting)["state"], "COMPLETED");
+}
+
+#[test]
+fn a_forced_cancellation_sends_no_sigterm_and_ends_a_queued_job_too() {
+    let cluster = Cluster::start(&["host:1"]);
+    let script = format!(
+        "trap 'touch {0}' USR1 TERM; touch {1}; while true; do sleep 0.05; done",
+        cluster.path("asked"),
+        cluster.path("started")
+    );
+    let flags = ["--grace", "1h", "--stop-signal", "SIGUSR1@1h"];
+    let (job, queued) = (cluster.submit(&flags, &script), cluster.submit(&[], "true"));
+    cluster.until_file("started");
+    cluster.ok(&["cancel", "--force", &queued, &job]);
+    assert_eq!(cluster.end(&queued)["attempt"], 0);
+    assert_eq!(cluster.end(&job)["state"], "CANCELLED");
+    assert!(!cluster.folder().join("asked").exists());
+}
+
+#[test]
 fn a_job_that_ends_leaves_no_background_process_behind() {
     let cluster = Cluster::start(&["host:1"]);
     let mark = format!("cohabit-leftover-{}", std::process::id());

@@ -13,8 +13,8 @@ use cohabit_wire::codec::MAX_FRAME;
 use cohabit_wire::hello::{ConnectionPurpose, Hello, HelloAnswer, HelloError, decode_answer, encode_hello};
 use cohabit_wire::message::NoMessage;
 use cohabit_wire::{
-    ClientServiceClient, ClientServiceResponse, Fingerprint, HeadServiceClient, HeadServiceResponse,
-    HelloAccepted, ProtocolVersion, WorkerHello, WorkerService, WorkerServiceRequest, v4,
+    ClientServiceClient, ClientServiceResponse, Fingerprint, HeadServiceClient, HelloAccepted,
+    ProtocolVersion, WorkerHello, WorkerService, WorkerServiceRequest, v4,
 };
 use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
@@ -23,15 +23,16 @@ use serde::de::DeserializeOwned;
 use tarpc::client::{Config, NewClient};
 use tarpc::context::Context;
 use tarpc::server::Serve;
-use tarpc::{RequestName, ServerError};
+use tarpc::{RequestName, Response, ServerError};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::duplex::{Duplex, MESSAGE_LIMIT, duplex};
+use crate::duplex::{CallTransport, Duplex, MESSAGE_LIMIT, duplex};
 use crate::frames::{Frames, frames};
 use crate::link::{self, LinkEndFuture};
+use crate::worker_reports::WorkerReports;
 use crate::{Endpoint, LinkError, socket, tls};
 
 /// The time limit of the connection, of the TLS handshake, and of the answer to the hello.
@@ -40,7 +41,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// A worker's side of its link. It ends when the last clone of `head` is dropped.
 pub struct WorkerLink {
     /// Calls to the head.
-    pub head: HeadServiceClient,
+    pub head: WorkerReports,
     /// The head's answer to the hello.
     pub accepted: HelloAccepted,
     /// Resolves when the link has ended.
@@ -76,31 +77,44 @@ pub async fn connect_worker<S: WorkerService + Clone + Send + 'static>(
         Err(LinkError::OtherVersion { theirs, .. }) if theirs == ProtocolVersion::OLDEST.number() => {
             let linked = Dial(endpoint).link(ProtocolVersion::OLDEST, purpose()).await?;
             let service = v4::WorkerServiceAdapter(service);
-            Ok(WorkerLink::start(linked, move |context, request: v4::WorkerServiceRequest| {
+            let handler = move |context, request: v4::WorkerServiceRequest| {
                 let serve = v4::WorkerService::serve(service.clone());
                 link::catch_handler_panic(serve.serve(context, request))
+            };
+            Ok(WorkerLink::start(linked, handler, |calls| {
+                let NewClient { client, dispatch } = v4::HeadServiceClient::new(Config::default(), calls);
+                (client.into(), dispatch)
             }))
         }
-        linked => Ok(WorkerLink::start(linked?, move |context, request: WorkerServiceRequest| {
-            link::catch_handler_panic(service.clone().serve().serve(context, request))
-        })),
+        linked => {
+            let handler = move |context, request: WorkerServiceRequest| {
+                link::catch_handler_panic(service.clone().serve().serve(context, request))
+            };
+            Ok(WorkerLink::start(linked?, handler, |calls| {
+                let NewClient { client, dispatch } = HeadServiceClient::new(Config::default(), calls);
+                (client.into(), dispatch)
+            }))
+        }
     }
 }
 
 impl WorkerLink {
-    /// Starts both services; `handler` takes the calls of the head.
-    fn start<Request, Answer, Handler>(
+    /// Starts both services; `handler` takes the calls of the head, and `client` makes those to it.
+    fn start<Request, Answer, Handler, Called, Dispatch>(
         (frames, accepted): (Frames<TlsStream<TcpStream>>, HelloAccepted),
         handler: Handler,
+        client: impl FnOnce(CallTransport<Response<Called>>) -> (WorkerReports, Dispatch),
     ) -> WorkerLink
     where
         Request: DeserializeOwned + RequestName + Send + 'static,
         Answer: Serialize + Send + 'static,
         Handler:
             Fn(Context, Request) -> BoxFuture<'static, Result<Answer, ServerError>> + Clone + Send + 'static,
+        Called: DeserializeOwned + Send + 'static,
+        Dispatch: Future<Output: Send> + Send + 'static,
     {
-        let (ports, pump): (Duplex<Request, HeadServiceResponse>, _) = duplex(frames, None, MESSAGE_LIMIT);
-        let NewClient { client: head, dispatch } = HeadServiceClient::new(Config::default(), ports.called);
+        let (ports, pump): (Duplex<Request, Called>, _) = duplex(frames, None, MESSAGE_LIMIT);
+        let (head, dispatch) = client(ports.called);
         let serves = link::serve(ports.served, handler);
         let closed = link::spawn(link::run(pump, dispatch, serves, pending()));
         WorkerLink { head, accepted, closed }

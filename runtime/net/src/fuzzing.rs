@@ -53,14 +53,15 @@ fn cut(stream: &[u8], piece: usize) -> Vec<Bytes> {
 /// What clients, heads and workers say on links. The first byte chooses who speaks.
 pub fn messages(bytes: &[u8]) {
     let Some((speaker, frame)) = bytes.split_first() else { return };
-    match speaker % 7 {
+    match speaker % 8 {
         0 => settles::<Message<ClientServiceRequest, NoMessage>>(frame),
         1 => settles::<Message<NoMessage, ClientServiceResponse>>(frame),
         2 => settles::<Message<HeadServiceRequest, WorkerServiceResponse>>(frame),
         3 => settles::<Message<WorkerServiceRequest, HeadServiceResponse>>(frame),
         4 => settles::<Message<v4::ClientServiceRequest, NoMessage>>(frame),
         5 => settles::<Message<NoMessage, v4::ClientServiceResponse>>(frame),
-        _ => settles::<Message<v4::WorkerServiceRequest, HeadServiceResponse>>(frame),
+        6 => settles::<Message<v4::WorkerServiceRequest, v4::HeadServiceResponse>>(frame),
+        _ => settles::<Message<v4::HeadServiceRequest, v4::WorkerServiceResponse>>(frame),
     }
 }
 

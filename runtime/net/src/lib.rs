@@ -48,14 +48,15 @@ mod tls;
 mod token;
 mod token_store;
 mod worker_orders;
+mod worker_reports;
 
 pub use backoff::Backoff;
 pub use certificate_renewal::CertificateRenewal;
 pub use cohabit_wire::codec::MAX_FRAME;
 pub use cohabit_wire::message::{MAX_CALL, context_for};
 pub use cohabit_wire::{
-    ClientService, ClientServiceClient, Fingerprint, HeadService, HeadServiceClient, HelloAccepted,
-    HelloRefusalCode, PROTOCOL_VERSION, ParseFingerprintError, Secret, WorkerHello, WorkerService,
+    ClientService, ClientServiceClient, Fingerprint, HeadService, HelloAccepted, HelloRefusalCode,
+    PROTOCOL_VERSION, ParseFingerprintError, Secret, WorkerHello, WorkerService,
 };
 pub use dial::{WorkerLink, connect_client, connect_worker};
 pub use endpoint::{DEFAULT_PORT, Endpoint};
@@ -73,6 +74,7 @@ pub use tarpc::context::Context;
 pub use token::{Token, TokenError, new_credential};
 pub use token_store::{TokenEnd, TokenStore, TokenStoreError, VerifyError};
 pub use worker_orders::WorkerOrders;
+pub use worker_reports::WorkerReports;
 
 #[cfg(test)]
 mod tests;

@@ -177,34 +177,49 @@ impl WorkerPeer {
     /// hello.
     pub async fn start_session<S: HeadService + Clone + Send + 'static>(self, service: S) -> WorkerSession {
         match self.admission.version {
-            ProtocolVersion::V4 => self.start_services(service, |calls| {
-                let NewClient { client, dispatch } = v4::WorkerServiceClient::new(Config::default(), calls);
-                (client.into(), dispatch)
-            }),
-            ProtocolVersion::V5 => self.start_services(service, |calls| {
-                let NewClient { client, dispatch } = WorkerServiceClient::new(Config::default(), calls);
-                (client.into(), dispatch)
-            }),
+            ProtocolVersion::V4 => {
+                let service = v4::HeadServiceAdapter(service);
+                let handler = move |context, request: v4::HeadServiceRequest| {
+                    let serve = v4::HeadService::serve(service.clone());
+                    link::catch_handler_panic(serve.serve(context, request))
+                };
+                self.start_services(handler, |calls| {
+                    let NewClient { client, dispatch } =
+                        v4::WorkerServiceClient::new(Config::default(), calls);
+                    (client.into(), dispatch)
+                })
+            }
+            ProtocolVersion::V5 => {
+                let handler = move |context, request: HeadServiceRequest| {
+                    link::catch_handler_panic(service.clone().serve().serve(context, request))
+                };
+                self.start_services(handler, |calls| {
+                    let NewClient { client, dispatch } = WorkerServiceClient::new(Config::default(), calls);
+                    (client.into(), dispatch)
+                })
+            }
         }
     }
 
-    fn start_services<S, Answer, Dispatch>(
+    /// Starts both services; `handler` takes the calls of the worker, and `client` makes those to it.
+    fn start_services<Request, Answer, Handler, Called, Dispatch>(
         self,
-        service: S,
-        client: impl FnOnce(CallTransport<Response<Answer>>) -> (WorkerOrders, Dispatch),
+        handler: Handler,
+        client: impl FnOnce(CallTransport<Response<Called>>) -> (WorkerOrders, Dispatch),
     ) -> WorkerSession
     where
-        S: HeadService + Clone + Send + 'static,
-        Answer: DeserializeOwned + Send + 'static,
+        Request: DeserializeOwned + RequestName + Send + 'static,
+        Answer: Serialize + Send + 'static,
+        Handler:
+            Fn(Context, Request) -> BoxFuture<'static, Result<Answer, ServerError>> + Clone + Send + 'static,
+        Called: DeserializeOwned + Send + 'static,
         Dispatch: Future<Output: Send> + Send + 'static,
     {
         let accepted = self.admission.encode_accepted();
-        let (ports, pump): (Duplex<HeadServiceRequest, Answer>, _) =
+        let (ports, pump): (Duplex<Request, Called>, _) =
             duplex(self.frames, Some(accepted), self.admission.message_limit);
         let (orders, dispatch) = client(ports.called);
-        let serves = link::serve(ports.served, move |context, request| {
-            link::catch_handler_panic(service.clone().serve().serve(context, request))
-        });
+        let serves = link::serve(ports.served, handler);
         let close = CancellationToken::new();
         let closed = close_requested(self.admission, close.clone());
         WorkerSession { orders, closed: link::spawn(link::run(pump, dispatch, serves, closed)), close }

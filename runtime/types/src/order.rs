@@ -12,7 +12,7 @@ use crate::{AttemptId, DeviceId, JobSpec, RankId, Role, Share};
 pub enum Order {
     /// Start these ranks.
     Run(Box<RunOrder>),
-    /// Stop all ranks of this attempt here, by the stop sequence of its job.
+    /// Stop all ranks of this attempt here, by the stop sequence of its job; some reasons shorten it.
     Stop {
         /// Which attempt.
         attempt: AttemptId,
@@ -99,11 +99,13 @@ pub enum StopReason {
     DeviceLost,
     /// It shares only where its limits are enforced, and they turned out not to be.
     Unenforced,
+    /// Its user, or an admin, cancelled the job by force: it gets SIGKILL at once.
+    Killed,
 }
 
 impl StopReason {
     /// Every reason.
-    pub const ALL: [StopReason; 12] = [
+    pub const ALL: [StopReason; 13] = [
         StopReason::Cancelled,
         StopReason::TimeLimit,
         StopReason::Requeued,
@@ -116,6 +118,7 @@ impl StopReason {
         StopReason::GpuMemory,
         StopReason::DeviceLost,
         StopReason::Unenforced,
+        StopReason::Killed,
     ];
 
     /// The word in JSON and in the history.
@@ -134,6 +137,7 @@ impl StopReason {
             StopReason::GpuMemory => "gpu_memory",
             StopReason::DeviceLost => "device_lost",
             StopReason::Unenforced => "unenforced",
+            StopReason::Killed => "killed",
         }
     }
 
@@ -153,6 +157,7 @@ impl StopReason {
             StopReason::GpuMemory => "it used more GPU memory than it requested",
             StopReason::DeviceLost => "its GPU no longer responds",
             StopReason::Unenforced => "its limits on the GPU turned out not to be enforced",
+            StopReason::Killed => "it was cancelled by force",
         }
     }
 }

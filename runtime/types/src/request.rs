@@ -59,6 +59,8 @@ pub enum JobChange {
     Release,
     /// Stop it if it runs, and queue it again; also revives a job that ended.
     Requeue,
+    /// End it, by SIGKILL at once if it runs, even if it is already being stopped.
+    Kill,
 }
 
 impl JobChange {
@@ -70,6 +72,7 @@ impl JobChange {
             JobChange::Hold => "hold",
             JobChange::Release => "release",
             JobChange::Requeue => "requeue",
+            JobChange::Kill => "kill",
         }
     }
 }

@@ -141,6 +141,8 @@ pub enum ReasonCode {
     WaitingForRetry,
     /// As many members of its array run as may.
     WaitingForArrayLimit,
+    /// As many jobs of its user run as may.
+    WaitingForUserLimit,
     /// A job with a larger claim to the next free devices goes first.
     WaitingForVirtualTurn,
     /// Its user, or an admin, holds it.
@@ -203,6 +205,7 @@ impl ReasonCode {
             ReasonCode::WaitingForBegin => "waiting_for_begin",
             ReasonCode::WaitingForRetry => "waiting_for_retry",
             ReasonCode::WaitingForArrayLimit => "waiting_for_array_limit",
+            ReasonCode::WaitingForUserLimit => "waiting_for_user_limit",
             ReasonCode::WaitingForVirtualTurn => "waiting_for_virtual_turn",
             ReasonCode::HeldByUser => "held_by_user",
             ReasonCode::Running => "running",

@@ -1,20 +1,23 @@
 //! Protocol 4, frozen: the services and the messages that only it has, and adapters to those of protocol 5.
 //!
-//! The frames, the answer to a hello and the service of the head for workers are those of protocol 5; so are
-//! all message types that are not in this module. `golden/v4.txt` holds their bytes as the last release of
-//! protocol 4 wrote them. When such a type has to change, its earlier form moves here first, with a
-//! conversion. This module goes when a head no longer serves protocol 4.
+//! The frames and the answer to a hello are those of protocol 5; so are all message types that are not in
+//! this module. `golden/v4.txt` holds their bytes as the last release of protocol 4 wrote them. When such a
+//! type has to change, its earlier form moves here first, with a conversion. This module goes when a head no
+//! longer serves protocol 4.
 
 mod adapter;
 pub mod hello;
+pub mod jobs;
 pub mod messages;
 pub mod node;
 mod orders;
+mod reports;
 
 use cohabit_types::{LogChunk, LogRequest, Models, Refusal};
 
-pub use adapter::{ClientServiceAdapter, WorkerServiceAdapter};
+pub use adapter::{ClientServiceAdapter, HeadServiceAdapter, WorkerServiceAdapter};
 pub use orders::{JobSpec, Order, RunOrder};
+pub use reports::Report;
 
 use messages::{Answer, ModelRequest, Query, Reply, Request, TokenAnswer, TokenRequest};
 
@@ -34,6 +37,16 @@ pub trait ClientService {
     async fn models(request: ModelRequest) -> Result<Models, Refusal>;
     /// Whether the head is there.
     async fn ping();
+}
+
+/// Worker to head.
+#[tarpc::service]
+#[trait_variant::make(Send)]
+pub trait HeadService {
+    /// What happened, in order; comes back when the head has taken it in.
+    async fn report(reports: Vec<Report>);
+    /// The worker is there.
+    async fn heartbeat();
 }
 
 /// Head to worker.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cohabit_policy::{DryRunResult, JobForecast, PendingJob, Proposal};
 use cohabit_types::{
     ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, JobId, JobPrediction, NodeId, Placement,
-    Principal, Refusal, Share, Slowdown, Span, Submit, Time,
+    Principal, Refusal, Role, Share, Slowdown, Span, Submit, Time,
 };
 
 use crate::head::Head;
@@ -42,7 +42,8 @@ impl Head {
         }
         let number = self.last_number + 1;
         let id = submission.jobs(number).first().copied().unwrap_or(JobId::new(number));
-        let not_eligible = not_yet_eligible(now, &job, Some(&waits_for)).map(|(_, why)| why);
+        let limit = || self.running_limit_reason(&by.user, id).filter(|_| by.role != Role::Admin);
+        let not_eligible = not_yet_eligible(now, &job, Some(&waits_for)).map(|(_, why)| why).or_else(limit);
         let traits = Arc::new(submission.traits());
         let owner = self.owner_of(&submission);
         let job = submission.pending(id, &job, not_before.unwrap_or(now), traits, owner);

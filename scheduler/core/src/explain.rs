@@ -42,6 +42,7 @@ impl HeadReader<'_> {
         sentences.extend(sharing_sentence(&record));
         sentences.extend(host_limits_sentence(&record));
         sentences.extend(private_user_sentence(&record, submission));
+        sentences.extend(self.unreachable_stop_sentence(id, job));
         sentences.extend(self.colocation_sentence(id, job));
         sentences.extend(device_fault_sentence(job));
         sentences.extend(job.exclusive_gpu_sentence(submission));
@@ -83,6 +84,18 @@ impl HeadReader<'_> {
         Some(format!(
             "Node {node} serves only the account '{account}', because its worker is not root{more}; start the worker as \
              root or with --allow-shared-account."
+        ))
+    }
+
+    /// For a job that is being stopped: a node that the order cannot reach now.
+    fn unreachable_stop_sentence(&self, id: JobId, job: &Job) -> Option<String> {
+        job.stop_requested()?;
+        let nodes = job.live_attempt()?.live_nodes();
+        let node = nodes.into_iter().find(|node| self.head.link_of(*node).is_none())?;
+        let (name, limit) = (&self.head.nodes.get(&node)?.name, self.head.unreachable_limit(node, id));
+        Some(format!(
+            "Node {name} is unreachable: the job is stopped there when the worker is connected again, or given up \
+             after {limit} without a connection."
         ))
     }
 

@@ -36,10 +36,15 @@ impl PolicyForecasts {
         }
     }
 
-    /// Whether they cover every job that the policy can see now. Of an array it does not see every member.
+    /// Whether they cover every job that the policy can see now. Of an array it does not see every member,
+    /// and of a limited user only the jobs that may start.
     #[must_use]
     pub fn cover(&self, head: &Head) -> bool {
-        plain_jobs(&head.eligible).all(|job| self.jobs.contains_key(job)) && self.cover_shared_devices(head)
+        let of_limited_users = head.user_windows();
+        let is_seen =
+            |job: &&JobId| head.limited_user(job.number).is_none() || of_limited_users.contains(job);
+        plain_jobs(&head.eligible).filter(is_seen).all(|job| self.jobs.contains_key(job))
+            && self.cover_shared_devices(head)
     }
 
     /// Whether the slowdown of every job that shares a device is known, apart from nodes that the policy does

@@ -49,6 +49,7 @@ impl Transition<'_> {
         for number in self.head.active.iter().map(|id| id.number).collect::<BTreeSet<_>>() {
             self.head.keep_traits(number);
         }
+        self.head.volatile.user_queues = self.head.limited_queues();
         for key in linked {
             self.unreachable(key);
         }

@@ -103,10 +103,18 @@ pub struct Config {
     pub retention: Span,
     /// How many attempts a job may lose to failures of nodes and devices before it ends as NODE_FAIL.
     pub node_failures: u32,
+    /// How many jobs of one user may run at once, members of arrays one by one; no limit without it. Jobs
+    /// that were submitted as an admin do not count.
+    pub max_running_jobs: Option<u64>,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { lost_after: Span::from_secs(300), retention: Span::from_secs(86_400), node_failures: 5 }
+        Config {
+            lost_after: Span::from_secs(300),
+            retention: Span::from_secs(86_400),
+            node_failures: 5,
+            max_running_jobs: None,
+        }
     }
 }

@@ -49,7 +49,27 @@ impl Head {
         ensure(usage == self.volatile.usage, || {
             format!("users have {usage:?} in memory, but {:?} is counted", self.volatile.usage)
         })?;
+        self.check_running_limit()?;
         self.check_nodes()
+    }
+
+    /// No user runs more jobs than allowed, unless the limit was lowered after they had started.
+    fn check_running_limit(&self) -> Checked {
+        let expected = self.limited_queues();
+        ensure(self.volatile.user_queues == expected, || {
+            let found = &self.volatile.user_queues;
+            format!("the queues of limited users are {found:?} instead of {expected:?}")
+        })?;
+        let Some(limit) = self.config.max_running_jobs else { return Ok(()) };
+        for id in &self.active {
+            let Some(attempt) = self.jobs.get(id).and_then(|job| job.live_attempt()) else { continue };
+            let Some(user) = self.limited_user(id.number) else { continue };
+            let running = self.usage(user).placed;
+            ensure(running <= limit || attempt.started_at <= self.started_at, || {
+                format!("user {user} runs {running} jobs, job {id} among them, but only {limit} may run")
+            })?;
+        }
+        Ok(())
     }
 
     /// The queue is the eligible jobs in their order.

@@ -302,7 +302,8 @@ pub(crate) const fn device_fault(why: StopReason) -> Option<FaultOrigin> {
         | StopReason::GangBroken
         | StopReason::Preempted
         | StopReason::Superseded
-        | StopReason::Orphaned => None,
+        | StopReason::Orphaned
+        | StopReason::Killed => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Changes that users request: cancel, hold, release, requeue.
+//! Changes that users request: cancel, hold, release, requeue, kill.
 
 use cohabit_types::{
     ChangeResult, JobChange, JobEventKind, JobId, JobPhase, JobState, Principal, ReasonCode, Refusal,
@@ -35,10 +35,11 @@ impl Transition<'_> {
         }
         let phase = self.head.jobs.get(&id).map(|job| job.state().phase());
         match (change, phase) {
-            (JobChange::Cancel, Some(JobPhase::Waiting)) => {
+            (JobChange::Cancel | JobChange::Kill, Some(JobPhase::Waiting)) => {
                 self.end_job(id, TerminalState::Cancelled, ReasonCode::CancelledByUser);
             }
             (JobChange::Cancel, _) => self.stop(id, StopReason::Cancelled),
+            (JobChange::Kill, _) => self.kill(id),
             (JobChange::Hold, _) => self.set_held(id, true),
             (JobChange::Release, _) => self.set_held(id, false),
             (JobChange::Requeue, Some(JobPhase::Placed)) => self.stop(id, StopReason::Requeued),
@@ -66,6 +67,15 @@ impl Transition<'_> {
             JobStatus::Waiting(_) | JobStatus::Ended(_) => {}
         }
     }
+
+    /// Kills a placed job. One that is being stopped is ordered to stop anew, which ends its grace.
+    fn kill(&mut self, id: JobId) {
+        let Some(job) = self.head.job_mut(id) else { return };
+        if let JobStatus::Stopping(_, present) = &mut job.status {
+            *present = StopReason::Killed;
+        }
+        self.stop_attempt(id, StopReason::Killed);
+    }
 }
 
 impl Head {
@@ -89,10 +99,11 @@ impl Head {
         let state = job.state();
         match (change, state.phase()) {
             (JobChange::Cancel, JobPhase::Placed) => self.unchanged_stop(id, StopReason::Cancelled),
-            (JobChange::Cancel, JobPhase::Ended) if state == JobState::Cancelled => {
+            (JobChange::Kill, JobPhase::Placed) => self.unchanged_stop(id, StopReason::Killed),
+            (JobChange::Cancel | JobChange::Kill, JobPhase::Ended) if state == JobState::Cancelled => {
                 Some(ChangeResult::Already)
             }
-            (JobChange::Cancel, JobPhase::Ended) => {
+            (JobChange::Cancel | JobChange::Kill, JobPhase::Ended) => {
                 Some(wrong_state(format!("job {id} has already ended: it is {state}")))
             }
             (JobChange::Hold, JobPhase::Waiting) if state == JobState::Held => Some(ChangeResult::Already),
@@ -107,20 +118,26 @@ impl Head {
             }
             (JobChange::Requeue, JobPhase::Waiting) => Some(ChangeResult::Already),
             (JobChange::Requeue, JobPhase::Placed) => self.unchanged_stop(id, StopReason::Requeued),
-            (JobChange::Cancel | JobChange::Hold | JobChange::Release, JobPhase::Waiting)
+            (
+                JobChange::Cancel | JobChange::Kill | JobChange::Hold | JobChange::Release,
+                JobPhase::Waiting,
+            )
             | (JobChange::Requeue, JobPhase::Ended) => None,
         }
     }
 
-    /// The same for a stop of a placed job. Only a cancellation replaces the reason of a stop that has begun.
+    /// The same for a stop of a placed job. Only a cancellation replaces the reason of a stop that has begun,
+    /// and nothing replaces one by force.
     fn unchanged_stop(&self, id: JobId, why: StopReason) -> Option<ChangeResult> {
         let present = self.jobs.get(&id)?.stop_requested()?;
-        if present == why {
-            return Some(ChangeResult::Already);
+        let refused =
+            || wrong_state(format!("job {id} is already being stopped because {}", present.clause()));
+        match (why, present) {
+            _ if present == why => Some(ChangeResult::Already),
+            (StopReason::Cancelled, StopReason::Killed) => Some(ChangeResult::Already),
+            (StopReason::Cancelled | StopReason::Killed, _) => None,
+            _ => Some(refused()),
         }
-        let because = present.clause();
-        (why != StopReason::Cancelled)
-            .then(|| wrong_state(format!("job {id} is already being stopped because {because}")))
     }
 }
 

@@ -52,7 +52,7 @@ impl Transition<'_> {
         }
         if let Some(submission) = self.head.submissions.get_mut(&id.number).map(Arc::make_mut) {
             submission.count(from, to);
-            self.head.volatile.usage.change(&submission.user, from.phase(), to.phase());
+            self.head.volatile.usage.change(submission, from.phase(), to.phase());
             if let Some(end) = ended {
                 submission.note_member_end(id, end.state);
             }
@@ -66,6 +66,9 @@ impl Transition<'_> {
         self.changed_ids.jobs.insert(id);
         let Some(job) = self.head.jobs.get(&id) else { return };
         let Some(waiting) = job.waiting().filter(|_| job.is_eligible(now)) else {
+            // The next job of a limited user takes the place of the one that leaves.
+            self.head.replan_needed |=
+                self.head.eligible.contains(&id) && self.head.limited_user(id.number).is_some();
             self.head.leave_queue(id);
             return;
         };

@@ -40,7 +40,7 @@ impl Transition<'_> {
         }
     }
 
-    /// Begins to stop the live attempt, on all its nodes.
+    /// Orders the end of the live attempt on all its nodes. One that is being stopped keeps its reason.
     pub(crate) fn stop_attempt(&mut self, id: JobId, why: StopReason) {
         let Some(attempt) = self.head.jobs[&id].live_attempt() else { return };
         let (number, nodes) = (attempt.number, attempt.live_nodes());
@@ -116,7 +116,7 @@ impl Transition<'_> {
     fn decide_after_attempt(&mut self, id: JobId, ended: &EndedAttempt) -> AttemptDecision {
         let attempt = &ended.attempt;
         match ended.as_ref().effective_stop() {
-            Some(StopReason::Cancelled) => {
+            Some(StopReason::Cancelled | StopReason::Killed) => {
                 AttemptDecision::End(TerminalState::Cancelled, ReasonCode::CancelledByUser)
             }
             Some(StopReason::TimeLimit) => {

@@ -11,6 +11,7 @@ impl Head {
         if is_new {
             let priority = self.priority(id);
             self.volatile.queue.insert(priority, id);
+            self.update_user_queue(id.number);
         }
         is_new
     }
@@ -20,6 +21,7 @@ impl Head {
         if self.eligible.remove(&id) {
             let priority = self.priority(id);
             self.volatile.queue.remove(priority, id);
+            self.update_user_queue(id.number);
         }
     }
 

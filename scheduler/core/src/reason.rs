@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use cohabit_policy::Shortage;
-use cohabit_types::{JobId, Outcome, ReasonCode, Span, Time, counted};
+use cohabit_types::{JobId, Outcome, ReasonCode, Span, StopReason, Time, counted};
 
 use crate::job::{AttemptRef, Job, JobStatus, device_fault};
 use crate::node::Node;
@@ -34,6 +34,10 @@ impl HeadReader<'_> {
             let running = submission.placed();
             let why = format!("{running} members of its array are running, the most that may run at once");
             return (ReasonCode::WaitingForArrayLimit, why);
+        }
+        let user = self.head.limited_user(id.number);
+        if let Some(why) = user.and_then(|user| self.head.running_limit_reason(user, id)) {
+            return (ReasonCode::WaitingForUserLimit, why);
         }
         if !self.head.nodes.values().any(Node::takes_jobs) {
             return (ReasonCode::WaitingForNodes, self.no_node_reason());
@@ -71,7 +75,8 @@ impl HeadReader<'_> {
             (ReasonCode::DependencyFailed, _) => "a job that it depends on did not end as required".into(),
             (ReasonCode::CancelledByUser, None) => "it was cancelled before it ran".into(),
             (ReasonCode::CancelledByUser, Some(attempt)) => {
-                format!("it was cancelled after {}", ran_for(attempt))
+                let clause = attempt.effective_stop().unwrap_or(StopReason::Cancelled).clause();
+                format!("{clause} after {}", ran_for(attempt))
             }
             (ReasonCode::TimeLimit, Some(attempt)) => format!(
                 "it reached its time limit of {} after {}",

@@ -154,7 +154,7 @@ impl Head {
             let priority = submissions.get(&job.number).map_or(0, |submission| submission.spec.priority);
             volatile.queue.insert(priority, *job);
         }
-        Ok(Head {
+        let mut head = Head {
             config: rest.config,
             last_number: rest.last_number,
             last_request: rest.last_request,
@@ -176,7 +176,9 @@ impl Head {
             nodes_joined: rest.nodes_joined,
             alarms: rest.alarms,
             volatile,
-        })
+        };
+        head.volatile.user_queues = head.limited_queues();
+        Ok(head)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::JobPhase;
+use cohabit_types::{JobPhase, Role};
 
 use crate::submission::SubmissionState;
 
@@ -11,7 +11,7 @@ use crate::submission::SubmissionState;
 pub struct UserUsage {
     /// Jobs that wait, members of arrays one by one.
     pub waiting: u64,
-    /// Jobs that hold devices.
+    /// Jobs that hold devices and count against the limit on running jobs: not those of an admin.
     pub placed: u64,
     /// Bytes of all submissions that are in memory, ended ones included.
     pub bytes: u64,
@@ -27,7 +27,7 @@ impl Usage {
         let of_user = self.0.entry(submission.user.clone()).or_default();
         of_user.bytes += submission.weight();
         for (state, jobs) in &submission.state_counts {
-            of_user.shift(None, Some(state.phase()), *jobs);
+            of_user.shift(submission.role, None, Some(state.phase()), *jobs);
         }
     }
 
@@ -36,7 +36,7 @@ impl Usage {
         let Some(of_user) = self.0.get_mut(&submission.user) else { return };
         of_user.bytes = of_user.bytes.saturating_sub(submission.weight());
         for (state, jobs) in &submission.state_counts {
-            of_user.shift(Some(state.phase()), None, *jobs);
+            of_user.shift(submission.role, Some(state.phase()), None, *jobs);
         }
         if *of_user == UserUsage::default() {
             self.0.remove(&submission.user);
@@ -48,12 +48,12 @@ impl Usage {
         self.0.get(user).copied().unwrap_or_default()
     }
 
-    /// One job of this user changes its phase.
-    pub(crate) fn change(&mut self, user: &str, from: JobPhase, to: JobPhase) {
+    /// One job of this submission changes its phase.
+    pub(crate) fn change(&mut self, submission: &SubmissionState, from: JobPhase, to: JobPhase) {
         if from != to
-            && let Some(of_user) = self.0.get_mut(user)
+            && let Some(of_user) = self.0.get_mut(&submission.user)
         {
-            of_user.shift(Some(from), Some(to), 1);
+            of_user.shift(submission.role, Some(from), Some(to), 1);
         }
     }
 
@@ -66,20 +66,20 @@ impl Usage {
 }
 
 impl UserUsage {
-    fn shift(&mut self, from: Option<JobPhase>, to: Option<JobPhase>, jobs: u64) {
-        if let Some(count) = from.and_then(|phase| self.count(phase)) {
+    fn shift(&mut self, role: Role, from: Option<JobPhase>, to: Option<JobPhase>, jobs: u64) {
+        if let Some(count) = from.and_then(|phase| self.count(role, phase)) {
             *count = count.saturating_sub(jobs);
         }
-        if let Some(count) = to.and_then(|phase| self.count(phase)) {
+        if let Some(count) = to.and_then(|phase| self.count(role, phase)) {
             *count += jobs;
         }
     }
 
-    const fn count(&mut self, phase: JobPhase) -> Option<&mut u64> {
-        match phase {
-            JobPhase::Waiting => Some(&mut self.waiting),
-            JobPhase::Placed => Some(&mut self.placed),
-            JobPhase::Ended => None,
+    const fn count(&mut self, role: Role, phase: JobPhase) -> Option<&mut u64> {
+        match (phase, role) {
+            (JobPhase::Waiting, _) => Some(&mut self.waiting),
+            (JobPhase::Placed, Role::User | Role::Worker) => Some(&mut self.placed),
+            (JobPhase::Placed, Role::Admin) | (JobPhase::Ended, _) => None,
         }
     }
 }

@@ -18,15 +18,17 @@ pub(crate) const MAX_STARTS_PER_PLAN: u64 = 1_000;
 #[derive(Debug, Default, Clone)]
 pub struct ViewTracker {
     changed: ChangedIds,
-    /// The pending members that it was shown of each array.
+    /// The pending members that it was shown of each array whose user is not limited.
     shown: BTreeMap<u64, BTreeSet<JobId>>,
+    /// The pending jobs that it was shown of each limited user.
+    shown_of_users: BTreeMap<String, BTreeSet<JobId>>,
     /// The capacity when it last looked: how much of an array is shown depends on it.
     capacity: ClusterCapacity,
 }
 
 /// What all nodes together have.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct ClusterCapacity {
+pub(crate) struct ClusterCapacity {
     devices: u64,
     cpus: u64,
 }
@@ -57,14 +59,13 @@ impl ViewTracker {
     pub fn changes(&mut self, head: &Head) -> Vec<ViewChange> {
         let ChangedIds { jobs, nodes } = std::mem::take(&mut self.changed);
         let mut changes: Vec<ViewChange> = nodes.iter().map(|node| head.node_change(*node)).collect();
-        let mut turned = self.show_arrays(head, &jobs);
-        let shown = |job: &JobId| self.shown.get(&job.number).is_some_and(|members| members.contains(job));
+        let mut turned = self.choose_windows(head, &jobs);
         let was_never_seen = |job: &JobId| {
             let unplaced = || head.jobs.get(job).is_some_and(|it| it.last_attempt().is_none());
-            job.index.is_some() && !shown(job) && unplaced()
+            job.index.is_some() && !self.shows(head, job) && unplaced()
         };
         turned.extend(jobs.into_iter().filter(|job| !was_never_seen(job)));
-        let pending = |job: &JobId| head.eligible.contains(job) && (job.index.is_none() || shown(job));
+        let pending = |job: &JobId| head.eligible.contains(job) && self.shows(head, job);
         changes.extend(turned.iter().map(|job| match pending(job) {
             true => ViewChange::Pending(head.pending_job(*job)),
             false => head.running_job(*job).map_or(ViewChange::Gone(*job), ViewChange::Running),
@@ -72,26 +73,43 @@ impl ViewTracker {
         changes
     }
 
-    /// Chooses anew how much is shown of the arrays of these jobs, and of all arrays if the capacity has
-    /// changed. Returns the members that are shown now and were not, or the other way round.
-    fn show_arrays(&mut self, head: &Head, changed: &BTreeSet<JobId>) -> BTreeSet<JobId> {
-        let mut arrays = arrays_of(changed);
+    /// Whether a job is shown while it is eligible.
+    fn shows(&self, head: &Head, job: &JobId) -> bool {
+        let window = match head.limited_user(job.number) {
+            Some(user) => self.shown_of_users.get(user),
+            None if job.index.is_none() => return true,
+            None => self.shown.get(&job.number),
+        };
+        window.is_some_and(|shown| shown.contains(job))
+    }
+
+    /// Chooses anew how much is shown of the arrays and the limited users of these jobs, and of all if the
+    /// capacity has changed. Returns the jobs that are shown now and were not, or the other way round.
+    fn choose_windows(&mut self, head: &Head, changed: &BTreeSet<JobId>) -> BTreeSet<JobId> {
+        let (mut arrays, mut users) = (arrays_of(changed), head.limited_users_of(changed));
         // Only how much is shown of arrays depends on all nodes.
-        if self.shown.is_empty() && arrays.is_empty() {
+        if self.shown.is_empty() && self.shown_of_users.is_empty() && arrays.is_empty() && users.is_empty() {
             return BTreeSet::new();
         }
         let capacity = head.capacity();
         if capacity != self.capacity {
             self.capacity = capacity;
             arrays.append(&mut arrays_of(&head.eligible));
+            users.extend(head.volatile.user_queues.users());
         }
         let mut turned = BTreeSet::new();
-        for array in arrays {
+        for array in arrays.into_iter().filter(|array| head.limited_user(*array).is_none()) {
             let now_shown = head.window(array, capacity);
             let before = self.shown.insert(array, now_shown.clone()).unwrap_or_default();
             turned.extend(now_shown.symmetric_difference(&before));
         }
+        for user in users {
+            let now_shown = head.user_window(user, capacity);
+            let before = self.shown_of_users.insert(user.to_owned(), now_shown.clone()).unwrap_or_default();
+            turned.extend(now_shown.symmetric_difference(&before));
+        }
         self.shown.retain(|_, members| !members.is_empty());
+        self.shown_of_users.retain(|_, jobs| !jobs.is_empty());
         turned
     }
 }
@@ -112,7 +130,7 @@ impl Head {
         ChangedIds { jobs, nodes: self.nodes.keys().copied().collect() }
     }
 
-    fn capacity(&self) -> ClusterCapacity {
+    pub(crate) fn capacity(&self) -> ClusterCapacity {
         ClusterCapacity {
             devices: self.nodes.values().map(|node| node.devices.len() as u64).sum(),
             cpus: self.nodes.values().map(|node| u64::from(node.cpus)).sum(),
@@ -121,8 +139,8 @@ impl Head {
 
     /// The first eligible members of an array: as many as could possibly start at once, and those between
     /// them that were preempted. A preempted member must not hide the one for which it was stopped, or it
-    /// would take its own place again.
-    fn window(&self, array: u64, capacity: ClusterCapacity) -> BTreeSet<JobId> {
+    /// would take its own place again. Of any other submission: its job, if that is eligible.
+    pub(crate) fn window(&self, array: u64, capacity: ClusterCapacity) -> BTreeSet<JobId> {
         let Some(submission) = self.submissions.get(&array) else { return BTreeSet::new() };
         let most = capacity.most_at_once(&submission.spec.demand);
         let mut others = 0;

@@ -7,6 +7,7 @@ use cohabit_policy::JobTraits;
 use cohabit_types::{AttemptId, DeviceId, DeviceTelemetry, JobId, NodeId, Progress};
 
 use crate::node_owners::NodeOwners;
+use crate::user_queues::UserQueues;
 use crate::user_usage::Usage;
 use crate::waiting_queue::WaitingQueue;
 
@@ -26,6 +27,8 @@ pub(crate) struct VolatileState {
     pub(crate) traits: BTreeMap<u64, Arc<JobTraits>>,
     /// The eligible jobs in the order of the queue; follows from `Head::eligible`.
     pub(crate) queue: WaitingQueue,
+    /// The queue of each user whose running jobs are limited; follows from `Head::eligible`.
+    pub(crate) user_queues: UserQueues,
     /// What each user has in memory; follows from the submissions.
     pub(crate) usage: Usage,
     /// The accounts that alone are served by some nodes; follows from the nodes.

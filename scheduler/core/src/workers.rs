@@ -298,7 +298,7 @@ impl Head {
     /// How long a node may be unreachable before a job on it is given up: as long as the operator says, but
     /// never so short that a rank could still run there. Executors stop their ranks after the orphan grace
     /// plus the grace of the job, so the grace of one job keeps no other waiting.
-    fn unreachable_limit(&self, node: NodeId, job: JobId) -> Span {
+    pub(crate) fn unreachable_limit(&self, node: NodeId, job: JobId) -> Span {
         let orphan_grace = self.nodes.get(&node).map_or(Span::ZERO, |node| node.orphan_grace);
         let grace = self.submissions.get(&job.number).map_or(Span::ZERO, |job| job.spec.stop.grace);
         self.config.lost_after.max(orphan_grace + grace + LINK_LOSS_MARGIN)

@@ -1,19 +1,19 @@
 //! Invariants of the whole cluster, checked from outside against what the simulated machines really run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_scheduler_core::Head;
 use cohabit_types::{
     AttemptId, AttemptRecord, Filter, JobEvent, JobEventKind, JobId, JobRecord, JobRevision, JobState,
-    Outcome, RankId, Span, StartFailure, StopReason, Time,
+    Outcome, RankId, Role, Span, StartFailure, StopReason, Time,
 };
 
 use crate::node::SimNode;
 use crate::process::RankProcess;
 
 /// Checks that no machine is overloaded, no job runs in two attempts, no rank in two places, and no array
-/// exceeds its limit.
-pub(crate) fn check_running(nodes: &[SimNode]) -> Result<(), String> {
+/// and no user exceeds its limit.
+pub(crate) fn check_running(nodes: &[SimNode], max_running_jobs: Option<u64>) -> Result<(), String> {
     let mut jobs: BTreeMap<JobId, AttemptId> = BTreeMap::new();
     let mut ranks: BTreeMap<RankId, usize> = BTreeMap::new();
     for (place, node) in nodes.iter().enumerate() {
@@ -31,7 +31,23 @@ pub(crate) fn check_running(nodes: &[SimNode]) -> Result<(), String> {
             }
         }
     }
-    check_array_limits(nodes, &jobs)
+    check_array_limits(nodes, &jobs)?;
+    check_user_limit(nodes, max_running_jobs)
+}
+
+fn check_user_limit(nodes: &[SimNode], limit: Option<u64>) -> Result<(), String> {
+    let Some(limit) = limit else { return Ok(()) };
+    let mut running: BTreeMap<&str, BTreeSet<JobId>> = BTreeMap::new();
+    let live = nodes.iter().flat_map(|node| node.machine.live());
+    for (rank, process) in live.filter(|(_, process)| process.start.role != Role::Admin) {
+        running.entry(&process.start.user).or_default().insert(rank.attempt.job);
+    }
+    match running.into_iter().find(|(_, jobs)| jobs.len() as u64 > limit) {
+        Some((user, jobs)) => {
+            Err(format!("{} jobs of user {user} run at once, the limit is {limit}", jobs.len()))
+        }
+        None => Ok(()),
+    }
 }
 
 fn check_array_limits(nodes: &[SimNode], live: &BTreeMap<JobId, AttemptId>) -> Result<(), String> {
@@ -198,7 +214,8 @@ const fn is_fault_of_cluster(why: StopReason) -> bool {
         | StopReason::Superseded
         | StopReason::Orphaned
         | StopReason::MpsFault
-        | StopReason::GpuMemory => false,
+        | StopReason::GpuMemory
+        | StopReason::Killed => false,
     }
 }
 

@@ -44,7 +44,8 @@ pub enum Nonsense {
     UnknownDependencies,
 }
 
-const CHANGES: [JobChange; 4] = [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue];
+const CHANGES: [JobChange; 5] =
+    [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue, JobChange::Kill];
 const NONSENSE: [Nonsense; 3] =
     [Nonsense::NoNode, Nonsense::RelativeDirectory, Nonsense::UnknownDependencies];
 

@@ -100,6 +100,7 @@ impl Worker {
         let Some(held) = self.ranks.get_mut(&rank) else { return };
         match &mut held.state {
             RankState::Waiting(_) => self.exited(rank, never_started(now, why), out),
+            RankState::Starting { stop } if why == StopReason::Killed => *stop = Some(why),
             RankState::Starting { stop } => _ = stop.get_or_insert(why),
             RankState::Running { sequence, .. } => advance_stop(rank, sequence, |it| it.begin(now, why), out),
             RankState::Ended(_) => {}

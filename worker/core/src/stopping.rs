@@ -3,8 +3,9 @@
 //!
 //! A stop begins with an order or with the time limit. The warning of a time limit comes so early that
 //! SIGTERM falls on the limit. Once begun, a stop neither restarts nor takes longer, whatever else is
-//! ordered; it becomes shorter if the rank's GPU, or other ranks on it, cannot wait. A stop survives the
-//! worker daemon: the rank's executor keeps its state, and the next daemon continues it.
+//! ordered; it becomes shorter if the rank's GPU, or other ranks on it, cannot wait, and SIGKILL comes at
+//! once if its job is cancelled by force. A stop survives the worker daemon: the rank's executor keeps its
+//! state, and the next daemon continues it.
 
 use cohabit_types::{Signal, Span, Stop, StopReason, Time};
 
@@ -46,10 +47,12 @@ impl StopSequence {
         }
     }
 
-    /// Begins the stop unless it has begun; an urgent reason shortens one that has.
+    /// Begins the stop unless it has begun; an urgent reason shortens one that has. The first reason stays.
     pub(crate) fn begin(&mut self, now: Time, why: StopReason) -> Vec<SignalToSend> {
-        if is_urgent(why) {
-            return self.shorten(now, why);
+        match urgency(why) {
+            Urgency::None => {}
+            Urgency::ShortGrace => return self.shorten(now, why),
+            Urgency::NoGrace => return self.kill(now, self.stopping.map_or(why, |stopping| stopping.why)),
         }
         match (&self.stopping, self.terms.warning) {
             (Some(_), _) => Vec::new(),
@@ -102,13 +105,24 @@ impl StopSequence {
     }
 }
 
-/// Whether the GPU, or other ranks on it, cannot wait for the grace of the job.
-const fn is_urgent(why: StopReason) -> bool {
+/// How much of its grace a rank gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Urgency {
+    /// All of it.
+    None,
+    /// Little: the GPU, or other ranks on it, cannot wait longer.
+    ShortGrace,
+    /// None: a user, or an admin, does not want to wait.
+    NoGrace,
+}
+
+const fn urgency(why: StopReason) -> Urgency {
     match why {
+        StopReason::Killed => Urgency::NoGrace,
         StopReason::MpsFault
         | StopReason::MpsFaultVictim
         | StopReason::GpuMemory
-        | StopReason::DeviceLost => true,
+        | StopReason::DeviceLost => Urgency::ShortGrace,
         StopReason::Cancelled
         | StopReason::TimeLimit
         | StopReason::Requeued
@@ -116,6 +130,6 @@ const fn is_urgent(why: StopReason) -> bool {
         | StopReason::Preempted
         | StopReason::Superseded
         | StopReason::Orphaned
-        | StopReason::Unenforced => false,
+        | StopReason::Unenforced => Urgency::None,
     }
 }

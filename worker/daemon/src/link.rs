@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Address, Context, blocking};
 use cohabit_net::{
-    Backoff, Endpoint, HeadServiceClient, LinkError, LinkErrorKind, MAX_CALL, WorkerHello, WorkerLink,
+    Backoff, Endpoint, LinkError, LinkErrorKind, MAX_CALL, WorkerHello, WorkerLink, WorkerReports,
     WorkerService, connect_worker, context_for,
 };
 use cohabit_types::{Incarnation, LogChunk, LogRequest, Order, Refusal, Report, Span, WorkerKey};
@@ -201,7 +201,7 @@ async fn run_link(link: WorkerLink, reports: mpsc::Receiver<Report>, heartbeat: 
     }
 }
 
-async fn forward_reports(head: &HeadServiceClient, mut reports: mpsc::Receiver<Report>) -> String {
+async fn forward_reports(head: &WorkerReports, mut reports: mpsc::Receiver<Report>) -> String {
     loop {
         let mut batch = Vec::new();
         if reports.recv_many(&mut batch, BATCH).await == 0 {
@@ -213,7 +213,7 @@ async fn forward_reports(head: &HeadServiceClient, mut reports: mpsc::Receiver<R
     }
 }
 
-async fn beat(head: &HeadServiceClient, heartbeat: Duration) -> String {
+async fn beat(head: &WorkerReports, heartbeat: Duration) -> String {
     let mut beat = interval(heartbeat);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

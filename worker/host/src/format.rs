@@ -37,6 +37,7 @@ mod identity;
 mod lines;
 mod outcome;
 mod start;
+mod stop_reason;
 #[cfg(test)]
 mod tests;
 

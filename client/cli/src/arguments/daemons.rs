@@ -104,6 +104,10 @@ pub(crate) struct HeadStartArguments {
     /// Time after which jobs on an unreachable node are declared lost [default: 5m] [env: COHABIT_LOST_AFTER]
     #[arg(long, value_name = "TIME")]
     pub(crate) lost_after: Option<String>,
+    /// Largest number of jobs that one user, who is no admin, runs at once; the others wait
+    /// [default: no limit] [env: COHABIT_MAX_RUNNING_JOBS]
+    #[arg(long, value_name = "JOBS")]
+    pub(crate) max_running_jobs: Option<String>,
     /// Whether names, commands, directories, groups, models and progress of jobs are shown only to their
     /// users and admins: on or off [default: off] [env: COHABIT_PRIVATE_DATA]
     #[arg(long, value_name = "ON|OFF")]

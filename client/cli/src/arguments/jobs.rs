@@ -129,6 +129,18 @@ pub(crate) struct ChangeArguments {
     pub(crate) display: DisplayArguments,
 }
 
+// Arguments of `cancel`.
+#[derive(Debug, Args)]
+pub(crate) struct CancelArguments {
+    /// End running jobs at once: send SIGKILL, without warning signal, SIGTERM and grace period
+    ///
+    /// Jobs that are already being stopped are killed too.
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) change: ChangeArguments,
+}
+
 // Arguments of `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {

@@ -99,7 +99,7 @@ pub(crate) enum Verb {
     /// Wait until jobs have ended and exit with the first exit code other than 0
     Wait(WaitArguments),
     /// Cancel jobs
-    Cancel(ChangeArguments),
+    Cancel(CancelArguments),
     /// Hold pending jobs, so that they do not start
     Hold(ChangeArguments),
     /// Release held jobs
@@ -182,10 +182,10 @@ impl Verb {
             Verb::Show(arguments) => Some(&arguments.display),
             Verb::Logs(arguments) => Some(&arguments.display),
             Verb::Wait(arguments) => Some(&arguments.display),
-            Verb::Cancel(arguments)
-            | Verb::Hold(arguments)
-            | Verb::Release(arguments)
-            | Verb::Requeue(arguments) => Some(&arguments.display),
+            Verb::Cancel(arguments) => Some(&arguments.change.display),
+            Verb::Hold(arguments) | Verb::Release(arguments) | Verb::Requeue(arguments) => {
+                Some(&arguments.display)
+            }
             Verb::Explain(arguments) => Some(&arguments.display),
             Verb::Nodes(arguments) => Some(&arguments.display),
             Verb::Models(arguments) => Some(arguments.display()),

@@ -5,10 +5,15 @@ use std::process::ExitCode;
 use cohabit_client::types::{ChangeResult, JobChange, JobId};
 use cohabit_console::{CommandError, output, with_schema};
 
-use crate::arguments::{ChangeArguments, OutputFormat};
+use crate::arguments::{CancelArguments, ChangeArguments, OutputFormat};
 use crate::endpoint::connect;
 use crate::render::change_results::describe_change_result;
 use crate::render::documents::{ChangeDocument, ChangeListDocument};
+
+pub(super) async fn cancel(arguments: CancelArguments) -> Result<ExitCode, CommandError> {
+    let kind = if arguments.force { JobChange::Kill } else { JobChange::Cancel };
+    change(kind, arguments.change).await
+}
 
 pub(super) async fn change(change: JobChange, arguments: ChangeArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;

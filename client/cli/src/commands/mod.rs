@@ -51,7 +51,7 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Show(arguments) => block_on(show::show(arguments)),
         Verb::Logs(arguments) => block_on(logs::logs(arguments)),
         Verb::Wait(arguments) => block_on(wait::wait(arguments)),
-        Verb::Cancel(arguments) => block_on(change::change(JobChange::Cancel, arguments)),
+        Verb::Cancel(arguments) => block_on(change::cancel(arguments)),
         Verb::Hold(arguments) => block_on(change::change(JobChange::Hold, arguments)),
         Verb::Release(arguments) => block_on(change::change(JobChange::Release, arguments)),
         Verb::Requeue(arguments) => block_on(change::change(JobChange::Requeue, arguments)),

@@ -63,6 +63,8 @@ setting_keys! {
     MaxSubmitsPerSecond = "max-submits-per-second",
     /// Largest number of waiting jobs of one user.
     MaxQueuedJobs = "max-queued-jobs",
+    /// Largest number of running jobs of one user.
+    MaxRunningJobs = "max-running-jobs",
     /// Largest size of all jobs of one user.
     MaxUserSize = "max-user-size",
     /// Whether users see the particulars of each other's jobs.

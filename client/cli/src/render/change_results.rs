@@ -6,7 +6,7 @@ use cohabit_console::printable_line;
 /// Describes the result of a change to one job.
 pub(crate) fn describe_change_result(change: JobChange, job: JobId, result: &ChangeResult) -> String {
     match result {
-        ChangeResult::Done => format!("{} job {job}", past(change)),
+        ChangeResult::Done => done(change, job),
         ChangeResult::Already => format!("Job {job} {} already", state(change)),
         ChangeResult::Refused(refusal) => {
             format!("cannot {} job {job}: {}", change.verb(), printable_line(&refusal.message))
@@ -14,12 +14,14 @@ pub(crate) fn describe_change_result(change: JobChange, job: JobId, result: &Cha
     }
 }
 
-const fn past(change: JobChange) -> &'static str {
+/// What was done, or is under way.
+fn done(change: JobChange, job: JobId) -> String {
     match change {
-        JobChange::Cancel => "Cancelled",
-        JobChange::Hold => "Held",
-        JobChange::Release => "Released",
-        JobChange::Requeue => "Requeued",
+        JobChange::Cancel => format!("Cancelled job {job}"),
+        JobChange::Hold => format!("Held job {job}"),
+        JobChange::Release => format!("Released job {job}"),
+        JobChange::Requeue => format!("Requeued job {job}"),
+        JobChange::Kill => format!("Cancelled job {job} by force"),
     }
 }
 
@@ -29,5 +31,6 @@ const fn state(change: JobChange) -> &'static str {
         JobChange::Hold => "is held",
         JobChange::Release => "is released",
         JobChange::Requeue => "is queued",
+        JobChange::Kill => "is being ended or has ended",
     }
 }

@@ -57,6 +57,15 @@ async fn a_cancellation_is_repeated() {
 }
 
 #[tokio::test]
+async fn a_kill_is_repeated() {
+    let cluster = Cluster::new();
+    let done = Turn::Changed(vec![(JobId::new(7), ChangeResult::Done)]);
+    let head = cluster.head([Turn::Cut, done]).await;
+    cluster.client_of(head.address).job(JobId::new(7)).kill().await.unwrap();
+    assert_eq!(head.calls(), vec![Call::ChangeJobs(JobChange::Kill, vec![JobId::new(7)]); 2]);
+}
+
+#[tokio::test]
 async fn a_requeue_is_not_retried_and_the_error_says_it_is_unconfirmed() {
     let cluster = Cluster::new();
     let head = cluster.head([Turn::Cut]).await;

@@ -1,11 +1,11 @@
-//! Serves clients and heads of protocol 4 by today's services: each message becomes the call that took its
-//! place.
+//! Serves clients, workers and heads of protocol 4 by today's services: each message becomes the call that
+//! took its place.
 
-use cohabit_types::{LogChunk, LogRequest, Models, NewToken, Refusal};
+use cohabit_types::{JobRecord, LogChunk, LogRequest, Models, NewToken, Refusal};
 use tarpc::context::Context;
 
 use super::messages::{Answer, ModelRequest, Query, Reply, Request, Submit, TokenAnswer, TokenRequest};
-use super::{ClientService, Order, WorkerService};
+use super::{ClientService, HeadService, Order, Report, WorkerService};
 
 /// A service of protocol 5 that answers calls of protocol 4.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
                 receipt.map(|receipt| Reply::Accepted { job: receipt.job, members: receipt.members })
             }
             Request::Change(change, jobs) => {
-                self.0.change_jobs(context, change, jobs).await.map(Reply::Changed)
+                self.0.change_jobs(context, change.into(), jobs).await.map(Reply::Changed)
             }
             Request::Drain(node) => self.0.drain_node(context, node).await.map(Reply::Node),
             Request::Resume(node) => self.0.resume_node(context, node).await.map(Reply::Node),
@@ -30,11 +30,14 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
     async fn query(self, context: Context, query: Query) -> Result<Answer, Refusal> {
         match query {
             Query::Resolve(references) => self.0.resolve(context, references).await.map(Answer::Resolved),
-            Query::List(filter) => self.0.list(context, filter).await.map(Answer::Listed),
-            Query::Show(jobs) => self.0.show(context, jobs).await.map(Answer::Jobs),
+            Query::List(filter) => self.0.list(context, filter).await.map(|page| Answer::Listed(page.into())),
+            Query::Show(jobs) => self.0.show(context, jobs).await.map(jobs_answer),
             Query::Explain(job) => {
                 let explanation = self.0.explain(context, job).await;
-                explanation.map(|it| Answer::Explained { sentences: it.sentences, story: it.history })
+                explanation.map(|it| Answer::Explained {
+                    sentences: it.sentences,
+                    story: it.history.into_iter().map(Into::into).collect(),
+                })
             }
             Query::Consider(spec) => {
                 self.0.dry_run(context, Box::new((*spec).into())).await.map(Answer::Considered)
@@ -43,7 +46,7 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
                 let nodes = self.0.nodes(context).await;
                 nodes.map(|nodes| Answer::Nodes(nodes.into_iter().map(Into::into).collect()))
             }
-            Query::Watch(known) => self.0.watch(context, known).await.map(Answer::Jobs),
+            Query::Watch(known) => self.0.watch(context, known).await.map(jobs_answer),
         }
     }
 
@@ -76,6 +79,24 @@ impl<S: crate::ClientService + Send + Sync> ClientService for ClientServiceAdapt
 
     async fn ping(self, context: Context) {
         self.0.ping(context).await;
+    }
+}
+
+fn jobs_answer(jobs: Vec<JobRecord>) -> Answer {
+    Answer::Jobs(jobs.into_iter().map(Into::into).collect())
+}
+
+/// A head's service for workers of protocol 5 that takes reports of protocol 4.
+#[derive(Debug, Clone)]
+pub struct HeadServiceAdapter<S>(pub S);
+
+impl<S: crate::HeadService + Send> HeadService for HeadServiceAdapter<S> {
+    async fn report(self, context: Context, reports: Vec<Report>) {
+        self.0.report(context, reports.into_iter().map(Into::into).collect()).await;
+    }
+
+    async fn heartbeat(self, context: Context) {
+        self.0.heartbeat(context).await;
     }
 }
 

@@ -3,14 +3,14 @@
 use std::fmt;
 
 use cohabit_types::{
-    Bytes, ChangeResult, DryRun, Filter, JobChange, JobEvent, JobId, JobRecord, JobRef, JobRevision,
-    ListPage, ModelChoice, Refusal, Role, Span, Time,
+    self as types, Bytes, ChangeResult, DryRun, Filter, JobId, JobRef, JobRevision, ModelChoice, Refusal,
+    Role, Span, Time,
 };
 use serde::{Deserialize, Serialize};
 
-use super::node::NodeRecord;
-
 use super::JobSpec;
+use super::jobs::{JobEvent, JobRecord, ListPage};
+use super::node::NodeRecord;
 
 /// A change that a client asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +47,19 @@ pub struct Estimate {
     pub gpu_memory: Option<Bytes>,
     /// What the estimate rests on.
     pub basis: String,
+}
+
+/// A change to existing jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobChange {
+    /// End it, by the stop sequence if it runs.
+    Cancel,
+    /// Do not start it.
+    Hold,
+    /// Start it after all.
+    Release,
+    /// Stop it if it runs, and queue it again; also revives a job that ended.
+    Requeue,
 }
 
 /// The answer to a [`Request`].
@@ -181,4 +194,15 @@ pub enum ModelRequest {
     List,
     /// Go by this one.
     Use(ModelChoice),
+}
+
+impl From<JobChange> for types::JobChange {
+    fn from(change: JobChange) -> types::JobChange {
+        match change {
+            JobChange::Cancel => types::JobChange::Cancel,
+            JobChange::Hold => types::JobChange::Hold,
+            JobChange::Release => types::JobChange::Release,
+            JobChange::Requeue => types::JobChange::Requeue,
+        }
+    }
 }

@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use cohabit_types::{
     self as types, Array, AttemptId, Demand, Dependency, Entrypoint, LaunchMode, ModelDescription, RankId,
-    RankRun, Rendezvous, RetryPolicy, Role, Span, Stop, StopReason, Time,
+    RankRun, Rendezvous, RetryPolicy, Role, Span, Stop, Time,
 };
 use serde::{Deserialize, Serialize};
+
+use super::jobs::StopReason;
 
 /// Everything the cluster needs to know to run a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -186,7 +188,7 @@ impl From<Order> for types::Order {
     fn from(order: Order) -> types::Order {
         match order {
             Order::Run(run) => types::Order::Run(Box::new((*run).into())),
-            Order::Stop { attempt, why } => types::Order::Stop { attempt, why },
+            Order::Stop { attempt, why } => types::Order::Stop { attempt, why: why.into() },
             Order::Acknowledge(rank) => types::Order::Acknowledge(rank),
         }
     }
@@ -196,7 +198,7 @@ impl From<types::Order> for Order {
     fn from(order: types::Order) -> Order {
         match order {
             types::Order::Run(run) => Order::Run(Box::new((*run).into())),
-            types::Order::Stop { attempt, why } => Order::Stop { attempt, why },
+            types::Order::Stop { attempt, why } => Order::Stop { attempt, why: why.into() },
             types::Order::Acknowledge(rank) => Order::Acknowledge(rank),
         }
     }
@@ -243,7 +245,7 @@ mod tests {
     #[test]
     fn orders_travel_to_a_worker_of_protocol_4_and_from_a_head_of_it_unchanged() {
         let attempt = JobId::new(3).attempt(1);
-        let stop = types::Order::Stop { attempt, why: StopReason::Preempted };
+        let stop = types::Order::Stop { attempt, why: types::StopReason::Preempted };
         let orders = [run(spec()), stop, types::Order::Acknowledge(attempt.rank(2))];
         for order in orders {
             let bytes = encode(&Order::from(order.clone())).unwrap();

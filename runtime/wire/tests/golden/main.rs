@@ -31,17 +31,12 @@ fn record<T: Serialize + DeserializeOwned>(message: &str, lines: &mut String) {
     }
 }
 
-/// What both protocols have: the answer to a hello, and the service of the head for workers.
-fn record_common(lines: &mut String) {
-    record::<HelloAnswer>("hello-answer", lines);
-    record::<HeadServiceRequest>("head-service-request", lines);
-    record::<HeadServiceResponse>("head-service-response", lines);
-}
-
 fn lines_of_v4() -> String {
     let mut lines = String::new();
     record::<v4::hello::Hello>("hello", &mut lines);
-    record_common(&mut lines);
+    record::<HelloAnswer>("hello-answer", &mut lines);
+    record::<v4::HeadServiceRequest>("head-service-request", &mut lines);
+    record::<v4::HeadServiceResponse>("head-service-response", &mut lines);
     record::<v4::WorkerServiceRequest>("worker-service-request", &mut lines);
     record::<v4::WorkerServiceResponse>("worker-service-response", &mut lines);
     record::<v4::ClientServiceRequest>("client-service-request", &mut lines);
@@ -52,7 +47,9 @@ fn lines_of_v4() -> String {
 fn lines_of_v5() -> String {
     let mut lines = String::new();
     record::<Hello>("hello", &mut lines);
-    record_common(&mut lines);
+    record::<HelloAnswer>("hello-answer", &mut lines);
+    record::<HeadServiceRequest>("head-service-request", &mut lines);
+    record::<HeadServiceResponse>("head-service-response", &mut lines);
     record::<WorkerServiceRequest>("worker-service-request", &mut lines);
     record::<WorkerServiceResponse>("worker-service-response", &mut lines);
     record::<ClientServiceRequest>("client-service-request", &mut lines);

@@ -1,11 +1,13 @@
 //! The life of single jobs.
 
 use cohabit_types::{
-    ChangeResult, Dependency, DependencyKind, JobChange, JobSpec, JobState, Order, Outcome, ReasonCode,
-    RetryPolicy, Signal, Span, StartFailure, StopReason,
+    ChangeResult, Dependency, DependencyKind, HeldRank, HeldRankPhase, JobChange, JobSpec, JobState, Order,
+    Outcome, ReasonCode, RetryPolicy, Signal, Span, StartFailure, StopReason,
 };
 
 use super::kit::*;
+
+const ALREADY: ChangeResult = ChangeResult::Already;
 
 #[test]
 fn a_job_runs_and_completes_with_four_messages() {
@@ -107,6 +109,59 @@ fn a_pending_job_is_cancelled_at_once_and_a_running_one_by_its_worker() {
     test.ended(rank(1, 1), Outcome::Exited(0), Some(StopReason::Cancelled));
     assert_eq!(test.state(running), JobState::Cancelled);
     assert_eq!(test.change(JobChange::Cancel, running), ChangeResult::Already);
+}
+
+#[test]
+fn a_pending_job_is_killed_as_it_is_cancelled_and_a_running_one_by_its_worker() {
+    let mut test = TestHead::with_devices(1);
+    let (running, pending) = (test.submit(gpus(1)), test.submit(gpus(1)));
+    assert_eq!(test.change(JobChange::Kill, pending), ChangeResult::Done);
+    assert_eq!((test.state(pending), test.change(JobChange::Kill, pending)), (JobState::Cancelled, ALREADY));
+    test.effects();
+    assert_eq!(test.change(JobChange::Kill, running), ChangeResult::Done);
+    let kill = Order::Stop { attempt: running.attempt(1), why: StopReason::Killed };
+    assert_eq!(test.orders(), [(key(1, 1), kill)]);
+    assert_eq!(test.record(running).reason, "it is being stopped on node1 because it was cancelled by force");
+    for change in [JobChange::Kill, JobChange::Cancel] {
+        assert_eq!(test.change(change, running), ALREADY);
+    }
+    assert!(matches!(test.change(JobChange::Requeue, running), ChangeResult::Refused(_)));
+    assert_eq!(test.orders(), []);
+    test.ended(rank(1, 1), Outcome::Signalled(Signal::KILL), Some(StopReason::Killed));
+    let record = test.record(running);
+    assert_eq!((record.state, record.reason_code), (JobState::Cancelled, ReasonCode::CancelledByUser));
+    assert_eq!(record.attempts[0].stopped, Some(StopReason::Killed));
+    assert_eq!(record.reason, "it was cancelled by force after 0 ms");
+    assert_eq!(test.change(JobChange::Kill, running), ALREADY);
+}
+
+#[test]
+fn a_kill_follows_a_stop_that_has_begun_and_decides_the_end() {
+    for first in [JobChange::Cancel, JobChange::Requeue] {
+        let mut test = TestHead::with_devices(1);
+        let id = test.submit(gpus(1));
+        test.change(first, id);
+        test.effects();
+        assert_eq!(test.change(JobChange::Kill, id), ChangeResult::Done);
+        let kill = Order::Stop { attempt: id.attempt(1), why: StopReason::Killed };
+        assert_eq!(test.orders(), [(key(1, 1), kill.clone())]);
+        test.lose(1, 1);
+        let explained = test.reader().explain(id).unwrap().sentences.join(" ");
+        assert!(
+            explained.contains("Node node1 is unreachable: the job is stopped there when"),
+            "{explained}"
+        );
+        let held = HeldRank { rank: rank(1, 1), phase: HeldRankPhase::Running(test.now) };
+        test.rejoin(1, 2, vec![held]);
+        assert!(test.orders().contains(&(key(1, 2), kill)));
+        // The worker names the reason for which its stop began.
+        test.ended_on(key(1, 2), rank(1, 1), Outcome::Signalled(Signal::KILL), Some(StopReason::Cancelled));
+        assert_eq!(test.state(id), JobState::Cancelled);
+        assert_eq!(test.record(id).attempts[0].stopped, Some(StopReason::Killed));
+        let history: Vec<String> = test.head.job_history(id).iter().map(ToString::to_string).collect();
+        let killed = "attempt 1 is being stopped because it was cancelled by force (by ada)";
+        assert!(history.iter().any(|event| event == killed), "{history:?}");
+    }
 }
 
 #[test]

@@ -15,4 +15,5 @@ mod predicted_memory;
 mod rendezvous;
 mod replay;
 mod requests;
+mod running_limit;
 mod workers;

@@ -119,7 +119,7 @@ fn recovering() -> Condition {
 fn entries_with_snapshot() -> (Vec<JournalEntry>, usize, Vec<JournalWrite>) {
     let mut cluster = Cluster::default();
     let admin = || Principal::new("root", Role::Admin);
-    cluster.handle(Event::HeadStarted(Config::default()));
+    cluster.handle(Event::HeadStarted(Config { max_running_jobs: Some(4), ..Config::default() }));
     cluster.handle(Event::Joined(key(), inventory()));
     cluster.submit(set_every_option);
     cluster.plan();
@@ -139,7 +139,7 @@ fn entries_with_snapshot() -> (Vec<JournalEntry>, usize, Vec<JournalWrite>) {
     cluster.submit(|spec| spec.array = Some(Array { ranges, at_once: Some(1) }));
     cluster.submit(|spec| spec.held = true);
     cluster.request(ada(), Request::Change(JobChange::Release, vec![JobId::new(5)]));
-    cluster.request(ada(), Request::Change(JobChange::Cancel, vec![JobId::new(5)]));
+    cluster.request(ada(), Request::Change(JobChange::Kill, vec![JobId::new(5)]));
     cluster.handle(Event::Alarm);
     cluster.plan();
     cluster.report(Report::Sharing {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_net::{
-    ClientServiceClient, Context, Endpoint, HeadServiceClient, LinkError, Secret, Token, WorkerHello,
-    WorkerLink, WorkerService, connect_client, connect_worker, context_for,
+    ClientServiceClient, Context, Endpoint, LinkError, Secret, Token, WorkerHello, WorkerLink, WorkerReports,
+    WorkerService, connect_client, connect_worker, context_for,
 };
 use cohabit_types::{
     ChangeResult, DryRun, Explanation, Filter, HeadStatus, HeldRank, Incarnation, Inventory, IssuedToken,
@@ -348,7 +348,7 @@ pub(crate) struct TestWorker {
 }
 
 impl TestWorker {
-    pub(crate) fn head(&self) -> &HeadServiceClient {
+    pub(crate) fn head(&self) -> &WorkerReports {
         &self.link.head
     }
 

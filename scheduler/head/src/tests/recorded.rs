@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use cohabit_net::Token;
 use cohabit_net::recorded::RawPeer;
-use cohabit_types::{JobId, JobState, Report};
+use cohabit_types::{JobId, JobState};
 use cohabit_wire::codec::{decode, encode};
 use cohabit_wire::hello::{HelloAnswer, decode_answer};
 use cohabit_wire::message::{Message, NoMessage};
-use cohabit_wire::v4::{Order, WorkerServiceRequest, WorkerServiceResponse};
-use cohabit_wire::{HeadServiceRequest, HeadServiceResponse, ProtocolVersion, Secret, v4};
+use cohabit_wire::v4::{
+    HeadServiceRequest, HeadServiceResponse, Order, Report, WorkerServiceRequest, WorkerServiceResponse,
+};
+use cohabit_wire::{ProtocolVersion, Secret, v4};
 use tokio_util::bytes::Bytes;
 
 use crate::test_kit::cluster::{TestHead, within};

@@ -12,6 +12,8 @@ pub(crate) struct StoredConfig {
     lost_after: Span,
     retention: Span,
     node_failures: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_running_jobs: Option<u64>,
 }
 
 shape_of! {

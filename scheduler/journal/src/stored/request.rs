@@ -62,6 +62,7 @@ pub(crate) enum StoredJobChange {
     Hold,
     Release,
     Requeue,
+    Kill,
 }
 
 shape_of! {

@@ -33,6 +33,7 @@ pub(crate) enum StoredReasonCode {
     WaitingForBegin,
     WaitingForRetry,
     WaitingForArrayLimit,
+    WaitingForUserLimit,
     WaitingForVirtualTurn,
     HeldByUser,
     Running,
@@ -73,6 +74,7 @@ pub(crate) enum StoredStopReason {
     GpuMemory,
     DeviceLost,
     Unenforced,
+    Killed,
 }
 
 shape_of! {

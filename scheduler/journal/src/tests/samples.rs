@@ -43,16 +43,32 @@ pub(super) fn events() -> Vec<Event> {
     let spec = JobSpec { preemptible: true, ..JobSpec::command(vec!["train".into()], "/tmp".into()) };
     let submit = Submit { spec, idempotency_key: None, estimate: None };
     let by = Principal::new("ada", Role::User);
-    events.push(Event::Client(ClientRequestId(9), by, Request::Submit(Box::new(submit))));
+    events.push(Event::Client(ClientRequestId(9), by.clone(), Request::Submit(Box::new(submit))));
+    events.push(Event::HeadStarted(Config { max_running_jobs: Some(4), ..config() }));
+    let kill = Request::Change(JobChange::Kill, vec![JobId::new(5)]);
+    events.push(Event::Client(ClientRequestId(9), by, kill));
+    let (outcome, stopped) = (Outcome::Signalled(Signal::KILL), Some(StopReason::Killed));
+    events.push(Event::Report(
+        worker(),
+        Report::Ended { rank: rank(), outcome, stopped, progress: None, at: at(6) },
+    ));
     events
 }
 
-/// Those that format 5 can say too: it has no preemptible jobs.
+fn config() -> Config {
+    Config {
+        lost_after: Span::from_secs(300),
+        retention: Span::from_secs(86_400),
+        node_failures: 5,
+        max_running_jobs: None,
+    }
+}
+
+/// Those that format 5 can say too: it has no preemptible jobs, none that is cancelled by force, and no limit
+/// on running jobs.
 pub(super) fn events_of_format_5() -> Vec<Event> {
-    let config =
-        Config { lost_after: Span::from_secs(300), retention: Span::from_secs(86_400), node_failures: 5 };
     let mut events = vec![
-        Event::HeadStarted(config),
+        Event::HeadStarted(config()),
         Event::Lost(worker(), "the other side closed it".into()),
         Event::Alarm,
         Event::InterferenceUpdated,
@@ -318,6 +334,7 @@ fn outcomes() -> Vec<Outcome> {
     outcomes
 }
 
+/// Those that format 5 knows: no job of it was cancelled by force.
 const STOP_REASONS: [StopReason; 12] = [
     StopReason::Cancelled,
     StopReason::TimeLimit,
@@ -422,6 +439,8 @@ fn job_event_kinds() -> Vec<JobEventKind> {
     let ended = |state, reason| JobEventKind::Ended { state, reason };
     kinds.extend(JobState::ALL.map(|state| ended(state, ReasonCode::Completed)));
     kinds.extend(REASONS.map(|reason| ended(JobState::Failed, reason)));
+    kinds.push(JobEventKind::Stopping(attempt, StopReason::Killed));
+    kinds.push(ended(JobState::Failed, ReasonCode::WaitingForUserLimit));
     kinds
 }
 

@@ -17,7 +17,8 @@ use crate::program::{MpsAttachment, ProgressReporting, SigtermBehaviour, SimProg
 use crate::random::Random;
 use crate::scenario::{ExternalEvent, Scenario, ScenarioSubmission};
 
-const CHANGES: [JobChange; 4] = [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue];
+const CHANGES: [JobChange; 5] =
+    [JobChange::Cancel, JobChange::Hold, JobChange::Release, JobChange::Requeue, JobChange::Kill];
 
 /// Adds this many submissions.
 pub(super) fn submit(seed: u64, count: u32, scenario: &mut Scenario) {

@@ -45,6 +45,8 @@ impl Scenario {
         jobs::draw_changes(seed, &mut scenario);
         faults::draw_faults(seed, &mut scenario);
         draw_hostile_requests(seed, &mut scenario);
+        let mut random = Random::stream(seed, "running limit");
+        scenario.config.max_running_jobs = random.chance(0.3).then(|| random.between(1, 4));
         scenario
     }
 }

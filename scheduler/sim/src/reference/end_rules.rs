@@ -36,7 +36,7 @@ impl ReferenceModel {
         // One failure may be attributed to a wrong memory prediction and then costs no retry.
         let spent = job.own_failures.saturating_sub(1)..=job.own_failures;
         let requests = match attempt.stopped {
-            Some(StopReason::Cancelled) => job.requests.cancelled,
+            Some(StopReason::Cancelled | StopReason::Killed) => job.requests.cancelled,
             Some(StopReason::Requeued) => job.requests.requeued,
             Some(StopReason::Preempted) => job.requests.preempted,
             Some(StopReason::TimeLimit) => spec.time_limit.is_some(),
@@ -45,7 +45,9 @@ impl ReferenceModel {
         let fits = requests
             && match (step.after.state, fault) {
                 (JobState::Completed, _) => well,
-                (JobState::Cancelled, None) => attempt.stopped == Some(StopReason::Cancelled),
+                (JobState::Cancelled, None) => {
+                    matches!(attempt.stopped, Some(StopReason::Cancelled | StopReason::Killed))
+                }
                 (JobState::Timeout, None) => attempt.stopped == Some(StopReason::TimeLimit),
                 (JobState::Pending, None) => {
                     matches!(attempt.stopped, Some(StopReason::Requeued | StopReason::Preempted))

@@ -22,7 +22,11 @@ impl FailureCause {
     pub(super) fn of(attempt: &ObservedAttempt, first_bad: Option<&Outcome>) -> Option<FailureCause> {
         match attempt.stopped {
             Some(
-                StopReason::Cancelled | StopReason::TimeLimit | StopReason::Requeued | StopReason::Preempted,
+                StopReason::Cancelled
+                | StopReason::Killed
+                | StopReason::TimeLimit
+                | StopReason::Requeued
+                | StopReason::Preempted,
             ) => None,
             Some(StopReason::MpsFault | StopReason::GpuMemory) => Some(FailureCause::Own),
             Some(

@@ -172,6 +172,26 @@ fn a_gang_on_two_nodes_loses_its_node_as_one() {
 }
 
 #[test]
+fn a_kill_reaches_a_stubborn_rank_whose_worker_was_away() {
+    let change = |change| ExternalEvent::Change { change, back: 0 };
+    let mut spec =
+        SimProgram { on_term: SigtermBehaviour::Ignores, ..SimProgram::working(secs(50_000)) }.job();
+    spec.stop.grace = secs(3_600);
+    let cancelled = || cluster(1).submit(at(50), spec.clone()).inject(at(100), change(JobChange::Cancel));
+    let run = held(cancelled());
+    assert_eq!(seconds(Some(at(100)), only(&run).ended_at), 3_600, "after its grace");
+    let killed = cancelled()
+        .inject(at(120), ExternalEvent::CrashWorker { node: 0, down_for: secs(60) })
+        .inject(at(130), change(JobChange::Kill));
+    let run = held(killed);
+    assert_eq!(
+        (only(&run).state, only(&run).attempts[0].stopped),
+        (JobState::Cancelled, Some(StopReason::Killed))
+    );
+    assert!(seconds(Some(at(180)), only(&run).ended_at) < 30, "as soon as the worker is back");
+}
+
+#[test]
 fn work_in_a_checkpoint_is_not_repeated() {
     let requeue = ExternalEvent::Change { change: JobChange::Requeue, back: 0 };
     let run_with = |on_term| {

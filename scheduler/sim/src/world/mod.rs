@@ -81,6 +81,7 @@ struct Settings {
     quiet_at: Time,
     deadline_at: Time,
     retention: Span,
+    max_running_jobs: Option<u64>,
     check_level: CheckLevel,
 }
 
@@ -139,6 +140,7 @@ impl<'s> World<'s> {
                 quiet_at: scenario.quiet_at,
                 deadline_at: scenario.quiet_at + scenario.end_timeout,
                 retention: scenario.config.retention,
+                max_running_jobs: scenario.config.max_running_jobs,
                 check_level: scenario.check_level,
             },
             plant: scenario.plant,

@@ -84,7 +84,7 @@ impl World<'_> {
                 let conditions = self.start_conditions(start.rank.attempt);
                 let spawned = self.nodes[node].machine.spawn(self.now, *start, conditions, &mut out);
                 self.invariant(spawned)?;
-                self.check(|| checks::check_running(&self.nodes))?;
+                self.check(|| checks::check_running(&self.nodes, self.settings.max_running_jobs))?;
             }
             WorkerEffect::Stopping(rank, stopping) => self.nodes[node].machine.record_stop(rank, stopping),
             WorkerEffect::Signal(rank, signal, _) => {

@@ -16,6 +16,9 @@ use crate::{
     Config, GpuAccess, GpuSample, MpsEvent, MpsLimits, MpsOrder, RankExit, Worker, WorkerEffect, WorkerEvent,
 };
 
+/// Reasons for stops that the head orders: with the whole grace and with none.
+const STOP_REASONS: [StopReason; 3] = [StopReason::Cancelled, StopReason::Preempted, StopReason::Killed];
+
 /// The one job of which everything happens; attempts and ranks are drawn.
 fn rank_id() -> impl Strategy<Value = RankId> {
     (1..=4u32, 0..2u32).prop_map(|(attempt, rank)| JobId::new(7).attempt(attempt).rank(rank))
@@ -71,7 +74,7 @@ fn event() -> impl Strategy<Value = WorkerEvent> {
         |rank| WorkerEvent::Exited(rank, RankExit { outcome: Outcome::Exited(0), stopped: None, at: at(0) });
     prop_oneof![
         6 => run_order().prop_map(|order| WorkerEvent::Order(Order::Run(Box::new(order)))),
-        2 => (rank_id(), prop::sample::select(vec![StopReason::Cancelled, StopReason::Preempted]))
+        2 => (rank_id(), prop::sample::select(&STOP_REASONS[..]))
             .prop_map(|(rank, why)| WorkerEvent::Order(Order::Stop { attempt: rank.attempt, why })),
         3 => rank_id().prop_map(|rank| WorkerEvent::Order(Order::Acknowledge(rank))),
         4 => rank_id().prop_map(WorkerEvent::Spawned),

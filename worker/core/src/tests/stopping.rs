@@ -145,3 +145,45 @@ fn without_grace_sigkill_follows_at_once() {
         .until(100)
         .does(kill(RANK, StopReason::Cancelled, 100));
 }
+
+#[test]
+fn a_kill_comes_at_once_without_a_warning_and_without_sigterm() {
+    TestWorker::running(limited(300, Some(60)))
+        .stop(StopReason::Killed)
+        .does(kill(RANK, StopReason::Killed, 100))
+        .until(110)
+        .does(kill(RANK, StopReason::Killed, 110))
+        .exited(0, Outcome::Signalled(Signal::KILL))
+        .does([ended(RANK, Outcome::Signalled(Signal::KILL), Some(StopReason::Killed), 110)]);
+}
+
+#[test]
+fn a_kill_ends_the_warning_and_the_grace_of_a_stop_that_has_begun() {
+    let cancelled = || TestWorker::running(limited(300, Some(60))).stop(StopReason::Cancelled);
+    cancelled().does(warn(RANK, StopReason::Cancelled, 160)).until(120).stop(StopReason::Killed).does(kill(
+        RANK,
+        StopReason::Cancelled,
+        120,
+    ));
+    cancelled()
+        .does(warn(RANK, StopReason::Cancelled, 160))
+        .until(160)
+        .does(term(RANK, StopReason::Cancelled, 190))
+        .until(165)
+        .stop(StopReason::Killed)
+        .does(kill(RANK, StopReason::Cancelled, 165));
+}
+
+#[test]
+fn a_kill_during_the_start_follows_the_start_whatever_was_ordered_before() {
+    TestWorker::linked()
+        .run(order(spec(), 1))
+        .spawns(&[RANK])
+        .stop(StopReason::Cancelled)
+        .stop(StopReason::Killed)
+        .stop(StopReason::Cancelled)
+        .does_nothing()
+        .until(103)
+        .spawned(0)
+        .does([vec![started(RANK, 103)], kill(RANK, StopReason::Killed, 103)].concat());
+}

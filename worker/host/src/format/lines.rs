@@ -7,6 +7,7 @@ use cohabit_types::{Progress, Signal, StopReason, Time};
 use cohabit_worker_core::{Lease, SignalTarget, StopStep, Stopping};
 use serde::{Deserialize, Serialize};
 
+use super::stop_reason;
 use crate::messages::{ExecutorCommand, ExecutorEvent};
 
 /// From the executor to the daemon.
@@ -33,6 +34,8 @@ pub(super) struct StopLine {
     why: StopReason,
     next: StepJson,
     due_at: Time,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    killed: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -116,7 +119,8 @@ impl From<Stopping> for StopLine {
             StopStep::Terminate => StepJson::Terminate,
             StopStep::Kill => StepJson::Kill,
         };
-        StopLine { why: stopping.why, next, due_at: stopping.due_at }
+        let (why, killed) = stop_reason::split(stopping.why);
+        StopLine { why, next, due_at: stopping.due_at, killed }
     }
 }
 
@@ -126,6 +130,6 @@ impl From<StopLine> for Stopping {
             StepJson::Terminate => StopStep::Terminate,
             StepJson::Kill => StopStep::Kill,
         };
-        Stopping { why: line.why, next, due_at: line.due_at }
+        Stopping { why: stop_reason::join(line.why, line.killed), next, due_at: line.due_at }
     }
 }

@@ -4,6 +4,7 @@ use cohabit_types::{FormatVersion, Outcome, Progress, StopReason, Time};
 use cohabit_worker_core::RankExit;
 use serde::{Deserialize, Serialize};
 
+use super::stop_reason;
 use crate::records::OutcomeRecord;
 use crate::version::VERSION;
 
@@ -21,20 +22,24 @@ struct ExitPart {
     outcome: Outcome,
     stopped: Option<StopReason>,
     at: Time,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    killed: bool,
 }
 
 impl From<&OutcomeRecord> for OutcomeFile {
     fn from(record: &OutcomeRecord) -> OutcomeFile {
         let OutcomeRecord { ending: RankExit { outcome, stopped, at }, started_at, progress } =
             record.clone();
-        let ending = ExitPart { outcome, stopped, at };
+        let (stopped, killed) = stopped.map(stop_reason::split).unzip();
+        let ending = ExitPart { outcome, stopped, at, killed: killed.unwrap_or_default() };
         OutcomeFile { version: VERSION, ending, started_at, progress }
     }
 }
 
 impl From<OutcomeFile> for OutcomeRecord {
     fn from(file: OutcomeFile) -> OutcomeRecord {
-        let ExitPart { outcome, stopped, at } = file.ending;
+        let ExitPart { outcome, stopped, at, killed } = file.ending;
+        let stopped = stopped.map(|why| stop_reason::join(why, killed));
         let ending = RankExit { outcome, stopped, at };
         OutcomeRecord { ending, started_at: file.started_at, progress: file.progress }
     }

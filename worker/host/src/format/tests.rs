@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cohabit_gpu::DeviceRange;
-use cohabit_types::{DeviceId, Role, Signal, Span, Time};
-use cohabit_worker_core::{GpuAccess, Lease, SignalTarget};
+use cohabit_types::{DeviceId, Outcome, Role, Signal, Span, StopReason, Time};
+use cohabit_worker_core::{GpuAccess, Lease, RankExit, SignalTarget, StopStep, Stopping};
 use serde_json::Value;
 
 use super::*;
@@ -115,6 +115,23 @@ fn messages_keep_their_meaning() {
     let kill = ExecutorCommand::Signal(Signal::KILL, SignalTarget::Everything);
     assert_eq!(command(r#"{"signal":[9,"everything"]}"#), kill);
     assert_eq!(command(r#"{"lease":"orphaned"}"#), ExecutorCommand::Lease(Lease::Orphaned));
+}
+
+/// To a daemon or an executor of version 1 the job was cancelled, so a downgrade keeps the outcome.
+#[test]
+fn a_rank_that_was_killed_was_cancelled_to_readers_of_version_1() {
+    let why = StopReason::Killed;
+    let stopping = Stopping { why, next: StopStep::Kill, due_at: Time::from_micros(1) };
+    let line = ExecutorCommand::Stopping(stopping).encode();
+    let text = r#"{"stopping":{"why":"cancelled","next":"kill","due_at":1,"killed":true}}"#;
+    assert_eq!(String::from_utf8(line).unwrap(), format!("{text}\n"));
+    assert_eq!(ExecutorCommand::decode(text).unwrap(), ExecutorCommand::Stopping(stopping));
+    let ending =
+        RankExit { outcome: Outcome::Signalled(Signal::KILL), stopped: Some(why), at: Time::from_micros(1) };
+    let record = OutcomeRecord { ending, started_at: None, progress: None };
+    let file: Value = serde_json::from_slice(&record.encode()).unwrap();
+    assert_eq!((&file["ending"]["stopped"], &file["ending"]["killed"]), (&"cancelled".into(), &true.into()));
+    assert_eq!(OutcomeRecord::decode(&record.encode()).unwrap(), record);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Turns flags and settings into the options of the head.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroU64;
 
 use cohabit_client::types::{Bytes, NewToken, ParseAmountError, Span};
 use cohabit_console::CommandError;
@@ -22,6 +23,7 @@ pub(crate) fn flags(arguments: &HeadStartArguments) -> Result<RawSettings, Comma
         (SettingKey::Interference, &arguments.interference),
         (SettingKey::MaxSlowdown, &arguments.max_slowdown),
         (SettingKey::LostAfter, &arguments.lost_after),
+        (SettingKey::MaxRunningJobs, &arguments.max_running_jobs),
         (SettingKey::PrivateData, &arguments.private_data),
     ];
     written.extend(texts.into_iter().filter_map(|(key, text)| Some((key, text.clone()?))));
@@ -86,7 +88,20 @@ fn config(settings: &Settings, usual: Config) -> Result<Config, CommandError> {
             .checked(SettingKey::Retention, values::parse_duration)?
             .unwrap_or(usual.retention),
         node_failures: settings.checked(SettingKey::NodeFailures, str::parse)?.unwrap_or(usual.node_failures),
+        max_running_jobs: settings
+            .checked(SettingKey::MaxRunningJobs, running_jobs)?
+            .or(usual.max_running_jobs),
     })
+}
+
+/// At least one: a limit of none would let every job wait for ever.
+fn running_jobs(text: &str) -> Result<u64, String> {
+    match text.parse::<NonZeroU64>() {
+        Ok(limit) => Ok(limit.get()),
+        Err(_) => {
+            Err(format!("'{text}' is not a number of jobs: write 1 or more, or leave it out for no limit"))
+        }
+    }
 }
 
 /// The largest `max-job-size`: the order to a worker carries the job in one message.
@@ -127,6 +142,7 @@ mod tests {
             (SettingKey::LostAfter, "10m"),
             (SettingKey::NodeFailures, "2"),
             (SettingKey::MaxQueuedJobs, "500"),
+            (SettingKey::MaxRunningJobs, "8"),
             (SettingKey::MaxJobSize, "1M"),
             (SettingKey::PrivateData, "on"),
             (SettingKey::TokenLifetime, "90d"),
@@ -140,7 +156,12 @@ mod tests {
         assert_eq!(sharing.max_slowdown, Some(Slowdown(1_500)));
         assert_eq!(options.listen, "127.0.0.1:0".parse().unwrap());
         assert_eq!(options.config.lost_after, Span::from_secs(600));
-        assert_eq!(options.config.node_failures, 2);
+        assert_eq!((options.config.node_failures, options.config.max_running_jobs), (2, Some(8)));
+        assert_eq!(sharing.config.max_running_jobs, None);
+        for wrong in ["0", "-1", "many"] {
+            let error = options_of(&[(SettingKey::MaxRunningJobs, wrong)]).unwrap_err().to_string();
+            assert!(error.contains("is not a number of jobs: write 1 or more"), "{error}");
+        }
         assert_eq!(options.private_data, PrivateData::On);
         assert_eq!(options.user_token_lifetime, Some(Span::from_secs(90 * 86_400)));
         let forever = options_of(&[(SettingKey::TokenLifetime, "never")]).unwrap();

@@ -1,0 +1,54 @@
+//! Calls of a worker to its head, in the protocol of the head: whoever makes them sees only today's.
+
+use cohabit_types::Report;
+use cohabit_wire::{HeadServiceClient, v4};
+use tarpc::client::RpcError;
+use tarpc::context::Context;
+
+/// Calls to the head. All clones share one link.
+#[derive(Debug, Clone)]
+pub struct WorkerReports(VersionedClient);
+
+#[derive(Debug, Clone)]
+enum VersionedClient {
+    V4(v4::HeadServiceClient),
+    V5(HeadServiceClient),
+}
+
+impl WorkerReports {
+    /// What happened, in order; comes back when the head has taken it in.
+    ///
+    /// # Errors
+    /// When the link has ended, or the head does not answer in time.
+    pub async fn report(&self, context: Context, reports: Vec<Report>) -> Result<(), RpcError> {
+        match &self.0 {
+            VersionedClient::V4(head) => {
+                head.report(context, reports.into_iter().map(Into::into).collect()).await
+            }
+            VersionedClient::V5(head) => head.report(context, reports).await,
+        }
+    }
+
+    /// The worker is there.
+    ///
+    /// # Errors
+    /// As for [`WorkerReports::report`].
+    pub async fn heartbeat(&self, context: Context) -> Result<(), RpcError> {
+        match &self.0 {
+            VersionedClient::V4(head) => head.heartbeat(context).await,
+            VersionedClient::V5(head) => head.heartbeat(context).await,
+        }
+    }
+}
+
+impl From<v4::HeadServiceClient> for WorkerReports {
+    fn from(client: v4::HeadServiceClient) -> WorkerReports {
+        WorkerReports(VersionedClient::V4(client))
+    }
+}
+
+impl From<HeadServiceClient> for WorkerReports {
+    fn from(client: HeadServiceClient) -> WorkerReports {
+        WorkerReports(VersionedClient::V5(client))
+    }
+}
