@@ -35,6 +35,7 @@ mod gangs;
 mod head;
 mod head_hooks;
 mod hostile;
+mod impostor;
 mod journal;
 mod link;
 mod machine;
@@ -75,6 +76,7 @@ pub use evaluation::{
 };
 pub use failure::{FailureKind, SimFailure};
 pub use hostile::{HostileRequest, Nonsense};
+pub use impostor::{Claim, Lie};
 pub use machine::{DEFAULT_MAX_SLOWDOWN, Disk, FaultAttribution, Hardware, ObservedMemory};
 pub use machine_spec::MachineSpec;
 pub use planted_bug::PlantedBug;

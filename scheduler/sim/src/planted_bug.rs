@@ -24,6 +24,8 @@ pub enum PlantedBug {
     LostVictim,
     /// The shell takes everybody for an admin.
     TrustedEverybody,
+    /// The shell takes a report from whoever sends it for one of the worker that holds the rank.
+    BelievedImpostor,
     /// The head is not told when the policy wants to be asked again.
     ForgottenWake,
 }

@@ -9,6 +9,7 @@ use cohabit_types::{Bytes, DependencyKind, JobChange, JobSpec, Span, Time};
 use cohabit_policy::interference::InterferenceContext;
 
 use crate::hostile::HostileRequest;
+use crate::impostor::Lie;
 use crate::machine::{Disk, FaultAttribution, Hardware, ObservedMemory};
 use crate::machine_spec::MachineSpec;
 use crate::planted_bug::PlantedBug;
@@ -93,6 +94,8 @@ pub enum ExternalEvent {
     },
     /// A request that the head must refuse.
     Hostile(HostileRequest),
+    /// A worker that lies joins, and is lost again.
+    Impostor(Lie),
     /// Drains a node: it gets no new jobs.
     Drain(usize),
     /// Resumes a drained node.

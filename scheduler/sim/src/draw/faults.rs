@@ -141,6 +141,7 @@ const fn node(event: &ExternalEvent) -> Option<usize> {
         ExternalEvent::Submit(_)
         | ExternalEvent::Change { .. }
         | ExternalEvent::Hostile(_)
+        | ExternalEvent::Impostor(_)
         | ExternalEvent::Drain(_)
         | ExternalEvent::Resume(_) => None,
     }

@@ -13,6 +13,7 @@ use cohabit_types::{Bytes, DeviceKind, Span, Time};
 
 use self::random_time::random_time;
 use crate::hostile::HostileRequest;
+use crate::impostor::Lie;
 use crate::machine_spec::MachineSpec;
 use crate::random::Random;
 use crate::scenario::{ExternalEvent, Scenario};
@@ -45,6 +46,7 @@ impl Scenario {
         jobs::draw_changes(seed, &mut scenario);
         faults::draw_faults(seed, &mut scenario);
         draw_hostile_requests(seed, &mut scenario);
+        draw_lies(seed, &mut scenario);
         let mut random = Random::stream(seed, "running limit");
         scenario.config.max_running_jobs = random.chance(0.3).then(|| random.between(1, 4));
         scenario
@@ -59,6 +61,17 @@ fn draw_hostile_requests(seed: u64, scenario: &mut Scenario) {
         let request = HostileRequest::draw(&mut random, scenario.shapes.len());
         let at = random_time(&mut random, scenario);
         scenario.external_events.push((at, ExternalEvent::Hostile(request)));
+    }
+}
+
+/// Adds links of a worker that lies, in half of the scenarios.
+fn draw_lies(seed: u64, scenario: &mut Scenario) {
+    let mut random = Random::stream(seed, "impostor");
+    let count = if random.chance(0.5) { random.between(1, 40) } else { 0 };
+    for _ in 0..count {
+        let lie = Lie::draw(&mut random);
+        let at = random_time(&mut random, scenario);
+        scenario.external_events.push((at, ExternalEvent::Impostor(lie)));
     }
 }
 

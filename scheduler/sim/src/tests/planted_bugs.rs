@@ -110,7 +110,8 @@ fn first_found(plant: PlantedBug) -> (u64, SimFailure) {
 
 #[test]
 fn the_swarm_finds_every_bug_of_the_order_or_of_permissions_within_a_few_seeds() {
-    let bugs: [(PlantedBug, &[&str]); 6] = [
+    let bugs: [(PlantedBug, &[&str]); 7] = [
+        (PlantedBug::BelievedImpostor, &["the truth is Lives"]),
         (PlantedBug::TrustedEverybody, &["granted a hostile request"]),
         (PlantedBug::UnwillingVictim, &["for another, but it may not be stopped"]),
         (PlantedBug::LaneVictim, &["for another, but it had waited too long before it started"]),

@@ -3,11 +3,12 @@
 //! A process that dies alone has its connections closed by its machine. One that dies with its machine leaves
 //! them open, and the other side notices later.
 
-use cohabit_types::{Request, Span, Time};
+use cohabit_types::{RankId, Request, Span, Time};
 
 use super::World;
 use crate::failure::SimFailure;
 use crate::head::HeadState;
+use crate::impostor::Lie;
 use crate::journal::WriteOutcome;
 use crate::link::Side;
 use crate::machine::{Disk, Outbox};
@@ -30,6 +31,7 @@ impl World<'_> {
                 let request = self.clients.hostile(request);
                 self.send_request(request);
             }
+            ExternalEvent::Impostor(lie) => self.let_impostor_lie(lie)?,
             ExternalEvent::Drain(node) => self.administer(Request::Drain(self.nodes[node].id.to_string())),
             ExternalEvent::Resume(node) => self.administer(Request::Resume(self.nodes[node].id.to_string())),
             ExternalEvent::CrashHead { effects_lost, down_for } => {
@@ -63,6 +65,15 @@ impl World<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Lets the impostor join, say something of a rank that another worker holds, and go.
+    fn let_impostor_lie(&mut self, lie: Lie) -> Result<(), SimFailure> {
+        self.counters.lies += 1;
+        let daemons = self.nodes.iter().filter_map(|node| node.daemon.as_ref());
+        let held: Vec<RankId> = daemons.flat_map(|it| it.worker.held()).map(|it| it.rank).collect();
+        let events = lie.events(&held, self.counters.lies, self.head_now());
+        self.believe_impostor(events).into_iter().try_for_each(|event| self.head_event(event))
     }
 
     fn schedule_head_crash(&mut self, effects_lost: u32, back: Span) -> Result<(), SimFailure> {

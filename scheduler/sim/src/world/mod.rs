@@ -104,6 +104,8 @@ pub struct RunCounters {
     pub stops: u64,
     /// Jobs that plans started because they had waited too long.
     pub overdue_starts: u64,
+    /// Links of a worker that lies.
+    pub lies: u64,
 }
 
 impl<'s> World<'s> {

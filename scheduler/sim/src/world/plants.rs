@@ -1,7 +1,7 @@
 //! Bugs planted around the production cores: faulty shells, and faulty state after a recovery.
 
 use cohabit_policy::{Action, Plan, RunPhase, RunningJob};
-use cohabit_scheduler_core::Effect;
+use cohabit_scheduler_core::{Effect, Event};
 use cohabit_types::{
     DeviceId, JobEvent, JobEventKind, JobId, NodeId, Order, Outcome, RankId, Report, RunOrder, Share, Span,
     WorkerKey,
@@ -85,6 +85,19 @@ impl World<'_> {
             }),
             Some(_) | None => {}
         }
+    }
+
+    /// The events of an impostor's link. With the planted bug, its reports are taken for those of all workers.
+    pub(super) fn believe_impostor(&self, events: Vec<Event>) -> Vec<Event> {
+        if self.plant != Some(PlantedBug::BelievedImpostor) {
+            return events;
+        }
+        let reports = events
+            .into_iter()
+            .filter_map(|event| if let Event::Report(_, it) = event { Some(it) } else { None });
+        let of_all =
+            |report: Report| self.head.sessions.keys().map(move |key| Event::Report(*key, report.clone()));
+        reports.flat_map(of_all).collect()
     }
 
     /// A plan of the policy with the planted bug, if there is one of plans.
