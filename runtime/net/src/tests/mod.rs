@@ -55,7 +55,11 @@ impl TestHead {
 
     /// A head that got its certificate at this time.
     async fn start_at(limits: ListenerLimits, certified: SystemTime) -> TestHead {
-        let state = tempfile::tempdir().unwrap();
+        TestHead::start_in(tempfile::tempdir().unwrap(), limits, certified).await
+    }
+
+    /// The same with what is in this directory.
+    async fn start_in(state: TempDir, limits: ListenerLimits, certified: SystemTime) -> TestHead {
         let identity = HeadIdentity::open_or_create_at(state.path(), certified).unwrap();
         let tokens = TokenStore::open(&state.path().join("tokens.json"), identity.fingerprint()).unwrap();
         let nodes = NodeCredentials::open(&state.path().join("node-credentials.json")).unwrap();

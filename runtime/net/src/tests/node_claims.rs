@@ -1,5 +1,7 @@
 //! Workers that claim to be a node: each node has one, whatever tokens others know.
 
+use std::os::unix::fs::PermissionsExt;
+
 use cohabit_types::{Inventory, NewToken};
 
 use super::*;
@@ -24,7 +26,11 @@ impl Claim<'_> {
         };
         match connect_worker(self.token, hello, head.worker_service()).await {
             Ok(_) => Ok(()),
-            Err(LinkError::Refused { code: HelloRefusalCode::WrongRole, message, .. }) => Err(message),
+            Err(LinkError::Refused {
+                code: HelloRefusalCode::WrongRole | HelloRefusalCode::Busy,
+                message,
+                ..
+            }) => Err(message),
             Err(other) => panic!("{other}"),
         }
     }
@@ -122,4 +128,22 @@ fn a_file_that_cannot_be_used_is_refused_and_stays_as_it_is() {
         assert!(error.contains(reason) && error.contains("node-credentials.json"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
     }
+}
+
+#[tokio::test]
+async fn a_token_for_any_machine_does_not_fill_the_disk_with_nodes() {
+    let state = tempfile::tempdir().unwrap();
+    let known = format!("{{\"sha256\": \"{0}\", \"token_sha256\": \"{0}\"}}", "ab".repeat(32));
+    let node = |number| format!("\"{}\": {known}", NodeId(uuid::Uuid::from_u128(number)));
+    let nodes: Vec<String> = (1..=10_000).map(node).collect();
+    let path = state.path().join("node-credentials.json");
+    std::fs::write(&path, format!("{{\"schema\": 1, \"nodes\": {{{}}}}}", nodes.join(", "))).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let head = TestHead::start_in(state, ListenerLimits::default(), SystemTime::now()).await;
+    let token = head.endpoint("workers", Role::Worker, None);
+    let claim = Claim { token: &token, node: 20_000, name: "w1", credential: Some(1) };
+    let refused = claim.made_at(&head).await.unwrap_err();
+    assert!(refused.contains("10000 nodes") && refused.contains("worker unbind"), "{refused}");
+    head.nodes.forget(NodeId(uuid::Uuid::from_u128(7))).unwrap();
+    claim.made_at(&head).await.unwrap();
 }

@@ -223,10 +223,11 @@ pub(super) fn ending(error: &AskError) -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Arc;
     use std::time::Duration;
 
-    use cohabit_actor::mailbox;
+    use cohabit_actor::{Address, mailbox};
     use cohabit_net::NodeCredentials;
     use cohabit_net::{HeadIdentity, TokenStore, context_for};
     use cohabit_types::{PrivateData, Request, Span};
@@ -240,18 +241,15 @@ mod tests {
     use crate::test_kit::{ada, submit};
     use crate::watchers::Watchers;
 
-    #[tokio::test]
-    async fn a_request_continues_when_its_client_disconnects() {
-        let folder = tempfile::tempdir().unwrap();
-        let identity = HeadIdentity::open_or_create(&folder.path().join("tls")).unwrap();
-        let tokens = TokenStore::open(&folder.path().join("tokens.json"), identity.fingerprint()).unwrap();
-        let (driver, mut played) = mailbox(1);
-        let session_context = SessionContext {
+    /// What a session needs, with this driver; its files are in this directory.
+    fn session_context(folder: &Path, driver: Address<Message>) -> SessionContext {
+        let identity = HeadIdentity::open_or_create(&folder.join("tls")).unwrap();
+        SessionContext {
             driver,
             watchers: Watchers::default(),
-            history: HistoryReader::new(&folder.path().join("journal.sqlite")),
-            tokens,
-            credentials: NodeCredentials::open(&folder.path().join("node-credentials.json")).unwrap(),
+            history: HistoryReader::new(&folder.join("journal.sqlite")),
+            tokens: TokenStore::open(&folder.join("tokens.json"), identity.fingerprint()).unwrap(),
+            credentials: NodeCredentials::open(&folder.join("node-credentials.json")).unwrap(),
             memory: Span::ZERO,
             watch_limit: Duration::ZERO,
             silence_limit: Duration::ZERO,
@@ -261,16 +259,44 @@ mod tests {
             user_token_lifetime: None,
             setup: Arc::new(HeadSetup {
                 address: "127.0.0.1:0".parse().unwrap(),
-                admin_token: folder.path().join("admin.token"),
-                journal: folder.path().join("journal.sqlite"),
+                admin_token: folder.join("admin.token"),
+                journal: folder.join("journal.sqlite"),
             }),
-        };
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_continues_when_its_client_disconnects() {
+        let folder = tempfile::tempdir().unwrap();
+        let (driver, mut played) = mailbox(1);
         let (spec, key) = (submit().spec, submit().idempotency_key);
-        let session = ClientSession::new(ada(), session_context);
+        let session = ClientSession::new(ada(), session_context(folder.path(), driver));
         let mut handling = Box::pin(session.submit(context_for(Span::ZERO), Box::new(spec), key));
         assert!(handling.as_mut().now_or_never().is_none());
         drop(handling);
         let Some(Message::Request { by, request: received, .. }) = played.receive().await else { panic!() };
         assert_eq!((by, received), (ada(), Request::Submit(Box::new(submit()))));
+    }
+
+    /// Queries wait in the session, not in the driver's mailbox, where others would wait behind them.
+    #[tokio::test]
+    async fn the_driver_gets_few_queries_of_one_user_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (driver, mut played) = mailbox(100);
+        let context = session_context(folder.path(), driver);
+        let ask = |by: &str| {
+            let session = ClientSession::new(Principal::new(by, Role::User), context.clone());
+            let jobs = (1..=10_000).map(JobId::new).collect();
+            let mut asking = Box::pin(session.show(context_for(Span::ZERO), jobs));
+            assert!(asking.as_mut().now_or_never().is_none());
+            asking
+        };
+        let _mallorys: Vec<_> = (0..50).map(|_| ask("mallory")).collect();
+        let _adas = ask("ada");
+        let mut received = Vec::new();
+        while let Some(Some(Message::Query(Query::Show(jobs, _)))) = played.receive().now_or_never() {
+            received.push(jobs.len());
+        }
+        assert_eq!(received, [64, 64, 64], "two parts for mallory, one for ada");
     }
 }
