@@ -145,7 +145,7 @@ const fn kind_of_refusal(code: HelloRefusalCode) -> LinkErrorKind {
         HelloRefusalCode::UnknownToken | HelloRefusalCode::ExpiredToken | HelloRefusalCode::WrongRole => {
             LinkErrorKind::NotAllowed
         }
-        HelloRefusalCode::Busy => LinkErrorKind::Unreachable,
+        HelloRefusalCode::Busy | HelloRefusalCode::Recovering => LinkErrorKind::Unreachable,
         HelloRefusalCode::Undecodable => LinkErrorKind::BadConfiguration,
     }
 }

@@ -91,6 +91,19 @@ pub enum HelloRefusalCode {
     Busy,
     /// The hello cannot be decoded, or is of a protocol that the head does not serve.
     Undecodable,
+    /// The head is in recovery mode: it serves nobody, and gives up no job. Since protocol 5.
+    Recovering,
+}
+
+impl HelloRefusalCode {
+    /// The code that says most to a peer of this version.
+    #[must_use]
+    pub const fn for_version(self, version: ProtocolVersion) -> HelloRefusalCode {
+        match (self, version) {
+            (HelloRefusalCode::Recovering, ProtocolVersion::V4) => HelloRefusalCode::Busy,
+            (code, ProtocolVersion::V4 | ProtocolVersion::V5) => code,
+        }
+    }
 }
 
 /// Why a first frame cannot be read.

@@ -66,8 +66,8 @@ impl RecoveryMode {
                     let message = self.message.clone();
                     tokio::spawn(async move {
                         match peer {
-                            Incoming::Client(client) => client.refuse(HelloRefusalCode::Busy, message).await,
-                            Incoming::Worker(worker) => worker.refuse(HelloRefusalCode::Busy, message).await,
+                            Incoming::Client(client) => client.refuse(HelloRefusalCode::Recovering, message).await,
+                            Incoming::Worker(worker) => worker.refuse(HelloRefusalCode::Recovering, message).await,
                         }
                     });
                 }

@@ -113,6 +113,7 @@ impl Actor for WorkerDriver {
                 self.handle_event(context, WorkerEvent::Alarm).await;
             }
             DriverMessage::Renew => self.renew_leases(),
+            DriverMessage::HeadRecovers => self.restart_orphan_timers(),
         }
         Ok(())
     }
@@ -215,6 +216,17 @@ impl WorkerDriver {
     fn renew_leases(&mut self) {
         if self.link.is_some() {
             self.ranks.keys().for_each(|rank| self.command(*rank, ExecutorCommand::Lease(Lease::Held)));
+        }
+    }
+
+    /// A head in recovery mode gives no job to another node, so the ranks here may go on as if the link had
+    /// just ended.
+    fn restart_orphan_timers(&mut self) {
+        if self.link.is_none() {
+            for rank in self.ranks.keys() {
+                self.command(*rank, ExecutorCommand::Lease(Lease::Held));
+                self.command(*rank, ExecutorCommand::Lease(Lease::Orphaned));
+            }
         }
     }
 

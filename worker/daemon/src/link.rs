@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Address, Context, blocking};
 use cohabit_net::{
-    Backoff, Endpoint, LinkError, LinkErrorKind, MAX_CALL, WorkerHello, WorkerLink, WorkerReports,
-    WorkerService, connect_worker, context_for,
+    Backoff, Endpoint, HelloRefusalCode, LinkError, LinkErrorKind, MAX_CALL, WorkerHello, WorkerLink,
+    WorkerReports, WorkerService, connect_worker, context_for,
 };
 use cohabit_types::{Incarnation, LogChunk, LogRequest, Order, Refusal, Report, Span, WorkerKey};
 use tokio::sync::{mpsc, watch};
@@ -140,10 +140,7 @@ impl HeadLinkActor {
         };
         match connect_worker(&self.endpoint, hello, service).await {
             Ok(link) => self.begin(context, key, link, &opener).await,
-            Err(error) => {
-                self.handle_dial_error(context, error).await;
-                Ok(())
-            }
+            Err(error) => self.handle_dial_error(context, error).await,
         }
     }
 
@@ -173,16 +170,24 @@ impl HeadLinkActor {
 
     /// A worker that was never accepted and never will be ends with the error. One that was accepted before
     /// tries again.
-    async fn handle_dial_error(&mut self, context: &mut Context<Self>, error: LinkError) {
+    async fn handle_dial_error(
+        &mut self,
+        context: &mut Context<Self>,
+        error: LinkError,
+    ) -> Result<(), ActorFailure> {
         let is_final = self.join_history == JoinHistory::Never && error.kind() != LinkErrorKind::Unreachable;
         if is_final {
             // The receiver is gone if the daemon is being dropped.
             let _ = self.refuser.send(error).await;
             context.stop();
-            return;
+            return Ok(());
         }
         tracing::warn!(%error, "not connected: trying again");
+        if let LinkError::Refused { code: HelloRefusalCode::Recovering, .. } = error {
+            self.driver.tell(DriverMessage::HeadRecovers).await?;
+        }
         self.dial_later(context);
+        Ok(())
     }
 
     fn dial_later(&mut self, context: &mut Context<Self>) {

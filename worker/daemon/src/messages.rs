@@ -18,6 +18,8 @@ pub(crate) enum DriverMessage {
     Ordered(Incarnation, Vec<Order>),
     /// This link has ended.
     Unlinked(Incarnation),
+    /// The head answers, and cannot take part before an admin has recovered it.
+    HeadRecovers,
     /// The core's deadline has come.
     Alarm,
     /// It is time to renew the leases of the executors, if the head can be reached.

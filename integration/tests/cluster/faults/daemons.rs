@@ -186,9 +186,12 @@ fn a_worker_that_comes_back_before_it_was_missed_keeps_its_ranks() {
 /// Two starts died while they replayed the same submission, as their note says.
 #[test]
 fn a_head_that_an_event_ends_at_every_start_says_so_and_starts_without_it() {
-    let mut cluster = Cluster::start(&["host:1"]);
+    let mut cluster = Cluster::start(&[]);
+    cluster.add_worker_with("host:2", &["--orphan-grace", "12s"]);
     let before = cluster.submit(&[], "true");
     cluster.end(&before);
+    let running = cluster.submit(&[], "while echo tick >> ticks; do sleep 0.2; done");
+    cluster.until_file("ticks");
     let poison = cluster.submit(&["--hold", "--name", "poison"], "true");
     cluster.kill_head();
     let journal = rusqlite::Connection::open(cluster.folder().join("head/journal.sqlite")).unwrap();
@@ -206,6 +209,7 @@ fn a_head_that_an_event_ends_at_every_start_says_so_and_starts_without_it() {
     let recover = ["head", "recover", "--state", &state];
     let mut shown = cluster.command(&recover);
     let mut set_aside = cluster.command(&[&recover[..], &["--quarantine", &event.to_string()]].concat());
+    let ticks = cluster.path("ticks");
     std::thread::scope(|scope| {
         scope.spawn(|| {
             until("it says why it does not start", || {
@@ -215,6 +219,10 @@ fn a_head_that_an_event_ends_at_every_start_says_so_and_starts_without_it() {
                     && text.contains("recovery mode")
                     && text.contains("recover --quarantine")
             });
+            // Longer than the grace: a head that recovers is no reason to stop a job.
+            let ticks = || std::fs::read_to_string(&ticks).unwrap().lines().count();
+            let seen = ticks();
+            until("the job outlives its grace", || ticks() >= seen + 75);
             let shown = String::from_utf8(shown.output().unwrap().stdout).unwrap();
             assert!(shown.contains(&format!("Event {event} (")) && shown.contains("poison"), "{shown}");
             assert!(set_aside.output().unwrap().status.success());
@@ -225,6 +233,8 @@ fn a_head_that_an_event_ends_at_every_start_says_so_and_starts_without_it() {
     assert_eq!(cluster.state(&poison), "HELD");
     assert!(cluster.ok(&["show", &poison]).contains("an admin set this job aside"));
     cluster.until_node("node0", "UP");
+    let shown = cluster.show(&running);
+    assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("RUNNING"), Some(1)), "{shown}");
     let after = cluster.submit(&[], "true");
     assert_eq!(cluster.end(&after)["state"], "COMPLETED");
 }
