@@ -94,7 +94,7 @@ impl ClientPeer {
 
     /// Refuses the client, in the version of its hello.
     pub async fn refuse(self, code: HelloRefusalCode, message: String) {
-        let answer = HelloAnswer::Refused { code: code.for_version(self.admission.version), message };
+        let answer = HelloAnswer::Refused { code, message };
         send_refusal_in_time(self.frames, self.admission.version, &answer).await;
     }
 
@@ -169,7 +169,7 @@ impl WorkerPeer {
 
     /// Refuses the worker, in the version of its hello.
     pub async fn refuse(self, code: HelloRefusalCode, message: String) {
-        let answer = HelloAnswer::Refused { code: code.for_version(self.admission.version), message };
+        let answer = HelloAnswer::Refused { code, message };
         send_refusal_in_time(self.frames, self.admission.version, &answer).await;
     }
 

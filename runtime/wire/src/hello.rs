@@ -95,17 +95,6 @@ pub enum HelloRefusalCode {
     Recovering,
 }
 
-impl HelloRefusalCode {
-    /// The code that says most to a peer of this version.
-    #[must_use]
-    pub const fn for_version(self, version: ProtocolVersion) -> HelloRefusalCode {
-        match (self, version) {
-            (HelloRefusalCode::Recovering, ProtocolVersion::V4) => HelloRefusalCode::Busy,
-            (code, ProtocolVersion::V4 | ProtocolVersion::V5) => code,
-        }
-    }
-}
-
 /// Why a first frame cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HelloError {
@@ -147,8 +136,11 @@ pub fn encode_hello(version: ProtocolVersion, hello: &Hello) -> Result<Bytes, Co
 /// # Errors
 /// When it would not fit a frame.
 pub fn encode_answer(version: ProtocolVersion, answer: &HelloAnswer) -> Result<Bytes, CodecError> {
-    // The answers of all versions so far are the same: see `golden/`.
-    Ok(envelope(version.number(), BUILD, &codec::encode(answer)?))
+    let body = match version {
+        ProtocolVersion::V4 => codec::encode(&v4::hello::HelloAnswer::from(answer))?,
+        ProtocolVersion::V5 => codec::encode(answer)?,
+    };
+    Ok(envelope(version.number(), BUILD, &body))
 }
 
 /// A whole hello, and its version.
@@ -171,7 +163,10 @@ pub fn decode_answer(frame: &[u8], version: ProtocolVersion) -> Result<HelloAnsw
     if theirs != version.number() {
         return Err(HelloError::OtherVersion { theirs, build });
     }
-    Ok(codec::decode(body)?)
+    Ok(match version {
+        ProtocolVersion::V4 => codec::decode::<v4::hello::HelloAnswer>(body)?.into(),
+        ProtocolVersion::V5 => codec::decode(body)?,
+    })
 }
 
 /// The version of a [`Hello`] and the secret at its beginning, of which not all need be there, and where its

@@ -50,6 +50,10 @@ pub struct HeadOptions {
     pub user_token_lifetime: Option<Span>,
 }
 
+/// Jobs of one user that run at once, unless an admin says otherwise. Each takes an executor, four files of
+/// its worker and about a megabyte, and a job without GPUs, cores or memory starts wherever a node is.
+const RUNNING_JOBS: u64 = 1_000;
+
 impl HeadOptions {
     /// The default settings, with this state directory.
     #[must_use]
@@ -62,7 +66,7 @@ impl HeadOptions {
             max_slowdown: None,
             refit_after: 50,
             learn_every: Duration::from_secs(5),
-            config: Config::default(),
+            config: Config { max_running_jobs: Some(RUNNING_JOBS), ..Config::default() },
             plan_limit: Duration::from_secs(2),
             silence_limit: Duration::from_secs(15),
             watch_limit: Duration::from_secs(20),

@@ -64,10 +64,11 @@ impl RecoveryMode {
             tokio::select! {
                 peer = self.listener.accept() => {
                     let message = self.message.clone();
+                    let code = HelloRefusalCode::Recovering;
                     tokio::spawn(async move {
                         match peer {
-                            Incoming::Client(client) => client.refuse(HelloRefusalCode::Recovering, message).await,
-                            Incoming::Worker(worker) => worker.refuse(HelloRefusalCode::Recovering, message).await,
+                            Incoming::Client(client) => client.refuse(code, message).await,
+                            Incoming::Worker(worker) => worker.refuse(code, message).await,
                         }
                     });
                 }

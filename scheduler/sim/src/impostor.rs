@@ -22,7 +22,8 @@ const OWNER: &str = "impostor";
 /// What it says over one link about a rank of another worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lie {
-    /// Which of the ranks that other workers hold, modulo their number; one that does not exist if there are none.
+    /// Which of the ranks that other workers hold, modulo their number. If there are none, one that does not
+    /// exist.
     pub number: usize,
     /// What it says.
     pub claim: Claim,
@@ -61,7 +62,7 @@ impl Lie {
         Lie { number: random.between(0, 1_000) as usize, claim: *random.pick(&CLAIMS) }
     }
 
-    /// The events of a link over which it says this, where others hold these ranks: the link with this number.
+    /// The events of the link with this number, over which it says this, while others hold these ranks.
     pub(crate) fn events(self, held: &[RankId], link: u64, now: Time) -> Vec<Event> {
         let nobodys = || JobId::new(1 << 40).attempt(1).rank(0);
         let rank = held.get(self.number % held.len().max(1)).copied().unwrap_or_else(nobodys);

@@ -104,8 +104,8 @@ pub(crate) struct HeadStartArguments {
     /// Time after which jobs on an unreachable node are declared lost [default: 5m] [env: COHABIT_LOST_AFTER]
     #[arg(long, value_name = "TIME")]
     pub(crate) lost_after: Option<String>,
-    /// Largest number of jobs that one user, who is no admin, runs at once; the others wait
-    /// [default: no limit] [env: COHABIT_MAX_RUNNING_JOBS]
+    /// Largest number of jobs that one user, who is no admin, runs at once, or none; the others wait
+    /// [default: 1000] [env: COHABIT_MAX_RUNNING_JOBS]
     #[arg(long, value_name = "JOBS")]
     pub(crate) max_running_jobs: Option<String>,
     /// Whether names, commands, directories, groups, models and progress of jobs are shown only to their

@@ -64,7 +64,7 @@ pub(crate) async fn bench() {
     }
     report("nobody else", ask(&polite, queued).await);
     for (name, _) in ATTACKS {
-        // A process of its own with the lowest priority: another machine would not take this one's processors.
+        // A process of its own with the lowest priority: another machine would not take our processors.
         let mut attacker = Command::new("nice");
         attacker.args(["-n", "19"]).arg(current_exe().unwrap()).args([ATTACK, name]);
         attacker.arg(head.address()).arg(head.token_file(&token)).arg(queued.number.to_string());

@@ -111,8 +111,7 @@ impl From<Isolation> for cohabit_types::Isolation {
             UserIsolation::Together => cohabit_types::UserIsolation::Together,
             UserIsolation::Apart => cohabit_types::UserIsolation::Apart,
         };
-        let devices = Enforcement::Unenforced("its worker is of release 0.1".to_owned());
-        cohabit_types::Isolation { users, host_limits, devices }
+        cohabit_types::Isolation { users, host_limits, ..cohabit_types::Isolation::default() }
     }
 }
 

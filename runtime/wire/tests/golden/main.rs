@@ -34,7 +34,7 @@ fn record<T: Serialize + DeserializeOwned>(message: &str, lines: &mut String) {
 fn lines_of_v4() -> String {
     let mut lines = String::new();
     record::<v4::hello::Hello>("hello", &mut lines);
-    record::<HelloAnswer>("hello-answer", &mut lines);
+    record::<v4::hello::HelloAnswer>("hello-answer", &mut lines);
     record::<v4::HeadServiceRequest>("head-service-request", &mut lines);
     record::<v4::HeadServiceResponse>("head-service-response", &mut lines);
     record::<v4::WorkerServiceRequest>("worker-service-request", &mut lines);

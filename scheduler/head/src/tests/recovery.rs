@@ -96,7 +96,7 @@ async fn a_head_in_recovery_mode_tells_everybody_until_the_event_is_set_aside() 
     let address = recovery.address();
     let resolved = tokio::spawn(recovery.until_resolved());
     let refused = head.refused_client(address).await;
-    let LinkError::Refused { code: HelloRefusalCode::Busy, message, .. } = refused else {
+    let LinkError::Refused { code: HelloRefusalCode::Recovering, message, .. } = refused else {
         panic!("{refused}")
     };
     assert!(message.contains("recovery mode") && message.contains(&event.to_string()), "{message}");

@@ -87,7 +87,7 @@ impl World<'_> {
         }
     }
 
-    /// The events of an impostor's link. With the planted bug, its reports are taken for those of all workers.
+    /// The events of an impostor's link. With the planted bug, its reports are taken for those of everybody.
     pub(super) fn believe_impostor(&self, events: Vec<Event>) -> Vec<Event> {
         if self.plant != Some(PlantedBug::BelievedImpostor) {
             return events;

@@ -90,19 +90,23 @@ fn config(settings: &Settings, usual: Config) -> Result<Config, CommandError> {
         node_failures: settings.checked(SettingKey::NodeFailures, str::parse)?.unwrap_or(usual.node_failures),
         max_running_jobs: settings
             .checked(SettingKey::MaxRunningJobs, running_jobs)?
-            .or(usual.max_running_jobs),
+            .unwrap_or(usual.max_running_jobs),
     })
 }
 
-/// At least one: a limit of none would let every job wait for ever.
-fn running_jobs(text: &str) -> Result<u64, String> {
-    match text.parse::<NonZeroU64>() {
-        Ok(limit) => Ok(limit.get()),
-        Err(_) => {
-            Err(format!("'{text}' is not a number of jobs: write 1 or more, or leave it out for no limit"))
+/// At least one: with a limit of zero every job would wait for ever.
+fn running_jobs(text: &str) -> Result<Option<u64>, String> {
+    match (text, text.parse::<NonZeroU64>()) {
+        (NO_LIMIT, _) => Ok(None),
+        (_, Ok(limit)) => Ok(Some(limit.get())),
+        (_, Err(_)) => {
+            Err(format!("'{text}' is not a number of jobs: write 1 or more, or '{NO_LIMIT}' for no limit"))
         }
     }
 }
+
+/// The word for no limit.
+const NO_LIMIT: &str = "none";
 
 /// The largest `max-job-size`: the order to a worker carries the job in one message.
 const LARGEST_JOB: Bytes = Bytes(4 << 20);
@@ -157,7 +161,9 @@ mod tests {
         assert_eq!(options.listen, "127.0.0.1:0".parse().unwrap());
         assert_eq!(options.config.lost_after, Span::from_secs(600));
         assert_eq!((options.config.node_failures, options.config.max_running_jobs), (2, Some(8)));
-        assert_eq!(sharing.config.max_running_jobs, None);
+        assert_eq!(sharing.config.max_running_jobs, Some(1_000));
+        let unlimited = options_of(&[(SettingKey::MaxRunningJobs, "none")]).unwrap();
+        assert_eq!(unlimited.config.max_running_jobs, None);
         for wrong in ["0", "-1", "many"] {
             let error = options_of(&[(SettingKey::MaxRunningJobs, wrong)]).unwrap_err().to_string();
             assert!(error.contains("is not a number of jobs: write 1 or more"), "{error}");
