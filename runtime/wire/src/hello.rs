@@ -253,6 +253,58 @@ fn open(frame: &[u8]) -> Option<(u32, String, &[u8])> {
     Some((u32::from_be_bytes(*version), build, body))
 }
 
+impl From<&HelloAnswer> for v4::hello::HelloAnswer {
+    fn from(answer: &HelloAnswer) -> v4::hello::HelloAnswer {
+        match answer {
+            HelloAnswer::Accepted(HelloAccepted { cluster, by, build }) => {
+                let (cluster, by, build) = (*cluster, by.clone(), build.clone());
+                v4::hello::HelloAnswer::Accepted(v4::hello::HelloAccepted { cluster, by, build })
+            }
+            HelloAnswer::Refused { code, message } => {
+                v4::hello::HelloAnswer::Refused { code: (*code).into(), message: message.clone() }
+            }
+        }
+    }
+}
+
+impl From<v4::hello::HelloAnswer> for HelloAnswer {
+    fn from(answer: v4::hello::HelloAnswer) -> HelloAnswer {
+        match answer {
+            v4::hello::HelloAnswer::Accepted(v4::hello::HelloAccepted { cluster, by, build }) => {
+                HelloAnswer::Accepted(HelloAccepted { cluster, by, build })
+            }
+            v4::hello::HelloAnswer::Refused { code, message } => {
+                HelloAnswer::Refused { code: code.into(), message }
+            }
+        }
+    }
+}
+
+impl From<HelloRefusalCode> for v4::hello::HelloRefusalCode {
+    fn from(code: HelloRefusalCode) -> v4::hello::HelloRefusalCode {
+        match code {
+            HelloRefusalCode::UnknownToken => v4::hello::HelloRefusalCode::UnknownToken,
+            HelloRefusalCode::ExpiredToken => v4::hello::HelloRefusalCode::ExpiredToken,
+            HelloRefusalCode::WrongRole => v4::hello::HelloRefusalCode::WrongRole,
+            // Of all that the peer knows, this makes it try again.
+            HelloRefusalCode::Busy | HelloRefusalCode::Recovering => v4::hello::HelloRefusalCode::Busy,
+            HelloRefusalCode::Undecodable => v4::hello::HelloRefusalCode::Undecodable,
+        }
+    }
+}
+
+impl From<v4::hello::HelloRefusalCode> for HelloRefusalCode {
+    fn from(code: v4::hello::HelloRefusalCode) -> HelloRefusalCode {
+        match code {
+            v4::hello::HelloRefusalCode::UnknownToken => HelloRefusalCode::UnknownToken,
+            v4::hello::HelloRefusalCode::ExpiredToken => HelloRefusalCode::ExpiredToken,
+            v4::hello::HelloRefusalCode::WrongRole => HelloRefusalCode::WrongRole,
+            v4::hello::HelloRefusalCode::Busy => HelloRefusalCode::Busy,
+            v4::hello::HelloRefusalCode::Undecodable => HelloRefusalCode::Undecodable,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,5 +365,17 @@ mod tests {
     fn a_hello_does_not_show_its_secret() {
         let hello = Hello { secret: Secret::new([7; 32]), purpose: ConnectionPurpose::Client };
         assert_eq!(format!("{hello:?}"), "Hello { secret: secret, purpose: Client }");
+    }
+
+    #[test]
+    fn a_head_in_recovery_mode_is_busy_for_a_peer_of_protocol_4() {
+        let answer = HelloAnswer::Refused { code: HelloRefusalCode::Recovering, message: "later".into() };
+        let read = |version| match decode_answer(&encode_answer(version, &answer).unwrap(), version).unwrap()
+        {
+            HelloAnswer::Refused { code, .. } => code,
+            HelloAnswer::Accepted(accepted) => panic!("{accepted:?}"),
+        };
+        assert_eq!(read(ProtocolVersion::V4), HelloRefusalCode::Busy);
+        assert_eq!(read(ProtocolVersion::V5), HelloRefusalCode::Recovering);
     }
 }
