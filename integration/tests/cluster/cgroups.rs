@@ -97,7 +97,7 @@ fn what_hides_from_its_executor_ends_with_the_rank() {
 #[test]
 fn what_hides_from_a_killed_executor_ends_with_the_rank() {
     let Some(cluster) = cluster(&[]) else { return };
-    let hidden = "env -i setsid sh -c 'echo $PPID > executor; echo $$ > hidden; exec sleep 1000' & \
+    let hidden = "env -i setsid sh -c 'echo $$ > hidden.new; mv hidden.new hidden; exec sleep 1000' & \
                   echo $PPID > executor.new; mv executor.new executor; wait; sleep 1000";
     let job = cluster.submit(&["--retries", "0"], hidden);
     cluster.until_file("hidden");

@@ -1,8 +1,8 @@
 //! Bounds how many queries of one user are answered at once, so that nobody waits long behind the questions
 //! of another.
 //!
-//! The driver answers one message after the other. Each query that it gets takes it well under a millisecond;
-//! a user who sends thousands at once has at most two of them in its mailbox, and the others wait here, in
+//! The driver answers one message after the other, and `lookup` cuts long questions into short queries. A user
+//! who sends thousands at once has at most two of them in its mailbox, and the others wait here, in
 //! their order.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const AT_ONCE: usize = 2;
 /// The limits of all users; clones share them.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct QueryLimiter {
-    /// There are as many as tokens.
+    /// By name; there are no more names than tokens were made.
     users: Arc<DashMap<String, Arc<Semaphore>>>,
 }
 

@@ -115,7 +115,7 @@ impl Cgroups {
         let _ = tree.remove(&trial);
         tried.map_err(|error| {
             if error.kind() == io::ErrorKind::PermissionDenied {
-                return "only a worker that runs as root can close device files".to_owned();
+                return "only root, with the capability SYS_ADMIN, can close device files".to_owned();
             }
             format!("the kernel does not filter device files: {error}")
         })
@@ -369,7 +369,7 @@ mod tests {
         let (cgroups, there) = cgroup_of(&FakeKernel::new(OWN, ALL, &[7]));
         assert_eq!((cgroups.device_filter(), &*there), (Ok(()), &closed[..]));
         let (cgroups, there) = cgroup_of(&FakeKernel::new(OWN, ALL, &[7]).without_device_filter());
-        let why = "only a worker that runs as root can close device files";
+        let why = "only root, with the capability SYS_ADMIN, can close device files";
         assert_eq!((cgroups.device_filter(), &*there), (Err(why), &[][..]));
     }
 
