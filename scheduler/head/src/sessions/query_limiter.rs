@@ -1,9 +1,9 @@
 //! Bounds how many queries of one user are answered at once, so that nobody waits long behind the questions
 //! of another.
 //!
-//! The driver answers one message after the other, and `lookup` cuts long questions into short queries. A user
-//! who sends thousands at once has at most two of them in its mailbox, and the others wait here, in
-//! their order.
+//! The driver answers one message after the other, and `lookup` cuts long questions into short queries. A
+//! user who sends thousands at once has at most two of them in its mailbox, and the others wait here, in their
+//! order.
 
 use std::sync::Arc;
 
