@@ -1,6 +1,6 @@
 //! How long a polite user waits while a hostile one asks for as much as a user may, over many connections.
 //!
-//! `docs/SECURITY.md` promises that others wait at most 100 ms longer.
+//! `docs/SECURITY.md` quotes the figures.
 
 use std::collections::BTreeMap;
 use std::env::current_exe;

@@ -2,8 +2,8 @@
 //! of another.
 //!
 //! The driver answers one message after the other, and `lookup` cuts long questions into short queries. A
-//! user who sends thousands at once has at most two of them in its mailbox, and the others wait here, in their
-//! order.
+//! user who sends thousands at once has at most two of them in its mailbox, and the others wait here, in
+//! their order.
 
 use std::sync::Arc;
 
