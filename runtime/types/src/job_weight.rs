@@ -1,6 +1,9 @@
 //! How many bytes a job specification or a record takes, about: what limits are held against.
 
-use crate::{ActorWork, Command, Entrypoint, FunctionWork, JobRecord, JobSpec, ModelDescription, RankRecord};
+use crate::{
+    ActorWork, Cause, Command, Enforcement, Entrypoint, FunctionWork, JobEvent, JobEventKind, JobRecord,
+    JobSpec, ModelDescription, Outcome, RankRecord, StartFailure,
+};
 
 /// What the head needs for a member of an array, or for a plain job: measured at 200 bytes while it waits and
 /// 450 after it was asked for.
@@ -8,6 +11,9 @@ const MEMBER: u64 = 512;
 
 /// What a text, a list or a map takes besides its content.
 const ITEM: usize = 16;
+
+/// What a dependency takes: in the job, in the index of those who wait, and in the journal.
+const DEPENDENCY: usize = 128;
 
 impl JobSpec {
     /// About how many bytes it takes in memory and in the journal. All texts, lists and maps count.
@@ -42,7 +48,8 @@ impl JobSpec {
             + texts.into_iter().flatten().map(|text| item(text)).sum::<usize>()
             + entrypoint.weight()
             + environment.iter().map(|(name, value)| item(name) + item(value)).sum::<usize>()
-            + (depends_on.len() + ranges) * 2 * ITEM
+            + ranges * 2 * ITEM
+            + depends_on.len() * DEPENDENCY
             + model.as_ref().map_or(0, ModelDescription::weight)
     }
 }
@@ -82,6 +89,71 @@ impl JobRecord {
             text.iter_mut().for_each(shorten);
         }
         self
+    }
+}
+
+impl JobEvent {
+    /// About how many bytes it takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let cause = match &self.cause {
+            Cause::User(name) | Cause::Node(name) => item(name),
+            Cause::Plan(_) | Cause::Job(_) | Cause::Clock | Cause::Restart => 0,
+        };
+        size_of::<JobEvent>() + cause + self.kind.weight()
+    }
+}
+
+impl JobEventKind {
+    /// What it refers to.
+    fn weight(&self) -> usize {
+        match self {
+            JobEventKind::Placed { nodes, devices, why, .. } => {
+                let nodes: usize = nodes.iter().map(|node| item(node)).sum();
+                let devices: usize = devices.iter().map(|device| item(&device.0)).sum();
+                nodes + devices + item(why)
+            }
+            JobEventKind::PrivateUser { account: text, .. }
+            | JobEventKind::NodeUnreachable { node: text, .. }
+            | JobEventKind::AttemptLost { detail: text, .. }
+            | JobEventKind::PlanDropped(text) => item(text),
+            JobEventKind::RankEnded { outcome, .. } => outcome.weight(),
+            JobEventKind::Shares { enforcement: Enforcement::Unenforced(text), .. } => item(text),
+            JobEventKind::Submitted
+            | JobEventKind::Held
+            | JobEventKind::Released
+            | JobEventKind::Started(_)
+            | JobEventKind::Shares { enforcement: Enforcement::Enforced, .. }
+            | JobEventKind::Stopping(..)
+            | JobEventKind::Adopted(_)
+            | JobEventKind::Requeued { .. }
+            | JobEventKind::StaleReport(_)
+            | JobEventKind::Ended { .. }
+            | JobEventKind::Distrusted { .. } => 0,
+        }
+    }
+}
+
+impl Outcome {
+    /// About how many bytes it takes in memory besides its own size.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        match self {
+            Outcome::Exited(_) | Outcome::Signalled(_) | Outcome::OutOfMemory { .. } => 0,
+            Outcome::Lost(text) | Outcome::OutOfGpuMemory { message: text, .. } => item(text),
+            Outcome::NotStarted(failure) => match failure {
+                StartFailure::CommandNotFound(text)
+                | StartFailure::NotExecutable(text)
+                | StartFailure::WorkdirMissing(text)
+                | StartFailure::DeviceMissing(text)
+                | StartFailure::Other(text)
+                | StartFailure::DeviceFenced(text)
+                | StartFailure::Unenforced(text)
+                | StartFailure::NodeProblem(text)
+                | StartFailure::Account(text) => item(text),
+                StartFailure::PortTaken(_) | StartFailure::OrderLost => 0,
+            },
+        }
     }
 }
 

@@ -42,9 +42,10 @@ impl Transition<'_> {
     }
 
     fn forget(&mut self, job: JobId) {
-        self.head.jobs.remove(&job);
+        if let Some(forgotten) = self.head.jobs.remove(&job) {
+            self.count_history(job.number, 0, forgotten.history_weight());
+        }
         self.head.volatile.revisions.remove(&job);
-        self.head.dependents.remove(&job);
         let members = (JobId::new(job.number))..=(JobId::member(job.number, u32::MAX));
         if self.head.jobs.range(members).next().is_none() {
             self.forget_submission(job.number);
@@ -52,10 +53,8 @@ impl Transition<'_> {
     }
 
     fn forget_submission(&mut self, number: u64) {
-        self.head.dependents.remove(&JobId::new(number));
         self.head.volatile.revisions.remove(&JobId::new(number));
         self.head.volatile.traits.remove(&number);
-        self.head.waits_for.remove(&number);
         let Some(submission) = self.head.submissions.remove(&number) else { return };
         self.head.volatile.usage.remove(&submission);
         let Some(key) = &submission.idempotency_key else { return };

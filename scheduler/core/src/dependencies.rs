@@ -5,26 +5,32 @@
 
 use std::collections::BTreeSet;
 
-use cohabit_types::{Cause, Dependency, DependencyKind, JobId, ReasonCode, Refusal, RefusalCode};
+use cohabit_types::{Cause, Dependency, JobId, ReasonCode, Refusal, RefusalCode};
 
+use crate::dependency_graph::conditions;
 use crate::head::Head;
 use crate::job::{Job, TerminalState};
+use crate::reason::AwaitedJobs;
 use crate::transition::Transition;
 
 impl Transition<'_> {
     /// Lets the jobs of a new submission wait for those on which it depends, as far as they have not ended.
     pub(crate) fn await_dependencies(&mut self, number: u64) {
-        let depends_on: BTreeSet<JobId> =
-            self.head.submissions[&number].spec.depends_on.iter().map(|it| it.job).collect();
-        if depends_on.is_empty() {
-            return;
-        }
-        self.head.waits_for.insert(number, depends_on.clone());
-        for earlier in depends_on {
-            match self.head.final_state(earlier) {
-                Some(state) => self.dependency_ended(number, earlier, state),
-                None => drop(self.head.dependents.entry(earlier).or_default().insert(number)),
+        let mut awaited = conditions(&self.head.submissions[&number].spec.depends_on);
+        let mut failed = false;
+        awaited.retain(|earlier, condition| match self.head.final_state(*earlier) {
+            Some(state) => {
+                failed |= !condition.is_met(state);
+                false
             }
+            None => true,
+        });
+        if failed {
+            self.end_dependents(number);
+        } else if awaited.is_empty() {
+            self.release_dependents(number);
+        } else {
+            self.head.dependencies.insert(number, awaited);
         }
     }
 
@@ -34,6 +40,7 @@ impl Transition<'_> {
         let mut arrays = BTreeSet::new();
         loop {
             if let Some((id, state)) = self.just_ended.pop_front() {
+                self.head.forget_waits(id.number);
                 self.wake_dependents(id, state);
                 arrays.extend(id.index.map(|_| JobId::new(id.number)));
             } else if let Some(array) = arrays.pop_first() {
@@ -52,28 +59,15 @@ impl Transition<'_> {
         }
     }
 
+    /// A job has ended: submissions that waited for it last may run, or end too.
     fn wake_dependents(&mut self, earlier: JobId, state: TerminalState) {
         self.cause = Cause::Job(earlier);
-        for dependent in self.head.dependents.remove(&earlier).unwrap_or_default() {
-            self.dependency_ended(dependent, earlier, state);
-        }
-    }
-
-    /// A job has ended on which a submission depends: its jobs may run if it was the last one, or end too.
-    fn dependency_ended(&mut self, number: u64, earlier: JobId, state: TerminalState) {
-        // A dependent that was cancelled meanwhile may be forgotten before the job that it waited for ends.
-        let Some(left) = self.head.waits_for.get_mut(&number) else { return };
-        left.remove(&earlier);
-        let is_last = left.is_empty();
-        if is_last {
-            self.head.waits_for.remove(&number);
-        }
-        let depends_on = &self.head.submissions[&number].spec.depends_on;
-        let satisfied = depends_on.iter().filter(|it| it.job == earlier).all(|it| satisfies(it.when, state));
-        match (satisfied, is_last) {
-            (true, true) => self.release_dependents(number),
-            (true, false) => {}
-            (false, _) => self.end_dependents(number),
+        for dependent in self.head.dependencies.remove_ended(earlier) {
+            if !dependent.condition.is_met(state) {
+                self.end_dependents(dependent.number);
+            } else if dependent.is_last {
+                self.release_dependents(dependent.number);
+            }
         }
     }
 
@@ -101,6 +95,13 @@ impl Transition<'_> {
 }
 
 impl Head {
+    /// A submission all of whose jobs have ended waits for no other.
+    fn forget_waits(&mut self, number: u64) {
+        if let Some(submission) = self.submissions.get(&number).filter(|it| it.has_ended()) {
+            self.dependencies.remove_dependent(number, &submission.spec.depends_on);
+        }
+    }
+
     /// Refuses dependencies on jobs that are not in memory.
     pub(crate) fn check_dependencies(&self, dependencies: &[Dependency]) -> Result<(), Refusal> {
         let known = |job: JobId| self.jobs.contains_key(&job) || self.is_array(job);
@@ -116,20 +117,19 @@ impl Head {
         }
     }
 
+    /// The jobs for whose end the submission still waits.
+    pub(crate) fn awaited_jobs(&self, number: u64) -> AwaitedJobs {
+        let waits = |job: &JobId| self.dependencies.waits_for(number, *job);
+        let spec = self.submissions.get(&number).map(|it| it.spec.as_ref());
+        let jobs = spec.into_iter().flat_map(|spec| &spec.depends_on).map(|it| it.job).filter(waits);
+        AwaitedJobs::of(jobs, self.dependencies.count(number))
+    }
+
     /// The state in which a job, or an array as a whole, ended; none while it is live.
     pub(crate) fn final_state(&self, job: JobId) -> Option<TerminalState> {
         match self.jobs.get(&job) {
             Some(job) => job.ended().map(|end| end.state),
             None => TerminalState::of(self.submissions.get(&job.number).filter(|it| it.has_ended())?.state()),
         }
-    }
-}
-
-/// Whether a job that ended in this state satisfies the dependency.
-fn satisfies(when: DependencyKind, state: TerminalState) -> bool {
-    match when {
-        DependencyKind::AfterAny => true,
-        DependencyKind::AfterOk => state == TerminalState::Completed,
-        DependencyKind::AfterNotOk => state != TerminalState::Completed,
     }
 }

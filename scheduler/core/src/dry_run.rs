@@ -10,7 +10,7 @@ use cohabit_types::{
 };
 
 use crate::head::Head;
-use crate::reason::not_yet_eligible;
+use crate::reason::{AwaitedJobs, not_yet_eligible};
 use crate::submission::SubmissionState;
 
 /// A job as it would be if it were submitted now.
@@ -34,16 +34,18 @@ impl Head {
         let mut job = self.new_job(&submission, now);
         let mut not_before = None;
         let live = |earlier: &JobId| self.final_state(*earlier).is_none();
-        let waits_for: BTreeSet<JobId> =
+        let awaited: BTreeSet<JobId> =
             submission.spec.depends_on.iter().map(|it| it.job).filter(live).collect();
         if let Some(waiting) = job.waiting_mut() {
-            waiting.has_dependencies = !waits_for.is_empty();
+            waiting.has_dependencies = !awaited.is_empty();
             not_before = waiting.not_before;
         }
         let number = self.last_number + 1;
         let id = submission.jobs(number).first().copied().unwrap_or(JobId::new(number));
         let limit = || self.running_limit_reason(&by.user, id).filter(|_| by.role != Role::Admin);
-        let not_eligible = not_yet_eligible(now, &job, Some(&waits_for)).map(|(_, why)| why).or_else(limit);
+        let count = awaited.len();
+        let not_eligible = not_yet_eligible(now, &job, || AwaitedJobs::of(awaited, count));
+        let not_eligible = not_eligible.map(|(_, why)| why).or_else(limit);
         let traits = Arc::new(submission.traits());
         let owner = self.owner_of(&submission);
         let job = submission.pending(id, &job, not_before.unwrap_or(now), traits, owner);

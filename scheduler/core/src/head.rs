@@ -10,6 +10,7 @@ use cohabit_policy::JobTraits;
 use cohabit_types::{Demand, DeviceId, JobId, NodeId, PlanRequestId, Time, WorkerKey};
 
 use crate::alarm::Alarm;
+use crate::dependency_graph::DependencyGraph;
 use crate::interface::{Config, DeadlineKind};
 use crate::job::Job;
 use crate::node::Node;
@@ -45,10 +46,8 @@ pub struct Head {
     pub(crate) active: BTreeSet<JobId>,
     /// Ended jobs by the time of their end.
     pub(crate) ended: BTreeSet<(Time, JobId)>,
-    /// The numbers of the submissions that wait for the end of a job, or of an array as a whole.
-    pub(crate) dependents: BTreeMap<JobId, BTreeSet<u64>>,
-    /// The same by submission: the jobs that it still waits for.
-    pub(crate) waits_for: BTreeMap<u64, BTreeSet<JobId>>,
+    /// The submissions that wait for the end of a job, or of an array as a whole.
+    pub(crate) dependencies: DependencyGraph,
     /// Earlier submissions by user and idempotency key.
     pub(crate) idempotency_keys: BTreeMap<String, BTreeMap<String, u64>>,
     pub(crate) nodes: BTreeMap<NodeId, Node>,
@@ -77,8 +76,7 @@ impl PartialEq for Head {
             eligible,
             active,
             ended,
-            dependents,
-            waits_for,
+            dependencies,
             idempotency_keys,
             nodes,
             nodes_joined,
@@ -99,8 +97,7 @@ impl PartialEq for Head {
             && *eligible == other.eligible
             && *active == other.active
             && *ended == other.ended
-            && *dependents == other.dependents
-            && *waits_for == other.waits_for
+            && *dependencies == other.dependencies
             && *idempotency_keys == other.idempotency_keys
             && *nodes == other.nodes
             && *nodes_joined == other.nodes_joined
@@ -132,8 +129,7 @@ impl Head {
             eligible: BTreeSet::new(),
             active: BTreeSet::new(),
             ended: BTreeSet::new(),
-            dependents: BTreeMap::new(),
-            waits_for: BTreeMap::new(),
+            dependencies: DependencyGraph::default(),
             idempotency_keys: BTreeMap::new(),
             nodes: BTreeMap::new(),
             nodes_joined: 0,

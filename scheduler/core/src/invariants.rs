@@ -45,7 +45,7 @@ impl Head {
         }
         self.check_sets()?;
         self.check_submissions()?;
-        let usage = Usage::of(self.submissions.values().map(Arc::as_ref));
+        let usage = Usage::of(&self.submissions, &self.jobs);
         ensure(usage == self.volatile.usage, || {
             format!("users have {usage:?} in memory, but {:?} is counted", self.volatile.usage)
         })?;
@@ -100,6 +100,12 @@ impl Head {
             ensure(is_free, || {
                 let state = self.jobs.get(id).map_or("unknown", |job| job.state().word());
                 format!("job {id} is queued as eligible, but it is {state}, or waits for other jobs")
+            })?;
+        }
+        for (id, job) in &self.jobs {
+            let waits = job.waiting().is_some_and(|waiting| waiting.has_dependencies);
+            ensure(!waits || self.dependencies.count(id.number) > 0, || {
+                format!("job {id} waits for the end of others, but all of them have ended")
             })?;
         }
         let mut active = self.active.iter();
@@ -218,7 +224,8 @@ fn names<'j>(jobs: impl IntoIterator<Item = &'j JobId>) -> String {
 }
 
 fn check_attempts(id: JobId, job: &Arc<Job>) -> Checked {
-    for (expected, it) in (1..).zip(job.attempts()) {
+    let first = job.attempts().next().map_or(1, |it| it.attempt.number);
+    for (expected, it) in (first..).zip(job.attempts()) {
         let (number, is_live) = (it.attempt.number, it.is_live());
         ensure(number == expected, || format!("attempt {expected} of job {id} has the number {number}"))?;
         let has_live_ranks = it.attempt.ranks.iter().any(|rank| rank.is_live());

@@ -7,9 +7,16 @@ use std::collections::BTreeSet;
 
 use cohabit_policy::AttainedTime;
 use cohabit_types::{
-    DeviceId, Enforcement, JobEvent, JobState, NodeId, Outcome, Placement, Progress, ReasonCode, Signal,
-    Slowdown, Span, StopReason, Time,
+    DeviceId, Enforcement, JobEvent, JobEventKind, JobState, NodeId, Outcome, Placement, Progress,
+    ReasonCode, Signal, Slowdown, Span, StopReason, Time,
 };
+
+/// A job that is requeued for ever must not fill the memory: its first event and the latest ones are kept.
+const MAX_EVENTS: usize = 100;
+/// Dropped together, so that the rest does not move up for each new event.
+const EVENTS_DROPPED_AT_ONCE: usize = 25;
+/// Of the attempts that ended the latest ones are kept.
+const MAX_ENDED_ATTEMPTS: usize = 32;
 
 /// Where the ranks of an attempt find each other: the node of rank 0, and a port there.
 pub type RendezvousEndpoint = (NodeId, u16);
@@ -19,8 +26,10 @@ pub type RendezvousEndpoint = (NodeId, u16);
 pub struct Job {
     /// The phase that it is in. A live attempt exists in `Running` and `Stopping` only.
     pub status: JobStatus,
-    /// The attempts that ended, the oldest first.
+    /// The latest attempts that ended, the oldest first.
     pub ended_attempts: Vec<EndedAttempt>,
+    /// What the ended attempts had that are not kept any more.
+    pub attained_before: AttainedTime,
     /// How the last attempt ended that completed or failed by itself. Not part of the end of the job: while a
     /// job waits for its next attempt, it shows how the previous one ended.
     pub last_exit: Option<JobExit>,
@@ -253,6 +262,25 @@ impl Attempt {
 }
 
 impl EndedAttempt {
+    /// About how many bytes it takes.
+    fn weight(&self) -> usize {
+        let parts = self.attempt.placement.parts.iter();
+        let devices = parts.map(|part| size_of_val(part) + part.devices.len() * size_of::<DeviceId>());
+        let ranks = self.attempt.ranks.iter().map(|rank| {
+            let outcome = rank.outcome().map_or(0, Outcome::weight);
+            size_of::<Rank>() + rank.node_name.len() + rank.devices.len() * size_of::<DeviceId>() + outcome
+        });
+        size_of::<EndedAttempt>() + devices.sum::<usize>() + ranks.sum::<usize>()
+    }
+
+    /// What it had, besides earlier ones.
+    fn added_to(&self, sum: AttainedTime) -> AttainedTime {
+        let held = self.at.since(self.attempt.started_at);
+        let slowdown = self.attempt.predicted_slowdown.map_or(1.0, Slowdown::as_f64);
+        let worked = Span::from_secs_f64(held.as_secs_f64() / slowdown.max(1.0));
+        AttainedTime { held: sum.held + held, worked: sum.worked + worked }
+    }
+
     pub(crate) fn as_ref(&self) -> AttemptRef<'_> {
         AttemptRef { attempt: &self.attempt, stop_requested: self.stop_requested, ended_at: Some(self.at) }
     }
@@ -320,6 +348,7 @@ impl Job {
         Job {
             status: JobStatus::Waiting(waiting),
             ended_attempts: Vec::new(),
+            attained_before: AttainedTime { held: Span::ZERO, worked: Span::ZERO },
             last_exit: None,
             own_failures: 0,
             node_failures: 0,
@@ -330,12 +359,42 @@ impl Job {
 
     /// What its ended attempts had.
     pub(crate) fn attained(&self) -> AttainedTime {
-        self.ended_attempts.iter().fold(AttainedTime::default(), |sum, ended| {
-            let held = ended.at.since(ended.attempt.started_at);
-            let slowdown = ended.attempt.predicted_slowdown.map_or(1.0, Slowdown::as_f64);
-            let worked = Span::from_secs_f64(held.as_secs_f64() / slowdown.max(1.0));
-            AttainedTime { held: sum.held + held, worked: sum.worked + worked }
-        })
+        self.ended_attempts.iter().fold(self.attained_before, |sum, ended| ended.added_to(sum))
+    }
+
+    /// About how many bytes its history takes: its events, and its ended attempts.
+    pub(crate) fn history_weight(&self) -> u64 {
+        let events: usize = self.events.iter().map(JobEvent::weight).sum();
+        events as u64 + self.attempts_weight()
+    }
+
+    /// About how many bytes its ended attempts take.
+    pub(crate) fn attempts_weight(&self) -> u64 {
+        self.ended_attempts.iter().map(EndedAttempt::weight).sum::<usize>() as u64
+    }
+
+    /// Appends to its history. Returns by how many bytes that grew, and by how many it shrank.
+    pub(crate) fn record(&mut self, event: JobEvent) -> (u64, u64) {
+        let removed: usize = self.superseded_by(&event.kind).map(|event| event.weight()).sum();
+        let added = event.weight();
+        self.events.push(event);
+        (added as u64, removed as u64)
+    }
+
+    /// The events that a new one of this kind replaces.
+    ///
+    /// Of many holds and releases in a row only the latest two are kept, and of a history that became too
+    /// long the first event and the latest ones.
+    fn superseded_by(&mut self, kind: &JobEventKind) -> std::vec::Drain<'_, JobEvent> {
+        let is_hold = |kind: &JobEventKind| matches!(kind, JobEventKind::Held | JobEventKind::Released);
+        let events = self.events.len();
+        match self.events.as_slice() {
+            [.., first, second] if [&first.kind, &second.kind, kind].into_iter().all(is_hold) => {
+                self.events.drain(events - 2..)
+            }
+            _ if events >= MAX_EVENTS => self.events.drain(1..=EVENTS_DROPPED_AT_ONCE),
+            _ => self.events.drain(events..),
+        }
     }
 
     /// The state that people and scripts see.
@@ -426,7 +485,7 @@ impl Job {
     }
 
     pub(crate) fn attempt_count(&self) -> u32 {
-        self.ended_attempts.len() as u32 + u32::from(self.live_attempt().is_some())
+        self.last_attempt().map_or(0, |it| it.attempt.number)
     }
 
     /// Whether its last attempt was stopped to make room for another job.
@@ -457,6 +516,10 @@ impl Job {
             JobStatus::Stopping(attempt, why) => (attempt, Some(why)),
             JobStatus::Waiting(_) | JobStatus::Ended(_) => return,
         };
+        if self.ended_attempts.len() >= MAX_ENDED_ATTEMPTS {
+            let dropped = self.ended_attempts.remove(0);
+            self.attained_before = dropped.added_to(self.attained_before);
+        }
         self.ended_attempts.push(EndedAttempt { attempt: *attempt, stop_requested, at: now });
     }
 }

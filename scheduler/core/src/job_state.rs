@@ -12,20 +12,20 @@ use crate::interface::Effect;
 use crate::job::Job;
 use crate::transition::Transition;
 
-/// A job that is requeued for ever must not fill the memory: its first event and the latest ones are kept.
-const MAX_JOB_EVENTS: usize = 200;
-/// Dropped together, so that the rest does not move up for each new event.
-const JOB_EVENTS_DROPPED_AT_ONCE: usize = 50;
-
 impl Transition<'_> {
     /// Appends to the history of a job.
     pub(crate) fn record_event(&mut self, id: JobId, kind: JobEventKind) {
         let event = JobEvent { at: self.now, cause: self.cause.clone(), kind };
         let Some(job) = self.head.job_mut(id) else { return };
-        if job.events.len() >= MAX_JOB_EVENTS {
-            job.events.drain(1..=JOB_EVENTS_DROPPED_AT_ONCE);
+        let (added, removed) = job.record(event);
+        self.count_history(id.number, added, removed);
+    }
+
+    /// The history of a job of this submission grew by so many bytes, and shrank by so many.
+    pub(crate) fn count_history(&mut self, number: u64, added: u64, removed: u64) {
+        if let Some(submission) = self.head.submissions.get(&number).filter(|_| added != removed) {
+            self.head.volatile.usage.count_history(&submission.user, added, removed);
         }
-        job.events.push(event);
     }
 
     pub(crate) fn job_mut(&mut self, id: JobId) -> &mut Job {
@@ -35,9 +35,11 @@ impl Transition<'_> {
     /// Changes the phase of a job, and everything that depends on the phase.
     pub(crate) fn change_status(&mut self, id: JobId, change: impl FnOnce(&mut Job)) {
         let job = self.job_mut(id);
-        let (from, ended_before) = (job.state(), job.ended().copied());
+        let (from, ended_before, attempts_before) =
+            (job.state(), job.ended().copied(), job.attempts_weight());
         change(job);
-        let (to, ended) = (job.state(), job.ended().copied());
+        let (to, ended, attempts) = (job.state(), job.ended().copied(), job.attempts_weight());
+        self.count_history(id.number, attempts, attempts_before);
         if let Some(end) = ended_before {
             self.head.ended.remove(&(end.at, id));
         }

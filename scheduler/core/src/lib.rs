@@ -17,6 +17,7 @@ mod alarm;
 mod answer;
 mod deadlines;
 mod dependencies;
+mod dependency_graph;
 mod dry_run;
 mod explain;
 mod forecasts;

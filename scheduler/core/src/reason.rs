@@ -3,6 +3,7 @@
 //! A reason completes "Reason: ..."; `explain` adds further sentences.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use cohabit_policy::Shortage;
 use cohabit_types::{JobId, Outcome, ReasonCode, Span, StopReason, Time, counted};
@@ -19,8 +20,8 @@ impl HeadReader<'_> {
     pub(crate) fn reason(&self, id: JobId, job: &Job) -> (ReasonCode, String) {
         match &job.status {
             JobStatus::Waiting(_) => {
-                let waits_for = self.head.waits_for.get(&id.number);
-                not_yet_eligible(self.now, job, waits_for).unwrap_or_else(|| self.waiting_reason(id))
+                let awaited = || self.head.awaited_jobs(id.number);
+                not_yet_eligible(self.now, job, awaited).unwrap_or_else(|| self.waiting_reason(id))
             }
             JobStatus::Running(_) | JobStatus::Stopping(..) => (job.reason_code(), placed_reason(job)),
             JobStatus::Ended(end) => (end.reason, self.end_reason(id, job, end.reason)),
@@ -94,19 +95,18 @@ impl HeadReader<'_> {
 
 /// Why a waiting job is not eligible; none if it only waits for room in the cluster.
 ///
-/// `waits_for` are the jobs that its submission still waits for.
+/// `awaited` are the jobs that its submission still waits for.
 pub(crate) fn not_yet_eligible(
     now: Time,
     job: &Job,
-    waits_for: Option<&BTreeSet<JobId>>,
+    awaited: impl FnOnce() -> AwaitedJobs,
 ) -> Option<(ReasonCode, String)> {
     let waiting = job.waiting()?;
     if waiting.held {
         return Some((ReasonCode::HeldByUser, "it is on hold: release it to let it run".into()));
     }
-    if let Some(waits_for) = waits_for.filter(|_| waiting.has_dependencies) {
-        let jobs = if waits_for.len() == 1 { "job" } else { "jobs" };
-        let why = format!("it is waiting for {jobs} {} to end", listed(waits_for));
+    if waiting.has_dependencies {
+        let why = format!("it is waiting for {} to end", awaited());
         return Some((ReasonCode::WaitingForDependency, why));
     }
     let wait = waiting.not_before.filter(|at| *at > now)?.since(now);
@@ -154,8 +154,40 @@ fn ran_for(it: AttemptRef<'_>) -> Span {
 pub(crate) fn listed<'j>(jobs: impl IntoIterator<Item = &'j JobId>) -> String {
     let mut jobs = jobs.into_iter();
     let named: Vec<String> = jobs.by_ref().take(MAX_LISTED).map(ToString::to_string).collect();
-    match jobs.count() {
+    with_others(&named, jobs.count())
+}
+
+fn with_others(named: &[String], others: usize) -> String {
+    match others {
         0 => named.join(", "),
         others => format!("{} and {}", named.join(", "), counted(others, "other", "others")),
+    }
+}
+
+/// The jobs for whose end a submission waits: the first ones, and how many there are.
+pub(crate) struct AwaitedJobs {
+    first: BTreeSet<JobId>,
+    count: usize,
+}
+
+impl AwaitedJobs {
+    /// Of `count` jobs, each maybe named twice.
+    pub(crate) fn of(jobs: impl IntoIterator<Item = JobId>, count: usize) -> AwaitedJobs {
+        let mut first = BTreeSet::new();
+        for job in jobs {
+            first.insert(job);
+            if first.len() == MAX_LISTED {
+                break;
+            }
+        }
+        AwaitedJobs { first, count }
+    }
+}
+
+impl fmt::Display for AwaitedJobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named: Vec<String> = self.first.iter().map(ToString::to_string).collect();
+        let others = self.count.saturating_sub(named.len());
+        write!(f, "{} {}", if self.count == 1 { "job" } else { "jobs" }, with_others(&named, others))
     }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use cohabit_types::{JobId, NodeId, PlanRequestId, Time};
 
 use crate::alarm::Alarm;
+use crate::dependency_graph::DependencyGraph;
 use crate::head::Head;
 use crate::interface::Config;
 use crate::job::Job;
@@ -42,8 +43,9 @@ pub struct HeadSnapshot {
     pub started_at: Time,
     /// When the policy wants to be asked again.
     pub next_plan_at: Option<Time>,
-    /// The numbers of the submissions that wait for the end of a job, or of an array as a whole.
-    pub dependents: BTreeMap<JobId, BTreeSet<u64>>,
+    /// The numbers of the submissions that wait for the end of a job, or of an array as a whole,
+    /// in their order.
+    pub dependents: BTreeMap<JobId, Vec<u64>>,
     /// The nodes.
     pub nodes: BTreeMap<NodeId, Node>,
     /// How many nodes ever joined.
@@ -104,7 +106,7 @@ impl Head {
             reconsider_colocations: self.reconsider_colocations,
             started_at: self.started_at,
             next_plan_at: self.next_plan_at,
-            dependents: self.dependents.clone(),
+            dependents: self.dependencies.numbers(),
             nodes: self.nodes.clone(),
             nodes_joined: self.nodes_joined,
             alarms: self.alarms.clone(),
@@ -141,13 +143,9 @@ impl Head {
             }
         }
         let submissions: BTreeMap<u64, Arc<SubmissionState>> = submissions.into_iter().collect();
-        let mut waits_for: BTreeMap<u64, BTreeSet<JobId>> = BTreeMap::new();
-        for (earlier, dependents) in &rest.dependents {
-            for number in dependents.iter().filter(|number| submissions.contains_key(number)) {
-                waits_for.entry(*number).or_default().insert(*earlier);
-            }
-        }
-        let usage = Usage::of(submissions.values().map(Arc::as_ref));
+        let depends_on = submissions.iter().map(|(number, it)| (*number, it.spec.depends_on.as_slice()));
+        let dependencies = DependencyGraph::of(&rest.dependents, depends_on);
+        let usage = Usage::of(&submissions, &jobs);
         let owners = NodeOwners::of(rest.nodes.values().filter_map(Node::owned_place));
         let mut volatile = VolatileState { usage, owners, ..VolatileState::default() };
         for job in &eligible {
@@ -169,8 +167,7 @@ impl Head {
             eligible: eligible.into_iter().collect(),
             active,
             ended,
-            dependents: rest.dependents,
-            waits_for,
+            dependencies,
             idempotency_keys,
             nodes: rest.nodes,
             nodes_joined: rest.nodes_joined,

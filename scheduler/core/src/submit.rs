@@ -66,6 +66,15 @@ impl Head {
         self.volatile.usage.of_user(user)
     }
 
+    /// How many jobs these are, members of arrays one by one.
+    pub fn members_of(&self, jobs: &[JobId]) -> u64 {
+        let members = |job: &JobId| match self.submissions.get(&job.number) {
+            Some(submission) if job.index.is_none() => submission.spec.members(),
+            Some(_) | None => 1,
+        };
+        jobs.iter().map(members).fold(0, u64::saturating_add)
+    }
+
     /// The reply to the submission with this number.
     pub(crate) fn accepted(&self, number: u64) -> Reply {
         let members = self.submissions.get(&number).map_or(1, |it| it.state_counts.values().sum());

@@ -1,9 +1,11 @@
 //! What each user has in the head's memory, kept in step with every change, for the limits of the shell.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use cohabit_types::{JobPhase, Role};
+use cohabit_types::{JobId, JobPhase, Role};
 
+use crate::job::Job;
 use crate::submission::SubmissionState;
 
 /// What one user has in memory.
@@ -13,7 +15,7 @@ pub struct UserUsage {
     pub waiting: u64,
     /// Jobs that hold devices and count against the limit on running jobs: not those of an admin.
     pub placed: u64,
-    /// Bytes of all submissions that are in memory, ended ones included.
+    /// Bytes of all submissions that are in memory, ended ones included, and of the histories of their jobs.
     pub bytes: u64,
 }
 
@@ -57,10 +59,24 @@ impl Usage {
         }
     }
 
-    /// What the submissions in memory amount to.
-    pub(crate) fn of<'s>(submissions: impl IntoIterator<Item = &'s SubmissionState>) -> Usage {
+    /// The histories of jobs of this user grew by so many bytes, and shrank by so many.
+    pub(crate) fn count_history(&mut self, user: &str, added: u64, removed: u64) {
+        if let Some(of_user) = self.0.get_mut(user) {
+            of_user.bytes = (of_user.bytes + added).saturating_sub(removed);
+        }
+    }
+
+    /// What the submissions and jobs in memory amount to.
+    pub(crate) fn of(
+        submissions: &BTreeMap<u64, Arc<SubmissionState>>,
+        jobs: &BTreeMap<JobId, Arc<Job>>,
+    ) -> Usage {
         let mut usage = Usage::default();
-        submissions.into_iter().for_each(|submission| usage.add(submission));
+        submissions.values().for_each(|submission| usage.add(submission));
+        for (id, job) in jobs {
+            let Some(submission) = submissions.get(&id.number) else { continue };
+            usage.count_history(&submission.user, job.history_weight(), 0);
+        }
         usage
     }
 }

@@ -34,7 +34,7 @@ use crate::journal::{Journal, JournalWrite, JournalWriter, SqliteJournal};
 use crate::planner::PolicyFactory;
 use crate::recovery::{RecoveredHead, recover_and_upgrade};
 use crate::sessions::status::HeadSetup;
-use crate::sessions::{QueryLimiter, SessionContext, Sessions};
+use crate::sessions::{SessionContext, Sessions, UserLimiter};
 use crate::state_dir::StateDir;
 use crate::watchers::Watchers;
 use crate::{HeadError, HeadOptions};
@@ -294,7 +294,8 @@ async fn run(
         memory: options.config.retention,
         watch_limit: options.watch_limit,
         silence_limit: options.silence_limit,
-        query_limiter: QueryLimiter::default(),
+        queries: UserLimiter::default(),
+        changes: UserLimiter::default(),
         limits: options.limits.clone(),
         private_data: options.private_data,
         user_token_lifetime: options.user_token_lifetime,

@@ -26,15 +26,18 @@ mod queued_usage;
 mod snapshots;
 mod state;
 mod state_check;
-mod submit_rates;
 mod training;
 mod training_queue;
+mod user_rates;
 
 use std::time::{Duration, Instant};
 
 use cohabit_actor::{Actor, ActorFailure, Context, ReplyTo};
 use cohabit_scheduler_core::Event;
-use cohabit_types::{ClientRequestId, Principal, Reply, Report, Request, Role, Time, WorkerKey};
+use cohabit_types::{
+    ClientRequestId, JobChange, JobId, Principal, Refusal, Reply, Report, Request, Role, Submit, Time,
+    WorkerKey,
+};
 
 use crate::journal::JournalWrite;
 
@@ -146,19 +149,45 @@ impl Driver {
     /// The reply to a request that changes nothing, or goes beyond the limits of its user: it is not written
     /// down.
     fn reply_at_once(&mut self, by: &Principal, request: &Request, now: Instant) -> Option<Reply> {
+        let is_limited = by.role != Role::Admin;
+        // Even a look at an array takes a step for each member.
+        if let Request::Change(_, jobs) = request
+            && is_limited
+            && let Err(refusal) = self.check_change_rate(&by.user, jobs, now)
+        {
+            return Some(Reply::Refused(refusal));
+        }
         if let Some(reply) = self.parts.head.reply_without_change(by, request) {
             return Some(reply);
         }
-        let Request::Submit(submit) = request else { return None };
-        if by.role == Role::Admin {
-            return None;
-        }
+        let refused = match request {
+            Request::Submit(submit) if is_limited => self.check_submission(&by.user, submit, now),
+            Request::Change(change, _) if is_limited => self.check_change(&by.user, *change),
+            Request::Submit(_) | Request::Change(..) | Request::Drain(_) | Request::Resume(_) => Ok(()),
+        };
+        refused.err().map(Reply::Refused)
+    }
+
+    fn check_change_rate(&mut self, user: &str, jobs: &[JobId], now: Instant) -> Result<(), Refusal> {
         let limits = &self.parts.limits;
-        if !self.submit_rates.take(&by.user, limits.submits_per_second, now) {
-            return Some(Reply::Refused(limits.too_fast(&by.user)));
+        let members = self.parts.head.members_of(jobs);
+        match self.change_rates.take(user, members, limits.changes_per_second, now) {
+            true => Ok(()),
+            false => Err(limits.changes_too_fast(user)),
         }
-        let usage = self.queued_usage.with(&by.user, self.parts.head.usage(&by.user));
-        limits.check_user(&by.user, usage, submit).err().map(Reply::Refused)
+    }
+
+    fn check_submission(&mut self, user: &str, submit: &Submit, now: Instant) -> Result<(), Refusal> {
+        let limits = &self.parts.limits;
+        if !self.submit_rates.take(user, 1, limits.submits_per_second, now) {
+            return Err(limits.submits_too_fast(user));
+        }
+        let usage = self.queued_usage.with(user, self.parts.head.usage(user));
+        limits.check_submission(user, usage, submit)
+    }
+
+    fn check_change(&self, user: &str, change: JobChange) -> Result<(), Refusal> {
+        self.parts.limits.check_change(user, self.parts.head.usage(user), change)
     }
 
     /// Answers from memory. A question that a broken state cannot answer gets no reply, which its session

@@ -3,7 +3,8 @@
 
 use cohabit_scheduler_core::UserUsage;
 use cohabit_types::{
-    Bytes, JobId, JobSpec, ModelDescription, Refusal, RefusalCode, Request, Span, Stop, Submit, counted,
+    Bytes, JobChange, JobId, JobSpec, ModelDescription, Refusal, RefusalCode, Request, Span, Stop, Submit,
+    counted,
 };
 
 /// The most jobs that one request may name.
@@ -18,7 +19,7 @@ const LONGEST_PATH: usize = 4_096;
 /// The most operators or stages of a model.
 const MOST_PARTS: usize = 10_000;
 
-/// The limits of submissions. Those of a user (priority, rate, queued jobs, bytes) do not hold for admins.
+/// The limits of requests. Those of a user (priority, rates, queued jobs, bytes) do not hold for admins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestLimits {
     /// Members of one array.
@@ -33,10 +34,12 @@ pub struct RequestLimits {
     pub user_priority: i32,
     /// Submissions of one user, on average over some seconds.
     pub submits_per_second: u64,
+    /// Jobs that one user changes, members of arrays one by one, on average over some seconds.
+    pub changes_per_second: u64,
     /// Jobs of one user that wait, members of arrays one by one.
     pub queued_jobs: u64,
-    /// Bytes of the jobs of one user that the head remembers, each member of an array and ended ones
-    /// included.
+    /// Bytes of the jobs of one user that the head remembers, with their histories, each member of an array
+    /// and ended ones included.
     pub user_bytes: Bytes,
 }
 
@@ -49,6 +52,7 @@ impl Default for RequestLimits {
             grace: Span::from_secs(3_600),
             user_priority: 0,
             submits_per_second: 100,
+            changes_per_second: 10_000,
             queued_jobs: 10_000,
             user_bytes: Bytes(256 << 20),
         }
@@ -127,15 +131,47 @@ impl RequestLimits {
     }
 
     /// The refusal of a user who submits too fast.
-    pub(crate) fn too_fast(&self, user: &str) -> Refusal {
+    pub(crate) fn submits_too_fast(&self, user: &str) -> Refusal {
         let limit = counted(self.submits_per_second, "job a second", "jobs a second");
         beyond(format!(
             "{user} submits more than {limit} (max-submits-per-second): submit an array, or wait a moment"
         ))
     }
 
+    /// The refusal of a user who changes jobs too fast.
+    pub(crate) fn changes_too_fast(&self, user: &str) -> Refusal {
+        let limit = counted(self.changes_per_second, "job a second", "jobs a second");
+        beyond(format!(
+            "{user} changes more than {limit} (max-changes-per-second), members of arrays one by one: wait a moment"
+        ))
+    }
+
+    /// Refuses a change that lets the histories of the jobs grow of a user, who is no admin, beyond what may be
+    /// in memory.
+    pub(crate) fn check_change(
+        &self,
+        user: &str,
+        usage: UserUsage,
+        change: JobChange,
+    ) -> Result<(), Refusal> {
+        let (bytes, limit) = (Bytes(usage.bytes), self.user_bytes);
+        let ends_it = matches!(change, JobChange::Cancel | JobChange::Kill);
+        if ends_it || bytes <= limit {
+            return Ok(());
+        }
+        Err(beyond(format!(
+            "the jobs of {user} and their histories take {bytes}, and at most {limit} are allowed \
+             (max-user-size): cancel jobs, or try again when the head has forgotten ended ones"
+        )))
+    }
+
     /// Refuses a submission beyond what its user, who is no admin, may give or have in memory.
-    pub(crate) fn check_user(&self, user: &str, usage: UserUsage, submit: &Submit) -> Result<(), Refusal> {
+    pub(crate) fn check_submission(
+        &self,
+        user: &str,
+        usage: UserUsage,
+        submit: &Submit,
+    ) -> Result<(), Refusal> {
         if submit.spec.priority > self.user_priority {
             let (priority, limit) = (submit.spec.priority, self.user_priority);
             return Err(beyond(format!(

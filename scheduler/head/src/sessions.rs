@@ -13,9 +13,9 @@ mod lookup;
 mod nodes;
 mod permission;
 mod privacy;
-mod query_limiter;
 pub(crate) mod status;
 mod tokens;
+mod user_limiter;
 mod worker;
 
 use std::convert::Infallible;
@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 
 use client::ClientSession;
 pub(crate) use context::SessionContext;
-pub(crate) use query_limiter::QueryLimiter;
+pub(crate) use user_limiter::UserLimiter;
 use worker::WorkerSessionTask;
 
 /// Accepts connections, and holds their sessions. Stopped, it ends them all.

@@ -61,6 +61,8 @@ setting_keys! {
     MaxUserPriority = "max-user-priority",
     /// Largest number of submissions of one user in a second.
     MaxSubmitsPerSecond = "max-submits-per-second",
+    /// Largest number of jobs that one user changes in a second.
+    MaxChangesPerSecond = "max-changes-per-second",
     /// Largest number of waiting jobs of one user.
     MaxQueuedJobs = "max-queued-jobs",
     /// Largest number of running jobs of one user.

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use cohabit_net::{ClientServiceClient, Endpoint, Token, connect_client, context_for};
-use cohabit_types::{Filter, JobId, JobRef, JobRevision, JobSpec};
+use cohabit_types::{Dependency, DependencyKind, Filter, JobChange, JobId, JobRef, JobRevision, JobSpec};
 use futures::future::join_all;
 use tokio::process::Command;
 
@@ -33,7 +33,12 @@ const SETTLED: Duration = Duration::from_secs(2);
 const SPAN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The kinds of questions that cost most.
+/// Members of the array that is held and released again and again: as many as may wait, beside other jobs.
+const HELD: u32 = 9_000;
+/// Jobs on which one job depends.
+const DEPENDENCIES: u32 = 990;
+
+/// The kinds of questions and changes that cost most.
 #[derive(Clone, Copy)]
 enum Attack {
     Show,
@@ -42,15 +47,21 @@ enum Attack {
     List,
     DryRun,
     Submit,
+    /// Holds and releases an array.
+    Hold,
+    /// Submits jobs that depend on many, and then cancels those.
+    Depend,
 }
 
-const ATTACKS: [(&str, Attack); 6] = [
+const ATTACKS: [(&str, Attack); 8] = [
     ("show", Attack::Show),
     ("watch", Attack::Watch),
     ("resolve", Attack::Resolve),
     ("list", Attack::List),
     ("dry-run", Attack::DryRun),
     ("submit", Attack::Submit),
+    ("hold", Attack::Hold),
+    ("depend", Attack::Depend),
 ];
 
 pub(crate) async fn bench() {
@@ -82,8 +93,25 @@ pub(crate) async fn attack(arguments: &[String]) {
     let (_, attack) = ATTACKS.into_iter().find(|(known, _)| known == name).unwrap();
     let endpoint = Endpoint { address: address.clone(), token: Token::read_file(Path::new(token)).unwrap() };
     let links = join_all((0..CONNECTIONS).map(|_| connect_client(&endpoint))).await;
-    let array = JobId::new(array.parse().unwrap());
-    join_all(links.into_iter().map(|link| attack_with(link.unwrap().0, attack, array))).await;
+    let links: Vec<ClientServiceClient> = links.into_iter().map(|link| link.unwrap().0).collect();
+    let array = match attack {
+        Attack::Hold => submit(&links[0], held(HELD)).await,
+        Attack::Depend => submit(&links[0], held(DEPENDENCIES)).await,
+        Attack::Show | Attack::Watch | Attack::Resolve | Attack::List | Attack::DryRun | Attack::Submit => {
+            JobId::new(array.parse().unwrap())
+        }
+    };
+    join_all(links.into_iter().map(|link| attack_with(link, attack, array))).await;
+}
+
+fn held(members: u32) -> JobSpec {
+    JobSpec { held: true, ..array(members) }
+}
+
+/// A job that depends on all members of this array one by one.
+fn dependent(array: JobId) -> JobSpec {
+    let on = |index| Dependency { job: JobId::member(array.number, index), when: DependencyKind::AfterOk };
+    JobSpec { depends_on: (0..DEPENDENCIES).map(on).collect(), ..no_op_job() }
 }
 
 fn report(beside: &str, times: BTreeMap<&str, Vec<Duration>>) {
@@ -137,6 +165,16 @@ async fn attack_with(link: ClientServiceClient, attack: Attack, array: JobId) {
                 }
                 Attack::DryRun => drop(link.dry_run(context, Box::new(large_job())).await),
                 Attack::Submit => drop(link.submit(context, Box::new(large_job()), None).await),
+                Attack::Hold => {
+                    drop(link.change_jobs(context, JobChange::Hold, vec![array]).await);
+                    drop(link.change_jobs(context_for(LIMIT), JobChange::Release, vec![array]).await);
+                }
+                Attack::Depend => {
+                    let accepted = link.submit(context, Box::new(dependent(array)), None).await;
+                    if !matches!(accepted, Ok(Ok(_))) {
+                        drop(link.change_jobs(context_for(LIMIT), JobChange::Cancel, vec![array]).await);
+                    }
+                }
             }
         }
     };

@@ -1,8 +1,8 @@
 //! The life of single jobs.
 
 use cohabit_types::{
-    ChangeResult, Dependency, DependencyKind, HeldRank, HeldRankPhase, JobChange, JobSpec, JobState, Order,
-    Outcome, ReasonCode, RetryPolicy, Signal, Span, StartFailure, StopReason,
+    ChangeResult, Dependency, DependencyKind, HeldRank, HeldRankPhase, JobChange, JobEventKind, JobId,
+    JobSpec, JobState, Order, Outcome, ReasonCode, RetryPolicy, Signal, Span, StartFailure, StopReason,
 };
 
 use super::kit::*;
@@ -196,9 +196,42 @@ fn a_long_history_keeps_its_first_and_latest_events() {
         test.change(JobChange::Requeue, id);
         test.ended(rank(1, attempt), Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued));
         let history = test.head.job_history(id);
-        assert!(history.len() <= 201 && history[..2] == first && history.contains(&before[before.len() - 1]));
+        assert!(history.len() <= 101 && history[..2] == first && history.contains(&before[before.len() - 1]));
     }
-    assert!(test.head.job_history(id).len() >= 150);
+    assert!(test.head.job_history(id).len() >= 75);
+    let attempts: Vec<u32> = test.record(id).attempts.iter().map(|it| it.attempt).collect();
+    assert_eq!(attempts, (69..=101).collect::<Vec<_>>(), "the latest 32, and the live one");
+}
+
+#[test]
+fn what_dropped_attempts_had_still_counts() {
+    let mut test = TestHead::with_devices(1);
+    let id = test.submit(gpus(1));
+    for attempt in 1..=40 {
+        test.after(Span::from_secs(10));
+        test.change(JobChange::Requeue, id);
+        test.ended(rank(1, attempt), Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued));
+    }
+    assert_eq!(test.head.jobs[&id].attained().held, Span::from_secs(400));
+    assert_eq!(test.head.jobs[&id].attempt_count(), 41);
+}
+
+/// A script that holds and releases an array a hundred times has told nothing that the last time does not.
+#[test]
+fn of_many_holds_and_releases_in_a_row_the_latest_are_kept() {
+    let mut test = TestHead::with_devices(1);
+    let begin = Some(test.now + Span::from_secs(1_000));
+    let id = test.submit(JobSpec { begin, ..gpus(1) });
+    let before = test.head.usage("ada").bytes;
+    for _ in 0..50 {
+        test.after(Span::from_secs(1));
+        test.change(JobChange::Hold, id);
+        test.change(JobChange::Release, id);
+    }
+    let history: Vec<_> = test.head.job_history(id).into_iter().map(|event| (event.at, event.kind)).collect();
+    assert_eq!(history[1..], [(test.now, JobEventKind::Held), (test.now, JobEventKind::Released)]);
+    let grown = test.head.usage("ada").bytes - before;
+    assert!((100..1_000).contains(&grown), "{grown}");
 }
 
 #[test]
@@ -262,6 +295,39 @@ fn dependencies_decide_by_how_the_earlier_job_ended() {
         assert_eq!(test.state(blocker), JobState::Running);
         assert_eq!(later.map(|id| test.state(id)), expected);
     }
+}
+
+/// One that names the same job twice has to see both conditions met, which opposite ones never are.
+#[test]
+fn opposite_conditions_on_one_job_are_never_met() {
+    let mut test = TestHead::with_devices(1);
+    let first = test.submit(gpus(1));
+    let on_first = |when| Dependency { job: first, when };
+    let both = vec![on_first(DependencyKind::AfterOk), on_first(DependencyKind::AfterNotOk)];
+    let later = test.submit(JobSpec { depends_on: both, ..gpus(1) });
+    assert!(test.record(later).reason.contains("waiting for job 1 to end"), "{}", test.record(later).reason);
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    assert_eq!(test.state(later), JobState::Cancelled);
+}
+
+/// What waits no longer keeps nothing: neither the index of those who wait, nor the work of the next end.
+#[test]
+fn a_submission_that_waits_no_longer_leaves_no_edges() {
+    let mut test = TestHead::with_devices(1);
+    let earlier: Vec<JobId> = (0..3).map(|_| test.submit(JobSpec { held: true, ..gpus(1) })).collect();
+    let on = |when| earlier.iter().map(|job| Dependency { job: *job, when }).collect();
+    let failing = test.submit(JobSpec { depends_on: on(DependencyKind::AfterOk), ..gpus(1) });
+    let cancelled = test.submit(JobSpec { depends_on: on(DependencyKind::AfterAny), ..gpus(1) });
+    let waiting = test.submit(JobSpec { depends_on: on(DependencyKind::AfterAny), ..gpus(1) });
+    let edges = |test: &TestHead| test.head.split_for_snapshot(1).0.dependents;
+    assert_eq!(edges(&test).values().map(Vec::len).sum::<usize>(), 9);
+    test.change(JobChange::Cancel, cancelled);
+    test.change(JobChange::Cancel, earlier[0]);
+    assert_eq!(test.record(failing).reason_code, ReasonCode::DependencyFailed);
+    let left = earlier[1..].iter().map(|job| (*job, vec![waiting.number]));
+    assert_eq!(edges(&test), left.collect());
+    let (rest, parts) = test.head.split_for_snapshot(1);
+    assert_eq!(crate::Head::from_snapshot(rest, parts.collect()).unwrap(), test.head);
 }
 
 #[test]

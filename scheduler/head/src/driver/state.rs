@@ -17,8 +17,8 @@ use super::message::SessionHandle;
 use super::queued_usage::QueuedUsage;
 use super::snapshots::Snapshots;
 use super::state_check::StateCheck;
-use super::submit_rates::SubmitRates;
 use super::training_queue::TrainingQueue;
+use super::user_rates::UserRates;
 use crate::RequestLimits;
 use crate::clock::Clock;
 use crate::estimates::Estimates;
@@ -61,7 +61,9 @@ pub(crate) struct Driver {
     pub(super) batch: Batch,
     /// What is in the batch and in the commit in progress, by user.
     pub(super) queued_usage: QueuedUsage,
-    pub(super) submit_rates: SubmitRates,
+    pub(super) submit_rates: UserRates,
+    /// How many jobs each user changes, members of arrays one by one.
+    pub(super) change_rates: UserRates,
     pub(super) durability: Durability,
     pub(super) state_check: StateCheck,
     /// The head's latest request for a plan, not yet passed to the planner.
@@ -87,7 +89,8 @@ impl Driver {
             last_client: 0,
             batch: Batch::default(),
             queued_usage: QueuedUsage::default(),
-            submit_rates: SubmitRates::default(),
+            submit_rates: UserRates::default(),
+            change_rates: UserRates::default(),
             durability: Durability::default(),
             state_check: StateCheck::default(),
             plan_request: None,

@@ -1,11 +1,15 @@
 //! Changes that clients ask for: each is a request to the core, and its reply the typed result of the call.
 
+use std::collections::BTreeSet;
+
 use cohabit_types::{
     ChangeResult, JobChange, JobId, JobSpec, Refusal, RefusalCode, Reply, Request, Submit, SubmitReceipt,
 };
 
 use super::client::{ClientSession, ending};
+use super::context::SessionContext;
 use crate::driver::Message;
+use crate::request_limits::check_ids;
 
 impl ClientSession {
     /// Submits a job. The estimate of the head is not a client's to make.
@@ -22,11 +26,15 @@ impl ClientSession {
         .await
     }
 
+    /// Changes these jobs, each once.
     pub(super) async fn apply_to_jobs(
         self,
         change: JobChange,
-        jobs: Vec<JobId>,
+        mut jobs: Vec<JobId>,
     ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        check_ids(&jobs)?;
+        let mut named = BTreeSet::new();
+        jobs.retain(|job| named.insert(*job));
         self.request(Request::Change(change, jobs), |reply| match reply {
             Reply::Changed(results) => Ok(results),
             other @ (Reply::Accepted { .. } | Reply::Node(_) | Reply::Refused(_)) => Err(other),
@@ -57,12 +65,15 @@ impl ClientSession {
         result: impl FnOnce(Reply) -> Result<T, Reply>,
     ) -> Result<T, Refusal> {
         self.session_context.limits.check(&request)?;
-        let (driver, by) = (self.session_context.driver.clone(), self.by);
+        let ClientSession { session_context: SessionContext { driver, changes, .. }, by, .. } = self;
         // In a task of its own: it goes on when the client hangs up.
-        let asked =
-            tokio::spawn(
-                async move { driver.ask(|reply_to| Message::Request { by, request, reply_to }).await },
-            );
+        let asked = tokio::spawn(async move {
+            let _permit = match &request {
+                Request::Change(..) => changes.permit(&by.user).await,
+                Request::Submit(_) | Request::Drain(_) | Request::Resume(_) => None,
+            };
+            driver.ask(|reply_to| Message::Request { by, request, reply_to }).await
+        });
         let replied = asked.await.map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))?;
         result(replied.map_err(|error| ending(&error))?).map_err(|other| match other {
             Reply::Refused(refusal) => refusal,

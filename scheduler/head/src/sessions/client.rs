@@ -233,8 +233,8 @@ mod tests {
     use cohabit_types::{PrivateData, Request, Span};
     use futures::FutureExt;
 
-    use super::super::query_limiter::QueryLimiter;
     use super::super::status::HeadSetup;
+    use super::super::user_limiter::UserLimiter;
     use super::*;
     use crate::RequestLimits;
     use crate::history::HistoryReader;
@@ -253,7 +253,8 @@ mod tests {
             memory: Span::ZERO,
             watch_limit: Duration::ZERO,
             silence_limit: Duration::ZERO,
-            query_limiter: QueryLimiter::default(),
+            queries: UserLimiter::default(),
+            changes: UserLimiter::default(),
             limits: RequestLimits::default(),
             private_data: PrivateData::Off,
             user_token_lifetime: None,

@@ -7,8 +7,8 @@ use cohabit_actor::Address;
 use cohabit_net::{NodeCredentials, TokenStore};
 use cohabit_types::{PrivateData, Span};
 
-use super::query_limiter::QueryLimiter;
 use super::status::HeadSetup;
+use super::user_limiter::UserLimiter;
 use crate::RequestLimits;
 use crate::driver::Message;
 use crate::history::HistoryReader;
@@ -29,7 +29,9 @@ pub(crate) struct SessionContext {
     /// A worker that is silent for longer is gone.
     pub(crate) silence_limit: Duration,
     /// Bounds the queries of each user that are answered at once.
-    pub(crate) query_limiter: QueryLimiter,
+    pub(crate) queries: UserLimiter,
+    /// Bounds the changes of jobs by each user that are made at once.
+    pub(crate) changes: UserLimiter,
     /// The limits of requests.
     pub(crate) limits: RequestLimits,
     /// Whether users see the particulars of each other's jobs.

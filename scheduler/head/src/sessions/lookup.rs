@@ -31,7 +31,7 @@ impl ClientSession {
 
     /// Waits for the turn of this user.
     pub(super) async fn query_permit(&self) -> Option<OwnedSemaphorePermit> {
-        self.session_context.query_limiter.permit(&self.by.user).await
+        self.session_context.queries.permit(&self.by.user).await
     }
 
     /// The record of a job, from wherever it is known.

@@ -134,6 +134,40 @@ async fn a_user_who_submits_too_fast_is_refused_and_others_are_not() {
     ada.try_submit(held(|_| {})).await.unwrap();
 }
 
+/// Members count one by one, or one array would be as cheap as one job.
+#[tokio::test]
+async fn a_user_who_changes_jobs_too_fast_is_refused_and_others_are_not() {
+    let limits = RequestLimits { changes_per_second: 1, ..RequestLimits::default() };
+    let head = TestHead::start_like(|options| options.limits = limits).await;
+    let (ada, eve) = (head.user("ada").await, head.user("eve").await);
+    let of = |members| held(move |spec| spec.array = array(members));
+    let (hers, his) = (eve.try_submit(of(8)).await.unwrap(), ada.try_submit(of(8)).await.unwrap());
+    eve.change(JobChange::Release, vec![hers.job]).await.unwrap();
+    let refusal = eve.change(JobChange::Hold, vec![hers.job]).await.unwrap_err();
+    assert!(refusal.to_string().contains("max-changes-per-second"), "{refusal}");
+    ada.change(JobChange::Release, vec![his.job]).await.unwrap();
+    head.admin().await.change(JobChange::Hold, vec![hers.job]).await.unwrap();
+}
+
+/// Each cycle leaves lines in the history of every member.
+#[tokio::test]
+async fn arrays_that_are_requeued_again_and_again_reach_the_limit_of_memory() {
+    let limits = RequestLimits { user_bytes: Bytes(1 << 20), ..RequestLimits::default() };
+    let head = TestHead::start_like(|options| options.limits = limits).await;
+    let eve = head.user("eve").await;
+    let job = eve.try_submit(held(|spec| spec.array = array(500))).await.unwrap().job;
+    let mut cycles = 0;
+    let refusal = loop {
+        eve.change(JobChange::Cancel, vec![job]).await.unwrap();
+        match eve.change(JobChange::Requeue, vec![job]).await {
+            Ok(_) => cycles += 1,
+            Err(refusal) => break refusal.to_string(),
+        }
+        assert!(cycles < 50, "each leaves more than 100 bytes with 500 members");
+    };
+    assert!(cycles > 1 && refusal.contains("max-user-size"), "{cycles}: {refusal}");
+}
+
 /// What is cancelled waits no longer, but the head remembers it.
 #[tokio::test]
 async fn arrays_that_are_cancelled_again_and_again_reach_the_limit_of_memory() {

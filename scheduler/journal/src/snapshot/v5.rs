@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use cohabit_policy::AttainedTime;
 use cohabit_scheduler_core::{self as core, Config, HeadSnapshot, state};
 use cohabit_types::{
     Bytes, Device, DeviceId, Enforcement, Estimate, Isolation, JobEvent, JobId, JobSpec, JobState,
@@ -226,6 +227,7 @@ impl TryFrom<JobV5> for state::Job {
         Ok(state::Job {
             status: stored.status(live)?,
             ended_attempts: stored.attempts.into_iter().map(ended_attempt).collect::<Result<_, _>>()?,
+            attained_before: AttainedTime::default(),
             last_exit,
             own_failures: stored.failures,
             node_failures: stored.node_failures,
@@ -388,8 +390,10 @@ impl TryFrom<HeadV5> for DecodedHead {
 }
 
 /// Earlier formats listed the members of an array one by one.
-fn by_submission((earlier, dependents): (JobId, BTreeSet<JobId>)) -> (JobId, BTreeSet<u64>) {
-    (earlier, dependents.into_iter().map(|job| job.number).collect())
+fn by_submission((earlier, dependents): (JobId, BTreeSet<JobId>)) -> (JobId, Vec<u64>) {
+    let mut numbers: Vec<u64> = dependents.into_iter().map(|job| job.number).collect();
+    numbers.dedup();
+    (earlier, numbers)
 }
 
 impl From<AlarmV5> for state::Alarm {

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use cohabit_policy::AttainedTime;
 use cohabit_scheduler_core::{self as core, Config, state};
 use cohabit_types::{
     Bytes, Device, DeviceId, Enforcement, Estimate, Isolation, JobEvent, JobId, JobSpec, JobState,
@@ -35,7 +36,7 @@ pub(crate) struct HeadV6 {
     reconsider_colocations: bool,
     started_at: Time,
     next_plan_at: Option<Time>,
-    dependents: BTreeMap<JobId, BTreeSet<u64>>,
+    dependents: BTreeMap<JobId, Vec<u64>>,
     #[serde(with = "As::<BTreeMap<Same, NodeV6>>")]
     nodes: BTreeMap<NodeId, state::Node>,
     nodes_joined: u64,
@@ -80,6 +81,8 @@ pub(crate) struct JobV6 {
     status: state::JobStatus,
     #[serde(with = "As::<Vec<EndedAttemptV6>>")]
     ended_attempts: Vec<state::EndedAttempt>,
+    #[serde(with = "As::<AttainedTimeV6>")]
+    attained_before: AttainedTime,
     #[serde(with = "As::<Option<JobExitV6>>")]
     last_exit: Option<state::JobExit>,
     own_failures: u32,
@@ -87,6 +90,13 @@ pub(crate) struct JobV6 {
     exclusive_from_attempt: Option<u32>,
     #[serde(with = "As::<Vec<StoredJobEvent>>")]
     events: Vec<JobEvent>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "AttainedTime")]
+pub(crate) struct AttainedTimeV6 {
+    held: Span,
+    worked: Span,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -274,6 +284,7 @@ shape_of! {
     EndedJobV6 => state::EndedJob,
     TerminalStateV6 => state::TerminalState,
     JobExitV6 => state::JobExit,
+    AttainedTimeV6 => AttainedTime,
     EndedAttemptV6 => state::EndedAttempt,
     AttemptV6 => state::Attempt,
     RankV6 => state::Rank,

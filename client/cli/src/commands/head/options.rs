@@ -67,6 +67,7 @@ fn limits(settings: &Settings, usual: RequestLimits) -> Result<RequestLimits, Co
             .checked(SettingKey::MaxUserPriority, str::parse)?
             .unwrap_or(usual.user_priority),
         submits_per_second: count(SettingKey::MaxSubmitsPerSecond, usual.submits_per_second)?,
+        changes_per_second: count(SettingKey::MaxChangesPerSecond, usual.changes_per_second)?,
         queued_jobs: count(SettingKey::MaxQueuedJobs, usual.queued_jobs)?,
         user_bytes: settings.checked(SettingKey::MaxUserSize, str::parse)?.unwrap_or(usual.user_bytes),
     })

@@ -1,27 +1,27 @@
-//! Bounds how many queries of one user are answered at once, so that nobody waits long behind the questions
-//! of another.
+//! Bounds how many queries, and how many changes, of one user are in the driver at once, so that nobody waits
+//! long behind those of another.
 //!
-//! The driver answers one message after the other, and `lookup` cuts long questions into short queries. A
+//! The driver handles one message after the other, and `lookup` cuts long questions into short queries. A
 //! user who sends thousands at once has at most two of them in its mailbox, and the others wait here, in
-//! their order.
+//! their order. Submissions are not held back: many share one commit, and their rate is limited.
 
 use std::sync::Arc;
 
 use dashmap::DashMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Queries of one user that are answered at once: one in the driver, and one that follows without a pause.
+/// Queries or changes of one user at once: one in the driver, and one that follows without a pause.
 const AT_ONCE: usize = 2;
 
-/// The limits of all users; clones share them.
+/// The turns of all users; clones share them.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct QueryLimiter {
+pub(crate) struct UserLimiter {
     /// By name; there are no more names than tokens were made.
     users: Arc<DashMap<String, Arc<Semaphore>>>,
 }
 
-impl QueryLimiter {
-    /// Waits until a query of this user may be answered, which lasts as long as the permit.
+impl UserLimiter {
+    /// Waits for the turn of this user, which lasts as long as the permit.
     pub(super) async fn permit(&self, user: &str) -> Option<OwnedSemaphorePermit> {
         let existing = self.users.get(user).map(|entry| Arc::clone(&entry));
         let semaphore = existing.unwrap_or_else(|| {
@@ -41,8 +41,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_user_waits_for_their_own_queries_only() {
-        let limiter = QueryLimiter::default();
+    async fn a_user_waits_for_their_own_turns_only() {
+        let limiter = UserLimiter::default();
         let held = [limiter.permit("mallory").await, limiter.permit("mallory").await];
         let mut third = Box::pin(limiter.permit("mallory"));
         assert!(third.as_mut().now_or_never().is_none());
