@@ -120,6 +120,7 @@ fn inventory(number: u64, slots: usize) -> Inventory {
         links: LinkBandwidths::default(),
         sharing: SharingLimits::default(),
         isolation: Isolation::default(),
+        max_jobs: None,
         rendezvous_ports: vec![29_601],
         orphan_grace: Span::from_secs(120),
         held_ranks: Vec::new(),

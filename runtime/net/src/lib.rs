@@ -66,7 +66,7 @@ pub use link::LinkEndFuture;
 pub use link_end::LinkEnd;
 pub use listener::{Listener, ListenerLimits};
 pub use node_credentials::{NodeClaimError, NodeCredentials};
-pub use open_file_limit::{initial_open_file_limit, raise_open_file_limit};
+pub use open_file_limit::{initial_open_file_limit, open_file_limit, raise_open_file_limit};
 pub use peer::{ClientPeer, Incoming, WorkerPeer, WorkerSession};
 pub use private_file::StateError;
 pub use tarpc::client::RpcError;

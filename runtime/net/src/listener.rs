@@ -19,7 +19,7 @@ use crate::certificate_renewal::{CertificateRenewal, PresentedCertificate};
 use crate::connection_slots::ConnectionLimiter;
 use crate::duplex::MESSAGE_LIMIT;
 use crate::handshake::HandshakeService;
-use crate::open_file_limit::open_files;
+use crate::open_file_limit::open_file_limit;
 use crate::rate_limited_log::RateLimitedLog;
 use crate::{HeadIdentity, Incoming, LinkError, TokenStore, tls};
 
@@ -91,7 +91,7 @@ impl Listener {
         identity: &HeadIdentity,
         tokens: TokenStore,
     ) -> Result<Listener, LinkError> {
-        Listener::bind_within(address, identity, tokens, ListenerLimits::within(open_files())).await
+        Listener::bind_within(address, identity, tokens, ListenerLimits::within(open_file_limit())).await
     }
 
     /// Listens within these limits.

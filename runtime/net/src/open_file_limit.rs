@@ -25,10 +25,11 @@ pub fn raise_open_file_limit() {
 /// with a larger one.
 #[must_use]
 pub fn initial_open_file_limit() -> u64 {
-    INITIAL_LIMIT.get().copied().unwrap_or_else(open_files)
+    INITIAL_LIMIT.get().copied().unwrap_or_else(open_file_limit)
 }
 
 /// The present limit.
-pub(crate) fn open_files() -> u64 {
+#[must_use]
+pub fn open_file_limit() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(DEFAULT_LIMIT, |(soft, _)| soft)
 }

@@ -262,6 +262,9 @@ pub struct Inventory {
     /// How far those of its devices that have memory of their own may be shared.
     #[serde(default)]
     pub sharing: SharingLimits,
+    /// The most jobs that it runs at once; `None` if it does not say.
+    #[serde(default)]
+    pub max_jobs: Option<u32>,
     /// Ports at which ranks on it may wait for others; nothing else uses them.
     #[serde(default)]
     pub rendezvous_ports: Vec<u16>,

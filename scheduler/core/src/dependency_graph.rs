@@ -1,7 +1,7 @@
 //! Which submissions still wait for the end of which jobs.
 //!
-//! An edge exists only while its submission waits: it leaves with the end of the earlier job, or as soon as the
-//! submission waits no longer. The work of all ends together is one step for each edge.
+//! An edge exists only while its submission waits: it leaves with the end of the earlier job, or as soon as
+//! the submission waits no longer. The work of all ends together is one step for each edge.
 
 use std::collections::BTreeMap;
 

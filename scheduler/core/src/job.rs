@@ -16,7 +16,7 @@ const MAX_EVENTS: usize = 100;
 /// Dropped together, so that the rest does not move up for each new event.
 const EVENTS_DROPPED_AT_ONCE: usize = 25;
 /// Of the attempts that ended the latest ones are kept.
-const MAX_ENDED_ATTEMPTS: usize = 32;
+const MAX_ENDED_ATTEMPTS: usize = 256;
 
 /// Where the ranks of an attempt find each other: the node of rank 0, and a port there.
 pub type RendezvousEndpoint = (NodeId, u16);

@@ -35,6 +35,8 @@ pub struct Node {
     pub sharing: SharingLimits,
     /// How its worker isolates jobs.
     pub isolation: Isolation,
+    /// The most jobs that it runs at once; `None` if its worker does not say.
+    pub max_jobs: Option<u32>,
     /// The ports that its worker keeps for rendezvous.
     pub rendezvous_ports: Vec<u16>,
     /// Those of them that turned out to be used by another program.
@@ -115,6 +117,7 @@ impl Node {
             links: LinkBandwidths::default(),
             sharing: SharingLimits::default(),
             isolation: Isolation::default(),
+            max_jobs: None,
             rendezvous_ports: Vec::new(),
             occupied_ports: BTreeSet::new(),
             orphan_grace: Span::ZERO,
@@ -140,6 +143,7 @@ impl Node {
         self.links = inventory.links;
         self.sharing = inventory.sharing;
         self.isolation.clone_from(&inventory.isolation);
+        self.max_jobs = inventory.max_jobs;
         self.rendezvous_ports.clone_from(&inventory.rendezvous_ports);
         self.occupied_ports.clear();
         self.orphan_grace = inventory.orphan_grace;
@@ -243,6 +247,8 @@ impl Node {
             cpus_free: self.cpus.saturating_sub(self.cpus_used),
             memory: self.memory,
             memory_free: self.memory.saturating_sub(self.memory_used),
+            max_jobs: self.max_jobs,
+            jobs: self.jobs.len() as u32,
             links: self.links,
             owner: None,
             devices: self.devices.iter().map(|device| device.view(self.sharing)).collect(),

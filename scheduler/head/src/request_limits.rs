@@ -146,8 +146,8 @@ impl RequestLimits {
         ))
     }
 
-    /// Refuses a change that lets the histories of the jobs grow of a user, who is no admin, beyond what may be
-    /// in memory.
+    /// Refuses a change that lets histories grow, once the jobs of its user, who is no admin, take more
+    /// memory than allowed.
     pub(crate) fn check_change(
         &self,
         user: &str,

@@ -108,6 +108,7 @@ pub(crate) fn inventory() -> Inventory {
         build: "test".into(),
         links: LinkBandwidths::default(),
         sharing: SharingLimits::default(),
+        max_jobs: None,
         rendezvous_ports: vec![29_601],
         isolation: Isolation::default(),
         orphan_grace: Span::from_secs(120),

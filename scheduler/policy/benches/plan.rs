@@ -251,6 +251,8 @@ fn node(number: usize, mix: Mix) -> NodeView {
         name: format!("node{number}"),
         cpus: 96,
         cpus_free: 96,
+        max_jobs: None,
+        jobs: 0,
         memory: Bytes(1 << 40),
         memory_free: Bytes(1 << 40),
         owner: None,

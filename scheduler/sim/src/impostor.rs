@@ -84,6 +84,7 @@ impl Lie {
             build: "simulated".into(),
             links: LinkBandwidths::default(),
             sharing: SharingLimits::default(),
+            max_jobs: None,
             rendezvous_ports: Vec::new(),
             isolation: Isolation { users: UserIsolation::OneAccount(OWNER.into()), ..Isolation::default() },
             orphan_grace: Span::ZERO,

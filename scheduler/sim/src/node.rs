@@ -128,6 +128,7 @@ impl SimNode {
             build: "simulated".into(),
             links: shape.links,
             sharing: shape.sharing,
+            max_jobs: None,
             rendezvous_ports: shape.rendezvous_ports(),
             isolation: Isolation::default(),
             orphan_grace: self.announced_grace,

@@ -22,6 +22,7 @@ mod error;
 mod executor_pool;
 mod gpu;
 mod isolation;
+mod job_limit;
 mod link;
 mod logs;
 mod machine_info;

@@ -5,10 +5,13 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
+use cohabit_host::cgroup::process_limit;
+use cohabit_net::open_file_limit;
 use cohabit_types::{Bytes, Device, Inventory, Isolation, LinkBandwidths, NodeId, SharingLimits, Span};
 use procfs::Current;
 
 use crate::error::WorkerError;
+use crate::job_limit::job_limit;
 use crate::messages::InventorySnapshot;
 use crate::network;
 use crate::options::WorkerOptions;
@@ -28,6 +31,8 @@ pub(crate) struct MachineInfo {
     links: LinkBandwidths,
     /// How far its GPUs may be shared.
     sharing: SharingLimits,
+    /// The most jobs that it runs at once.
+    max_jobs: u32,
     /// `None` if other workers on this host use all ports.
     ports: Option<Arc<PortBlock>>,
     /// How it isolates jobs.
@@ -52,15 +57,19 @@ impl MachineInfo {
                 "other workers use all ports for rendezvous: jobs on this host get no MASTER_PORT"
             );
         }
+        let memory = memory()?;
         let cpus = available_parallelism().map_err(WorkerError::Machine)?;
         Ok(MachineInfo {
             name: options.name.clone().map_or_else(host_name, Ok)?,
             address: options.address.clone(),
             cpus: u32::try_from(cpus.get()).unwrap_or(u32::MAX),
-            memory: memory()?,
+            memory,
             devices,
             links: options.links,
             sharing: options.sharing,
+            max_jobs: options
+                .max_jobs
+                .unwrap_or_else(|| job_limit(memory, open_file_limit(), process_limit())),
             ports: ports.map(Arc::new),
             isolation,
             orphan_grace: options.orphan_grace,
@@ -76,6 +85,7 @@ impl MachineInfo {
             name: self.name.clone(),
             links: LinkBandwidths { network, ..self.links },
             sharing: self.sharing,
+            max_jobs: Some(self.max_jobs),
             rendezvous_ports: self.ports.as_ref().map(|ports| ports.free.clone()).unwrap_or_default(),
             address,
             cpus: self.cpus,

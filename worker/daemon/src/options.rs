@@ -28,6 +28,8 @@ pub struct WorkerOptions {
     pub links: LinkBandwidths,
     /// How far its GPUs may be shared.
     pub sharing: SharingLimits,
+    /// The most jobs that it runs at once; by default as many as the limits of this host allow.
+    pub max_jobs: Option<u32>,
     /// Whether GPUs are shared under NVIDIA's MPS.
     pub mps: MpsMode,
     /// The path of NVIDIA's management library, if not the one with the default name.
@@ -59,6 +61,7 @@ impl WorkerOptions {
             devices: DeviceSpec::Auto,
             links: LinkBandwidths::default(),
             sharing: SharingLimits::default(),
+            max_jobs: None,
             mps: MpsMode::default(),
             nvml_library: None,
             executor_program,

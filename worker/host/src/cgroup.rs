@@ -18,5 +18,5 @@ mod fake_kernel;
 mod rank;
 mod tree;
 
-pub use claim::{Cgroups, check_delegation};
+pub use claim::{Cgroups, check_delegation, process_limit};
 pub use rank::RankCgroup;

@@ -83,6 +83,8 @@ setting_keys! {
     Devices = "devices",
     /// Largest number of ranks that share a GPU.
     MaxSharing = "max-sharing",
+    /// Largest number of jobs that run on a node at once.
+    MaxJobs = "max-jobs",
     /// Memory to keep free on a shared GPU.
     GpuReserve = "gpu-reserve",
     /// Whether MPS enforces shares.

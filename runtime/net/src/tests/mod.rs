@@ -157,6 +157,7 @@ fn hello() -> WorkerHello {
         build: "0.1.0".into(),
         links: LinkBandwidths::default(),
         sharing: SharingLimits::default(),
+        max_jobs: None,
         rendezvous_ports: vec![29_600],
         isolation: Isolation::default(),
         orphan_grace: Span::from_secs(120),

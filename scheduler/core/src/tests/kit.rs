@@ -79,6 +79,7 @@ pub(crate) fn inventory(number: u64, devices: u32, held_ranks: Vec<HeldRank>) ->
         build: "test".into(),
         links: LinkBandwidths::default(),
         sharing: SharingLimits::default(),
+        max_jobs: None,
         rendezvous_ports: vec![29_601, 29_602, 29_603],
         isolation: Isolation::default(),
         orphan_grace: Span::ZERO,

@@ -2,8 +2,8 @@
 
 use cohabit_policy::{Action, Plan};
 use cohabit_types::{
-    JobEventKind, JobId, JobSpec, JobState, Outcome, Placement, PlanRequestId, RankPlacement, Report, Share,
-    Signal, Span, StopReason,
+    Inventory, JobEventKind, JobId, JobSpec, JobState, Outcome, Placement, PlanRequestId, RankPlacement,
+    ReasonCode, Report, Share, Signal, Span, StopReason,
 };
 
 use super::kit::*;
@@ -34,6 +34,22 @@ fn answer(test: &mut TestHead, ticket: PlanRequestId, actions: Vec<Action>) {
 
 fn was_dropped(test: &TestHead, job: JobId) -> bool {
     test.head.job_history(job).iter().any(|it| matches!(it.kind, JobEventKind::PlanDropped(_)))
+}
+
+/// Jobs that demand nothing still take files, processes and memory of the worker.
+#[test]
+fn a_node_runs_no_more_jobs_than_its_worker_allows() {
+    let mut test = TestHead::new();
+    test.event(Event::Joined(key(1, 1), Inventory { max_jobs: Some(2), ..inventory(1, 1, vec![]) }));
+    test.planned();
+    let jobs = [(); 4].map(|()| test.submit(gpus(0)));
+    let running = |test: &TestHead| jobs.map(|job| test.state(job) == JobState::Running);
+    assert_eq!(running(&test), [true, true, false, false]);
+    let record = test.record(jobs[2]);
+    assert_eq!(record.reason_code, ReasonCode::WaitingForHost);
+    assert!(record.reason.contains("already runs 2, its limit"), "{}", record.reason);
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    assert_eq!(running(&test), [false, true, true, false]);
 }
 
 #[test]

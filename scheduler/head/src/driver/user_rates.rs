@@ -21,8 +21,8 @@ struct Bucket {
 }
 
 impl UserRates {
-    /// Takes a request of this user that costs so much, if so much a second leaves it. A full bucket is enough
-    /// for any request, or it could never be made.
+    /// Takes a request of this user that costs so much, if so much a second leaves it. A full bucket is
+    /// enough for any request, or it could never be made.
     pub(super) fn take(&mut self, user: &str, cost: u64, per_second: u64, now: Instant) -> bool {
         let most = per_second as f64 * BURST.as_secs_f64();
         if self.0.len() > MOST_USERS {

@@ -418,6 +418,7 @@ impl From<NodeV5> for state::Node {
             links: stored.links,
             sharing: stored.sharing,
             isolation: stored.isolation,
+            max_jobs: None,
             rendezvous_ports: stored.rendezvous_ports,
             occupied_ports: stored.taken_ports,
             orphan_grace: stored.orphan_grace,

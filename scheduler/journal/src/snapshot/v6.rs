@@ -214,6 +214,7 @@ pub(crate) struct NodeV6 {
     links: LinkBandwidths,
     #[serde(with = "As::<StoredSharingLimits>")]
     sharing: SharingLimits,
+    max_jobs: Option<u32>,
     #[serde(with = "As::<StoredIsolation>")]
     isolation: Isolation,
     rendezvous_ports: Vec<u16>,

@@ -29,6 +29,8 @@ pub(crate) struct StoredInventory {
     #[serde(with = "As::<StoredSharingLimits>", default)]
     sharing: types::SharingLimits,
     #[serde(default)]
+    max_jobs: Option<u32>,
+    #[serde(default)]
     rendezvous_ports: Vec<u16>,
     #[serde(with = "As::<StoredIsolation>", default)]
     isolation: types::Isolation,

@@ -223,6 +223,7 @@ fn inventories() -> Vec<Inventory> {
         build: "0.1.0".into(),
         links: LinkBandwidths::default(),
         sharing: SharingLimits::default(),
+        max_jobs: None,
         rendezvous_ports: vec![],
         isolation: Isolation::default(),
         orphan_grace: Span::from_secs(120),
@@ -235,6 +236,7 @@ fn inventories() -> Vec<Inventory> {
             interconnect: Some(Bandwidth(2_400_000_000_000)),
         },
         sharing: SharingLimits { max_ranks: 4, reserve: Bytes(2 << 30) },
+        max_jobs: None,
         rendezvous_ports: vec![29_601, 29_602],
         isolation: Isolation {
             users: UserIsolation::Apart,

@@ -102,5 +102,6 @@ fn rank_shortage(shortage: &Shortage) -> (u8, u64) {
         Shortage::Memory { free, .. } => (4, free.0),
         Shortage::Cpus { free, .. } => (5, u64::from(*free)),
         Shortage::HostMemory { free, .. } => (6, free.0),
+        Shortage::Jobs { .. } => (7, 0),
     }
 }

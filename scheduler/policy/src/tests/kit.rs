@@ -33,6 +33,8 @@ pub(crate) fn node(number: u8, free: &[u32]) -> NodeView {
         name: format!("node{number}"),
         cpus: 8,
         cpus_free: 8,
+        max_jobs: None,
+        jobs: 0,
         memory: Bytes(64 << 30),
         memory_free: Bytes(64 << 30),
         links: LinkBandwidths::default(),

@@ -46,8 +46,10 @@ fn owners() -> impl Strategy<Value = Option<OwnerKey>> {
 
 fn nodes() -> impl Strategy<Value = Vec<NodeView>> {
     let devices = prop::collection::vec((prop_oneof![Just(1_000_u32), 0_u32..1_000], conditions()), 0..5);
-    prop::collection::vec((devices, owners()), 0..5).prop_map(|all| {
-        let node = |(number, (devices, owner))| NodeView { owner, ..node_with(number, devices) };
+    let max_jobs = prop_oneof![3 => Just(None), 1 => (0_u32..3).prop_map(Some)];
+    prop::collection::vec((devices, owners(), max_jobs), 0..5).prop_map(|all| {
+        let node =
+            |(number, (devices, owner, max_jobs))| NodeView { owner, max_jobs, ..node_with(number, devices) };
         (0..).zip(all).map(node).collect()
     })
 }

@@ -97,6 +97,10 @@ pub struct NodeView {
     pub memory: Bytes,
     /// Host memory that no job claims.
     pub memory_free: Bytes,
+    /// The most jobs that it runs at once; `None` if it does not say.
+    pub max_jobs: Option<u32>,
+    /// How many it runs.
+    pub jobs: u32,
     /// Bandwidths between its devices, and from it to other nodes.
     pub links: LinkBandwidths,
     /// Whose demands alone it takes; `None` if it takes all.

@@ -213,7 +213,15 @@ impl NodeView {
 
     /// Whether it serves the demand, and enough cores and host memory are left.
     pub(crate) fn has_host_room(&self, demand: &Demand) -> bool {
-        self.serves(demand) && self.cpus_free >= demand.cpus && self.memory_free >= demand.memory
+        self.serves(demand)
+            && self.cpus_free >= demand.cpus
+            && self.memory_free >= demand.memory
+            && self.has_place()
+    }
+
+    /// Whether it runs one more job.
+    pub(crate) fn has_place(&self) -> bool {
+        self.max_jobs.is_none_or(|most| self.jobs < most)
     }
 
     /// Checks that a part of a placement fits what is left.
@@ -241,13 +249,16 @@ impl NodeView {
             }
         }
         if !self.has_host_room(demand) {
-            return Err(format!("node {name} has too few cores or too little memory left"));
+            return Err(format!(
+                "node {name} has too few cores or too little memory left, or runs too many jobs"
+            ));
         }
         Ok(())
     }
 
     /// Takes what a part of a placement uses.
     pub(crate) fn take(&mut self, demand: &Demand, part: &RankPlacement) {
+        self.jobs += 1;
         self.cpus_free = self.cpus_free.saturating_sub(demand.cpus);
         self.memory_free = self.memory_free.saturating_sub(demand.memory);
         for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {
@@ -260,6 +271,7 @@ impl NodeView {
 
     /// Gives back what a part of a placement used.
     pub(crate) fn give_back(&mut self, demand: &Demand, part: &RankPlacement) {
+        self.jobs = self.jobs.saturating_sub(1);
         self.cpus_free = (self.cpus_free + demand.cpus).min(self.cpus);
         self.memory_free = (self.memory_free + demand.memory).min(self.memory);
         for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {

@@ -18,8 +18,10 @@ impl NodeView {
         if self.cpus_free < demand.cpus {
             return Some(Shortage::Cpus { needed: demand.cpus, free: self.cpus_free });
         }
-        let memory = Shortage::HostMemory { needed: demand.memory, free: self.memory_free };
-        (self.memory_free < demand.memory).then_some(memory)
+        if self.memory_free < demand.memory {
+            return Some(Shortage::HostMemory { needed: demand.memory, free: self.memory_free });
+        }
+        (!self.has_place()).then_some(Shortage::Jobs { most: self.jobs })
     }
 
     /// Why too few of its devices fit the demand.

@@ -65,6 +65,11 @@ pub enum Shortage {
         /// What rules out the device that came nearest.
         conflict: SharingConflict,
     },
+    /// Room for one more job on nodes that have enough of everything else.
+    Jobs {
+        /// The most jobs that the best of them runs at once.
+        most: u32,
+    },
     /// Device memory.
     Memory {
         /// Needed on each device.
@@ -154,7 +159,9 @@ impl Shortage {
             | Shortage::Busy { .. }
             | Shortage::Slowdown { .. } => ReasonCode::WaitingForDevices,
             Shortage::ForeignMemory { .. } | Shortage::Memory { .. } => ReasonCode::WaitingForMemory,
-            Shortage::Cpus { .. } | Shortage::HostMemory { .. } => ReasonCode::WaitingForHost,
+            Shortage::Cpus { .. } | Shortage::HostMemory { .. } | Shortage::Jobs { .. } => {
+                ReasonCode::WaitingForHost
+            }
         }
     }
 }
@@ -223,6 +230,12 @@ impl fmt::Display for Shortage {
             }
             Shortage::HostMemory { needed, free } => {
                 write!(f, "needs {needed} of host memory; the best node has {free} free")
+            }
+            Shortage::Jobs { most } => {
+                write!(
+                    f,
+                    "needs a node with room for one more job; the best one already runs {most}, its limit"
+                )
             }
         }
     }

@@ -245,6 +245,13 @@ fn room_for_processes(tree: &impl CgroupTree, cgroup: &Path, host: u64) -> u64 {
     cgroup.ancestors().filter_map(limit).chain([host]).min().unwrap_or(host)
 }
 
+/// How many processes and threads this process and those around it may have. Blocks.
+#[must_use]
+pub fn process_limit() -> u64 {
+    let host = processes_of_host();
+    own_cgroup().map_or(host, |own| room_for_processes(&Kernel, &own, host))
+}
+
 fn processes_of_host() -> u64 {
     let limit = |name: &str| std::fs::read_to_string(name).ok()?.trim().parse::<u64>().ok();
     let limits = [limit("/proc/sys/kernel/pid_max"), limit("/proc/sys/kernel/threads-max")];

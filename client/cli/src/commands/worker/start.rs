@@ -59,6 +59,7 @@ pub(crate) fn device_flags(arguments: &DeviceArguments) -> Result<RawSettings, C
     let texts = [
         (SettingKey::Devices, &arguments.devices),
         (SettingKey::MaxSharing, &arguments.max_sharing),
+        (SettingKey::MaxJobs, &arguments.max_jobs),
         (SettingKey::GpuReserve, &arguments.gpu_reserve),
         (SettingKey::Mps, &arguments.mps),
         (SettingKey::Network, &arguments.network),
@@ -114,6 +115,7 @@ pub(crate) fn options(
             interconnect: settings.checked(SettingKey::Interconnect, str::parse)?,
         },
         sharing: sharing(settings)?,
+        max_jobs: settings.checked(SettingKey::MaxJobs, max_jobs)?,
         mps: settings.checked(SettingKey::Mps, mps_mode)?.unwrap_or(usual.mps),
         nvml_library: settings.path(SettingKey::NvmlLibrary),
         accounts: accounts(settings)?,
@@ -159,6 +161,13 @@ fn sharing(settings: &Settings) -> Result<SharingLimits, CommandError> {
         max_ranks: max_ranks.unwrap_or(usual.max_ranks),
         reserve: settings.checked(SettingKey::GpuReserve, str::parse)?.unwrap_or(usual.reserve),
     })
+}
+
+fn max_jobs(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(count) if count >= 1 => Ok(count),
+        Ok(_) | Err(_) => Err(format!("'{text}' is not a number of jobs: write 1 or more")),
+    }
 }
 
 fn mps_mode(text: &str) -> Result<MpsMode, String> {
@@ -243,6 +252,7 @@ mod tests {
                 "--max-sharing: '0' is not a number of ranks: write 1 (no sharing) or more",
             ),
             (SettingKey::MaxSharing, "many", "write 1"),
+            (SettingKey::MaxJobs, "0", "--max-jobs: '0' is not a number of jobs: write 1 or more"),
             (SettingKey::GpuReserve, "much", "--gpu-reserve: "),
             (SettingKey::Mps, "always", "--mps: 'always' is not a mode of MPS: write auto or off"),
         ] {
