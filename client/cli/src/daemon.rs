@@ -4,10 +4,12 @@ use std::io;
 use std::process::ExitCode;
 use std::str::FromStr;
 
-use cohabit_console::{CommandError, CommandErrorKind};
+use cohabit_console::{CommandError, CommandErrorKind, printable_line};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format::debug_fn;
 
 use crate::arguments::LoggingArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
@@ -50,11 +52,19 @@ pub(crate) fn start_logging(settings: &Settings) -> Result<(), CommandError> {
         }
     };
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    // Values may come from other machines: none drives a terminal or forges a line.
+    let printable = debug_fn(|writer, field, value| {
+        let value = format!("{value:?}");
+        match (field.name(), printable_line(&value)) {
+            ("message", text) => write!(writer, "{text}"),
+            (name, text) => write!(writer, "{name}={text}"),
+        }
+    });
     match settings.checked(SettingKey::LogFormat, LogFormat::from_str)?.unwrap_or(LogFormat::Text) {
         LogFormat::Json => lines.json().init(),
         LogFormat::Text => {
             let colour = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
-            lines.with_ansi(colour).init();
+            lines.with_ansi(colour).fmt_fields(printable.delimited(" ")).init();
         }
     }
     Ok(())

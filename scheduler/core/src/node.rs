@@ -3,7 +3,7 @@
 //! A live attempt holds its part of a node until its last rank has ended or was given up. The ledger is the
 //! only record of what is free.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_policy::{DeviceView, NodeView, SharingMode, SharingTerms};
 use cohabit_types::{
@@ -147,9 +147,10 @@ impl Node {
         self.rendezvous_ports.clone_from(&inventory.rendezvous_ports);
         self.occupied_ports.clear();
         self.orphan_grace = inventory.orphan_grace;
-        let old = std::mem::take(&mut self.devices);
-        let with_use = |device: &Device| match old.iter().find(|known| known.device.id == device.id) {
-            Some(known) => DeviceUse { device: device.clone(), ..known.clone() },
+        let old = std::mem::take(&mut self.devices).into_iter();
+        let mut old: BTreeMap<DeviceId, DeviceUse> = old.map(|it| (it.device.id.clone(), it)).collect();
+        let with_use = |device: &Device| match old.remove(&device.id) {
+            Some(known) => DeviceUse { device: device.clone(), ..known },
             None => DeviceUse {
                 device: device.clone(),
                 used: Share::default(),

@@ -195,7 +195,7 @@ impl Transition<'_> {
                     self.note_end_report(rank, stopped, progress);
                     self.record_misfit(rank, &outcome, at);
                     self.rank_ended(rank, outcome);
-                } else if self.head.is_stale(rank) {
+                } else if self.head.is_stale(rank, key.node) {
                     self.record_event(rank.attempt.job, JobEventKind::StaleReport(rank));
                 }
                 self.effect(Effect::SendOrder(key, Order::Acknowledge(rank)));
@@ -249,8 +249,10 @@ impl Transition<'_> {
     }
 
     fn telemetry(&mut self, node: NodeId, telemetry: Vec<DeviceTelemetry>) {
-        let known = telemetry.into_iter().map(|it| ((node, it.device.clone()), it));
-        self.head.volatile.telemetry.extend(known);
+        let Some(known) = self.head.nodes.get(&node) else { return };
+        let ids: BTreeSet<&DeviceId> = known.devices.iter().map(|it| &it.device.id).collect();
+        let of_its_devices = telemetry.into_iter().filter(|it| ids.contains(&it.device));
+        self.head.volatile.telemetry.extend(of_its_devices.map(|it| ((node, it.device.clone()), it)));
     }
 
     fn rank_started(&mut self, rank: RankId) {
@@ -329,11 +331,33 @@ impl Head {
         attempt.started_at < self.started_at
     }
 
-    /// Whether the attempt was given up before the rank's end was reported. A repeated report is not stale.
-    fn is_stale(&self, rank: RankId) -> bool {
-        let attempt = self.jobs.get(&rank.attempt.job).and_then(|job| job.attempt(rank.attempt.attempt));
-        let outcome = attempt.and_then(|it| it.attempt.ranks.get(rank.rank as usize)?.outcome());
-        matches!(outcome, Some(Outcome::Lost(_)))
+    /// Whether the attempt was given up before the rank's end was reported, for the first time.
+    fn is_stale(&self, rank: RankId, node: NodeId) -> bool {
+        let Some(job) = self.jobs.get(&rank.attempt.job) else { return false };
+        let attempt = job.attempt(rank.attempt.attempt).map(|it| it.attempt);
+        let known = attempt.and_then(|attempt| attempt.ranks.get(rank.rank as usize));
+        let was_lost =
+            known.is_some_and(|it| it.node == node && matches!(it.outcome(), Some(Outcome::Lost(_))));
+        was_lost && !job.events.iter().any(|event| event.kind == JobEventKind::StaleReport(rank))
+    }
+
+    /// Whether a report changes nothing, for it concerns no live rank and no device of this node. The shell
+    /// need not write it down; the end of a rank has to be acknowledged all the same.
+    pub fn is_settled(&self, key: WorkerKey, report: &Report) -> bool {
+        let Some(node) = self.nodes.get(&key.node).filter(|node| node.key() == Some(key)) else {
+            return true;
+        };
+        match report {
+            Report::Started { rank, .. }
+            | Report::Sharing { rank, .. }
+            | Report::PrivateUser { rank, .. } => !self.is_live(*rank, key.node),
+            Report::Ended { rank, .. } => !self.is_live(*rank, key.node) && !self.is_stale(*rank, key.node),
+            Report::Condition { device, .. } => {
+                // An event that is not applied yet may have set another condition, so equal ones count.
+                node.devices.iter().all(|it| it.device.id != *device)
+            }
+            Report::Progress(_) | Report::Telemetry(_) | Report::ColocationSamples(_) => false,
+        }
     }
 
     /// The name that the worker wants, with a number if another node has it already.

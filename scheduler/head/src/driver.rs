@@ -28,18 +28,18 @@ mod state;
 mod state_check;
 mod training;
 mod training_queue;
-mod user_rates;
 
 use std::time::{Duration, Instant};
 
 use cohabit_actor::{Actor, ActorFailure, Context, ReplyTo};
-use cohabit_scheduler_core::Event;
+use cohabit_scheduler_core::{Effect, Event};
 use cohabit_types::{
-    ClientRequestId, JobChange, JobId, Principal, Refusal, Reply, Report, Request, Role, Submit, Time,
+    ClientRequestId, JobChange, JobId, Order, Principal, Refusal, Reply, Report, Request, Role, Submit, Time,
     WorkerKey,
 };
 
 use crate::journal::JournalWrite;
+use crate::rates::Rate;
 
 pub(crate) use message::{Message, Query, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 pub(crate) use snapshots::Snapshots;
@@ -171,7 +171,12 @@ impl Driver {
     fn check_change_rate(&mut self, user: &str, jobs: &[JobId], now: Instant) -> Result<(), Refusal> {
         let limits = &self.parts.limits;
         let members = self.parts.head.members_of(jobs);
-        match self.change_rates.take(user, members, limits.changes_per_second, now) {
+        match self.change_rates.take(
+            &user.to_owned(),
+            members,
+            Rate::per_second(limits.changes_per_second),
+            now,
+        ) {
             true => Ok(()),
             false => Err(limits.changes_too_fast(user)),
         }
@@ -179,7 +184,7 @@ impl Driver {
 
     fn check_submission(&mut self, user: &str, submit: &Submit, now: Instant) -> Result<(), Refusal> {
         let limits = &self.parts.limits;
-        if !self.submit_rates.take(user, 1, limits.submits_per_second, now) {
+        if !self.submit_rates.take(&user.to_owned(), 1, Rate::per_second(limits.submits_per_second), now) {
             return Err(limits.submits_too_fast(user));
         }
         let usage = self.queued_usage.with(user, self.parts.head.usage(user));
@@ -223,7 +228,8 @@ impl Driver {
         Some(WorkerRoute { node, session })
     }
 
-    /// Queues a worker's reports; `handled` is completed after the last one.
+    /// Queues a worker's reports, as far as they tell something new; `handled` is completed after the last
+    /// one.
     fn reports(&mut self, key: WorkerKey, reports: Vec<Report>, handled: ReplyTo<()>) {
         let mut events = Vec::with_capacity(reports.len());
         for report in reports {
@@ -236,11 +242,25 @@ impl Driver {
             if let Report::Telemetry(telemetry) = &report {
                 self.observe_telemetry(key.node, telemetry);
             }
+            if self.parts.head.is_settled(key, &report) {
+                self.acknowledge_settled(key, &report);
+                continue;
+            }
             events.push(Event::Report(key, report));
         }
         let Some(last) = events.pop() else { return handled.send(()) };
         events.into_iter().for_each(|event| self.queue(event, None));
         self.queue(last, Some(handled));
+    }
+
+    /// A worker repeats the end of a rank until it hears that the head knows it.
+    fn acknowledge_settled(&mut self, key: WorkerKey, report: &Report) {
+        let is_linked = self.parts.head.link_of(key.node) == Some(key);
+        if let Report::Ended { rank, .. } = report
+            && is_linked
+        {
+            self.perform(Effect::SendOrder(key, Order::Acknowledge(*rank)));
+        }
     }
 
     /// Deletes old rows with the next batch: a head without events has nothing new to delete.

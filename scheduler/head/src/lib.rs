@@ -42,6 +42,7 @@ mod journal;
 mod options;
 mod planner;
 mod quarantine;
+mod rates;
 mod recovery;
 mod recovery_mode;
 mod replay_watch;

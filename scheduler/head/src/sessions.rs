@@ -9,6 +9,7 @@ mod certificate;
 mod changes;
 mod client;
 mod context;
+mod join_limiter;
 mod lookup;
 mod nodes;
 mod permission;
@@ -27,6 +28,7 @@ use tokio::task::JoinSet;
 
 use client::ClientSession;
 pub(crate) use context::SessionContext;
+pub(crate) use join_limiter::JoinLimiter;
 pub(crate) use user_limiter::UserLimiter;
 use worker::WorkerSessionTask;
 

@@ -1,5 +1,5 @@
-//! How many jobs this host runs at once, whatever they demand: jobs without GPUs, cores or memory of their own
-//! would otherwise take all files, processes and memory of the daemon.
+//! How many jobs this host runs at once, whatever they demand: jobs without GPUs, cores or memory of their
+//! own would otherwise take all files, processes and memory of the daemon.
 
 use cohabit_types::Bytes;
 

@@ -181,8 +181,8 @@ pub(crate) struct DeviceArguments {
     /// Largest number of ranks that share a GPU [default: 3] [env: COHABIT_MAX_SHARING]
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_sharing: Option<String>,
-    /// Largest number of jobs that run on this node at once [default: what its memory and its limits of files and
-    /// processes allow] [env: COHABIT_MAX_JOBS]
+    /// Largest number of jobs that run on this node at once [default: what its memory and its limits of files
+    /// and processes allow] [env: COHABIT_MAX_JOBS]
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_jobs: Option<String>,
     /// GPU memory to keep free on a shared GPU [default: 1G] [env: COHABIT_GPU_RESERVE]

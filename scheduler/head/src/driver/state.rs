@@ -18,7 +18,6 @@ use super::queued_usage::QueuedUsage;
 use super::snapshots::Snapshots;
 use super::state_check::StateCheck;
 use super::training_queue::TrainingQueue;
-use super::user_rates::UserRates;
 use crate::RequestLimits;
 use crate::clock::Clock;
 use crate::estimates::Estimates;
@@ -26,6 +25,7 @@ use crate::gpu_memory::GpuMemoryTracker;
 use crate::interference::TrainerHandle;
 use crate::journal::{Commit, JournalEntry, JournalWrite};
 use crate::planner::Planner;
+use crate::rates::Rates;
 use crate::watchers::Watchers;
 
 /// What the driver starts with.
@@ -61,9 +61,9 @@ pub(crate) struct Driver {
     pub(super) batch: Batch,
     /// What is in the batch and in the commit in progress, by user.
     pub(super) queued_usage: QueuedUsage,
-    pub(super) submit_rates: UserRates,
+    pub(super) submit_rates: Rates<String>,
     /// How many jobs each user changes, members of arrays one by one.
-    pub(super) change_rates: UserRates,
+    pub(super) change_rates: Rates<String>,
     pub(super) durability: Durability,
     pub(super) state_check: StateCheck,
     /// The head's latest request for a plan, not yet passed to the planner.
@@ -89,8 +89,8 @@ impl Driver {
             last_client: 0,
             batch: Batch::default(),
             queued_usage: QueuedUsage::default(),
-            submit_rates: UserRates::default(),
-            change_rates: UserRates::default(),
+            submit_rates: Rates::default(),
+            change_rates: Rates::default(),
             durability: Durability::default(),
             state_check: StateCheck::default(),
             plan_request: None,

@@ -1,44 +1,244 @@
-//! Checks of input from workers: JSON in the journal has no NaN, and a device is there once.
+//! Checks of input from workers. Whoever has root on one of them may send anything: it has bounds in bytes
+//! and count, numbers are finite (JSON in the journal has no NaN), and a device is there once.
 
 use std::collections::BTreeSet;
 
-use cohabit_types::{Inventory, Progress, Report};
+use cohabit_net::{HelloRefusalCode, WorkerPeer};
+use cohabit_types::{
+    ColocationSample, Condition, Device, DeviceSharing, Enforcement, Health, Inventory, Outcome, Progress,
+    Report, StartFailure,
+};
+
+use super::context::SessionContext;
+use crate::clock::wall_clock;
+
+/// The most devices of a node.
+const MOST_DEVICES: usize = 1_024;
+/// The most ranks that a joining worker holds, or of which it reports the progress at once.
+const MOST_RANKS: usize = 8_192;
+/// The most ports for rendezvous.
+const MOST_PORTS: usize = 4_096;
+/// The most bytes of texts in an inventory: the journal keeps them with each join.
+const MOST_TEXT: usize = 256 << 10;
+/// The longest name of a node, an address or a device, in bytes.
+const LONGEST_NAME: usize = 255;
+/// The longest sentence about a device or an outcome, in bytes.
+const LONGEST_SENTENCE: usize = 1_024;
+/// The most neighbors of a rank on a device.
+const MOST_NEIGHBORS: usize = 64;
+/// The most metrics in one report of progress.
+const MOST_METRICS: usize = 64;
+/// The most reports in one call; our own workers send 256.
+const MOST_REPORTS: usize = 4_096;
+
+/// Whether a worker may join now as the node that it claims to be. Blocks.
+///
+/// # Errors
+/// The answer to it. A stranger who claims a node is refused before that counts as a join of the node.
+pub(super) fn admit(peer: &WorkerPeer, context: &SessionContext) -> Result<(), (HelloRefusalCode, String)> {
+    check(peer.inventory()).map_err(|why| (HelloRefusalCode::Undecodable, why))?;
+    let admitted = context.credentials.admit(peer, wall_clock());
+    admitted.map_err(|error| (error.code(), error.to_string()))?;
+    if !context.joins.take(peer.key().node) {
+        let why = "it connects too often: it may try again in some seconds";
+        return Err((HelloRefusalCode::Busy, why.to_owned()));
+    }
+    Ok(())
+}
+
+/// Refuses a description of a node that is beyond these bounds.
+fn check(inventory: &Inventory) -> Result<(), String> {
+    let counts = [
+        ("devices", inventory.devices.len(), MOST_DEVICES),
+        ("ranks", inventory.held_ranks.len(), MOST_RANKS),
+        ("ports for rendezvous", inventory.rendezvous_ports.len(), MOST_PORTS),
+        ("bytes of texts", text_of(inventory), MOST_TEXT),
+    ];
+    for (what, count, most) in counts {
+        if count > most {
+            return Err(format!(
+                "the worker describes its node with {count} {what}, and {most} are the most"
+            ));
+        }
+    }
+    let names = [&inventory.name, &inventory.address, &inventory.build];
+    let ids = inventory.devices.iter().flat_map(|device| [device.id.as_str(), &device.model]);
+    match names.into_iter().map(String::as_str).chain(ids).map(str::len).find(|it| *it > LONGEST_NAME) {
+        None => Ok(()),
+        Some(length) => Err(format!(
+            "a name, an address or a device of the node has {length} bytes, and {LONGEST_NAME} are the most"
+        )),
+    }
+}
+
+fn text_of(inventory: &Inventory) -> usize {
+    let device = |device: &Device| {
+        let peers = device.gpu.iter().flat_map(|gpu| &gpu.peers).map(|peer| peer.device.as_str().len() + 16);
+        let Condition { health, sharing, foreign_memory: _ } = &device.condition;
+        let health = match health {
+            Health::Well => 0,
+            Health::Recovering(why) | Health::Fenced(why) => why.len(),
+        };
+        let sharing = match sharing {
+            DeviceSharing::Enforced => 0,
+            DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why) => why.len(),
+        };
+        device.id.as_str().len() + device.model.len() + health + sharing + peers.sum::<usize>()
+    };
+    let isolation = [&inventory.isolation.host_limits, &inventory.isolation.devices];
+    let isolation = isolation.into_iter().map(|it| match it {
+        Enforcement::Enforced => 0,
+        Enforcement::Unenforced(why) => why.len(),
+    });
+    inventory.devices.iter().map(device).sum::<usize>() + isolation.sum::<usize>()
+}
 
 /// A node with each of its devices once: a driver that lists one twice must not have it booked twice.
-pub(crate) fn inventory(mut inventory: Inventory) -> Inventory {
+pub(crate) fn listed_once(mut inventory: Inventory) -> Inventory {
     let mut known = BTreeSet::new();
     inventory.devices.retain(|device| known.insert(device.id.clone()));
     inventory
 }
 
-/// Reports with finite numbers only: workers promise that, and a broken promise must not break the journal.
+/// As many reports as one call may have, with short texts and finite numbers.
 pub(crate) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
+    if reports.len() > MOST_REPORTS {
+        tracing::warn!(reports = reports.len(), most = MOST_REPORTS, "a worker reports too much in one call");
+        reports.truncate(MOST_REPORTS);
+    }
     for report in &mut reports {
         match report {
             Report::Started { .. } | Report::PrivateUser { .. } => {}
-            Report::Ended { progress, .. } => progress.iter_mut().for_each(keep_finite),
-            Report::Sharing { .. } | Report::Condition { .. } | Report::Telemetry(_) => {}
-            Report::ColocationSamples(all) => all.retain(|it| it.rate.is_finite()),
-            Report::Progress(all) => all.iter_mut().for_each(|it| keep_finite(&mut it.progress)),
+            Report::Ended { outcome, progress, .. } => {
+                shorten_outcome(outcome);
+                progress.iter_mut().for_each(bound_progress);
+            }
+            Report::Sharing { enforcement, .. } => match enforcement {
+                Enforcement::Enforced => {}
+                Enforcement::Unenforced(why) => shorten(why),
+            },
+            Report::Condition { condition, .. } => shorten_condition(condition),
+            Report::Telemetry(all) => all.truncate(MOST_DEVICES),
+            Report::ColocationSamples(all) => {
+                all.truncate(MOST_RANKS);
+                all.retain(is_plausible);
+            }
+            Report::Progress(all) => {
+                all.truncate(MOST_RANKS);
+                all.iter_mut().for_each(|it| bound_progress(&mut it.progress));
+            }
         }
     }
     reports
 }
 
-fn keep_finite(progress: &mut Progress) {
+/// How many rows a report adds to the journal beyond those that starts and ends of ranks bound.
+pub(crate) fn rows(report: &Report) -> u64 {
+    match report {
+        Report::Sharing { .. } | Report::PrivateUser { .. } | Report::Condition { .. } => 1,
+        Report::ColocationSamples(all) => all.len() as u64,
+        Report::Started { .. } | Report::Ended { .. } | Report::Progress(_) | Report::Telemetry(_) => 0,
+    }
+}
+
+fn is_plausible(sample: &ColocationSample) -> bool {
+    sample.rate.is_finite()
+        && sample.utilization.is_none_or(f64::is_finite)
+        && sample.neighbors.len() <= MOST_NEIGHBORS
+        && sample.gpu.len() <= LONGEST_NAME
+        && sample.device.as_str().len() <= LONGEST_NAME
+}
+
+fn bound_progress(progress: &mut Progress) {
     progress.rate = progress.rate.filter(|rate| rate.is_finite());
-    progress.metrics.retain(|_, value| value.is_finite());
+    progress.metrics.retain(|name, value| value.is_finite() && name.len() <= LONGEST_NAME);
+    while progress.metrics.len() > MOST_METRICS {
+        progress.metrics.pop_last();
+    }
+}
+
+fn shorten_condition(condition: &mut Condition) {
+    match &mut condition.health {
+        Health::Well => {}
+        Health::Recovering(why) | Health::Fenced(why) => shorten(why),
+    }
+    match &mut condition.sharing {
+        DeviceSharing::Enforced => {}
+        DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why) => shorten(why),
+    }
+}
+
+fn shorten_outcome(outcome: &mut Outcome) {
+    match outcome {
+        Outcome::Exited(_) | Outcome::Signalled(_) | Outcome::OutOfMemory { .. } => {}
+        Outcome::Lost(text) | Outcome::OutOfGpuMemory { message: text, .. } => shorten(text),
+        Outcome::NotStarted(failure) => match failure {
+            StartFailure::CommandNotFound(text)
+            | StartFailure::NotExecutable(text)
+            | StartFailure::WorkdirMissing(text)
+            | StartFailure::DeviceMissing(text)
+            | StartFailure::Other(text)
+            | StartFailure::DeviceFenced(text)
+            | StartFailure::Unenforced(text)
+            | StartFailure::NodeProblem(text)
+            | StartFailure::Account(text) => shorten(text),
+            StartFailure::PortTaken(_) | StartFailure::OrderLost => {}
+        },
+    }
+}
+
+fn shorten(text: &mut String) {
+    if text.len() > LONGEST_SENTENCE {
+        text.truncate(text.floor_char_boundary(LONGEST_SENTENCE));
+        text.push('…');
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use cohabit_types::DeviceId;
+
     use super::*;
 
     #[test]
     fn a_device_that_is_listed_twice_is_there_once() {
         let listed = crate::test_kit::inventory();
         let twice = Inventory { devices: [&listed.devices[..], &listed.devices].concat(), ..listed.clone() };
-        assert_eq!(inventory(twice), listed);
+        assert_eq!(listed_once(twice), listed);
+    }
+
+    /// Of 70,000 devices the head was busy for a minute with each join, and again after each restart.
+    #[test]
+    fn a_description_of_a_node_has_bounds() {
+        let usual = crate::test_kit::inventory();
+        check(&usual).unwrap();
+        let device = |n: usize| Device { id: DeviceId(format!("{n}").into()), ..usual.devices[0].clone() };
+        let many = Inventory { devices: (0..=MOST_DEVICES).map(device).collect(), ..usual.clone() };
+        assert!(check(&many).unwrap_err().contains("1025 devices, and 1024 are the most"));
+        let long = Inventory { name: "x".repeat(LONGEST_NAME + 1), ..usual.clone() };
+        assert!(check(&long).unwrap_err().contains("has 256 bytes, and 255 are the most"));
+        let health = Health::Fenced("y".repeat(MOST_TEXT));
+        let condition = Condition { health, ..Condition::default() };
+        let wordy = Inventory { devices: vec![Device { condition, ..device(1) }], ..usual.clone() };
+        assert!(check(&wordy).unwrap_err().contains("bytes of texts"));
+        let ports = Inventory { rendezvous_ports: vec![1; MOST_PORTS + 1], ..usual };
+        assert!(check(&ports).unwrap_err().contains("4097 ports for rendezvous"));
+    }
+
+    #[test]
+    fn reports_have_bounds() {
+        let rank = "1#1/0".parse().unwrap();
+        let long = || Enforcement::Unenforced("ä".repeat(1 << 20));
+        let mut many = vec![Report::PrivateUser { rank, uid: 1 }; MOST_REPORTS];
+        many.splice(..0, [Report::Sharing { rank, enforcement: long() }]);
+        let kept = reports(many);
+        assert_eq!(kept.len(), MOST_REPORTS);
+        let Report::Sharing { enforcement: Enforcement::Unenforced(why), .. } = &kept[0] else { panic!() };
+        assert!(why.len() <= LONGEST_SENTENCE + '…'.len_utf8() && why.ends_with("ä…"), "{}", why.len());
+        let metrics = (0..1_000).map(|n| (format!("metric {n}"), 1.0)).collect();
+        let mut progress = Progress { metrics, ..Progress::default() };
+        bound_progress(&mut progress);
+        assert_eq!(progress.metrics.len(), MOST_METRICS);
     }
 
     #[test]

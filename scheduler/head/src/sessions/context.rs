@@ -7,6 +7,7 @@ use cohabit_actor::Address;
 use cohabit_net::{NodeCredentials, TokenStore};
 use cohabit_types::{PrivateData, Span};
 
+use super::join_limiter::JoinLimiter;
 use super::status::HeadSetup;
 use super::user_limiter::UserLimiter;
 use crate::RequestLimits;
@@ -32,6 +33,8 @@ pub(crate) struct SessionContext {
     pub(crate) queries: UserLimiter,
     /// Bounds the changes of jobs by each user that are made at once.
     pub(crate) changes: UserLimiter,
+    /// Bounds how often each node joins.
+    pub(crate) joins: JoinLimiter,
     /// The limits of requests.
     pub(crate) limits: RequestLimits,
     /// Whether users see the particulars of each other's jobs.

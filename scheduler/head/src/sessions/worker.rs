@@ -1,22 +1,24 @@
 //! A worker's session: it joins, gets orders in batches, reports, and is lost exactly once.
 //!
 //! The worker is welcomed when its join is durable, and reports only then. However the link ends, the driver
-//! gets
-//! `Lost` after the last report.
+//! gets `Lost` after the last report.
+//!
+//! Root on one worker must not hurt the others: what it sends is bounded in bytes, count and time here.
 
 use std::future::pending;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use cohabit_actor::{Address, Mailbox, blocking, mailbox};
 use cohabit_net::{Context, HeadService, WorkerOrders, WorkerPeer, WorkerSession, context_for};
 use cohabit_types::{LogRequest, Order, Refusal, RefusalCode, Report, Span, WorkerKey};
 use futures::FutureExt;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Mutex, oneshot, watch};
 
 use super::admit;
 use super::context::SessionContext;
-use crate::clock::wall_clock;
 use crate::driver::{Message, SessionHandle, WorkerSessionMessage};
+use crate::rates::{Bucket, Rate};
 
 /// How many orders may wait for a worker.
 const CAPACITY: usize = 16_384;
@@ -28,6 +30,12 @@ const MAX_BATCH_BYTES: usize = 2 << 20;
 const ORDER_LIMIT: Span = Span::from_secs(30);
 /// How long a worker may take over a piece of a log; long enough for its long poll.
 const LOG_LIMIT: Span = Span::from_secs(40);
+
+/// The most reports of one worker in the driver at once: requests of others wait for no more of them.
+const MOST_REPORTS: usize = 256;
+/// Reports of which a worker may send any number, see [`admit::rows`]: what a new link reports about all its
+/// devices and ranks, and more than a busy node needs later.
+const REPORT_RATE: Rate = Rate { per_second: 300.0, burst: 5_000.0 };
 
 /// The reason when the driver dropped its end of the session.
 const DROPPED_BY_HEAD: &str = "the head closed it";
@@ -44,6 +52,8 @@ struct Reports {
     key: WorkerKey,
     driver: Address<Message>,
     heard: watch::Sender<()>,
+    /// One call after the other passes its reports on, as fast as the bucket allows.
+    turn: Arc<Mutex<Bucket>>,
 }
 
 /// Closes the link with its session, also when the session is cancelled while a log is read.
@@ -70,20 +80,22 @@ impl WorkerSessionTask {
         let _ = self.session_context.driver.tell(Message::Lost(self.key, why)).await;
     }
 
-    /// The worker, if it may act as the node that it claims to be. If not, it hears why.
+    /// The worker, if it may act as the node that it claims to be, and describes one. If not, it hears why.
     async fn admitted(&self, peer: WorkerPeer) -> Option<WorkerPeer> {
-        let credentials = self.session_context.credentials.clone();
+        let context = self.session_context.clone();
         let (peer, admitted) = blocking(move || {
-            let admitted = credentials.admit(&peer, wall_clock());
+            let admitted = admit::admit(&peer, &context);
             (peer, admitted)
         })
         .await;
-        let Err(error) = admitted else { return Some(peer) };
-        tracing::warn!(
-            node = peer.inventory().name, token = peer.by().user, address = %peer.address(), %error,
-            "refused a worker"
-        );
-        peer.refuse(error.code(), error.to_string()).await;
+        let Err((code, why)) = admitted else { return Some(peer) };
+        if self.session_context.joins.may_log(&peer.by().user) {
+            tracing::warn!(
+                node = peer.inventory().name, token = peer.by().user, address = %peer.address(), why,
+                "refused a worker"
+            );
+        }
+        peer.refuse(code, why).await;
         None
     }
 
@@ -92,7 +104,7 @@ impl WorkerSessionTask {
         let (orders, waiting) = mailbox(CAPACITY);
         let (close, mut closed_by_head) = oneshot::channel();
         let (key, inventory, session) =
-            (self.key, admit::inventory(peer.inventory().clone()), SessionHandle { orders, close });
+            (self.key, admit::listed_once(peer.inventory().clone()), SessionHandle { orders, close });
         let joined =
             self.session_context.driver.ask(|handled| Message::Joined { key, inventory, session, handled });
         if joined.await.is_err() {
@@ -103,7 +115,7 @@ impl WorkerSessionTask {
         }
         let (heard, hearing) = watch::channel(());
         let link = LinkGuard(
-            peer.start_session(Reports { key, driver: self.session_context.driver.clone(), heard }).await,
+            peer.start_session(Reports::new(key, self.session_context.driver.clone(), heard)).await,
         );
         let closed = link.0.closed.clone();
         let why = tokio::select! {
@@ -184,12 +196,27 @@ async fn read_log(worker: WorkerOrders, request: LogRequest) -> Result<cohabit_t
     })
 }
 
+impl Reports {
+    fn new(key: WorkerKey, driver: Address<Message>, heard: watch::Sender<()>) -> Reports {
+        let turn = Arc::new(Mutex::new(Bucket::full(REPORT_RATE, Instant::now())));
+        Reports { key, driver, heard, turn }
+    }
+}
+
 impl HeadService for Reports {
     async fn report(self, _: Context, reports: Vec<Report>) {
         self.heard.send_replace(());
-        let reports = admit::reports(reports);
-        // Without a driver the head is ending; the worker reports again to the next one.
-        let _ = self.driver.ask(|handled| Message::Reports(self.key, reports, handled)).await;
+        let mut reports = admit::reports(reports);
+        let mut bucket = self.turn.lock().await;
+        while !reports.is_empty() {
+            let rest = reports.split_off(reports.len().min(MOST_REPORTS));
+            let some = std::mem::replace(&mut reports, rest);
+            let rows = some.iter().map(admit::rows).sum();
+            tokio::time::sleep(bucket.wait(rows, REPORT_RATE, Instant::now())).await;
+            bucket.take(rows, REPORT_RATE, Instant::now());
+            // Without a driver the head is ending; the worker reports again to the next one.
+            let _ = self.driver.ask(|handled| Message::Reports(self.key, some, handled)).await;
+        }
     }
 
     async fn heartbeat(self, _: Context) {

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use cohabit_net::{HelloRefusalCode, LinkError, Secret};
-use cohabit_types::{JobState, NodeState, Outcome, RefusalCode};
+use cohabit_types::{
+    Condition, Device, DeviceId, Inventory, JobId, JobState, NodeState, Order, Outcome, RefusalCode, Report,
+    Time,
+};
 
 use crate::test_kit::cluster::{TestClient, TestHead, within};
 use crate::test_kit::{inventory, node};
@@ -45,6 +48,59 @@ async fn a_drained_node_takes_no_job_until_it_is_resumed() {
     let job = client.submit().await;
     client.resume("box").await.unwrap();
     assert_eq!(worker.next_run().await.attempt.job, job);
+}
+
+/// Root on one worker may report anything; what concerns no rank of its own costs the journal nothing.
+#[tokio::test]
+async fn reports_about_ranks_of_others_are_acknowledged_and_not_written_down() {
+    let head = TestHead::start().await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    let job = client.submit().await;
+    let rank = worker.next_run().await.attempt.rank(0);
+    let foreign = JobId::new(99).attempt(1).rank(0);
+    let written = || head.ask("SELECT cast(count(*) AS TEXT) FROM events WHERE event LIKE '%report%'");
+    worker.started(rank).await;
+    let before = written();
+    for _ in 0..600 {
+        worker.report(Report::Started { rank: foreign, at: Time::EPOCH }).await;
+    }
+    worker.report(Report::PrivateUser { rank: foreign, uid: 0 }).await;
+    worker
+        .report(Report::Condition { device: DeviceId("none".into()), condition: Condition::default() })
+        .await;
+    worker.ended(foreign, Outcome::Exited(0)).await;
+    assert_eq!(worker.next_order().await, Order::Acknowledge(foreign));
+    assert_eq!(written(), before);
+    worker.ended(rank, Outcome::Exited(0)).await;
+    client.seen(job, |record| record.state == JobState::Completed).await;
+    assert_ne!(written(), before);
+}
+
+#[tokio::test]
+async fn a_worker_that_describes_an_impossible_node_is_refused() {
+    let head = TestHead::start().await;
+    let device = inventory().devices[0].clone();
+    let device = |n: u32| Device { id: DeviceId(n.to_string().into()), ..device.clone() };
+    let huge = Inventory { devices: (0..2_000).map(device).collect(), ..inventory() };
+    let error = head.try_worker(1, None, huge).await.err().unwrap();
+    assert!(error.to_string().contains("2000 devices, and 1024 are the most"), "{error}");
+    head.worker(2, vec![]).await;
+}
+
+/// Each join is written down with the description of the node.
+#[tokio::test]
+async fn a_worker_that_joins_again_and_again_has_to_wait() {
+    let head = TestHead::start().await;
+    let mut incarnations = 1..;
+    let error = loop {
+        let incarnation = incarnations.next().unwrap();
+        match head.try_worker(incarnation, None, inventory()).await {
+            Ok(_) => assert!(incarnation < 100, "nothing stops it"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, LinkError::Refused { code: HelloRefusalCode::Busy, .. }), "{error}");
+    assert!(error.to_string().contains("connects too often"), "{error}");
 }
 
 /// An impostor that knows the node's id, a worker token and a higher number of a link.

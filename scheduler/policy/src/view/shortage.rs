@@ -219,11 +219,9 @@ impl fmt::Display for Shortage {
                  {hold} of every free GPU"
             ),
             Shortage::Memory { needed, reserve, free } => {
-                write!(f, "needs {needed} of GPU memory")?;
-                if *reserve > Bytes::ZERO {
-                    write!(f, " plus a reserve of {reserve}")?;
-                }
-                write!(f, "; the best GPU has {free} free")
+                let reserve = Some(reserve).filter(|it| **it > Bytes::ZERO);
+                let plus = reserve.map(|it| format!(" plus a reserve of {it}")).unwrap_or_default();
+                write!(f, "needs {needed} of GPU memory{plus}; the best GPU has {free} free")
             }
             Shortage::Cpus { needed, free } => {
                 write!(f, "needs {needed} CPU cores; the best node has {free} free")
