@@ -82,13 +82,15 @@ impl World {
             PeerAction::Asks(..) => {}
             PeerAction::Wonders(user, question) => self.answer(user, question),
             PeerAction::Joins(node, inventory) => {
-                self.links += 1;
-                self.apply_event(Event::Joined(self.key(node), admitted_inventory(inventory)));
+                if let Some(inventory) = admitted_inventory(inventory) {
+                    self.links += 1;
+                    self.apply_event(Event::Joined(self.key(node), inventory));
+                }
             }
             PeerAction::Leaves(node) => self.apply_event(Event::Lost(self.key(node), "gone".into())),
             PeerAction::Reports(node, report) => {
                 for report in admitted_reports(vec![report]) {
-                    self.apply_event(Event::Report(self.key(node), report));
+                    self.report(self.key(node), report);
                 }
             }
             PeerAction::Waits => {
@@ -125,6 +127,15 @@ impl World {
             let plan = policy.plan(&view);
             let _told_to_people = policy.explain_pending(&view);
             self.head.handle(self.now, Event::Planned(question, plan), &mut effects);
+        }
+    }
+
+    /// A report that the driver would not write down changes nothing.
+    fn report(&mut self, worker: WorkerKey, report: Report) {
+        let before = self.head.is_settled(worker, &report).then(|| self.head.clone());
+        self.apply_event(Event::Report(worker, report));
+        if let Some(before) = before {
+            assert!(before == self.head, "a report that was to change nothing changed the head");
         }
     }
 

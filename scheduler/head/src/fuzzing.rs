@@ -87,9 +87,10 @@ pub fn admits_job(spec: &JobSpec) -> bool {
     RequestLimits::default().check_job(spec).is_ok()
 }
 
-/// The inventory as a session passes it on to the head.
-pub fn admitted_inventory(inventory: Inventory) -> Inventory {
-    admit::inventory(inventory)
+/// The inventory as a session passes it on to the head, if it does.
+pub fn admitted_inventory(inventory: Inventory) -> Option<Inventory> {
+    admit::check(&inventory).ok()?;
+    Some(admit::listed_once(inventory))
 }
 
 /// The reports as a session passes them on to the head.

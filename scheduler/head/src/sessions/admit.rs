@@ -47,7 +47,7 @@ pub(super) fn admit(peer: &WorkerPeer, context: &SessionContext) -> Result<(), (
 }
 
 /// Refuses a description of a node that is beyond these bounds.
-fn check(inventory: &Inventory) -> Result<(), String> {
+pub(crate) fn check(inventory: &Inventory) -> Result<(), String> {
     let counts = [
         ("devices", inventory.devices.len(), MOST_DEVICES),
         ("ranks", inventory.held_ranks.len(), MOST_RANKS),
