@@ -51,10 +51,19 @@ impl Head {
             }
             (Role::User | Role::Admin, Request::Submit(submit)) => {
                 let key = submit.idempotency_key.as_deref();
-                if let Some(number) = self.earlier_submission(&by.user, key) {
-                    return Some(self.accepted(number));
+                match self.earlier_submission(&by.user, key) {
+                    Some(number) if self.is_repeated(number, &submit.spec) => {
+                        return Some(self.accepted(number));
+                    }
+                    Some(number) => Err(Refusal::new(
+                        RefusalCode::Invalid,
+                        format!(
+                            "its idempotency key belongs to job {number}, which has another command or array: give \
+                             another key"
+                        ),
+                    )),
+                    None => self.check_submission(&submit.spec),
                 }
-                self.check_submission(&submit.spec)
             }
             (Role::User | Role::Admin, Request::Change(change, jobs)) => {
                 let results = jobs.iter().map(|job| Some((*job, self.unchanged(by, *change, *job)?)));

@@ -81,6 +81,13 @@ impl Head {
         Reply::Accepted { job: JobId::new(number), members }
     }
 
+    /// Whether this is what the submission with this number asked for. Times and environments may differ where
+    /// a script is run again.
+    pub(crate) fn is_repeated(&self, number: u64, spec: &JobSpec) -> bool {
+        let earlier = self.submissions.get(&number).map(|it| &it.spec);
+        earlier.is_none_or(|it| it.entrypoint == spec.entrypoint && it.array == spec.array)
+    }
+
     /// The number of an earlier submission of this user with this key.
     pub(crate) fn earlier_submission(&self, user: &str, key: Option<&str>) -> Option<u64> {
         self.idempotency_keys.get(user)?.get(key?).copied()

@@ -98,6 +98,9 @@ pub enum HeadError {
         /// Why it cannot be replayed.
         why: String,
     },
+    /// A head that was to be recovered has never run in this directory.
+    #[error("there is no journal of a head in {0}: give the head's state directory (--state)")]
+    NoJournal(PathBuf),
     /// The event that is to be set aside can be replayed.
     #[error(
         "event {event} is not the one that stops the replay: `cohabit head recover` without flags names it"
@@ -219,6 +222,7 @@ impl HeadError {
             | HeadError::Corrupt { .. }
             | HeadError::CannotContinue { .. }
             | HeadError::CannotReplay { .. }
+            | HeadError::NoJournal(_)
             | HeadError::Replayable { .. }
             | HeadError::Newer { .. }
             | HeadError::Listen(_)

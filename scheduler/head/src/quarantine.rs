@@ -41,7 +41,7 @@ const CREATE: &str = "CREATE TABLE IF NOT EXISTS quarantine (\
 /// # Errors
 /// When a head uses the directory, or the journal cannot be read for another reason.
 pub fn unreplayable_event(state: &Path) -> Result<Option<UnreplayableEvent>, HeadError> {
-    let state = StateDir::open(state)?;
+    let state = open_existing(state)?;
     find(&state)
 }
 
@@ -50,7 +50,7 @@ pub fn unreplayable_event(state: &Path) -> Result<Option<UnreplayableEvent>, Hea
 /// # Errors
 /// As [`unreplayable_event`], and when it is not that event; then nothing has changed.
 pub fn quarantine(state: &Path, event: u64) -> Result<UnreplayableEvent, HeadError> {
-    let state = StateDir::open(state)?;
+    let state = open_existing(state)?;
     let found = find(&state)?.filter(|found| found.event == event).ok_or(HeadError::Replayable { event })?;
     let path = state.journal();
     let connection = Connection::open(&path).map_err(sqlite_error(&path))?;
@@ -64,7 +64,7 @@ pub fn quarantine(state: &Path, event: u64) -> Result<UnreplayableEvent, HeadErr
 /// # Errors
 /// When a head uses the directory, or the note on that event cannot be removed.
 pub fn retry_replay(state: &Path) -> Result<(), HeadError> {
-    let state = StateDir::open(state)?;
+    let state = open_existing(state)?;
     ReplayNoteFile::beside(&state.journal()).remove()
 }
 
@@ -75,6 +75,14 @@ pub(crate) fn is_quarantined(journal: &Path, event: u64) -> bool {
     });
     // The table is made by the first quarantine.
     found.unwrap_or(0u64) > 0
+}
+
+/// The state directory of a head that has run: a mistaken path is no healthy head.
+fn open_existing(state: &Path) -> Result<StateDir, HeadError> {
+    if !StateDir::journal_in(state).is_file() {
+        return Err(HeadError::NoJournal(state.to_owned()));
+    }
+    StateDir::open(state)
 }
 
 fn find(state: &StateDir) -> Result<Option<UnreplayableEvent>, HeadError> {

@@ -61,7 +61,12 @@ impl StateDir {
     }
 
     pub(crate) fn journal(&self) -> PathBuf {
-        self.path.join("journal.sqlite")
+        StateDir::journal_in(&self.path)
+    }
+
+    /// The journal in a directory that is not opened yet.
+    pub(crate) fn journal_in(path: &Path) -> PathBuf {
+        path.join("journal.sqlite")
     }
 
     /// The directory of the trained interference models.

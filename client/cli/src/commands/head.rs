@@ -91,7 +91,7 @@ pub(super) fn failure(error: HeadError) -> CommandError {
     let kind = match &error {
         HeadError::State { .. } | HeadError::Journal { .. } => CommandErrorKind::InputOutput,
         HeadError::Full { .. } => CommandErrorKind::TryLater,
-        HeadError::Replayable { .. } => CommandErrorKind::Usage,
+        HeadError::Replayable { .. } | HeadError::NoJournal(_) => CommandErrorKind::Usage,
         HeadError::NetworkFileSystem { .. }
         | HeadError::WritableByOthers { .. }
         | HeadError::InUse { .. }

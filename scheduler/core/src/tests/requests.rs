@@ -25,6 +25,24 @@ fn a_repeated_submission_with_the_same_key_makes_one_job() {
     assert_eq!(other_user, Reply::Accepted { job: job(2), members: 1 });
 }
 
+/// The first job's id would make the user believe that the second one was accepted.
+#[test]
+fn a_key_of_another_command_is_refused() {
+    let mut test = TestHead::with_devices(1);
+    let keyed =
+        |spec| Request::Submit(Box::new(Submit { spec, idempotency_key: Some("k".into()), estimate: None }));
+    test.request(ada(), keyed(gpus(1)));
+    let environment = [("RUN".to_owned(), "2".to_owned())].into();
+    let again = test.request(ada(), keyed(JobSpec { environment, ..gpus(1) }));
+    assert_eq!(again, Reply::Accepted { job: job(1), members: 1 });
+    let other = JobSpec::command(vec!["other".into()], "/".into());
+    for spec in [other, array(0, 3, None)] {
+        let (code, message) = refusal(test.request(ada(), keyed(spec)));
+        assert_eq!(code, RefusalCode::Invalid);
+        assert!(message.contains("belongs to job 1"), "{message}");
+    }
+}
+
 #[test]
 fn a_job_that_no_node_can_hold_is_refused_with_the_largest_node() {
     let mut test = TestHead::new();

@@ -108,6 +108,15 @@ async fn a_head_in_recovery_mode_tells_everybody_until_the_event_is_set_aside() 
     assert!(RecoveryMode::start(&crate::HeadOptions::new(folder.path()), &other).await.unwrap().is_none());
 }
 
+#[test]
+fn a_directory_without_a_journal_is_no_healthy_head() {
+    let folder = tempfile::tempdir().unwrap();
+    let absent = folder.path().join("none");
+    let error = unreplayable_event(&absent).unwrap_err().to_string();
+    assert!(error.contains("there is no journal of a head in") && error.contains("--state"), "{error}");
+    assert!(!absent.exists(), "a mistaken path is not created");
+}
+
 #[tokio::test]
 async fn a_journal_that_can_be_replayed_has_nothing_to_set_aside() {
     let head = TestHead::start().await.stopped().await;
