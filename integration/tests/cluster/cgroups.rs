@@ -59,6 +59,23 @@ fn a_job_that_takes_more_memory_than_it_claims_is_killed_and_its_neighbor_goes_o
     assert_eq!(cluster.state(&neighbor), "RUNNING");
 }
 
+/// Without a claim a job may take what is free, and all jobs together leave the worker what it needs.
+#[test]
+fn a_job_without_a_claim_leaves_the_worker_its_memory() {
+    let Some(mut cluster) = cluster(&[]) else { return };
+    cluster.kill_worker(0);
+    fs::write(cluster.cgroup().unwrap().path().join("memory.max"), "268435456").unwrap();
+    cluster.restart_worker(0);
+    until("the worker is back", || cluster.json(&["nodes"])["nodes"][0]["state"] == "UP");
+    let neighbor = cluster.submit(&[], "sleep 1000");
+    let greedy = cluster.submit(&[], "head -c 600M /dev/zero | tail -n 1 | wc -c");
+    let ended = cluster.end(&greedy);
+    assert_eq!((&ended["state"], &ended["reason_code"]), (&"OUT_OF_MEMORY".into(), &"oom".into()));
+    assert_eq!(cluster.state(&neighbor), "RUNNING");
+    let next = cluster.submit(&[], "true");
+    assert_eq!(cluster.end(&next)["state"], "COMPLETED");
+}
+
 #[test]
 fn a_job_gets_no_more_cores_than_it_claims() {
     let Some(cluster) = cluster(&[]) else { return };

@@ -39,7 +39,7 @@ use cohabit_types::{
 };
 
 use crate::journal::JournalWrite;
-use crate::rates::Rate;
+use crate::rates::BucketRate;
 
 pub(crate) use message::{Message, Query, SessionHandle, WorkerLookup, WorkerRoute, WorkerSessionMessage};
 pub(crate) use snapshots::Snapshots;
@@ -174,7 +174,7 @@ impl Driver {
         match self.change_rates.take(
             &user.to_owned(),
             members,
-            Rate::per_second(limits.changes_per_second),
+            BucketRate::per_second(limits.changes_per_second),
             now,
         ) {
             true => Ok(()),
@@ -184,7 +184,12 @@ impl Driver {
 
     fn check_submission(&mut self, user: &str, submit: &Submit, now: Instant) -> Result<(), Refusal> {
         let limits = &self.parts.limits;
-        if !self.submit_rates.take(&user.to_owned(), 1, Rate::per_second(limits.submits_per_second), now) {
+        if !self.submit_rates.take(
+            &user.to_owned(),
+            1,
+            BucketRate::per_second(limits.submits_per_second),
+            now,
+        ) {
             return Err(limits.submits_too_fast(user));
         }
         let usage = self.queued_usage.with(user, self.parts.head.usage(user));

@@ -18,7 +18,7 @@ impl<Key> Default for Rates<Key> {
 
 /// How much a bucket gets, and how much it holds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rate {
+pub(crate) struct BucketRate {
     pub(crate) per_second: f64,
     pub(crate) burst: f64,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Bucket {
 
 impl<Key: Ord + Clone> Rates<Key> {
     /// Takes so much, if it is left.
-    pub(crate) fn take(&mut self, key: &Key, cost: u64, rate: Rate, now: Instant) -> bool {
+    pub(crate) fn take(&mut self, key: &Key, cost: u64, rate: BucketRate, now: Instant) -> bool {
         if self.0.len() > MOST_REMEMBERED {
             self.0.retain(|_, bucket| bucket.filled(rate, now).left < rate.burst);
         }
@@ -41,21 +41,21 @@ impl<Key: Ord + Clone> Rates<Key> {
     }
 }
 
-impl Rate {
+impl BucketRate {
     /// So much a second. What ten seconds bring may be saved up, so that a script's loop does not fail.
-    pub(crate) fn per_second(per_second: u64) -> Rate {
+    pub(crate) fn per_second(per_second: u64) -> BucketRate {
         let per_second = per_second as f64;
-        Rate { per_second, burst: per_second * 10.0 }
+        BucketRate { per_second, burst: per_second * 10.0 }
     }
 }
 
 impl Bucket {
-    pub(crate) const fn full(rate: Rate, now: Instant) -> Bucket {
+    pub(crate) const fn full(rate: BucketRate, now: Instant) -> Bucket {
         Bucket { left: rate.burst, at: now }
     }
 
     /// Takes so much, if it is left. A full bucket is enough for any request, or it could never be made.
-    pub(crate) fn take(&mut self, cost: u64, rate: Rate, now: Instant) -> bool {
+    pub(crate) fn take(&mut self, cost: u64, rate: BucketRate, now: Instant) -> bool {
         let is_left = self.wait(cost, rate, now).is_zero();
         if is_left {
             self.left -= cost as f64;
@@ -64,13 +64,13 @@ impl Bucket {
     }
 
     /// How long it takes until so much is left.
-    pub(crate) fn wait(&mut self, cost: u64, rate: Rate, now: Instant) -> Duration {
+    pub(crate) fn wait(&mut self, cost: u64, rate: BucketRate, now: Instant) -> Duration {
         *self = self.filled(rate, now);
         let missing = ((cost as f64).min(rate.burst) - self.left).max(0.0);
         Duration::try_from_secs_f64(missing / rate.per_second).unwrap_or(Duration::MAX)
     }
 
-    fn filled(self, rate: Rate, now: Instant) -> Bucket {
+    fn filled(self, rate: BucketRate, now: Instant) -> Bucket {
         let gained = rate.per_second * now.saturating_duration_since(self.at).as_secs_f64();
         Bucket { left: (self.left + gained).min(rate.burst), at: now }
     }
@@ -80,7 +80,7 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    const FIVE: fn() -> Rate = || Rate::per_second(5);
+    const FIVE: fn() -> BucketRate = || BucketRate::per_second(5);
 
     #[test]
     fn each_has_a_burst_then_the_rate() {

@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use cohabit_types::NodeId;
 
-use crate::rates::{Rate, Rates};
+use crate::rates::{BucketRate, Rates};
 
 /// Enough for a link that breaks again and again for a minute, and then one join in five seconds.
-const JOINS: Rate = Rate { per_second: 0.2, burst: 30.0 };
+const JOINS: BucketRate = BucketRate { per_second: 0.2, burst: 30.0 };
 /// Log lines for one token.
-const LINES: Rate = Rate { per_second: 0.2, burst: 30.0 };
+const LINES: BucketRate = BucketRate { per_second: 0.2, burst: 30.0 };
 
 /// The joins of all nodes, and the refusals of all tokens; clones share them.
 #[derive(Debug, Default, Clone)]

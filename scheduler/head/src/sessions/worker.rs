@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, oneshot, watch};
 use super::admit;
 use super::context::SessionContext;
 use crate::driver::{Message, SessionHandle, WorkerSessionMessage};
-use crate::rates::{Bucket, Rate};
+use crate::rates::{Bucket, BucketRate};
 
 /// How many orders may wait for a worker.
 const CAPACITY: usize = 16_384;
@@ -35,7 +35,7 @@ const LOG_LIMIT: Span = Span::from_secs(40);
 const MOST_REPORTS: usize = 256;
 /// Reports of which a worker may send any number, see [`admit::rows`]: what a new link reports about all its
 /// devices and ranks, and more than a busy node needs later.
-const REPORT_RATE: Rate = Rate { per_second: 300.0, burst: 5_000.0 };
+const REPORT_RATE: BucketRate = BucketRate { per_second: 300.0, burst: 5_000.0 };
 
 /// The reason when the driver dropped its end of the session.
 const DROPPED_BY_HEAD: &str = "the head closed it";

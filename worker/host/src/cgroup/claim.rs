@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use cohabit_gpu::DeviceRange;
 use cohabit_types::{AttemptId, Demand, RankId};
+use procfs::Current;
 use procfs::process::Process;
 
 use super::rank::RankCgroup;
@@ -19,6 +20,9 @@ const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 
 /// Enables them for child cgroups.
 const SUBTREE_CONTROL: &str = "+cpu +memory +pids";
+
+/// The most memory that is kept for the daemon, its executors and the rest of the host, in bytes.
+const MOST_MEMORY_KEPT: u64 = 2 << 30;
 
 /// The cgroup of the daemon and its executors.
 const DAEMON: &str = "daemon";
@@ -33,10 +37,44 @@ const DELEGATED: [&str; 2] = ["trusted.delegate", "user.delegate"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgroups {
     ranks: PathBuf,
-    /// How many processes and threads the delegated cgroup may have.
-    processes: u64,
+    /// What the delegated cgroup may have.
+    room: HostRoom,
     /// Whether device files can be closed to ranks, or why not.
     device_filter: Result<(), String>,
+}
+
+/// What a host, or a cgroup, may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct HostRoom {
+    /// Processes and threads.
+    pub(super) processes: u64,
+    /// Bytes of memory.
+    pub(super) memory: u64,
+}
+
+impl HostRoom {
+    fn of_host() -> HostRoom {
+        let memory = procfs::Meminfo::current().map_or(u64::MAX, |memory| memory.mem_total);
+        HostRoom { processes: processes_of_host(), memory }
+    }
+
+    /// What this cgroup may have: what the host has, or less where it or one around it is limited, as systemd
+    /// limits services.
+    fn within(self, tree: &impl CgroupTree, cgroup: &Path) -> HostRoom {
+        let least = |file: &str, host: u64| {
+            let limit = |around: &Path| tree.read(&around.join(file)).ok()?.trim().parse().ok();
+            cgroup.ancestors().filter_map(limit).chain([host]).min().unwrap_or(host)
+        };
+        HostRoom { processes: least("pids.max", self.processes), memory: least("memory.max", self.memory) }
+    }
+
+    /// What all ranks together may have, so that the daemon can go on and stop jobs, whatever they do.
+    fn of_ranks(self) -> HostRoom {
+        HostRoom {
+            processes: self.processes - self.processes / 8,
+            memory: self.memory - (self.memory / 16).min(MOST_MEMORY_KEPT),
+        }
+    }
 }
 
 impl Cgroups {
@@ -60,7 +98,7 @@ impl Cgroups {
                 own.display()
             )));
         }
-        Cgroups::claim_in(&Kernel, &own, std::process::id().cast_signed(), processes_of_host())
+        Cgroups::claim_in(&Kernel, &own, std::process::id().cast_signed(), HostRoom::of_host())
     }
 
     /// The same for a process in this cgroup.
@@ -68,10 +106,10 @@ impl Cgroups {
         tree: &impl CgroupTree,
         own: &Path,
         process: i32,
-        host_processes: u64,
+        host: HostRoom,
     ) -> Result<Cgroups, String> {
         let delegated = delegated(tree, own);
-        let processes = room_for_processes(tree, &delegated, host_processes);
+        let room = host.within(tree, &delegated);
         let shown = delegated.display();
         let missing = missing_controllers(tree, &delegated).map_err(|error| none(unusable(&shown, error)))?;
         if !missing.is_empty() {
@@ -80,7 +118,7 @@ impl Cgroups {
         if living(tree, &delegated).iter().any(|other| *other != process) {
             return Err(none(format!("other processes are in '{shown}', too")));
         }
-        let mut cgroups = Cgroups { ranks: delegated.join("ranks"), processes, device_filter: Ok(()) };
+        let mut cgroups = Cgroups { ranks: delegated.join("ranks"), room, device_filter: Ok(()) };
         match cgroups.settle(tree, &delegated, process) {
             Ok(()) => {
                 cgroups.device_filter = cgroups.try_device_filter(tree);
@@ -102,8 +140,9 @@ impl Cgroups {
         tree.write(&delegated.join("cgroup.subtree_control"), SUBTREE_CONTROL)?;
         ensure(tree, &self.ranks)?;
         tree.write(&self.ranks.join("cgroup.subtree_control"), SUBTREE_CONTROL)?;
-        // The daemon can go on and stop jobs, whatever they start.
-        tree.write(&self.ranks.join("pids.max"), &(self.processes - self.processes / 8).to_string())?;
+        let room = self.room.of_ranks();
+        tree.write(&self.ranks.join("pids.max"), &room.processes.to_string())?;
+        tree.write(&self.ranks.join("memory.max"), &room.memory.to_string())?;
         self.sweep(tree);
         Ok(())
     }
@@ -148,7 +187,7 @@ impl Cgroups {
             rank: rank.rank,
             cpus: demand.cpus,
             memory: Some(demand.memory).filter(|memory| memory.0 > 0),
-            processes: (self.processes / 2).max(1),
+            processes: (self.room.processes / 2).max(1),
             closed_devices: if self.device_filter.is_ok() { closed_devices } else { Vec::new() },
         }
     }
@@ -238,18 +277,11 @@ fn is_marked(cgroup: &Path, name: &str) -> bool {
     rustix::fs::getxattr(cgroup, name, &mut value).is_ok_and(|length| value[..length] == *b"1")
 }
 
-/// How many processes and threads this cgroup may have: what the host allows, or less where it or one around
-/// it is limited, as systemd limits services.
-fn room_for_processes(tree: &impl CgroupTree, cgroup: &Path, host: u64) -> u64 {
-    let limit = |around: &Path| tree.read(&around.join("pids.max")).ok()?.trim().parse().ok();
-    cgroup.ancestors().filter_map(limit).chain([host]).min().unwrap_or(host)
-}
-
 /// How many processes and threads this process and those around it may have. Blocks.
 #[must_use]
 pub fn process_limit() -> u64 {
-    let host = processes_of_host();
-    own_cgroup().map_or(host, |own| room_for_processes(&Kernel, &own, host))
+    let host = HostRoom::of_host();
+    own_cgroup().map_or(host, |own| host.within(&Kernel, &own)).processes
 }
 
 fn processes_of_host() -> u64 {
@@ -277,7 +309,7 @@ mod tests {
     const ALL: &str = "cpu memory pids io";
 
     fn claim(tree: &FakeKernel, own: &str) -> Result<Cgroups, String> {
-        Cgroups::claim_in(tree, Path::new(own), 7, 100)
+        Cgroups::claim_in(tree, Path::new(own), 7, HostRoom { processes: 100, memory: 64 << 30 })
     }
 
     #[test]
@@ -354,11 +386,16 @@ mod tests {
     }
 
     #[test]
-    fn jobs_leave_the_daemon_processes_within_the_limit_of_its_service() {
+    fn jobs_leave_the_daemon_processes_and_memory_within_the_limits_of_its_service() {
         let tree = FakeKernel::new(OWN, ALL, &[7]);
+        claim(&tree, OWN).unwrap();
+        let memory_of_ranks = |tree: &FakeKernel| tree.read(Path::new("/cg/worker/ranks/memory.max"));
+        assert_eq!(memory_of_ranks(&tree).unwrap(), (62_u64 << 30).to_string());
+        tree.write(Path::new("/cg/worker/memory.max"), &(16 << 20).to_string()).unwrap();
         tree.write(Path::new("/cg/worker/pids.max"), "80").unwrap();
         let cgroups = claim(&tree, OWN).unwrap();
         assert_eq!(tree.read(Path::new("/cg/worker/ranks/pids.max")).unwrap(), "70");
+        assert_eq!(memory_of_ranks(&tree).unwrap(), (15 << 20).to_string());
         let cgroup = cgroups.for_rank(JobId::new(12).attempt(2).rank(1), &Demand::default(), Vec::new());
         assert_eq!(cgroup.processes, 40);
     }
