@@ -75,6 +75,8 @@ pub(crate) async fn bench() {
     }
     report("nobody else", ask(&polite, queued).await);
     for (name, _) in ATTACKS {
+        // A user of its own, whose limits the attacks before have not used up.
+        let token = head.create_user(&format!("mallory-{name}")).await;
         // A process of its own with the lowest priority: another machine would not take our processors.
         let mut attacker = Command::new("nice");
         attacker.args(["-n", "19"]).arg(current_exe().unwrap()).args([ATTACK, name]);

@@ -26,14 +26,24 @@ fn the_signal_that_ended_a_rank_is_reported() {
 
 #[test]
 fn the_outcome_is_a_private_and_complete_file() {
-    let mut rank = Plan::shell("echo '{\"step\": 9}' | tee $COHABIT_PROGRESS").start();
+    let script = "stat -c %a $COHABIT_PROGRESS > $DIR/mode; echo '{\"step\": 9}' | tee $COHABIT_PROGRESS";
+    let mut rank = Plan::shell(script).start();
     let ended = rank.ended();
     assert_eq!(ended["progress"]["step"], 9);
     assert_eq!(ended["ending"]["stopped"], json!(null));
     assert!(ended["started_at"].as_u64().unwrap() <= ended["ending"]["at"].as_u64().unwrap());
-    for name in ["outcome.json", "executor.json", "progress", "log/00000000000000000000"] {
+    assert_eq!(fs::read_to_string(rank.path("mode")).unwrap(), "600\n");
+    for name in ["outcome.json", "executor.json", "log/00000000000000000000"] {
         assert_eq!(fs::metadata(rank.path(name)).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
     }
+}
+
+/// Output is kept for a week, and what a job wrote to its progress file may be large.
+#[test]
+fn the_progress_file_goes_with_its_rank() {
+    let mut rank = Plan::shell("truncate -s 4T $COHABIT_PROGRESS; true").start();
+    rank.ended();
+    wait_for("its removal", || (!rank.path("progress").exists()).then_some(()));
 }
 
 #[test]
