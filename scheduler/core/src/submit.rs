@@ -81,8 +81,8 @@ impl Head {
         Reply::Accepted { job: JobId::new(number), members }
     }
 
-    /// Whether this is what the submission with this number asked for. Times and environments may differ where
-    /// a script is run again.
+    /// Whether this is what the submission with this number asked for. Times and environments may differ
+    /// where a script is run again.
     pub(crate) fn is_repeated(&self, number: u64, spec: &JobSpec) -> bool {
         let earlier = self.submissions.get(&number).map(|it| &it.spec);
         earlier.is_none_or(|it| it.entrypoint == spec.entrypoint && it.array == spec.array)

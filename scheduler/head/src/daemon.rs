@@ -34,7 +34,7 @@ use crate::journal::{Journal, JournalWrite, JournalWriter, SqliteJournal};
 use crate::planner::PolicyFactory;
 use crate::recovery::{RecoveredHead, recover_and_upgrade};
 use crate::sessions::status::HeadSetup;
-use crate::sessions::{JoinLimiter, SessionContext, Sessions, UserLimiter};
+use crate::sessions::{AnswerPacer, JoinLimiter, SessionContext, Sessions, UserLimiter};
 use crate::state_dir::StateDir;
 use crate::watchers::Watchers;
 use crate::{HeadError, HeadOptions};
@@ -296,6 +296,7 @@ async fn run(
         silence_limit: options.silence_limit,
         queries: UserLimiter::default(),
         changes: UserLimiter::default(),
+        answers: AnswerPacer::default(),
         joins: JoinLimiter::default(),
         limits: options.limits.clone(),
         private_data: options.private_data,

@@ -70,6 +70,13 @@ impl Bucket {
         Duration::try_from_secs_f64(missing / rate.per_second).unwrap_or(Duration::MAX)
     }
 
+    /// Takes so much in any case, and says how long to wait until that is paid for.
+    pub(crate) fn charge(&mut self, cost: u64, rate: BucketRate, now: Instant) -> Duration {
+        *self = self.filled(rate, now);
+        self.left -= cost as f64;
+        Duration::try_from_secs_f64((-self.left).max(0.0) / rate.per_second).unwrap_or(Duration::MAX)
+    }
+
     fn filled(self, rate: BucketRate, now: Instant) -> Bucket {
         let gained = rate.per_second * now.saturating_duration_since(self.at).as_secs_f64();
         Bucket { left: (self.left + gained).min(rate.burst), at: now }
@@ -110,6 +117,15 @@ mod tests {
         assert!(bucket.take(48, FIVE(), start));
         assert_eq!(bucket.wait(12, FIVE(), start), Duration::from_secs(2));
         assert_eq!(bucket.wait(2, FIVE(), start), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_is_charged_beyond_the_rest_is_waited_for() {
+        let start = Instant::now();
+        let mut bucket = Bucket::full(FIVE(), start);
+        assert_eq!(bucket.charge(50, FIVE(), start), Duration::ZERO);
+        assert_eq!(bucket.charge(10, FIVE(), start), Duration::from_secs(2));
+        assert_eq!(bucket.charge(10, FIVE(), start + Duration::from_secs(1)), Duration::from_secs(3));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! translates for older peers.
 
 pub(crate) mod admit;
+mod answer_pacer;
 mod certificate;
 mod changes;
 mod client;
@@ -26,6 +27,7 @@ use cohabit_actor::{Actor, ActorFailure, Context};
 use cohabit_net::{Incoming, Listener};
 use tokio::task::JoinSet;
 
+pub(crate) use answer_pacer::AnswerPacer;
 use client::ClientSession;
 pub(crate) use context::SessionContext;
 pub(crate) use join_limiter::JoinLimiter;

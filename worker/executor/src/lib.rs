@@ -256,7 +256,7 @@ async fn supervise(
     let ending = RankExit { outcome, stopped: result.stopped, at: result.at };
     let ended = OutcomeRecord { ending, started_at: Some(started_at), progress: result.progress };
     write_outcome(directory, ended, result.flush).await?;
-    // Nobody reads it any more. What the job wrote there may be large, and the directory stays with the output.
+    // Nobody reads it any more. It may be large, and the directory stays with the output.
     let progress = directory.progress();
     let _ = blocking(move || fs::remove_file(progress)).await;
     if result.output == RemainingOutput::Unread {

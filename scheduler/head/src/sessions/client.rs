@@ -233,6 +233,7 @@ mod tests {
     use cohabit_types::{PrivateData, Request, Span};
     use futures::FutureExt;
 
+    use super::super::answer_pacer::AnswerPacer;
     use super::super::join_limiter::JoinLimiter;
     use super::super::status::HeadSetup;
     use super::super::user_limiter::UserLimiter;
@@ -256,6 +257,7 @@ mod tests {
             silence_limit: Duration::ZERO,
             queries: UserLimiter::default(),
             changes: UserLimiter::default(),
+            answers: AnswerPacer::default(),
             joins: JoinLimiter::default(),
             limits: RequestLimits::default(),
             private_data: PrivateData::Off,

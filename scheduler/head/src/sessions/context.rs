@@ -7,6 +7,7 @@ use cohabit_actor::Address;
 use cohabit_net::{NodeCredentials, TokenStore};
 use cohabit_types::{PrivateData, Span};
 
+use super::answer_pacer::AnswerPacer;
 use super::join_limiter::JoinLimiter;
 use super::status::HeadSetup;
 use super::user_limiter::UserLimiter;
@@ -33,6 +34,8 @@ pub(crate) struct SessionContext {
     pub(crate) queries: UserLimiter,
     /// Bounds the changes of jobs by each user that are made at once.
     pub(crate) changes: UserLimiter,
+    /// Bounds the bytes of answers for each user.
+    pub(crate) answers: AnswerPacer,
     /// Bounds how often each node joins.
     pub(crate) joins: JoinLimiter,
     /// The limits of requests.

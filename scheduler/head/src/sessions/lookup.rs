@@ -34,6 +34,11 @@ impl ClientSession {
         self.session_context.queries.permit(&self.by.user).await
     }
 
+    /// Waits until an answer of so many bytes may go to this user.
+    pub(super) async fn pace_answer(&self, bytes: usize) {
+        self.session_context.answers.pace(&self.by.user, bytes).await;
+    }
+
     /// The record of a job, from wherever it is known.
     pub(super) async fn record(&self, job: JobId) -> Result<JobRecord, Refusal> {
         self.look_up_records(vec![job]).await?.pop().ok_or_else(|| no_such_job(job))
@@ -61,6 +66,7 @@ impl ClientSession {
                 break;
             }
         }
+        self.pace_answer(bytes).await;
         Ok(records)
     }
 
@@ -88,6 +94,7 @@ impl ClientSession {
                 break;
             }
         }
+        self.pace_answer(bytes).await;
         Ok(changed)
     }
 
@@ -172,7 +179,12 @@ impl ClientSession {
     /// A page of jobs.
     pub(super) async fn look_up_page(&self, filter: Filter) -> Result<ListPage, Refusal> {
         let page = self.page_in_memory(filter.clone()).await?;
-        if self.reaches_into_history(&filter) { self.page_with_history(filter, page).await } else { Ok(page) }
+        let page = match self.reaches_into_history(&filter) {
+            true => self.page_with_history(filter, page).await?,
+            false => page,
+        };
+        self.pace_answer(page.jobs.iter().map(JobRecord::weight).sum()).await;
+        Ok(page)
     }
 
     /// A page of the jobs in memory. The driver looks at a part of them at a time, so that a filter which
