@@ -185,3 +185,21 @@ fn let_through(gate: &str) {
     // Without a reader, a non-blocking open for writing fails.
     drop(File::options().write(true).custom_flags(nix::libc::O_NONBLOCK).open(gate));
 }
+
+/// Jobs that demand nothing would take all files, processes and memory of the worker.
+#[test]
+fn a_node_runs_no_more_jobs_at_once_than_its_worker_allows() {
+    let mut cluster = Cluster::with_head(&[], &[]);
+    cluster.add_worker_with("host:4", &["--max-jobs", "2"]);
+    let script = format!("until test -e {}; do sleep 0.05; done", cluster.path("go"));
+    let jobs: Vec<String> = (0..3).map(|_| cluster.submit(&["--gpus", "0"], &script)).collect();
+    jobs[..2].iter().for_each(|job| cluster.until_state(job, "RUNNING"));
+    until("the third says why", || cluster.show(&jobs[2])["reason_code"] == "waiting_for_host");
+    let explained = cluster.ok(&["explain", &jobs[2]]);
+    assert!(
+        explained.contains("room for one more job; the best one already runs 2, its limit"),
+        "{explained}"
+    );
+    std::fs::write(cluster.path("go"), "").unwrap();
+    jobs.iter().for_each(|job| assert_eq!(cluster.end(job)["state"], "COMPLETED"));
+}

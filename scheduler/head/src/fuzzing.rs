@@ -90,7 +90,7 @@ pub fn admits_job(spec: &JobSpec) -> bool {
 /// The inventory as a session passes it on to the head, if it does.
 pub fn admitted_inventory(inventory: Inventory) -> Option<Inventory> {
     admit::check(&inventory).ok()?;
-    Some(admit::listed_once(inventory))
+    Some(admit::inventory(inventory))
 }
 
 /// The reports as a session passes them on to the head.

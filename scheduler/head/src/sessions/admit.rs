@@ -93,10 +93,14 @@ fn text_of(inventory: &Inventory) -> usize {
     inventory.devices.iter().map(device).sum::<usize>() + isolation.sum::<usize>()
 }
 
-/// A node with each of its devices once: a driver that lists one twice must not have it booked twice.
-pub(crate) fn listed_once(mut inventory: Inventory) -> Inventory {
+/// The node as the head knows it: with short sentences, and each device once, for a driver that lists one
+/// twice must not have it booked twice.
+pub(crate) fn inventory(mut inventory: Inventory) -> Inventory {
     let mut known = BTreeSet::new();
     inventory.devices.retain(|device| known.insert(device.id.clone()));
+    inventory.devices.iter_mut().for_each(|device| shorten_condition(&mut device.condition));
+    shorten_enforcement(&mut inventory.isolation.host_limits);
+    shorten_enforcement(&mut inventory.isolation.devices);
     inventory
 }
 
@@ -113,10 +117,7 @@ pub(crate) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
                 shorten_outcome(outcome);
                 progress.iter_mut().for_each(bound_progress);
             }
-            Report::Sharing { enforcement, .. } => match enforcement {
-                Enforcement::Enforced => {}
-                Enforcement::Unenforced(why) => shorten(why),
-            },
+            Report::Sharing { enforcement, .. } => shorten_enforcement(enforcement),
             Report::Condition { condition, .. } => shorten_condition(condition),
             Report::Telemetry(all) => all.truncate(MOST_DEVICES),
             Report::ColocationSamples(all) => {
@@ -154,6 +155,13 @@ fn bound_progress(progress: &mut Progress) {
     progress.metrics.retain(|name, value| value.is_finite() && name.len() <= LONGEST_NAME);
     while progress.metrics.len() > MOST_METRICS {
         progress.metrics.pop_last();
+    }
+}
+
+fn shorten_enforcement(enforcement: &mut Enforcement) {
+    match enforcement {
+        Enforcement::Enforced => {}
+        Enforcement::Unenforced(why) => shorten(why),
     }
 }
 
@@ -204,7 +212,7 @@ mod tests {
     fn a_device_that_is_listed_twice_is_there_once() {
         let listed = crate::test_kit::inventory();
         let twice = Inventory { devices: [&listed.devices[..], &listed.devices].concat(), ..listed.clone() };
-        assert_eq!(listed_once(twice), listed);
+        assert_eq!(inventory(twice), listed);
     }
 
     /// Of 70,000 devices the head was busy for a minute with each join, and again after each restart.
@@ -221,6 +229,8 @@ mod tests {
         let condition = Condition { health, ..Condition::default() };
         let wordy = Inventory { devices: vec![Device { condition, ..device(1) }], ..usual.clone() };
         assert!(check(&wordy).unwrap_err().contains("bytes of texts"));
+        let Health::Fenced(why) = &inventory(wordy).devices[0].condition.health else { panic!() };
+        assert_eq!(why.len(), LONGEST_SENTENCE + '…'.len_utf8());
         let ports = Inventory { rendezvous_ports: vec![1; MOST_PORTS + 1], ..usual };
         assert!(check(&ports).unwrap_err().contains("4097 ports for rendezvous"));
     }

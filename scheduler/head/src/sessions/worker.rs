@@ -104,7 +104,7 @@ impl WorkerSessionTask {
         let (orders, waiting) = mailbox(CAPACITY);
         let (close, mut closed_by_head) = oneshot::channel();
         let (key, inventory, session) =
-            (self.key, admit::listed_once(peer.inventory().clone()), SessionHandle { orders, close });
+            (self.key, admit::inventory(peer.inventory().clone()), SessionHandle { orders, close });
         let joined =
             self.session_context.driver.ask(|handled| Message::Joined { key, inventory, session, handled });
         if joined.await.is_err() {
