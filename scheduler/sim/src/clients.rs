@@ -10,7 +10,7 @@ use cohabit_types::{
     Request, Role, Submit, Time,
 };
 
-use crate::hostile::check_refused;
+use crate::hostile::{Deserves, HostileRequest, check_refused};
 use crate::program::SimProgram;
 use crate::scenario::ScenarioSubmission;
 
@@ -28,6 +28,8 @@ pub(crate) struct Clients {
     cancelled: BTreeMap<JobId, Time>,
     /// Jobs that somebody ever asked to requeue.
     requeued: BTreeSet<JobId>,
+    /// What the hostile user was granted.
+    hostile: Vec<JobId>,
     keys: u64,
 }
 
@@ -36,7 +38,7 @@ pub(crate) struct Clients {
 enum Subject {
     Submission(usize),
     Change(JobChange, JobId),
-    Hostile,
+    Hostile(Deserves),
 }
 
 /// What is known of a submission.
@@ -62,6 +64,7 @@ impl Clients {
             pending: BTreeMap::new(),
             cancelled: BTreeMap::new(),
             requeued: BTreeSet::new(),
+            hostile: Vec::new(),
             keys: 0,
         }
     }
@@ -137,11 +140,16 @@ impl Clients {
         (self.next_key(), Principal::new("root", Role::Admin), request)
     }
 
-    /// A request that the head must refuse.
-    pub(crate) fn hostile(&mut self, (by, request): (Principal, Request)) -> ClientRequest {
+    /// A request of the hostile user; `node` names a node by its number.
+    pub(crate) fn hostile(
+        &mut self,
+        request: HostileRequest,
+        node: impl Fn(usize) -> String,
+    ) -> Option<ClientRequest> {
+        let (by, request, deserves) = request.request(node, &self.accepted(), &self.hostile)?;
         let key = self.next_key();
-        self.pending.insert(key, Subject::Hostile);
-        (key, by, request)
+        self.pending.insert(key, Subject::Hostile(deserves));
+        Some((key, by, request))
     }
 
     /// Takes in a reply.
@@ -170,8 +178,12 @@ impl Clients {
                 self.confirm(now, job, &verdicts);
                 Ok(())
             }
-            (Some(Subject::Hostile), reply) => check_refused(&reply),
-            (Some(Subject::Change(..)) | None, _) => Ok(()),
+            (Some(Subject::Hostile(Deserves::Refusal)), reply) => check_refused(&reply),
+            (Some(Subject::Hostile(Deserves::Anything)), Reply::Accepted { job, .. }) => {
+                self.hostile.push(job);
+                Ok(())
+            }
+            (Some(Subject::Change(..) | Subject::Hostile(Deserves::Anything)) | None, _) => Ok(()),
         }
     }
 

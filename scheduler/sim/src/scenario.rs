@@ -92,7 +92,7 @@ pub enum ExternalEvent {
         /// Which job: this many before the last one, modulo their number.
         back: u64,
     },
-    /// A request that the head must refuse.
+    /// A request of a hostile user.
     Hostile(HostileRequest),
     /// A worker that lies joins, and is lost again.
     Impostor(Lie),

@@ -27,9 +27,9 @@ impl World<'_> {
                 request.into_iter().for_each(|request| self.send_request(request));
             }
             ExternalEvent::Hostile(request) => {
-                let request = request.request(|node| self.nodes[node].id.to_string());
-                let request = self.clients.hostile(request);
-                self.send_request(request);
+                let nodes = &self.nodes;
+                let request = self.clients.hostile(request, |node| nodes[node].id.to_string());
+                request.into_iter().for_each(|request| self.send_request(request));
             }
             ExternalEvent::Impostor(lie) => self.let_impostor_lie(lie)?,
             ExternalEvent::Drain(node) => self.administer(Request::Drain(self.nodes[node].id.to_string())),

@@ -3,6 +3,8 @@
 //! In the quiet phase an administrator releases, cancels and repairs every ten minutes, so that nothing waits
 //! for a person.
 
+use std::collections::BTreeSet;
+
 use cohabit_types::{JobChange, JobEvent, JobId, JobRecord, Request};
 
 use super::{CLEAN_UP_INTERVAL, World};
@@ -34,6 +36,7 @@ impl World<'_> {
         }
         self.administer(Request::Change(JobChange::Cancel, self.clients.endless()));
         self.administer(Request::Change(JobChange::Release, self.clients.accepted()));
+        self.administer(Request::Change(JobChange::Cancel, self.jobs_of_strangers()));
         Ok(())
     }
 
@@ -51,6 +54,15 @@ impl World<'_> {
         );
         left.extend(self.nodes.iter().filter_map(SimNode::describe_unfinished));
         left
+    }
+
+    /// What the hostile user still has: it never ends by itself.
+    fn jobs_of_strangers(&self) -> Vec<JobId> {
+        if !self.clients.all_answered() {
+            return Vec::new();
+        }
+        let known: BTreeSet<u64> = self.clients.accepted().into_iter().map(|job| job.number).collect();
+        self.live_jobs().filter(|job| !known.contains(&job.number)).collect()
     }
 
     fn live_jobs(&self) -> impl Iterator<Item = JobId> {
