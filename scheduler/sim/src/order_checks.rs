@@ -145,6 +145,11 @@ impl OrderChecks {
         }
     }
 
+    /// The head lost what it wanted: it asks again after its restart.
+    pub(crate) const fn expects_nothing(&mut self) {
+        self.asked = Asked::Enough;
+    }
+
     /// Checks that the policy is asked often enough. `waits` says whether jobs wait beside running ones.
     ///
     /// # Errors
