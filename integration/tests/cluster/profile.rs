@@ -108,13 +108,9 @@ fn number(row: &Row, column: &str) -> f64 {
     row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?}"))
 }
 
-fn mean_slowdown(rows: &[Row], sharing: &str) -> f64 {
-    let ours = rows.iter().filter(|row| row["sharing"] == sharing && !row["rate"].is_empty());
-    let slowdowns: Vec<f64> = ours.map(|row| number(row, "solo_rate") / number(row, "rate")).collect();
-    slowdowns.iter().sum::<f64>() / slowdowns.len() as f64
-}
-
 const ENDLESS: &str = "--steps 1000000 --rate 100 --alloc 2G";
+/// Steps a second of such a workload that is alone.
+const NOMINAL_RATE: f64 = 100.0;
 
 #[test]
 fn workloads_are_measured_alone_by_turns_and_under_mps_and_only_once() {
@@ -139,7 +135,11 @@ fn workloads_are_measured_alone_by_turns_and_under_mps_and_only_once() {
         assert_eq!((row["gpu"].as_str(), row["util"].as_str()), ("Fake H200 (not a GPU)", "0.5"));
         assert_eq!(row["solo_sm_active"], "0.4");
     }
-    assert!(mean_slowdown(&rows, "time-sliced") > mean_slowdown(&rows, "mps"), "{rows:?}");
+    // By turns nobody is faster than that, however busy this machine is; under MPS the machine decides.
+    for row in rows.iter().filter(|row| row["sharing"] == "time-sliced") {
+        let members = rows.iter().filter(|other| other["set"] == row["set"]).count() as f64;
+        assert!(number(row, "rate") < 1.2 * NOMINAL_RATE / members, "{row:?}");
+    }
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(
         (&document["schema"], &document["added"], &document["left"]),

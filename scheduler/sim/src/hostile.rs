@@ -1,6 +1,6 @@
-//! A user who means harm. What the head must refuse may change nothing, and what it must grant may hurt nobody
-//! else: arrays that never run, depend on the jobs of others, and are held, released and requeued over and
-//! over.
+//! A user who means harm. What the head must refuse may change nothing, and what it must grant may hurt
+//! nobody else: arrays that never run, depend on the jobs of others, and are held, released and requeued over
+//! and over.
 
 use cohabit_types::{
     Array, ChangeResult, Demand, Dependency, DependencyKind, JobChange, JobId, JobSpec, Principal, Reply,
