@@ -132,7 +132,7 @@ impl World {
 
     /// A report that the driver would not write down changes nothing.
     fn report(&mut self, worker: WorkerKey, report: Report) {
-        let before = self.head.is_settled(worker, &report).then(|| self.head.clone());
+        let before = self.head.changes_nothing(worker, &report).then(|| self.head.clone());
         self.apply_event(Event::Report(worker, report));
         if let Some(before) = before {
             assert!(before == self.head, "a report that was to change nothing changed the head");

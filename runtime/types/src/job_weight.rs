@@ -2,7 +2,7 @@
 
 use crate::{
     ActorWork, Cause, Command, Enforcement, Entrypoint, FunctionWork, JobEvent, JobEventKind, JobRecord,
-    JobSpec, ModelDescription, Outcome, RankRecord, StartFailure,
+    JobSpec, ModelDescription, Outcome, RankRecord,
 };
 
 /// What the head needs for a member of an array, or for a plain job: measured at 200 bytes while it waits and
@@ -138,22 +138,7 @@ impl Outcome {
     /// About how many bytes it takes in memory besides its own size.
     #[must_use]
     pub fn weight(&self) -> usize {
-        match self {
-            Outcome::Exited(_) | Outcome::Signalled(_) | Outcome::OutOfMemory { .. } => 0,
-            Outcome::Lost(text) | Outcome::OutOfGpuMemory { message: text, .. } => item(text),
-            Outcome::NotStarted(failure) => match failure {
-                StartFailure::CommandNotFound(text)
-                | StartFailure::NotExecutable(text)
-                | StartFailure::WorkdirMissing(text)
-                | StartFailure::DeviceMissing(text)
-                | StartFailure::Other(text)
-                | StartFailure::DeviceFenced(text)
-                | StartFailure::Unenforced(text)
-                | StartFailure::NodeProblem(text)
-                | StartFailure::Account(text) => item(text),
-                StartFailure::PortTaken(_) | StartFailure::OrderLost => 0,
-            },
-        }
+        self.text().map_or(0, |text| item(text))
     }
 }
 

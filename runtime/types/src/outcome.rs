@@ -67,7 +67,40 @@ pub enum StartFailure {
     OrderLost,
 }
 
+/// The text in an outcome, shared or exclusive as the reference to the outcome is.
+macro_rules! text_in {
+    ($outcome:expr) => {
+        match $outcome {
+            Outcome::Exited(_) | Outcome::Signalled(_) | Outcome::OutOfMemory { .. } => None,
+            Outcome::Lost(text) | Outcome::OutOfGpuMemory { message: text, .. } => Some(text),
+            Outcome::NotStarted(failure) => match failure {
+                StartFailure::CommandNotFound(text)
+                | StartFailure::NotExecutable(text)
+                | StartFailure::WorkdirMissing(text)
+                | StartFailure::DeviceMissing(text)
+                | StartFailure::Other(text)
+                | StartFailure::DeviceFenced(text)
+                | StartFailure::Unenforced(text)
+                | StartFailure::NodeProblem(text)
+                | StartFailure::Account(text) => Some(text),
+                StartFailure::PortTaken(_) | StartFailure::OrderLost => None,
+            },
+        }
+    };
+}
+
 impl Outcome {
+    /// What a worker said in words, if it did.
+    #[must_use]
+    pub const fn text(&self) -> Option<&String> {
+        text_in!(self)
+    }
+
+    /// The same, for a change.
+    pub const fn text_mut(&mut self) -> Option<&mut String> {
+        text_in!(self)
+    }
+
     /// Whether it exited with code 0.
     #[must_use]
     pub const fn succeeded(&self) -> bool {

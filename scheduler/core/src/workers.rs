@@ -343,7 +343,7 @@ impl Head {
 
     /// Whether a report changes nothing, for it concerns no live rank and no device of this node. The shell
     /// need not write it down; the end of a rank has to be acknowledged all the same.
-    pub fn is_settled(&self, key: WorkerKey, report: &Report) -> bool {
+    pub fn changes_nothing(&self, key: WorkerKey, report: &Report) -> bool {
         let Some(node) = self.nodes.get(&key.node).filter(|node| node.key() == Some(key)) else {
             return true;
         };

@@ -32,9 +32,10 @@ use crate::history::HistoryReader;
 use crate::interference::PastObservations;
 use crate::journal::{Journal, JournalWrite, JournalWriter, SqliteJournal};
 use crate::planner::PolicyFactory;
+use crate::rates::SharedRates;
 use crate::recovery::{RecoveredHead, recover_and_upgrade};
 use crate::sessions::status::HeadSetup;
-use crate::sessions::{AnswerPacer, JoinLimiter, SessionContext, Sessions, UserLimiter};
+use crate::sessions::{AnswerPacer, SessionContext, Sessions, UserLimiter};
 use crate::state_dir::StateDir;
 use crate::watchers::Watchers;
 use crate::{HeadError, HeadOptions};
@@ -297,7 +298,8 @@ async fn run(
         queries: UserLimiter::default(),
         changes: UserLimiter::default(),
         answers: AnswerPacer::default(),
-        joins: JoinLimiter::default(),
+        joins: SharedRates::default(),
+        refusal_lines: SharedRates::default(),
         limits: options.limits.clone(),
         private_data: options.private_data,
         user_token_lifetime: options.user_token_lifetime,

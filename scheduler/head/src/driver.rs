@@ -171,12 +171,8 @@ impl Driver {
     fn check_change_rate(&mut self, user: &str, jobs: &[JobId], now: Instant) -> Result<(), Refusal> {
         let limits = &self.parts.limits;
         let members = self.parts.head.members_of(jobs);
-        match self.change_rates.take(
-            &user.to_owned(),
-            members,
-            BucketRate::per_second(limits.changes_per_second),
-            now,
-        ) {
+        let rate = BucketRate::per_second(limits.changes_per_second);
+        match self.change_rates.take(user.to_owned(), members, rate, now) {
             true => Ok(()),
             false => Err(limits.changes_too_fast(user)),
         }
@@ -184,12 +180,8 @@ impl Driver {
 
     fn check_submission(&mut self, user: &str, submit: &Submit, now: Instant) -> Result<(), Refusal> {
         let limits = &self.parts.limits;
-        if !self.submit_rates.take(
-            &user.to_owned(),
-            1,
-            BucketRate::per_second(limits.submits_per_second),
-            now,
-        ) {
+        let rate = BucketRate::per_second(limits.submits_per_second);
+        if !self.submit_rates.take(user.to_owned(), 1, rate, now) {
             return Err(limits.submits_too_fast(user));
         }
         let usage = self.queued_usage.with(user, self.parts.head.usage(user));
@@ -247,8 +239,8 @@ impl Driver {
             if let Report::Telemetry(telemetry) = &report {
                 self.observe_telemetry(key.node, telemetry);
             }
-            if self.parts.head.is_settled(key, &report) {
-                self.acknowledge_settled(key, &report);
+            if self.parts.head.changes_nothing(key, &report) {
+                self.acknowledge_known_end(key, &report);
                 continue;
             }
             events.push(Event::Report(key, report));
@@ -259,7 +251,7 @@ impl Driver {
     }
 
     /// A worker repeats the end of a rank until it hears that the head knows it.
-    fn acknowledge_settled(&mut self, key: WorkerKey, report: &Report) {
+    fn acknowledge_known_end(&mut self, key: WorkerKey, report: &Report) {
         let is_linked = self.parts.head.link_of(key.node) == Some(key);
         if let Report::Ended { rank, .. } = report
             && is_linked

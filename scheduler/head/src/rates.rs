@@ -1,6 +1,7 @@
 //! Token buckets: how often each of many does something, on average, after a burst.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// More of them than this are not remembered without need.
@@ -31,13 +32,36 @@ pub(crate) struct Bucket {
     at: Instant,
 }
 
-impl<Key: Ord + Clone> Rates<Key> {
+/// The same for many tasks; clones share it.
+#[derive(Debug)]
+pub(crate) struct SharedRates<Key>(Arc<Mutex<Rates<Key>>>);
+
+impl<Key> Default for SharedRates<Key> {
+    fn default() -> SharedRates<Key> {
+        SharedRates(Arc::default())
+    }
+}
+
+impl<Key> Clone for SharedRates<Key> {
+    fn clone(&self) -> SharedRates<Key> {
+        SharedRates(Arc::clone(&self.0))
+    }
+}
+
+impl<Key: Ord> SharedRates<Key> {
     /// Takes so much, if it is left.
-    pub(crate) fn take(&mut self, key: &Key, cost: u64, rate: BucketRate, now: Instant) -> bool {
+    pub(crate) fn take(&self, key: Key, cost: u64, rate: BucketRate, now: Instant) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(key, cost, rate, now)
+    }
+}
+
+impl<Key: Ord> Rates<Key> {
+    /// Takes so much, if it is left.
+    pub(crate) fn take(&mut self, key: Key, cost: u64, rate: BucketRate, now: Instant) -> bool {
         if self.0.len() > MOST_REMEMBERED {
             self.0.retain(|_, bucket| bucket.filled(rate, now).left < rate.burst);
         }
-        self.0.entry(key.clone()).or_insert_with(|| Bucket::full(rate, now)).take(cost, rate, now)
+        self.0.entry(key).or_insert_with(|| Bucket::full(rate, now)).take(cost, rate, now)
     }
 }
 
@@ -64,7 +88,7 @@ impl Bucket {
     }
 
     /// How long it takes until so much is left.
-    pub(crate) fn wait(&mut self, cost: u64, rate: BucketRate, now: Instant) -> Duration {
+    fn wait(&mut self, cost: u64, rate: BucketRate, now: Instant) -> Duration {
         *self = self.filled(rate, now);
         let missing = ((cost as f64).min(rate.burst) - self.left).max(0.0);
         Duration::try_from_secs_f64(missing / rate.per_second).unwrap_or(Duration::MAX)
@@ -93,7 +117,7 @@ mod tests {
     fn each_has_a_burst_then_the_rate() {
         let (mut rates, start) = (Rates::default(), Instant::now());
         let taken = |rates: &mut Rates<&str>, user, after| {
-            (0..1_000).filter(|_| rates.take(&user, 1, FIVE(), start + Duration::from_secs(after))).count()
+            (0..1_000).filter(|_| rates.take(user, 1, FIVE(), start + Duration::from_secs(after))).count()
         };
         assert_eq!(taken(&mut rates, "eve", 0), 50);
         assert_eq!(taken(&mut rates, "ada", 0), 50);
@@ -104,7 +128,7 @@ mod tests {
     #[test]
     fn a_request_beyond_the_burst_is_taken_and_paid_for() {
         let (mut rates, start) = (Rates::default(), Instant::now());
-        let mut take = |cost, after| rates.take(&"eve", cost, FIVE(), start + Duration::from_secs(after));
+        let mut take = |cost, after| rates.take("eve", cost, FIVE(), start + Duration::from_secs(after));
         assert!(take(100, 0), "twice the burst");
         assert!(!take(1, 9));
         assert!(take(1, 11));
@@ -132,9 +156,9 @@ mod tests {
     fn those_with_a_full_burst_are_forgotten() {
         let (mut rates, start) = (Rates::default(), Instant::now());
         for user in 0..=MOST_REMEMBERED {
-            assert!(rates.take(&user, 1, FIVE(), start));
+            assert!(rates.take(user, 1, FIVE(), start));
         }
-        assert!(rates.take(&1_000_000, 1, FIVE(), start + Duration::from_secs(60)));
+        assert!(rates.take(1_000_000, 1, FIVE(), start + Duration::from_secs(60)));
         assert_eq!(rates.0.len(), 1);
     }
 }

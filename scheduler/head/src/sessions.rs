@@ -10,7 +10,6 @@ mod certificate;
 mod changes;
 mod client;
 mod context;
-mod join_limiter;
 mod lookup;
 mod nodes;
 mod permission;
@@ -30,7 +29,6 @@ use tokio::task::JoinSet;
 pub(crate) use answer_pacer::AnswerPacer;
 use client::ClientSession;
 pub(crate) use context::SessionContext;
-pub(crate) use join_limiter::JoinLimiter;
 pub(crate) use user_limiter::UserLimiter;
 use worker::WorkerSessionTask;
 

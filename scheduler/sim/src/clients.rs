@@ -10,7 +10,7 @@ use cohabit_types::{
     Request, Role, Submit, Time,
 };
 
-use crate::hostile::{Deserves, HostileRequest, check_refused};
+use crate::hostile::{ExpectedReply, HostileRequest, check_refused};
 use crate::program::SimProgram;
 use crate::scenario::ScenarioSubmission;
 
@@ -38,7 +38,7 @@ pub(crate) struct Clients {
 enum Subject {
     Submission(usize),
     Change(JobChange, JobId),
-    Hostile(Deserves),
+    Hostile(ExpectedReply),
 }
 
 /// What is known of a submission.
@@ -178,12 +178,12 @@ impl Clients {
                 self.confirm(now, job, &verdicts);
                 Ok(())
             }
-            (Some(Subject::Hostile(Deserves::Refusal)), reply) => check_refused(&reply),
-            (Some(Subject::Hostile(Deserves::Anything)), Reply::Accepted { job, .. }) => {
+            (Some(Subject::Hostile(ExpectedReply::Refusal)), reply) => check_refused(&reply),
+            (Some(Subject::Hostile(ExpectedReply::Any)), Reply::Accepted { job, .. }) => {
                 self.hostile.push(job);
                 Ok(())
             }
-            (Some(Subject::Change(..) | Subject::Hostile(Deserves::Anything)) | None, _) => Ok(()),
+            (Some(Subject::Change(..) | Subject::Hostile(ExpectedReply::Any)) | None, _) => Ok(()),
         }
     }
 

@@ -65,9 +65,9 @@ pub enum JobChoice {
 
 /// Whether the head must refuse a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deserves {
+pub(crate) enum ExpectedReply {
     Refusal,
-    Anything,
+    Any,
 }
 
 /// What makes no sense in a submission.
@@ -120,18 +120,18 @@ impl HostileRequest {
         node: impl Fn(usize) -> String,
         others: &[JobId],
         own: &[JobId],
-    ) -> Option<(Principal, Request, Deserves)> {
+    ) -> Option<(Principal, Request, ExpectedReply)> {
         let user = Principal::new(NAME, Role::User);
         let chosen = |jobs: Vec<JobChoice>| jobs.into_iter().map(|job| job.among(others)).collect();
         let (by, request) = match self {
             HostileRequest::SubmitOwn { members, depends_on } => {
                 let spec = never_eligible(members, chosen(depends_on));
-                return Some((user, submit(spec), Deserves::Anything));
+                return Some((user, submit(spec), ExpectedReply::Any));
             }
             HostileRequest::ChangeOwn { change, back } => {
                 let back = back.checked_rem(own.len() as u64)? as usize;
                 let request = Request::Change(change, vec![own[own.len() - 1 - back]]);
-                return Some((user, request, Deserves::Anything));
+                return Some((user, request, ExpectedReply::Any));
             }
             HostileRequest::ChangeOthers { change, jobs } => (user, Request::Change(change, chosen(jobs))),
             HostileRequest::SubmitNonsense(nonsense) => (user, submit(nonsense.spec())),
@@ -143,7 +143,7 @@ impl HostileRequest {
                 (user, Request::Resume(node(number)))
             }
         };
-        Some((by, request, Deserves::Refusal))
+        Some((by, request, ExpectedReply::Refusal))
     }
 }
 

@@ -154,7 +154,7 @@ fn prepare(
     let left = recovery::scan(&state)?;
     let found = options.devices.find(options.nvml_library.as_deref(), options.mps);
     let isolator = Isolator::establish(&state, options.accounts, found.gpu_files)?;
-    let machine = MachineInfo::probe(&options, state.node(), found.devices, isolator.report())?;
+    let machine = MachineInfo::probe(&options, state.node(), found.devices, &isolator)?;
     let rank_context = RankContext::new(&options, &state, isolator, &machine.devices, acknowledgements)?;
     Ok(PreparedWorker { options, state, lock, machine, rank_context, left })
 }

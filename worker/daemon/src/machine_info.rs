@@ -5,12 +5,13 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
-use cohabit_host::cgroup::process_limit;
+use cohabit_host::cgroup::{Cgroups, process_limit};
 use cohabit_net::open_file_limit;
 use cohabit_types::{Bytes, Device, Inventory, Isolation, LinkBandwidths, NodeId, SharingLimits, Span};
 use procfs::Current;
 
 use crate::error::WorkerError;
+use crate::isolation::Isolator;
 use crate::job_limit::job_limit;
 use crate::messages::InventorySnapshot;
 use crate::network;
@@ -49,7 +50,7 @@ impl MachineInfo {
         options: &WorkerOptions,
         node: NodeId,
         devices: Vec<Device>,
-        isolation: Isolation,
+        isolator: &Isolator,
     ) -> Result<MachineInfo, WorkerError> {
         let ports = PortBlock::claim(node.0.as_u128());
         if ports.is_none() {
@@ -57,7 +58,9 @@ impl MachineInfo {
                 "other workers use all ports for rendezvous: jobs on this host get no MASTER_PORT"
             );
         }
-        let memory = memory()?;
+        // A job is promised what the kernel lets it have.
+        let limit = isolator.cgroups().map_or(Bytes(u64::MAX), Cgroups::memory_of_ranks);
+        let memory = memory()?.min(limit);
         let cpus = available_parallelism().map_err(WorkerError::Machine)?;
         Ok(MachineInfo {
             name: options.name.clone().map_or_else(host_name, Ok)?,
@@ -71,7 +74,7 @@ impl MachineInfo {
                 .max_jobs
                 .unwrap_or_else(|| job_limit(memory, open_file_limit(), process_limit())),
             ports: ports.map(Arc::new),
-            isolation,
+            isolation: isolator.report(),
             orphan_grace: options.orphan_grace,
         })
     }

@@ -2,16 +2,20 @@
 //! and count, numbers are finite (JSON in the journal has no NaN), and a device is there once.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use cohabit_net::{HelloRefusalCode, WorkerPeer};
 use cohabit_types::{
-    ColocationSample, Condition, Device, DeviceSharing, Enforcement, Health, Inventory, Outcome, Progress,
-    Report, StartFailure,
+    ColocationSample, Condition, Device, DeviceSharing, Enforcement, Health, Inventory, Progress, Report,
 };
 
 use super::context::SessionContext;
 use crate::clock::wall_clock;
+use crate::rates::BucketRate;
 
+/// Each join is written to the journal with the description of the node. Enough for a link that breaks again
+/// and again for a minute, and then one join in five seconds.
+const JOINS: BucketRate = BucketRate { per_second: 0.2, burst: 30.0 };
 /// The most devices of a node.
 const MOST_DEVICES: usize = 1_024;
 /// The most ranks that a joining worker holds, or of which it reports the progress at once.
@@ -39,7 +43,7 @@ pub(super) fn admit(peer: &WorkerPeer, context: &SessionContext) -> Result<(), (
     check(peer.inventory()).map_err(|why| (HelloRefusalCode::Undecodable, why))?;
     let admitted = context.credentials.admit(peer, wall_clock());
     admitted.map_err(|error| (error.code(), error.to_string()))?;
-    if !context.joins.take(peer.key().node) {
+    if !context.joins.take(peer.key().node, 1, JOINS, Instant::now()) {
         let why = "it connects too often: it may try again in some seconds";
         return Err((HelloRefusalCode::Busy, why.to_owned()));
     }
@@ -114,7 +118,7 @@ pub(crate) fn reports(mut reports: Vec<Report>) -> Vec<Report> {
         match report {
             Report::Started { .. } | Report::PrivateUser { .. } => {}
             Report::Ended { outcome, progress, .. } => {
-                shorten_outcome(outcome);
+                outcome.text_mut().map(shorten);
                 progress.iter_mut().for_each(bound_progress);
             }
             Report::Sharing { enforcement, .. } => shorten_enforcement(enforcement),
@@ -173,25 +177,6 @@ fn shorten_condition(condition: &mut Condition) {
     match &mut condition.sharing {
         DeviceSharing::Enforced => {}
         DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why) => shorten(why),
-    }
-}
-
-fn shorten_outcome(outcome: &mut Outcome) {
-    match outcome {
-        Outcome::Exited(_) | Outcome::Signalled(_) | Outcome::OutOfMemory { .. } => {}
-        Outcome::Lost(text) | Outcome::OutOfGpuMemory { message: text, .. } => shorten(text),
-        Outcome::NotStarted(failure) => match failure {
-            StartFailure::CommandNotFound(text)
-            | StartFailure::NotExecutable(text)
-            | StartFailure::WorkdirMissing(text)
-            | StartFailure::DeviceMissing(text)
-            | StartFailure::Other(text)
-            | StartFailure::DeviceFenced(text)
-            | StartFailure::Unenforced(text)
-            | StartFailure::NodeProblem(text)
-            | StartFailure::Account(text) => shorten(text),
-            StartFailure::PortTaken(_) | StartFailure::OrderLost => {}
-        },
     }
 }
 

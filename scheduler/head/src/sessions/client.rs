@@ -234,12 +234,12 @@ mod tests {
     use futures::FutureExt;
 
     use super::super::answer_pacer::AnswerPacer;
-    use super::super::join_limiter::JoinLimiter;
     use super::super::status::HeadSetup;
     use super::super::user_limiter::UserLimiter;
     use super::*;
     use crate::RequestLimits;
     use crate::history::HistoryReader;
+    use crate::rates::SharedRates;
     use crate::test_kit::{ada, submit};
     use crate::watchers::Watchers;
 
@@ -258,7 +258,8 @@ mod tests {
             queries: UserLimiter::default(),
             changes: UserLimiter::default(),
             answers: AnswerPacer::default(),
-            joins: JoinLimiter::default(),
+            joins: SharedRates::default(),
+            refusal_lines: SharedRates::default(),
             limits: RequestLimits::default(),
             private_data: PrivateData::Off,
             user_token_lifetime: None,

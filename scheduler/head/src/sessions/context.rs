@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use cohabit_actor::Address;
 use cohabit_net::{NodeCredentials, TokenStore};
-use cohabit_types::{PrivateData, Span};
+use cohabit_types::{NodeId, PrivateData, Span};
 
 use super::answer_pacer::AnswerPacer;
-use super::join_limiter::JoinLimiter;
 use super::status::HeadSetup;
 use super::user_limiter::UserLimiter;
 use crate::RequestLimits;
 use crate::driver::Message;
 use crate::history::HistoryReader;
+use crate::rates::SharedRates;
 use crate::watchers::Watchers;
 
 /// The handles that every session needs; cheap to clone.
@@ -37,7 +37,9 @@ pub(crate) struct SessionContext {
     /// Bounds the bytes of answers for each user.
     pub(crate) answers: AnswerPacer,
     /// Bounds how often each node joins.
-    pub(crate) joins: JoinLimiter,
+    pub(crate) joins: SharedRates<NodeId>,
+    /// Bounds how often the log says of each token that a worker with it was refused.
+    pub(crate) refusal_lines: SharedRates<String>,
     /// The limits of requests.
     pub(crate) limits: RequestLimits,
     /// Whether users see the particulars of each other's jobs.

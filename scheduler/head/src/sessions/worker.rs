@@ -37,6 +37,9 @@ const MOST_REPORTS: usize = 256;
 /// devices and ranks, and more than a busy node needs later.
 const REPORT_RATE: BucketRate = BucketRate { per_second: 300.0, burst: 5_000.0 };
 
+/// Lines of the log that say of one token that a worker with it was refused.
+const REFUSAL_LINES: BucketRate = BucketRate { per_second: 0.2, burst: 30.0 };
+
 /// The reason when the driver dropped its end of the session.
 const DROPPED_BY_HEAD: &str = "the head closed it";
 
@@ -89,7 +92,8 @@ impl WorkerSessionTask {
         })
         .await;
         let Err((code, why)) = admitted else { return Some(peer) };
-        if self.session_context.joins.may_log(&peer.by().user) {
+        let token = peer.by().user.clone();
+        if self.session_context.refusal_lines.take(token, 1, REFUSAL_LINES, Instant::now()) {
             tracing::warn!(
                 node = peer.inventory().name, token = peer.by().user, address = %peer.address(), why,
                 "refused a worker"
@@ -212,8 +216,7 @@ impl HeadService for Reports {
             let rest = reports.split_off(reports.len().min(MOST_REPORTS));
             let some = std::mem::replace(&mut reports, rest);
             let rows = some.iter().map(admit::rows).sum();
-            tokio::time::sleep(bucket.wait(rows, REPORT_RATE, Instant::now())).await;
-            bucket.take(rows, REPORT_RATE, Instant::now());
+            tokio::time::sleep(bucket.charge(rows, REPORT_RATE, Instant::now())).await;
             // Without a driver the head is ending; the worker reports again to the next one.
             let _ = self.driver.ask(|handled| Message::Reports(self.key, some, handled)).await;
         }

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cohabit_gpu::DeviceRange;
-use cohabit_types::{AttemptId, Demand, RankId};
+use cohabit_types::{AttemptId, Bytes, Demand, RankId};
 use procfs::Current;
 use procfs::process::Process;
 
@@ -158,6 +158,12 @@ impl Cgroups {
             }
             format!("the kernel does not filter device files: {error}")
         })
+    }
+
+    /// How much memory all ranks together may have.
+    #[must_use]
+    pub fn memory_of_ranks(&self) -> Bytes {
+        Bytes(self.room.of_ranks().memory)
     }
 
     /// Whether device files can be closed to ranks.
