@@ -16,7 +16,11 @@ use crate::transition::Transition;
 impl Transition<'_> {
     /// Lets the jobs of a new submission wait for those on which it depends, as far as they have not ended.
     pub(crate) fn await_dependencies(&mut self, number: u64) {
-        let mut awaited = conditions(&self.head.submissions[&number].spec.depends_on);
+        let depends_on = &self.head.submissions[&number].spec.depends_on;
+        if depends_on.is_empty() {
+            return;
+        }
+        let mut awaited = conditions(depends_on);
         let mut failed = false;
         awaited.retain(|earlier, condition| match self.head.final_state(*earlier) {
             Some(state) => {

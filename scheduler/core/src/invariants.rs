@@ -102,14 +102,12 @@ impl Head {
                 format!("job {id} is queued as eligible, but it is {state}, or waits for other jobs")
             })?;
         }
+        let mut active = self.active.iter();
         for (id, job) in &self.jobs {
             let waits = job.waiting().is_some_and(|waiting| waiting.has_dependencies);
             ensure(!waits || self.dependencies.count(id.number) > 0, || {
                 format!("job {id} waits for the end of others, but all of them have ended")
             })?;
-        }
-        let mut active = self.active.iter();
-        for (id, job) in &self.jobs {
             let (state, is_listed) = (job.state(), |listed| if listed { "is" } else { "is not" });
             match job.ended() {
                 None => ensure(active.next() == Some(id), || {

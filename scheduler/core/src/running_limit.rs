@@ -72,7 +72,10 @@ impl Head {
     /// The queues of limited users, as they follow from the eligible jobs.
     pub(crate) fn limited_queues(&self) -> UserQueues {
         let mut queues = UserQueues::default();
-        for number in self.eligible.iter().map(|job| job.number).collect::<BTreeSet<_>>() {
+        // Members of an array follow each other.
+        let mut numbers: Vec<u64> = self.eligible.iter().map(|job| job.number).collect();
+        numbers.dedup();
+        for number in numbers {
             if let Some(user) = self.limited_user(number) {
                 queues.insert(user, self.priority(JobId::new(number)), number);
             }

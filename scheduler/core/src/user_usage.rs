@@ -73,9 +73,13 @@ impl Usage {
     ) -> Usage {
         let mut usage = Usage::default();
         submissions.values().for_each(|submission| usage.add(submission));
+        // Both are in the order of their numbers.
+        let mut submissions = submissions.iter().peekable();
         for (id, job) in jobs {
-            let Some(submission) = submissions.get(&id.number) else { continue };
-            usage.count_history(&submission.user, job.history_weight(), 0);
+            while submissions.next_if(|(number, _)| **number < id.number).is_some() {}
+            if let Some((_, submission)) = submissions.peek().filter(|(number, _)| **number == id.number) {
+                usage.count_history(&submission.user, job.history_weight(), 0);
+            }
         }
         usage
     }

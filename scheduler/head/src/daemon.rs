@@ -303,7 +303,7 @@ async fn run(
         limits: options.limits.clone(),
         private_data: options.private_data,
         user_token_lifetime: options.user_token_lifetime,
-        setup: Arc::new(setup),
+        setup,
     };
     let sessions = Sessions::new(listener, session_context, options.certificate_check);
     system.spawn_essential(ChildSpec::new("sessions", 1), sessions);

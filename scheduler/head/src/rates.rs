@@ -1,7 +1,7 @@
 //! Token buckets: how often each of many does something, on average, after a burst.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// More of them than this are not remembered without need.
@@ -32,19 +32,13 @@ pub(crate) struct Bucket {
     at: Instant,
 }
 
-/// The same for many tasks; clones share it.
+/// The same for many tasks.
 #[derive(Debug)]
-pub(crate) struct SharedRates<Key>(Arc<Mutex<Rates<Key>>>);
+pub(crate) struct SharedRates<Key>(Mutex<Rates<Key>>);
 
 impl<Key> Default for SharedRates<Key> {
     fn default() -> SharedRates<Key> {
-        SharedRates(Arc::default())
-    }
-}
-
-impl<Key> Clone for SharedRates<Key> {
-    fn clone(&self) -> SharedRates<Key> {
-        SharedRates(Arc::clone(&self.0))
+        SharedRates(Mutex::default())
     }
 }
 
@@ -104,6 +98,14 @@ impl Bucket {
     fn filled(self, rate: BucketRate, now: Instant) -> Bucket {
         let gained = rate.per_second * now.saturating_duration_since(self.at).as_secs_f64();
         Bucket { left: (self.left + gained).min(rate.burst), at: now }
+    }
+}
+
+/// Waits until what was charged is paid for. A pause of nothing costs no millisecond, as a sleep of nothing
+/// does: timers end with the next one.
+pub(crate) async fn pause(wait: Duration) {
+    if !wait.is_zero() {
+        tokio::time::sleep(wait).await;
     }
 }
 

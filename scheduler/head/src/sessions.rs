@@ -20,6 +20,7 @@ mod user_limiter;
 mod worker;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Context};
@@ -36,7 +37,7 @@ use worker::WorkerSessionTask;
 pub(crate) struct Sessions {
     /// Until the start.
     listener: Option<Listener>,
-    session_context: SessionContext,
+    session_context: Arc<SessionContext>,
     certificate_check: Duration,
 }
 
@@ -47,7 +48,7 @@ impl Sessions {
         session_context: SessionContext,
         certificate_check: Duration,
     ) -> Sessions {
-        Sessions { listener: Some(listener), session_context, certificate_check }
+        Sessions { listener: Some(listener), session_context: Arc::new(session_context), certificate_check }
     }
 }
 
@@ -59,7 +60,7 @@ impl Actor for Sessions {
         let listener = listener
             .ok_or_else(|| ActorFailure::from_message("the port was lost with an earlier failure"))?;
         context.spawn_task(certificate::keep_valid(listener.certificate_renewal(), self.certificate_check));
-        context.spawn_task(accept_all(listener, self.session_context.clone()));
+        context.spawn_task(accept_all(listener, Arc::clone(&self.session_context)));
         Ok(())
     }
 
@@ -68,12 +69,12 @@ impl Actor for Sessions {
     }
 }
 
-async fn accept_all(mut listener: Listener, session_context: SessionContext) {
+async fn accept_all(mut listener: Listener, session_context: Arc<SessionContext>) {
     let mut sessions = JoinSet::new();
     loop {
         tokio::select! {
             peer = listener.accept() => {
-                sessions.spawn(serve(peer, session_context.clone()));
+                sessions.spawn(serve(peer, Arc::clone(&session_context)));
             }
             Some(ended) = sessions.join_next() => {
                 if let Err(error) = ended {
@@ -84,7 +85,7 @@ async fn accept_all(mut listener: Listener, session_context: SessionContext) {
     }
 }
 
-async fn serve(peer: Incoming, session_context: SessionContext) {
+async fn serve(peer: Incoming, session_context: Arc<SessionContext>) {
     match peer {
         Incoming::Client(client) => {
             let (by, address) = (client.by().clone(), client.address());

@@ -1,21 +1,20 @@
 //! Bounds how many bytes of answers one user gets in a second: large answers cost the threads of the head
 //! time to build, encode and encrypt, in which others wait.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use dashmap::DashMap;
 
-use crate::rates::{Bucket, BucketRate};
+use crate::rates::{Bucket, BucketRate, pause};
 
 /// In bytes. A list of all jobs of a large cluster is a part of the burst.
 const RATE: BucketRate = BucketRate { per_second: 16e6, burst: 64e6 };
 
-/// The answers of all users; clones share them.
-#[derive(Debug, Default, Clone)]
+/// The answers of all users.
+#[derive(Debug, Default)]
 pub(crate) struct AnswerPacer {
     /// By name; there are no more names than tokens were made.
-    users: Arc<DashMap<String, Bucket>>,
+    users: DashMap<String, Bucket>,
 }
 
 impl AnswerPacer {
@@ -26,9 +25,7 @@ impl AnswerPacer {
             let mut bucket = self.users.entry(user.to_owned()).or_insert_with(|| Bucket::full(RATE, now));
             bucket.charge(bytes as u64, RATE, now)
         };
-        if !wait.is_zero() {
-            tokio::time::sleep(wait).await;
-        }
+        pause(wait).await;
     }
 }
 

@@ -7,7 +7,6 @@ use cohabit_types::{
 };
 
 use super::client::{ClientSession, ending};
-use super::context::SessionContext;
 use crate::driver::Message;
 use crate::request_limits::check_ids;
 
@@ -65,14 +64,14 @@ impl ClientSession {
         result: impl FnOnce(Reply) -> Result<T, Reply>,
     ) -> Result<T, Refusal> {
         self.session_context.limits.check(&request)?;
-        let ClientSession { session_context: SessionContext { driver, changes, .. }, by, .. } = self;
+        let ClientSession { session_context, by } = self;
         // In a task of its own: it goes on when the client hangs up.
         let asked = tokio::spawn(async move {
             let _permit = match &request {
-                Request::Change(..) => changes.permit(&by.user).await,
+                Request::Change(..) => session_context.changes.permit(&by.user).await,
                 Request::Submit(_) | Request::Drain(_) | Request::Resume(_) => None,
             };
-            driver.ask(|reply_to| Message::Request { by, request, reply_to }).await
+            session_context.driver.ask(|reply_to| Message::Request { by, request, reply_to }).await
         });
         let replied = asked.await.map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))?;
         result(replied.map_err(|error| ending(&error))?).map_err(|other| match other {

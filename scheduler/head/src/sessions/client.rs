@@ -5,6 +5,7 @@
 //! in `lookup`, as far as `privacy` lets the client see the answer; changes of jobs and nodes in `changes`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
@@ -24,11 +25,11 @@ use crate::request_limits::check_count;
 #[derive(Clone)]
 pub(super) struct ClientSession {
     pub(super) by: Principal,
-    pub(super) session_context: SessionContext,
+    pub(super) session_context: Arc<SessionContext>,
 }
 
 impl ClientSession {
-    pub(super) fn new(by: Principal, session_context: SessionContext) -> ClientSession {
+    pub(super) fn new(by: Principal, session_context: Arc<SessionContext>) -> ClientSession {
         ClientSession { by, session_context }
     }
 
@@ -184,8 +185,8 @@ impl ClientService for ClientSession {
     }
 
     async fn create_token(self, _: Context, token: NewToken) -> Result<IssuedToken, Refusal> {
-        let SessionContext { tokens, user_token_lifetime, .. } = self.session_context;
-        tokens::create(&self.by, tokens, user_token_lifetime, token).await
+        let context = &self.session_context;
+        tokens::create(&self.by, context.tokens.clone(), context.user_token_lifetime, token).await
     }
 
     async fn list_tokens(self, _: Context) -> Result<Vec<TokenRecord>, Refusal> {
@@ -193,7 +194,7 @@ impl ClientService for ClientSession {
     }
 
     async fn revoke_token(self, _: Context, name: String) -> Result<(), Refusal> {
-        tokens::revoke(&self.by, self.session_context.tokens, name).await
+        tokens::revoke(&self.by, self.session_context.tokens.clone(), name).await
     }
 
     async fn list_models(self, _: Context) -> Result<Models, Refusal> {
@@ -224,7 +225,6 @@ pub(super) fn ending(error: &AskError) -> Refusal {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::sync::Arc;
     use std::time::Duration;
 
     use cohabit_actor::{Address, mailbox};
@@ -244,9 +244,9 @@ mod tests {
     use crate::watchers::Watchers;
 
     /// What a session needs, with this driver; its files are in this directory.
-    fn session_context(folder: &Path, driver: Address<Message>) -> SessionContext {
+    fn session_context(folder: &Path, driver: Address<Message>) -> Arc<SessionContext> {
         let identity = HeadIdentity::open_or_create(&folder.join("tls")).unwrap();
-        SessionContext {
+        Arc::new(SessionContext {
             driver,
             watchers: Watchers::default(),
             history: HistoryReader::new(&folder.join("journal.sqlite")),
@@ -263,12 +263,12 @@ mod tests {
             limits: RequestLimits::default(),
             private_data: PrivateData::Off,
             user_token_lifetime: None,
-            setup: Arc::new(HeadSetup {
+            setup: HeadSetup {
                 address: "127.0.0.1:0".parse().unwrap(),
                 admin_token: folder.join("admin.token"),
                 journal: folder.join("journal.sqlite"),
-            }),
-        }
+            },
+        })
     }
 
     #[tokio::test]
@@ -291,7 +291,7 @@ mod tests {
         let (driver, mut played) = mailbox(100);
         let context = session_context(folder.path(), driver);
         let ask = |by: &str| {
-            let session = ClientSession::new(Principal::new(by, Role::User), context.clone());
+            let session = ClientSession::new(Principal::new(by, Role::User), Arc::clone(&context));
             let jobs = (1..=10_000).map(JobId::new).collect();
             let mut asking = Box::pin(session.show(context_for(Span::ZERO), jobs));
             assert!(asking.as_mut().now_or_never().is_none());

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cohabit_actor::blocking;
 use cohabit_types::{HeadStatus, Principal, Refusal, TokenFileStatus};
@@ -22,10 +23,13 @@ pub(crate) struct HeadSetup {
 }
 
 /// The present status.
-pub(super) async fn status(by: &Principal, context: &SessionContext) -> Result<HeadStatus, Refusal> {
+pub(super) async fn status(by: &Principal, context: &Arc<SessionContext>) -> Result<HeadStatus, Refusal> {
     check_admin(by, "see how the head is set up")?;
-    let setup = context.setup.clone();
-    let files = blocking(move || (token_file(&setup.admin_token), file_system::kind(&setup.journal)));
+    let shared = Arc::clone(context);
+    let files = blocking(move || {
+        let setup = &shared.setup;
+        (token_file(&setup.admin_token), file_system::kind(&setup.journal))
+    });
     let (admin_token_file, journal_file_system) = files.await;
     Ok(HeadStatus {
         listens_on: context.setup.address.to_string(),

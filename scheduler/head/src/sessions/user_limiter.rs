@@ -13,11 +13,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Queries or changes of one user at once: one in the driver, and one that follows without a pause.
 const AT_ONCE: usize = 2;
 
-/// The turns of all users; clones share them.
-#[derive(Debug, Default, Clone)]
+/// The turns of all users.
+#[derive(Debug, Default)]
 pub(crate) struct UserLimiter {
     /// By name; there are no more names than tokens were made.
-    users: Arc<DashMap<String, Arc<Semaphore>>>,
+    users: DashMap<String, Arc<Semaphore>>,
 }
 
 impl UserLimiter {

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, oneshot, watch};
 use super::admit;
 use super::context::SessionContext;
 use crate::driver::{Message, SessionHandle, WorkerSessionMessage};
-use crate::rates::{Bucket, BucketRate};
+use crate::rates::{Bucket, BucketRate, pause};
 
 /// How many orders may wait for a worker.
 const CAPACITY: usize = 16_384;
@@ -46,7 +46,7 @@ const DROPPED_BY_HEAD: &str = "the head closed it";
 /// The session of one worker's link.
 pub(super) struct WorkerSessionTask {
     key: WorkerKey,
-    session_context: SessionContext,
+    session_context: Arc<SessionContext>,
 }
 
 /// Handles the worker's calls.
@@ -69,7 +69,7 @@ impl Drop for LinkGuard {
 }
 
 impl WorkerSessionTask {
-    pub(super) fn new(key: WorkerKey, session_context: SessionContext) -> WorkerSessionTask {
+    pub(super) fn new(key: WorkerKey, session_context: Arc<SessionContext>) -> WorkerSessionTask {
         WorkerSessionTask { key, session_context }
     }
 
@@ -85,7 +85,7 @@ impl WorkerSessionTask {
 
     /// The worker, if it may act as the node that it claims to be, and describes one. If not, it hears why.
     async fn admitted(&self, peer: WorkerPeer) -> Option<WorkerPeer> {
-        let context = self.session_context.clone();
+        let context = Arc::clone(&self.session_context);
         let (peer, admitted) = blocking(move || {
             let admitted = admit::admit(&peer, &context);
             (peer, admitted)
@@ -216,7 +216,7 @@ impl HeadService for Reports {
             let rest = reports.split_off(reports.len().min(MOST_REPORTS));
             let some = std::mem::replace(&mut reports, rest);
             let rows = some.iter().map(admit::rows).sum();
-            tokio::time::sleep(bucket.charge(rows, REPORT_RATE, Instant::now())).await;
+            pause(bucket.charge(rows, REPORT_RATE, Instant::now())).await;
             // Without a driver the head is ending; the worker reports again to the next one.
             let _ = self.driver.ask(|handled| Message::Reports(self.key, some, handled)).await;
         }
