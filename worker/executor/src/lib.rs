@@ -30,10 +30,13 @@ mod socket;
 mod supervisor;
 
 use std::env;
+use std::ffi::CString;
 use std::fs;
 use std::future::pending;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::{Child, ExitCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,6 +115,7 @@ pub fn executor() -> ExitCode {
 }
 
 async fn run_ranks() -> Result<(), ExecutorError> {
+    take_name();
     drop_inherited_state()?;
     detach()?;
     let identity = ProcessIdentity::own()?;
@@ -137,6 +141,18 @@ async fn run_ranks() -> Result<(), ExecutorError> {
         run_rank(&directory, sockets, lasting).await?;
     }
     Ok(())
+}
+
+/// The kernel names a process after the file that it was told to execute, perhaps `/proc/self/exe`.
+fn take_name() {
+    let name = env::args_os().next().and_then(|path| {
+        let name = Path::new(&path).file_name()?.as_bytes().to_vec();
+        CString::new(name).ok()
+    });
+    if let Some(name) = name {
+        // Only a name for people: it cannot fail with a valid pointer.
+        let _ = nix::sys::prctl::set_name(&name);
+    }
 }
 
 /// Waits for the next rank.

@@ -177,7 +177,10 @@ impl RankSupervisor {
 
     /// Stops the rank after too long without contact to the head. SIGCONT lets suspended processes handle the
     /// SIGTERM. If a daemon had begun to stop the rank, its reason stays.
+    ///
+    /// A rank whose end this process has not noticed, because it was itself suspended, has ended by itself.
     async fn handle_orphan_timer(&mut self) {
+        self.reap().await;
         if self.orphan_timer.has_expired(Instant::now()) && self.process_tree.outcome().is_none() {
             let why = self.stop_reason().unwrap_or(StopReason::Orphaned);
             self.set_stopping(Stopping { why, next: StopStep::Kill, due_at: now() + self.grace });

@@ -1,9 +1,18 @@
 //! What an executor does without a daemon or head.
 
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
 use cohabit_types::Span;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::json;
 
-use crate::kit::{Plan, is_alive};
+use crate::kit::{Plan, is_alive, wait_for};
+
+/// Long enough for a test to act before it has passed.
+const GRACE: Duration = Duration::from_secs(4);
 
 const LOOP: &str = "echo $$ > $DIR/pid; while :; do sleep 0.02; done";
 
@@ -23,6 +32,28 @@ fn a_rank_whose_daemon_is_gone_is_stopped() {
     rank.disconnect();
     assert_eq!(rank.ended()["ending"]["stopped"], "orphaned");
     assert!(!is_alive(pid));
+}
+
+#[test]
+fn a_rank_that_ended_while_its_executor_was_suspended_is_no_orphan() {
+    let script = "trap 'echo heard > $DIR/heard' USR1; echo $$ > $DIR/pid; \
+                  until [ -e $DIR/go ]; do sleep 0.02; done";
+    let mut rank = Plan::shell(script).change(|plan| plan.orphan_grace = GRACE.into()).start();
+    let pid = rank.pid_of("pid");
+    rank.say(&json!({ "lease": "orphaned" }));
+    rank.signal(Signal::SIGUSR1 as i32, "group");
+    assert_eq!(rank.line_of("heard"), "heard", "the executor has read both");
+    let executor = Pid::from_raw(rank.executor());
+    kill(executor, Signal::SIGSTOP).unwrap();
+    fs::write(rank.path("go"), "").unwrap();
+    wait_for("the end of the rank", || (!is_alive(pid)).then_some(()));
+    sleep(GRACE);
+    kill(executor, Signal::SIGCONT).unwrap();
+    let ended = rank.ended();
+    assert_eq!(
+        ended["ending"],
+        json!({ "outcome": { "exited": 0 }, "stopped": null, "at": ended["ending"]["at"] })
+    );
 }
 
 #[test]
