@@ -184,6 +184,13 @@ impl Cluster {
         self.add_worker_in(&[], devices, flags);
     }
 
+    /// Adds a worker that runs this program.
+    pub(crate) fn add_worker_of(&mut self, program: PathBuf, devices: &str) {
+        let own = std::mem::replace(&mut self.program, program);
+        self.add_worker(devices);
+        self.program = own;
+    }
+
     /// Adds a worker with additional environment variables.
     pub(crate) fn add_worker_in(&mut self, environment: &[(&str, &str)], devices: &str, flags: &[&str]) {
         self.add_worker_at(&self.address(), environment, devices, flags);

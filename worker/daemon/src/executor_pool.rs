@@ -21,13 +21,15 @@ use tokio::process::{Child, Command};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
+use crate::executor_program::ExecutorProgram;
+
 /// How long an executor stays idle before it is dismissed, unless it is the only idle one.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Starts executors and keeps the idle ones; clones share the pool.
 #[derive(Clone)]
 pub(crate) struct ExecutorPool {
-    program: PathBuf,
+    program: ExecutorProgram,
     /// The worker's state directory: an argument that tells people whose executor a process is.
     state: PathBuf,
     idle: Arc<Mutex<IdleExecutors>>,
@@ -52,7 +54,7 @@ struct IdleExecutors {
 }
 
 impl ExecutorPool {
-    pub(crate) fn new(program: PathBuf, state: PathBuf) -> ExecutorPool {
+    pub(crate) fn new(program: ExecutorProgram, state: PathBuf) -> ExecutorPool {
         ExecutorPool { program, state, idle: Arc::default() }
     }
 
@@ -101,8 +103,8 @@ impl ExecutorPool {
     }
 
     fn start(&self) -> Result<ExecutorHandle, FileError> {
-        let (assigner, end) = assignment_channel().at("create a channel to", &self.program)?;
-        let spawned = Command::new(&self.program)
+        let (assigner, end) = assignment_channel().at("create a channel to", &self.program.location())?;
+        let spawned = Command::from(self.program.command())
             .arg("executor")
             .arg(&self.state)
             .env_clear()
@@ -112,7 +114,7 @@ impl ExecutorPool {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        let child = spawned.at("start the executor", &self.program)?;
+        let child = spawned.at("start the executor", &self.program.location())?;
         let process = child.id().and_then(|pid| ProcessIdentity::of(pid.cast_signed()));
         tokio::spawn(reap(child));
         Ok(ExecutorHandle { assigner, process, directory: None })

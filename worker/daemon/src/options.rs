@@ -7,6 +7,7 @@ use cohabit_net::Token;
 use cohabit_types::{LinkBandwidths, SharingLimits, Span};
 
 use crate::devices::{DeviceSpec, MpsMode};
+use crate::executor_program::ExecutorProgram;
 use crate::isolation::AccountOptions;
 
 /// The settings of a worker daemon.
@@ -34,8 +35,8 @@ pub struct WorkerOptions {
     pub mps: MpsMode,
     /// The path of NVIDIA's management library, if not the one with the default name.
     pub nvml_library: Option<PathBuf>,
-    /// The program that runs `executor DIR`.
-    pub executor_program: PathBuf,
+    /// The program that runs `executor DIR`; by default the one that runs the daemon.
+    pub executor_program: ExecutorProgram,
     /// As which accounts it runs jobs.
     pub accounts: AccountOptions,
     /// How long ranks keep running while the head cannot be reached.
@@ -51,7 +52,7 @@ pub struct WorkerOptions {
 impl WorkerOptions {
     /// The default settings for a worker of this head.
     #[must_use]
-    pub fn new(head: String, token: Token, state_dir: PathBuf, executor_program: PathBuf) -> WorkerOptions {
+    pub fn new(head: String, token: Token, state_dir: PathBuf) -> WorkerOptions {
         WorkerOptions {
             head,
             token,
@@ -64,7 +65,7 @@ impl WorkerOptions {
             max_jobs: None,
             mps: MpsMode::default(),
             nvml_library: None,
-            executor_program,
+            executor_program: ExecutorProgram::Own,
             accounts: AccountOptions::default(),
             orphan_grace: Span::from_secs(120),
             heartbeat: Span::from_secs(1),

@@ -181,6 +181,7 @@ impl RankActor {
         tracing::warn!(rank = %self.id, %error, "an executor could not be started");
         let failure = match error {
             SpawnError::PortTaken(port) => StartFailure::PortTaken(*port),
+            SpawnError::Executor(_) => StartFailure::NodeProblem(error.to_string()),
             SpawnError::Account(why) if why.is_of_worker() => StartFailure::NodeProblem(why.to_string()),
             SpawnError::Account(why) => StartFailure::Account(why.to_string()),
             SpawnError::File(error) if error.is_of_machine() => StartFailure::NodeProblem(error.to_string()),

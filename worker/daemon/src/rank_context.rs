@@ -166,6 +166,7 @@ mod tests {
     use cohabit_worker_core::{GpuAccess, MpsLimits};
 
     use super::*;
+    use crate::executor_program::ExecutorProgram;
 
     fn rank(spec: JobSpec, devices: &[&str]) -> RankStart {
         RankStart {
@@ -192,7 +193,7 @@ mod tests {
             state: StateDirectory::open(folder.path()).unwrap().0,
             isolation: Isolator::none(),
             acknowledgements: Acknowledgements::start(),
-            executors: ExecutorPool::new("/bin/true".into(), folder.path().to_owned()),
+            executors: ExecutorPool::new(ExecutorProgram::At("/bin/true".into()), folder.path().to_owned()),
             orphan_grace: Span::from_secs(1),
             log: LogLimits::default(),
             login_variables: login_variables(|name| {

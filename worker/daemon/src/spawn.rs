@@ -37,6 +37,10 @@ pub(crate) enum SpawnError {
     Account(AccountError),
     #[error("this worker already holds a rank with this id: {0}")]
     Held(PathBuf),
+    #[error(
+        "no executor can be started: {0} (it needs a program file that the worker may execute, and room for a process)"
+    )]
+    Executor(FileError),
     #[error("another program listens on port {0}, which its ranks need for their rendezvous")]
     PortTaken(u16),
     #[error("the connection to its executor cannot be used: {0}")]
@@ -97,7 +101,7 @@ fn start(
     if let Some(taken) = port.filter(|port| !is_free(*port)) {
         return Err(SpawnError::PortTaken(taken));
     }
-    let (executor, stream) = rank_context.executors.assign(&directory)?;
+    let (executor, stream) = rank_context.executors.assign(&directory).map_err(SpawnError::Executor)?;
     Ok((executor, stream, start.rank.private_uid))
 }
 

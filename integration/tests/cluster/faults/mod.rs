@@ -5,6 +5,7 @@
 //! submits      a head that dies as it acknowledges
 //! swarms       many short jobs while daemons die
 //! upgrades     the next release takes over from the last
+//! programs     workers whose program is removed or may not be executed
 //! executors    executors that die, and processes that a rank leaves behind
 //! links        links that break for shorter and for longer than ranks go on without the head
 //! clocks       clocks that step
@@ -16,6 +17,7 @@ mod daemons;
 mod executors;
 mod gangs;
 mod links;
+mod programs;
 mod submits;
 mod swarms;
 mod upgrades;

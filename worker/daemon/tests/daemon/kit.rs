@@ -14,7 +14,7 @@ use cohabit_types::{
     Outcome, Progress, RankId, RankRun, Refusal, Rendezvous, Report, Role, RunOrder, Share, Span, StopReason,
     Time, WorkerKey,
 };
-use cohabit_worker_daemon::{DeviceSpec, WorkerDaemon, WorkerOptions};
+use cohabit_worker_daemon::{DeviceSpec, ExecutorProgram, WorkerDaemon, WorkerOptions};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -121,7 +121,8 @@ impl Cluster {
         let token = self.token(&format!("worker-{}", self.names), Role::Worker);
         let head = self.listener.local_addr().to_string();
         let executor = cohabit_fakes::examples().unwrap().join("worker-test-executor");
-        let mut options = WorkerOptions::new(head, token, self.state(), executor);
+        let mut options = WorkerOptions::new(head, token, self.state());
+        options.executor_program = ExecutorProgram::At(executor);
         options.devices = DeviceSpec::Host(2);
         options.heartbeat = Span::from_millis(50);
         options

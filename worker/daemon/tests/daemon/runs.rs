@@ -1,6 +1,7 @@
 //! Running ranks by order of a head.
 
 use cohabit_types::{Order, Outcome, Report, Signal, Span, StartFailure, StopReason};
+use cohabit_worker_daemon::ExecutorProgram;
 
 use crate::kit::{Cluster, End, is_alive, rank, run, run_to_meet, shell, until, wait_for};
 
@@ -89,14 +90,14 @@ async fn a_failed_start_is_reported_with_its_reason() {
 }
 
 #[tokio::test]
-async fn an_executor_that_cannot_be_started_is_reported() {
+async fn an_executor_that_cannot_be_started_is_a_problem_of_the_node() {
     let mut cluster = Cluster::new().await;
     let mut options = cluster.options();
-    options.executor_program = "/no/such/program".into();
+    options.executor_program = ExecutorProgram::At("/no/such/program".into());
     let (daemon, mut head) = cluster.worker_with(options).await;
     head.order(run(1, shell("true"))).await;
-    let Outcome::NotStarted(StartFailure::Other(why)) = head.ended(rank(1)).await.outcome else {
-        panic!("it did not start");
+    let Outcome::NotStarted(StartFailure::NodeProblem(why)) = head.ended(rank(1)).await.outcome else {
+        panic!("the node is not at fault");
     };
     assert!(why.contains("/no/such/program"), "{why}");
     head.order(Order::Acknowledge(rank(1))).await;

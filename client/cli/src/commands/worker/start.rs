@@ -1,6 +1,5 @@
 //! `worker start`: runs a worker in the foreground until it receives SIGTERM or SIGINT. Ranks outlive it.
 
-use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr as _;
@@ -99,13 +98,7 @@ pub(crate) fn options(
     token: Token,
     state: PathBuf,
 ) -> Result<WorkerOptions, CommandError> {
-    let program = env::current_exe().map_err(|error| {
-        CommandError::new(
-            CommandErrorKind::InputOutput,
-            format!("cannot determine the path of this program: {error}"),
-        )
-    })?;
-    let usual = WorkerOptions::new(head, token, state, program);
+    let usual = WorkerOptions::new(head, token, state);
     let log_cap = settings.checked(SettingKey::LogLimit, str::parse)?;
     Ok(WorkerOptions {
         name: settings.find(SettingKey::Name).map(|setting| setting.text.to_owned()),
