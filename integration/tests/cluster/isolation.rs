@@ -65,7 +65,7 @@ fn a_job_runs_as_the_account_of_its_user_with_nothing_of_the_daemon() {
     let script = "id -u; id -g; id -G; echo $USER $LOGNAME $HOME; pwd; umask; \
                   ls /proc/self/fd | head -3 | xargs; \
                   grep -E '^(CapEff|CapPrm|NoNewPrivs|SigIgn|SigBlk)' /proc/self/status | cut -f 2 | xargs; \
-                  env";
+                  grep -E '^(Uid|Gid)' /proc/self/status | xargs; env";
     let printed = printed_by(&cluster, &ada, script);
     let lines: Vec<&str> = printed.lines().collect();
     let account = User::from_name("bin").unwrap().unwrap();
@@ -77,6 +77,8 @@ fn a_job_runs_as_the_account_of_its_user_with_nothing_of_the_daemon() {
     // In the order of the file: blocked and ignored signals, capabilities, and the way to new ones.
     let status: Vec<u64> = lines[7].split(' ').map(|word| u64::from_str_radix(word, 16).unwrap()).collect();
     assert_eq!(status, [0, status[1] & OF_THE_C_LIBRARY, 0, 0, 1]);
+    // Real, effective, saved, and of the file system: none by which the job could become another.
+    assert_eq!(lines[8], format!("Uid: {uid} {uid} {uid} {uid} Gid: {gid} {gid} {gid} {gid}"));
     assert!(!printed.contains("DAEMON_SECRET"), "{printed}");
 }
 

@@ -3,7 +3,8 @@
 //!
 //! Only directories with our names are touched. Symbolic links are removed, never followed.
 
-use std::fs;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -83,15 +84,21 @@ fn remove(folder: &Path) {
     }
 }
 
-/// When anything in the directory was last changed.
+/// When anything in the directory was last changed: by the clock of the kernel, because a job may give its
+/// files any time of modification.
 fn newest_in(folder: &Path) -> Option<SystemTime> {
-    let own = fs::symlink_metadata(folder).and_then(|file| file.modified()).ok();
+    let own = fs::symlink_metadata(folder).ok().and_then(|file| changed_at(&file));
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let inner = entries.filter_map(|entry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => newest_in(&entry.path()),
-        Ok(_) | Err(_) => entry.metadata().and_then(|file| file.modified()).ok(),
+        Ok(_) | Err(_) => entry.metadata().ok().and_then(|file| changed_at(&file)),
     });
     inner.chain(own).max()
+}
+
+fn changed_at(file: &Metadata) -> Option<SystemTime> {
+    let since_epoch = Duration::new(file.ctime().try_into().ok()?, file.ctime_nsec().try_into().ok()?);
+    SystemTime::UNIX_EPOCH.checked_add(since_epoch)
 }
 
 #[cfg(test)]
@@ -138,6 +145,16 @@ mod tests {
         assert!(!gone.path().exists() && !old.exists());
         assert!(!kit.state.ranks().join("1").exists());
         assert!(unknown.path().exists() && running.path().exists() && kept.exists());
+    }
+
+    #[test]
+    fn a_file_with_a_time_in_the_future_keeps_no_directory() {
+        let kit = Kit::new();
+        let old = kit.checkpoint(1);
+        let far = SystemTime::now() + Duration::from_secs(1_000_000);
+        fs::File::open(old.join("deep/weights")).unwrap().set_modified(far).unwrap();
+        clean(&kit.state, Duration::ZERO);
+        assert!(!old.exists());
     }
 
     #[test]

@@ -17,9 +17,10 @@ use cohabit_host::rank_directory::RankDirectory;
 use cohabit_host::records::StartRecord;
 use cohabit_types::{Entrypoint, StartFailure};
 use nix::errno::Errno;
-use nix::unistd::{AccessFlags, access};
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::{AccessFlags, faccessat, getegid, geteuid, getgid, getuid};
 
-use crate::raw::enter_cgroup_before_exec;
+use crate::raw::{enter_cgroup_before_exec, keep_effective_ids_before_exec};
 
 /// Where a rank runs whose user has no account on this host and may not enter its working directory.
 const FALLBACK_WORKDIR: &str = "/tmp";
@@ -52,11 +53,11 @@ pub(crate) fn launch(folder: &RankDirectory, start: &StartRecord) -> Result<Laun
     let has_account = start.rank.private_uid.is_none();
     let is_there = workdir.is_dir();
     let launched = account.run_as(|| {
-        let reaches_its_folders = access(folder.path(), AccessFlags::X_OK).is_ok();
+        let reaches_its_folders = may_enter(folder.path());
         if !reaches_its_folders && (has_account || launch_command.script.is_some()) {
             return Err(unreachable(folder, account));
         }
-        let moves = is_there && !has_account && access(workdir, AccessFlags::X_OK).is_err();
+        let moves = is_there && !has_account && !may_enter(workdir);
         let launched =
             launch_in(if moves { Path::new(FALLBACK_WORKDIR) } else { workdir }, &launch_command, start)?;
         Ok(LaunchedRank { note: note(account, moves.then_some(workdir), reaches_its_folders), ..launched })
@@ -103,13 +104,16 @@ fn launch_in(
     start: &StartRecord,
 ) -> Result<LaunchedRank, StartFailure> {
     let name = launch_command.name;
-    if !workdir.is_dir() || access(workdir, AccessFlags::X_OK).is_err() {
+    if !workdir.is_dir() || !may_enter(workdir) {
         return Err(StartFailure::WorkdirMissing(workdir.display().to_string()));
     }
     let program = program(launch_command, workdir, &start.environment)?;
     let spawn = |process: &mut Process| {
         if let Some(procs) = &launch_command.cgroup {
             enter_cgroup_before_exec(process, procs.try_clone()?);
+        }
+        if has_other_ids() {
+            keep_effective_ids_before_exec(process);
         }
         process.args(launch_command.arguments).current_dir(workdir).env_clear().envs(&start.environment);
         process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()
@@ -169,9 +173,24 @@ fn look_up(name: &str, workdir: &Path, search_path: &str) -> Result<PathBuf, Sta
     Err(failure)
 }
 
+/// Whether this thread acts for the rank's user, see [`Account::run_as`].
+fn has_other_ids() -> bool {
+    getuid() != geteuid() || getgid() != getegid()
+}
+
+/// Whether this thread may pass through a directory.
+fn may_enter(folder: &Path) -> bool {
+    may_execute(folder)
+}
+
+/// Whether this thread may execute a file, by its effective ids: its real ones are the executor's.
+fn may_execute(path: &Path) -> bool {
+    faccessat(AT_FDCWD, path, AccessFlags::X_OK, AtFlags::AT_EACCESS).is_ok()
+}
+
 fn executable(path: PathBuf, name: &str) -> Result<PathBuf, StartFailure> {
     match fs::metadata(&path) {
-        Ok(file) if file.is_file() && access(&path, AccessFlags::X_OK).is_ok() => Ok(path),
+        Ok(file) if file.is_file() && may_execute(&path) => Ok(path),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Err(StartFailure::CommandNotFound(name.to_owned()))
         }

@@ -1,5 +1,5 @@
-//! The two unsafe steps of the executor: marking an open file by its number, and a system call between fork
-//! and exec.
+//! The unsafe steps of the executor: marking an open file by its number, and system calls between fork and
+//! exec.
 #![expect(unsafe_code, reason = "see the note at each step")]
 
 use std::fs::File;
@@ -9,6 +9,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 
 /// Marks this file close-on-exec. A number without an open file is no error.
 pub(crate) fn close_on_exec(fd: RawFd) -> io::Result<()> {
@@ -32,4 +34,18 @@ pub(crate) fn enter_cgroup_before_exec(command: &mut Command, cgroup_procs: File
     // SAFETY: between fork and exec only async-signal-safe calls are allowed. This is one system call; it
     // takes no lock and allocates nothing.
     unsafe { command.pre_exec(enter) }
+}
+
+/// Makes the new process drop all user and group ids but the effective ones before it executes the program,
+/// so that the program cannot take back those of the executor.
+pub(crate) fn keep_effective_ids_before_exec(command: &mut Command) -> &mut Command {
+    let drop_others = || {
+        let (uid, gid) = (geteuid(), getegid());
+        set_thread_res_gid(gid, gid, gid)?;
+        set_thread_res_uid(uid, uid, uid)?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed. These are four system calls
+    // without the C library; they take no lock and allocate nothing.
+    unsafe { command.pre_exec(drop_others) }
 }

@@ -1,8 +1,12 @@
-//! An account, and how to run code as it.
+//! An account, and how to run code with its permissions.
 //!
-//! On Linux, user ids belong to threads. A thread of its own takes the identity of the account and never
-//! returns from it; the files that it opens and the processes that it starts are subject to the account's
-//! permissions. The other threads keep theirs.
+//! On Linux, user ids belong to threads. A thread of its own takes the effective ids of the account and never
+//! returns from them: the files that it opens are subject to the account's permissions. The other threads
+//! keep theirs.
+//!
+//! The thread keeps its real and saved ids. By these the kernel decides who may signal a thread or set its
+//! limits, and a signal to one thread of a process ends or stops all of it: with all ids of the account, its
+//! user could kill this process for as long as the thread lives.
 
 use std::io;
 use std::os::unix::fs::lchown;
@@ -10,8 +14,7 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use nix::unistd::geteuid;
-use rustix::process::{Gid, Uid};
+use rustix::process::{Gid, Uid, getegid, geteuid, getgid, getuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use crate::files::{FileContext, FileError};
@@ -34,7 +37,10 @@ pub struct Account {
 }
 
 impl Account {
-    /// Runs `work` as the account. Blocks.
+    /// Runs `work` with the permissions of the account. Blocks.
+    ///
+    /// A process that `work` starts could take back the other ids: it must drop them before it executes a
+    /// program.
     ///
     /// # Errors
     /// When this process may not change its identity, or no thread can be started.
@@ -52,14 +58,13 @@ impl Account {
         })
     }
 
-    /// Gives this thread the identity of the account. The user id comes last, because changing it drops the
-    /// privilege to change the others.
+    /// Gives this thread the groups and the effective ids of the account. The user id comes last, because
+    /// changing it drops the privilege to change the others.
     fn assume_identity(&self) -> io::Result<()> {
         let groups: Vec<Gid> = self.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
-        let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         set_thread_groups(&groups)?;
-        set_thread_res_gid(gid, gid, gid)?;
-        set_thread_res_uid(uid, uid, uid)?;
+        set_thread_res_gid(getgid(), Gid::from_raw(self.gid), getegid())?;
+        set_thread_res_uid(getuid(), Uid::from_raw(self.uid), geteuid())?;
         Ok(())
     }
 
@@ -89,7 +94,11 @@ impl Account {
 mod tests {
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
     use std::process::Command;
+    use std::sync::mpsc::channel;
+
+    use rustix::thread::gettid;
 
     use super::*;
 
@@ -117,17 +126,40 @@ mod tests {
         fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
         fs::create_dir(&own).unwrap();
         stranger().own(&own).unwrap();
-        let (reading, ids) = stranger()
+        let (reading, status) = stranger()
             .run_as(|| {
                 fs::write(own.join("made"), "1").unwrap();
-                let output = Command::new("sh").args(["-c", "id -u; id -g; id -G"]).output().unwrap();
-                (fs::read(&secret), String::from_utf8(output.stdout).unwrap())
+                (fs::read(&secret), fs::read_to_string("/proc/thread-self/status").unwrap())
             })
             .unwrap();
         assert_eq!(reading.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-        assert_eq!(ids, "61200\n61201\n61201 61202\n");
+        assert!(status.contains("Groups:\t61201 61202"), "{status}");
         assert_eq!(fs::metadata(own.join("made")).unwrap().uid(), 61_200);
         assert_eq!(fs::read_to_string(&secret).unwrap(), "1");
+    }
+
+    /// A user can make the thread live for long, with a path that takes long to follow.
+    #[test]
+    fn the_user_may_not_signal_the_thread_that_acts_for_them() {
+        if !geteuid().is_root() {
+            eprintln!("skipped: only root may act as others");
+            return;
+        }
+        let (tell, thread) = channel();
+        let (end, ended) = channel::<()>();
+        let acting = thread::spawn(move || {
+            stranger().run_as(move || {
+                tell.send(gettid()).unwrap();
+                ended.recv().unwrap_err();
+            })
+        });
+        let target = thread.recv().unwrap().as_raw_nonzero().to_string();
+        let mut kill = Command::new("kill");
+        let tried = kill.args(["-0", &target]).uid(61_200).gid(61_201).output().unwrap();
+        drop(end);
+        acting.join().unwrap().unwrap();
+        assert!(!tried.status.success(), "it may be signalled");
+        assert!(String::from_utf8_lossy(&tried.stderr).contains("ermitted"), "{tried:?}");
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Reads one configuration file: flat TOML with known keys and plain values.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use cohabit_console::output::print_message;
 use cohabit_console::{CommandError, line_of};
+use nix::unistd::geteuid;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -13,20 +16,63 @@ use crate::closest_name::closest_name;
 
 /// Reads a file; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<RawSettings>, CommandError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
+    match File::open(path).and_then(|mut file| text_of(&mut file)) {
+        Ok(text) => parsed(path, &text).map(Some),
+        Err(error) => none_if_missing(path, &error),
+    }
+}
+
+/// The same for a file in the present directory, if it belongs to this user or to root. Another user may have
+/// put it there for all who work in that directory, and settings can name a library or another head.
+pub(super) fn read_near(path: &Path) -> Result<Option<RawSettings>, CommandError> {
+    match trusted_text(path) {
+        Ok(Ok(text)) => parsed(path, &text).map(Some),
+        Ok(Err(uid)) => {
+            let file = path.display();
+            print_message(&format!(
+                "warning: ignored ./{file}, which belongs to another user (uid {uid}): copy it to use it"
+            ));
+            Ok(None)
         }
-        Err(error) => {
-            return Err(CommandError::configuration(format!(
-                "cannot read the configuration file {}: {error}",
-                path.display()
-            )));
-        }
-    };
-    parse(&text).map(Some).map_err(|(offset, message)| {
-        CommandError::configuration(format!("{}:{}: {message}", path.display(), line_of(&text, offset)))
+        Err(error) => none_if_missing(path, &error),
+    }
+}
+
+/// The text of a file, or the other user to whom it, or the link to it, belongs. What another user put there
+/// is not opened: a pipe would block.
+fn trusted_text(path: &Path) -> io::Result<Result<String, u32>> {
+    let owner = path.symlink_metadata()?.uid();
+    if !is_trusted(owner) {
+        return Ok(Err(owner));
+    }
+    let mut file = File::open(path)?;
+    match file.metadata()?.uid() {
+        owner if is_trusted(owner) => text_of(&mut file).map(Ok),
+        owner => Ok(Err(owner)),
+    }
+}
+
+fn is_trusted(uid: u32) -> bool {
+    uid == 0 || uid == geteuid().as_raw()
+}
+
+fn text_of(file: &mut File) -> io::Result<String> {
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn none_if_missing(path: &Path, error: &io::Error) -> Result<Option<RawSettings>, CommandError> {
+    if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) {
+        return Ok(None);
+    }
+    let message = format!("cannot read the configuration file {}: {error}", path.display());
+    Err(CommandError::configuration(message))
+}
+
+fn parsed(path: &Path, text: &str) -> Result<RawSettings, CommandError> {
+    parse(text).map_err(|(offset, message)| {
+        CommandError::configuration(format!("{}:{}: {message}", path.display(), line_of(text, offset)))
     })
 }
 

@@ -45,7 +45,7 @@ impl Settings {
     /// These flags, then the environment, then the configuration files.
     pub(crate) fn with_flags(flags: RawSettings) -> Result<Settings, CommandError> {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        Settings::layered(flags, variable, &config_paths())
+        Settings::layered(flags, variable, Path::new("cohabit.toml"), &config_paths())
     }
 
     /// These flags only.
@@ -57,16 +57,19 @@ impl Settings {
     fn layered(
         flags: RawSettings,
         variable: impl Fn(&str) -> Option<String>,
+        near: &Path,
         files: &[PathBuf],
     ) -> Result<Settings, CommandError> {
         let from_environment =
             SettingKey::ALL.iter().filter_map(|key| Some((*key, variable(&key.variable())?)));
         let mut layers =
             vec![(SettingSource::Flag, flags), (SettingSource::Environment, from_environment.collect())];
+        let mut add = |path: &Path, written: Option<RawSettings>| {
+            layers.extend(written.map(|written| (SettingSource::File(path.to_owned()), written)));
+        };
+        add(near, file::read_near(near)?);
         for path in files {
-            if let Some(written) = file::read(path)? {
-                layers.push((SettingSource::File(path.clone()), written));
-            }
+            add(path, file::read(path)?);
         }
         Ok(Settings { layers })
     }
@@ -140,20 +143,16 @@ impl Setting<'_> {
     }
 }
 
-/// The configuration files, in the order in which they apply.
+/// The configuration files behind the one in the present directory, in the order in which they apply.
 fn config_paths() -> Vec<PathBuf> {
     let user = env::var_os("XDG_CONFIG_HOME")
         .filter(|folder| !folder.is_empty())
         .map(PathBuf::from)
         .or_else(|| Some(env::home_dir()?.join(".config")));
-    [
-        Some(PathBuf::from("cohabit.toml")),
-        user.map(|folder| folder.join("cohabit/config.toml")),
-        Some(PathBuf::from("/etc/cohabit/config.toml")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [user.map(|folder| folder.join("cohabit/config.toml")), Some(PathBuf::from("/etc/cohabit/config.toml"))]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[cfg(test)]

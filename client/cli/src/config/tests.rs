@@ -22,7 +22,7 @@ fn settings(
     let flags = flags.iter().map(|(key, text)| (*key, (*text).to_owned())).collect();
     let variable =
         |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-    Settings::layered(flags, variable, &paths)
+    Settings::layered(flags, variable, Path::new("/nonexistent/near.toml"), &paths)
 }
 
 fn text(settings: &Settings, key: SettingKey) -> &str {
@@ -84,6 +84,33 @@ fn paths_in_a_file_are_relative_to_it() {
 
 #[test]
 fn a_missing_file_has_no_settings() {
-    let none = Settings::layered(RawSettings::new(), |_| None, &["/nonexistent/c.toml".into()]).unwrap();
+    let none = Settings::layered(
+        RawSettings::new(),
+        |_| None,
+        Path::new("/nonexistent/near.toml"),
+        &["/nonexistent/c.toml".into()],
+    )
+    .unwrap();
     assert!(none.find(SettingKey::Head).is_none());
+}
+
+#[test]
+fn a_near_file_of_another_user_is_ignored() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can give a file to another user");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (file, link) = (folder.path().join("cohabit.toml"), folder.path().join("link.toml"));
+    fs::write(&file, "head = 'evil:1'").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let head_of = |near: &Path| {
+        let settings = Settings::layered(RawSettings::new(), |_| None, near, &[]).unwrap();
+        text(&settings, SettingKey::Head).to_owned()
+    };
+    assert_eq!(head_of(&file), "evil:1");
+    std::os::unix::fs::lchown(&link, Some(61_200), None).unwrap();
+    assert_eq!(head_of(&link), "", "the link is another user's");
+    std::os::unix::fs::chown(&file, Some(61_200), None).unwrap();
+    assert_eq!(head_of(&file), "");
 }
