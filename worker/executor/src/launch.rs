@@ -53,11 +53,11 @@ pub(crate) fn launch(folder: &RankDirectory, start: &StartRecord) -> Result<Laun
     let has_account = start.rank.private_uid.is_none();
     let is_there = workdir.is_dir();
     let launched = account.run_as(|| {
-        let reaches_its_folders = may_enter(folder.path());
+        let reaches_its_folders = may_execute(folder.path());
         if !reaches_its_folders && (has_account || launch_command.script.is_some()) {
             return Err(unreachable(folder, account));
         }
-        let moves = is_there && !has_account && !may_enter(workdir);
+        let moves = is_there && !has_account && !may_execute(workdir);
         let launched =
             launch_in(if moves { Path::new(FALLBACK_WORKDIR) } else { workdir }, &launch_command, start)?;
         Ok(LaunchedRank { note: note(account, moves.then_some(workdir), reaches_its_folders), ..launched })
@@ -104,7 +104,7 @@ fn launch_in(
     start: &StartRecord,
 ) -> Result<LaunchedRank, StartFailure> {
     let name = launch_command.name;
-    if !workdir.is_dir() || !may_enter(workdir) {
+    if !workdir.is_dir() || !may_execute(workdir) {
         return Err(StartFailure::WorkdirMissing(workdir.display().to_string()));
     }
     let program = program(launch_command, workdir, &start.environment)?;
@@ -178,12 +178,8 @@ fn has_other_ids() -> bool {
     getuid() != geteuid() || getgid() != getegid()
 }
 
-/// Whether this thread may pass through a directory.
-fn may_enter(folder: &Path) -> bool {
-    may_execute(folder)
-}
-
-/// Whether this thread may execute a file, by its effective ids: its real ones are the executor's.
+/// Whether this thread may execute a file, or pass through a directory, by its effective ids: its real ones
+/// are the executor's.
 fn may_execute(path: &Path) -> bool {
     faccessat(AT_FDCWD, path, AccessFlags::X_OK, AtFlags::AT_EACCESS).is_ok()
 }
