@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cohabit_types::{
@@ -107,6 +108,9 @@ pub enum WorkerEffect {
     Stopping(RankId, Stopping),
     /// Send a signal.
     Signal(RankId, Signal, SignalTarget),
+    /// Kill every process of the rank, and its executor, which has not started or ended it in time. Comes
+    /// again until the rank has ended. Its end is reported like any other.
+    Kill(RankId),
     /// Tell the executor of a running rank whether the head can be reached. After `orphan-grace` without
     /// contact an executor stops its rank by itself, whether or not a worker daemon is alive.
     Lease(RankId, Lease),
@@ -181,6 +185,14 @@ pub struct RankStart {
     pub rendezvous_port: Option<u16>,
     /// The variables of the core: all but paths and devices.
     pub environment: BTreeMap<Cow<'static, str>, String>,
+}
+
+impl RankStart {
+    /// The directory for checkpoints that its job names, if it names one.
+    #[must_use]
+    pub fn named_checkpoints(&self) -> Option<PathBuf> {
+        self.spec.checkpoint.as_ref().map(|place| Path::new(&self.spec.workdir).join(place))
+    }
 }
 
 /// How a rank accesses its GPUs.

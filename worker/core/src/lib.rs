@@ -8,7 +8,8 @@
 //! worker           takes events: `Worker::handle`
 //! state            the state, and what all parts need of it
 //! starting         from an order to a running rank             gpu_admission   whether a GPU is ready for it
-//! rank, stopping   the state of a rank, and how it is stopped  environment     the variables of a rank
+//! rank             the state of a rank                         environment     the variables of a rank
+//! start_sequence   the deadline of its start                   stopping        how it is stopped
 //! sharing          MPS daemons, enforcement, neighbors        mps_state       the state of an MPS daemon
 //! gpu              the state of a GPU                          gpu_monitoring  samples and critical errors
 //! colocation       speed of ranks beside each other            memory_watchdog memory limits without MPS
@@ -26,6 +27,7 @@ mod mps_state;
 mod pending_progress;
 mod rank;
 mod sharing;
+mod start_sequence;
 mod starting;
 mod state;
 mod stopping;

@@ -9,6 +9,7 @@ use cohabit_types::{
 
 use crate::interface::{FoundRank, GpuAccess, RankExit, RankStart, Stopping};
 use crate::memory_watchdog::MemoryWatchdog;
+use crate::start_sequence::StartSequence;
 use crate::stopping::StopSequence;
 
 /// A rank that this worker holds.
@@ -37,8 +38,8 @@ pub(crate) struct RankEntry {
 pub(crate) enum RankState {
     /// Its GPUs are not ready; this is what will be started.
     Waiting(Box<RankStart>),
-    /// Its executor is being started. A stop that was ordered meanwhile follows the start.
-    Starting { stop: Option<StopReason> },
+    /// Its executor starts it.
+    Starting(StartSequence),
     /// Its process runs.
     Running { started_at: Time, sequence: StopSequence },
     /// It has ended; kept until the head has acknowledged it.
@@ -46,9 +47,22 @@ pub(crate) enum RankState {
 }
 
 impl RankEntry {
-    fn new(state: RankState, start: &RankStart) -> RankEntry {
+    pub(crate) fn waiting(start: RankStart) -> RankEntry {
+        RankEntry::new(Box::new(start), RankState::Waiting)
+    }
+
+    /// A rank that an earlier daemon left.
+    pub(crate) fn found(found: FoundRank) -> RankEntry {
+        let FoundRank { start, started_at, stopping, ending, progress } = found;
+        let state = match ending {
+            None => running(start.spec.stop, start.spec.time_limit, started_at, stopping),
+            Some(ending) => RankState::Ended(ending),
+        };
+        RankEntry { progress, ..RankEntry::new(Box::new(start), |_| state) }
+    }
+
+    fn new(start: Box<RankStart>, state: impl FnOnce(Box<RankStart>) -> RankState) -> RankEntry {
         RankEntry {
-            state,
             progress: None,
             devices: start.devices.clone(),
             access: start.access,
@@ -58,43 +72,29 @@ impl RankEntry {
             watchdog: watchdog(start.access),
             stop: start.spec.stop,
             time_limit: start.spec.time_limit,
+            state: state(start),
         }
     }
 
-    pub(crate) fn waiting(start: RankStart) -> RankEntry {
-        let held = RankEntry::new(RankState::Starting { stop: None }, &start);
-        RankEntry { state: RankState::Waiting(Box::new(start)), ..held }
-    }
-
     /// Its GPUs are ready. Returns what is to be started, if it was waiting.
-    pub(crate) fn release(&mut self, access: GpuAccess) -> Option<Box<RankStart>> {
-        match std::mem::replace(&mut self.state, RankState::Starting { stop: None }) {
+    pub(crate) fn release(&mut self, now: Time, access: GpuAccess) -> Option<Box<RankStart>> {
+        let starting = RankState::Starting(StartSequence::new(now, self.time_limit));
+        match std::mem::replace(&mut self.state, starting) {
             RankState::Waiting(mut start) => {
                 (self.access, self.watchdog) = (access, watchdog(access));
                 start.access = access;
                 Some(start)
             }
-            state @ (RankState::Starting { .. } | RankState::Running { .. } | RankState::Ended(_)) => {
+            state @ (RankState::Starting(_) | RankState::Running { .. } | RankState::Ended(_)) => {
                 self.state = state;
                 None
             }
         }
     }
 
-    /// A rank that an earlier daemon left.
-    pub(crate) fn found(found: FoundRank) -> RankEntry {
-        let mut held = RankEntry::new(RankState::Starting { stop: None }, &found.start);
-        held.progress = found.progress;
-        held.state = match found.ending {
-            None => held.running(found.started_at, found.stopping),
-            Some(ending) => RankState::Ended(ending),
-        };
-        held
-    }
-
     /// Its process has been running since `started_at`.
     pub(crate) fn start(&mut self, started_at: Time) {
-        self.state = self.running(started_at, None);
+        self.state = running(self.stop, self.time_limit, started_at, None);
     }
 
     /// It has ended. The first reason to stop it is the one that counts; returns it if the executor did not
@@ -107,14 +107,14 @@ impl RankEntry {
 
     pub(crate) const fn is_live(&self) -> bool {
         match self.state {
-            RankState::Waiting(_) | RankState::Starting { .. } | RankState::Running { .. } => true,
+            RankState::Waiting(_) | RankState::Starting(_) | RankState::Running { .. } => true,
             RankState::Ended(_) => false,
         }
     }
 
     pub(crate) const fn phase(&self) -> HeldRankPhase {
         match self.state {
-            RankState::Waiting(_) | RankState::Starting { .. } => HeldRankPhase::Starting,
+            RankState::Waiting(_) | RankState::Starting(_) => HeldRankPhase::Starting,
             RankState::Running { started_at, .. } => HeldRankPhase::Running(started_at),
             RankState::Ended(_) => HeldRankPhase::Ended,
         }
@@ -122,15 +122,16 @@ impl RankEntry {
 
     pub(crate) fn deadline(&self) -> Option<Time> {
         match &self.state {
+            RankState::Starting(sequence) => Some(sequence.deadline()),
             RankState::Running { sequence, .. } => sequence.deadline(),
-            RankState::Waiting(_) | RankState::Starting { .. } | RankState::Ended(_) => None,
+            RankState::Waiting(_) | RankState::Ended(_) => None,
         }
     }
 
     /// The report about its state, repeated until the head has acknowledged its end.
     pub(crate) fn report(&self, rank: RankId) -> Option<Report> {
         match &self.state {
-            RankState::Waiting(_) | RankState::Starting { .. } => None,
+            RankState::Waiting(_) | RankState::Starting(_) => None,
             RankState::Running { started_at, .. } => Some(Report::Started { rank, at: *started_at }),
             RankState::Ended(ending) => Some(Report::Ended {
                 rank,
@@ -157,16 +158,16 @@ impl RankEntry {
     fn stop_reason(&self) -> Option<StopReason> {
         match &self.state {
             RankState::Waiting(_) => None,
-            RankState::Starting { stop } => *stop,
+            RankState::Starting(sequence) => sequence.stop(),
             RankState::Running { sequence, .. } => sequence.stopping().map(|stopping| stopping.why),
             RankState::Ended(ending) => ending.stopped,
         }
     }
+}
 
-    fn running(&self, started_at: Time, stopping: Option<Stopping>) -> RankState {
-        let limit_at = self.time_limit.map(|limit| started_at + limit);
-        RankState::Running { started_at, sequence: StopSequence::new(self.stop, limit_at, stopping) }
-    }
+fn running(stop: Stop, time_limit: Option<Span>, started_at: Time, stopping: Option<Stopping>) -> RankState {
+    let limit_at = time_limit.map(|limit| started_at + limit);
+    RankState::Running { started_at, sequence: StopSequence::new(stop, limit_at, stopping) }
 }
 
 const fn watchdog(access: GpuAccess) -> Option<MemoryWatchdog> {

@@ -39,7 +39,8 @@ impl Worker {
             for (device, order) in orders(&admissions) {
                 self.order(device, order, out);
             }
-            let granted = granted(&admissions).and_then(|access| self.ranks.get_mut(&rank)?.release(access));
+            let granted =
+                granted(&admissions).and_then(|access| self.ranks.get_mut(&rank)?.release(now, access));
             out.extend(granted.map(WorkerEffect::Spawn));
         }
     }
@@ -69,7 +70,8 @@ impl Worker {
 
     pub(crate) fn spawned(&mut self, now: Time, rank: RankId, out: &mut Vec<WorkerEffect>) {
         let Some(held) = self.ranks.get_mut(&rank) else { return };
-        let RankState::Starting { stop } = held.state else { return };
+        let RankState::Starting(sequence) = &held.state else { return };
+        let stop = sequence.stop();
         held.start(now);
         self.report_rank(rank, out);
         if !self.is_linked() {
@@ -96,8 +98,7 @@ impl Worker {
         failure: StartFailure,
         out: &mut Vec<WorkerEffect>,
     ) {
-        let is_new =
-            |held: &RankEntry| matches!(held.state, RankState::Waiting(_) | RankState::Starting { .. });
+        let is_new = |held: &RankEntry| matches!(held.state, RankState::Waiting(_) | RankState::Starting(_));
         if self.ranks.get(&rank).is_some_and(is_new) {
             let ending = RankExit { outcome: Outcome::NotStarted(failure), stopped: None, at: now };
             self.exited(rank, ending, out);

@@ -15,7 +15,7 @@ use crate::gpu::{Gpu, RankCounts};
 use crate::interface::{Config, GpuAccess, MpsOrder, RankExit, WorkerEffect};
 use crate::pending_progress::PendingProgress;
 use crate::rank::{RankEntry, RankState, never_started};
-use crate::stopping::{SignalToSend, StopSequence};
+use crate::stopping::{StopAction, StopSequence};
 
 /// The worker's state machine.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,8 +100,7 @@ impl Worker {
         let Some(held) = self.ranks.get_mut(&rank) else { return };
         match &mut held.state {
             RankState::Waiting(_) => self.exited(rank, never_started(now, why), out),
-            RankState::Starting { stop } if why == StopReason::Killed => *stop = Some(why),
-            RankState::Starting { stop } => _ = stop.get_or_insert(why),
+            RankState::Starting(sequence) => sequence.begin_stop(now, why),
             RankState::Running { sequence, .. } => advance_stop(rank, sequence, |it| it.begin(now, why), out),
             RankState::Ended(_) => {}
         }
@@ -163,12 +162,15 @@ impl Worker {
 pub(crate) fn advance_stop(
     rank: RankId,
     sequence: &mut StopSequence,
-    step: impl FnOnce(&mut StopSequence) -> Vec<SignalToSend>,
+    step: impl FnOnce(&mut StopSequence) -> Vec<StopAction>,
     out: &mut Vec<WorkerEffect>,
 ) {
     let before = sequence.stopping();
-    let sent = step(sequence);
+    let actions = step(sequence);
     let changed = sequence.stopping().filter(|after| before != Some(*after));
     out.extend(changed.map(|stopping| WorkerEffect::Stopping(rank, stopping)));
-    out.extend(sent.into_iter().map(|(signal, target)| WorkerEffect::Signal(rank, signal, target)));
+    out.extend(actions.into_iter().map(|action| match action {
+        StopAction::Signal(signal, target) => WorkerEffect::Signal(rank, signal, target),
+        StopAction::Kill => WorkerEffect::Kill(rank),
+    }));
 }

@@ -1,5 +1,6 @@
 //! How a running rank is stopped: warning signal, SIGTERM, grace, SIGKILL, and SIGKILL again until it has
-//! ended.
+//! ended. Its executor sends these signals; if that does not end the rank, the worker daemon kills the rank
+//! and its executor.
 //!
 //! A stop begins with an order or with the time limit. The warning of a time limit comes so early that
 //! SIGTERM falls on the limit. Once begun, a stop neither restarts nor takes longer, whatever else is
@@ -12,13 +13,23 @@ use cohabit_types::{Signal, Span, Stop, StopReason, Time};
 use crate::interface::{SignalTarget, StopStep, Stopping};
 
 /// How long SIGKILL may take before it is sent again.
-const KILL_INTERVAL: Span = Span::from_secs(10);
+pub(crate) const KILL_INTERVAL: Span = Span::from_secs(10);
+
+/// How long after the first SIGKILL the executor of a rank may take to write down that the rank has ended: it
+/// may first have to remove MPS clients from their server, and to wait for the disk.
+const EXECUTOR_TIMEOUT: Span = Span::from_secs(30);
 
 /// The longest time from SIGTERM to SIGKILL in an urgent stop.
 const URGENT_GRACE: Span = Span::from_secs(10);
 
-/// A signal, and which processes receive it.
-pub(crate) type SignalToSend = (Signal, SignalTarget);
+/// What is done to a running rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StopAction {
+    /// Its executor sends this signal to these processes.
+    Signal(Signal, SignalTarget),
+    /// It is killed, and its executor with it.
+    Kill,
+}
 
 /// The stop of one running rank.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,12 +37,14 @@ pub(crate) struct StopSequence {
     terms: Stop,
     limit_at: Option<Time>,
     stopping: Option<Stopping>,
+    /// When it was first sent SIGKILL.
+    killed_at: Option<Time>,
 }
 
 impl StopSequence {
     /// `stopping` is the state of a stop that an earlier worker daemon began.
     pub(crate) const fn new(terms: Stop, limit_at: Option<Time>, stopping: Option<Stopping>) -> StopSequence {
-        StopSequence { terms, limit_at, stopping }
+        StopSequence { terms, limit_at, stopping, killed_at: None }
     }
 
     /// How far the stop has got, if it has begun.
@@ -48,7 +61,7 @@ impl StopSequence {
     }
 
     /// Begins the stop unless it has begun; an urgent reason shortens one that has. The first reason stays.
-    pub(crate) fn begin(&mut self, now: Time, why: StopReason) -> Vec<SignalToSend> {
+    pub(crate) fn begin(&mut self, now: Time, why: StopReason) -> Vec<StopAction> {
         match urgency(why) {
             Urgency::None => {}
             Urgency::ShortGrace => return self.shorten(now, why),
@@ -59,14 +72,14 @@ impl StopSequence {
             (None, Some(warning)) => {
                 let due_at = (now + warning.before).min(self.limit_at.unwrap_or(Time::NEVER)).max(now);
                 self.stopping = Some(Stopping { why, next: StopStep::Terminate, due_at });
-                vec![(warning.signal, SignalTarget::Group)]
+                vec![StopAction::Signal(warning.signal, SignalTarget::Group)]
             }
             (None, None) => self.terminate(now, why),
         }
     }
 
     /// SIGTERM without a warning, and a short grace: the rank can hardly use its GPU any more.
-    fn shorten(&mut self, now: Time, why: StopReason) -> Vec<SignalToSend> {
+    fn shorten(&mut self, now: Time, why: StopReason) -> Vec<StopAction> {
         self.terms.grace = self.terms.grace.min(URGENT_GRACE);
         match &mut self.stopping {
             None => self.terminate(now, why),
@@ -82,7 +95,7 @@ impl StopSequence {
     }
 
     /// Takes the step that is due, if there is one.
-    pub(crate) fn advance(&mut self, now: Time) -> Vec<SignalToSend> {
+    pub(crate) fn advance(&mut self, now: Time) -> Vec<StopAction> {
         if self.deadline().is_none_or(|due_at| due_at > now) {
             return Vec::new();
         }
@@ -94,14 +107,18 @@ impl StopSequence {
     }
 
     /// SIGCONT lets a suspended process handle the SIGTERM.
-    fn terminate(&mut self, now: Time, why: StopReason) -> Vec<SignalToSend> {
+    fn terminate(&mut self, now: Time, why: StopReason) -> Vec<StopAction> {
         self.stopping = Some(Stopping { why, next: StopStep::Kill, due_at: now + self.terms.grace });
-        vec![(Signal::TERM, SignalTarget::Group), (Signal::CONT, SignalTarget::Group)]
+        [Signal::TERM, Signal::CONT].map(|signal| StopAction::Signal(signal, SignalTarget::Group)).into()
     }
 
-    fn kill(&mut self, now: Time, why: StopReason) -> Vec<SignalToSend> {
+    fn kill(&mut self, now: Time, why: StopReason) -> Vec<StopAction> {
         self.stopping = Some(Stopping { why, next: StopStep::Kill, due_at: now + KILL_INTERVAL });
-        vec![(Signal::KILL, SignalTarget::Everything)]
+        let killed_at = *self.killed_at.get_or_insert(now);
+        match now.since(killed_at) < EXECUTOR_TIMEOUT {
+            true => vec![StopAction::Signal(Signal::KILL, SignalTarget::Everything)],
+            false => vec![StopAction::Kill],
+        }
     }
 }
 

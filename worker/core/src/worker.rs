@@ -112,8 +112,14 @@ impl Worker {
 
     fn alarm(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
         for (rank, held) in &mut self.ranks {
-            if let RankState::Running { sequence, .. } = &mut held.state {
-                advance_stop(*rank, sequence, |it| it.advance(now), out);
+            match &mut held.state {
+                RankState::Starting(sequence) => {
+                    out.extend(sequence.advance(now).then_some(WorkerEffect::Kill(*rank)))
+                }
+                RankState::Running { sequence, .. } => {
+                    advance_stop(*rank, sequence, |it| it.advance(now), out)
+                }
+                RankState::Waiting(_) | RankState::Ended(_) => {}
             }
         }
         if self.is_linked() {

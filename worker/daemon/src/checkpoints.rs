@@ -1,12 +1,12 @@
 //! The directory for a rank's checkpoints: private to its user, and the same for all attempts of its job on
 //! this host.
 //!
-//! A directory that the job names is created as its user, so that it cannot lie where that user may not
-//! write.
+//! A directory that the job names is created by its executor: the daemon touches no path that a user chose,
+//! because such a path may take for ever to follow.
 
-use std::fs::{self, DirBuilder, Permissions};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
 
 use cohabit_host::account::Account;
 use cohabit_host::files::{FileContext, create_directory};
@@ -15,21 +15,14 @@ use cohabit_worker_core::RankStart;
 use crate::isolation::AccountError;
 use crate::state_directory::StateDirectory;
 
-const CREATE_ACTION: &str = "create the directory for checkpoints";
-
-/// Creates the directory unless it exists.
+/// The directory. One in the state of this worker is created unless it exists. Blocks.
 pub(crate) fn prepare(
     state: &StateDirectory,
     rank: &RankStart,
     account: Option<&Account>,
 ) -> Result<PathBuf, AccountError> {
-    match &rank.spec.checkpoint {
-        Some(place) => {
-            let folder = Path::new(&rank.spec.workdir).join(place);
-            let make = || DirBuilder::new().recursive(true).mode(0o755).create(&folder);
-            account.map_or_else(make, |account| account.run_as(make)?).at(CREATE_ACTION, &folder)?;
-            Ok(folder)
-        }
+    match rank.named_checkpoints() {
+        Some(folder) => Ok(folder),
         None => own(state.checkpoints_of(rank.rank.attempt.job), account),
     }
 }

@@ -69,7 +69,8 @@ impl Actor for WorkerDriver {
             let start = &recovered.found.start;
             match recovered.connection {
                 Some(connection) => {
-                    self.hold(context, start.rank, self.gpus.mps_of(start), RankOrigin::Found(connection));
+                    let origin = RankOrigin::Found(connection, recovered.found.started_at);
+                    self.hold(context, start.rank, self.gpus.mps_of(start), origin);
                 }
                 None => self.gpus.owners.rank_ended(start.rank),
             }
@@ -159,6 +160,7 @@ impl WorkerDriver {
             WorkerEffect::Signal(rank, signal, target) => {
                 self.command(rank, ExecutorCommand::Signal(signal, target))
             }
+            WorkerEffect::Kill(rank) => self.tell(rank, RankMessage::Kill),
             WorkerEffect::Lease(rank, lease) => self.command(rank, ExecutorCommand::Lease(lease)),
             WorkerEffect::Explain(rank, reason) => self.explain(rank, reason).await,
             WorkerEffect::Mps(device, order) => return self.gpus.order(device, order),
@@ -203,12 +205,18 @@ impl WorkerDriver {
     }
 
     fn command(&self, rank: RankId, command: ExecutorCommand) {
+        self.tell(rank, RankMessage::ToExecutor(command));
+    }
+
+    fn tell(&self, rank: RankId, message: RankMessage) {
         let Some(address) = self.ranks.get(&rank) else { return };
-        match address.try_tell(RankMessage::ToExecutor(command)) {
+        match address.try_tell(message) {
             Ok(()) => {}
-            Err(TryTellError::Closed(_)) => tracing::debug!(%rank, ?command, "the rank has ended meanwhile"),
-            Err(TryTellError::Full(_)) => {
-                tracing::warn!(%rank, ?command, "too many commands are queued: dropped one")
+            Err(TryTellError::Closed(message)) => {
+                tracing::debug!(%rank, ?message, "the rank has ended meanwhile")
+            }
+            Err(TryTellError::Full(message)) => {
+                tracing::warn!(%rank, ?message, "too many messages are queued: dropped one")
             }
         }
     }
@@ -290,6 +298,7 @@ impl fmt::Display for LogView<'_, WorkerEffect> {
             effect @ (WorkerEffect::Report(_)
             | WorkerEffect::Stopping(..)
             | WorkerEffect::Signal(..)
+            | WorkerEffect::Kill(_)
             | WorkerEffect::Lease(..)
             | WorkerEffect::Explain(..)
             | WorkerEffect::Mps(..)

@@ -134,10 +134,14 @@ impl ExecutorHandle {
     /// The executor's files are in place before it gets the rank, so that a later daemon finds them whenever
     /// this one ends.
     fn assign(&mut self, directory: &RankDirectory) -> io::Result<UnixStream> {
+        let process = self.process.as_ref().ok_or_else(|| io::Error::other("the executor has died"))?;
         let open = directory.open()?;
         let listener = match &self.directory {
             Some(last) => open.take_executor(last).map(|()| None)?,
-            None => Some(open.listen()?),
+            None => {
+                directory.write_identity(process).map_err(io::Error::other)?;
+                Some(open.listen()?)
+            }
         };
         let (connection, of_executor) = UnixStream::pair()?;
         self.assigner.assign(directory.path(), &of_executor, listener.as_ref())?;

@@ -13,7 +13,7 @@ use cohabit_host::format::JsonLine;
 use cohabit_host::messages::{ExecutorCommand, ExecutorEvent};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
 use cohabit_host::records::OutcomeRecord;
-use cohabit_types::{Outcome, RankId, StartFailure};
+use cohabit_types::{Outcome, RankId, Signal, StartFailure, Time};
 use cohabit_worker_core::{RankExit, RankStart, WorkerEvent};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
@@ -33,10 +33,17 @@ const EXAMINE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Outcomes that the head has not acknowledged after this time are flushed to disk.
 const FLUSH_DELAY: Duration = Duration::from_secs(1);
 
+/// Why a rank did not start that its executor did not start in time.
+const TOO_SLOW: &str = "it was not started in time: its PATH, its working directory, its directory for checkpoints or the \
+     file system that they are on did not answer";
+
 /// Messages to the rank actor.
+#[derive(Debug)]
 pub(crate) enum RankMessage {
     /// Send this command to the executor.
     ToExecutor(ExecutorCommand),
+    /// Kill the rank and its executor, which has not started or ended it in time.
+    Kill,
     /// The executor sent this event.
     FromExecutor(ExecutorEvent),
     /// The connection has ended.
@@ -47,8 +54,8 @@ pub(crate) enum RankMessage {
 pub(crate) enum RankOrigin {
     /// The head ordered to start it.
     Ordered(Box<RankStart>, RankContext),
-    /// Its executor was adopted.
-    Found(ExecutorConnection),
+    /// Its executor was adopted; its process has been running since this time.
+    Found(ExecutorConnection, Time),
 }
 
 /// One rank.
@@ -72,7 +79,8 @@ pub(crate) struct RankActor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReportedState {
     Starting,
-    Running,
+    /// Its process has been running since this time.
+    Running(Time),
 }
 
 impl RankActor {
@@ -86,7 +94,7 @@ impl RankActor {
     ) -> RankActor {
         let reported = match origin {
             RankOrigin::Ordered(..) => ReportedState::Starting,
-            RankOrigin::Found(_) => ReportedState::Running,
+            RankOrigin::Found(_, started_at) => ReportedState::Running(started_at),
         };
         let directory = RankDirectory::for_rank(&state.ranks(), id);
         RankActor {
@@ -110,7 +118,7 @@ impl Actor for RankActor {
     async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
         self.tell_mps(MpsMessage::Joined(self.id)).await;
         match self.origin.take() {
-            Some(RankOrigin::Found(connection)) => self.attach(context, connection),
+            Some(RankOrigin::Found(connection, _)) => self.attach(context, connection),
             Some(RankOrigin::Ordered(start, rank_context)) => self.start(context, *start, rank_context).await,
             None => {}
         }
@@ -124,9 +132,10 @@ impl Actor for RankActor {
     ) -> Result<(), ActorFailure> {
         match message {
             RankMessage::ToExecutor(command) => self.send(command).await,
+            RankMessage::Kill => self.kill().await,
             // Only recovery needs it: this daemon ordered the stop itself.
             RankMessage::FromExecutor(ExecutorEvent::Stopping(_)) => {}
-            RankMessage::FromExecutor(ExecutorEvent::Started(_)) => self.runs().await,
+            RankMessage::FromExecutor(ExecutorEvent::Started(at)) => self.runs(at).await,
             RankMessage::FromExecutor(ExecutorEvent::Process(pid)) => {
                 self.tell_mps(MpsMessage::Runs(self.id, pid)).await
             }
@@ -210,12 +219,24 @@ impl RankActor {
         }
     }
 
-    async fn runs(&mut self) {
+    async fn runs(&mut self, started_at: Time) {
         if self.reported == ReportedState::Starting {
-            self.reported = ReportedState::Running;
+            self.reported = ReportedState::Running(started_at);
             tracing::info!(rank = %self.id, "is running");
             self.tell(WorkerEvent::Spawned(self.id)).await;
         }
+    }
+
+    /// Writes how it ended in place of its executor, whose connection ends then.
+    async fn kill(&mut self) {
+        let (outcome, started_at) = match self.reported {
+            ReportedState::Starting => (Outcome::NotStarted(StartFailure::Other(TOO_SLOW.into())), None),
+            ReportedState::Running(at) => (Outcome::Signalled(Signal::KILL), Some(at)),
+        };
+        tracing::warn!(rank = %self.id, %outcome, "its executor does not act: killing both");
+        self.executor = None;
+        let ended = OutcomeRecord { started_at, ..OutcomeRecord::without_start(outcome, clock::now()) };
+        rank_exit::kill(&self.directory, ended).await;
     }
 
     async fn report_end(&mut self, ended: OutcomeRecord) {
@@ -228,8 +249,8 @@ impl RankActor {
                 self.tell(WorkerEvent::SpawnFailed(self.id, failure)).await
             }
             (_, outcome) => {
-                if ended.started_at.is_some() {
-                    self.runs().await;
+                if let Some(started_at) = ended.started_at {
+                    self.runs(started_at).await;
                 }
                 if let Some(progress) = ended.progress {
                     self.tell(WorkerEvent::Progress(self.id, progress)).await;

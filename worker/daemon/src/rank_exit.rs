@@ -10,12 +10,13 @@ use std::time::Duration;
 use cohabit_actor::blocking;
 use cohabit_gpu::mps::ClientRemoval;
 use cohabit_host::client_removal::remove;
-use cohabit_host::process::{LiveProcess, ProcessIdentity, send, with_environment};
+use cohabit_host::process::{LiveProcess, ProcessIdentity, descendants_of, send, with_environment};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
 use cohabit_host::records::OutcomeRecord;
 use cohabit_host::{clock, files};
 use cohabit_types::Outcome;
 use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
 /// How long an executor that closed the connection may take to exit.
@@ -61,6 +62,20 @@ fn examine(directory: &RankDirectory, is_over: bool) -> Evidence {
     }
 }
 
+/// Kills a rank and its executor, and writes this outcome unless the executor has written one.
+pub(crate) async fn kill(directory: &RankDirectory, ended: OutcomeRecord) {
+    kill_remaining(directory).await;
+    let directory = directory.clone();
+    blocking(move || {
+        if !matches!(directory.ended(), Ok(Some(_)))
+            && let Err(error) = directory.write_ended(&ended, Flush::Now)
+        {
+            tracing::warn!(%error, "the outcome of a killed rank could not be stored");
+        }
+    })
+    .await;
+}
+
 /// Kills what is left of a lost rank and writes its outcome.
 async fn write_off(directory: &RankDirectory, why: String) -> OutcomeRecord {
     kill_remaining(directory).await;
@@ -81,13 +96,16 @@ async fn write_off(directory: &RankDirectory, why: String) -> OutcomeRecord {
     .await
 }
 
-/// Kills the executor, if it hangs, and every process with the environment of the rank, until none is left.
-/// MPS clients are removed from their server first.
+/// Kills every process of the rank, and its executor, if it hangs, until none is left. MPS clients are
+/// removed from their server first.
 pub(crate) async fn kill_remaining(directory: &RankDirectory) {
     let reader = directory.clone();
     let read = move || {
         let executor = reader.identity().ok().flatten();
         let is_past = executor.as_ref().is_some_and(|executor| !executor.is_of_this_boot());
+        let executor = executor.filter(ProcessIdentity::is_alive);
+        // It may be about to start a process. Suspended, it starts no more, and what it began is done soon.
+        executor.iter().for_each(|executor| executor.signal(Signal::SIGSTOP));
         (executor, is_past, reader.start().ok().flatten())
     };
     let (executor, is_of_earlier_boot, start) = blocking(read).await;
@@ -95,10 +113,13 @@ pub(crate) async fn kill_remaining(directory: &RankDirectory) {
         return;
     }
     let (mut removal, cgroup) = start.map_or((None, None), |start| (start.removal, start.cgroup));
+    if executor.is_some() {
+        sleep(POLL_INTERVAL).await;
+    }
     let remains = Arc::new(Remains { directory: directory.clone(), executor });
     loop {
         let scanned = Arc::clone(&remains);
-        let Some(left) = blocking(move || scanned.kill_executor()).await else {
+        let Some(left) = blocking(move || scanned.find()).await else {
             if let Some(cgroup) = cgroup {
                 cgroup.clear().await;
             }
@@ -115,17 +136,22 @@ pub(crate) async fn kill_remaining(directory: &RankDirectory) {
 /// What may be left of a rank.
 struct Remains {
     directory: RankDirectory,
+    /// Its executor, suspended, if it lived.
     executor: Option<ProcessIdentity>,
 }
 
 impl Remains {
-    /// Kills the executor. Returns the other processes; `None` if nothing is left.
-    fn kill_executor(&self) -> Option<Vec<LiveProcess>> {
+    /// The processes that are left beside the executor; `None` if nothing is left. The executor is killed
+    /// once they are gone: a process that has not executed its program yet is known only as its child.
+    fn find(&self) -> Option<Vec<LiveProcess>> {
         let executor = self.executor.as_ref().filter(|executor| executor.is_alive());
+        let mut left = with_environment("COHABIT_PROGRESS", self.directory.progress().as_os_str());
         if let Some(executor) = executor {
-            executor.signal(Signal::SIGKILL);
+            left.extend(descendants_of(Pid::from_raw(executor.pid())));
+            if left.is_empty() {
+                executor.signal(Signal::SIGKILL);
+            }
         }
-        let left = with_environment("COHABIT_PROGRESS", self.directory.progress().as_os_str());
         (executor.is_some() || !left.is_empty()).then_some(left)
     }
 }

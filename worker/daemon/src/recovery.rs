@@ -5,6 +5,7 @@
 //! has left an outcome, or its rank is lost. If the MPS server of a rank has failed meanwhile, the rank ended
 //! because of that, because nobody was there to see anything else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_actor::blocking;
@@ -16,6 +17,7 @@ use cohabit_host::rank_directory::{RankDirectory, ranks_in};
 use cohabit_host::records::StartRecord;
 use cohabit_types::{RankId, StopReason, Time};
 use cohabit_worker_core::{FoundRank, Stopping};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::gpu::MpsDirectories;
@@ -75,16 +77,12 @@ fn refuse_newer<T>(read: Result<T, FileError>) -> Result<Result<T, FileError>, F
     }
 }
 
-/// Recovers these ranks, one after the other.
+/// Recovers these ranks, all at once: an executor that hangs delays none but its own.
 pub(crate) async fn recover(left: Vec<LeftRank>, gpus: &MpsDirectories) -> Vec<RecoveredRank> {
-    let mut recovered = Vec::new();
-    for LeftRank { directory, start, executor: _ } in left {
-        match start {
-            Ok(Some(start)) => recovered.push(recover_rank(&directory, start, gpus).await),
-            Ok(None) => discard(&directory, "it was never started").await,
-            Err(error) => discard(&directory, &error.to_string()).await,
-        }
-    }
+    let gpus = Arc::new(gpus.clone());
+    let recoveries: JoinSet<_> = left.into_iter().map(|left| recover_one(left, Arc::clone(&gpus))).collect();
+    let mut recovered: Vec<RecoveredRank> = recoveries.join_all().await.into_iter().flatten().collect();
+    recovered.sort_by_key(|rank| rank.found.start.rank);
     if !recovered.is_empty() {
         let running = recovered.iter().filter(|rank| rank.connection.is_some()).count();
         tracing::info!(
@@ -94,6 +92,17 @@ pub(crate) async fn recover(left: Vec<LeftRank>, gpus: &MpsDirectories) -> Vec<R
         );
     }
     recovered
+}
+
+/// `None` if there is nothing to recover.
+async fn recover_one(left: LeftRank, gpus: Arc<MpsDirectories>) -> Option<RecoveredRank> {
+    let LeftRank { directory, start, executor: _ } = left;
+    match start {
+        Ok(Some(start)) => return Some(recover_rank(&directory, start, &gpus).await),
+        Ok(None) => discard(&directory, "it was never started").await,
+        Err(error) => discard(&directory, &error.to_string()).await,
+    }
+    None
 }
 
 async fn recover_rank(directory: &RankDirectory, start: StartRecord, gpus: &MpsDirectories) -> RecoveredRank {

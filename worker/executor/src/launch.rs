@@ -4,8 +4,9 @@
 //! program from one that may not be executed. A script without a `#!` line is run by `/bin/sh`, as shells do.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
@@ -107,6 +108,7 @@ fn launch_in(
     if !workdir.is_dir() || !may_execute(workdir) {
         return Err(StartFailure::WorkdirMissing(workdir.display().to_string()));
     }
+    create_checkpoints(start)?;
     let program = program(launch_command, workdir, &start.environment)?;
     let spawn = |process: &mut Process| {
         if let Some(procs) = &launch_command.cgroup {
@@ -126,6 +128,15 @@ fn launch_in(
     };
     let child = started.map_err(|error| failure(&error, name))?;
     Ok(LaunchedRank { child, note: None })
+}
+
+/// Creates the directory for checkpoints that the job names, which cannot lie where its user may not write.
+/// Whatever is wrong with it is the job's problem.
+fn create_checkpoints(start: &StartRecord) -> Result<(), StartFailure> {
+    let Some(folder) = start.rank.named_checkpoints() else { return Ok(()) };
+    let created = DirBuilder::new().recursive(true).mode(0o755).create(&folder);
+    let created = created.at("create the directory for checkpoints", &folder);
+    created.map_err(|error| StartFailure::Other(error.to_string()))
 }
 
 /// The file to execute: the job's own script, or the program that its command names.
@@ -203,7 +214,15 @@ fn failure(error: &io::Error, name: &str) -> StartFailure {
         return StartFailure::NotExecutable(name.to_owned());
     }
     let message = format!("'{name}' could not be started: {error}");
-    if is_of_machine(error) { StartFailure::NodeProblem(message) } else { StartFailure::Other(message) }
+    match is_of_machine(error) && !runs_a_shell() {
+        true => StartFailure::NodeProblem(message),
+        false => StartFailure::Other(message),
+    }
+}
+
+/// Whether this machine can start processes. A file system of the user may answer with any error.
+fn runs_a_shell() -> bool {
+    Process::new("/bin/sh").args(["-c", ":"]).status().is_ok_and(|status| status.success())
 }
 
 fn is(error: &io::Error, errno: Errno) -> bool {

@@ -46,7 +46,6 @@ use cohabit_host::assignment::{Assignment, Assignments, OPEN_FILES};
 use cohabit_host::clock::{self, now};
 use cohabit_host::files::FileError;
 use cohabit_host::log::LogWriter;
-use cohabit_host::process::ProcessIdentity;
 use cohabit_host::progress::{ProgressFile, ProgressTracker};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
 use cohabit_host::records::{OutcomeRecord, StartRecord};
@@ -118,7 +117,6 @@ async fn run_ranks() -> Result<(), ExecutorError> {
     take_name();
     drop_inherited_state()?;
     detach()?;
-    let identity = ProcessIdentity::own()?;
     let assignments = Assignments::new(io::stdin().as_fd().try_clone_to_owned()?)?;
     let mut deaths = signal(SignalKind::child())?;
     let mut readers = Readers::default();
@@ -129,7 +127,6 @@ async fn run_ranks() -> Result<(), ExecutorError> {
         let directory = RankDirectory::new(directory);
         directory.redirect_stderr()?;
         if let Some(listener) = listener {
-            directory.write_identity(&identity)?;
             listener.set_nonblocking(true)?;
             own_listener = Some(Arc::new(UnixListener::from_std(listener)?));
         }

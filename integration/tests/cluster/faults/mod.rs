@@ -7,6 +7,7 @@
 //! upgrades     the next release takes over from the last
 //! programs     workers whose program is removed or may not be executed
 //! executors    executors that die, and processes that a rank leaves behind
+//! frozen       executors that do not act
 //! links        links that break for shorter and for longer than ranks go on without the head
 //! clocks       clocks that step
 //! gangs        one part of a gang fails
@@ -15,6 +16,7 @@
 mod clocks;
 mod daemons;
 mod executors;
+mod frozen;
 mod gangs;
 mod links;
 mod programs;

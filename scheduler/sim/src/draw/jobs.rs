@@ -124,10 +124,11 @@ fn program(random: &mut Random, profile: &WorkloadProfile) -> SimProgram {
         reports: if random.chance(0.8) { ProgressReporting::Progress } else { ProgressReporting::Never },
         busy: 0.1 + 0.9 * random.fraction(),
         gpu_memory: None,
-        start: if random.chance(0.95) {
-            StartBehaviour::Succeeds(starting)
-        } else {
-            StartBehaviour::Fails(starting)
+        start: match random.fraction() {
+            // Its paths do not answer.
+            ..0.01 => StartBehaviour::Succeeds(SimProgram::ENDLESS),
+            ..0.06 => StartBehaviour::Fails(starting),
+            _ => StartBehaviour::Succeeds(starting),
         },
         exit: if random.chance(0.85) { 0 } else { random.between(1, 255) as i32 },
         failing_attempts: if random.chance(0.2) { random.between(1, 3) as u32 } else { 0 },

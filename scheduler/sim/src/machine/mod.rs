@@ -158,6 +158,14 @@ impl SimMachine {
         }
     }
 
+    /// Kills a rank that its executor has not started in time. One that runs has been sent SIGKILL before;
+    /// what delays its end is not its executor.
+    pub(crate) fn kill(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
+        if self.processes.get(&rank).is_some_and(|process| process.state == ProcessState::Starting) {
+            self.fail_start(now, rank, StartFailure::Other("it was not started in time".into()), out);
+        }
+    }
+
     /// Tells the executor of a rank whether a worker daemon holds it. An orphan is stopped after the orphan
     /// grace.
     pub(crate) fn lease(&mut self, now: Time, rank: RankId, lease: Lease, out: &mut Outbox) {
@@ -309,13 +317,17 @@ impl SimMachine {
                 self.retime(now, rank, out);
                 self.take_memory(now, rank, out);
             }
-            Err(failure) => {
-                let outcome = Outcome::NotStarted(failure.clone());
-                self.accounts.close(now, rank, process, &outcome);
-                process.state = ProcessState::Ended(process.end_at(wall, outcome));
-                out.events.push(WorkerEvent::SpawnFailed(rank, failure));
-            }
+            Err(failure) => self.fail_start(now, rank, failure, out),
         }
+    }
+
+    fn fail_start(&mut self, now: Time, rank: RankId, failure: StartFailure, out: &mut Outbox) {
+        let wall = self.clock.read(now);
+        let Some(process) = self.processes.get_mut(&rank) else { return };
+        let outcome = Outcome::NotStarted(failure.clone());
+        self.accounts.close(now, rank, process, &outcome);
+        process.state = ProcessState::Ended(process.end_at(wall, outcome));
+        out.events.push(WorkerEvent::SpawnFailed(rank, failure));
     }
 
     /// Why the machine cannot start this rank, if it cannot.

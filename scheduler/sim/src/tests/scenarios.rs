@@ -1,6 +1,8 @@
 //! Named scenarios: one kind of fault each, and its exact consequences.
 
-use cohabit_types::{Array, GpuRequest, JobChange, JobState, Outcome, Signal, Span, StopReason, Time};
+use cohabit_types::{
+    Array, GpuRequest, JobChange, JobSpec, JobState, Outcome, Signal, Span, StopReason, Time,
+};
 
 use super::kit::*;
 use crate::machine::Disk;
@@ -96,6 +98,22 @@ fn a_machine_set_up_anew_is_another_node() {
     let [first, second] = only(&run).attempts.as_slice() else { panic!("{:?}", only(&run).attempts) };
     assert_ne!(first.ranks[0].node, second.ranks[0].node);
     assert_eq!(only(&run).state, JobState::Completed);
+}
+
+#[test]
+fn a_job_that_never_starts_holds_its_device_no_longer_than_a_start_may_take() {
+    let stuck =
+        SimProgram { start: StartBehaviour::Succeeds(SimProgram::ENDLESS), ..SimProgram::working(secs(100)) };
+    let limited = JobSpec { time_limit: Some(secs(20)), ..stuck.job() };
+    for (spec, state, seconds_long) in
+        [(stuck.job(), JobState::Failed, 300), (limited, JobState::Timeout, 30)]
+    {
+        let run = held(cluster(1).submit(at(50), spec));
+        let job = only(&run);
+        let attempt = &job.attempts[0];
+        assert_eq!((job.state, job.attempts.len()), (state, 1), "{job:?}");
+        assert_eq!(seconds(Some(attempt.started_at), attempt.ended_at), seconds_long);
+    }
 }
 
 #[test]

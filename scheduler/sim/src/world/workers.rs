@@ -90,6 +90,7 @@ impl World<'_> {
             WorkerEffect::Signal(rank, signal, _) => {
                 self.nodes[node].machine.signal(self.now, rank, signal, &mut out)
             }
+            WorkerEffect::Kill(rank) => self.nodes[node].machine.kill(self.now, rank, &mut out),
             WorkerEffect::Lease(rank, lease) => {
                 self.nodes[node].machine.lease(self.now, rank, lease, &mut out)
             }

@@ -56,7 +56,7 @@ fn an_idle_daemon_serves_a_rank_that_arrives_in_time() {
         .forget_effects()
         .run(sharer(2))
         .does([spawn(&sharer(2), CLIENT)])
-        .until(1_000)
+        .until(400)
         .does_nothing();
 }
 

@@ -177,6 +177,9 @@ impl World {
             | WorkerEffect::Lease(rank, _) => {
                 assert_eq!(self.executors.get(&rank), Some(&true), "{rank} does not run");
             }
+            WorkerEffect::Kill(rank) => {
+                assert!(self.executors.contains_key(&rank), "{rank} has ended, or was never started");
+            }
             WorkerEffect::Explain(rank, _) | WorkerEffect::Forget(rank) => {
                 assert_eq!(self.executors.get(&rank), None, "{rank} has not ended")
             }

@@ -142,3 +142,47 @@ fn the_last_progress_is_part_of_the_end_report() {
         }),
     ]);
 }
+
+#[test]
+fn a_start_that_takes_too_long_is_killed_until_it_has_ended() {
+    let slow = || StartFailure::Other("it was not started in time".into());
+    TestWorker::linked()
+        .run(order(spec(), 1))
+        .spawns(&[RANK])
+        .until(399)
+        .does_nothing()
+        .until(410)
+        .does([WorkerEffect::Kill(RANK), WorkerEffect::Kill(RANK)])
+        .spawn_failed(0, slow())
+        .does([ended(RANK, Outcome::NotStarted(slow()), None, 410)])
+        .until(1_000)
+        .does_nothing();
+}
+
+#[test]
+fn a_start_outlives_neither_a_stop_nor_the_time_limit_for_long() {
+    let failure = || StartFailure::Other("it was not started in time".into());
+    let stopped = |why| {
+        move |test: TestWorker| {
+            test.does([WorkerEffect::Kill(RANK)]).spawn_failed(0, failure()).does([
+                WorkerEffect::Explain(RANK, why),
+                ended(RANK, Outcome::NotStarted(failure()), Some(why), 120),
+            ])
+        }
+    };
+    let limited = TestWorker::linked().run(order(limited(10, Some(60)), 1)).spawns(&[RANK]);
+    stopped(StopReason::TimeLimit)(limited.until(119).does_nothing().until(120));
+    let cancelled = TestWorker::linked().run(order(spec(), 1)).spawns(&[RANK]).until(110);
+    let cancelled = cancelled.stop(StopReason::Cancelled).until(119).does_nothing();
+    stopped(StopReason::Cancelled)(cancelled.until(120));
+}
+
+#[test]
+fn a_rank_that_starts_after_its_time_limit_is_stopped_at_once() {
+    TestWorker::linked()
+        .run(order(limited(10, None), 1))
+        .spawns(&[RANK])
+        .until(115)
+        .spawned(0)
+        .does([vec![started(RANK, 115)], term(RANK, StopReason::TimeLimit, 145)].concat());
+}

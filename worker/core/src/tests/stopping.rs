@@ -3,6 +3,7 @@
 use cohabit_types::{Outcome, Signal, Span, StopReason};
 
 use super::kit::*;
+use crate::{StopStep, WorkerEffect};
 
 const TERMINATED: Outcome = Outcome::Signalled(Signal::TERM);
 
@@ -21,6 +22,25 @@ fn a_stop_terminates_then_kills_then_kills_again() {
         .does([ended(RANK, Outcome::Signalled(Signal::KILL), Some(StopReason::Cancelled), 140)])
         .until(1_000)
         .does_nothing();
+}
+
+#[test]
+fn a_rank_whose_executor_does_not_end_it_is_killed_with_its_executor() {
+    let kills = |seconds: &[u64]| {
+        seconds.iter().flat_map(|at| kill(RANK, StopReason::Killed, *at)).collect::<Vec<_>>()
+    };
+    let without_executor = |at: u64| {
+        let stopping = stopping(StopReason::Killed, StopStep::Kill, at + 10);
+        [WorkerEffect::Stopping(RANK, stopping), WorkerEffect::Kill(RANK)]
+    };
+    TestWorker::running(spec())
+        .stop(StopReason::Killed)
+        .until(129)
+        .does(kills(&[100, 110, 120]))
+        .until(140)
+        .does([without_executor(130), without_executor(140)].concat())
+        .exited(0, Outcome::Signalled(Signal::KILL))
+        .does([ended(RANK, Outcome::Signalled(Signal::KILL), Some(StopReason::Killed), 140)]);
 }
 
 #[test]

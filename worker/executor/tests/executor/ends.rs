@@ -33,7 +33,7 @@ fn the_outcome_is_a_private_and_complete_file() {
     assert_eq!(ended["ending"]["stopped"], json!(null));
     assert!(ended["started_at"].as_u64().unwrap() <= ended["ending"]["at"].as_u64().unwrap());
     assert_eq!(fs::read_to_string(rank.path("mode")).unwrap(), "600\n");
-    for name in ["outcome.json", "executor.json", "log/00000000000000000000"] {
+    for name in ["outcome.json", "log/00000000000000000000"] {
         assert_eq!(fs::metadata(rank.path(name)).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
     }
 }
@@ -44,16 +44,6 @@ fn the_progress_file_goes_with_its_rank() {
     let mut rank = Plan::shell("truncate -s 4T $COHABIT_PROGRESS; true").start();
     rank.ended();
     wait_for("its removal", || (!rank.path("progress").exists()).then_some(()));
-}
-
-#[test]
-fn the_executor_writes_its_identity() {
-    let rank = Plan::shell(FOR_EVER).start();
-    let identity = wait_for("executor.json", || fs::read(rank.path("executor.json")).ok());
-    let identity: serde_json::Value = serde_json::from_slice(&identity).unwrap();
-    assert_eq!(identity["pid"], rank.executor());
-    assert!(identity["started_at_ticks"].as_u64().unwrap() > 0);
-    assert_eq!(identity["boot"].as_str().unwrap().len(), 36);
 }
 
 #[test]

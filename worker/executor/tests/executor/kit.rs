@@ -99,7 +99,7 @@ impl Executor {
         plan.prepare();
         let listener = match self.folder.replace(Some(plan.path().to_owned())).filter(|last| last.exists()) {
             Some(last) => {
-                for name in ["socket", "executor.json", "executor.log"] {
+                for name in ["socket", "executor.log"] {
                     fs::rename(last.join(name), plan.path().join(name)).unwrap();
                 }
                 None

@@ -112,6 +112,21 @@ fn a_missing_working_directory_is_named() {
     assert_eq!(plan.outcome(), json!({ "not_started": { "workdir_missing": "/no/such/folder" } }));
 }
 
+#[test]
+fn a_directory_for_checkpoints_that_the_job_names_exists_before_it_runs() {
+    let keep = |place: &str| {
+        let place = place.to_owned();
+        Plan::shell("cp -r checkpoints/of/it $DIR/copy").change(|plan| plan.spec.checkpoint = Some(place))
+    };
+    assert_eq!(keep("checkpoints/of/it").outcome(), json!({ "exited": 0 }));
+    // A file that is no directory, and a file system that takes none: both are the job's problem.
+    for place in ["/etc/passwd/checkpoints", "/proc/checkpoints"] {
+        let outcome = keep(place).outcome();
+        let why = outcome["not_started"]["other"].as_str().unwrap_or_default();
+        assert!(why.contains("create the directory for checkpoints") && why.contains(place), "{outcome}");
+    }
+}
+
 fn write_program(plan: &Plan, name: &str, mode: u32, content: &[u8]) {
     let path = plan.path().join(name);
     fs::write(&path, content).unwrap();
