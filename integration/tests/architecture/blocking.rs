@@ -19,6 +19,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     // it starts the rank or writes its end, nothing else waits.
     ("cohabit-executor", "run_ranks", "drop_inherited_state"),
     ("cohabit-executor", "run_ranks", ".redirect_stderr"),
+    ("cohabit-executor", "run_ranks", ".write_identity"),
     ("cohabit-executor", "run_rank", ".is_over"),
     ("cohabit-executor", "run_rank", "ProgressFile::create"),
     ("cohabit-executor", "run_rank", "launch::launch"),

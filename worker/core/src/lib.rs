@@ -41,3 +41,4 @@ pub use interface::{
     SignalTarget, StopStep, Stopping, WorkerEffect, WorkerEvent,
 };
 pub use state::Worker;
+pub use stopping::{StopAction, StopSequence};

@@ -6,7 +6,7 @@
 //! SIGTERM falls on the limit. Once begun, a stop neither restarts nor takes longer, whatever else is
 //! ordered; it becomes shorter if the rank's GPU, or other ranks on it, cannot wait, and SIGKILL comes at
 //! once if its job is cancelled by force. A stop survives the worker daemon: the rank's executor keeps its
-//! state, and the next daemon continues it.
+//! state, takes a step that no daemon takes in time, and the next daemon continues it.
 
 use cohabit_types::{Signal, Span, Stop, StopReason, Time};
 
@@ -24,7 +24,7 @@ const URGENT_GRACE: Span = Span::from_secs(10);
 
 /// What is done to a running rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StopAction {
+pub enum StopAction {
     /// Its executor sends this signal to these processes.
     Signal(Signal, SignalTarget),
     /// It is killed, and its executor with it.
@@ -33,7 +33,7 @@ pub(crate) enum StopAction {
 
 /// The stop of one running rank.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct StopSequence {
+pub struct StopSequence {
     terms: Stop,
     limit_at: Option<Time>,
     stopping: Option<Stopping>,
@@ -43,21 +43,29 @@ pub(crate) struct StopSequence {
 
 impl StopSequence {
     /// `stopping` is the state of a stop that an earlier worker daemon began.
-    pub(crate) const fn new(terms: Stop, limit_at: Option<Time>, stopping: Option<Stopping>) -> StopSequence {
+    #[must_use]
+    pub const fn new(terms: Stop, limit_at: Option<Time>, stopping: Option<Stopping>) -> StopSequence {
         StopSequence { terms, limit_at, stopping, killed_at: None }
     }
 
     /// How far the stop has got, if it has begun.
-    pub(crate) const fn stopping(&self) -> Option<Stopping> {
+    #[must_use]
+    pub const fn stopping(&self) -> Option<Stopping> {
         self.stopping
     }
 
     /// When the next step is due.
-    pub(crate) fn deadline(&self) -> Option<Time> {
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
         match &self.stopping {
             Some(stopping) => Some(stopping.due_at),
             None => self.limit_at.map(|limit| limit - self.terms.warning.map_or(Span::ZERO, |w| w.before)),
         }
+    }
+
+    /// Notes how far somebody else has got with it.
+    pub const fn note(&mut self, stopping: Stopping) {
+        self.stopping = Some(stopping);
     }
 
     /// Begins the stop unless it has begun; an urgent reason shortens one that has. The first reason stays.
@@ -95,7 +103,7 @@ impl StopSequence {
     }
 
     /// Takes the step that is due, if there is one.
-    pub(crate) fn advance(&mut self, now: Time) -> Vec<StopAction> {
+    pub fn advance(&mut self, now: Time) -> Vec<StopAction> {
         if self.deadline().is_none_or(|due_at| due_at > now) {
             return Vec::new();
         }

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::gpu::{GpuManagers, MpsMessage, ProcessOwners};
-use crate::messages::{DriverMessage, InventorySnapshot};
+use crate::messages::{DriverMessage, InventorySnapshot, LinkBegin};
 use crate::rank::{RankActor, RankMessage, RankOrigin};
 use crate::rank_context::RankContext;
 use crate::recovery::{self, LeftRank};
@@ -45,6 +45,8 @@ struct CurrentLink {
     incarnation: Incarnation,
     /// `None` when it is being dropped.
     reports: Option<mpsc::Sender<Report>>,
+    /// The last time at which the head could surely be reached.
+    reached_at: Time,
 }
 
 impl WorkerDriver {
@@ -62,14 +64,14 @@ impl Actor for WorkerDriver {
         let left = std::mem::take(&mut self.left);
         // Before the first scan of the GPUs, which would take the ranks' processes for foreign ones.
         let owners = ProcessOwners::new(self.rank_context.cgroups(), self.rank_context.gpus.all());
-        left.iter().filter_map(LeftRank::executor).for_each(|(rank, it)| owners.rank_started(*rank, it));
+        left.iter().filter_map(LeftRank::root).for_each(|(rank, it)| owners.rank_started(*rank, it));
         let library = self.rank_context.nvml_library.clone();
         self.gpus = GpuManagers::spawn(context, &self.rank_context.gpus, owners, library);
         for recovered in recovery::recover(left, &self.rank_context.gpus).await {
             let start = &recovered.found.start;
-            match recovered.connection {
-                Some(connection) => {
-                    let origin = RankOrigin::Found(connection, recovered.found.started_at);
+            match recovered.executor {
+                Some(executor) => {
+                    let origin = RankOrigin::Found(executor);
                     self.hold(context, start.rank, self.gpus.mps_of(start), origin);
                 }
                 None => self.gpus.owners.rank_ended(start.rank),
@@ -96,9 +98,14 @@ impl Actor for WorkerDriver {
                     devices: self.worker.devices(),
                 });
             }
-            DriverMessage::Linked(incarnation, reports) => {
-                self.link = Some(CurrentLink { incarnation, reports: Some(reports) });
+            DriverMessage::Linked(LinkBegin { incarnation, reports, at }) => {
+                self.link = Some(CurrentLink { incarnation, reports: Some(reports), reached_at: at });
                 self.handle_event(context, WorkerEvent::Linked).await;
+            }
+            DriverMessage::Reached(from, at) => {
+                if let Some(link) = self.link.as_mut().filter(|link| link.incarnation == from) {
+                    link.reached_at = at;
+                }
             }
             DriverMessage::Ordered(from, orders) if self.is_linked_by(from) => {
                 for order in orders {
@@ -161,7 +168,7 @@ impl WorkerDriver {
                 self.command(rank, ExecutorCommand::Signal(signal, target))
             }
             WorkerEffect::Kill(rank) => self.tell(rank, RankMessage::Kill),
-            WorkerEffect::Lease(rank, lease) => self.command(rank, ExecutorCommand::Lease(lease)),
+            WorkerEffect::Lease(rank, lease) => self.tell(rank, self.lease(lease)),
             WorkerEffect::Explain(rank, reason) => self.explain(rank, reason).await,
             WorkerEffect::Mps(device, order) => return self.gpus.order(device, order),
             WorkerEffect::Forget(rank) => self.forget(rank),
@@ -184,7 +191,9 @@ impl WorkerDriver {
 
     fn spawn(&mut self, context: &Context<Self>, start: RankStart) {
         let (id, mps) = (start.rank, self.gpus.mps_of(&start));
-        self.hold(context, id, mps, RankOrigin::Ordered(Box::new(start), self.rank_context.clone()));
+        let leased_at = self.link.as_ref().map_or_else(clock::now, |link| link.reached_at);
+        let origin = RankOrigin::Ordered(Box::new(start), leased_at, self.rank_context.clone());
+        self.hold(context, id, mps, origin);
     }
 
     fn hold(
@@ -223,7 +232,16 @@ impl WorkerDriver {
 
     fn renew_leases(&mut self) {
         if self.link.is_some() {
-            self.ranks.keys().for_each(|rank| self.command(*rank, ExecutorCommand::Lease(Lease::Held)));
+            self.ranks.keys().for_each(|rank| self.tell(*rank, self.lease(Lease::Held)));
+        }
+    }
+
+    /// A lease as of now: held since the head could last be reached.
+    fn lease(&self, lease: Lease) -> RankMessage {
+        let reached_at = self.link.as_ref().map(|link| link.reached_at);
+        match lease {
+            Lease::Held => RankMessage::Lease(lease, reached_at.unwrap_or_else(clock::now)),
+            Lease::Orphaned => RankMessage::Lease(lease, clock::now()),
         }
     }
 
@@ -232,8 +250,8 @@ impl WorkerDriver {
     fn restart_orphan_timers(&mut self) {
         if self.link.is_none() {
             for rank in self.ranks.keys() {
-                self.command(*rank, ExecutorCommand::Lease(Lease::Held));
-                self.command(*rank, ExecutorCommand::Lease(Lease::Orphaned));
+                self.tell(*rank, self.lease(Lease::Held));
+                self.tell(*rank, self.lease(Lease::Orphaned));
             }
         }
     }

@@ -39,8 +39,8 @@ pub(crate) struct ExecutorPool {
 #[derive(Debug)]
 pub(crate) struct ExecutorHandle {
     assigner: Assigner,
-    /// `None` if it has died already.
-    process: Option<ProcessIdentity>,
+    /// Its parent, which this daemon started. `None` if it has died already.
+    watchdog: Option<ProcessIdentity>,
     /// The directory of its current or last rank, where its own files are.
     directory: Option<OpenRankDirectory>,
 }
@@ -115,9 +115,9 @@ impl ExecutorPool {
             .stderr(Stdio::null())
             .spawn();
         let child = spawned.at("start the executor", &self.program.location())?;
-        let process = child.id().and_then(|pid| ProcessIdentity::of(pid.cast_signed()));
+        let watchdog = child.id().and_then(|pid| ProcessIdentity::of(pid.cast_signed()));
         tokio::spawn(reap(child));
-        Ok(ExecutorHandle { assigner, process, directory: None })
+        Ok(ExecutorHandle { assigner, watchdog, directory: None })
     }
 
     fn lock(&self) -> MutexGuard<'_, IdleExecutors> {
@@ -126,22 +126,18 @@ impl ExecutorPool {
 }
 
 impl ExecutorHandle {
-    /// Its process, if it lived when it was started.
-    pub(crate) const fn process(&self) -> Option<&ProcessIdentity> {
-        self.process.as_ref()
+    /// Its watchdog, of which all processes of its ranks are descendants, if it lived when it was started.
+    pub(crate) const fn watchdog(&self) -> Option<&ProcessIdentity> {
+        self.watchdog.as_ref()
     }
 
     /// The executor's files are in place before it gets the rank, so that a later daemon finds them whenever
     /// this one ends.
     fn assign(&mut self, directory: &RankDirectory) -> io::Result<UnixStream> {
-        let process = self.process.as_ref().ok_or_else(|| io::Error::other("the executor has died"))?;
         let open = directory.open()?;
         let listener = match &self.directory {
             Some(last) => open.take_executor(last).map(|()| None)?,
-            None => {
-                directory.write_identity(process).map_err(io::Error::other)?;
-                Some(open.listen()?)
-            }
+            None => Some(open.listen()?),
         };
         let (connection, of_executor) = UnixStream::pair()?;
         self.assigner.assign(directory.path(), &of_executor, listener.as_ref())?;

@@ -7,17 +7,18 @@
 use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Address, Context, blocking};
+use cohabit_host::clock;
 use cohabit_net::{
     Backoff, Endpoint, HelloRefusalCode, LinkError, LinkErrorKind, MAX_CALL, WorkerHello, WorkerLink,
     WorkerReports, WorkerService, connect_worker, context_for,
 };
-use cohabit_types::{Incarnation, LogChunk, LogRequest, Order, Refusal, Report, Span, WorkerKey};
+use cohabit_types::{Incarnation, LogChunk, LogRequest, Order, Refusal, Report, Span, Time, WorkerKey};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::logs;
 use crate::machine_info::MachineInfo;
-use crate::messages::DriverMessage;
+use crate::messages::{DriverMessage, LinkBegin};
 use crate::state_directory::StateDirectory;
 
 /// Reports that may be queued while a batch is being sent.
@@ -138,8 +139,9 @@ impl HeadLinkActor {
             state: self.state.clone(),
             opened,
         };
+        let at = clock::now();
         match connect_worker(&self.endpoint, hello, service).await {
-            Ok(link) => self.begin(context, key, link, &opener).await,
+            Ok(link) => self.begin(context, key, at, link, &opener).await,
             Err(error) => self.handle_dial_error(context, error).await,
         }
     }
@@ -149,19 +151,22 @@ impl HeadLinkActor {
         &mut self,
         context: &mut Context<Self>,
         key: WorkerKey,
+        at: Time,
         link: WorkerLink,
         opener: &watch::Sender<bool>,
     ) -> Result<(), ActorFailure> {
         let (reporter, reports) = mpsc::channel(REPORTS);
-        self.driver.tell(DriverMessage::Linked(key.incarnation, reporter)).await?;
+        let begin = LinkBegin { incarnation: key.incarnation, reports: reporter, at };
+        self.driver.tell(DriverMessage::Linked(begin)).await?;
         opener.send_replace(true);
         tracing::info!(head = self.endpoint.address, link = key.incarnation.0, "joined the cluster");
         self.backoff.reset();
         self.join_history = JoinHistory::Before;
         self.linked.send_replace(true);
-        let (address, heartbeat) = (context.address().clone(), self.heartbeat);
+        let (address, heartbeat, driver) = (context.address().clone(), self.heartbeat, self.driver.clone());
         context.spawn_task(async move {
-            let why = run_link(link, reports, heartbeat).await;
+            let beat = Heartbeat { interval: heartbeat, link: key.incarnation, driver };
+            let why = run_link(link, reports, beat).await;
             // Without an actor the daemon is stopping.
             let _ = address.tell(LinkMessage::Ended(key.incarnation, why)).await;
         });
@@ -197,12 +202,12 @@ impl HeadLinkActor {
 
 /// Carries reports and heartbeats until the link ends, and returns why it did. A head may take long for
 /// reports, for example because its disk is full, as long as it takes heartbeats.
-async fn run_link(link: WorkerLink, reports: mpsc::Receiver<Report>, heartbeat: Duration) -> String {
+async fn run_link(link: WorkerLink, reports: mpsc::Receiver<Report>, heartbeat: Heartbeat) -> String {
     let WorkerLink { head, closed, .. } = link;
     tokio::select! {
         end = closed => end.to_string(),
         why = forward_reports(&head, reports) => why,
-        why = beat(&head, heartbeat) => why,
+        why = heartbeat.beat(&head) => why,
     }
 }
 
@@ -218,13 +223,26 @@ async fn forward_reports(head: &WorkerReports, mut reports: mpsc::Receiver<Repor
     }
 }
 
-async fn beat(head: &WorkerReports, heartbeat: Duration) -> String {
-    let mut beat = interval(heartbeat);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        beat.tick().await;
-        if let Err(error) = head.heartbeat(context_for(HEARTBEAT_LIMIT)).await {
-            return format!("the head does not answer: {error}");
+/// Asks the head again and again whether it is there, and tells the driver.
+struct Heartbeat {
+    interval: Duration,
+    link: Incarnation,
+    driver: Address<DriverMessage>,
+}
+
+impl Heartbeat {
+    async fn beat(&self, head: &WorkerReports) -> String {
+        let mut beat = interval(self.interval);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            beat.tick().await;
+            // The head may count the silence of this worker from when it got the question.
+            let asked_at = clock::now();
+            if let Err(error) = head.heartbeat(context_for(HEARTBEAT_LIMIT)).await {
+                return format!("the head does not answer: {error}");
+            }
+            // Without a driver the daemon is stopping.
+            let _ = self.driver.tell(DriverMessage::Reached(self.link, asked_at)).await;
         }
     }
 }

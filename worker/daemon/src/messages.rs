@@ -1,7 +1,7 @@
 //! Messages to the driver from the other actors.
 
 use cohabit_actor::ReplyTo;
-use cohabit_types::{Device, HeldRank, Incarnation, Order, Report};
+use cohabit_types::{Device, HeldRank, Incarnation, Order, Report, Time};
 use cohabit_worker_core::WorkerEvent;
 use tokio::sync::mpsc;
 
@@ -13,7 +13,9 @@ pub(crate) enum DriverMessage {
     /// ignored from now on.
     Inventory(ReplyTo<InventorySnapshot>),
     /// The head has accepted this link; reports go into this channel.
-    Linked(Incarnation, mpsc::Sender<Report>),
+    Linked(LinkBegin),
+    /// Over this link the head could be reached at this time.
+    Reached(Incarnation, Time),
     /// Orders that arrived over this link.
     Ordered(Incarnation, Vec<Order>),
     /// This link has ended.
@@ -24,6 +26,15 @@ pub(crate) enum DriverMessage {
     Alarm,
     /// It is time to renew the leases of the executors, if the head can be reached.
     Renew,
+}
+
+/// A link that the head has accepted.
+pub(crate) struct LinkBegin {
+    pub(crate) incarnation: Incarnation,
+    /// Where its reports go.
+    pub(crate) reports: mpsc::Sender<Report>,
+    /// When the head was asked to accept it.
+    pub(crate) at: Time,
 }
 
 /// The part of the inventory that the core knows.

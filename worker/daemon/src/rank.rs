@@ -14,7 +14,7 @@ use cohabit_host::messages::{ExecutorCommand, ExecutorEvent};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
 use cohabit_host::records::OutcomeRecord;
 use cohabit_types::{Outcome, RankId, Signal, StartFailure, Time};
-use cohabit_worker_core::{RankExit, RankStart, WorkerEvent};
+use cohabit_worker_core::{Lease, RankExit, RankStart, WorkerEvent};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::time::sleep;
@@ -44,6 +44,8 @@ pub(crate) enum RankMessage {
     ToExecutor(ExecutorCommand),
     /// Kill the rank and its executor, which has not started or ended it in time.
     Kill,
+    /// Tell the executor whether the head could be reached at this time.
+    Lease(Lease, Time),
     /// The executor sent this event.
     FromExecutor(ExecutorEvent),
     /// The connection has ended.
@@ -52,10 +54,26 @@ pub(crate) enum RankMessage {
 
 /// Where a rank comes from.
 pub(crate) enum RankOrigin {
-    /// The head ordered to start it.
-    Ordered(Box<RankStart>, RankContext),
-    /// Its executor was adopted; its process has been running since this time.
-    Found(ExecutorConnection, Time),
+    /// The head, which could be reached at this time, ordered to start it.
+    Ordered(Box<RankStart>, Time, RankContext),
+    /// Its executor was adopted.
+    Found(AdoptedExecutor),
+}
+
+/// The executor of a rank that an earlier daemon started.
+pub(crate) struct AdoptedExecutor {
+    pub(crate) connection: ExecutorConnection,
+    /// The process of the rank has been running since this time.
+    pub(crate) started_at: Time,
+    pub(crate) leases: LeaseFormat,
+}
+
+/// Which words about leases an executor understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeaseFormat {
+    WithTimes,
+    /// That of release 0.1.
+    WithoutTimes,
 }
 
 /// One rank.
@@ -72,6 +90,7 @@ pub(crate) struct RankActor {
     commands: Option<OwnedWriteHalf>,
     /// Its executor, if this daemon started it, and the pool to which the executor returns.
     executor: Option<(ExecutorHandle, ExecutorPool)>,
+    leases: LeaseFormat,
     reported: ReportedState,
 }
 
@@ -94,7 +113,11 @@ impl RankActor {
     ) -> RankActor {
         let reported = match origin {
             RankOrigin::Ordered(..) => ReportedState::Starting,
-            RankOrigin::Found(_, started_at) => ReportedState::Running(started_at),
+            RankOrigin::Found(AdoptedExecutor { started_at, .. }) => ReportedState::Running(started_at),
+        };
+        let leases = match origin {
+            RankOrigin::Ordered(..) => LeaseFormat::WithTimes,
+            RankOrigin::Found(AdoptedExecutor { leases, .. }) => leases,
         };
         let directory = RankDirectory::for_rank(&state.ranks(), id);
         RankActor {
@@ -107,6 +130,7 @@ impl RankActor {
             owners,
             commands: None,
             executor: None,
+            leases,
             reported,
         }
     }
@@ -118,8 +142,10 @@ impl Actor for RankActor {
     async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
         self.tell_mps(MpsMessage::Joined(self.id)).await;
         match self.origin.take() {
-            Some(RankOrigin::Found(connection, _)) => self.attach(context, connection),
-            Some(RankOrigin::Ordered(start, rank_context)) => self.start(context, *start, rank_context).await,
+            Some(RankOrigin::Found(found)) => self.attach(context, found.connection),
+            Some(RankOrigin::Ordered(start, leased_at, rank_context)) => {
+                self.start(context, *start, leased_at, rank_context).await
+            }
             None => {}
         }
         Ok(())
@@ -133,6 +159,10 @@ impl Actor for RankActor {
         match message {
             RankMessage::ToExecutor(command) => self.send(command).await,
             RankMessage::Kill => self.kill().await,
+            RankMessage::Lease(lease, at) => match self.leases {
+                LeaseFormat::WithTimes => self.send(ExecutorCommand::LeaseAt(lease, at)).await,
+                LeaseFormat::WithoutTimes => self.send(ExecutorCommand::Lease(lease)).await,
+            },
             // Only recovery needs it: this daemon ordered the stop itself.
             RankMessage::FromExecutor(ExecutorEvent::Stopping(_)) => {}
             RankMessage::FromExecutor(ExecutorEvent::Started(at)) => self.runs(at).await,
@@ -157,16 +187,22 @@ impl Actor for RankActor {
 }
 
 impl RankActor {
-    async fn start(&mut self, context: &mut Context<Self>, start: RankStart, rank_context: RankContext) {
+    async fn start(
+        &mut self,
+        context: &mut Context<Self>,
+        start: RankStart,
+        leased_at: Time,
+        rank_context: RankContext,
+    ) {
         let executors = rank_context.executors.clone();
-        match spawn::spawn(start, rank_context).await {
+        match spawn::spawn(start, leased_at, rank_context).await {
             Ok(SpawnedRank { executor, connection, private_uid }) => {
                 if let Some(uid) = private_uid {
                     tracing::info!(rank = %self.id, uid, "its user has no account on this host");
                     self.tell(WorkerEvent::PrivateUser(self.id, uid)).await;
                 }
-                if let Some(process) = executor.process() {
-                    self.owners.rank_started(self.id, process);
+                if let Some(watchdog) = executor.watchdog() {
+                    self.owners.rank_started(self.id, watchdog);
                 }
                 self.attach(context, connection);
                 executors.replenish();
@@ -234,9 +270,9 @@ impl RankActor {
             ReportedState::Running(at) => (Outcome::Signalled(Signal::KILL), Some(at)),
         };
         tracing::warn!(rank = %self.id, %outcome, "its executor does not act: killing both");
-        self.executor = None;
+        let watchdog = self.executor.take().and_then(|(executor, _)| executor.watchdog().cloned());
         let ended = OutcomeRecord { started_at, ..OutcomeRecord::without_start(outcome, clock::now()) };
-        rank_exit::kill(&self.directory, ended).await;
+        rank_exit::kill(&self.directory, watchdog, ended).await;
     }
 
     async fn report_end(&mut self, ended: OutcomeRecord) {

@@ -12,7 +12,7 @@ use cohabit_gpu::mps::ClientRemoval;
 use cohabit_host::client_removal::remove;
 use cohabit_host::process::{LiveProcess, ProcessIdentity, descendants_of, send, with_environment};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
-use cohabit_host::records::OutcomeRecord;
+use cohabit_host::records::{ExecutorRecord, OutcomeRecord};
 use cohabit_host::{clock, files};
 use cohabit_types::Outcome;
 use nix::sys::signal::Signal;
@@ -52,7 +52,7 @@ fn examine(directory: &RankDirectory, is_over: bool) -> Evidence {
         return Evidence::Outcome(ended);
     }
     let executor = directory.identity().ok().flatten();
-    if !is_over && executor.is_some_and(|executor| executor.is_alive()) {
+    if !is_over && executor.is_some_and(|executor| executor.process.is_alive()) {
         return Evidence::ExecutorLives;
     }
     match directory.ended() {
@@ -62,9 +62,10 @@ fn examine(directory: &RankDirectory, is_over: bool) -> Evidence {
     }
 }
 
-/// Kills a rank and its executor, and writes this outcome unless the executor has written one.
-pub(crate) async fn kill(directory: &RankDirectory, ended: OutcomeRecord) {
-    kill_remaining(directory).await;
+/// Kills a rank and its executor, whose watchdog is this process, and writes this outcome unless the executor
+/// has written one.
+pub(crate) async fn kill(directory: &RankDirectory, watchdog: Option<ProcessIdentity>, ended: OutcomeRecord) {
+    kill_below(directory, watchdog).await;
     let directory = directory.clone();
     blocking(move || {
         if !matches!(directory.ended(), Ok(Some(_)))
@@ -96,16 +97,18 @@ async fn write_off(directory: &RankDirectory, why: String) -> OutcomeRecord {
     .await
 }
 
-/// Kills every process of the rank, and its executor, if it hangs, until none is left. MPS clients are
-/// removed from their server first.
+/// Kills every process of the rank, and its executor, if it hangs, until none is left.
 pub(crate) async fn kill_remaining(directory: &RankDirectory) {
+    kill_below(directory, None).await;
+}
+
+/// The same where the root of these processes is known, although the executor has not written it down. MPS
+/// clients are removed from their server first.
+async fn kill_below(directory: &RankDirectory, root: Option<ProcessIdentity>) {
     let reader = directory.clone();
     let read = move || {
         let executor = reader.identity().ok().flatten();
-        let is_past = executor.as_ref().is_some_and(|executor| !executor.is_of_this_boot());
-        let executor = executor.filter(ProcessIdentity::is_alive);
-        // It may be about to start a process. Suspended, it starts no more, and what it began is done soon.
-        executor.iter().for_each(|executor| executor.signal(Signal::SIGSTOP));
+        let is_past = executor.as_ref().is_some_and(|executor| !executor.process.is_of_this_boot());
         (executor, is_past, reader.start().ok().flatten())
     };
     let (executor, is_of_earlier_boot, start) = blocking(read).await;
@@ -113,18 +116,16 @@ pub(crate) async fn kill_remaining(directory: &RankDirectory) {
         return;
     }
     let (mut removal, cgroup) = start.map_or((None, None), |start| (start.removal, start.cgroup));
-    if executor.is_some() {
-        sleep(POLL_INTERVAL).await;
-    }
-    let remains = Arc::new(Remains { directory: directory.clone(), executor });
+    let remains = Arc::new(Remains { directory: directory.clone(), executor, root });
     loop {
-        let scanned = Arc::clone(&remains);
-        let Some(left) = blocking(move || scanned.find()).await else {
+        let searched = Arc::clone(&remains);
+        let left = blocking(move || searched.find()).await;
+        if left.is_empty() {
             if let Some(cgroup) = cgroup {
                 cgroup.clear().await;
             }
             return;
-        };
+        }
         if let Some(removal) = removal.take() {
             remove_mps_clients(directory, removal, &left).await;
         }
@@ -136,23 +137,24 @@ pub(crate) async fn kill_remaining(directory: &RankDirectory) {
 /// What may be left of a rank.
 struct Remains {
     directory: RankDirectory,
-    /// Its executor, suspended, if it lived.
-    executor: Option<ProcessIdentity>,
+    executor: Option<ExecutorRecord>,
+    /// The process of which all others are descendants, where the executor has not written it down.
+    root: Option<ProcessIdentity>,
 }
 
 impl Remains {
-    /// The processes that are left beside the executor; `None` if nothing is left. The executor is killed
-    /// once they are gone: a process that has not executed its program yet is known only as its child.
-    fn find(&self) -> Option<Vec<LiveProcess>> {
-        let executor = self.executor.as_ref().filter(|executor| executor.is_alive());
+    /// The processes that are left: the executor and all below its watchdog, which ends after them. What a
+    /// killed executor left is below its watchdog; what the executor of an earlier release left is known by
+    /// its environment.
+    fn find(&self) -> Vec<LiveProcess> {
         let mut left = with_environment("COHABIT_PROGRESS", self.directory.progress().as_os_str());
-        if let Some(executor) = executor {
-            left.extend(descendants_of(Pid::from_raw(executor.pid())));
-            if left.is_empty() {
-                executor.signal(Signal::SIGKILL);
-            }
+        let roots = self.executor.iter().map(ExecutorRecord::root).chain(&self.root);
+        for root in roots.filter(|root| root.is_alive()) {
+            left.extend(descendants_of(Pid::from_raw(root.pid())));
         }
-        (executor.is_some() || !left.is_empty()).then_some(left)
+        let executor = self.executor.iter().map(|executor| &executor.process);
+        left.extend(executor.filter(|executor| executor.is_alive()).filter_map(LiveProcess::of));
+        left
     }
 }
 

@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::gpu::MpsDirectories;
+use crate::rank::{AdoptedExecutor, LeaseFormat};
 use crate::rank_exit;
 use crate::spawn::{ExecutorConnection, connect};
 use crate::state_directory::StateDirectory;
@@ -33,22 +34,22 @@ pub(crate) struct LeftRank {
     directory: RankDirectory,
     /// `None` if the rank was never started.
     start: Result<Option<StartRecord>, FileError>,
-    /// Its executor, which may be gone.
-    executor: Option<(RankId, ProcessIdentity)>,
+    /// The process of which all its others are descendants, which may be gone.
+    root: Option<(RankId, ProcessIdentity)>,
 }
 
 impl LeftRank {
-    /// The rank and its executor, where there was one.
-    pub(crate) fn executor(&self) -> Option<&(RankId, ProcessIdentity)> {
-        self.executor.as_ref()
+    /// The rank and the root of its processes, where there was one.
+    pub(crate) fn root(&self) -> Option<&(RankId, ProcessIdentity)> {
+        self.root.as_ref()
     }
 }
 
 /// A recovered rank.
 pub(crate) struct RecoveredRank {
     pub(crate) found: FoundRank,
-    /// The connection to its executor, if it runs.
-    pub(crate) connection: Option<ExecutorConnection>,
+    /// Its executor, if it runs.
+    pub(crate) executor: Option<AdoptedExecutor>,
 }
 
 /// Reads the start files of all ranks that are not acknowledged. Blocks.
@@ -64,8 +65,9 @@ pub(crate) fn scan(state: &StateDirectory) -> Result<Vec<LeftRank>, FileError> {
         }
         let start = refuse_newer(directory.start())?;
         let _readable = refuse_newer(directory.ended().map(drop))?.is_ok();
-        let executor = refuse_newer(directory.identity())?.ok().flatten().map(|executor| (id, executor));
-        left.push(LeftRank { directory, start, executor });
+        let executor = refuse_newer(directory.identity())?.ok().flatten();
+        let root = executor.map(|executor| (id, executor.root().clone()));
+        left.push(LeftRank { directory, start, root });
     }
     Ok(left)
 }
@@ -84,7 +86,7 @@ pub(crate) async fn recover(left: Vec<LeftRank>, gpus: &MpsDirectories) -> Vec<R
     let mut recovered: Vec<RecoveredRank> = recoveries.join_all().await.into_iter().flatten().collect();
     recovered.sort_by_key(|rank| rank.found.start.rank);
     if !recovered.is_empty() {
-        let running = recovered.iter().filter(|rank| rank.connection.is_some()).count();
+        let running = recovered.iter().filter(|rank| rank.executor.is_some()).count();
         tracing::info!(
             running,
             ended = recovered.len() - running,
@@ -96,7 +98,7 @@ pub(crate) async fn recover(left: Vec<LeftRank>, gpus: &MpsDirectories) -> Vec<R
 
 /// `None` if there is nothing to recover.
 async fn recover_one(left: LeftRank, gpus: Arc<MpsDirectories>) -> Option<RecoveredRank> {
-    let LeftRank { directory, start, executor: _ } = left;
+    let LeftRank { directory, start, root: _ } = left;
     match start {
         Ok(Some(start)) => return Some(recover_rank(&directory, start, &gpus).await),
         Ok(None) => discard(&directory, "it was never started").await,
@@ -106,12 +108,13 @@ async fn recover_one(left: LeftRank, gpus: Arc<MpsDirectories>) -> Option<Recove
 }
 
 async fn recover_rank(directory: &RankDirectory, start: StartRecord, gpus: &MpsDirectories) -> RecoveredRank {
+    let leases = start.leased_at.map_or(LeaseFormat::WithoutTimes, |_| LeaseFormat::WithTimes);
     let start = start.rank;
     if let Ok(mut connection) = connect(directory).await
         && let Some(RunningRank { started_at, stopping }) = first_events(&mut connection).await
     {
         let found = FoundRank { start, started_at, stopping, ending: None, progress: None };
-        return RecoveredRank { found, connection: Some(connection) };
+        return RecoveredRank { found, executor: Some(AdoptedExecutor { connection, started_at, leases }) };
     }
     let mut ended = rank_exit::determine_outcome(directory).await;
     if !ended.ending.outcome.succeeded()
@@ -130,7 +133,7 @@ async fn recover_rank(directory: &RankDirectory, start: StartRecord, gpus: &MpsD
     let started_at = ended.started_at.unwrap_or(ended.ending.at);
     let found =
         FoundRank { start, started_at, stopping: None, ending: Some(ended.ending), progress: ended.progress };
-    RecoveredRank { found, connection: None }
+    RecoveredRank { found, executor: None }
 }
 
 /// What an executor says first about a running rank.

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use cohabit_actor::blocking;
 use cohabit_host::files::{FileContext, FileError, remove_directory};
 use cohabit_host::rank_directory::RankDirectory;
+use cohabit_types::Time;
 use cohabit_worker_core::RankStart;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -70,17 +71,21 @@ pub(crate) struct SpawnedRank {
     pub(crate) private_uid: Option<u32>,
 }
 
-/// Assigns this rank to an executor.
+/// Assigns this rank to an executor. The head could be reached at this time.
 ///
 /// # Errors
 /// Why it cannot be started; nothing of it runs then.
-pub(crate) async fn spawn(rank: RankStart, rank_context: RankContext) -> Result<SpawnedRank, SpawnError> {
+pub(crate) async fn spawn(
+    rank: RankStart,
+    leased_at: Time,
+    rank_context: RankContext,
+) -> Result<SpawnedRank, SpawnError> {
     let (retried, context) = (rank.clone(), rank_context.clone());
-    let started = match blocking(move || start(rank, &rank_context)).await {
+    let started = match blocking(move || start(rank, leased_at, &rank_context)).await {
         // The acknowledgement of an earlier rank with this id may be queued.
         Err(SpawnError::Held(_)) => {
             context.acknowledgements.drained().await;
-            blocking(move || start(retried, &context)).await
+            blocking(move || start(retried, leased_at, &context)).await
         }
         started => started,
     };
@@ -91,12 +96,13 @@ pub(crate) async fn spawn(rank: RankStart, rank_context: RankContext) -> Result<
 /// Everything that waits for the disk or for the system.
 fn start(
     rank: RankStart,
+    leased_at: Time,
     rank_context: &RankContext,
 ) -> Result<(ExecutorHandle, UnixStream, Option<u32>), SpawnError> {
     let directory = rank_context.directory_of(&rank);
     clear_stale_directory(&directory)?;
     let port = rank.rendezvous_port;
-    let start = rank_context.prepare(rank)?;
+    let start = rank_context.prepare(rank, leased_at)?;
     directory.prepare(&start)?;
     if let Some(taken) = port.filter(|port| !is_free(*port)) {
         return Err(SpawnError::PortTaken(taken));

@@ -14,6 +14,7 @@
 //! supervisor      the event loop while the rank runs          process_tree     the rank's processes
 //! socket          the daemon's connection                     orphan_timer     no daemon for too long
 //! output          stores what the rank prints                 client_removal   MPS clients, before SIGKILL
+//! watchdog        ends the rank when nobody else can
 //! inherited_state what the executor drops at its start        raw              the unsafe steps
 //! ```
 
@@ -28,6 +29,7 @@ mod process_tree;
 mod raw;
 mod socket;
 mod supervisor;
+mod watchdog;
 
 use std::env;
 use std::ffi::CString;
@@ -46,16 +48,17 @@ use cohabit_host::assignment::{Assignment, Assignments, OPEN_FILES};
 use cohabit_host::clock::{self, now};
 use cohabit_host::files::FileError;
 use cohabit_host::log::LogWriter;
+use cohabit_host::process::ProcessIdentity;
 use cohabit_host::progress::{ProgressFile, ProgressTracker};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
-use cohabit_host::records::{OutcomeRecord, StartRecord};
+use cohabit_host::records::{ExecutorRecord, OutcomeRecord, StartRecord};
 use cohabit_types::{LogStream, Outcome};
-use cohabit_worker_core::RankExit;
+use cohabit_worker_core::{RankExit, StopSequence};
 use nix::unistd::Pid;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use client_removal::RemovalState;
 use error_log::log_error;
@@ -67,6 +70,7 @@ use output::{Output, Readers, RemainingOutput};
 use process_tree::ProcessTree;
 use socket::{DaemonSockets, RankStatus, serve};
 use supervisor::{RankSupervisor, Termination};
+use watchdog::{Watchdog, under_watchdog};
 
 /// How many times, a second apart, writing the outcome is tried: a full disk may get free space again.
 const WRITE_ATTEMPTS: u32 = 600;
@@ -83,7 +87,7 @@ enum ExecutorError {
     NothingToStart,
     #[error("the first rank was assigned without a listening socket")]
     NoSocket,
-    #[error("the daemon abandoned the rank before it could start")]
+    #[error("the daemon abandoned the rank before it could start, or the head cannot be reached any more")]
     GivenUp,
     #[error("a system call failed: {0}")]
     System(#[from] io::Error),
@@ -98,9 +102,13 @@ pub fn executor() -> ExitCode {
     if let Some(limit) = env::var(OPEN_FILES).ok().and_then(|limit| limit.parse().ok()) {
         lower_open_file_limit(limit);
     }
+    under_watchdog(run)
+}
+
+fn run(watchdog: Watchdog) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = runtime.map_err(ExecutorError::from).and_then(|runtime| {
-        let result = runtime.block_on(run_ranks());
+        let result = runtime.block_on(run_ranks(watchdog));
         runtime.shutdown_background();
         result
     });
@@ -113,10 +121,11 @@ pub fn executor() -> ExitCode {
     }
 }
 
-async fn run_ranks() -> Result<(), ExecutorError> {
+async fn run_ranks(mut watchdog: Watchdog) -> Result<(), ExecutorError> {
     take_name();
     drop_inherited_state()?;
     detach()?;
+    let identity = ExecutorRecord { process: ProcessIdentity::own()?, watchdog: watchdog.process().cloned() };
     let assignments = Assignments::new(io::stdin().as_fd().try_clone_to_owned()?)?;
     let mut deaths = signal(SignalKind::child())?;
     let mut readers = Readers::default();
@@ -127,14 +136,19 @@ async fn run_ranks() -> Result<(), ExecutorError> {
         let directory = RankDirectory::new(directory);
         directory.redirect_stderr()?;
         if let Some(listener) = listener {
+            directory.write_identity(&identity)?;
             listener.set_nonblocking(true)?;
             own_listener = Some(Arc::new(UnixListener::from_std(listener)?));
         }
         let listener = own_listener.clone().ok_or(ExecutorError::NoSocket)?;
         connection.set_nonblocking(true)?;
         let sockets = DaemonSockets { listener, connection: UnixStream::from_std(connection)? };
-        let lasting =
-            ExecutorResources { deaths: &mut deaths, readers: &mut readers, assignments: &assignments };
+        let lasting = ExecutorResources {
+            deaths: &mut deaths,
+            readers: &mut readers,
+            assignments: &assignments,
+            watchdog: &mut watchdog,
+        };
         run_rank(&directory, sockets, lasting).await?;
     }
     Ok(())
@@ -184,6 +198,11 @@ async fn run_rank(
         return Err(ExecutorError::GivenUp);
     }
     start.booted_at.into_iter().for_each(clock::agree_on);
+    let leased_at = start.leased_at.unwrap_or_else(now);
+    let mut orphan_timer = OrphanTimer::new(leased_at, start.orphan_grace, start.lease_term);
+    if orphan_timer.expired_at(now()).is_some() {
+        return Err(ExecutorError::GivenUp);
+    }
     let progress_file = ProgressFile::create(directory.progress())?;
     if let Some(account) = &start.account {
         account.own(&directory.progress())?;
@@ -194,7 +213,7 @@ async fn run_rank(
             if let Some(note) = note {
                 log.append(LogStream::Stderr, now(), note.as_bytes());
             }
-            let resources = RankResources { sockets, progress_file, log, lasting };
+            let resources = RankResources { sockets, progress_file, log, orphan_timer, lasting };
             supervise(directory, &start, child, resources).await
         }
         Err(failure) => {
@@ -222,6 +241,7 @@ struct RankResources<'a> {
     sockets: DaemonSockets,
     progress_file: ProgressFile,
     log: LogWriter,
+    orphan_timer: OrphanTimer,
     lasting: ExecutorResources<'a>,
 }
 
@@ -230,6 +250,7 @@ struct ExecutorResources<'a> {
     deaths: &'a mut Signal,
     readers: &'a mut Readers,
     assignments: &'a Assignments,
+    watchdog: &'a mut Watchdog,
 }
 
 async fn supervise(
@@ -238,22 +259,27 @@ async fn supervise(
     mut child: Child,
     resources: RankResources<'_>,
 ) -> Result<(), ExecutorError> {
-    let ExecutorResources { deaths, readers, assignments } = resources.lasting;
+    let ExecutorResources { deaths, readers, assignments, watchdog } = resources.lasting;
     let (started_at, process) = (now(), child.id().cast_signed());
     let (stdout, stderr) = child.stdout.take().zip(child.stderr.take()).expect("both streams are pipes");
     let (status, status_changes) =
         watch::channel(RankStatus { started_at, process, stopping: None, progress: None });
     let (sender, messages) = mpsc::channel(COMMANDS);
     let serving = tokio::spawn(serve(resources.sockets, status_changes, sender));
-    let term = start.lease_term.map(Duration::from);
     let supervisor = RankSupervisor {
         process_tree: ProcessTree::new(Pid::from_raw(process)),
         output: Output::store(readers, stdout, stderr, resources.log)?,
         progress_file: resources.progress_file,
         tracker: ProgressTracker::default(),
         status: status.clone(),
-        orphan_timer: OrphanTimer::new(Instant::now(), start.orphan_grace.into(), term),
+        orphan_timer: resources.orphan_timer,
+        watchdog,
         grace: start.rank.spec.stop.grace,
+        stop: StopSequence::new(
+            start.rank.spec.stop,
+            start.rank.spec.time_limit.map(|limit| started_at + limit),
+            None,
+        ),
         termination: Termination::default(),
         removal: RemovalState::new(start.removal.clone()),
     };

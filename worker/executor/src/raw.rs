@@ -1,13 +1,14 @@
-//! The unsafe steps of the executor: marking an open file by its number, and system calls between fork and
-//! exec.
+//! The unsafe steps of the executor: marking an open file by its number, splitting the process, and system
+//! calls between fork and exec.
 #![expect(unsafe_code, reason = "see the note at each step")]
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use nix::unistd::{ForkResult, fork};
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
@@ -21,6 +22,19 @@ pub(crate) fn close_on_exec(fd: RawFd) -> io::Result<()> {
         Ok(()) | Err(Errno::BADF) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Splits this process, which must have one thread.
+///
+/// # Errors
+/// When it has several, or no process can be started.
+pub(crate) fn split() -> io::Result<ForkResult> {
+    let threads = fs::read_dir("/proc/self/task")?.count();
+    if threads != 1 {
+        return Err(io::Error::other(format!("a process with {threads} threads cannot be split")));
+    }
+    // SAFETY: no other thread can hold a lock or change memory meanwhile, so the child may do anything.
+    Ok(unsafe { fork() }?)
 }
 
 /// Makes the new process enter the cgroup of this `cgroup.procs` before it executes the program, so that the

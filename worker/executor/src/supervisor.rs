@@ -12,7 +12,7 @@ use cohabit_host::messages::ExecutorCommand;
 use cohabit_host::progress::{ProgressFile, ProgressTracker};
 use cohabit_host::rank_directory::Flush;
 use cohabit_types::{Outcome, Progress, Span, StopReason, Time};
-use cohabit_worker_core::{Lease, SignalTarget, StopStep, Stopping};
+use cohabit_worker_core::{Lease, SignalTarget, StopAction, StopSequence, StopStep, Stopping};
 use nix::sys::signal::Signal;
 use tokio::signal::unix;
 use tokio::sync::{mpsc, watch};
@@ -24,23 +24,31 @@ use crate::orphan_timer::OrphanTimer;
 use crate::output::{Output, RemainingOutput};
 use crate::process_tree::ProcessTree;
 use crate::socket::{DaemonMessage, POLL_INTERVAL, RankStatus};
+use crate::watchdog::Watchdog;
 
 /// How long processes that remain after the end of a rank that was not being stopped may take to end.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
+
+/// How much later than due this process takes a step of a stop that no daemon has taken: a daemon that lives
+/// is never so late.
+const OVERDUE: Span = Span::from_secs(2);
 
 /// The pause between two rounds of SIGKILL.
 const KILL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A running rank.
-pub(crate) struct RankSupervisor {
+pub(crate) struct RankSupervisor<'a> {
     pub(crate) process_tree: ProcessTree,
     pub(crate) output: Output,
     pub(crate) progress_file: ProgressFile,
     pub(crate) tracker: ProgressTracker,
     pub(crate) status: watch::Sender<RankStatus>,
     pub(crate) orphan_timer: OrphanTimer,
+    pub(crate) watchdog: &'a mut Watchdog,
     /// The time from SIGTERM to SIGKILL that the job asked for.
     pub(crate) grace: Span,
+    /// The time limit and the stop, as far as the daemon has told.
+    pub(crate) stop: StopSequence,
     pub(crate) termination: Termination,
     /// Comes before SIGKILL if the rank is a client of an MPS server.
     pub(crate) removal: RemovalState,
@@ -76,7 +84,7 @@ pub(crate) struct RankResult {
     pub(crate) output: RemainingOutput,
 }
 
-impl RankSupervisor {
+impl RankSupervisor<'_> {
     /// Returns when no process of the rank is left.
     pub(crate) async fn run(
         mut self,
@@ -86,6 +94,7 @@ impl RankSupervisor {
         let mut poll = interval_at(Instant::now() + POLL_INTERVAL, POLL_INTERVAL);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let outcome = loop {
+            self.instruct_watchdog();
             self.reap().await;
             if let Some(outcome) = self.process_tree.outcome().filter(|_| self.process_tree.is_gone()) {
                 break outcome.clone();
@@ -95,7 +104,8 @@ impl RankSupervisor {
                 biased;
                 _ = deaths.recv() => {}
                 Some(message) = messages.recv() => self.handle(message).await,
-                () = at(self.orphan_timer.deadline()) => self.handle_orphan_timer().await,
+                () = at(self.orphan_timer.deadline().map(instant)) => self.handle_orphan_timer().await,
+                () = at(self.overdue_step().map(instant)) => self.take_overdue_step().await,
                 () = self.removal.finished() => self.termination.kill_at = Some(Instant::now()),
                 () = at(self.termination.kill_at) => {}
                 _ = poll.tick() => self.poll_progress(),
@@ -103,6 +113,12 @@ impl RankSupervisor {
             self.kill_if_due().await;
         };
         self.finish(outcome).await
+    }
+
+    fn instruct_watchdog(&mut self) {
+        if let Some(ends_at) = self.orphan_timer.ends_at() {
+            self.watchdog.expect_end(ends_at + self.grace);
+        }
     }
 
     async fn reap(&mut self) {
@@ -138,9 +154,10 @@ impl RankSupervisor {
 
     async fn handle(&mut self, message: DaemonMessage) {
         match message {
-            DaemonMessage::Disconnected => self.orphan_timer.set(Instant::now(), Lease::Orphaned),
-            DaemonMessage::Command(ExecutorCommand::Lease(lease)) => {
-                self.orphan_timer.set(Instant::now(), lease)
+            DaemonMessage::Disconnected => self.orphan_timer.set(now(), Lease::Orphaned),
+            DaemonMessage::Command(ExecutorCommand::Lease(lease)) => self.orphan_timer.set(now(), lease),
+            DaemonMessage::Command(ExecutorCommand::LeaseAt(lease, at)) => {
+                self.orphan_timer.set(at.min(now()), lease)
             }
             DaemonMessage::Command(ExecutorCommand::Stopping(stopping)) => self.set_stopping(stopping),
             DaemonMessage::Command(ExecutorCommand::Signal(signal, target)) => {
@@ -149,8 +166,36 @@ impl RankSupervisor {
         }
     }
 
+    /// When this process takes the next step of the stop, or stops the rank at its time limit, unless a
+    /// daemon does.
+    fn overdue_step(&self) -> Option<Time> {
+        let is_alive = self.process_tree.outcome().is_none();
+        self.stop.deadline().filter(|_| is_alive).map(|due_at| due_at + OVERDUE)
+    }
+
+    /// No daemon has taken it: it is dead, or hangs.
+    async fn take_overdue_step(&mut self) {
+        self.reap().await;
+        if self.overdue_step().is_none_or(|at| now() < at) {
+            return;
+        }
+        let actions = self.stop.advance(now());
+        self.stop.stopping().into_iter().for_each(|stopping| self.keep_stopping(stopping));
+        for action in actions {
+            match action {
+                StopAction::Signal(signal, target) => self.send_signal(signal, target).await,
+                StopAction::Kill => self.termination.kill_at = Some(Instant::now()),
+            }
+        }
+    }
+
+    fn set_stopping(&mut self, stopping: Stopping) {
+        self.stop.note(stopping);
+        self.keep_stopping(stopping);
+    }
+
     /// For the next daemon and for the outcome. The connected daemon knows it already, so it is not notified.
-    fn set_stopping(&self, stopping: Stopping) {
+    fn keep_stopping(&self, stopping: Stopping) {
         self.status.send_if_modified(|status| {
             status.stopping = Some(stopping);
             false
@@ -179,14 +224,18 @@ impl RankSupervisor {
     /// SIGTERM. If a daemon had begun to stop the rank, its reason stays.
     ///
     /// A rank whose end this process has not noticed, because it was itself suspended, has ended by itself.
+    /// If its grace has passed meanwhile, another attempt may run: SIGKILL follows at once.
     async fn handle_orphan_timer(&mut self) {
         self.reap().await;
-        if self.orphan_timer.has_expired(Instant::now()) && self.process_tree.outcome().is_none() {
+        if let Some(expired_at) = self.orphan_timer.expired_at(now())
+            && self.process_tree.outcome().is_none()
+        {
             let why = self.stop_reason().unwrap_or(StopReason::Orphaned);
-            self.set_stopping(Stopping { why, next: StopStep::Kill, due_at: now() + self.grace });
+            let due_at = expired_at + self.grace;
+            self.set_stopping(Stopping { why, next: StopStep::Kill, due_at });
             self.signal_group(Signal::SIGTERM).await;
             self.signal_group(Signal::SIGCONT).await;
-            self.termination.kill_at = Some(Instant::now() + self.grace.into());
+            self.termination.kill_at = Some(instant(due_at));
         }
     }
 
@@ -230,6 +279,7 @@ impl RankSupervisor {
         let at = now();
         let output = self.output.drain().await;
         self.poll_progress();
+        self.watchdog.rest();
         let (outcome, stopped) = (self.explain(outcome), self.stop_reason());
         let flush = if self.orphan_timer.is_running() { Flush::Now } else { Flush::Later };
         RankResult { outcome, stopped, progress: self.tracker.progress().cloned(), at, flush, output }
@@ -244,6 +294,11 @@ impl RankSupervisor {
         let message = self.output.out_of_gpu_memory();
         message.map_or(outcome, |message| Outcome::OutOfGpuMemory { code, message })
     }
+}
+
+/// The same time by the clock of timers; now, if it has passed.
+fn instant(time: Time) -> Instant {
+    Instant::now() + time.since(now()).into()
 }
 
 async fn at(time: Option<Instant>) {

@@ -36,7 +36,9 @@ pub fn wall_clock() -> Time {
     Time::EPOCH + Span::from(since_epoch)
 }
 
-fn since_boot() -> Span {
+/// The time since boot, which is the same to all processes.
+#[must_use]
+pub fn since_boot() -> Span {
     let passed = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
     Span::from(std::time::Duration::from(passed))
 }

@@ -50,8 +50,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{FileContext, FileError, WriteMode, read, write};
 use crate::messages::{ExecutorCommand, ExecutorEvent};
-use crate::process::ProcessIdentity;
-use crate::records::{OutcomeRecord, StartRecord};
+use crate::records::{ExecutorRecord, OutcomeRecord, StartRecord};
 pub use crate::version::VERSION;
 
 const REMEDY: &str = "start the newer version again, or let the jobs on this worker end before a downgrade";
@@ -117,7 +116,7 @@ macro_rules! versioned_file {
 versioned_file! {
     StartRecord => start::StartFile<'_>,
     OutcomeRecord => outcome::OutcomeFile,
-    ProcessIdentity => identity::IdentityFile,
+    ExecutorRecord => identity::IdentityFile,
 }
 
 macro_rules! json_line {

@@ -11,9 +11,8 @@ use crate::format::{FormatError, JsonLine, VersionedFile};
 use crate::log::Header;
 use crate::messages::{ExecutorCommand, ExecutorEvent};
 use crate::oom_detector::OutOfMemoryDetector;
-use crate::process::ProcessIdentity;
 use crate::progress::{BarParser, ProgressTracker, read_lines};
-use crate::records::{OutcomeRecord, StartRecord};
+use crate::records::{ExecutorRecord, OutcomeRecord, StartRecord};
 
 /// Progress consists of finite numbers and is never larger than a report can carry.
 pub fn progress_lines(bytes: &[u8]) {
@@ -67,7 +66,7 @@ pub fn rank_files(bytes: &[u8]) {
     match kind % 5 {
         0 => settles(StartRecord::decode(text), VersionedFile::encode, VersionedFile::decode),
         1 => settles(OutcomeRecord::decode(text), VersionedFile::encode, VersionedFile::decode),
-        2 => settles(ProcessIdentity::decode(text), VersionedFile::encode, VersionedFile::decode),
+        2 => settles(ExecutorRecord::decode(text), VersionedFile::encode, VersionedFile::decode),
         3 => settles(ExecutorEvent::decode(line), JsonLine::encode, decode_line),
         _ => settles(ExecutorCommand::decode(line), JsonLine::encode, decode_line),
     }

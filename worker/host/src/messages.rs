@@ -34,7 +34,9 @@ pub enum ExecutorCommand {
     Stopping(Stopping),
     /// Send this signal to the rank.
     Signal(Signal, SignalTarget),
-    /// Whether the head can be reached. The orphan timer also starts when the connection is lost; only
-    /// [`Lease::Held`] stops it.
+    /// Whether the head could be reached at this time: for [`Lease::Held`], the last time at which it surely
+    /// could. The orphan timer also starts when the connection is lost; only [`Lease::Held`] stops it.
+    LeaseAt(Lease, Time),
+    /// The same for executors of release 0.1, to which it is true at the time at which they read it.
     Lease(Lease),
 }

@@ -23,6 +23,15 @@ pub struct LiveProcess {
     pub group: Pid,
 }
 
+impl LiveProcess {
+    /// This process, if it lives.
+    #[must_use]
+    pub fn of(identity: &ProcessIdentity) -> Option<LiveProcess> {
+        let stat = stat_of(identity.pid()).filter(is_alive)?;
+        Some(LiveProcess { pid: Pid::from_raw(stat.pid), group: Pid::from_raw(stat.pgrp) })
+    }
+}
+
 /// A process, told from a later one with the same process id by its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStart {

@@ -3,7 +3,7 @@
 //! ```text
 //! start.json         what to start; written by the daemon before the executor gets the rank
 //! socket             where the executor listens (*)
-//! executor.json      which process the executor is (*)
+//! executor.json      which processes the executor and its watchdog are (*)
 //! executor.log       error messages of the executor, if there are any (*)
 //! script             the job's script, if it has one
 //! progress           where the rank writes its progress
@@ -30,8 +30,7 @@ use crate::files::{
     FileContext, FileError, WriteMode, allow_traversal, append_to, create_directory, sync_if_exists,
 };
 use crate::format::{read_versioned, write_versioned};
-use crate::process::ProcessIdentity;
-use crate::records::{OutcomeRecord, StartRecord};
+use crate::records::{ExecutorRecord, OutcomeRecord, StartRecord};
 pub use open::OpenRankDirectory;
 
 const IDENTITY: &str = "executor.json";
@@ -99,11 +98,11 @@ impl RankDirectory {
         read_versioned(&self.start_file())
     }
 
-    pub fn write_identity(&self, executor: &ProcessIdentity) -> Result<(), FileError> {
+    pub fn write_identity(&self, executor: &ExecutorRecord) -> Result<(), FileError> {
         write_versioned(&self.identity_file(), executor, WriteMode::ForThisBoot)
     }
 
-    pub fn identity(&self) -> Result<Option<ProcessIdentity>, FileError> {
+    pub fn identity(&self) -> Result<Option<ExecutorRecord>, FileError> {
         read_versioned(&self.identity_file())
     }
 

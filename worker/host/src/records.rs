@@ -9,6 +9,7 @@ use cohabit_worker_core::{RankExit, RankStart};
 use crate::account::Account;
 use crate::cgroup::RankCgroup;
 use crate::log::LogLimits;
+use crate::process::ProcessIdentity;
 
 /// Everything an executor needs to start a rank: `start.json`.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +23,9 @@ pub struct StartRecord {
     /// How long the executor relies on the daemon's last word that the head can be reached. `None` only in
     /// files of the first daemons, which did not repeat that word.
     pub lease_term: Option<Span>,
+    /// When the head was last known to be reached. `None` only in files of release 0.1, whose executors know
+    /// no times of leases.
+    pub leased_at: Option<Time>,
     /// How much of its output is kept.
     pub log: LogLimits,
     /// When the host booted, by the clock that daemon and executor share. `None` only in files of the first
@@ -33,6 +37,24 @@ pub struct StartRecord {
     pub account: Option<Account>,
     /// The cgroup that enforces the limits of its job, where cgroups can be used.
     pub cgroup: Option<RankCgroup>,
+}
+
+/// The processes that run a rank: `executor.json`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutorRecord {
+    /// The executor.
+    pub process: ProcessIdentity,
+    /// Its parent, which becomes the parent of the rank's processes when it is killed. `None` for executors
+    /// of release 0.1, and where no second process could be started.
+    pub watchdog: Option<ProcessIdentity>,
+}
+
+impl ExecutorRecord {
+    /// The process of which all others are descendants.
+    #[must_use]
+    pub fn root(&self) -> &ProcessIdentity {
+        self.watchdog.as_ref().unwrap_or(&self.process)
+    }
 }
 
 /// How a rank ended: `outcome.json`, and `acknowledged.json` once the head knows it.

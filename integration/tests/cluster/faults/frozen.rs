@@ -1,4 +1,4 @@
-//! Executors that do not act: the worker daemon ends their ranks, and them, in their place.
+//! Executors that do not act: the worker daemon, or their watchdog, ends their ranks in their place.
 
 use std::fs;
 
@@ -11,15 +11,17 @@ fn freeze(pid: i32) {
     kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
 }
 
-/// The executor that waits for the next rank of this worker.
-fn idle_executor(cluster: &Cluster) -> i32 {
+/// The executor that waits for the next rank of this worker, and its watchdog.
+fn idle_executor(cluster: &Cluster) -> [i32; 2] {
     let state = cluster.path("worker0");
     let command = format!("\0executor\0{state}\0");
     let is_executor =
         |pid: &i32| fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|it| it.ends_with(&command));
-    let find = || processes_with(&state).into_iter().find(is_executor);
-    until("an executor waits", || find().is_some());
-    find().unwrap()
+    let find = || processes_with(&state).into_iter().filter(is_executor).collect::<Vec<_>>();
+    until("an executor waits", || find().len() == 2);
+    let [one, other] = find()[..] else { panic!("there are others") };
+    let parent = |pid| state_and_parent(pid).map(|(_, parent)| parent);
+    if parent(one) == Some(other) { [one, other] } else { [other, one] }
 }
 
 /// The state of a process and the id of its parent; `None` if nothing is left of it.
@@ -42,13 +44,13 @@ fn is_gone(pid: &i32) -> bool {
 #[test]
 fn a_rank_whose_executor_never_starts_it_ends_soon_after_its_time_limit() {
     let cluster = Cluster::start(&["host:1"]);
-    let executor = idle_executor(&cluster);
+    let [executor, watchdog] = idle_executor(&cluster);
     freeze(executor);
     let job = cluster.submit(&["--time", "1s"], "true");
     let ended = cluster.end(&job);
     assert_eq!(ended["state"], "TIMEOUT", "{ended}");
     assert!(ended.to_string().contains("it was not started in time"), "{ended}");
-    assert!(is_gone(&executor));
+    assert!(is_gone(&executor) && is_gone(&watchdog));
     let next = cluster.submit(&[], "true");
     assert_eq!(cluster.end(&next)["state"], "COMPLETED", "its slot is free");
 }
@@ -61,10 +63,41 @@ fn a_rank_whose_executor_hangs_is_killed_with_all_its_processes() {
     log.until_started(1, 1);
     let executor = cluster.executor_of(0, &format!("{job}/1/0"));
     until("the detached process is the executor's", || children_of(executor).len() == 2);
-    let processes = [children_of(executor), vec![executor]].concat();
+    let (_, watchdog) = state_and_parent(executor).unwrap();
+    let processes = [children_of(executor), vec![executor, watchdog]].concat();
     freeze(executor);
     cluster.ok(&["cancel", "--force", &job]);
     let ended = cluster.end(&job);
     assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("CANCELLED"), Some(1)), "{ended}");
     assert!(processes.iter().all(is_gone), "nothing is left when the end is told");
+}
+
+/// A job on each of two nodes: one loses its daemon and the executor, as by `pkill -9`, the other its daemon
+/// while the executor is suspended. The jobs record their attempts, and look for those before.
+#[test]
+fn a_job_that_neither_daemon_nor_executor_can_end_has_ended_before_it_runs_elsewhere() {
+    let mut cluster = Cluster::with_head(&["--policy", "fifo", "--lost-after", "1s"], &[]);
+    for _ in 0..2 {
+        cluster.add_worker_with("host:1", &["--orphan-grace", "1s"]);
+    }
+    let logs = [cluster.attempt_log("killed"), cluster.attempt_log("suspended")];
+    let jobs = logs.each_ref().map(|log| cluster.submit(&["--grace", "1s"], &log.script()));
+    logs.iter().for_each(|log| _ = log.until_started(1, 1));
+    let executors = jobs.each_ref().map(|job| cluster.executor_of_any(&format!("{job}/1/0")));
+    cluster.kill_worker(0);
+    cluster.kill_worker(1);
+    kill_hard(executors[0]);
+    freeze(executors[1]);
+    cluster.add_worker("host:2");
+    for (log, job) in logs.iter().zip(&jobs) {
+        until_within(3 * TIMEOUT, "the job runs elsewhere", || log.started(2).len() == 1);
+        log.go();
+        let ended = cluster.end(job);
+        assert_eq!(
+            (ended["state"].as_str(), ended["attempt"].as_u64()),
+            (Some("COMPLETED"), Some(2)),
+            "{ended}"
+        );
+        log.assert_whole(2, 1);
+    }
 }

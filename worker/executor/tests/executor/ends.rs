@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use cohabit_types::Span;
 use serde_json::json;
 
-use crate::kit::{Plan, wait_for};
+use crate::kit::{Plan, identity, wait_for};
 
 /// The loop of a script that is to be stopped.
 const FOR_EVER: &str = "while :; do sleep 0.02; done";
@@ -33,7 +33,7 @@ fn the_outcome_is_a_private_and_complete_file() {
     assert_eq!(ended["ending"]["stopped"], json!(null));
     assert!(ended["started_at"].as_u64().unwrap() <= ended["ending"]["at"].as_u64().unwrap());
     assert_eq!(fs::read_to_string(rank.path("mode")).unwrap(), "600\n");
-    for name in ["outcome.json", "log/00000000000000000000"] {
+    for name in ["outcome.json", "executor.json", "log/00000000000000000000"] {
         assert_eq!(fs::metadata(rank.path(name)).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
     }
 }
@@ -44,6 +44,17 @@ fn the_progress_file_goes_with_its_rank() {
     let mut rank = Plan::shell("truncate -s 4T $COHABIT_PROGRESS; true").start();
     rank.ended();
     wait_for("its removal", || (!rank.path("progress").exists()).then_some(()));
+}
+
+#[test]
+fn the_executor_writes_its_identity_and_that_of_its_watchdog() {
+    let rank = Plan::shell(&format!("echo $PPID > $DIR/executor; {FOR_EVER}")).start();
+    let executor = rank.pid_of("executor");
+    let identity = identity(&rank.path(""));
+    assert_eq!((&identity["pid"], &identity["watchdog"]["pid"]), (&executor.into(), &rank.watchdog().into()));
+    let started = |of: &serde_json::Value| of["started_at_ticks"].as_u64().unwrap();
+    assert!(started(&identity) >= started(&identity["watchdog"]) && started(&identity["watchdog"]) > 0);
+    assert_eq!(identity["boot"].as_str().unwrap().len(), 36);
 }
 
 #[test]
@@ -86,7 +97,7 @@ fn the_stop_reason_survives_the_daemon() {
     let trap = "trap 'echo > $DIR/asked' TERM; echo > $DIR/ready; while :; do sleep 0.02; done";
     let mut rank = Plan::shell(trap).start();
     rank.line_of("ready");
-    let stopping = json!({ "why": "mps_fault", "next": "kill", "due_at": 99 });
+    let stopping = json!({ "why": "mps_fault", "next": "kill", "due_at": 4_000_000_000_000_000_u64 });
     rank.say(&json!({ "stopping": stopping }));
     rank.signal(15, "group");
     rank.line_of("asked");

@@ -47,6 +47,7 @@ pub(crate) struct Plan {
     pub(crate) spec: JobSpec,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) orphan_grace: Span,
+    pub(crate) lease_term: Option<Span>,
     pub(crate) log: LogLimits,
     /// How it is removed from an MPS server.
     pub(crate) removal: Option<ClientRemoval>,
@@ -99,7 +100,7 @@ impl Executor {
         plan.prepare();
         let listener = match self.folder.replace(Some(plan.path().to_owned())).filter(|last| last.exists()) {
             Some(last) => {
-                for name in ["socket", "executor.log"] {
+                for name in ["socket", "executor.json", "executor.log"] {
                     fs::rename(last.join(name), plan.path().join(name)).unwrap();
                 }
                 None
@@ -154,7 +155,8 @@ impl Plan {
         ]);
         let spec = JobSpec::command(argv.iter().map(ToString::to_string).collect(), path);
         let orphan_grace = Span::from_secs(3600);
-        Plan { folder, spec, environment, orphan_grace, log: LogLimits::default(), removal: None }
+        let (log, removal) = (LogLimits::default(), None);
+        Plan { folder, spec, environment, orphan_grace, lease_term: None, log, removal }
     }
 
     pub(crate) fn shell(script: &str) -> Plan {
@@ -208,7 +210,8 @@ impl Plan {
             rank,
             environment: self.environment.clone(),
             orphan_grace: self.orphan_grace,
-            lease_term: None,
+            lease_term: self.lease_term,
+            leased_at: None,
             log: self.log,
             booted_at: None,
             removal: self.removal.clone(),
@@ -229,7 +232,14 @@ impl Rank {
         self.folder.path().join(name)
     }
 
+    /// The process id of its executor.
     pub(crate) fn executor(&self) -> i32 {
+        let executor = identity(self.folder.path())["pid"].as_i64().unwrap();
+        executor.try_into().unwrap()
+    }
+
+    /// The process id of the watchdog of its executor: the process that was started.
+    pub(crate) fn watchdog(&self) -> i32 {
         self.executor.id().cast_signed()
     }
 
@@ -276,6 +286,12 @@ impl Rank {
         serde_json::from_slice(&fs::read(self.path("outcome.json")).unwrap()).unwrap()
     }
 
+    /// Waits until its watchdog has exited.
+    pub(crate) fn exits(&mut self, well: bool) {
+        let code = wait_for("the end of the watchdog", || self.executor.try_wait().unwrap());
+        assert_eq!(code.success(), well, "{code}");
+    }
+
     pub(crate) fn outcome(&mut self) -> Value {
         self.ended()["ending"]["outcome"].clone()
     }
@@ -305,6 +321,12 @@ pub(crate) fn payload(mut segment: &[u8]) -> Vec<u8> {
 }
 
 /// Whether a process runs; zombies do not.
+/// What the executor wrote of itself.
+pub(crate) fn identity(folder: &Path) -> Value {
+    let text = wait_for("executor.json", || fs::read(folder.join("executor.json")).ok());
+    serde_json::from_slice(&text).unwrap()
+}
+
 pub(crate) fn is_alive(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))

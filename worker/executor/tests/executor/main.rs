@@ -9,3 +9,4 @@ mod orphans;
 mod output;
 mod reuse;
 mod starts;
+mod watchdog;

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use cohabit_types::Span;
+use cohabit_types::{Span, WarningSignal};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
@@ -96,6 +96,39 @@ fn an_orphan_that_was_being_stopped_keeps_that_reason() {
     let ended = rank.ended();
     assert_eq!(ended["ending"]["outcome"], json!({ "signalled": 9 }));
     assert_eq!(ended["ending"]["stopped"], "mps_fault_victim");
+}
+
+#[test]
+fn a_time_limit_is_kept_without_a_daemon() {
+    let script = format!("trap 'echo warned > $DIR/warned' USR1; {LOOP}");
+    let mut rank = Plan::shell(&script)
+        .change(|plan| {
+            plan.spec.time_limit = Some(Span::from_secs(2));
+            let before = Span::from_secs(1);
+            plan.spec.stop.warning = Some(WarningSignal { signal: cohabit_types::Signal::USR1, before });
+        })
+        .start();
+    rank.line_of("pid");
+    rank.disconnect();
+    let ended = rank.ended();
+    assert_eq!(
+        ended["ending"],
+        json!({ "outcome": { "signalled": 15 }, "stopped": "time_limit", "at": ended["ending"]["at"] })
+    );
+    assert_eq!(rank.line_of("warned"), "warned");
+}
+
+#[test]
+fn a_stop_that_a_daemon_began_is_continued_without_it() {
+    let mut rank = Plan::shell(&format!("trap '' TERM; {LOOP}")).start();
+    rank.line_of("pid");
+    rank.say(&json!({ "stopping": { "why": "cancelled", "next": "kill", "due_at": 9 } }));
+    rank.disconnect();
+    let ended = rank.ended();
+    assert_eq!(
+        ended["ending"],
+        json!({ "outcome": { "signalled": 9 }, "stopped": "cancelled", "at": ended["ending"]["at"] })
+    );
 }
 
 #[test]

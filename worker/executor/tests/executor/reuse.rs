@@ -6,19 +6,21 @@ use std::os::unix::net::UnixStream;
 
 use serde_json::json;
 
-use crate::kit::{Executor, Plan, is_alive, payload, wait_for};
+use crate::kit::{Executor, Plan, identity, is_alive, payload, wait_for};
 
 #[test]
 fn ranks_follow_one_another_in_one_executor() {
     let mut executor = Executor::start();
-    let pid = executor.process.id();
     // Each directory exists until the executor's files have moved to the next.
     let mut plans = Vec::new();
     for code in [0, 3, 127] {
         let plan = Plan::shell(&format!("echo $PPID > $DIR/parent; echo said {code}; exit {code}"));
         let ended = executor.run(&plan);
         assert_eq!(ended["ending"]["outcome"], json!({ "exited": code }));
-        assert_eq!(fs::read_to_string(plan.path().join("parent")).unwrap(), format!("{pid}\n"));
+        let identity = identity(plan.path());
+        let parent = fs::read_to_string(plan.path().join("parent")).unwrap();
+        assert_eq!(parent, format!("{}\n", identity["pid"]));
+        assert_eq!(identity["watchdog"]["pid"], executor.process.id());
         let log = fs::read(plan.path().join("log/00000000000000000000")).unwrap();
         assert!(log.ends_with(format!("said {code}\n").as_bytes()));
         plans.push(plan);

@@ -27,6 +27,7 @@ pub(super) enum ExecutorCommandLine {
     Stopping(StopLine),
     Signal(Signal, TargetJson),
     Lease(LeaseJson),
+    LeaseAt(LeaseJson, Time),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -91,8 +92,8 @@ impl From<&ExecutorCommand> for ExecutorCommandLine {
             ExecutorCommand::Signal(signal, SignalTarget::Everything) => {
                 ExecutorCommandLine::Signal(signal, TargetJson::Everything)
             }
-            ExecutorCommand::Lease(Lease::Held) => ExecutorCommandLine::Lease(LeaseJson::Held),
-            ExecutorCommand::Lease(Lease::Orphaned) => ExecutorCommandLine::Lease(LeaseJson::Orphaned),
+            ExecutorCommand::Lease(lease) => ExecutorCommandLine::Lease(lease.into()),
+            ExecutorCommand::LeaseAt(lease, at) => ExecutorCommandLine::LeaseAt(lease.into(), at),
         }
     }
 }
@@ -107,8 +108,26 @@ impl From<ExecutorCommandLine> for ExecutorCommand {
             ExecutorCommandLine::Signal(signal, TargetJson::Everything) => {
                 ExecutorCommand::Signal(signal, SignalTarget::Everything)
             }
-            ExecutorCommandLine::Lease(LeaseJson::Held) => ExecutorCommand::Lease(Lease::Held),
-            ExecutorCommandLine::Lease(LeaseJson::Orphaned) => ExecutorCommand::Lease(Lease::Orphaned),
+            ExecutorCommandLine::Lease(lease) => ExecutorCommand::Lease(lease.into()),
+            ExecutorCommandLine::LeaseAt(lease, at) => ExecutorCommand::LeaseAt(lease.into(), at),
+        }
+    }
+}
+
+impl From<Lease> for LeaseJson {
+    fn from(lease: Lease) -> LeaseJson {
+        match lease {
+            Lease::Held => LeaseJson::Held,
+            Lease::Orphaned => LeaseJson::Orphaned,
+        }
+    }
+}
+
+impl From<LeaseJson> for Lease {
+    fn from(lease: LeaseJson) -> Lease {
+        match lease {
+            LeaseJson::Held => Lease::Held,
+            LeaseJson::Orphaned => Lease::Orphaned,
         }
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct StartFile<'a> {
     orphan_grace: Span,
     #[serde(default)]
     lease_term: Option<Span>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    leased_at: Option<Time>,
     log: LogPart,
     #[serde(default)]
     booted_at: Option<Time>,
@@ -128,6 +130,7 @@ impl<'a> From<&'a StartRecord> for StartFile<'a> {
             environment: Cow::Borrowed(&record.environment),
             orphan_grace: record.orphan_grace,
             lease_term: record.lease_term,
+            leased_at: record.leased_at,
             log: LogPart { segment: record.log.segment, cap: record.log.cap },
             booted_at: record.booted_at,
             removal: record.removal.clone().map(RemovalPart::from),
@@ -144,6 +147,7 @@ impl From<StartFile<'_>> for StartRecord {
             environment: file.environment.into_owned(),
             orphan_grace: file.orphan_grace,
             lease_term: file.lease_term,
+            leased_at: file.leased_at,
             log: LogLimits { segment: file.log.segment, cap: file.log.cap },
             booted_at: file.booted_at,
             removal: file.removal.map(ClientRemoval::from),

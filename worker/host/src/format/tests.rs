@@ -11,6 +11,7 @@ use cohabit_worker_core::{GpuAccess, Lease, RankExit, SignalTarget, StopStep, St
 use serde_json::Value;
 
 use super::*;
+use crate::process::ProcessIdentity;
 
 fn golden(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("golden/v{version}"))
@@ -42,7 +43,23 @@ fn same_in_both_versions<T: VersionedFile + PartialEq + std::fmt::Debug>(prefix:
 fn files_of_all_versions_have_the_same_content() {
     same_in_both_versions::<StartRecord>("start-");
     same_in_both_versions::<OutcomeRecord>("outcome-");
-    same_in_both_versions::<ProcessIdentity>("executor");
+    same_in_both_versions::<ExecutorRecord>("executor");
+}
+
+#[test]
+fn the_watchdog_of_an_executor_is_read_back() {
+    let identity = |pid| ProcessIdentity::new(pid, 2, "x".into());
+    let record = ExecutorRecord { process: identity(1), watchdog: Some(identity(3)) };
+    assert_eq!(ExecutorRecord::decode(&record.encode()).unwrap(), record);
+    assert_eq!(record.root(), &identity(3));
+}
+
+#[test]
+fn a_start_file_says_when_the_head_could_last_be_reached() {
+    let mut record = StartRecord::decode(&fs::read(golden(2).join("start-plain.json")).unwrap()).unwrap();
+    assert_eq!(record.leased_at, None, "files of release 0.1 do not say it");
+    record.leased_at = Some(Time::from_micros(7));
+    assert_eq!(StartRecord::decode(&record.encode()).unwrap(), record);
 }
 
 #[test]
@@ -115,6 +132,9 @@ fn messages_keep_their_meaning() {
     let kill = ExecutorCommand::Signal(Signal::KILL, SignalTarget::Everything);
     assert_eq!(command(r#"{"signal":[9,"everything"]}"#), kill);
     assert_eq!(command(r#"{"lease":"orphaned"}"#), ExecutorCommand::Lease(Lease::Orphaned));
+    let dated = ExecutorCommand::LeaseAt(Lease::Held, at);
+    assert_eq!(command(r#"{"lease_at":["held",1800000000000000]}"#), dated);
+    assert_eq!(dated.encode(), b"{\"lease_at\":[\"held\",1800000000000000]}\n");
 }
 
 /// To a daemon or an executor of version 1 the job was cancelled, so a downgrade keeps the outcome.
@@ -137,7 +157,9 @@ fn a_rank_that_was_killed_was_cancelled_to_readers_of_version_1() {
 #[test]
 fn unknown_fields_are_ignored_and_unknown_messages_are_errors_that_can_be_passed_over() {
     let text = br#"{"version":2,"pid":1,"started_at_ticks":2,"boot":"x","cookie":[1,2]}"#;
-    assert_eq!(ProcessIdentity::decode(text).unwrap(), ProcessIdentity::new(1, 2, "x".into()));
+    let process = ProcessIdentity::new(1, 2, "x".into());
+    let record = ExecutorRecord { process, watchdog: None };
+    assert_eq!(ExecutorRecord::decode(text).unwrap(), record);
     let line = r#"{"stopping":{"why":"cancelled","next":"kill","due_at":1,"by":"ada"}}"#;
     assert!(ExecutorEvent::decode(line).is_ok());
     assert!(matches!(ExecutorEvent::decode(r#"{"paused":true}"#), Err(FormatError::Json(_))));
@@ -157,8 +179,8 @@ fn a_file_of_a_later_version_is_refused_with_both_versions_whatever_else_it_hold
 #[test]
 fn version_0_does_not_exist() {
     let golden = fs::read_to_string(golden(2).join("executor.json")).unwrap();
-    assert!(ProcessIdentity::decode(golden.as_bytes()).is_ok());
+    assert!(ExecutorRecord::decode(golden.as_bytes()).is_ok());
     let zero = golden.replace("\"version\":2", "\"version\":0");
-    let error = ProcessIdentity::decode(zero.as_bytes()).unwrap_err();
+    let error = ExecutorRecord::decode(zero.as_bytes()).unwrap_err();
     assert!(matches!(&error, FormatError::Json(why) if why.to_string().contains("`0`")), "{error}");
 }

@@ -60,11 +60,16 @@ mod tests {
 
     use super::*;
     use crate::process::ProcessIdentity;
+    use crate::records::ExecutorRecord;
 
     fn rank(ranks: &tempfile::TempDir, job: u64) -> RankDirectory {
         let folder = RankDirectory::for_rank(ranks.path(), JobId::new(job).attempt(1).rank(0));
         fs::create_dir_all(folder.path()).unwrap();
         folder
+    }
+
+    fn own() -> ExecutorRecord {
+        ExecutorRecord { process: ProcessIdentity::own().unwrap(), watchdog: None }
     }
 
     #[test]
@@ -73,7 +78,7 @@ mod tests {
         let [first, second, third] = [1, 2, 3].map(|job| rank(&ranks, job));
         let open = first.open().unwrap();
         let listener = open.listen().unwrap();
-        first.write_identity(&ProcessIdentity::own().unwrap()).unwrap();
+        first.write_identity(&own()).unwrap();
         fs::write(first.executor_log(), "").unwrap();
 
         let next = second.open().unwrap();
@@ -103,7 +108,7 @@ mod tests {
         fs::remove_dir(first.path()).unwrap();
         let first = rank(&ranks, 1);
         let _listener = first.open().unwrap().listen().unwrap();
-        first.write_identity(&ProcessIdentity::own().unwrap()).unwrap();
+        first.write_identity(&own()).unwrap();
         assert!(second.open().unwrap().take_executor(&gone).is_err());
         assert!(first.identity().unwrap().is_some());
         first.open().unwrap().connect().unwrap();
