@@ -2,31 +2,30 @@
 //! it.
 //!
 //! Clients know the CA by its fingerprint, so it is never replaced: every token would become invalid. The
-//! head's certificate is renewed when it is missing, unusable, not valid yet or about to expire: at a
-//! start, and while the head listens. All four files are private.
+//! head's certificate is made anew at a start if it is missing or unusable. It does not expire: trust is the
+//! fingerprint in the token, the key of the CA lies beside it, and a clock that is wrong, on the head or on a
+//! worker, must break no link. All four files are private.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, date_time_ymd,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 
 use crate::{Fingerprint, StateError, private_file, tls};
 
-/// A new certificate is valid on machines whose clocks are behind by less than this.
-const CLOCK_SKEW_ALLOWANCE: Duration = Duration::from_secs(86_400);
-/// The lifetime of a head's certificate.
-const LIFETIME: Duration = Duration::from_secs(5 * 365 * 86_400);
-/// A certificate that expires within this time is renewed.
-const RENEWAL: Duration = Duration::from_secs(365 * 86_400);
+/// The years in which a head's certificate is valid: all that clocks show.
+const VALID: (i32, i32) = (1970, 4096);
+
+/// Times since 1970 at which a certificate must be valid: the first that a clock shows, and one in 4086.
+const CHECKED: [Duration; 2] = [Duration::ZERO, Duration::from_secs(2_116 * 365 * 86_400 + 500 * 86_400)];
 
 /// The cluster's CA and the head's certificate.
 pub struct HeadIdentity {
-    folder: PathBuf,
     fingerprint: Fingerprint,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -38,34 +37,12 @@ impl HeadIdentity {
     /// # Errors
     /// When a file cannot be read or written, others may read it, or the CA's files do not fit together.
     pub fn open_or_create(folder: &Path) -> Result<HeadIdentity, StateError> {
-        HeadIdentity::open_or_create_at(folder, SystemTime::now())
-    }
-
-    /// As [`HeadIdentity::open_or_create`], by this clock.
-    pub(crate) fn open_or_create_at(folder: &Path, now: SystemTime) -> Result<HeadIdentity, StateError> {
         private_file::create_folder(folder)?;
-        Authority::open_or_create(folder)?.certificate(folder, now)
-    }
-
-    /// Reads the identity of the cluster with this fingerprint, with a certificate that is valid at this
-    /// time. Creates no CA.
-    pub(crate) fn open(
-        folder: &Path,
-        cluster: Fingerprint,
-        now: SystemTime,
-    ) -> Result<HeadIdentity, StateError> {
-        let path = folder.join("ca.pem");
-        let authority = Authority::open(folder)?
-            .ok_or_else(|| StateError::invalid(&path, "it is missing; restore it from a backup"))?;
-        if authority.fingerprint() != cluster {
-            return Err(StateError::invalid(&path, "it is not the CA that the head was started with"));
+        let authority = Authority::open_or_create(folder)?;
+        match authority.kept_certificate(folder) {
+            Some(identity) => Ok(identity),
+            None => authority.new_certificate(folder),
         }
-        authority.certificate(folder, now)
-    }
-
-    /// The directory that it was read from.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// The fingerprint by which clients know the cluster.
@@ -83,17 +60,13 @@ impl HeadIdentity {
         self.key.clone_key()
     }
 
-    /// Whether clients that pinned this CA would accept the certificate at that time.
-    fn is_good(&self, at: SystemTime) -> bool {
-        let since_epoch = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        tls::verify_chain(
-            self.fingerprint,
-            &self.chain[0],
-            &self.chain[1..],
-            UnixTime::since_unix_epoch(since_epoch),
-        )
-        .is_ok()
-            && tls::server_config(self.chain(), self.key()).is_ok()
+    /// Whether clients that pinned this CA accept the certificate, whatever their clocks show.
+    fn is_good(&self) -> bool {
+        let is_valid = |since_epoch: &Duration| {
+            let at = UnixTime::since_unix_epoch(*since_epoch);
+            tls::verify_chain(self.fingerprint, &self.chain[0], &self.chain[1..], at).is_ok()
+        };
+        CHECKED.iter().all(is_valid) && tls::server_config(self.chain(), self.key()).is_ok()
     }
 }
 
@@ -146,38 +119,28 @@ impl Authority {
         Fingerprint::of(&self.certificate)
     }
 
-    /// The certificate of an earlier start, or a new one.
-    fn certificate(&self, folder: &Path, now: SystemTime) -> Result<HeadIdentity, StateError> {
-        match self.kept_certificate(folder, now) {
-            Some(identity) => Ok(identity),
-            None => self.new_certificate(folder, now),
-        }
-    }
-
-    /// The certificate of an earlier start, if it is valid now and for long enough; any error means none. One
-    /// that was made while the clock was ahead is not valid yet.
-    fn kept_certificate(&self, folder: &Path, now: SystemTime) -> Option<HeadIdentity> {
+    /// The certificate of an earlier start, if it can be used; any error means none. Those of release 0.1
+    /// expire, and cannot be used.
+    fn kept_certificate(&self, folder: &Path) -> Option<HeadIdentity> {
         let certificate = private_file::read(&head_certificate(folder)).ok()??;
         let key = private_file::read(&head_key(folder)).ok()??;
         let identity = self.identity(
-            folder,
             CertificateDer::from_pem_slice(&certificate).ok()?,
             PrivateKeyDer::from_pem_slice(&key).ok()?,
         );
-        (identity.is_good(now) && identity.is_good(now + RENEWAL)).then_some(identity)
+        identity.is_good().then_some(identity)
     }
 
-    fn new_certificate(&self, folder: &Path, now: SystemTime) -> Result<HeadIdentity, StateError> {
+    fn new_certificate(&self, folder: &Path) -> Result<HeadIdentity, StateError> {
         let (certificate_path, key_path) = (head_certificate(folder), head_key(folder));
         let broken = |error: rcgen::Error| StateError::invalid(&certificate_path, error);
         let key = KeyPair::generate().map_err(broken)?;
         let issuer = Issuer::new(ca_params(), &self.key);
-        let certificate =
-            head_params(now).and_then(|params| params.signed_by(&key, &issuer)).map_err(broken)?;
+        let certificate = head_params().and_then(|params| params.signed_by(&key, &issuer)).map_err(broken)?;
         let key_der = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes())
             .map_err(|error| StateError::invalid(&key_path, error))?;
-        let identity = self.identity(folder, certificate.der().clone(), key_der);
-        if !identity.is_good(now) {
+        let identity = self.identity(certificate.der().clone(), key_der);
+        if !identity.is_good() {
             let reason = "it does not belong to ca.pem; restore both from the same backup";
             return Err(StateError::invalid(&folder.join("ca.key"), reason));
         }
@@ -187,14 +150,8 @@ impl Authority {
         Ok(identity)
     }
 
-    fn identity(
-        &self,
-        folder: &Path,
-        certificate: CertificateDer<'static>,
-        key: PrivateKeyDer<'static>,
-    ) -> HeadIdentity {
+    fn identity(&self, certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) -> HeadIdentity {
         HeadIdentity {
-            folder: folder.to_owned(),
             fingerprint: self.fingerprint(),
             chain: vec![certificate, self.certificate.clone()],
             key,
@@ -219,14 +176,14 @@ fn ca_params() -> CertificateParams {
     params
 }
 
-fn head_params(now: SystemTime) -> Result<CertificateParams, rcgen::Error> {
+fn head_params() -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new([tls::HEAD_NAME.to_owned()])?;
     params.distinguished_name.push(DnType::CommonName, "Cohabit head");
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    params.not_before = (now - CLOCK_SKEW_ALLOWANCE).into();
-    params.not_after = (now + LIFETIME).into();
+    params.not_before = date_time_ymd(VALID.0, 1, 1);
+    params.not_after = date_time_ymd(VALID.1, 1, 1);
     Ok(params)
 }
 
@@ -263,53 +220,41 @@ mod tests {
             fs::write(folder.path().join("head.pem"), replacement).unwrap();
             let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
             assert_eq!(identity.fingerprint(), fingerprint);
-            assert!(identity.is_good(SystemTime::now()));
+            assert!(identity.is_good());
             assert_ne!(fs::read(folder.path().join("head.pem")).unwrap(), good);
         }
     }
 
+    /// Whether a client whose clock shows this time accepts the certificate.
+    fn is_accepted(identity: &HeadIdentity, since_epoch: Duration) -> bool {
+        let at = UnixTime::since_unix_epoch(since_epoch);
+        tls::verify_chain(identity.fingerprint, &identity.chain[0], &identity.chain[1..], at).is_ok()
+    }
+
     #[test]
-    fn a_certificate_is_renewed_a_year_before_its_end() {
+    fn every_clock_accepts_the_certificate() {
         let folder = tempfile::tempdir().unwrap();
         let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
-        assert!(identity.is_good(SystemTime::now() - CLOCK_SKEW_ALLOWANCE / 2));
-        assert!(identity.is_good(SystemTime::now() + LIFETIME - CLOCK_SKEW_ALLOWANCE));
-        assert!(!identity.is_good(SystemTime::now() + LIFETIME + CLOCK_SKEW_ALLOWANCE));
+        for years in [0, 1, 56, 100, 1_000, 2_100] {
+            assert!(is_accepted(&identity, Duration::from_secs(years * 365 * 86_400)), "{years} years");
+        }
+    }
 
+    /// Release 0.1 dated certificates by the clock of their first start, which may have been wrong.
+    #[test]
+    fn a_certificate_that_expires_is_made_anew_and_the_cluster_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = HeadIdentity::open_or_create(folder.path()).unwrap();
         let authority = Authority::open_or_create(folder.path()).unwrap();
         let key = KeyPair::generate().unwrap();
-        let mut params = head_params(SystemTime::now()).unwrap();
-        params.not_after = (SystemTime::now() + RENEWAL - CLOCK_SKEW_ALLOWANCE).into();
-        let ending = params.signed_by(&key, &Issuer::new(ca_params(), &authority.key)).unwrap();
-        fs::write(folder.path().join("head.pem"), ending.pem()).unwrap();
+        let mut params = head_params().unwrap();
+        (params.not_before, params.not_after) = (date_time_ymd(2027, 1, 1), date_time_ymd(2032, 1, 1));
+        let dated = params.signed_by(&key, &Issuer::new(ca_params(), &authority.key)).unwrap();
+        fs::write(folder.path().join("head.pem"), dated.pem()).unwrap();
         fs::write(folder.path().join("head.key"), key.serialize_pem()).unwrap();
-        assert!(authority.kept_certificate(folder.path(), SystemTime::now()).is_none());
         let renewed = HeadIdentity::open_or_create(folder.path()).unwrap();
-        assert!(renewed.is_good(SystemTime::now() + RENEWAL));
-    }
-
-    #[test]
-    fn a_certificate_made_while_the_clock_was_ahead_is_made_anew() {
-        let folder = tempfile::tempdir().unwrap();
-        let now = SystemTime::now();
-        let ahead = HeadIdentity::open_or_create_at(folder.path(), now + 30 * CLOCK_SKEW_ALLOWANCE).unwrap();
-        assert!(!ahead.is_good(now) && ahead.is_good(now + RENEWAL));
-        let renewed = HeadIdentity::open_or_create(folder.path()).unwrap();
-        assert!(renewed.is_good(now));
-        assert_eq!(renewed.fingerprint(), ahead.fingerprint());
-    }
-
-    #[test]
-    fn a_renewal_creates_no_ca_and_accepts_no_other() {
-        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let cluster = HeadIdentity::open_or_create(folder.path()).unwrap().fingerprint();
-        HeadIdentity::open_or_create(other.path()).unwrap();
-        let foreign = HeadIdentity::open(other.path(), cluster, SystemTime::now()).unwrap_err().to_string();
-        assert!(foreign.contains("not the CA that the head was started with"), "{foreign}");
-        fs::remove_file(folder.path().join("ca.pem")).unwrap();
-        let missing = HeadIdentity::open(folder.path(), cluster, SystemTime::now()).unwrap_err().to_string();
-        assert!(missing.contains("it is missing"), "{missing}");
-        assert!(!folder.path().join("ca.pem").exists());
+        assert!(renewed.is_good() && renewed.chain[0] != *dated.der());
+        assert_eq!(renewed.fingerprint(), first.fingerprint());
     }
 
     #[test]

@@ -18,7 +18,6 @@
 #![warn(missing_docs)]
 
 mod backoff;
-mod certificate_renewal;
 mod clock;
 mod connection_slots;
 mod dial;
@@ -51,7 +50,6 @@ mod worker_orders;
 mod worker_reports;
 
 pub use backoff::Backoff;
-pub use certificate_renewal::CertificateRenewal;
 pub use cohabit_wire::codec::MAX_FRAME;
 pub use cohabit_wire::message::{MAX_CALL, context_for};
 pub use cohabit_wire::{

@@ -15,7 +15,6 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_rustls::TlsAcceptor;
 
-use crate::certificate_renewal::{CertificateRenewal, PresentedCertificate};
 use crate::connection_slots::ConnectionLimiter;
 use crate::duplex::MESSAGE_LIMIT;
 use crate::handshake::HandshakeService;
@@ -33,7 +32,6 @@ pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
     handshake_service: Arc<HandshakeService>,
-    certificate_renewal: CertificateRenewal,
     handshakes: JoinSet<Option<Incoming>>,
     /// The latest handshakes, the oldest first; some may have ended.
     begun: VecDeque<AbortHandle>,
@@ -106,12 +104,9 @@ impl Listener {
     ) -> Result<Listener, LinkError> {
         let name = address.to_string();
         let refused = |source| LinkError::Bind { address: name.clone(), source };
-        let certificate = tls::certified_key(identity.chain(), identity.key())
+        let tls = tls::server_config(identity.chain(), identity.key())
             .map_err(io::Error::other)
             .map_err(refused)?;
-        let presented = Arc::new(PresentedCertificate::new(certificate));
-        let tls =
-            tls::renewable_server_config(presented.clone()).map_err(io::Error::other).map_err(refused)?;
         let socket = TcpListener::bind(address).await.map_err(refused)?;
         let handshake_service = HandshakeService {
             tls: TlsAcceptor::from(Arc::new(tls)),
@@ -126,7 +121,6 @@ impl Listener {
             address: socket.local_addr().map_err(refused)?,
             socket,
             handshake_service: Arc::new(handshake_service),
-            certificate_renewal: CertificateRenewal::new(identity, presented),
             handshakes: JoinSet::new(),
             begun: VecDeque::new(),
             max_handshakes: limits.max_handshakes,
@@ -138,12 +132,6 @@ impl Listener {
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Renews the certificate that it presents.
-    #[must_use]
-    pub fn certificate_renewal(&self) -> CertificateRenewal {
-        self.certificate_renewal.clone()
     }
 
     /// The next accepted peer. Cancel-safe: dropping the call loses no peer.

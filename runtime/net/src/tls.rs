@@ -9,8 +9,7 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::server::NoServerSessionStorage;
 use rustls::version::TLS13;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, PeerIncompatible,
@@ -32,29 +31,14 @@ pub(crate) fn server_config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Result<ServerConfig, Error> {
-    renewable_server_config(Arc::new(SingleCertAndKey::from(certified_key(chain, key)?)))
-}
-
-/// The configuration of a head whose certificate may be replaced.
-pub(crate) fn renewable_server_config(
-    certificate: Arc<dyn ResolvesServerCert>,
-) -> Result<ServerConfig, Error> {
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
         .with_no_client_auth()
-        .with_cert_resolver(certificate);
+        .with_single_cert(chain, key)?;
     // No client resumes a session, so tickets would be wasted.
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)
-}
-
-/// The chain with its key; an error if they do not belong together.
-pub(crate) fn certified_key(
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
-) -> Result<CertifiedKey, Error> {
-    CertifiedKey::from_der(chain, key, &provider())
 }
 
 /// The configuration of a client of the cluster with this fingerprint.

@@ -305,7 +305,7 @@ async fn run(
         user_token_lifetime: options.user_token_lifetime,
         setup,
     };
-    let sessions = Sessions::new(listener, session_context, options.certificate_check);
+    let sessions = Sessions::new(listener, session_context);
     system.spawn_essential(ChildSpec::new("sessions", 1), sessions);
     let (stop, stopped) = oneshot::channel();
     let signal = async move { drop(stopped.await) };

@@ -38,8 +38,6 @@ pub struct HeadOptions {
     /// A snapshot is taken after this many events, or half as many as there are jobs in memory, whichever
     /// is more.
     pub snapshot_every: u64,
-    /// The time between two checks of the head's certificate, which renew it when needed.
-    pub certificate_check: Duration,
     /// How long the history keeps ended jobs.
     pub history_retention: Span,
     /// What one request and one user may take.
@@ -72,7 +70,6 @@ impl HeadOptions {
             watch_limit: Duration::from_secs(20),
             snapshot_every: 10_000,
             // A clock that was wrong for a while keeps new connections out for an hour at most.
-            certificate_check: Duration::from_secs(3_600),
             history_retention: Span::from_secs(365 * 86_400),
             limits: RequestLimits::default(),
             private_data: PrivateData::default(),

@@ -6,7 +6,6 @@
 
 pub(crate) mod admit;
 mod answer_pacer;
-mod certificate;
 mod changes;
 mod client;
 mod context;
@@ -21,7 +20,6 @@ mod worker;
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Context};
 use cohabit_net::{Incoming, Listener};
@@ -38,17 +36,11 @@ pub(crate) struct Sessions {
     /// Until the start.
     listener: Option<Listener>,
     session_context: Arc<SessionContext>,
-    certificate_check: Duration,
 }
 
 impl Sessions {
-    /// Checks the certificate of the listener after each such time.
-    pub(crate) fn new(
-        listener: Listener,
-        session_context: SessionContext,
-        certificate_check: Duration,
-    ) -> Sessions {
-        Sessions { listener: Some(listener), session_context: Arc::new(session_context), certificate_check }
+    pub(crate) fn new(listener: Listener, session_context: SessionContext) -> Sessions {
+        Sessions { listener: Some(listener), session_context: Arc::new(session_context) }
     }
 }
 
@@ -59,7 +51,6 @@ impl Actor for Sessions {
         let listener = self.listener.take();
         let listener = listener
             .ok_or_else(|| ActorFailure::from_message("the port was lost with an earlier failure"))?;
-        context.spawn_task(certificate::keep_valid(listener.certificate_renewal(), self.certificate_check));
         context.spawn_task(accept_all(listener, Arc::clone(&self.session_context)));
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! Tests of the whole daemon, over real links on loopback.
 
 mod broken_state;
-mod certificates;
 mod colocation;
 mod history;
 mod hostile_requests;

@@ -103,3 +103,31 @@ fn a_head_s_clock_that_steps_gives_up_no_node_early_and_lets_nothing_wait_foreve
     log.go();
     completed_at_first(&cluster, &long, &log);
 }
+
+/// Half a year and more: certificates of release 0.1 were not valid yet, or any more.
+#[test]
+fn no_clock_keeps_head_workers_and_clients_apart() {
+    const YEAR: i64 = 365 * 24 * HOUR;
+    let folder = tempfile::tempdir().unwrap();
+    let clock = FakeClock::right(folder.path());
+    clock.set(YEAR / 2);
+    let mut cluster = Cluster::with_head_in(folder, &clock.environment(), &["--policy", "fifo"], &[]);
+    // The clock of the head is right again, without a restart.
+    clock.set(0);
+    cluster.add_worker("host:1");
+    let first = cluster.submit(&[], "true");
+    assert_eq!(cluster.end(&first)["state"], "COMPLETED");
+    let [behind, ahead] = ["behind", "ahead"].map(|name| {
+        std::fs::create_dir(cluster.path(name)).unwrap();
+        FakeClock::right(std::path::Path::new(&cluster.path(name)))
+    });
+    behind.set(-50 * YEAR);
+    ahead.set(50 * YEAR);
+    for (worker, clock) in [(1, &behind), (2, &ahead)] {
+        cluster.add_worker_in(&clock.environment(), "host:1", &[]);
+        cluster.until_node(&format!("node{worker}"), "UP");
+    }
+    cluster.kill_head();
+    cluster.restart_head();
+    (0..3).for_each(|worker| cluster.until_node(&format!("node{worker}"), "UP"));
+}

@@ -1,7 +1,6 @@
 //! Links over real sockets on the loopback interface: the head under test, and the words to test it in.
 
 mod answers;
-mod certificates;
 mod hostile;
 mod logs;
 mod node_claims;
@@ -9,7 +8,7 @@ mod refusals;
 mod revocation;
 mod versions;
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use cohabit_types::{
     Bytes, ChangeResult, DryRun, Explanation, Filter, FollowMode, HeadStatus, Incarnation, Inventory,
@@ -23,9 +22,9 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::{
-    CertificateRenewal, ClientService, ClientServiceClient, Context, Endpoint, HeadIdentity, HeadService,
-    Incoming, LinkEnd, Listener, ListenerLimits, NodeCredentials, Secret, TokenStore, WorkerHello,
-    WorkerLink, WorkerService, WorkerSession, clock, connect_client, connect_worker,
+    ClientService, ClientServiceClient, Context, Endpoint, HeadIdentity, HeadService, Incoming, LinkEnd,
+    Listener, ListenerLimits, NodeCredentials, Secret, TokenStore, WorkerHello, WorkerLink, WorkerService,
+    WorkerSession, clock, connect_client, connect_worker,
 };
 
 /// Nothing here takes as long as this; a test that waits in vain fails by it.
@@ -36,7 +35,6 @@ struct TestHead {
     address: String,
     tokens: TokenStore,
     nodes: NodeCredentials,
-    renewal: CertificateRenewal,
     workers: mpsc::UnboundedReceiver<WorkerSession>,
     reports: mpsc::UnboundedReceiver<Vec<Report>>,
     orders: (mpsc::UnboundedSender<Vec<Order>>, mpsc::UnboundedReceiver<Vec<Order>>),
@@ -50,27 +48,22 @@ impl TestHead {
     }
 
     async fn start_within(limits: ListenerLimits) -> TestHead {
-        TestHead::start_at(limits, SystemTime::now()).await
-    }
-
-    /// A head that got its certificate at this time.
-    async fn start_at(limits: ListenerLimits, certified: SystemTime) -> TestHead {
-        TestHead::start_in(tempfile::tempdir().unwrap(), limits, certified).await
+        TestHead::start_in(tempfile::tempdir().unwrap(), limits).await
     }
 
     /// The same with what is in this directory.
-    async fn start_in(state: TempDir, limits: ListenerLimits, certified: SystemTime) -> TestHead {
-        let identity = HeadIdentity::open_or_create_at(state.path(), certified).unwrap();
+    async fn start_in(state: TempDir, limits: ListenerLimits) -> TestHead {
+        let identity = HeadIdentity::open_or_create(state.path()).unwrap();
         let tokens = TokenStore::open(&state.path().join("tokens.json"), identity.fingerprint()).unwrap();
         let nodes = NodeCredentials::open(&state.path().join("node-credentials.json")).unwrap();
         let listener = Listener::bind_within("127.0.0.1:0", &identity, tokens.clone(), limits).await.unwrap();
-        let (address, renewal) = (listener.local_addr().to_string(), listener.certificate_renewal());
+        let address = listener.local_addr().to_string();
         let (to_workers, workers) = mpsc::unbounded_channel();
         let (to_reports, reports) = mpsc::unbounded_channel();
         let (to_ends, ends) = mpsc::unbounded_channel();
         tokio::spawn(accept_all(listener, Head(to_reports), nodes.clone(), to_workers, to_ends));
         let orders = mpsc::unbounded_channel();
-        TestHead { address, tokens, nodes, renewal, workers, reports, orders, ends, state }
+        TestHead { address, tokens, nodes, workers, reports, orders, ends, state }
     }
 
     /// A new token, for ever or for a while.

@@ -139,7 +139,7 @@ async fn a_token_for_any_machine_does_not_fill_the_disk_with_nodes() {
     let path = state.path().join("node-credentials.json");
     std::fs::write(&path, format!("{{\"schema\": 1, \"nodes\": {{{}}}}}", nodes.join(", "))).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let head = TestHead::start_in(state, ListenerLimits::default(), SystemTime::now()).await;
+    let head = TestHead::start_in(state, ListenerLimits::default()).await;
     let token = head.endpoint("workers", Role::Worker, None);
     let claim = Claim { token: &token, node: 20_000, name: "w1", credential: Some(1) };
     let refused = claim.made_at(&head).await.unwrap_err();
