@@ -105,8 +105,9 @@ impl Driver {
             Message::Query(query) => self.query(query, context),
             Message::DryRun { by, spec, reply_to } => self.dry_run(&by, *spec, reply_to, context),
             Message::Find(lookup, reply_to) => reply_to.send(self.find_worker(&lookup)),
-            Message::Joined { key, inventory, session, handled } => {
+            Message::Joined { key, inventory, session, welcome, handled } => {
                 self.sessions.insert(key, session);
+                self.durability.welcome_in_outage(welcome);
                 self.queue(Event::Joined(key, inventory), Some(handled));
             }
             Message::Lost(key, reason) => {

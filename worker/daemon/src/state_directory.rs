@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! lock                             held by the one daemon that uses the directory
-//! node.json                        the node's id, and the number of its last link
+//! node.json                        the node's id, and the last number that is reserved for its links
 //! credential.json                  the secret by which the head knows this node's worker
 //! clock.json                       when the host booted, for all daemons and executors of this directory
 //! ranks/<job>/<attempt>/<rank>/    see `cohabit_host::rank_directory`
@@ -12,7 +12,7 @@
 //! ```
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cohabit_gpu::process::boot;
 use cohabit_host::clock;
@@ -27,14 +27,27 @@ use uuid::Uuid;
 use crate::error::WorkerError;
 use crate::state_files::{AgreedClock, NodeCredential, NodeIdentity};
 
+/// How many numbers of links are reserved by one write. A daemon that starts passes over those that the last
+/// one did not use.
+const RESERVED_LINKS: u64 = 64;
+
 /// The state directory of a running daemon; clones are the same directory.
 #[derive(Debug, Clone)]
 pub(crate) struct StateDirectory {
     root: PathBuf,
-    node: Arc<Mutex<NodeIdentity>>,
+    links: Arc<Mutex<LinkNumbers>>,
     credential: Secret,
     /// Notified when a rank has ended.
     ends: watch::Sender<()>,
+}
+
+/// The numbers of this node's links.
+#[derive(Debug)]
+struct LinkNumbers {
+    /// As stored: the node, and the last number that is reserved.
+    node: NodeIdentity,
+    /// That of the last link.
+    last: Incarnation,
 }
 
 impl StateDirectory {
@@ -50,8 +63,9 @@ impl StateDirectory {
         let node =
             node.unwrap_or_else(|| NodeIdentity { id: NodeId(Uuid::now_v7()), incarnation: Incarnation(0) });
         let credential = credential(&root.join("credential.json"))?;
-        let (node, ends) = (Arc::new(Mutex::new(node)), watch::Sender::default());
-        Ok((StateDirectory { root, node, credential, ends }, lock))
+        let links = LinkNumbers { last: node.incarnation, node };
+        let (links, ends) = (Arc::new(Mutex::new(links)), watch::Sender::default());
+        Ok((StateDirectory { root, links, credential, ends }, lock))
     }
 
     /// Lets the users of ranks pass through to their own files.
@@ -62,12 +76,27 @@ impl StateDirectory {
     }
 
     /// The key of the next link, which no earlier link of this node had. Blocks on the disk.
+    ///
+    /// # Errors
+    /// When no number is reserved any more, and none can be: a link that breaks while the disk is full must
+    /// not stay broken for that.
     pub(crate) fn next_key(&self) -> Result<WorkerKey, FileError> {
-        let mut node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = NodeIdentity { incarnation: Incarnation(node.incarnation.0 + 1), ..*node };
-        write_versioned(&self.root.join("node.json"), &next, WriteMode::Durable)?;
-        *node = next;
-        Ok(WorkerKey { node: next.id, incarnation: next.incarnation })
+        let mut links = self.links();
+        if links.node.incarnation.0 - links.last.0 <= RESERVED_LINKS / 2 {
+            let reserved = Incarnation(links.node.incarnation.0.saturating_add(RESERVED_LINKS));
+            let node = NodeIdentity { incarnation: reserved, ..links.node };
+            match write_versioned(&self.root.join("node.json"), &node, WriteMode::Durable) {
+                Ok(()) => links.node = node,
+                Err(error) if links.last == links.node.incarnation => return Err(error),
+                Err(error) => tracing::warn!(%error, "no numbers of further links can be reserved"),
+            }
+        }
+        links.last = Incarnation(links.last.0.saturating_add(1));
+        Ok(WorkerKey { node: links.node.id, incarnation: links.last })
+    }
+
+    fn links(&self) -> MutexGuard<'_, LinkNumbers> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What only the worker of this node knows.
@@ -77,7 +106,7 @@ impl StateDirectory {
 
     /// The id of this node.
     pub(crate) fn node(&self) -> NodeId {
-        self.node.lock().unwrap_or_else(PoisonError::into_inner).id
+        self.links().node.id
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -150,6 +179,22 @@ mod tests {
         let keys = [keys(), keys()].concat();
         assert!(keys.iter().all(|key| key.node == keys[0].node));
         assert!(keys.windows(2).all(|pair| pair[0].incarnation < pair[1].incarnation));
+    }
+
+    #[test]
+    fn a_link_needs_no_write_as_long_as_numbers_are_reserved() {
+        let folder = tempfile::tempdir().unwrap();
+        let (state, _lock) = StateDirectory::open(folder.path()).unwrap();
+        let first = state.next_key().unwrap();
+        // A directory in its place cannot be replaced by a file.
+        std::fs::remove_file(folder.path().join("node.json")).unwrap();
+        std::fs::create_dir_all(folder.path().join("node.json/full")).unwrap();
+        let keys: Vec<WorkerKey> = std::iter::from_fn(|| state.next_key().ok()).collect();
+        assert_eq!(keys.len() as u64, RESERVED_LINKS - 1);
+        let all = [vec![first], keys].concat();
+        assert!(all.windows(2).all(|pair| pair[0].incarnation < pair[1].incarnation));
+        std::fs::remove_dir_all(folder.path().join("node.json")).unwrap();
+        assert!(state.next_key().unwrap().incarnation > all[all.len() - 1].incarnation);
     }
 
     #[test]

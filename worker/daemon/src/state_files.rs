@@ -16,7 +16,7 @@ const VERSION: FormatVersion = FormatVersion::FIRST;
 
 const REMEDY: &str = "start the newer version again, or give this one another directory with --state";
 
-/// Which node this is, and the number of its last link.
+/// Which node this is, and the last number that is reserved for its links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NodeIdentity {
     pub(crate) id: NodeId,

@@ -9,6 +9,7 @@ use cohabit_net::Backoff;
 use cohabit_types::{Refusal, RefusalCode};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
+use tokio::sync::oneshot;
 
 use super::batch::PendingEvent;
 use crate::journal::{Commit, JournalWrite, JournalWriteError};
@@ -29,6 +30,8 @@ pub(super) type PendingCommit = Shared<BoxFuture<'static, CommitOutcome>>;
 pub(super) struct Durability {
     in_progress: Option<CommitInProgress>,
     outage: Option<JournalOutage>,
+    /// Workers that join, whose join is in no commit that ended.
+    joining: Vec<oneshot::Sender<()>>,
 }
 
 /// A commit that the journal is busy with.
@@ -106,6 +109,23 @@ impl Durability {
         self.outage.as_ref().filter(|outage| outage.state == BackoffState::Waiting)
     }
 
+    /// Lets a joining worker in before its join is durable, if the journal cannot be written. That is safe:
+    /// everything that follows from the join is in the journal behind it.
+    pub(super) fn welcome_in_outage(&mut self, welcome: oneshot::Sender<()>) {
+        self.joining.retain(|joining| !joining.is_closed());
+        self.joining.push(welcome);
+        if self.outage.is_some() {
+            self.welcome_all();
+        }
+    }
+
+    fn welcome_all(&mut self) {
+        for welcome in self.joining.drain(..) {
+            // Its link may have ended.
+            let _ = welcome.send(());
+        }
+    }
+
     pub(super) fn note_success(&mut self) {
         if let Some(outage) = self.outage.take() {
             let after = outage.since.elapsed();
@@ -114,6 +134,7 @@ impl Durability {
     }
 
     pub(super) fn note_failure(&mut self, error: JournalWriteError) {
+        self.welcome_all();
         let outage = self.outage.take().unwrap_or_else(|| {
             tracing::warn!(%error, "the journal cannot be written: requests are refused, running jobs continue");
             let backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);

@@ -57,6 +57,9 @@ pub(crate) enum Message {
         inventory: Inventory,
         /// The session.
         session: SessionHandle,
+        /// Completed before that where the journal cannot be written: a worker whose link broke must not stop
+        /// its ranks because of that.
+        welcome: oneshot::Sender<()>,
         /// Completed when the join is durable.
         handled: ReplyTo<()>,
     },

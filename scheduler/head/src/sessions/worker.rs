@@ -1,15 +1,17 @@
 //! A worker's session: it joins, gets orders in batches, reports, and is lost exactly once.
 //!
-//! The worker is welcomed when its join is durable, and reports only then. However the link ends, the driver
-//! gets `Lost` after the last report.
+//! The worker is welcomed when its join is durable, or while the journal cannot be written, and its reports
+//! are passed on when the join is durable. However the link ends, the driver gets `Lost` after the last
+//! report.
 //!
 //! Root on one worker must not hurt the others: what it sends is bounded in bytes, count and time here.
 
 use std::future::pending;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cohabit_actor::{Address, Mailbox, blocking, mailbox};
+use cohabit_actor::{Address, AskError, Mailbox, blocking, mailbox};
 use cohabit_net::{Context, HeadService, WorkerOrders, WorkerPeer, WorkerSession, context_for};
 use cohabit_types::{LogRequest, Order, Refusal, RefusalCode, Report, Span, WorkerKey};
 use futures::FutureExt;
@@ -40,6 +42,8 @@ const REPORT_RATE: BucketRate = BucketRate { per_second: 300.0, burst: 5_000.0 }
 /// Lines of the log that say of one token that a worker with it was refused.
 const REFUSAL_LINES: BucketRate = BucketRate { per_second: 0.2, burst: 30.0 };
 
+/// The reason when there is no driver any more.
+const STOPPING: &str = "the head is stopping";
 /// The reason when the driver dropped its end of the session.
 const DROPPED_BY_HEAD: &str = "the head closed it";
 
@@ -55,6 +59,8 @@ struct Reports {
     key: WorkerKey,
     driver: Address<Message>,
     heard: watch::Sender<()>,
+    /// Whether the join is durable.
+    durable: watch::Receiver<bool>,
     /// One call after the other passes its reports on, as fast as the bucket allows.
     turn: Arc<Mutex<Bucket>>,
 }
@@ -109,21 +115,34 @@ impl WorkerSessionTask {
         let (close, mut closed_by_head) = oneshot::channel();
         let (key, inventory, session) =
             (self.key, admit::inventory(peer.inventory().clone()), SessionHandle { orders, close });
-        let joined =
-            self.session_context.driver.ask(|handled| Message::Joined { key, inventory, session, handled });
-        if joined.await.is_err() {
-            return "the head is stopping".to_owned();
+        let (welcome, welcomed) = oneshot::channel();
+        let joined = self.session_context.driver.ask(|handled| Message::Joined {
+            key,
+            inventory,
+            session,
+            welcome,
+            handled,
+        });
+        let mut joined = pin!(joined);
+        let (is_durable, durable) = watch::channel(false);
+        tokio::select! {
+            biased;
+            joined = &mut joined => match joined {
+                Ok(()) => _ = is_durable.send_replace(true),
+                Err(_) => return STOPPING.to_owned(),
+            },
+            Ok(()) = welcomed => {}
         }
         if let Ok(why) = closed_by_head.try_recv() {
             return why;
         }
         let (heard, hearing) = watch::channel(());
-        let link = LinkGuard(
-            peer.start_session(Reports::new(key, self.session_context.driver.clone(), heard)).await,
-        );
+        let reports = Reports::new(key, self.session_context.driver.clone(), heard, durable);
+        let link = LinkGuard(peer.start_session(reports).await);
         let closed = link.0.closed.clone();
         let why = tokio::select! {
             biased;
+            why = become_durable(joined, is_durable) => why,
             end = closed.clone() => end.to_string(),
             why = closed_by_head => why.unwrap_or_else(|_| DROPPED_BY_HEAD.to_owned()),
             why = silence(hearing, self.session_context.silence_limit) => why,
@@ -133,6 +152,20 @@ impl WorkerSessionTask {
         closed.await;
         why
     }
+}
+
+/// Waits until a join is durable that was not. Ends when it never will be.
+async fn become_durable(
+    joined: Pin<&mut impl Future<Output = Result<(), AskError>>>,
+    is_durable: watch::Sender<bool>,
+) -> String {
+    if !*is_durable.borrow() {
+        if joined.await.is_err() {
+            return STOPPING.to_owned();
+        }
+        is_durable.send_replace(true);
+    }
+    pending().await
 }
 
 /// Ends when nothing arrived for too long.
@@ -201,15 +234,24 @@ async fn read_log(worker: WorkerOrders, request: LogRequest) -> Result<cohabit_t
 }
 
 impl Reports {
-    fn new(key: WorkerKey, driver: Address<Message>, heard: watch::Sender<()>) -> Reports {
+    fn new(
+        key: WorkerKey,
+        driver: Address<Message>,
+        heard: watch::Sender<()>,
+        durable: watch::Receiver<bool>,
+    ) -> Reports {
         let turn = Arc::new(Mutex::new(Bucket::full(REPORT_RATE, Instant::now())));
-        Reports { key, driver, heard, turn }
+        Reports { key, driver, heard, durable, turn }
     }
 }
 
 impl HeadService for Reports {
-    async fn report(self, _: Context, reports: Vec<Report>) {
+    async fn report(mut self, _: Context, reports: Vec<Report>) {
         self.heard.send_replace(());
+        // If the session has ended, nothing is passed on.
+        if self.durable.wait_for(|durable| *durable).await.is_err() {
+            return;
+        }
         let mut reports = admit::reports(reports);
         let mut bucket = self.turn.lock().await;
         while !reports.is_empty() {

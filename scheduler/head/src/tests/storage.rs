@@ -1,6 +1,6 @@
 //! A journal that cannot be written for a while: nothing is applied that is not durable, and nothing is lost.
 
-use cohabit_types::{JobState, Order, Outcome, RefusalCode, Report};
+use cohabit_types::{HeldRank, HeldRankPhase, JobState, Order, Outcome, RefusalCode, Report};
 
 use crate::test_kit::cluster::{TestHead, within};
 use crate::test_kit::{at, submit};
@@ -49,6 +49,33 @@ async fn while_the_journal_cannot_be_written_requests_are_refused_and_reports_wa
     assert_eq!(client.show(job).await.state, JobState::Completed);
     let next = client.submit().await;
     assert_eq!(next.number, job.number + 1, "what was refused left nothing behind");
+}
+
+/// Its ranks would be stopped if it could not reach the head for long.
+#[tokio::test]
+async fn a_worker_whose_link_broke_is_let_in_while_the_journal_cannot_be_written() {
+    let head = TestHead::start().await;
+    let client = head.admin().await;
+    let mut worker = head.worker(1, vec![]).await;
+    let job = client.submit().await;
+    let rank = worker.next_run().await.attempt.rank(0);
+    worker.started(rank).await;
+    let lock = Lock::on(&head);
+    drop(worker);
+    let held = vec![HeldRank { rank, phase: HeldRankPhase::Running(at(0)) }];
+    // The join of the first is in the commit that fails, the other comes while the journal cannot be written.
+    drop(within(head.worker(2, held.clone())).await);
+    let mut worker = within(head.worker(3, held)).await;
+    let ended = Report::Ended { rank, outcome: Outcome::Exited(0), stopped: None, progress: None, at: at(0) };
+    let mut reported = Box::pin(worker.report(ended));
+    tokio::select! {
+        refused = client.try_submit(submit()) => drop(refused.unwrap_err()),
+        () = &mut reported => panic!("nothing is acknowledged that is not durable"),
+    }
+    drop(lock);
+    within(reported).await;
+    assert_eq!(worker.next_order().await, Order::Acknowledge(rank));
+    assert_eq!(client.show(job).await.state, JobState::Completed);
 }
 
 #[tokio::test]
