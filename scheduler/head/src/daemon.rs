@@ -77,6 +77,8 @@ struct AccessStores {
 
 /// What the journal yields at a start.
 struct ReplayedJournal {
+    /// The id of the cluster.
+    cluster: String,
     recovered: RecoveredHead,
     journal: SqliteJournal,
     history: HistoryReader,
@@ -105,11 +107,11 @@ impl HeadDaemon {
         uses_interference: bool,
     ) -> Result<HeadDaemon, HeadError> {
         raise_open_file_limit();
-        let (folder, source) = (options.state_dir.clone(), options.interference.clone());
+        let (given, source) = (options.clone(), options.interference.clone());
         let opened = blocking(move || {
             // A predictor that cannot be read is refused before the state directory is created.
             let base = scheduling::base_predictor(&source, uses_interference)?;
-            open(folder).map(|state| (base, state))
+            open(&given).map(|state| (base, state))
         });
         let (base, opened) = opened.await?;
         let listener = Listener::bind(options.listen, &opened.identity, opened.access.tokens.clone());
@@ -117,12 +119,17 @@ impl HeadDaemon {
         let (address, fingerprint) = (listener.local_addr(), opened.identity.fingerprint());
         let (path, solos) = (opened.state.journal(), Arc::clone(&base.solos));
         let replayed = blocking(move || replay(path, &solos)).await?;
+        let cluster = replayed.cluster.clone();
         let versions = opened.state.interference();
         let scheduling = Scheduling { policy, uses_interference, base, versions };
         let (admin_token, journal) = (opened.state.admin_token(), opened.state.journal());
         let setup = HeadSetup { address, admin_token, journal };
         let running = run(&options, scheduling, replayed, opened.access, listener, setup).await?;
-        let published = blocking(move || opened.state.publish_address(address).map(|()| opened.state)).await;
+        let published = blocking(move || {
+            opened.state.note_cluster(&cluster)?;
+            opened.state.publish_address(address).map(|()| opened.state)
+        });
+        let published = published.await;
         // The publication is the last step, so its failure ends all that already runs.
         let state = match published {
             Ok(state) => state,
@@ -212,8 +219,11 @@ impl Drop for HeadDaemon {
 }
 
 /// Opens the state directory and its secrets, which the first start creates.
-fn open(folder: PathBuf) -> Result<OpenState, HeadError> {
-    let state = StateDir::open(&folder)?;
+fn open(options: &HeadOptions) -> Result<OpenState, HeadError> {
+    let state = StateDir::open(&options.state_dir)?;
+    if !options.new_cluster {
+        state.check_journal()?;
+    }
     let identity = HeadIdentity::open_or_create(&state.identity())?;
     let tokens = TokenStore::open(&state.tokens(), identity.fingerprint())?;
     first_start::write_tokens(&state, &tokens)?;
@@ -236,7 +246,7 @@ fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, He
     let past = PastObservations::read(&history, &recovered.head, solos)?;
     let (cluster, replayed) = (journal.cluster_id()?, recovered.replayed);
     tracing::info!(journal = %path.display(), cluster, replayed, "the journal was replayed");
-    Ok(ReplayedJournal { recovered, journal, history, estimates, past, ended_runs })
+    Ok(ReplayedJournal { cluster, recovered, journal, history, estimates, past, ended_runs })
 }
 
 /// Starts the actors; the driver has started when this returns.
@@ -248,7 +258,7 @@ async fn run(
     listener: Listener,
     setup: HeadSetup,
 ) -> Result<RunningHead, HeadError> {
-    let ReplayedJournal { recovered, journal, history, estimates, past, ended_runs } = replayed;
+    let ReplayedJournal { cluster: _, recovered, journal, history, estimates, past, ended_runs } = replayed;
     let scheduling = Scheduling { policy: remembering(scheduling.policy, ended_runs), ..scheduling };
     let uses_interference = scheduling.uses_interference;
     let (given, experience) = (options.clone(), past.experience);

@@ -58,10 +58,21 @@ pub enum HeadError {
         /// The state directory.
         path: PathBuf,
     },
+    /// A cluster ran in the state directory, and its journal is missing or empty.
+    #[error(
+        "the journal {} is missing or empty, but a cluster ran in this directory: its jobs would be forgotten, and those \
+         that run would be stopped. Restore the journal from a backup, or start an empty cluster with the same keys and \
+         tokens: cohabit head start --new-cluster",
+        path.display()
+    )]
+    JournalMissing {
+        /// The journal.
+        path: PathBuf,
+    },
     /// The journal is damaged. Nothing was overwritten.
     #[error(
-        "the journal {} is damaged: {what}. Nothing was overwritten: restore a backup, or move the file away to start an \
-         empty cluster",
+        "the journal {} is damaged: {what}. Nothing was overwritten: restore a backup, or move the file away and start an \
+         empty cluster with --new-cluster",
         path.display()
     )]
     Corrupt {
@@ -219,6 +230,7 @@ impl HeadError {
             | HeadError::NetworkFileSystem { .. }
             | HeadError::Full { .. }
             | HeadError::InUse { .. }
+            | HeadError::JournalMissing { .. }
             | HeadError::Corrupt { .. }
             | HeadError::CannotContinue { .. }
             | HeadError::CannotReplay { .. }

@@ -16,6 +16,8 @@ pub struct HeadOptions {
     pub listen: SocketAddr,
     /// The state directory, which holds everything that the head must not lose.
     pub state_dir: PathBuf,
+    /// Whether to start an empty cluster where one ran whose journal is missing.
+    pub new_cluster: bool,
     /// The scheduling policy, by its name.
     pub policy: String,
     /// The predictor of interference that is used until the head has trained a better one.
@@ -59,6 +61,7 @@ impl HeadOptions {
         HeadOptions {
             listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, cohabit_net::DEFAULT_PORT)),
             state_dir: state_dir.into(),
+            new_cluster: false,
             policy: "hybrid".to_owned(),
             interference: InterferenceSource::default(),
             max_slowdown: None,

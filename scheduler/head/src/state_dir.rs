@@ -7,7 +7,7 @@
 //! admin.token      for people on this machine       worker.token     for workers
 //! journal.sqlite   events, snapshots and history    address          where the running head listens
 //! interference/    trained models                   lock             held by the head that uses it
-//! replaying.json   the event whose replay takes long
+//! replaying.json   the event whose replay is slow   cluster          the id of the cluster that ran here
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -78,6 +78,35 @@ impl StateDir {
         self.path.join("address")
     }
 
+    fn cluster(&self) -> PathBuf {
+        self.path.join("cluster")
+    }
+
+    /// Refuses a directory in which a cluster ran and whose journal is missing or empty: its jobs would be
+    /// forgotten without a word.
+    pub(crate) fn check_journal(&self) -> Result<(), HeadError> {
+        let journal = self.journal();
+        let is_there = fs::metadata(&journal).is_ok_and(|file| file.len() > 0);
+        match self.cluster().exists() && !is_there {
+            true => Err(HeadError::JournalMissing { path: journal }),
+            false => Ok(()),
+        }
+    }
+
+    /// Notes that a cluster with this id has run here.
+    pub(crate) fn note_cluster(&self, id: &str) -> Result<(), HeadError> {
+        let path = self.cluster();
+        if fs::read_to_string(&path).is_ok_and(|noted| noted.trim() == id) {
+            return Ok(());
+        }
+        let write = || {
+            let mut file =
+                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+            writeln!(file, "{id}")
+        };
+        write().map_err(HeadError::state(&path))
+    }
+
     /// Writes the address file, by which programs on this machine find the head.
     pub(crate) fn publish_address(&self, address: SocketAddr) -> Result<(), HeadError> {
         let (path, address) = (self.address(), local_address(address));
@@ -136,6 +165,25 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn a_journal_may_be_missing_only_where_no_cluster_ran() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&folder.path().join("state")).unwrap();
+        state.check_journal().unwrap();
+        state.note_cluster("a cluster").unwrap();
+        for remove in [false, true] {
+            if remove {
+                fs::remove_file(state.journal()).unwrap();
+            } else {
+                fs::write(state.journal(), "").unwrap();
+            }
+            let refusal = state.check_journal().unwrap_err().to_string();
+            assert!(refusal.contains("journal.sqlite") && refusal.contains("--new-cluster"), "{refusal}");
+        }
+        fs::write(state.journal(), "a journal").unwrap();
+        state.check_journal().unwrap();
+    }
 
     #[test]
     fn two_heads_never_share_a_directory() {

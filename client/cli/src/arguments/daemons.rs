@@ -89,6 +89,9 @@ pub(crate) struct HeadStartArguments {
     /// State directory [env: COHABIT_STATE]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
+    /// Start an empty cluster, with the same keys and tokens, where the journal of one is missing
+    #[arg(long)]
+    pub(crate) new_cluster: bool,
     /// Scheduling policy [default: hybrid] [env: COHABIT_POLICY]
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,

@@ -23,7 +23,8 @@ pub(super) fn head(verb: HeadVerb) -> Result<ExitCode, CommandError> {
         HeadVerb::Start(arguments) => {
             let settings = Settings::with_flags(flags(&arguments)?)?;
             daemon::start_logging(&settings)?;
-            daemon::run(serve(options(&settings)?))
+            let options = HeadOptions { new_cluster: arguments.new_cluster, ..options(&settings)? };
+            daemon::run(serve(options))
         }
         HeadVerb::Recover(arguments) => recover::recover(&arguments),
     }
@@ -95,6 +96,7 @@ pub(super) fn failure(error: HeadError) -> CommandError {
         HeadError::NetworkFileSystem { .. }
         | HeadError::WritableByOthers { .. }
         | HeadError::InUse { .. }
+        | HeadError::JournalMissing { .. }
         | HeadError::Corrupt { .. }
         | HeadError::CannotContinue { .. }
         | HeadError::CannotReplay { .. }

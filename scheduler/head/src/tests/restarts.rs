@@ -105,3 +105,27 @@ async fn a_head_whose_journal_fails_ends_with_the_reason() {
     let failure = within(head.daemon.failed()).await;
     assert!(matches!(failure, HeadError::Journal { .. }), "{failure:?}");
 }
+
+#[tokio::test]
+async fn a_head_without_its_journal_starts_only_where_an_empty_cluster_is_wanted() {
+    let head = TestHead::start().await;
+    let job = head.admin().await.submit().await;
+    let stopped = head.stopped().await;
+    let journal = stopped.folder.path().join("journal.sqlite");
+    let kept = std::fs::read(&journal).unwrap();
+    std::fs::remove_file(&journal).unwrap();
+    let refusal = stopped.try_started().await.err().unwrap();
+    assert!(matches!(refusal, HeadError::JournalMissing { .. }), "{refusal}");
+    assert!(!journal.exists(), "nothing was made in its place");
+    std::fs::write(&journal, kept).unwrap();
+    let head = stopped.started().await;
+    assert_eq!(head.admin().await.show(job).await.state, JobState::Pending);
+    let stopped = head.stopped().await;
+    std::fs::remove_file(&journal).unwrap();
+    let options = crate::HeadOptions { new_cluster: true, ..stopped.options().clone() };
+    let daemon = crate::HeadDaemon::start(options).await.unwrap();
+    daemon.stop().await.unwrap();
+    // The tokens are those of the cluster before.
+    let head = stopped.started().await;
+    assert_eq!(head.admin().await.submit().await.number, 1);
+}
