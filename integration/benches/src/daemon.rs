@@ -125,14 +125,17 @@ impl WorkerProcess {
         usage(pid(&self.process))
     }
 
-    /// Usage of the first child process of the worker.
-    pub(crate) fn usage_of_executor(&self) -> ProcessUsage {
-        let children = |process: &Process| {
-            process.tasks().unwrap().flatten().find_map(|it| it.children().ok()?.first().copied())
-        };
-        let worker = Process::new(pid(&self.process).as_raw()).unwrap();
-        usage(Pid::from_raw(children(&worker).expect("one waits") as i32))
+    /// Usage of the watchdog of an executor that waits, and of that executor.
+    pub(crate) fn usage_of_executor(&self) -> [ProcessUsage; 2] {
+        let watchdog = first_child(pid(&self.process));
+        [usage(watchdog), usage(first_child(watchdog))]
     }
+}
+
+fn first_child(parent: Pid) -> Pid {
+    let tasks = Process::new(parent.as_raw()).unwrap().tasks().unwrap();
+    let child = tasks.flatten().find_map(|task| task.children().ok()?.first().copied());
+    Pid::from_raw(child.expect("an executor waits") as i32)
 }
 
 fn pid(process: &Child) -> Pid {

@@ -17,9 +17,7 @@ pub(crate) async fn bench() {
     let minute = (after.processor - before.processor).as_secs_f64() * 60.0 / begin.elapsed().as_secs_f64();
     print_figure("jobs-idle", "memory of an idle worker", &mebibytes(after.resident));
     print_figure("jobs-idle", "its processor time", &format!("{minute:.2} s a minute"));
-    print_figure(
-        "jobs-idle",
-        "memory of the executor that waits",
-        &mebibytes(worker.usage_of_executor().resident),
-    );
+    let [watchdog, executor] = worker.usage_of_executor();
+    print_figure("jobs-idle", "memory of the executor that waits", &mebibytes(executor.resident));
+    print_figure("jobs-idle", "memory of its watchdog, most of it shared", &mebibytes(watchdog.resident));
 }
