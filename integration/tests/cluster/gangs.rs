@@ -122,8 +122,7 @@ fn a_rank_that_fails_ends_all_and_all_start_again_from_the_same_checkpoints() {
         if test "$NODE_RANK" = 1; then exit 3; fi
         sleep 1000"#;
     let job = cluster.submit(&["--nodes", "2", "--retries", "1"], script);
-    let shown = cluster.end(&job);
-    assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("COMPLETED"), Some(2)), "{shown}");
+    cluster.completed_in(2, &job);
     for rank in ["0", "1"] {
         let printed = cluster.ok(&["logs", "--rank", rank, &job]);
         let lines: Vec<(&str, &str)> = printed.lines().filter_map(|line| line.split_once(' ')).collect();
@@ -144,8 +143,7 @@ fn a_machine_that_loses_its_worker_and_its_ranks_restarts_the_gang() {
     cluster.until_file(&format!("worker1/checkpoints/{job}/1.1"));
     cluster.machine_dies(1);
     cluster.restart_worker(1);
-    let shown = cluster.end(&job);
-    assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("COMPLETED"), Some(2)), "{shown}");
+    let shown = cluster.completed_in(2, &job);
     let outcomes = shown["attempts"][0]["ranks"].to_string();
     assert!(outcomes.contains("its executor was killed"), "{outcomes}");
     until("nothing of the first attempt is left", || processes_with(&mark).is_empty());
@@ -163,8 +161,7 @@ fn a_gang_survives_a_killed_worker_daemon() {
     cluster.kill_worker(0);
     cluster.restart_worker(0);
     std::fs::write(&go, "").unwrap();
-    let shown = cluster.end(&job);
-    assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("COMPLETED"), Some(1)), "{shown}");
+    cluster.completed_in(1, &job);
 }
 
 #[test]
@@ -184,8 +181,7 @@ fn ranks_train_over_two_workers_and_continue_after_one_was_killed() {
     };
     let victim = ranks.iter().find(trains).expect("the second rank trains");
     kill(Pid::from_raw(*victim), Signal::SIGKILL).unwrap();
-    let shown = cluster.end(&job);
-    assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("COMPLETED"), Some(2)), "{shown}");
+    cluster.completed_in(2, &job);
     let printed = cluster.ok(&["logs", "--rank", "0", &job]);
     assert!(printed.contains("resumed at step "), "{printed}");
     assert_eq!(cluster.ok(&["logs", "--rank", "1", &job]), "", "the first rank speaks for all");

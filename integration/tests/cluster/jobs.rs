@@ -101,8 +101,7 @@ fn retries_keep_the_checkpoint_directory_and_count_attempts() {
         test $(wc -l < "$COHABIT_CHECKPOINT_DIR/attempts") -ge 2 || exit 3
         cat "$COHABIT_CHECKPOINT_DIR/attempts""#;
     let job = cluster.submit(&["--retries", "2"], script);
-    let shown = cluster.end(&job);
-    assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("COMPLETED"), Some(2)), "{shown}");
+    cluster.completed_in(2, &job);
     assert_eq!(cluster.ok(&["logs", &job]), "1\n2\n");
 }
 

@@ -330,6 +330,15 @@ impl Cluster {
         shown
     }
 
+    /// Waits for the job's end, which must be success in this attempt. Returns its final JSON document.
+    #[track_caller]
+    pub(crate) fn completed_in(&self, attempt: u64, job: &str) -> Value {
+        let ended = self.end(job);
+        let found = (ended["state"].as_str(), ended["attempt"].as_u64());
+        assert_eq!(found, (Some("COMPLETED"), Some(attempt)), "{ended}");
+        ended
+    }
+
     pub(crate) fn until_state(&self, job: &str, state: &str) {
         until(&format!("job {job} is {state}"), || self.state(job) == state);
     }

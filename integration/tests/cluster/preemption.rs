@@ -16,8 +16,7 @@ fn a_preemptible_job_makes_room_and_goes_on_afterwards() {
     cluster.until_state(&long, "RUNNING");
     let urgent = cluster.submit(&["--priority", "1"], "sleep 0.5");
     assert_eq!(cluster.end(&urgent)["state"], "COMPLETED");
-    let ended = cluster.end(&long);
-    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(2)), "{ended}");
+    cluster.completed_in(2, &long);
     let explained = cluster.ok(&["explain", &long]);
     assert!(explained.contains("its devices were given to another job"), "{explained}");
 }

@@ -224,6 +224,10 @@ impl WorkerDriver {
             Err(TryTellError::Closed(message)) => {
                 tracing::debug!(%rank, ?message, "the rank has ended meanwhile")
             }
+            // Both are repeated, and fill the queue of a rank that takes long to die.
+            Err(TryTellError::Full(message @ (RankMessage::Lease(..) | RankMessage::Kill))) => {
+                tracing::debug!(%rank, ?message, "too many messages are queued: dropped one")
+            }
             Err(TryTellError::Full(message)) => {
                 tracing::warn!(%rank, ?message, "too many messages are queued: dropped one")
             }

@@ -91,6 +91,8 @@ pub(crate) struct RankActor {
     /// Its executor, if this daemon started it, and the pool to which the executor returns.
     executor: Option<(ExecutorHandle, ExecutorPool)>,
     leases: LeaseFormat,
+    /// Whether it was killed with its executor, which did not act.
+    is_killed: bool,
     reported: ReportedState,
 }
 
@@ -131,6 +133,7 @@ impl RankActor {
             commands: None,
             executor: None,
             leases,
+            is_killed: false,
             reported,
         }
     }
@@ -173,7 +176,10 @@ impl Actor for RankActor {
                 self.tell(WorkerEvent::Progress(self.id, progress)).await
             }
             RankMessage::Disconnected => {
-                let ended = rank_exit::determine_outcome(&self.directory).await;
+                let ended = match self.is_killed {
+                    true => rank_exit::outcome_of_killed(&self.directory, self.killed()).await,
+                    false => rank_exit::determine_outcome(&self.directory).await,
+                };
                 self.state.rank_has_ended();
                 self.owners.rank_ended(self.id);
                 self.release(&ended);
@@ -263,16 +269,22 @@ impl RankActor {
         }
     }
 
-    /// Writes how it ended in place of its executor, whose connection ends then.
+    /// The connection to the executor ends then.
     async fn kill(&mut self) {
+        tracing::warn!(rank = %self.id, state = ?self.reported, "its executor does not act: killing both");
+        self.is_killed = true;
+        let watchdog = self.executor.take().and_then(|(executor, _)| executor.watchdog().cloned());
+        rank_exit::kill(&self.directory, watchdog).await;
+    }
+
+    /// The end of a killed rank. Whether it ran is known when its connection has ended: word that it had
+    /// started may have come while it was being killed.
+    fn killed(&self) -> OutcomeRecord {
         let (outcome, started_at) = match self.reported {
             ReportedState::Starting => (Outcome::NotStarted(StartFailure::Other(TOO_SLOW.into())), None),
             ReportedState::Running(at) => (Outcome::Signalled(Signal::KILL), Some(at)),
         };
-        tracing::warn!(rank = %self.id, %outcome, "its executor does not act: killing both");
-        let watchdog = self.executor.take().and_then(|(executor, _)| executor.watchdog().cloned());
-        let ended = OutcomeRecord { started_at, ..OutcomeRecord::without_start(outcome, clock::now()) };
-        rank_exit::kill(&self.directory, watchdog, ended).await;
+        OutcomeRecord { started_at, ..OutcomeRecord::without_start(outcome, clock::now()) }
     }
 
     async fn report_end(&mut self, ended: OutcomeRecord) {

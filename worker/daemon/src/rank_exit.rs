@@ -62,19 +62,20 @@ fn examine(directory: &RankDirectory, is_over: bool) -> Evidence {
     }
 }
 
-/// Kills a rank and its executor, whose watchdog is this process, and writes this outcome unless the executor
-/// has written one.
-pub(crate) async fn kill(directory: &RankDirectory, watchdog: Option<ProcessIdentity>, ended: OutcomeRecord) {
-    kill_below(directory, watchdog).await;
+/// How a rank ended that was killed with its executor: as the executor wrote, or else like this, which is
+/// written in its place.
+pub(crate) async fn outcome_of_killed(directory: &RankDirectory, ended: OutcomeRecord) -> OutcomeRecord {
     let directory = directory.clone();
     blocking(move || {
-        if !matches!(directory.ended(), Ok(Some(_)))
-            && let Err(error) = directory.write_ended(&ended, Flush::Now)
-        {
+        if let Ok(Some(written)) = directory.ended() {
+            return written;
+        }
+        if let Err(error) = directory.write_ended(&ended, Flush::Now) {
             tracing::warn!(%error, "the outcome of a killed rank could not be stored");
         }
+        ended
     })
-    .await;
+    .await
 }
 
 /// Kills what is left of a lost rank and writes its outcome.
@@ -99,12 +100,12 @@ async fn write_off(directory: &RankDirectory, why: String) -> OutcomeRecord {
 
 /// Kills every process of the rank, and its executor, if it hangs, until none is left.
 pub(crate) async fn kill_remaining(directory: &RankDirectory) {
-    kill_below(directory, None).await;
+    kill(directory, None).await;
 }
 
-/// The same where the root of these processes is known, although the executor has not written it down. MPS
-/// clients are removed from their server first.
-async fn kill_below(directory: &RankDirectory, root: Option<ProcessIdentity>) {
+/// The same where the root of these processes is known, although the executor may not have written it down.
+/// MPS clients are removed from their server first.
+pub(crate) async fn kill(directory: &RankDirectory, root: Option<ProcessIdentity>) {
     let reader = directory.clone();
     let read = move || {
         let executor = reader.identity().ok().flatten();

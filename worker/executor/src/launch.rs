@@ -222,7 +222,8 @@ fn failure(error: &io::Error, name: &str) -> StartFailure {
 
 /// Whether this machine can start processes. A file system of the user may answer with any error.
 fn runs_a_shell() -> bool {
-    Process::new("/bin/sh").args(["-c", ":"]).status().is_ok_and(|status| status.success())
+    let mut shell = Process::new("/bin/sh");
+    shell.args(["-c", ":"]).env_clear().stdin(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 fn is(error: &io::Error, errno: Errno) -> bool {

@@ -19,8 +19,7 @@ fn assert_told_in_order(cluster: &Cluster, job: &str) {
 }
 
 fn completed_at_first(cluster: &Cluster, job: &str, log: &AttemptLog) {
-    let ended = cluster.end(job);
-    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(1)), "{ended}");
+    cluster.completed_in(1, job);
     assert_told_in_order(cluster, job);
     log.assert_whole(1, 1);
 }

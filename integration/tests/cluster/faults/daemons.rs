@@ -109,12 +109,7 @@ fn a_head_that_crashes_repeatedly_loses_no_job_and_runs_none_twice() {
     next.go();
     for (log, (job, pids)) in logs.iter().zip(running.iter().zip(pids)) {
         log.go();
-        let ended = cluster.end(job);
-        assert_eq!(
-            (ended["state"].as_str(), ended["attempt"].as_u64()),
-            (Some("COMPLETED"), Some(1)),
-            "{ended}"
-        );
+        cluster.completed_in(1, job);
         log.assert_whole(1, 1);
         assert_eq!(log.until_started(1, 1), pids, "it never noticed");
     }
@@ -141,12 +136,7 @@ fn head_and_workers_that_die_at_once_and_come_back_at_once_find_everything_again
     gang.go();
     cluster.restart_daemons();
     for (job, log, ranks) in [(&pair, &gang, 2), (&waiting, &short, 1)] {
-        let ended = cluster.end(job);
-        assert_eq!(
-            (ended["state"].as_str(), ended["attempt"].as_u64()),
-            (Some("COMPLETED"), Some(1)),
-            "{ended}"
-        );
+        cluster.completed_in(1, job);
         log.assert_whole(1, ranks);
     }
     assert_eq!(cluster.state(&first), "RUNNING");
@@ -170,8 +160,7 @@ fn a_worker_that_comes_back_before_it_was_missed_keeps_its_ranks() {
     assert_eq!(cluster.node_state("node0"), "UP");
     short.go();
     cluster.restart_worker(0);
-    let ended = cluster.end(&jobs[1]);
-    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(1)), "{ended}");
+    cluster.completed_in(1, &jobs[1]);
     // Now the words of the old link arrive, and its end.
     wire.mend();
     let third = cluster.submit(&[], "true");

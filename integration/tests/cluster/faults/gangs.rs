@@ -1,25 +1,15 @@
 //! One rank of a gang fails: the whole gang stops and starts again, never part of it.
 
-use serde_json::Value;
-
 use crate::kit::*;
 
 /// Four ranks, two on each of two nodes.
 const FOUR: [&str; 8] = ["--nodes", "2", "--gpus", "4", "--launch", "per-gpu", "--grace", "1s"];
 
-fn completed_in(ended: &Value, attempt: u64) {
-    assert_eq!(
-        (ended["state"].as_str(), ended["attempt"].as_u64()),
-        (Some("COMPLETED"), Some(attempt)),
-        "{ended}"
-    );
-}
-
 /// Lets the second attempt end once all of its ranks run.
 fn second_is_whole(cluster: &Cluster, job: &str, log: &AttemptLog, ranks: u32) {
     until_within(3 * TIMEOUT, "all start again", || log.started(2).len() == ranks as usize);
     log.go();
-    completed_in(&cluster.end(job), 2);
+    cluster.completed_in(2, job);
     log.assert_whole(2, ranks);
 }
 
@@ -58,7 +48,7 @@ fn a_gang_survives_a_short_link_failure_of_one_node() {
     wire.mend();
     cluster.until_node("node1", "UP");
     log.go();
-    completed_in(&cluster.end(&job), 1);
+    cluster.completed_in(1, &job);
     log.assert_whole(1, 4);
     assert_eq!(log.until_started(1, 4), pids);
 }

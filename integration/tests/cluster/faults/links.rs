@@ -78,7 +78,6 @@ fn a_job_that_the_head_cannot_reach_for_long_is_stopped_and_only_then_runs_elsew
 }
 
 fn completed_in_second(cluster: &Cluster, job: &str) {
-    let ended = cluster.end(job);
-    assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("COMPLETED"), Some(2)), "{ended}");
+    let ended = cluster.completed_in(2, job);
     assert_eq!(ended["nodes"][0], "node3");
 }

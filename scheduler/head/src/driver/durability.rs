@@ -30,7 +30,7 @@ pub(super) type PendingCommit = Shared<BoxFuture<'static, CommitOutcome>>;
 pub(super) struct Durability {
     in_progress: Option<CommitInProgress>,
     outage: Option<JournalOutage>,
-    /// Workers that join, whose join is in no commit that ended.
+    /// Workers that join; closed where their join became durable.
     joining: Vec<oneshot::Sender<()>>,
 }
 

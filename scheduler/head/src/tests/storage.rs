@@ -1,8 +1,8 @@
 //! A journal that cannot be written for a while: nothing is applied that is not durable, and nothing is lost.
 
-use cohabit_types::{HeldRank, HeldRankPhase, JobState, Order, Outcome, RefusalCode, Report};
+use cohabit_types::{HeldRank, HeldRankPhase, JobId, JobState, Order, Outcome, RankId, RefusalCode, Report};
 
-use crate::test_kit::cluster::{TestHead, within};
+use crate::test_kit::cluster::{TestHead, TestWorker, within};
 use crate::test_kit::{at, submit};
 
 /// A lock on the journal by another process: the head cannot write before this is dropped.
@@ -22,17 +22,26 @@ impl Drop for Lock {
     }
 }
 
+/// A worker, and the rank of a job that runs there.
+async fn running_job(head: &TestHead) -> (TestWorker, JobId, RankId) {
+    let mut worker = head.worker(1, vec![]).await;
+    let job = head.admin().await.submit().await;
+    let rank = worker.next_run().await.attempt.rank(0);
+    worker.started(rank).await;
+    (worker, job, rank)
+}
+
+fn end_of(rank: RankId) -> Report {
+    Report::Ended { rank, outcome: Outcome::Exited(0), stopped: None, progress: None, at: at(0) }
+}
+
 #[tokio::test]
 async fn while_the_journal_cannot_be_written_requests_are_refused_and_reports_wait() {
     let head = TestHead::start().await;
     let client = head.admin().await;
-    let mut worker = head.worker(1, vec![]).await;
-    let job = client.submit().await;
-    let rank = worker.next_run().await.attempt.rank(0);
-    worker.started(rank).await;
+    let (mut worker, job, rank) = running_job(&head).await;
     let lock = Lock::on(&head);
-    let ended = Report::Ended { rank, outcome: Outcome::Exited(0), stopped: None, progress: None, at: at(0) };
-    let mut reported = Box::pin(worker.report(ended));
+    let mut reported = Box::pin(worker.report(end_of(rank)));
     // The first refusal shows that the commit of both has failed.
     tokio::select! {
         refused = client.try_submit(submit()) => {
@@ -56,18 +65,14 @@ async fn while_the_journal_cannot_be_written_requests_are_refused_and_reports_wa
 async fn a_worker_whose_link_broke_is_let_in_while_the_journal_cannot_be_written() {
     let head = TestHead::start().await;
     let client = head.admin().await;
-    let mut worker = head.worker(1, vec![]).await;
-    let job = client.submit().await;
-    let rank = worker.next_run().await.attempt.rank(0);
-    worker.started(rank).await;
+    let (worker, job, rank) = running_job(&head).await;
     let lock = Lock::on(&head);
     drop(worker);
     let held = vec![HeldRank { rank, phase: HeldRankPhase::Running(at(0)) }];
     // The join of the first is in the commit that fails, the other comes while the journal cannot be written.
     drop(within(head.worker(2, held.clone())).await);
     let mut worker = within(head.worker(3, held)).await;
-    let ended = Report::Ended { rank, outcome: Outcome::Exited(0), stopped: None, progress: None, at: at(0) };
-    let mut reported = Box::pin(worker.report(ended));
+    let mut reported = Box::pin(worker.report(end_of(rank)));
     tokio::select! {
         refused = client.try_submit(submit()) => drop(refused.unwrap_err()),
         () = &mut reported => panic!("nothing is acknowledged that is not durable"),
