@@ -1,7 +1,8 @@
 //! The directory of a fake world: creating, finding, reading and changing it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -36,6 +37,7 @@ impl FakeWorld {
             fs::create_dir_all(root.join(folder))?;
         }
         let world = FakeWorld { root: root.canonicalize()? };
+        world.open_to_all()?;
         write_json(&world.hardware_file(), &Hardware { library: Library::default(), gpus })?;
         Ok(world)
     }
@@ -134,11 +136,24 @@ impl FakeWorld {
         write_json(&self.hardware_file(), &hardware)
     }
 
+    /// Lets processes of all users in, as a driver does.
+    fn open_to_all(&self) -> io::Result<()> {
+        File::create(self.lock_file())?.set_permissions(Permissions::from_mode(0o666))?;
+        for folder in ["", "processes", "xids", "nvidia-mps"] {
+            fs::set_permissions(self.root.join(folder), Permissions::from_mode(0o777))?;
+        }
+        Ok(())
+    }
+
     /// Locks the world against other changes until the file is dropped.
     pub(crate) fn lock(&self) -> io::Result<File> {
-        let file = File::create(self.root.join("lock"))?;
+        let file = File::create(self.lock_file())?;
         file.lock()?;
         Ok(file)
+    }
+
+    fn lock_file(&self) -> PathBuf {
+        self.root.join("lock")
     }
 
     fn hardware_file(&self) -> PathBuf {

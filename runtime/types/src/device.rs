@@ -153,6 +153,8 @@ pub enum DeviceSharing {
     Unenforced(String),
     /// Each rank gets it alone: why.
     Alone(String),
+    /// Under MPS, which enforces them, among ranks of one user at a time: why not of several.
+    OneUser(String),
 }
 
 impl Default for DeviceSharing {
@@ -240,6 +242,7 @@ impl DeviceSharing {
             DeviceSharing::Enforced => ("enforced", None),
             DeviceSharing::Unenforced(why) => ("unenforced", Some(why)),
             DeviceSharing::Alone(why) => ("alone", Some(why)),
+            DeviceSharing::OneUser(why) => ("one-user", Some(why)),
         }
     }
 }

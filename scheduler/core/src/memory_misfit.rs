@@ -87,10 +87,11 @@ fn has_own_limit(rank: &Rank, device: &DeviceUse, share: Share) -> bool {
 /// How jobs share the device, in the terms of samples: a job with all of it uses no MPS.
 fn sharing_strategy(device: &DeviceUse, share: Share) -> SharingStrategy {
     match &device.device.condition.sharing {
-        DeviceSharing::Enforced if share < Share::WHOLE => SharingStrategy::Mps,
+        DeviceSharing::Enforced | DeviceSharing::OneUser(_) if share < Share::WHOLE => SharingStrategy::Mps,
         DeviceSharing::Unenforced(_) if share < Share::WHOLE => SharingStrategy::TimeSliced,
-        DeviceSharing::Enforced | DeviceSharing::Unenforced(_) | DeviceSharing::Alone(_) => {
-            SharingStrategy::Exclusive
-        }
+        DeviceSharing::Enforced
+        | DeviceSharing::OneUser(_)
+        | DeviceSharing::Unenforced(_)
+        | DeviceSharing::Alone(_) => SharingStrategy::Exclusive,
     }
 }

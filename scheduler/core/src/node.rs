@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_policy::{DeviceView, NodeView, SharingMode, SharingTerms};
+use cohabit_policy::{DeviceView, NodeView, SharingMode, SharingTerms, SharingUsers};
 use cohabit_types::{
     Bytes, Condition, Demand, Device, DeviceId, DeviceRecord, DeviceSharing, Health, Inventory, Isolation,
     JobId, LinkBandwidths, NodeId, NodeRecord, NodeState, RankPlacement, Share, SharingLimits, Span, Time,
@@ -198,9 +198,9 @@ impl Node {
         }
     }
 
-    /// That account, with its place in the order in which nodes joined.
-    pub(crate) fn owned_place(&self) -> Option<(&str, u64)> {
-        Some((self.account()?, self.ordinal))
+    /// Whether one user at a time may share a device of it.
+    pub(crate) fn has_device_of_one_user(&self) -> bool {
+        self.devices.iter().any(|it| matches!(it.device.condition.sharing, DeviceSharing::OneUser(_)))
     }
 
     /// Whether it runs jobs of this account.
@@ -320,12 +320,18 @@ impl DeviceUse {
             },
             sharing: SharingTerms {
                 mode: match sharing {
-                    DeviceSharing::Enforced => SharingMode::Enforced,
+                    DeviceSharing::Enforced | DeviceSharing::OneUser(_) => SharingMode::Enforced,
                     DeviceSharing::Unenforced(_) => SharingMode::Unenforced,
                     DeviceSharing::Alone(_) => SharingMode::Exclusive,
                 },
                 ranks_free: is_limited.then_some(places),
                 reserve: if is_limited { limits.reserve } else { Bytes::ZERO },
+                users: match sharing {
+                    DeviceSharing::OneUser(_) => SharingUsers::One(None),
+                    DeviceSharing::Enforced | DeviceSharing::Unenforced(_) | DeviceSharing::Alone(_) => {
+                        SharingUsers::Several
+                    }
+                },
             },
             foreign_memory: *foreign_memory,
             peers: self.device.gpu.as_ref().map(|gpu| gpu.peers.clone()).unwrap_or_default(),

@@ -1,25 +1,39 @@
-//! The accounts that own nodes: the worker of such a node is not root and serves that account alone.
+//! The accounts that policies tell apart: those that own nodes, whose workers serve them alone, and all of them
+//! where a device serves one user at a time.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use cohabit_types::OwnerKey;
 
-/// The accounts that own nodes. The key of each is the place of its first node in the order of joining.
+use crate::node::Node;
+
+/// The accounts that have keys. An account that policies need not tell apart has none, so that equal demands
+/// of several such accounts are equal.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct NodeOwners(BTreeMap<String, OwnerKey>);
+pub(crate) struct NodeOwners {
+    of_nodes: BTreeSet<String>,
+    has_device_of_one_user: bool,
+}
 
 impl NodeOwners {
-    /// The owners of the nodes with these accounts and places.
-    pub(crate) fn of<'n>(owned_nodes: impl Iterator<Item = (&'n str, u64)>) -> NodeOwners {
-        let mut owners: BTreeMap<String, OwnerKey> = BTreeMap::new();
-        for (account, ordinal) in owned_nodes {
-            let own = OwnerKey(ordinal);
-            owners.entry(account.to_owned()).and_modify(|key| *key = own.min(*key)).or_insert(own);
+    /// What these nodes need.
+    pub(crate) fn of<'n>(nodes: impl Iterator<Item = &'n Node> + Clone) -> NodeOwners {
+        NodeOwners {
+            of_nodes: nodes.clone().filter_map(Node::account).map(str::to_owned).collect(),
+            has_device_of_one_user: { nodes }.any(Node::has_device_of_one_user),
         }
-        NodeOwners(owners)
     }
 
     pub(crate) fn key(&self, account: &str) -> Option<OwnerKey> {
-        self.0.get(account).copied()
+        let is_told_apart = self.has_device_of_one_user || self.of_nodes.contains(account);
+        is_told_apart.then(|| key_of(account))
     }
+}
+
+/// Not stored, so it need not be the same in another build.
+fn key_of(account: &str) -> OwnerKey {
+    let mut hasher = DefaultHasher::new();
+    account.hash(&mut hasher);
+    OwnerKey(hasher.finish())
 }

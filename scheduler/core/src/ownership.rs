@@ -1,9 +1,9 @@
-//! Keeps jobs away from nodes that serve another account alone.
+//! Keeps jobs away from nodes that serve another account alone, and from devices that serve another user now.
 //!
 //! Policies compare owners as numbers, which are part of a demand: where a demand of one owner does not fit,
 //! that of another may.
 
-use cohabit_policy::NodeView;
+use cohabit_policy::{NodeView, SharingUsers};
 use cohabit_types::{Demand, JobId, NodeId, OwnerKey};
 
 use crate::head::Head;
@@ -26,14 +26,20 @@ impl Head {
     /// A node as policies see it.
     pub(crate) fn node_view(&self, id: NodeId, node: &Node) -> NodeView {
         let owner = node.account().and_then(|account| self.volatile.owners.key(account));
-        NodeView { owner, ..node.view(id) }
+        let mut view = NodeView { owner, ..node.view(id) };
+        for device in view.devices.iter_mut().filter(|it| it.sharing.users != SharingUsers::Several) {
+            let submission = device.jobs.first().and_then(|job| self.submissions.get(&job.number));
+            device.sharing.users = SharingUsers::One(submission.and_then(|it| self.owner_of(it)));
+        }
+        view
     }
 }
 
 impl Transition<'_> {
-    /// A worker said whom it serves. If that gave an account another key, everything is shown anew.
+    /// A worker said whom it and its devices serve. If that gave an account another key, everything is shown
+    /// anew.
     pub(crate) fn update_node_owners(&mut self) {
-        let owners = NodeOwners::of(self.head.nodes.values().filter_map(Node::owned_place));
+        let owners = NodeOwners::of(self.head.nodes.values());
         if owners != self.head.volatile.owners {
             self.head.volatile.owners = owners;
             let all = self.head.all_ids();

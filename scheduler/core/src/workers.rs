@@ -244,6 +244,7 @@ impl Transition<'_> {
     fn condition(&mut self, id: NodeId, device: &DeviceId, condition: Condition) {
         let node = self.node_mut(id);
         if node.is_some_and(|node| node.set_condition(device, condition)) {
+            self.update_node_owners();
             self.head.replan_needed = true;
         }
     }

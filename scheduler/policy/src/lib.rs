@@ -74,8 +74,8 @@ pub use policy::{EndedRun, Policy};
 pub(crate) use queue::{ClassId, Discipline, Fifo, JobOrder, PendingQueue, QueueEntry, QueuePolicy};
 pub use view::{
     AttainedTime, DeviceAvailability, DeviceView, ExclusiveReason, FreeNodes, JobTraits, NodeView,
-    PendingJob, RunPhase, RunningJob, SharingConflict, SharingMode, SharingTerms, Shortage, View, ViewChange,
-    check_shape, could_ever_hold,
+    PendingJob, RunPhase, RunningJob, SharingConflict, SharingMode, SharingTerms, SharingUsers, Shortage,
+    View, ViewChange, check_shape, could_ever_hold,
 };
 
 #[cfg(test)]

@@ -158,8 +158,8 @@ impl SimNode {
 
 impl Daemon {
     /// Whether this order is pending; it is answered now.
-    pub(crate) fn take_pending_order(&mut self, device: &DeviceId, order: MpsOrder) -> bool {
-        self.orders.get(device) == Some(&order) && self.orders.remove(device).is_some()
+    pub(crate) fn take_pending_order(&mut self, device: &DeviceId, order: &MpsOrder) -> bool {
+        self.orders.get(device) == Some(order) && self.orders.remove(device).is_some()
     }
 
     /// Handles an event. `wall` is the time of the machine's clock.

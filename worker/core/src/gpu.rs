@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cohabit_types::{Bytes, Condition, Device, DeviceSharing, Health, RankId, Span, Time};
 
 use crate::interface::{GpuAccess, MpsEvent, MpsOrder};
+use crate::mps_retry::MpsStartFailure;
 use crate::mps_state::{MpsChange, MpsState};
 use crate::xid;
 
@@ -47,8 +48,12 @@ pub(crate) struct MpsServiceFault {
 pub(crate) struct Gpu {
     model: Arc<str>,
     memory: Option<Bytes>,
-    /// Whether limits of ranks that share it are enforced.
+    /// Whether limits of ranks that share it are enforced, if an MPS daemon starts.
     sharing: DeviceSharing,
+    /// The last start of an MPS daemon, if it failed.
+    start_failure: Option<MpsStartFailure>,
+    /// The account whose ranks alone its daemon serves, where it serves one user at a time.
+    served_account: Option<Arc<str>>,
     /// Why it is out of service, if it is.
     fenced: Option<String>,
     service: MpsState,
@@ -67,6 +72,8 @@ impl Gpu {
             model: device.model.as_str().into(),
             memory: device.memory,
             sharing,
+            start_failure: None,
+            served_account: None,
             fenced: match health {
                 Health::Well => None,
                 Health::Recovering(why) | Health::Fenced(why) => Some(why),
@@ -90,8 +97,28 @@ impl Gpu {
         &self.service
     }
 
-    pub(crate) const fn service_mut(&mut self) -> &mut MpsState {
-        &mut self.service
+    /// Whether its daemon serves ranks of this account; `None` stands for all accounts.
+    pub(crate) fn serves(&self, account: Option<&str>) -> bool {
+        self.served_account.as_deref() == account
+    }
+
+    /// Enters the state that an order leads to.
+    pub(crate) fn order(&mut self, order: &MpsOrder) {
+        self.service.order(order);
+        match order {
+            MpsOrder::Start(account) | MpsOrder::Adopt(account) | MpsOrder::Recover(account) => {
+                self.served_account.clone_from(account);
+            }
+            MpsOrder::Stop => {}
+        }
+    }
+
+    /// The account whose ranks alone a daemon for this one serves; `None` if it serves those of all.
+    pub(crate) fn account_of_daemon(&self, account: &str) -> Option<Arc<str>> {
+        match self.sharing {
+            DeviceSharing::OneUser(_) => Some(account.into()),
+            DeviceSharing::Enforced | DeviceSharing::Unenforced(_) | DeviceSharing::Alone(_) => None,
+        }
     }
 
     pub(crate) const fn has_no_daemon(&self) -> bool {
@@ -108,13 +135,16 @@ impl Gpu {
         self.fenced.get_or_insert(why);
     }
 
-    /// Applies an event of its MPS manager. If no daemon can be started, only the next worker daemon tries
-    /// again.
+    /// Applies an event of its MPS manager.
     pub(crate) fn apply(&mut self, now: Time, event: MpsEvent) -> Option<MpsServiceFault> {
         match self.service.apply(self.with_recent_xid(now, event)) {
             MpsChange::None => None,
-            MpsChange::CannotStart(why) => {
-                self.sharing = DeviceSharing::Unenforced(why);
+            MpsChange::Started => {
+                self.start_failure = None;
+                None
+            }
+            MpsChange::DidNotStart(why) => {
+                self.start_failure = Some(MpsStartFailure::new(now, why, self.start_failure.as_ref()));
                 None
             }
             MpsChange::DidNotRecover(why) => {
@@ -142,12 +172,18 @@ impl Gpu {
     /// clients, so other ranks can only be time-sliced beside them.
     pub(crate) fn sharing(&self, ranks: RankCounts) -> DeviceSharing {
         match &self.sharing {
-            DeviceSharing::Enforced if ranks.time_sliced > 0 => {
+            DeviceSharing::Enforced | DeviceSharing::OneUser(_)
+                if let Some(failure) = &self.start_failure =>
+            {
+                DeviceSharing::Unenforced(failure.reason())
+            }
+            DeviceSharing::Enforced | DeviceSharing::OneUser(_) if ranks.time_sliced > 0 => {
                 DeviceSharing::Unenforced("ranks that were started without MPS still run on it".into())
             }
-            sharing @ (DeviceSharing::Enforced | DeviceSharing::Unenforced(_) | DeviceSharing::Alone(_)) => {
-                sharing.clone()
-            }
+            sharing @ (DeviceSharing::Enforced
+            | DeviceSharing::OneUser(_)
+            | DeviceSharing::Unenforced(_)
+            | DeviceSharing::Alone(_)) => sharing.clone(),
         }
     }
 
@@ -171,10 +207,30 @@ impl Gpu {
         let has_lost_all = matches!(self.service, MpsState::Faulted(_)) && ranks.clients == 0;
         let is_idle = self.service.deadline().is_some_and(|due_at| due_at <= now);
         match self.fenced {
-            None if has_lost_all => Some(MpsOrder::Recover),
+            None if has_lost_all => Some(MpsOrder::Recover(self.served_account.clone())),
             Some(_) if has_lost_all => Some(MpsOrder::Stop),
-            None | Some(_) => is_idle.then_some(MpsOrder::Stop),
+            None | Some(_) if is_idle => Some(MpsOrder::Stop),
+            None => self.retry(now, ranks),
+            Some(_) => None,
         }
+    }
+
+    /// The order to start a daemon again that did not start, when it is time and no rank is on the GPU.
+    fn retry(&mut self, now: Time, ranks: RankCounts) -> Option<MpsOrder> {
+        let failure = self.start_failure.as_mut().filter(|failure| failure.retry_at() <= now)?;
+        match (&self.service, ranks == RankCounts::default()) {
+            (MpsState::Idle, true) => Some(MpsOrder::Start(self.served_account.clone())),
+            _ => {
+                failure.postpone(now);
+                None
+            }
+        }
+    }
+
+    /// When it needs an order if nothing happens before.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let retry = self.start_failure.as_ref().filter(|_| self.fenced.is_none());
+        [self.service.deadline(), retry.map(MpsStartFailure::retry_at)].into_iter().flatten().min()
     }
 
     /// Its present condition.

@@ -5,7 +5,7 @@ use cohabit_types::{
 };
 
 use crate::gpu::{Gpu, RankCounts};
-use crate::interface::{GpuAccess, MpsLimits, MpsOrder};
+use crate::interface::{GpuAccess, MpsLimits, MpsOrder, RankStart};
 use crate::mps_state::MpsState;
 
 const MIB: u64 = 1 << 20;
@@ -41,7 +41,8 @@ pub(crate) fn admit_exclusive(gpu: &Gpu, ranks: RankCounts) -> GpuAdmission {
 }
 
 /// For a rank that shares the GPU: under MPS, else by time-slicing if the job accepts that.
-pub(crate) fn admit_shared(gpu: &Gpu, ranks: RankCounts, demand: &Demand, share: Share) -> GpuAdmission {
+pub(crate) fn admit_shared(gpu: &Gpu, ranks: RankCounts, start: &RankStart) -> GpuAdmission {
+    let (demand, share) = (&start.spec.demand, start.share);
     if let Some(why) = gpu.fenced() {
         return GpuAdmission::Refused(StartFailure::DeviceFenced(why.to_owned()));
     }
@@ -49,15 +50,24 @@ pub(crate) fn admit_shared(gpu: &Gpu, ranks: RankCounts, demand: &Demand, share:
         return GpuAdmission::Later;
     }
     match (gpu.sharing(ranks), demand.limits) {
-        (DeviceSharing::Enforced, _) => match gpu.service() {
-            MpsState::Idle => GpuAdmission::NeedsOrder(MpsOrder::Start),
-            MpsState::Up { .. } => GpuAdmission::Granted(GpuAccess::Mps(mps_limits(gpu, demand, share))),
-            MpsState::Starting
-            | MpsState::Adopting
-            | MpsState::Stopping
-            | MpsState::Faulted(_)
-            | MpsState::Recovering(_) => GpuAdmission::Later,
-        },
+        (DeviceSharing::Enforced | DeviceSharing::OneUser(_), _) => {
+            let account = gpu.account_of_daemon(&start.account);
+            match gpu.service() {
+                MpsState::Idle => GpuAdmission::NeedsOrder(MpsOrder::Start(account)),
+                MpsState::Up { .. } if gpu.serves(account.as_deref()) => {
+                    GpuAdmission::Granted(GpuAccess::Mps(mps_limits(gpu, demand, share)))
+                }
+                MpsState::Up { .. } if ranks.clients == 0 => GpuAdmission::NeedsOrder(MpsOrder::Stop),
+                MpsState::Up { .. }
+                | MpsState::Starting
+                | MpsState::Adopting
+                | MpsState::Stopping
+                | MpsState::Faulted(_)
+                | MpsState::Recovering(_) => GpuAdmission::Later,
+            }
+        }
+        // A daemon that did not start is being tried again.
+        (DeviceSharing::Unenforced(_), _) if *gpu.service() == MpsState::Starting => GpuAdmission::Later,
         (DeviceSharing::Unenforced(_), EnforcementRequirement::BestEffort) => {
             GpuAdmission::Granted(GpuAccess::TimeSliced(memory(gpu, demand, share)))
         }

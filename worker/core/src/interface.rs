@@ -71,14 +71,16 @@ pub enum MpsEvent {
 }
 
 /// An order to the MPS manager of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MpsOrder {
-    /// Start a daemon, and check by a probe that it works.
-    Start,
-    /// Adopt the daemon that an earlier worker daemon started.
-    Adopt,
-    /// All clients are gone after a fault: wait until the server is active again, or restart the daemon.
-    Recover,
+    /// Start a daemon, and check by a probe that it works. It serves the ranks of this account alone, where
+    /// the driver serves one user at a time; `None`: those of all.
+    Start(Option<Arc<str>>),
+    /// Adopt the daemon that an earlier worker daemon started for this account, or for all.
+    Adopt(Option<Arc<str>>),
+    /// All clients are gone after a fault: wait until the server is active again, or restart the daemon for
+    /// this account, or for all.
+    Recover(Option<Arc<str>>),
     /// Stop the daemon.
     Stop,
 }

@@ -23,6 +23,7 @@ mod gpu_admission;
 mod gpu_monitoring;
 mod interface;
 mod memory_watchdog;
+mod mps_retry;
 mod mps_state;
 mod pending_progress;
 mod rank;

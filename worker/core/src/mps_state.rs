@@ -45,8 +45,10 @@ pub(crate) enum MpsState {
 pub(crate) enum MpsChange {
     /// None.
     None,
-    /// No daemon can be started here: why.
-    CannotStart(String),
+    /// A daemon was started, or is running again.
+    Started,
+    /// No daemon could be started: why.
+    DidNotStart(String),
     /// All clients have lost their work; this one is the culprit, if it is known.
     ClientsLost { culprit: Option<RankId> },
     /// It did not recover from a fault: why.
@@ -58,12 +60,12 @@ impl MpsState {
     ///
     /// # Panics
     /// If the order is not valid in this state, for example because an earlier one is not answered.
-    pub(crate) fn order(&mut self, order: MpsOrder) {
+    pub(crate) fn order(&mut self, order: &MpsOrder) {
         *self = match (order, &*self) {
-            (MpsOrder::Start, MpsState::Idle) => MpsState::Starting,
-            (MpsOrder::Adopt, MpsState::Idle) => MpsState::Adopting,
+            (MpsOrder::Start(_), MpsState::Idle) => MpsState::Starting,
+            (MpsOrder::Adopt(_), MpsState::Idle) => MpsState::Adopting,
             (MpsOrder::Stop, MpsState::Up { .. } | MpsState::Faulted(_)) => MpsState::Stopping,
-            (MpsOrder::Recover, MpsState::Faulted(detail)) => MpsState::Recovering(detail.clone()),
+            (MpsOrder::Recover(_), MpsState::Faulted(detail)) => MpsState::Recovering(detail.clone()),
             (order, service) => panic!("{order:?} was ordered of an MPS daemon in state {service:?}"),
         };
     }
@@ -72,9 +74,9 @@ impl MpsState {
     pub(crate) fn apply(&mut self, event: MpsEvent) -> MpsChange {
         let (next, change) = match (event, &*self) {
             (MpsEvent::Up, MpsState::Starting | MpsState::Adopting | MpsState::Recovering(_)) => {
-                (MpsState::Up { idle_since: None }, MpsChange::None)
+                (MpsState::Up { idle_since: None }, MpsChange::Started)
             }
-            (MpsEvent::Failed(why), MpsState::Starting) => (MpsState::Idle, MpsChange::CannotStart(why)),
+            (MpsEvent::Failed(why), MpsState::Starting) => (MpsState::Idle, MpsChange::DidNotStart(why)),
             (MpsEvent::Failed(why), MpsState::Adopting) => {
                 (MpsState::Faulted(why), MpsChange::ClientsLost { culprit: None })
             }

@@ -76,7 +76,9 @@ impl Worker {
         let gpu = devices.first().and_then(|id| Some(self.gpus.get(id)?.sharing(self.rank_counts(id))));
         let why = match gpu {
             Some(DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why)) => why,
-            Some(DeviceSharing::Enforced) | None => "it was started without MPS".into(),
+            Some(DeviceSharing::Enforced | DeviceSharing::OneUser(_)) | None => {
+                "it was started without MPS".into()
+            }
         };
         self.record_enforcement(now, rank, Enforcement::Unenforced(why), out);
     }

@@ -60,7 +60,7 @@ impl Worker {
         gpus.map(|(id, gpu)| {
             let rank_counts = self.rank_counts(id);
             let admission = match start.share < Share::WHOLE {
-                true => admit_shared(gpu, rank_counts, &start.spec.demand, start.share),
+                true => admit_shared(gpu, rank_counts, start),
                 false => admit_exclusive(gpu, rank_counts),
             };
             (id.clone(), admission)
@@ -117,7 +117,7 @@ fn refusal(admissions: &[(DeviceId, GpuAdmission)]) -> Option<StartFailure> {
 /// The orders that MPS daemons need before the rank can start.
 fn orders(admissions: &[(DeviceId, GpuAdmission)]) -> impl Iterator<Item = (&DeviceId, MpsOrder)> {
     admissions.iter().filter_map(|(device, admission)| match admission {
-        GpuAdmission::NeedsOrder(order) => Some((device, *order)),
+        GpuAdmission::NeedsOrder(order) => Some((device, order.clone())),
         GpuAdmission::Granted(_) | GpuAdmission::Later | GpuAdmission::Refused(_) => None,
     })
 }

@@ -58,7 +58,7 @@ impl Worker {
             LinkState::Up => self.progress.deadline(),
             LinkState::Down => None,
         };
-        let services = self.gpus.values().filter_map(|gpu| gpu.service().deadline());
+        let services = self.gpus.values().filter_map(Gpu::deadline);
         self.ranks.values().filter_map(RankEntry::deadline).chain(progress).chain(services).min()
     }
 
@@ -131,7 +131,7 @@ impl Worker {
 
     pub(crate) fn order(&mut self, device: &DeviceId, order: MpsOrder, out: &mut Vec<WorkerEffect>) {
         if let Some(gpu) = self.gpus.get_mut(device) {
-            gpu.service_mut().order(order);
+            gpu.order(&order);
             out.push(WorkerEffect::Mps(device.clone(), order));
         }
     }

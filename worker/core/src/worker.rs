@@ -5,7 +5,6 @@
 
 use cohabit_types::{AttemptId, AttemptProgress, Order, Progress, RankId, Report, StopReason, Time};
 
-use crate::gpu::Gpu;
 use crate::interface::{FoundRank, GpuAccess, Lease, MpsOrder, WorkerEffect, WorkerEvent};
 use crate::rank::{RankEntry, RankState};
 use crate::state::{LinkState, Worker, advance_stop};
@@ -71,13 +70,14 @@ impl Worker {
 
     /// The MPS daemon of a client is still running, too; it is adopted before anything else can happen to it.
     fn found(&mut self, now: Time, found: FoundRank, out: &mut Vec<WorkerEffect>) {
-        let rank = found.start.rank;
+        let (rank, account) = (found.start.rank, found.start.account.clone());
         let held = self.ranks.entry(rank).or_insert_with(|| RankEntry::found(found));
         match (held.is_live(), held.access) {
             (true, GpuAccess::Mps(_)) => {
                 for device in held.devices.clone() {
-                    if self.gpus.get(&device).is_some_and(Gpu::has_no_daemon) {
-                        self.order(&device, MpsOrder::Adopt, out);
+                    if let Some(gpu) = self.gpus.get(&device).filter(|gpu| gpu.has_no_daemon()) {
+                        let adopt = MpsOrder::Adopt(gpu.account_of_daemon(&account));
+                        self.order(&device, adopt, out);
                     }
                 }
             }

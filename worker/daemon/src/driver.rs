@@ -66,7 +66,8 @@ impl Actor for WorkerDriver {
         let owners = ProcessOwners::new(self.rank_context.cgroups(), self.rank_context.gpus.all());
         left.iter().filter_map(LeftRank::root).for_each(|(rank, it)| owners.rank_started(*rank, it));
         let library = self.rank_context.nvml_library.clone();
-        self.gpus = GpuManagers::spawn(context, &self.rank_context.gpus, owners, library);
+        let RankContext { gpus, isolation, .. } = &self.rank_context;
+        self.gpus = GpuManagers::spawn(context, gpus, isolation, owners, library);
         for recovered in recovery::recover(left, &self.rank_context.gpus).await {
             let start = &recovered.found.start;
             match recovered.executor {

@@ -108,6 +108,11 @@ impl Isolator {
         self.0.accounts.of(rank)
     }
 
+    /// The user id of ranks of this account. Blocks.
+    pub(crate) fn user_of(&self, account: &str) -> Result<u32, AccountError> {
+        self.0.accounts.user_of(account)
+    }
+
     /// The cgroups of ranks, where they can be used.
     pub(crate) fn cgroups(&self) -> Option<&Cgroups> {
         self.0.cgroups.as_ref().ok()

@@ -42,7 +42,7 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 #[derive(Debug, Clone)]
 pub(crate) struct RankContext {
     pub(crate) state: StateDirectory,
-    isolation: Isolator,
+    pub(crate) isolation: Isolator,
     pub(crate) acknowledgements: Acknowledgements,
     pub(crate) executors: ExecutorPool,
     orphan_grace: Span,

@@ -33,8 +33,8 @@ pub use client::{ClientRemoval, client_environment, environment_without_mps, ter
 pub use daemon::MpsDaemon;
 pub use directory::MpsDirectory;
 pub use error::MpsError;
-pub use programs::MpsPrograms;
 pub(crate) use programs::check_sharing;
+pub use programs::{MpsPrograms, ServedUsers};
 pub use server_log::ServerFault;
 #[cfg(feature = "fuzzing")]
 pub(crate) use server_log::fuzzing;

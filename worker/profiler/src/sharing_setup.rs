@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cohabit_gpu::mps::{self, ClientRemoval, MpsDaemon, MpsDirectory, MpsError, MpsPrograms, ServerState};
 use cohabit_types::{Bytes, ComputeMode, Device, DeviceSharing, SharingStrategy};
+use nix::unistd::geteuid;
 
 use crate::error::ProfileError;
 use crate::gpu::TargetGpu;
@@ -57,7 +58,8 @@ impl<'a> SharingSetup<'a> {
         }
         if self.daemon.is_none() {
             let programs = self.programs.as_ref().map_err(|error| MpsError(error.to_string()))?;
-            self.daemon = Some(MpsDaemon::start(programs, &self.directory, &self.gpu.device.id)?);
+            self.daemon =
+                Some(MpsDaemon::start(programs, &self.directory, &self.gpu.device.id, geteuid().as_raw())?);
         }
         Ok(())
     }
@@ -134,8 +136,11 @@ pub(super) fn check(device: &Device, sharing: SharingStrategy) -> Result<(), Pro
     }
     match (sharing, &device.condition.sharing) {
         (SharingStrategy::Exclusive, _)
-        | (SharingStrategy::TimeSliced, DeviceSharing::Enforced | DeviceSharing::Unenforced(_))
-        | (SharingStrategy::Mps, DeviceSharing::Enforced) => Ok(()),
+        | (
+            SharingStrategy::TimeSliced,
+            DeviceSharing::Enforced | DeviceSharing::OneUser(_) | DeviceSharing::Unenforced(_),
+        )
+        | (SharingStrategy::Mps, DeviceSharing::Enforced | DeviceSharing::OneUser(_)) => Ok(()),
         (SharingStrategy::TimeSliced, DeviceSharing::Alone(why))
         | (SharingStrategy::Mps, DeviceSharing::Alone(why) | DeviceSharing::Unenforced(why)) => refuse(why),
     }

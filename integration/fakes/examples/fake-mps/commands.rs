@@ -24,8 +24,8 @@ pub(crate) fn answer(servers: &Servers, command: &str) -> Answer {
         ["get_server_list"] => servers.pid().map(|pid| format!("{pid}\n")).unwrap_or_default(),
         ["get_server_status"] => "A server PID is required\n".into(),
         ["get_server_status", server] => return status(servers, server),
-        ["start_server", "-uid", _] => {
-            servers.start();
+        ["start_server", "-uid", user] => {
+            user.parse().map(|user| servers.start(user)).unwrap_or_default();
             String::new()
         }
         ["start_server", ..] => "A user id (UID) is required to start a new server\n".into(),

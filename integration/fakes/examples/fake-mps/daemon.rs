@@ -1,7 +1,7 @@
 //! The control daemon: one session of commands at a time, and clients that ask for the server.
 
 use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use nix::unistd::{Uid, mkfifo};
 
 use crate::commands::{self, Answer};
 use crate::log::{Echo, Log};
-use crate::servers::Servers;
+use crate::servers::{Servers, Users};
 
 struct Daemon {
     log: Arc<Log>,
@@ -33,7 +33,13 @@ enum Session {
 }
 
 /// Serves until the command `quit`. Calls `ready` when callers can connect.
-pub(crate) fn serve(world: &FakeWorld, echo: Echo, lock: File, ready: impl FnOnce()) -> ExitCode {
+pub(crate) fn serve(
+    world: &FakeWorld,
+    echo: Echo,
+    users: Users,
+    lock: File,
+    ready: impl FnOnce(),
+) -> ExitCode {
     let pipe = crate::pipe_directory();
     let Ok(listener) = occupy(&pipe) else { return ExitCode::FAILURE };
     let log = Arc::new(Log::open("control.log", "Control", echo));
@@ -45,7 +51,7 @@ pub(crate) fn serve(world: &FakeWorld, echo: Echo, lock: File, ready: impl FnOnc
         "To connect CUDA applications to this daemon, set env CUDA_MPS_PIPE_DIRECTORY={}",
         pipe.display()
     ));
-    let servers = Servers::new(world.clone(), pipe.clone(), Arc::clone(&log));
+    let servers = Servers::new(world.clone(), users, pipe.clone(), Arc::clone(&log));
     let daemon = Arc::new(Daemon { log, servers, session: Mutex::new(Session::None), pipe });
     ready();
     while let Ok(caller) = listener.accept() {
@@ -90,11 +96,11 @@ impl Daemon {
 
     /// The server for a client, which is started if there is none.
     fn refer(&self, pid: i32) -> ControlReply {
-        let user = Uid::current();
+        let user = user_of(pid);
         let known =
             if self.servers.pid().is_some() { "Server already exists" } else { "Server is not ready" };
         self.log.line(&format!("NEW CLIENT {pid} from user {user}: {known}"));
-        match self.servers.ensure() {
+        match self.servers.ensure(user) {
             Some(server) => ControlReply::Server(server),
             None => ControlReply::NoServer(805),
         }
@@ -148,6 +154,11 @@ impl Daemon {
     fn session(&self) -> MutexGuard<'_, Session> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The user of a process.
+fn user_of(pid: i32) -> u32 {
+    fs::metadata(format!("/proc/{pid}")).map_or_else(|_| Uid::current().as_raw(), |it| it.uid())
 }
 
 fn say(caller: &Packets, welcome: ControlReply) {

@@ -11,6 +11,8 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::unistd::{AccessFlags, Uid, access, dup2_stdout, setsid};
 
 use crate::log::Echo;
+use crate::release::Release;
+use crate::servers::Users;
 use crate::{daemon, log};
 
 /// The stages from parent to daemon.
@@ -21,43 +23,48 @@ const READY: &str = "ready";
 const BUSY: &str = "busy";
 
 /// `-d`: starts a detached daemon in a session of its own, and waits until it is ready.
-pub(crate) fn in_background(flags: &[String]) -> ExitCode {
+pub(crate) fn in_background(world: &FakeWorld, flags: &[&str]) -> ExitCode {
     match std::env::var(STAGE).ok().as_deref() {
         Some("session") => in_new_session(flags),
-        Some(_) => serve_detached(),
-        None => match refusal(flags) {
+        Some(_) => serve_detached(world, users(flags)),
+        None => match refusal(world, flags) {
             Some(code) => code,
-            None => send_away(flags),
+            None => send_away(world, flags),
         },
     }
 }
 
 /// `-f`: runs as the daemon itself and prints its log.
-pub(crate) fn in_foreground(flags: &[String]) -> ExitCode {
-    if let Some(code) = refusal(flags) {
+pub(crate) fn in_foreground(world: &FakeWorld, flags: &[&str]) -> ExitCode {
+    if let Some(code) = refusal(world, flags) {
         return code;
     }
-    let Some(world) = FakeWorld::of_this_program() else { return no_world() };
     match prepare() {
-        Prepared::Ready(lock) => daemon::serve(&world, Echo::Output, lock, || {}),
+        Prepared::Ready(lock) => daemon::serve(world, Echo::Output, users(flags), lock, || {}),
         Prepared::Busy => busy(),
         Prepared::Impossible => ExitCode::FAILURE,
     }
 }
 
+/// Whose processes a server serves, by these flags.
+fn users(flags: &[&str]) -> Users {
+    match flags.iter().any(|flag| ["-M", "-multiuser-server"].contains(flag)) {
+        true => Users::All,
+        false => Users::OneAtATime,
+    }
+}
+
 /// Why the daemon refuses to start, in the order of the real one.
-fn refusal(flags: &[String]) -> Option<ExitCode> {
-    if flags.iter().any(|it| ["-M", "-multiuser-server"].contains(&it.as_str()))
-        && !Uid::effective().is_root()
-    {
+fn refusal(world: &FakeWorld, flags: &[&str]) -> Option<ExitCode> {
+    if users(flags) == Users::All && !Uid::effective().is_root() {
         eprintln!("Only root user may enable -multiuser-server!");
         return Some(ExitCode::FAILURE);
     }
-    let Some(world) = FakeWorld::of_this_program() else { return Some(no_world()) };
     let devices = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     match world.visible(devices.as_deref()).first().map(|gpu| gpu.mps.control) {
-        // CUDA_ERROR_NO_DEVICE.
-        None => return Some(ExitCode::from(100)),
+        // CUDA_ERROR_NO_DEVICE, of which the servers of older releases fail.
+        None if Release::of(world) == Release::Cuda13 => return Some(ExitCode::from(100)),
+        None => {}
         Some(StartScript::Exits(status)) => return Some(ExitCode::from(u8::try_from(status).unwrap_or(1))),
         Some(StartScript::Works) => {}
     }
@@ -76,7 +83,7 @@ fn writable(folder: &Path) -> bool {
     folder.is_dir() && access(folder, AccessFlags::W_OK | AccessFlags::X_OK).is_ok()
 }
 
-fn no_world() -> ExitCode {
+pub(crate) fn no_world() -> ExitCode {
     eprintln!("This is a fake of NVIDIA's MPS: name its world by {WORLD_VARIABLE}.");
     ExitCode::from(2)
 }
@@ -87,15 +94,14 @@ fn busy() -> ExitCode {
 }
 
 /// Starts the program again, in this stage. Only its output is shared, to report success.
-fn again(stage: &str, flags: &[String]) -> Command {
+fn again(stage: &str, flags: &[&str]) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("nvidia-cuda-mps-control").args(flags).env(STAGE, stage);
     command.stdin(Stdio::null()).stderr(Stdio::null());
     command
 }
 
-fn send_away(flags: &[String]) -> ExitCode {
-    let Some(world) = FakeWorld::of_this_program() else { return no_world() };
+fn send_away(world: &FakeWorld, flags: &[&str]) -> ExitCode {
     let mut session = again("session", flags);
     session.env(WORLD_VARIABLE, world.root());
     match session.output().map(|output| output.stdout) {
@@ -105,15 +111,14 @@ fn send_away(flags: &[String]) -> ExitCode {
     }
 }
 
-fn in_new_session(flags: &[String]) -> ExitCode {
+fn in_new_session(flags: &[&str]) -> ExitCode {
     let left = setsid().is_ok() && again("daemon", flags).spawn().is_ok();
     if left { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn serve_detached() -> ExitCode {
-    let Some(world) = FakeWorld::of_this_program() else { return ExitCode::FAILURE };
+fn serve_detached(world: &FakeWorld, users: Users) -> ExitCode {
     match prepare() {
-        Prepared::Ready(lock) => daemon::serve(&world, Echo::Silent, lock, || last_word(READY)),
+        Prepared::Ready(lock) => daemon::serve(world, Echo::Silent, users, lock, || last_word(READY)),
         Prepared::Busy => {
             last_word(BUSY);
             ExitCode::FAILURE

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 /// A log file; without its directory nothing is logged.
@@ -22,8 +23,13 @@ pub(crate) enum Echo {
 
 impl Log {
     pub(crate) fn open(name: &str, author: &'static str, echo: Echo) -> Log {
-        let file = OpenOptions::new().create(true).append(true).open(folder().join(name)).ok();
-        Log { file, author, echo }
+        Log { file: file(name), author, echo }
+    }
+
+    /// The log that the daemon passed as the output of this process.
+    pub(crate) fn inherited(author: &'static str) -> Log {
+        let file = std::io::stdout().as_fd().try_clone_to_owned().map(File::from).ok();
+        Log { file, author, echo: Echo::Silent }
     }
 
     pub(crate) fn line(&self, text: &str) {
@@ -35,6 +41,11 @@ impl Log {
         // Like the real programs, it continues without its log.
         let _ = self.file.as_ref().map(|mut file| file.write_all(line.as_bytes()));
     }
+}
+
+/// The log file of this name, to append to.
+pub(crate) fn file(name: &str) -> Option<File> {
+    OpenOptions::new().create(true).append(true).open(folder().join(name)).ok()
 }
 
 /// `CUDA_MPS_LOG_DIRECTORY`.

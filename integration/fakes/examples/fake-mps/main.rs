@@ -1,6 +1,6 @@
 //! A fake of NVIDIA's MPS programs that needs no GPU: `nvidia-cuda-mps-control` or `nvidia-cuda-mps-server`,
-//! depending on the name under which it is called. It fails in the ways that were observed with drivers 550
-//! to 580.
+//! depending on the name under which it is called. It behaves as those of drivers 535 to 580 were observed
+//! to.
 //!
 //! ```text
 //! launch    the daemon's start: checks, `-d` and `-f`
@@ -10,12 +10,14 @@
 //! servers   how the daemon controls its server
 //! session   the control program: commands on its standard input
 //! log       the log files
+//! release   what the program of each driver can do
 //! ```
 
 mod commands;
 mod daemon;
 mod launch;
 mod log;
+mod release;
 mod server;
 mod servers;
 mod session;
@@ -23,17 +25,25 @@ mod session;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use cohabit_fakes::FakeWorld;
+
+use crate::release::Release;
+
 fn main() -> ExitCode {
     let called = std::env::args().next().unwrap_or_default();
     let name = Path::new(&called).file_name().unwrap_or_default();
     if name == "nvidia-cuda-mps-server" {
         return server::run();
     }
+    let Some(world) = FakeWorld::of_this_program() else { return launch::no_world() };
+    let release = Release::of(&world);
     let flags: Vec<String> = std::env::args().skip(1).filter(|it| it.starts_with('-')).collect();
-    match flags.first().map(String::as_str) {
-        Some("-d") => launch::in_background(&flags),
-        Some("-f") => launch::in_foreground(&flags),
-        Some("-v") => session::version(),
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    match (flags.as_slice(), release) {
+        (["-h"], _) => session::help(release),
+        (["-v"], Release::Cuda13) => session::version(),
+        (["-d"], _) | (["-d", ..], Release::Cuda13) => launch::in_background(&world, &flags),
+        (["-f"], _) | (["-f", ..], Release::Cuda13) => launch::in_foreground(&world, &flags),
         _ => session::run(),
     }
 }

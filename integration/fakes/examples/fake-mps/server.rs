@@ -1,16 +1,16 @@
 //! The MPS server: its clients, their limits, and how a fault of one client affects all.
 
 use std::collections::BTreeMap;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cohabit_fakes::mps::{Fault, FromServer, Limits, Lines, ServerState, ToServer, server_socket};
+use cohabit_fakes::mps::{Fault, FromServer, Limits, Lines, ServerState, ToServer};
 use cohabit_fakes::{AbruptEnd, AfterFault, FakeGpu, FakeWorld, GpuRoute, Process, StartScript};
 
-use crate::log::{Echo, Log};
+use crate::log::Log;
 
 /// The GPU memory of the server itself.
 const OWN_MEMORY: u64 = 27 << 20;
@@ -60,9 +60,8 @@ pub(crate) fn run() -> ExitCode {
     if let StartScript::Exits(status) = gpu.mps.server {
         return ExitCode::from(u8::try_from(status).unwrap_or(1));
     }
-    let Ok(listener) = listen(&crate::pipe_directory()) else { return ExitCode::FAILURE };
     hold_memory(&world, &gpu);
-    let log = Log::open("server.log", "Server", Echo::Silent);
+    let log = Log::inherited("Server");
     log.line("Start");
     let inside = Inside {
         state: ServerState::Initializing,
@@ -73,19 +72,14 @@ pub(crate) fn run() -> ExitCode {
     let server = Server { log, world, gpu: gpu.uuid, inside: Mutex::new(inside), active: Condvar::new() };
     let server = Arc::new(server);
     server.initialise();
+    // The daemon passes the socket as the input.
+    let listener = std::io::stdin().as_fd().try_clone_to_owned().map(UnixListener::from);
+    let Ok(listener) = listener else { return ExitCode::FAILURE };
     for connection in listener.incoming().flatten() {
         let server = Arc::clone(&server);
         std::thread::spawn(move || server.hear(Lines::over(connection)));
     }
     ExitCode::FAILURE
-}
-
-fn listen(pipe: &Path) -> std::io::Result<UnixListener> {
-    let path = server_socket(pipe);
-    if path.exists() {
-        std::fs::remove_file(&path)?;
-    }
-    UnixListener::bind(path)
 }
 
 /// Like the real one, it is listed as a process of its GPU.

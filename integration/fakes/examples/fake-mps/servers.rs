@@ -1,16 +1,22 @@
 //! How the daemon controls its server: start, query, end.
 
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cohabit_fakes::mps::{FromServer, Limits, Lines, ToServer, limit_text};
-use cohabit_fakes::{FakeGpu, FakeWorld};
+use cohabit_fakes::mps::{FromServer, Limits, Lines, ToServer, limit_text, server_socket};
+use cohabit_fakes::{FakeGpu, FakeWorld, WORLD_VARIABLE};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 
-use crate::log::Log;
+use crate::log::{self, Log};
 
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,14 +28,31 @@ pub(crate) struct Servers {
     world: FakeWorld,
     pipe: PathBuf,
     log: Arc<Log>,
-    running: Arc<Mutex<Option<i32>>>,
+    users: Users,
+    running: Arc<Mutex<Option<Running>>>,
     defaults: Mutex<Limits>,
 }
 
+/// A server that runs.
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    pid: i32,
+    user: u32,
+}
+
+/// Whose processes a server serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Users {
+    /// Those of all users, as root.
+    All,
+    /// Those of its user. A process of another waits until the last client has gone, and gets a new server.
+    OneAtATime,
+}
+
 impl Servers {
-    pub(crate) fn new(world: FakeWorld, pipe: PathBuf, log: Arc<Log>) -> Servers {
+    pub(crate) fn new(world: FakeWorld, users: Users, pipe: PathBuf, log: Arc<Log>) -> Servers {
         let defaults = Mutex::new(Limits::of_environment(&gpu(&world).uuid));
-        Servers { world, pipe, log, running: Arc::default(), defaults }
+        Servers { world, pipe, log, users, running: Arc::default(), defaults }
     }
 
     /// The present script of the GPU of the daemon.
@@ -39,7 +62,7 @@ impl Servers {
 
     /// The running server.
     pub(crate) fn pid(&self) -> Option<i32> {
-        *held(&self.running)
+        held(&self.running).map(|server| server.pid)
     }
 
     /// Whether a server with this process id runs.
@@ -52,19 +75,23 @@ impl Servers {
         held(&self.defaults)
     }
 
-    /// Starts the server if none runs. Like the real one, it reports errors only in the log.
-    pub(crate) fn start(&self) {
+    /// Starts a server for this user if none runs. Like the real one, it reports errors only in the log.
+    pub(crate) fn start(&self, user: u32) {
+        let user = match self.users {
+            Users::All => Uid::current().as_raw(),
+            Users::OneAtATime => user,
+        };
         let mut running = held(&self.running);
         if running.is_some() {
             return;
         }
-        let spawned = self.command().spawn();
+        let spawned = self.command(user).and_then(|mut command| command.spawn());
         // The real one forks before it looks for the program.
         let pid = spawned.as_ref().map_or(std::process::id() + 1, Child::id) as i32;
-        self.log.line(&format!("Starting new server {pid} for user {}", Uid::current()));
+        self.log.line(&format!("Starting new server {pid} for user {user}"));
         match spawned {
             Ok(server) => {
-                *running = Some(pid);
+                *running = Some(Running { pid, user });
                 let (slot, log) = (Arc::clone(&self.running), Arc::clone(&self.log));
                 std::thread::spawn(move || {
                     let status = ended(server);
@@ -76,21 +103,40 @@ impl Servers {
         }
     }
 
-    /// Looks the program up in the search path, and starts it with the daemon's environment.
-    fn command(&self) -> Command {
+    /// Looks the program up in the search path, and starts it with the daemon's environment, as this user. It
+    /// gets its socket as its input, and its log as its output: its user may not reach their directories.
+    fn command(&self, user: u32) -> io::Result<Command> {
         let mut command = Command::new("nvidia-cuda-mps-server");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let socket = self.listen()?;
+        let log = log::file("server.log").map_or_else(Stdio::null, Stdio::from);
+        command.stdin(OwnedFd::from(socket)).stdout(log).stderr(Stdio::null());
+        command.env(WORLD_VARIABLE, self.world.root());
+        if user != Uid::current().as_raw() {
+            command.uid(user);
+        }
         let defaults = *self.defaults();
         command.env("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", defaults.percentage.to_string());
         if let Some(memory) = defaults.memory {
             command.env("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", format!("0={}", limit_text(memory)));
         }
-        command
+        Ok(command)
     }
 
-    /// The server once it listens; started if necessary.
-    pub(crate) fn ensure(&self) -> Option<i32> {
-        self.start();
+    /// The socket of the next server, which clients of any user may reach.
+    fn listen(&self) -> io::Result<UnixListener> {
+        let path = server_socket(&self.pipe);
+        if path.exists() {
+            fs::remove_file(&path)?;
+        }
+        let socket = UnixListener::bind(&path)?;
+        fs::set_permissions(&path, Permissions::from_mode(0o666))?;
+        Ok(socket)
+    }
+
+    /// The server of a client of this user once it listens; started if necessary.
+    pub(crate) fn ensure(&self, user: u32) -> Option<i32> {
+        self.make_way(user);
+        self.start(user);
         let begin = Instant::now();
         while begin.elapsed() < PATIENCE {
             let pid = self.pid()?;
@@ -100,6 +146,17 @@ impl Servers {
             std::thread::sleep(LOOK);
         }
         None
+    }
+
+    /// Waits until the server of another user has no clients, and ends it.
+    fn make_way(&self, user: u32) {
+        let others = || held(&self.running).filter(|it| self.users == Users::OneAtATime && it.user != user);
+        while let Some(server) = others() {
+            match self.ask(server.pid, &ToServer::Clients) {
+                Some(FromServer::Clients(clients)) if clients.is_empty() => self.end(None),
+                _ => std::thread::sleep(LOOK),
+            }
+        }
     }
 
     /// Sends a request to the server with this process id.

@@ -7,7 +7,14 @@ use std::process::ExitCode;
 use cohabit_fakes::Packets;
 use cohabit_fakes::mps::{Caller, ControlReply, control_socket};
 
+use crate::release::Release;
+
 const UNSENT: &str = "Cannot send command to MPS control daemon process";
+
+pub(crate) fn help(release: Release) -> ExitCode {
+    print!("{}", release.help());
+    ExitCode::SUCCESS
+}
 
 pub(crate) fn version() -> ExitCode {
     println!("Binary version: 13000");

@@ -10,7 +10,7 @@ use cohabit_fakes::{FakeGpu, FakeWorld, Installed, examples};
 use cohabit_gpu::mps::{MpsDaemon, MpsDirectory, MpsError, MpsPrograms, client_environment};
 use cohabit_types::{Bytes, DeviceId};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, geteuid};
 use tempfile::TempDir;
 
 /// Longer than anything here takes on a busy machine.
@@ -169,7 +169,7 @@ impl Bench {
 
     /// A daemon for the first GPU, as Cohabit starts it.
     pub(crate) fn daemon(&self) -> Result<MpsDaemon, MpsError> {
-        MpsDaemon::start(&self.tools(), &self.home(), &self.gpu())
+        MpsDaemon::start(&self.tools(), &self.home(), &self.gpu(), geteuid().as_raw())
     }
 
     /// A client of that daemon with 8 GiB at most.

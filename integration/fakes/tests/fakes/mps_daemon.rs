@@ -56,7 +56,7 @@ fn a_daemon_whose_record_is_of_a_newer_version_is_neither_replaced_nor_stopped()
     let (home, daemon) = (bench.home(), bench.daemon().unwrap());
     let (record, newer) = (home.path().join("daemon.json"), r#"{"version":2,"daemons":[]}"#);
     fs::write(&record, newer).unwrap();
-    let start = MpsDaemon::start(&bench.tools(), &home, &bench.gpu()).map(drop);
+    let start = MpsDaemon::start(&bench.tools(), &home, &bench.gpu(), 0).map(drop);
     let adopt = MpsDaemon::adopt(&bench.tools(), &home, &bench.gpu()).map(drop);
     for done in [start, adopt] {
         let refusal = done.unwrap_err().to_string();
@@ -109,7 +109,7 @@ fn a_memory_fault_names_its_culprit_and_is_over_when_all_are_gone() {
     assert_eq!(faults_seen[0].culprits, [pid]);
     assert_eq!(daemon.state(), ServerState::Fault);
     end(stubborn);
-    daemon.recover(PATIENCE).unwrap();
+    daemon.recover(PATIENCE, 0).unwrap();
     assert_eq!((daemon.state(), daemon.processes()), (ServerState::Active, server));
     assert_eq!(daemon.faults(), [], "it is told once");
 }
@@ -153,7 +153,7 @@ fn a_server_that_does_not_recover_is_started_anew() {
     bench.script(|gpu| gpu.mps.after_fault = AfterFault::Stays);
     bench.member(&["--fault-at", "1"]).output().unwrap();
     until("it is in fault", || daemon.state() == ServerState::Fault);
-    daemon.recover(Duration::from_millis(100)).unwrap();
+    daemon.recover(Duration::from_millis(100), 0).unwrap();
     assert_eq!(daemon.state(), ServerState::Active);
     assert_ne!(daemon.processes(), first);
     assert_eq!(bench.member(&["--steps", "1"]).output().unwrap().status.code(), Some(0));
@@ -232,7 +232,7 @@ fn a_server_missing_from_the_search_path_is_reported() {
     let bench = Bench::new();
     let tools = bench.tools();
     fs::remove_file(bench.installed.bin.join("nvidia-cuda-mps-server")).unwrap();
-    let why = MpsDaemon::start(&tools, &bench.home(), &bench.gpu()).unwrap_err().to_string();
+    let why = MpsDaemon::start(&tools, &bench.home(), &bench.gpu(), 0).unwrap_err().to_string();
     assert!(why.contains("exited with status 1"), "{why}");
     let missing = MpsPrograms::find(&bench.installed.bin.display().to_string()).unwrap_err().to_string();
     assert!(missing.contains("nvidia-cuda-mps-server"), "{missing}");

@@ -1,5 +1,8 @@
 //! A cluster whose worker finds fake GPUs, with the actions and checks that tests use.
 
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
 use cohabit_fakes::{FakeGpu, FakeWorld, Installed, examples};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -35,6 +38,20 @@ impl GpuCluster {
         flags: &[&str],
         change: impl Fn(&mut FakeGpu),
     ) -> GpuCluster {
+        let mut gpu_cluster = GpuCluster::without_worker(cluster, gpus, change);
+        gpu_cluster.add_worker(flags);
+        gpu_cluster
+    }
+
+    /// The same with a driver of this version, and one GPU.
+    pub(super) fn with_driver(cluster: Cluster, version: &str) -> GpuCluster {
+        let mut gpu_cluster = GpuCluster::without_worker(cluster, 1, |_| {});
+        gpu_cluster.world.edit_library(|library| library.driver = version.to_owned()).unwrap();
+        gpu_cluster.add_worker(&[]);
+        gpu_cluster
+    }
+
+    fn without_worker(cluster: Cluster, gpus: u8, change: impl Fn(&mut FakeGpu)) -> GpuCluster {
         let changed = |number| {
             let mut gpu = FakeGpu::numbered(number);
             change(&mut gpu);
@@ -43,9 +60,7 @@ impl GpuCluster {
         let world =
             FakeWorld::create(&cluster.folder().join("world"), (0..gpus).map(changed).collect()).unwrap();
         let installed = world.install(&examples().unwrap()).unwrap();
-        let mut gpu_cluster = GpuCluster { cluster, world, installed };
-        gpu_cluster.add_worker(flags);
-        gpu_cluster
+        GpuCluster { cluster, world, installed }
     }
 
     /// Adds a worker that finds the fakes in place of NVIDIA's programs and library.
@@ -90,6 +105,13 @@ impl GpuCluster {
         let program = self.installed.client.display().to_string();
         let arguments = [&["submit", "--output", "quiet"], flags, &["--", &program], client].concat();
         self.cluster.ok(&arguments).trim().to_owned()
+    }
+
+    /// Whether processes of all users can run the fakes, which depends on where they were built.
+    pub(super) fn is_reachable_for_all(&self) -> bool {
+        let mut client = Command::new(&self.installed.client);
+        client.arg("--help").uid(65_534).stdout(Stdio::null()).stderr(Stdio::null());
+        client.status().is_ok()
     }
 
     /// Submits a fake training that runs until it is stopped.

@@ -5,6 +5,7 @@
 mod device_files;
 mod devices;
 mod doctor;
+mod drivers;
 mod fallback;
 mod faults;
 mod interference;

@@ -7,6 +7,7 @@ use cohabit_types::{
 use serde::{Deserialize, Serialize};
 
 use super::jobs::StopReason;
+use super::node::known_condition;
 
 /// From worker to head.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -88,7 +89,9 @@ impl From<types::Report> for Report {
             types::Report::Progress(batch) => Report::Progress(batch),
             types::Report::Sharing { rank, enforcement } => Report::Sharing { rank, enforcement },
             types::Report::PrivateUser { rank, uid } => Report::PrivateUser { rank, uid },
-            types::Report::Condition { device, condition } => Report::Condition { device, condition },
+            types::Report::Condition { device, condition } => {
+                Report::Condition { device, condition: known_condition(condition) }
+            }
             types::Report::Telemetry(batch) => Report::Telemetry(batch),
             types::Report::ColocationSamples(batch) => Report::ColocationSamples(batch),
         }

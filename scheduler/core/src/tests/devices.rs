@@ -2,8 +2,9 @@
 
 use cohabit_types::{
     Bytes, Condition, Demand, DeviceId, DeviceSharing, DeviceTelemetry, Enforcement, EnforcementRequirement,
-    GpuReading, Health, JobEventKind, JobId, JobSpec, JobState, LaunchMode, NodeState, Outcome, ReasonCode,
-    Refusal, RefusalCode, Reply, Report, RetryPolicy, Signal, Span, StartFailure, StopReason,
+    GpuReading, Health, JobEventKind, JobId, JobSpec, JobState, LaunchMode, NodeState, Outcome, Principal,
+    ReasonCode, Refusal, RefusalCode, Reply, Report, Request, RetryPolicy, Role, Signal, Span, StartFailure,
+    StopReason, Submit,
 };
 
 use super::kit::*;
@@ -309,4 +310,37 @@ fn telemetry_shows_the_memory_of_live_ranks_while_the_link_is_up() {
     assert_eq!(held(&test), None);
     test.lose(1, 1);
     assert_eq!(shown(&test), None);
+}
+
+fn of_one_user() -> Condition {
+    Condition { sharing: DeviceSharing::OneUser("the driver is old".into()), ..Condition::default() }
+}
+
+#[test]
+fn jobs_of_two_users_do_not_share_a_device_that_serves_one_at_a_time() {
+    let mut test = TestHead::with_devices(1);
+    condition(&mut test, 0, of_one_user());
+    let submit = |test: &mut TestHead, user: &str| {
+        let submit = Submit { spec: part(300), idempotency_key: None, estimate: None };
+        match test.request(Principal::new(user, Role::User), Request::Submit(Box::new(submit))) {
+            Reply::Accepted { job, .. } => job,
+            other => panic!("not accepted: {other:?}"),
+        }
+    };
+    let (first, second, beas) =
+        (submit(&mut test, "ada"), submit(&mut test, "ada"), submit(&mut test, "bea"));
+    let states = [first, second, beas].map(|job| test.state(job));
+    assert_eq!(states, [JobState::Running, JobState::Running, JobState::Pending]);
+    let why = test.record(beas).reason;
+    assert!(why.contains("no other user shares"), "{why}");
+    for job in [first, second] {
+        test.ended(job.attempt(1).rank(0), Outcome::Exited(0), None);
+    }
+    assert_eq!(test.state(beas), JobState::Running);
+    let mut again = submit(&mut test, "ada");
+    assert_eq!(test.state(again), JobState::Pending);
+    condition(&mut test, 0, enforced());
+    assert_eq!(test.state(again), JobState::Running, "a new driver serves several users");
+    again = submit(&mut test, "eve");
+    assert_eq!(test.state(again), JobState::Running);
 }

@@ -85,7 +85,9 @@ fn text_of(inventory: &Inventory) -> usize {
         };
         let sharing = match sharing {
             DeviceSharing::Enforced => 0,
-            DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why) => why.len(),
+            DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why) | DeviceSharing::OneUser(why) => {
+                why.len()
+            }
         };
         device.id.as_str().len() + device.model.len() + health + sharing + peers.sum::<usize>()
     };
@@ -176,7 +178,9 @@ fn shorten_condition(condition: &mut Condition) {
     }
     match &mut condition.sharing {
         DeviceSharing::Enforced => {}
-        DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why) => shorten(why),
+        DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why) | DeviceSharing::OneUser(why) => {
+            shorten(why)
+        }
     }
 }
 

@@ -103,6 +103,7 @@ pub(crate) enum StoredDeviceSharing {
     Enforced,
     Unenforced(String),
     Alone(String),
+    OneUser(String),
 }
 
 #[derive(Serialize, Deserialize)]

@@ -276,8 +276,9 @@ fn devices() -> Vec<Device> {
         condition,
         ..Device::new(DeviceId("GPU-1".into()), kind, "NVIDIA H200", Some(Bytes(141 << 30)))
     };
-    let [well, recovering, fenced] = conditions();
+    let [well, recovering, fenced, of_one_user] = conditions();
     vec![
+        device(DeviceKind::Gpu, None, of_one_user),
         device(DeviceKind::Gpu, Some(driver), well),
         device(DeviceKind::Gpu, Some(unknown), recovering),
         device(DeviceKind::Fake, Some(prohibited), fenced),
@@ -285,12 +286,13 @@ fn devices() -> Vec<Device> {
     ]
 }
 
-fn conditions() -> [Condition; 3] {
+fn conditions() -> [Condition; 4] {
     let condition = |health, sharing| Condition { health, sharing, foreign_memory: Bytes(256 << 20) };
     [
         condition(Health::Well, DeviceSharing::Enforced),
         condition(Health::Recovering("MPS is restarted".into()), DeviceSharing::Unenforced("no MPS".into())),
         condition(Health::Fenced("ECC".into()), DeviceSharing::Alone("it is prohibited".into())),
+        condition(Health::Well, DeviceSharing::OneUser("the driver is old".into())),
     ]
 }
 

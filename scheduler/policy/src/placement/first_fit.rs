@@ -97,7 +97,7 @@ fn rank_shortage(shortage: &Shortage) -> (u8, u64) {
         | Shortage::Slowdown { .. } => (0, 0),
         Shortage::Enforcement => (1, 0),
         Shortage::Devices { whole, share, .. } => (2, u64::from(*whole) * 1_000 + u64::from(share.0)),
-        Shortage::RankSlots { .. } => (3, 0),
+        Shortage::RankSlots { .. } | Shortage::OtherUser => (3, 0),
         Shortage::ForeignMemory { hold } => (4, u64::MAX - hold.0),
         Shortage::Memory { free, .. } => (4, free.0),
         Shortage::Cpus { free, .. } => (5, u64::from(*free)),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::kit::*;
 use crate::{
     Action, DeviceAvailability, FirstFit, FreeNodes, NodeView, Placer, Profile, SharingMode, SharingTerms,
-    View, parse_policy,
+    SharingUsers, View, parse_policy,
 };
 
 const WORK_CONSERVING: [&str; 12] = [
@@ -66,8 +66,9 @@ fn conditions() -> impl Strategy<Value = Condition> {
     let mode =
         prop_oneof![Just(SharingMode::Enforced), Just(SharingMode::Unenforced), Just(SharingMode::Exclusive)];
     let reserve = prop_oneof![Just(Bytes::ZERO), Just(Bytes(1 << 30))];
-    let terms = (mode, prop::option::of(0_u32..4), reserve)
-        .prop_map(|(mode, ranks_free, reserve)| SharingTerms { mode, ranks_free, reserve });
+    let users = prop_oneof![3 => Just(SharingUsers::Several), 1 => owners().prop_map(SharingUsers::One)];
+    let terms = (mode, prop::option::of(0_u32..4), reserve, users)
+        .prop_map(|(mode, ranks_free, reserve, users)| SharingTerms { mode, ranks_free, reserve, users });
     (
         availability,
         terms,

@@ -15,7 +15,8 @@ fn gpu(change: impl FnOnce(&mut DeviceView)) -> Vec<NodeView> {
     let mut node = node(1, &[1_000]);
     let device = &mut node.devices[0];
     let reserve = Bytes(GIB);
-    device.sharing = SharingTerms { mode: SharingMode::Enforced, ranks_free: Some(3), reserve };
+    device.sharing =
+        SharingTerms { mode: SharingMode::Enforced, ranks_free: Some(3), reserve, ..SharingTerms::default() };
     change(device);
     vec![node]
 }

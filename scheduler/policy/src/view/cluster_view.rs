@@ -156,13 +156,29 @@ pub struct SharingTerms {
     pub ranks_free: Option<u32>,
     /// Memory that all jobs sharing it have to leave free together.
     pub reserve: Bytes,
+    /// Whose jobs may share it.
+    pub users: SharingUsers,
 }
 
 impl Default for SharingTerms {
     /// Any job may share it, and limits are only accounting.
     fn default() -> SharingTerms {
-        SharingTerms { mode: SharingMode::Unenforced, ranks_free: None, reserve: Bytes::ZERO }
+        SharingTerms {
+            mode: SharingMode::Unenforced,
+            ranks_free: None,
+            reserve: Bytes::ZERO,
+            users: SharingUsers::Several,
+        }
     }
+}
+
+/// Whose jobs may share a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharingUsers {
+    /// Those of several users together.
+    Several,
+    /// Those of one user at a time: the one who uses it now, if anybody does.
+    One(Option<OwnerKey>),
 }
 
 /// Whether the limits of the jobs that share a device are enforced.

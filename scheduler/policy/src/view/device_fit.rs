@@ -2,7 +2,7 @@
 
 use cohabit_types::{Bytes, Demand, EnforcementRequirement, Share};
 
-use crate::{DeviceAvailability, DeviceView, SharingMode};
+use crate::{DeviceAvailability, DeviceView, SharingMode, SharingUsers};
 
 impl DeviceView {
     /// The share that the demand takes: the whole device where the job shares with no other, or the device
@@ -55,9 +55,44 @@ impl DeviceView {
         self.suffices(demand, self.memory_free, self.foreign_memory)
     }
 
+    /// Whether it is not in use by another user, where it serves one at a time.
+    pub(crate) fn serves(&self, demand: &Demand) -> bool {
+        match self.sharing.users {
+            SharingUsers::Several | SharingUsers::One(None) => true,
+            SharingUsers::One(user) => user == demand.owner,
+        }
+    }
+
     /// Whether one rank of the demand fits now.
     pub(crate) fn has_room(&self, demand: &Demand) -> bool {
-        self.takes(demand) && self.has_share(demand) && self.has_place() && self.has_memory(demand)
+        self.takes(demand)
+            && self.has_share(demand)
+            && self.has_place()
+            && self.serves(demand)
+            && self.has_memory(demand)
+    }
+
+    /// Takes a share for one rank of the demand.
+    pub(crate) fn take(&mut self, demand: &Demand, share: Share) {
+        self.free = self.free.saturating_sub(share);
+        let claimed = demand.gpu_memory.unwrap_or_default();
+        self.memory_free = self.memory_free.map(|free| free.saturating_sub(claimed));
+        self.sharing.ranks_free = self.sharing.ranks_free.map(|left| left.saturating_sub(1));
+        if self.sharing.users == SharingUsers::One(None) {
+            self.sharing.users = SharingUsers::One(demand.owner);
+        }
+    }
+
+    /// Gives back the share of one rank of the demand.
+    pub(crate) fn give_back(&mut self, demand: &Demand, share: Share) {
+        self.free = (self.free + share).min(Share::WHOLE);
+        let claimed = demand.gpu_memory.unwrap_or_default();
+        let most = self.memory.unwrap_or_default().saturating_sub(self.foreign_memory);
+        self.memory_free = self.memory_free.map(|free| (free + claimed).min(most));
+        self.sharing.ranks_free = self.sharing.ranks_free.map(|left| left + 1);
+        if self.free == Share::WHOLE && self.sharing.users != SharingUsers::Several {
+            self.sharing.users = SharingUsers::One(None);
+        }
     }
 
     /// Whether that much free memory is enough. A job that shares leaves a reserve; one that does not state

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cohabit_types::{Demand, DeviceId, JobId, NodeId, Placement, RankPlacement, Share, Spread};
+use cohabit_types::{Demand, DeviceId, JobId, NodeId, Placement, RankPlacement, Spread};
 
 use crate::{DeviceView, NodeView};
 
@@ -262,10 +262,7 @@ impl NodeView {
         self.cpus_free = self.cpus_free.saturating_sub(demand.cpus);
         self.memory_free = self.memory_free.saturating_sub(demand.memory);
         for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {
-            device.free = device.free.saturating_sub(part.share);
-            let claimed = demand.gpu_memory.unwrap_or_default();
-            device.memory_free = device.memory_free.map(|free| free.saturating_sub(claimed));
-            device.sharing.ranks_free = device.sharing.ranks_free.map(|left| left.saturating_sub(1));
+            device.take(demand, part.share);
         }
     }
 
@@ -275,11 +272,7 @@ impl NodeView {
         self.cpus_free = (self.cpus_free + demand.cpus).min(self.cpus);
         self.memory_free = (self.memory_free + demand.memory).min(self.memory);
         for device in self.devices.iter_mut().filter(|device| part.devices.contains(&device.id)) {
-            device.free = (device.free + part.share).min(Share::WHOLE);
-            let claimed = demand.gpu_memory.unwrap_or_default();
-            let most = device.memory.unwrap_or_default().saturating_sub(device.foreign_memory);
-            device.memory_free = device.memory_free.map(|free| (free + claimed).min(most));
-            device.sharing.ranks_free = device.sharing.ranks_free.map(|left| left + 1);
+            device.give_back(demand, part.share);
         }
     }
 }

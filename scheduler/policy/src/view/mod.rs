@@ -12,7 +12,7 @@ mod shortage;
 
 pub use cluster_view::{
     AttainedTime, DeviceAvailability, DeviceView, JobTraits, NodeView, PendingJob, RunPhase, RunningJob,
-    SharingMode, SharingTerms, View, ViewChange,
+    SharingMode, SharingTerms, SharingUsers, View, ViewChange,
 };
 pub use free_nodes::{FreeNodes, check_shape, could_ever_hold};
 pub use shortage::{ExclusiveReason, SharingConflict, Shortage};

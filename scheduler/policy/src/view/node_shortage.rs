@@ -45,7 +45,11 @@ impl NodeView {
             let ranks = roomy.iter().map(|device| device.jobs.len() as u32).max().unwrap_or_default();
             return Shortage::RankSlots { ranks };
         }
-        memory_shortage(demand, &open)
+        let serving: Vec<&DeviceView> = open.iter().copied().filter(|it| it.serves(demand)).collect();
+        match serving.len() < wanted {
+            true => Shortage::OtherUser,
+            false => memory_shortage(demand, &serving),
+        }
     }
 
     fn too_few_devices(&self, demand: &Demand, usable: &[&DeviceView]) -> Shortage {

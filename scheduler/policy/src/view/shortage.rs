@@ -48,6 +48,8 @@ pub enum Shortage {
         /// Ranks that share each of them.
         ranks: u32,
     },
+    /// Devices that no other user shares, of those that serve one user at a time.
+    OtherUser,
     /// Devices that only Cohabit uses, for a job that does not state how much memory it needs.
     ForeignMemory {
         /// The least memory that other programs hold on a free device.
@@ -156,6 +158,7 @@ impl Shortage {
             | Shortage::Devices { .. }
             | Shortage::Enforcement
             | Shortage::RankSlots { .. }
+            | Shortage::OtherUser
             | Shortage::Busy { .. }
             | Shortage::Slowdown { .. } => ReasonCode::WaitingForDevices,
             Shortage::ForeignMemory { .. } | Shortage::Memory { .. } => ReasonCode::WaitingForMemory,
@@ -201,6 +204,9 @@ impl fmt::Display for Shortage {
             Shortage::RankSlots { ranks } => {
                 write!(f, "needs a GPU with room for one more rank; each already runs {ranks}, the limit")
             }
+            Shortage::OtherUser => f.write_str(
+                "needs a GPU that no other user shares: the driver lets jobs of one user at a time share each",
+            ),
             Shortage::Busy { most } => {
                 write!(f, "would make every GPU with room busier than the limit of {most} %")
             }

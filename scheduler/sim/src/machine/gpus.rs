@@ -27,26 +27,26 @@ impl SimMachine {
     ) -> Result<MpsEvent, String> {
         let clients = self.clients(device);
         match order {
-            MpsOrder::Start | MpsOrder::Recover | MpsOrder::Stop if !clients.is_empty() => {
+            MpsOrder::Start(_) | MpsOrder::Recover(_) | MpsOrder::Stop if !clients.is_empty() => {
                 return Err(format!(
                     "{order:?} was ordered on {device} while it has the clients {clients:?}"
                 ));
             }
-            MpsOrder::Start | MpsOrder::Recover | MpsOrder::Stop | MpsOrder::Adopt => {}
+            MpsOrder::Start(_) | MpsOrder::Recover(_) | MpsOrder::Stop | MpsOrder::Adopt(_) => {}
         }
         Ok(match (order, chance) {
-            (MpsOrder::Start | MpsOrder::Recover, FaultChance::Succeeds) => {
+            (MpsOrder::Start(_) | MpsOrder::Recover(_), FaultChance::Succeeds) => {
                 self.gpus.servers.insert(device.clone(), MpsServerState::Active);
                 MpsEvent::Up
             }
-            (MpsOrder::Start | MpsOrder::Recover, FaultChance::Fails) => {
+            (MpsOrder::Start(_) | MpsOrder::Recover(_), FaultChance::Fails) => {
                 self.gpus.servers.remove(device);
                 MpsEvent::Failed("the server exited with status 1".into())
             }
-            (MpsOrder::Adopt, _) if self.gpus.servers.get(device) == Some(&MpsServerState::Active) => {
+            (MpsOrder::Adopt(_), _) if self.gpus.servers.get(device) == Some(&MpsServerState::Active) => {
                 MpsEvent::Up
             }
-            (MpsOrder::Adopt, _) => MpsEvent::Failed("the server is in fault".into()),
+            (MpsOrder::Adopt(_), _) => MpsEvent::Failed("the server is in fault".into()),
             (MpsOrder::Stop, _) => {
                 self.gpus.servers.remove(device);
                 MpsEvent::Stopped

@@ -165,7 +165,7 @@ fn a_machine_refuses_wrong_access_to_a_gpu() {
     let mut machine = machine();
     assert!(try_spawn(&mut machine, 1, CLIENT).is_err(), "no server is there");
     assert!(try_spawn(&mut machine, 2, GpuAccess::None).is_err(), "it is a real GPU");
-    assert_eq!(machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Succeeds), Ok(MpsEvent::Up));
+    assert_eq!(machine.carry_out(&gpu(), MpsOrder::Start(None), FaultChance::Succeeds), Ok(MpsEvent::Up));
     assert!(try_spawn(&mut machine, 3, GpuAccess::Exclusive).is_err(), "a server is there");
     assert_eq!(try_spawn(&mut machine, 4, CLIENT), Ok(()));
     assert!(machine.carry_out(&gpu(), MpsOrder::Stop, FaultChance::Succeeds).is_err(), "it has a client");
@@ -174,7 +174,7 @@ fn a_machine_refuses_wrong_access_to_a_gpu() {
 #[test]
 fn a_machine_counts_the_reserve_and_the_ranks_of_a_shared_gpu() {
     let mut machine = machine();
-    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Succeeds).unwrap();
+    machine.carry_out(&gpu(), MpsOrder::Start(None), FaultChance::Succeeds).unwrap();
     (1..4).for_each(|number| try_spawn(&mut machine, number, CLIENT).unwrap());
     assert_eq!(machine.overload(), None);
     try_spawn(&mut machine, 4, CLIENT).unwrap();
@@ -185,20 +185,20 @@ fn a_machine_counts_the_reserve_and_the_ranks_of_a_shared_gpu() {
 #[test]
 fn after_a_fault_clients_hang_and_their_server_cannot_be_adopted() {
     let mut machine = machine();
-    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Succeeds).unwrap();
+    machine.carry_out(&gpu(), MpsOrder::Start(None), FaultChance::Succeeds).unwrap();
     try_spawn(&mut machine, 1, CLIENT).unwrap();
     let seen = machine.break_mps_server(at(1), 0, FaultAttribution::Culprit);
     let Some(WorkerEvent::Mps(_, MpsEvent::Faulted { culprit, .. })) = seen else { panic!("{seen:?}") };
     assert_eq!(culprit, Some(rank_start(1, CLIENT).rank));
     assert!(machine.accounts().victims.is_empty(), "the culprit is no victim");
-    let adopted = machine.carry_out(&gpu(), MpsOrder::Adopt, FaultChance::Succeeds);
+    let adopted = machine.carry_out(&gpu(), MpsOrder::Adopt(None), FaultChance::Succeeds);
     assert!(matches!(adopted, Ok(MpsEvent::Failed(_))), "{adopted:?}");
 }
 
 #[test]
 fn a_sample_shows_the_memory_of_ranks_or_that_the_gpu_is_lost() {
     let mut machine = machine();
-    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Succeeds).unwrap();
+    machine.carry_out(&gpu(), MpsOrder::Start(None), FaultChance::Succeeds).unwrap();
     try_spawn(&mut machine, 1, CLIENT).unwrap();
     let rank = rank_start(1, CLIENT).rank;
     let greedy = machine.sample_gpus(Bytes(5), ObservedMemory::OverRequest).remove(0);

@@ -19,7 +19,7 @@ fn after_an_unseen_fault() -> SimMachine {
     let mut machine = machine();
     let (client, mut out) = (rank_start(1, CLIENT), Outbox::default());
     let rank = client.rank;
-    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Succeeds).unwrap();
+    machine.carry_out(&gpu(), MpsOrder::Start(None), FaultChance::Succeeds).unwrap();
     machine.spawn(at(0), client, StartConditions::IDEAL, &mut out).unwrap();
     fire_timers(&mut machine, out);
     machine.break_mps_server(at(50), 0, FaultAttribution::Unknown);
@@ -44,7 +44,7 @@ fn stops_found(machine: &mut SimMachine) -> Vec<Option<StopReason>> {
 fn a_victim_stays_one_after_the_server_has_recovered() {
     let mut machine = after_an_unseen_fault();
     assert_eq!(stops_found(&mut machine), [VICTIM]);
-    assert_eq!(machine.carry_out(&gpu(), MpsOrder::Recover, FaultChance::Succeeds), Ok(MpsEvent::Up));
+    assert_eq!(machine.carry_out(&gpu(), MpsOrder::Recover(None), FaultChance::Succeeds), Ok(MpsEvent::Up));
     assert_eq!(stops_found(&mut machine), [VICTIM]);
 }
 
@@ -60,7 +60,7 @@ fn a_fault_is_known_after_a_power_cut_if_the_disk_was_kept() {
 #[test]
 fn a_machine_without_power_has_no_mps_clients() {
     let mut machine = machine();
-    machine.carry_out(&gpu(), MpsOrder::Start, FaultChance::Succeeds).unwrap();
+    machine.carry_out(&gpu(), MpsOrder::Start(None), FaultChance::Succeeds).unwrap();
     machine.power_off(at(100), Disk::Kept, &mut Random::stream(1, "power"));
     assert!(!machine.serves_clients());
     machine.restart_lost_gpus();

@@ -21,7 +21,7 @@ impl World<'_> {
         let fails = self.gpus.chance(MPS_FAILURE_PROBABILITY) && !self.is_quiet();
         let chance = if fails { FaultChance::Fails } else { FaultChance::Succeeds };
         if let Some(daemon) = &mut self.nodes[node].daemon {
-            daemon.orders.insert(device.clone(), order);
+            daemon.orders.insert(device.clone(), order.clone());
         }
         let answer = DaemonSimEvent::Mps(device, order, chance);
         let at = self.now + self.gpus.span(MPS_ANSWER_DELAY);
@@ -37,7 +37,7 @@ impl World<'_> {
         chance: FaultChance,
     ) -> Result<(), SimFailure> {
         let there = &mut self.nodes[node];
-        if !there.daemon.as_mut().is_some_and(|daemon| daemon.take_pending_order(&device, order)) {
+        if !there.daemon.as_mut().is_some_and(|daemon| daemon.take_pending_order(&device, &order)) {
             return Ok(());
         }
         match there.machine.carry_out(&device, order, chance) {
@@ -54,7 +54,7 @@ impl World<'_> {
             return Ok(());
         }
         for device in self.nodes[node].machine.served_by(*rank) {
-            self.deliver_mps_answer(node, device, MpsOrder::Adopt, FaultChance::Succeeds)?;
+            self.deliver_mps_answer(node, device, MpsOrder::Adopt(None), FaultChance::Succeeds)?;
         }
         Ok(())
     }

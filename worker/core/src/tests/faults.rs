@@ -25,7 +25,7 @@ fn the_culprit_and_the_victims_are_stopped_and_the_server_recovers() {
         .dies(1)
         .does([terminated(1, StopReason::MpsFaultVictim, 100)])
         .dies(2)
-        .does([terminated(2, StopReason::MpsFault, 100), mps(MpsOrder::Recover)])
+        .does([terminated(2, StopReason::MpsFault, 100), mps(MpsOrder::Recover(None))])
         .word(MpsEvent::Up)
         .does([report_condition(well())])
         .run(sharer(3))
@@ -47,7 +47,7 @@ fn without_a_culprit_all_are_victims_and_the_last_driver_error_is_reported() {
         .does([
             terminated(1, StopReason::MpsFaultVictim, 160),
             terminated(2, StopReason::MpsFaultVictim, 160),
-            mps(MpsOrder::Recover),
+            mps(MpsOrder::Recover(None)),
         ]);
 }
 
@@ -111,7 +111,7 @@ fn a_fault_shortens_a_stop_that_has_begun() {
         .dies(1)
         .does([terminated(1, StopReason::Cancelled, 115)])
         .dies(2)
-        .does([terminated(2, StopReason::Preempted, 115), mps(MpsOrder::Recover)]);
+        .does([terminated(2, StopReason::Preempted, 115), mps(MpsOrder::Recover(None))]);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_client_that_is_being_started_is_stopped_as_soon_as_it_runs() {
         .runs(2)
         .does([vec![started(rank_of(2), 100)], victims(&[2], 100)].concat())
         .dies(2)
-        .does([terminated(2, StopReason::MpsFaultVictim, 100), mps(MpsOrder::Recover)]);
+        .does([terminated(2, StopReason::MpsFaultVictim, 100), mps(MpsOrder::Recover(None))]);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_fault_without_clients_is_recovered_from_at_once() {
         .dies(1)
         .forget_effects()
         .word(faulted(None))
-        .does([report_condition(recovering("a fatal GPU error")), mps(MpsOrder::Recover)])
+        .does([report_condition(recovering("a fatal GPU error")), mps(MpsOrder::Recover(None))])
         .word(MpsEvent::Up)
         .does([report_condition(well())])
         .until(110)
@@ -220,7 +220,7 @@ fn a_victim_that_exits_with_success_is_still_a_victim() {
     TestWorker::serving(&[1]).word(faulted(None)).forget_effects().ends(rank_of(1), Outcome::Exited(0)).does(
         [
             ended(rank_of(1), Outcome::Exited(0), Some(StopReason::MpsFaultVictim), 100),
-            mps(MpsOrder::Recover),
+            mps(MpsOrder::Recover(None)),
         ],
     );
 }
@@ -236,6 +236,6 @@ fn the_reason_of_a_victim_is_stored_if_its_executor_does_not_know_it() {
         .does([
             WorkerEffect::Explain(rank_of(1), StopReason::MpsFaultVictim),
             ended(rank_of(1), Outcome::Exited(1), Some(StopReason::MpsFaultVictim), 100),
-            mps(MpsOrder::Recover),
+            mps(MpsOrder::Recover(None)),
         ]);
 }

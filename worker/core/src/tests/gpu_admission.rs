@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use cohabit_types::{
-    Bytes, ComputeLimit, DeviceSharing, Enforcement, HeldRank, HeldRankPhase, Outcome, Share, StartFailure,
-    StopReason,
+    Bytes, ComputeLimit, DeviceSharing, Enforcement, HeldRank, HeldRankPhase, Outcome, RunOrder, Share,
+    StartFailure, StopReason,
 };
 
 use super::gpu_kit::*;
 use super::kit::*;
-use crate::{GpuAccess, MpsEvent, MpsLimits, MpsOrder};
+use crate::{GpuAccess, MpsEvent, MpsLimits, MpsOrder, WorkerEffect};
 
 fn not_started(failure: StartFailure) -> Outcome {
     Outcome::NotStarted(failure)
@@ -17,8 +17,11 @@ fn not_started(failure: StartFailure) -> Outcome {
 
 #[test]
 fn the_first_sharing_rank_waits_for_the_daemon_and_later_ones_do_not() {
-    let test =
-        TestWorker::with_gpus().run(sharer(1)).does([mps(MpsOrder::Start)]).run(sharer(2)).does_nothing();
+    let test = TestWorker::with_gpus()
+        .run(sharer(1))
+        .does([mps(MpsOrder::Start(None))])
+        .run(sharer(2))
+        .does_nothing();
     let held = |job| HeldRank { rank: rank_of(job), phase: HeldRankPhase::Starting };
     assert_eq!(test.worker.held(), [held(1), held(2)]);
     test.word(MpsEvent::Up)
@@ -45,7 +48,7 @@ fn a_daemon_without_clients_is_stopped_after_ten_seconds_and_started_again() {
         .until(400)
         .does_nothing()
         .word(MpsEvent::Stopped)
-        .does([mps(MpsOrder::Start)]);
+        .does([mps(MpsOrder::Start(None))]);
 }
 
 #[test]
@@ -98,7 +101,7 @@ fn a_sharing_rank_waits_for_an_exclusive_one() {
         .run(sharer(2))
         .does_nothing()
         .dies(1)
-        .does([died(1, 100), mps(MpsOrder::Start)]);
+        .does([died(1, 100), mps(MpsOrder::Start(None))]);
 }
 
 #[test]
@@ -155,19 +158,112 @@ fn a_rank_that_requires_enforcement_is_refused_without_it() {
 
 #[test]
 fn without_a_daemon_only_ranks_that_accept_time_slicing_start() {
-    let failure = || StartFailure::Unenforced("exit status 100".into());
+    let why = did_not_start("exit status 100");
     TestWorker::with_gpus()
         .run(sharer(1))
         .run(strict_sharer(2))
-        .does([mps(MpsOrder::Start)])
+        .does([mps(MpsOrder::Start(None))])
         .word(MpsEvent::Failed("exit status 100".into()))
         .does([
-            report_condition(unenforced("exit status 100")),
+            report_condition(unenforced(&why)),
             spawn(&sharer(1), TURNS),
-            ended(rank_of(2), not_started(failure()), None, 100),
+            ended(rank_of(2), not_started(StartFailure::Unenforced(why.clone())), None, 100),
         ])
         .run(sharer(3))
         .does([spawn(&sharer(3), TURNS)]);
+}
+
+/// The reason of a GPU whose MPS daemon did not start.
+fn did_not_start(why: &str) -> String {
+    format!("{why}; it is tried again in pauses of up to 10 minutes, while no job runs on the GPU")
+}
+
+#[test]
+fn a_daemon_that_did_not_start_is_tried_again_in_growing_pauses() {
+    let failed = || MpsEvent::Failed("no device".into());
+    TestWorker::with_gpus()
+        .run(strict_sharer(1))
+        .forget_effects()
+        .word(failed())
+        .forget_effects()
+        .until(109)
+        .does_nothing()
+        .until(110)
+        .does([mps(MpsOrder::Start(None))])
+        .word(failed())
+        .until(129)
+        .does_nothing()
+        .until(130)
+        .does([mps(MpsOrder::Start(None))])
+        .run(sharer(2))
+        .does_nothing()
+        .word(MpsEvent::Up)
+        .does([report_condition(well()), spawn(&sharer(2), CLIENT)]);
+}
+
+#[test]
+fn a_daemon_is_not_tried_again_while_a_rank_takes_turns_on_the_gpu() {
+    TestWorker::with_gpus()
+        .run(sharer(1))
+        .word(MpsEvent::Failed("no device".into()))
+        .runs(1)
+        .forget_effects()
+        .until(300)
+        .does_nothing()
+        .dies(1)
+        .forget_effects()
+        .until(310)
+        .does([mps(MpsOrder::Start(None))])
+        .word(MpsEvent::Up)
+        .does([report_condition(well())]);
+}
+
+/// A linked worker with a GPU that one user at a time may share.
+fn of_one_user() -> TestWorker {
+    TestWorker::with(vec![device(0, DeviceSharing::OneUser("the driver is old".into()))]).link()
+}
+
+fn sharer_of(job: u64, account: &str) -> RunOrder {
+    RunOrder { account: account.to_owned(), ..sharer(job) }
+}
+
+fn start_for(account: &str) -> [WorkerEffect; 1] {
+    [mps(MpsOrder::Start(Some(account.into())))]
+}
+
+#[test]
+fn a_daemon_of_an_old_driver_serves_one_account_at_a_time() {
+    let (adas, beas, second) = (sharer_of(1, "ada"), sharer_of(2, "bea"), sharer_of(3, "ada"));
+    of_one_user()
+        .run(adas.clone())
+        .does(start_for("ada"))
+        .word(MpsEvent::Up)
+        .does([spawn(&adas, CLIENT)])
+        .run(beas.clone())
+        .does_nothing()
+        .run(second.clone())
+        .does([spawn(&second, CLIENT)])
+        .dies(1)
+        .forget_effects()
+        .dies(3)
+        .does([died(3, 100), mps(MpsOrder::Stop)])
+        .word(MpsEvent::Stopped)
+        .does(start_for("bea"))
+        .word(MpsEvent::Up)
+        .does([spawn(&beas, CLIENT)]);
+}
+
+#[test]
+fn an_idle_daemon_of_an_old_driver_serves_the_next_rank_of_its_account() {
+    let next = sharer_of(2, "ada");
+    of_one_user()
+        .run(sharer_of(1, "ada"))
+        .word(MpsEvent::Up)
+        .dies(1)
+        .forget_effects()
+        .until(105)
+        .run(next.clone())
+        .does([spawn(&next, CLIENT)]);
 }
 
 #[test]
@@ -175,7 +271,7 @@ fn a_stop_ends_a_waiting_rank_without_starting_it() {
     let never = StartFailure::Other("it was stopped while it waited for its GPU".into());
     TestWorker::with_gpus()
         .run(sharer(1))
-        .does([mps(MpsOrder::Start)])
+        .does([mps(MpsOrder::Start(None))])
         .stop_job(1, StopReason::Cancelled)
         .does([ended(rank_of(1), not_started(never), Some(StopReason::Cancelled), 100)])
         .word(MpsEvent::Up)

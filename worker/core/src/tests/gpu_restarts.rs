@@ -25,7 +25,7 @@ fn back(jobs: &[u64]) -> Vec<WorkerEffect> {
 #[test]
 fn the_daemon_of_running_clients_is_adopted_once() {
     with_clients()
-        .does([mps(MpsOrder::Adopt)])
+        .does([mps(MpsOrder::Adopt(None))])
         .link()
         .does(back(&[1, 2]))
         .run(sharer(3))
@@ -44,7 +44,7 @@ fn clients_of_a_daemon_that_cannot_be_adopted_are_stopped() {
         .dies(1)
         .does([terminated(1, StopReason::MpsFaultVictim, 100)])
         .dies(2)
-        .does([terminated(2, StopReason::MpsFaultVictim, 100), mps(MpsOrder::Recover)]);
+        .does([terminated(2, StopReason::MpsFaultVictim, 100), mps(MpsOrder::Recover(None))]);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_client_that_was_being_stopped_keeps_its_reason_and_its_time() {
         .dies(1)
         .does([terminated(1, StopReason::MpsFault, 104)])
         .dies(2)
-        .does([terminated(2, StopReason::MpsFaultVictim, 104), mps(MpsOrder::Recover)]);
+        .does([terminated(2, StopReason::MpsFaultVictim, 104), mps(MpsOrder::Recover(None))]);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn an_adopted_daemon_without_clients_is_stopped_after_its_idle_time() {
         .event(left_running(&sharer(1), CLIENT))
         .dies(1)
         .word(MpsEvent::Up)
-        .does([mps(MpsOrder::Adopt)])
+        .does([mps(MpsOrder::Adopt(None))])
         .until(110)
         .does([mps(MpsOrder::Stop)]);
 }
@@ -114,7 +114,7 @@ fn beside_a_time_sliced_rank_others_are_time_sliced_too() {
             report_condition(well()),
         ])
         .run(sharer(3))
-        .does([mps(MpsOrder::Start)]);
+        .does([mps(MpsOrder::Start(None))]);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_waiting_rank_is_given_up_with_the_link() {
     let never = StartFailure::Other("it was stopped while it waited for its GPU".into());
     TestWorker::with_gpus()
         .run(sharer(1))
-        .does([mps(MpsOrder::Start)])
+        .does([mps(MpsOrder::Start(None))])
         .unlink()
         .word(MpsEvent::Up)
         .does_nothing()

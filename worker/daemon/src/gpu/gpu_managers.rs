@@ -11,6 +11,7 @@ use super::monitor::Monitor;
 use super::mps::{MpsManager, MpsMessage};
 use super::mps_directories::MpsDirectories;
 use super::process_owners::ProcessOwners;
+use crate::isolation::Isolator;
 use crate::messages::DriverMessage;
 
 /// Messages that may be queued for one actor.
@@ -31,6 +32,7 @@ impl GpuManagers {
     pub(crate) fn spawn<Driver: Actor<Message = DriverMessage>>(
         context: &Context<Driver>,
         mps_directories: &MpsDirectories,
+        isolation: &Isolator,
         owners: ProcessOwners,
         nvml_library: Option<PathBuf>,
     ) -> GpuManagers {
@@ -40,6 +42,7 @@ impl GpuManagers {
                 gpu.clone(),
                 directory.clone(),
                 mps_directories.programs.clone(),
+                isolation.clone(),
                 owners.clone(),
                 driver.clone(),
             );
@@ -58,12 +61,14 @@ impl GpuManagers {
     /// Passes an order on. Returns its answer at once if no actor can take it.
     pub(crate) fn order(&self, gpu: DeviceId, order: MpsOrder) -> Option<WorkerEvent> {
         let mps = self.mps.get(&gpu);
-        if mps.is_some_and(|mps| mps.try_tell(MpsMessage::Order(order)).is_ok()) {
+        if mps.is_some_and(|mps| mps.try_tell(MpsMessage::Order(order.clone())).is_ok()) {
             return None;
         }
         tracing::error!(%gpu, ?order, "the MPS manager of this GPU has failed");
         let answer = match order {
-            MpsOrder::Start | MpsOrder::Adopt | MpsOrder::Recover => MpsEvent::Failed(NO_ACTOR.to_owned()),
+            MpsOrder::Start(_) | MpsOrder::Adopt(_) | MpsOrder::Recover(_) => {
+                MpsEvent::Failed(NO_ACTOR.to_owned())
+            }
             MpsOrder::Stop => MpsEvent::Stopped,
         };
         Some(WorkerEvent::Mps(gpu, answer))

@@ -15,6 +15,7 @@ use super::enforcement::{EnforcementChecks, RankPid};
 use super::mps_health::{MpsFailure, MpsHealth, ProbeDepth};
 use super::process_owners::ProcessOwners;
 use super::timeout::run_with_timeout;
+use crate::isolation::Isolator;
 use crate::messages::DriverMessage;
 
 /// The time between two health checks.
@@ -53,6 +54,7 @@ pub(crate) struct MpsManager {
     directory: MpsDirectory,
     /// NVIDIA's programs, or why they cannot be used.
     programs: Result<MpsPrograms, String>,
+    isolation: Isolator,
     owners: ProcessOwners,
     driver: Address<DriverMessage>,
     daemon: DaemonState,
@@ -74,11 +76,13 @@ impl MpsManager {
         gpu: DeviceId,
         directory: MpsDirectory,
         programs: Result<MpsPrograms, String>,
+        isolation: Isolator,
         owners: ProcessOwners,
         driver: Address<DriverMessage>,
     ) -> MpsManager {
         let (daemon, checks) = (DaemonState::Absent, EnforcementChecks::default());
-        MpsManager { gpu, directory, programs, owners, driver, daemon, checks, asked_at: Instant::now() }
+        let asked_at = Instant::now();
+        MpsManager { gpu, directory, programs, isolation, owners, driver, daemon, checks, asked_at }
     }
 }
 

@@ -114,19 +114,36 @@ impl AccountPolicy {
             AccountPolicy::OfUsers { options, known, private } => (options, known, private),
         };
         let name = &rank.account;
-        let found = known.of(name).map_err(|errno| AccountError::LookUp(name.clone(), errno))?;
-        let Some(account) = found else {
-            return Ok(Some(AccountChoice { account: private.of(name)?, is_private: true }));
-        };
-        match account.uid {
+        let chosen = choose(known, private, name)?;
+        match chosen.account.uid {
+            _ if chosen.is_private => {}
             ROOT => allow_root(name, rank.role, options.root_jobs)?,
             uid if is_of_system(uid, options.min_uid) => {
                 return Err(AccountError::OfSystem { name: name.clone(), uid, min_uid: options.min_uid });
             }
             _ => {}
         }
-        Ok(Some(AccountChoice { account, is_private: false }))
+        Ok(Some(chosen))
     }
+
+    /// The user id of ranks of this account, whether or not it may have any here.
+    pub(super) fn user_of(&self, account: &str) -> Result<u32, AccountError> {
+        match self {
+            AccountPolicy::Shared | AccountPolicy::One(_) => Ok(geteuid().as_raw()),
+            AccountPolicy::OfUsers { options: _, known, private } => {
+                Ok(choose(known, private, account)?.account.uid)
+            }
+        }
+    }
+}
+
+/// The account of this name; where this host has none, a private user.
+fn choose(known: &AccountCache, private: &PrivateUsers, name: &str) -> Result<AccountChoice, AccountError> {
+    let found = known.of(name).map_err(|errno| AccountError::LookUp(name.to_owned(), errno))?;
+    Ok(match found {
+        Some(account) => AccountChoice { account, is_private: false },
+        None => AccountChoice { account: private.of(name)?, is_private: true },
+    })
 }
 
 fn allow_root(name: &str, role: Role, root_jobs: RootJobs) -> Result<(), AccountError> {
@@ -248,6 +265,7 @@ mod tests {
         let (one, two) = (of("no-such-user-1"), of("no-such-user-2"));
         assert!(one.is_private && two.is_private && one.account.uid != two.account.uid);
         assert_eq!(one.account.groups, [one.account.gid]);
+        assert_eq!(accounts.user_of("no-such-user-1").unwrap(), one.account.uid);
     }
 
     #[test]

@@ -54,12 +54,12 @@ pub(super) fn devices(nvml: &Nvml) -> Vec<Result<Device, GpuError>> {
         })
         .collect();
     let programs = MpsPrograms::find(&env::var("PATH").unwrap_or_default());
+    let users = programs.as_ref().map(MpsPrograms::users);
     let finish = |mut device: Device| {
         let gpu = known.iter().find(|gpu| gpu.id == device.id);
         if let (Some(properties), Some(gpu)) = (&mut device.gpu, gpu) {
             properties.peers = peers(gpu, &known);
-            let (health, sharing) =
-                (health(properties.compute_mode), check_sharing(properties, programs.as_ref()));
+            let (health, sharing) = (health(properties.compute_mode), check_sharing(properties, users));
             device.condition = Condition { health, sharing, ..Condition::default() };
         }
         device

@@ -13,7 +13,7 @@ use super::daemon_record::DaemonRecord;
 use super::deadline::Deadline;
 use super::directory::MpsDirectory;
 use super::processes::is_of_mps;
-use super::programs::MpsPrograms;
+use super::programs::{MpsPrograms, ServedUsers};
 use super::server_log::{ServerFault, ServerLog};
 use super::start::start;
 use super::status::{ServerState, clients, server_state};
@@ -26,13 +26,15 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct MpsDaemon {
     control: Control,
+    users: ServedUsers,
     record: DaemonRecord,
     log: ServerLog,
 }
 
 impl MpsDaemon {
-    /// Starts the daemon of this GPU and its server, and waits until the server is active. A daemon that an
-    /// earlier process left in this directory is stopped first.
+    /// Starts the daemon of this GPU and its server, and waits until the server is active. It serves the
+    /// processes of the user with this id, and of all others where [`MpsPrograms::users`] says so. A daemon
+    /// that an earlier process left in this directory is stopped first.
     ///
     /// # Errors
     /// Why it does not work; nothing of it is left running then.
@@ -40,10 +42,11 @@ impl MpsDaemon {
         programs: &MpsPrograms,
         directory: &MpsDirectory,
         gpu: &DeviceId,
+        user: u32,
     ) -> Result<MpsDaemon, MpsError> {
-        let control = Control::new(programs, directory);
-        let record = start(&control, gpu)?;
-        Ok(MpsDaemon { log: ServerLog::new(directory.server_log()), control, record })
+        let (control, users) = (Control::new(programs, directory), programs.users());
+        let record = start(&control, gpu, users, user)?;
+        Ok(MpsDaemon { log: ServerLog::new(directory.server_log()), control, users, record })
     }
 
     /// The daemon that runs in this directory, if it is certainly the one that was started there for this
@@ -62,6 +65,7 @@ impl MpsDaemon {
         Ok(living.map(|record| MpsDaemon {
             log: ServerLog::after(directory.server_log(), record.acknowledged_log_position),
             control: Control::new(programs, directory),
+            users: programs.users(),
             record,
         }))
     }
@@ -128,11 +132,12 @@ impl MpsDaemon {
     }
 
     /// To be called after a fault, when all clients have gone: waits until the server is active again, and
-    /// restarts everything if that takes longer than `timeout`. What the log says about the fault is skipped.
+    /// restarts everything if that takes longer than `timeout`, for this user as [`MpsDaemon::start`] does.
+    /// What the log says about the fault is skipped.
     ///
     /// # Errors
     /// Why it does not work; nothing of it is left running then.
-    pub fn recover(&mut self, timeout: Duration) -> Result<(), MpsError> {
+    pub fn recover(&mut self, timeout: Duration, user: u32) -> Result<(), MpsError> {
         let back = Deadline::after(timeout).wait(|| match self.state() {
             state @ (ServerState::Active | ServerState::Gone) => Some(state),
             ServerState::Initializing | ServerState::Fault | ServerState::Unknown => None,
@@ -143,7 +148,7 @@ impl MpsDaemon {
             return Ok(());
         }
         tracing::warn!(gpu = %self.record.gpu, "the MPS server did not recover: restarting it");
-        self.record = start(&self.control, &self.record.gpu)?;
+        self.record = start(&self.control, &self.record.gpu, self.users, user)?;
         self.log = ServerLog::new(self.control.directory.server_log());
         Ok(())
     }

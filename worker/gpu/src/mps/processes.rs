@@ -1,7 +1,8 @@
 //! Finds the daemons and servers of MPS by their account and their names, and their directory by the pipe
 //! directory in their environment.
 //!
-//! A job can give a process any name and environment, but on a worker that is root not the worker's account.
+//! A job can give a process any name and environment, but on a worker that is root neither the worker's
+//! account nor the daemon as its parent. A server of another account is a child of the daemon.
 
 use std::path::Path;
 
@@ -27,7 +28,16 @@ pub(super) fn all_of_mps(pipe: &Path) -> Vec<ProcessIdentity> {
 }
 
 fn is_candidate(pid: i32, pipe: &Path) -> bool {
-    is_of_own_account(pid) && is_named(pid) && has_pipe(pid, pipe)
+    let is_server = || parent_of(pid).is_some_and(|parent| is_of_own_account(parent) && is_mps(parent, pipe));
+    is_mps(pid, pipe) && (is_of_own_account(pid) || is_server())
+}
+
+fn is_mps(pid: i32, pipe: &Path) -> bool {
+    is_named(pid) && has_pipe(pid, pipe)
+}
+
+fn parent_of(pid: i32) -> Option<i32> {
+    Process::new(pid).and_then(|process| process.stat()).ok().map(|stat| stat.ppid)
 }
 
 /// The owner of a file in `/proc` does not tell: it is root for a process that cannot be dumped.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use cohabit_types::{ComputeMode, DeviceSharing, GpuProperties, Mig};
-use nix::unistd::{AccessFlags, access};
+use nix::unistd::{AccessFlags, access, geteuid};
 
 use super::deadline::Deadline;
 use super::error::MpsError;
@@ -62,19 +62,46 @@ impl MpsPrograms {
     /// The version of the control program, such as `13000`. Programs older than CUDA 13 do not tell it.
     #[must_use]
     pub fn version(&self) -> Option<u32> {
+        let text = self.output_of("-v")?;
+        text.split("ersion:").nth(1)?.split_whitespace().next()?.parse().ok()
+    }
+
+    /// Whose processes a server of these programs serves. Runs the control program, because only its list of
+    /// options tells: drivers up to 550 have no option for several users, and refuse to start with it.
+    #[must_use]
+    pub fn users(&self) -> ServedUsers {
+        if !geteuid().is_root() {
+            return ServedUsers::Own;
+        }
+        let options = self.output_of("-h").unwrap_or_default();
+        if options.contains("multiuser-server") { ServedUsers::All } else { ServedUsers::OneAtATime }
+    }
+
+    /// What the control program prints for this option.
+    fn output_of(&self, option: &str) -> Option<String> {
         let mut command = Command::new(&self.control);
-        command.arg("-v").env_clear().envs(&self.environment).current_dir("/");
-        // An older program ignores -v and connects to a daemon: let it find none, so that it prints nothing.
+        command.arg(option).env_clear().envs(&self.environment).current_dir("/");
+        // A program that does not know the option connects to a daemon: let it find none.
         command.env("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent").stdin(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
         let ended = Deadline::after(Duration::from_secs(3)).wait(|| child.try_wait().transpose());
         if ended.is_none() {
             let _ = child.kill();
         }
-        let said = child.wait_with_output().ok()?;
-        let text = String::from_utf8_lossy(&said.stdout).into_owned();
-        text.split("ersion:").nth(1)?.split_whitespace().next()?.parse().ok()
+        let printed = child.wait_with_output().ok()?;
+        Some(String::from_utf8_lossy(&printed.stdout).into_owned())
     }
+}
+
+/// Whose processes an MPS server serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServedUsers {
+    /// Those of this process's account, which is not root.
+    Own,
+    /// Those of all users together.
+    All,
+    /// Those of one user at a time: others wait until the last of them has ended.
+    OneAtATime,
 }
 
 fn program(folder: &Path, name: &str) -> Option<PathBuf> {
@@ -99,8 +126,8 @@ enum Platform {
 }
 
 /// Whether a GPU can be shared under MPS on this host, as far as can be told without trying.
-pub(crate) fn check_sharing(gpu: &GpuProperties, programs: Result<&MpsPrograms, &MpsError>) -> DeviceSharing {
-    assess_sharing(gpu, programs, platform())
+pub(crate) fn check_sharing(gpu: &GpuProperties, users: Result<ServedUsers, &MpsError>) -> DeviceSharing {
+    assess_sharing(gpu, users, platform())
 }
 
 fn platform() -> Platform {
@@ -114,7 +141,7 @@ fn platform() -> Platform {
 
 fn assess_sharing(
     gpu: &GpuProperties,
-    programs: Result<&MpsPrograms, &MpsError>,
+    users: Result<ServedUsers, &MpsError>,
     platform: Platform,
 ) -> DeviceSharing {
     let alone = |why: &str| DeviceSharing::Alone(why.to_owned());
@@ -123,29 +150,33 @@ fn assess_sharing(
             "it is partitioned by MIG, which Cohabit does not support: turn MIG off with 'nvidia-smi -mig 0'",
         );
     }
-    match (mps_obstacle(gpu, programs, platform), gpu.compute_mode) {
-        (None, _) => DeviceSharing::Enforced,
-        (Some(why), ComputeMode::ExclusiveProcess) => alone(&format!(
+    let users = match mps_obstacle(gpu, platform) {
+        None => users.map_err(ToString::to_string),
+        Some(why) => Err(why),
+    };
+    match (users, gpu.compute_mode) {
+        (Ok(ServedUsers::Own | ServedUsers::All), _) => DeviceSharing::Enforced,
+        (Ok(ServedUsers::OneAtATime), _) => DeviceSharing::OneUser(
+            "the MPS of this driver serves one user at a time: a driver of version 570 or later serves several"
+                .to_owned(),
+        ),
+        (Err(why), ComputeMode::ExclusiveProcess) => alone(&format!(
             "its compute mode is Exclusive_Process, and MPS cannot be used ({why}): set another with 'nvidia-smi -c \
              DEFAULT'"
         )),
-        (Some(why), ComputeMode::Default | ComputeMode::Prohibited) => DeviceSharing::Unenforced(why),
+        (Err(why), ComputeMode::Default | ComputeMode::Prohibited) => DeviceSharing::Unenforced(why),
     }
 }
 
-/// Why MPS cannot be used, if it cannot.
-fn mps_obstacle(
-    gpu: &GpuProperties,
-    programs: Result<&MpsPrograms, &MpsError>,
-    platform: Platform,
-) -> Option<String> {
+/// Why MPS cannot be used on this GPU and platform, if it cannot.
+fn mps_obstacle(gpu: &GpuProperties, platform: Platform) -> Option<String> {
     match platform {
         Platform::Linux => {}
         Platform::Wsl => return Some("MPS is not known to work in the Windows Subsystem for Linux".into()),
         Platform::Other => return Some("MPS needs Linux".into()),
     }
     match gpu.compute_capability {
-        Some(capability) if capability >= MIN_COMPUTE_CAPABILITY => programs.err().map(ToString::to_string),
+        Some(capability) if capability >= MIN_COMPUTE_CAPABILITY => None,
         Some((major, minor)) => Some(format!(
             "its compute capability is {major}.{minor}; memory limits under MPS need 7.0 (Volta) or later"
         )),
@@ -182,7 +213,7 @@ mod tests {
     fn reason(sharing: &DeviceSharing) -> &str {
         match sharing {
             DeviceSharing::Enforced => "enforced",
-            DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why) => why,
+            DeviceSharing::Unenforced(why) | DeviceSharing::Alone(why) | DeviceSharing::OneUser(why) => why,
         }
     }
 
@@ -214,9 +245,19 @@ mod tests {
 
     #[test]
     fn a_current_gpu_with_all_programs_can_be_shared() {
-        assert_eq!(assess_sharing(&hopper(), Ok(&tools()), Platform::Linux), DeviceSharing::Enforced);
+        assert_eq!(assess_sharing(&hopper(), Ok(ServedUsers::All), Platform::Linux), DeviceSharing::Enforced);
         let exclusive = GpuProperties { compute_mode: ComputeMode::ExclusiveProcess, ..hopper() };
-        assert_eq!(assess_sharing(&exclusive, Ok(&tools()), Platform::Linux), DeviceSharing::Enforced);
+        assert_eq!(
+            assess_sharing(&exclusive, Ok(ServedUsers::All), Platform::Linux),
+            DeviceSharing::Enforced
+        );
+    }
+
+    #[test]
+    fn root_shares_a_gpu_of_an_old_driver_among_one_user_at_a_time() {
+        let sharing = |users| assess_sharing(&hopper(), Ok(users), Platform::Linux);
+        assert!(reason(&sharing(ServedUsers::OneAtATime)).contains("one user at a time"));
+        assert_eq!(sharing(ServedUsers::Own), DeviceSharing::Enforced);
     }
 
     #[test]
@@ -226,10 +267,10 @@ mod tests {
         let unknown = GpuProperties { compute_capability: None, ..hopper() };
         for (sharing, why) in [
             (assess_sharing(&hopper(), Err(&missing), Platform::Linux), "it is missing"),
-            (assess_sharing(&hopper(), Ok(&tools()), Platform::Wsl), "Windows"),
-            (assess_sharing(&hopper(), Ok(&tools()), Platform::Other), "needs Linux"),
-            (assess_sharing(&pascal, Ok(&tools()), Platform::Linux), "is 6.1"),
-            (assess_sharing(&unknown, Ok(&tools()), Platform::Linux), "does not report"),
+            (assess_sharing(&hopper(), Ok(ServedUsers::All), Platform::Wsl), "Windows"),
+            (assess_sharing(&hopper(), Ok(ServedUsers::All), Platform::Other), "needs Linux"),
+            (assess_sharing(&pascal, Ok(ServedUsers::All), Platform::Linux), "is 6.1"),
+            (assess_sharing(&unknown, Ok(ServedUsers::All), Platform::Linux), "does not report"),
         ] {
             assert!(matches!(sharing, DeviceSharing::Unenforced(_)), "{sharing}");
             assert!(reason(&sharing).contains(why), "{sharing}");
@@ -243,7 +284,7 @@ mod tests {
         let divided = GpuProperties { mig: Mig::On, ..hopper() };
         for (sharing, why) in [
             (assess_sharing(&exclusive, Err(&missing), Platform::Linux), "it is missing"),
-            (assess_sharing(&divided, Ok(&tools()), Platform::Linux), "nvidia-smi -mig 0"),
+            (assess_sharing(&divided, Ok(ServedUsers::All), Platform::Linux), "nvidia-smi -mig 0"),
         ] {
             assert!(matches!(sharing, DeviceSharing::Alone(_)), "{sharing}");
             assert!(reason(&sharing).contains(why), "{sharing}");

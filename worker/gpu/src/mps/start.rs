@@ -12,19 +12,21 @@ use std::time::{Duration, Instant};
 
 use cohabit_types::DeviceId;
 use nix::sys::resource::{Resource, getrlimit};
-use nix::unistd::{geteuid, getuid};
+use nix::unistd::getuid;
 
 use super::control::{Control, ControlError};
 use super::daemon_record::DaemonRecord;
 use super::deadline::Deadline;
 use super::error::{MpsError, file_error};
+use super::programs::ServedUsers;
 use super::server_log::{Position, last_exit, last_message};
 use super::status::{ServerState, server_state};
 use super::stop::stop;
 use crate::process::ProcessIdentity;
 
-/// From nothing to an active server. Its contexts take seconds where the driver was not in use.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// From nothing to an active server. Without persistence mode the driver initialises the GPUs of the host for
+/// the first context, which was seen to take more than 20 seconds.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where the driver cannot be asked for the status of a server, a server that has lived for this long is
 /// active.
@@ -36,8 +38,14 @@ const CLEANUP_TIMEOUT: Duration = Duration::from_secs(4);
 /// The server needs several files for each client.
 const OPEN_FILES: u64 = 16_384;
 
-/// Starts daemon and server in the directory of this control. Leaves nothing running when that fails.
-pub(super) fn start(control: &Control, gpu: &DeviceId) -> Result<DaemonRecord, MpsError> {
+/// Starts daemon and server in the directory of this control, for the processes of this user, and of all
+/// others where the server serves all. Leaves nothing running when that fails.
+pub(super) fn start(
+    control: &Control,
+    gpu: &DeviceId,
+    users: ServedUsers,
+    user: u32,
+) -> Result<DaemonRecord, MpsError> {
     if let Some(other) = control.directory.record()?.filter(|record| record.gpu != *gpu) {
         let path = control.directory.path().display();
         return Err(MpsError(format!("'{path}' belongs to the MPS daemon of {}", other.gpu)));
@@ -45,7 +53,12 @@ pub(super) fn start(control: &Control, gpu: &DeviceId) -> Result<DaemonRecord, M
     stop(control, CLEANUP_TIMEOUT)?;
     control.directory.rotate_logs()?;
     let deadline = Deadline::after(START_TIMEOUT);
-    let started = launch(control, gpu, deadline).and_then(|()| check(control, gpu, deadline));
+    let server_user = match users {
+        ServedUsers::Own | ServedUsers::All => getuid().as_raw(),
+        ServedUsers::OneAtATime => user,
+    };
+    let launched = launch(control, gpu, users, deadline);
+    let started = launched.and_then(|()| check(control, gpu, server_user, deadline));
     started.map_err(|why| match stop(control, CLEANUP_TIMEOUT) {
         Ok(()) => why,
         Err(left) => MpsError(format!("{why}; then {left}")),
@@ -53,7 +66,7 @@ pub(super) fn start(control: &Control, gpu: &DeviceId) -> Result<DaemonRecord, M
 }
 
 /// Starts the control daemon, which detaches itself from this process.
-fn launch(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<(), MpsError> {
+fn launch(control: &Control, gpu: &DeviceId, users: ServedUsers, deadline: Deadline) -> Result<(), MpsError> {
     let startup_errors = control.directory.startup_errors();
     let errors =
         File::create(&startup_errors).map_err(|error| file_error("create", &startup_errors, &error))?;
@@ -61,10 +74,9 @@ fn launch(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<(), M
     let mut command = control.command(Path::new("/bin/sh"));
     command.args(["-c", r#"ulimit -S -n "$1"; shift; exec "$0" -d "$@""#]);
     command.arg(&control.program).arg(open_files().to_string());
-    if geteuid().is_root() {
-        // The ranks of root's worker run as different users. Without this flag each would wait for all others
-        // to end.
-        command.arg("-multiuser-server");
+    match users {
+        ServedUsers::All => _ = command.arg("-multiuser-server"),
+        ServedUsers::Own | ServedUsers::OneAtATime => {}
     }
     command.env("CUDA_VISIBLE_DEVICES", gpu.as_str());
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn();
@@ -115,10 +127,15 @@ fn diagnosis(status: ExitStatus, output: &str) -> String {
 }
 
 /// Waits for the daemon, makes it start its server, and waits until the server is active.
-fn check(control: &Control, gpu: &DeviceId, deadline: Deadline) -> Result<DaemonRecord, MpsError> {
+fn check(
+    control: &Control,
+    gpu: &DeviceId,
+    server_user: u32,
+    deadline: Deadline,
+) -> Result<DaemonRecord, MpsError> {
     let daemon = deadline.within(PROBE_TIMEOUT).wait(|| control.directory.announced());
     let daemon = daemon.ok_or_else(|| failure(control, "the MPS control daemon ended at once"))?;
-    match control.ask(&format!("start_server -uid {}", getuid()), deadline) {
+    match control.ask(&format!("start_server -uid {server_user}"), deadline) {
         Ok(_) => {}
         Err(error) => {
             return Err(failure(control, &format!("the MPS server cannot be started: {error}")));

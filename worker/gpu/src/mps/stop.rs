@@ -50,5 +50,13 @@ fn remaining(control: &Control, deadline: Deadline) -> Vec<ProcessIdentity> {
 }
 
 fn living(control: &Control) -> Vec<ProcessIdentity> {
-    all_of_mps(&control.directory.pipe())
+    let mut living = all_of_mps(&control.directory.pipe());
+    // A server of another account whose daemon has ended.
+    let recorded = control.directory.processes().into_iter().filter(ProcessIdentity::is_alive);
+    for process in recorded {
+        if !living.contains(&process) {
+            living.push(process);
+        }
+    }
+    living
 }

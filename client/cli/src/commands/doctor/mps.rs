@@ -45,6 +45,11 @@ fn sharing(device: &Device) -> Finding {
         DeviceSharing::Enforced => {
             Finding::ok(SHARING, format!("jobs can share {gpu}; MPS enforces their limits"))
         }
+        DeviceSharing::OneUser(why) => Finding::warning(
+            SHARING,
+            format!("jobs of one user at a time can share {gpu}; MPS enforces their limits"),
+            why,
+        ),
         DeviceSharing::Unenforced(why) => {
             Finding::warning(SHARING, format!("jobs can share {gpu}, but their limits are not enforced"), why)
         }

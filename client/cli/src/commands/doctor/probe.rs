@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use cohabit_client::types::{Device, DeviceSharing, Span};
 use cohabit_gpu::NvmlSession;
 use cohabit_gpu::mps::{MpsDaemon, MpsDirectory, MpsError, MpsPrograms};
+use nix::unistd::geteuid;
 
 use super::device_name::device_name;
 use super::findings::Finding;
@@ -57,7 +58,7 @@ fn attempt(device: &Device) -> Result<Span, MpsError> {
         .map_err(|error| MpsError(format!("cannot create a temporary directory ({error})")))?;
     let home = MpsDirectory::create(&folder, &device.id)?;
     let started = Instant::now();
-    let daemon = MpsDaemon::start(&tools, &home, &device.id)?;
+    let daemon = MpsDaemon::start(&tools, &home, &device.id, geteuid().as_raw())?;
     let took = started.elapsed();
     daemon.quit(TIMEOUT)?;
     for left in [MpsDirectory::locate(&folder, &device.id)?, folder] {

@@ -39,7 +39,9 @@ fn large_devices(demand: &Demand, node: &NodeRecord) -> usize {
 /// Whether an empty device could hold a rank. A rank that shares the device leaves the reserve free.
 fn could_hold(demand: &Demand, device: &Device, reserve: Bytes) -> bool {
     let (shares, enforces) = match device.condition.sharing {
-        DeviceSharing::Enforced => (demand.share_of(device.memory) < Share::WHOLE, true),
+        DeviceSharing::Enforced | DeviceSharing::OneUser(_) => {
+            (demand.share_of(device.memory) < Share::WHOLE, true)
+        }
         DeviceSharing::Unenforced(_) => (demand.share_of(device.memory) < Share::WHOLE, false),
         DeviceSharing::Alone(_) => (false, false),
     };

@@ -3,17 +3,20 @@
 //! Each order is answered in bounded time, even if the daemon hangs: one that does not respond is given up,
 //! and what it does later is undone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_gpu::mps::{MpsDaemon, MpsError};
 use cohabit_worker_core::{MpsEvent, MpsOrder};
+use nix::unistd::geteuid;
 use tokio::time::Instant;
 
 use super::{DaemonState, MpsManager};
 use crate::gpu::timeout::run_with_timeout;
+use crate::isolation::Isolator;
 
 /// How long an order may take.
-const ORDER_TIMEOUT: Duration = Duration::from_secs(90);
+const ORDER_TIMEOUT: Duration = Duration::from_secs(130);
 
 /// How long a server may take to become active once its clients are gone, before everything is restarted.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -27,10 +30,10 @@ const SHUTDOWN_QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 impl MpsManager {
     /// Carries out an order and returns its answer.
     pub(super) async fn execute(&mut self, order: MpsOrder) -> MpsEvent {
-        let (done, answer) = match order {
-            MpsOrder::Start => (self.start().await, MpsEvent::Up),
-            MpsOrder::Adopt => (self.adopt().await, MpsEvent::Up),
-            MpsOrder::Recover => (self.recover().await, MpsEvent::Up),
+        let (done, answer) = match &order {
+            MpsOrder::Start(account) => (self.start(account.clone()).await, MpsEvent::Up),
+            MpsOrder::Adopt(_) => (self.adopt().await, MpsEvent::Up),
+            MpsOrder::Recover(account) => (self.recover(account.clone()).await, MpsEvent::Up),
             MpsOrder::Stop => (self.stop().await, MpsEvent::Stopped),
         };
         match done {
@@ -44,11 +47,12 @@ impl MpsManager {
         answer
     }
 
-    async fn start(&mut self) -> Result<(), String> {
+    /// Starts a daemon for the ranks of this account, or of all.
+    async fn start(&mut self, account: Option<Arc<str>>) -> Result<(), String> {
         let (programs, directory, gpu) = (self.programs.clone()?, self.directory.clone(), self.gpu.clone());
-        let started =
-            run_with_timeout(ORDER_TIMEOUT, move || MpsDaemon::start(&programs, &directory, &gpu), give_up)
-                .await?;
+        let isolation = self.isolation.clone();
+        let start = move || MpsDaemon::start(&programs, &directory, &gpu, user_of(account, &isolation)?);
+        let started = run_with_timeout(ORDER_TIMEOUT, start, give_up).await?;
         self.set_up(started.map_err(|error| error.to_string())?);
         Ok(())
     }
@@ -60,11 +64,15 @@ impl MpsManager {
     }
 
     /// A daemon that was given up is started again.
-    async fn recover(&mut self) -> Result<(), String> {
+    async fn recover(&mut self, account: Option<Arc<str>>) -> Result<(), String> {
         let (DaemonState::Up(mut daemon) | DaemonState::Faulted(Some(mut daemon))) = self.take() else {
-            return self.start().await;
+            return self.start(account).await;
         };
-        let work = move || daemon.recover(RECOVERY_TIMEOUT).map(|()| daemon);
+        let isolation = self.isolation.clone();
+        let work = move || {
+            let user = user_of(account, &isolation)?;
+            daemon.recover(RECOVERY_TIMEOUT, user).map(|()| daemon)
+        };
         let recovered = run_with_timeout(ORDER_TIMEOUT, work, give_up).await?;
         self.set_up(recovered.map_err(|error| error.to_string())?);
         Ok(())
@@ -113,6 +121,14 @@ impl MpsManager {
     fn set_up(&mut self, daemon: MpsDaemon) {
         self.daemon = DaemonState::Up(daemon);
         self.asked_at = Instant::now();
+    }
+}
+
+/// The user id of the ranks of this account, or of this process. Blocks.
+fn user_of(account: Option<Arc<str>>, isolation: &Isolator) -> Result<u32, MpsError> {
+    match account {
+        Some(account) => isolation.user_of(&account).map_err(|error| MpsError(error.to_string())),
+        None => Ok(geteuid().as_raw()),
     }
 }
 
