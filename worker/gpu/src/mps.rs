@@ -10,6 +10,7 @@
 //! server_log    faults, as the server's log reports them
 //! directory     sockets, logs and lock of a GPU's daemon
 //! daemon_record which processes a daemon has, and the file that says so
+//! pipe_lock     which daemon serves a pipe directory
 //! processes     which processes belong to MPS, and to which directory
 //! programs      NVIDIA's programs, and whether a GPU can be shared with them
 //! deadline      polling up to a deadline
@@ -22,6 +23,7 @@ mod daemon_record;
 mod deadline;
 mod directory;
 mod error;
+mod pipe_lock;
 mod processes;
 mod programs;
 mod server_log;
@@ -33,6 +35,7 @@ pub use client::{ClientRemoval, client_environment, environment_without_mps, ter
 pub use daemon::MpsDaemon;
 pub use directory::MpsDirectory;
 pub use error::MpsError;
+pub use pipe_lock::daemon_of_pipe;
 pub(crate) use programs::check_sharing;
 pub use programs::{MpsPrograms, ServedUsers};
 pub use server_log::ServerFault;

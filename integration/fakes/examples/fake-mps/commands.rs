@@ -4,8 +4,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use cohabit_fakes::mps::{FromServer, Limits, ServerState, ToServer, limit_text};
-use cohabit_fakes::{Quit, StatusCommand, Terminate};
+use cohabit_fakes::mps::{FromServer, Limits, ServerState, ToServer};
+use cohabit_fakes::{Quit, Terminate};
 
 use crate::servers::Servers;
 
@@ -22,8 +22,9 @@ pub(crate) fn answer(servers: &Servers, command: &str) -> Answer {
     let words: Vec<&str> = command.split_whitespace().collect();
     let text = match words.as_slice() {
         ["get_server_list"] => servers.pid().map(|pid| format!("{pid}\n")).unwrap_or_default(),
+        ["get_server_status", ..] if !servers.knows_status() => unknown(&words),
         ["get_server_status"] => "A server PID is required\n".into(),
-        ["get_server_status", server] => return status(servers, server),
+        ["get_server_status", server] => status(servers, server),
         ["start_server", "-uid", user] => {
             user.parse().map(|user| servers.start(user)).unwrap_or_default();
             String::new()
@@ -38,7 +39,7 @@ pub(crate) fn answer(servers: &Servers, command: &str) -> Answer {
         ["quit", rest @ ..] => return quit(servers, rest),
         _ => match limits(servers, &words) {
             Some(text) => text,
-            None => format!("Unknown command \"{command}\"\n"),
+            None => unknown(&words),
         },
     };
     Answer::Text(text)
@@ -52,18 +53,19 @@ fn ask(servers: &Servers, server: &str, words: &ToServer) -> Option<FromServer> 
     servers.ask(server.parse().ok()?, words)
 }
 
-fn status(servers: &Servers, server: &str) -> Answer {
-    if servers.gpu().mps.status == StatusCommand::Unknown {
-        return Answer::Text(format!("Unknown command \"get_server_status {server}\"\n"));
-    }
-    Answer::Text(match ask(servers, server, &ToServer::State) {
+fn unknown(words: &[&str]) -> String {
+    format!("Unknown command \"{}\"\n", words.first().unwrap_or(&""))
+}
+
+fn status(servers: &Servers, server: &str) -> String {
+    match ask(servers, server, &ToServer::State) {
         Some(FromServer::State(ServerState::Active)) => "ACTIVE\n".into(),
         Some(FromServer::State(ServerState::Fault)) => "FAULT\n".into(),
         Some(FromServer::State(ServerState::Initializing)) => "INITIALIZING\n".into(),
         // The server runs, but does not listen yet.
         _ if servers.is(server) => "INITIALIZING\n".into(),
         _ => not_found(server),
-    })
+    }
 }
 
 fn shut_down(servers: &Servers, server: &str, flags: &[&str]) -> String {
@@ -193,6 +195,11 @@ fn taken_for(wanted: &str) -> Option<u64> {
     Some(number << shift)
 }
 
+/// Whole gigabytes, rounded down, from one on.
 fn memory(limits: &Limits) -> String {
-    limits.memory.map(|bytes| format!("{}\n", limit_text(bytes))).unwrap_or_default()
+    let text = |bytes: u64| match bytes >> 30 {
+        0 => format!("{}M\n", bytes >> 20),
+        gigabytes => format!("{gigabytes}G\n"),
+    };
+    limits.memory.map(text).unwrap_or_default()
 }

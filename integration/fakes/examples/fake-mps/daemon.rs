@@ -14,6 +14,7 @@ use nix::unistd::{Uid, mkfifo};
 
 use crate::commands::{self, Answer};
 use crate::log::{Echo, Log};
+use crate::release::Release;
 use crate::servers::{Servers, Users};
 
 struct Daemon {
@@ -41,7 +42,7 @@ pub(crate) fn serve(
     ready: impl FnOnce(),
 ) -> ExitCode {
     let pipe = crate::pipe_directory();
-    let Ok(listener) = occupy(&pipe) else { return ExitCode::FAILURE };
+    let Ok(listener) = occupy(&pipe, Release::of(world)) else { return ExitCode::FAILURE };
     let log = Arc::new(Log::open("control.log", "Control", echo));
     log.line(&format!(
         "Starting control daemon using socket {} (of a fake MPS)",
@@ -63,12 +64,14 @@ pub(crate) fn serve(
 }
 
 /// Creates the files that the real daemon creates.
-fn occupy(pipe: &Path) -> std::io::Result<Listener> {
+fn occupy(pipe: &Path, release: Release) -> std::io::Result<Listener> {
     let listener = Listener::bind(&control_socket(pipe))?;
     // Any user who reaches the directory can connect.
     fs::set_permissions(control_socket(pipe), Permissions::from_mode(0o666))?;
     fs::write(pipe.join("control_privileged"), "")?;
-    fs::write(pipe.join("nvidia-cuda-mps-control.pid"), std::process::id().to_string())?;
+    if release > Release::R535 {
+        fs::write(pipe.join("nvidia-cuda-mps-control.pid"), std::process::id().to_string())?;
+    }
     // A socket that an unclean exit left.
     let _ = mkfifo(&pipe.join("log"), Mode::from_bits_truncate(0o600));
     Ok(listener)

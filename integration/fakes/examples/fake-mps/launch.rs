@@ -63,7 +63,7 @@ fn refusal(world: &FakeWorld, flags: &[&str]) -> Option<ExitCode> {
     let devices = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     match world.visible(devices.as_deref()).first().map(|gpu| gpu.mps.control) {
         // CUDA_ERROR_NO_DEVICE, of which the servers of older releases fail.
-        None if Release::of(world) == Release::Cuda13 => return Some(ExitCode::from(100)),
+        None if Release::of(world) == Release::R580 => return Some(ExitCode::from(100)),
         None => {}
         Some(StartScript::Exits(status)) => return Some(ExitCode::from(u8::try_from(status).unwrap_or(1))),
         Some(StartScript::Works) => {}
@@ -89,7 +89,7 @@ pub(crate) fn no_world() -> ExitCode {
 }
 
 fn busy() -> ExitCode {
-    eprintln!("An instance of this daemon is already running");
+    println!("An instance of this daemon is already running");
     ExitCode::FAILURE
 }
 

@@ -39,11 +39,12 @@ fn main() -> ExitCode {
     let release = Release::of(&world);
     let flags: Vec<String> = std::env::args().skip(1).filter(|it| it.starts_with('-')).collect();
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let has = |flag: &str| flags.contains(&flag) && (flags.len() == 1 || release == Release::R580);
     match (flags.as_slice(), release) {
         (["-h"], _) => session::help(release),
-        (["-v"], Release::Cuda13) => session::version(),
-        (["-d"], _) | (["-d", ..], Release::Cuda13) => launch::in_background(&world, &flags),
-        (["-f"], _) | (["-f", ..], Release::Cuda13) => launch::in_foreground(&world, &flags),
+        (["-v"], Release::R580) => session::version(),
+        _ if has("-d") => launch::in_background(&world, &flags),
+        _ if has("-f") => launch::in_foreground(&world, &flags),
         _ => session::run(),
     }
 }

@@ -12,11 +12,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cohabit_fakes::mps::{FromServer, Limits, Lines, ToServer, limit_text, server_socket};
-use cohabit_fakes::{FakeGpu, FakeWorld, WORLD_VARIABLE};
+use cohabit_fakes::{FakeGpu, FakeWorld, StatusCommand, WORLD_VARIABLE};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 
 use crate::log::{self, Log};
+use crate::release::Release;
 
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -58,6 +59,11 @@ impl Servers {
     /// The present script of the GPU of the daemon.
     pub(crate) fn gpu(&self) -> FakeGpu {
         gpu(&self.world)
+    }
+
+    /// Whether the control program knows the command `get_server_status`.
+    pub(crate) fn knows_status(&self) -> bool {
+        Release::of(&self.world) > Release::R535 && self.gpu().mps.status == StatusCommand::Known
     }
 
     /// The running server.

@@ -13,4 +13,5 @@ mod mps_faults;
 mod mps_quirks;
 mod mps_sessions;
 mod mps_starts;
+mod real_programs;
 mod xids;

@@ -3,6 +3,7 @@
 use std::fs;
 
 use cohabit_fakes::{FakeGpu, StartScript};
+use cohabit_gpu::mps::daemon_of_pipe;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getsid};
 
@@ -38,7 +39,7 @@ fn without_a_daemon_the_control_program_prints_an_error() {
 fn there_is_one_daemon_in_a_pipe_directory() {
     let bench = Bench::new();
     bench.start_daemon();
-    let refusal = Ran::new(1, "", "An instance of this daemon is already running\n");
+    let refusal = Ran::new(1, "An instance of this daemon is already running\n", "");
     assert_eq!(bench.start_daemon(), refusal);
 }
 
@@ -54,6 +55,21 @@ fn a_daemon_that_was_killed_leaves_its_files_and_another_can_start() {
     }
     assert_eq!(bench.control("get_server_list\n"), Ran::new(1, "", UNFOUND));
     assert_eq!(bench.start_daemon(), Ran::new(0, "", ""));
+}
+
+#[test]
+fn the_daemon_of_a_pipe_directory_is_known_by_its_lock_with_every_driver() {
+    for driver in ["535.261.03", "550.163.01", "580.159.03"] {
+        let bench = Bench::new();
+        bench.world.edit_library(|library| library.driver = driver.into()).unwrap();
+        let pipe = bench.path("pipe");
+        assert_eq!(daemon_of_pipe(&pipe).unwrap(), None, "there is no lock");
+        bench.start_daemon();
+        let daemon = daemon_of_pipe(&pipe).unwrap().unwrap();
+        kill(Pid::from_raw(daemon), Signal::SIGKILL).unwrap();
+        until("the daemon is gone", || !runs(daemon));
+        assert_eq!(daemon_of_pipe(&pipe).unwrap(), None, "{driver}: nobody holds it");
+    }
 }
 
 #[test]

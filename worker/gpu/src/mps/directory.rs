@@ -30,6 +30,7 @@ use nix::unistd::geteuid;
 use super::daemon_record::{DaemonFileError, DaemonRecord};
 use super::deadline::Deadline;
 use super::error::{MpsError, file_error};
+use super::pipe_lock::daemon_of_pipe;
 use super::processes::{all_of_mps, is_of_mps};
 use crate::process::ProcessIdentity;
 
@@ -229,9 +230,9 @@ impl MpsDirectory {
     #[must_use]
     pub fn processes(&self) -> Vec<ProcessIdentity> {
         // A daemon that is being started has no record yet.
-        let announced = self.announced();
+        let running = self.running_daemon();
         let recorded = self.read_record().ok().flatten().map(|record| [record.daemon, record.server]);
-        announced.into_iter().chain(recorded.into_iter().flatten()).collect()
+        running.into_iter().chain(recorded.into_iter().flatten()).collect()
     }
 
     pub(super) fn control_log(&self) -> PathBuf {
@@ -264,10 +265,10 @@ impl MpsDirectory {
         take.recv_timeout(deadline.left()).map_or(Ok(None), |taken| taken.map(Some))
     }
 
-    /// The process that the pid file in the pipe directory names, if it really is the daemon.
-    pub(super) fn announced(&self) -> Option<ProcessIdentity> {
-        let text = std::fs::read_to_string(self.pipe().join("nvidia-cuda-mps-control.pid")).ok()?;
-        ProcessIdentity::of(text.trim().parse().ok()?).filter(|process| is_of_mps(process, &self.pipe()))
+    /// The daemon that runs here.
+    pub(super) fn running_daemon(&self) -> Option<ProcessIdentity> {
+        let pid = daemon_of_pipe(&self.pipe()).ok()??;
+        ProcessIdentity::of(pid).filter(|process| is_of_mps(process, &self.pipe()))
     }
 
     /// The daemon that was started here last, unless it has been stopped since.

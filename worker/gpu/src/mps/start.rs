@@ -79,7 +79,9 @@ fn launch(control: &Control, gpu: &DeviceId, users: ServedUsers, deadline: Deadl
         ServedUsers::Own | ServedUsers::OneAtATime => {}
     }
     command.env("CUDA_VISIBLE_DEVICES", gpu.as_str());
-    let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn();
+    // It prints some of its errors to its output.
+    let output = errors.try_clone().map_err(|error| file_error("open", &startup_errors, &error))?;
+    let spawned = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn();
     let mut child = spawned.map_err(|error| file_error("start", &control.program, &error))?;
     let Some(ended) = deadline.wait(|| child.try_wait().transpose()) else {
         let _ = child.kill().and_then(|()| child.wait());
@@ -133,7 +135,7 @@ fn check(
     server_user: u32,
     deadline: Deadline,
 ) -> Result<DaemonRecord, MpsError> {
-    let daemon = deadline.within(PROBE_TIMEOUT).wait(|| control.directory.announced());
+    let daemon = deadline.within(PROBE_TIMEOUT).wait(|| control.directory.running_daemon());
     let daemon = daemon.ok_or_else(|| failure(control, "the MPS control daemon ended at once"))?;
     match control.ask(&format!("start_server -uid {server_user}"), deadline) {
         Ok(_) => {}

@@ -2,12 +2,12 @@
 
 use std::env;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, absolute};
 
 use cohabit_client::types::{Bytes, Device, DeviceSharing};
-use cohabit_gpu::mps::{MpsDirectory, MpsPrograms};
+use cohabit_gpu::mps::{MpsDirectory, MpsPrograms, daemon_of_pipe};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::geteuid;
@@ -35,7 +35,8 @@ pub(super) fn check(devices: &[Device], state: &Path) -> Vec<Finding> {
     findings.extend(devices.first().map(|device| pipes(device, state)));
     findings.push(shared_memory(Path::new("/dev/shm")));
     findings.push(open_files());
-    findings.push(foreign(Path::new(DEFAULT_PIPE_DIRECTORY), Path::new("/proc")));
+    let default = Path::new(DEFAULT_PIPE_DIRECTORY);
+    findings.push(foreign(default, daemon_of_pipe(default)));
     findings
 }
 
@@ -133,27 +134,20 @@ fn open_files() -> Finding {
     }
 }
 
-/// An MPS daemon that Cohabit did not start. Its pid file alone proves nothing: a killed daemon leaves it.
-fn foreign(pipes: &Path, proc: &Path) -> Finding {
+/// An MPS daemon that Cohabit did not start.
+fn foreign(pipes: &Path, daemon: io::Result<Option<i32>>) -> Finding {
     let shown = pipes.display();
-    let file = pipes.join("nvidia-cuda-mps-control.pid");
-    let pid = match fs::read_to_string(&file) {
-        Ok(text) => text.trim().to_owned(),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Finding::ok(FOREIGN, format!("no other MPS daemon in {shown}"));
-        }
-        Err(error) => {
-            let observed = format!("cannot read {} ({error})", file.display());
-            return Finding::warning(FOREIGN, observed, "look for nvidia-cuda-mps-control in `ps -ef`");
-        }
-    };
-    let program = fs::read_to_string(proc.join(&pid).join("comm")).unwrap_or_default();
-    match program.starts_with("nvidia-cuda-mps") {
-        false => Finding::ok(FOREIGN, format!("the MPS daemon of {shown} is not running")),
-        true => Finding::warning(
+    match daemon {
+        Ok(None) => Finding::ok(FOREIGN, format!("no other MPS daemon in {shown}")),
+        Ok(Some(pid)) => Finding::warning(
             FOREIGN,
             format!("an MPS daemon that Cohabit did not start, pid {pid}, serves {shown}"),
             "stop it with `echo quit | nvidia-cuda-mps-control`; its clients time-slice with those of Cohabit",
+        ),
+        Err(error) => Finding::warning(
+            FOREIGN,
+            format!("cannot tell whether an MPS daemon serves {shown} ({error})"),
+            "look for nvidia-cuda-mps-control in `ps -ef`",
         ),
     }
 }
@@ -181,7 +175,8 @@ mod tests {
     #[test]
     fn only_enforced_sharing_is_ok_and_others_give_the_reason() {
         assert_eq!(shared(DeviceSharing::Enforced).status, Diagnosis::Ok);
-        for sharing in [DeviceSharing::Unenforced("no MPS".into()), DeviceSharing::Alone("no MPS".into())] {
+        for sharing in [DeviceSharing::Unenforced, DeviceSharing::Alone, DeviceSharing::OneUser] {
+            let sharing = sharing("no MPS".into());
             let found = shared(sharing);
             assert_eq!((found.status, found.advice.as_deref()), (Diagnosis::Warning, Some("no MPS")));
         }
@@ -215,17 +210,12 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_daemon_counts_only_while_it_runs() {
-        let (pipes, proc) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let status_of = || foreign(pipes.path(), proc.path()).status;
-        assert_eq!(status_of(), Diagnosis::Ok);
-        fs::write(pipes.path().join("nvidia-cuda-mps-control.pid"), "42\n").unwrap();
-        assert_eq!(status_of(), Diagnosis::Ok, "its number is nobody's");
-        fs::create_dir(proc.path().join("42")).unwrap();
-        fs::write(proc.path().join("42/comm"), "bash\n").unwrap();
-        assert_eq!(status_of(), Diagnosis::Ok, "its number is another's");
-        fs::write(proc.path().join("42/comm"), "nvidia-cuda-mps\n").unwrap();
-        assert_eq!(status_of(), Diagnosis::Warning);
+    fn a_daemon_that_cohabit_did_not_start_is_a_warning() {
+        let found = |daemon| foreign(Path::new("/tmp/nvidia-mps"), daemon);
+        assert_eq!(found(Ok(None)).status, Diagnosis::Ok);
+        let foreign = found(Ok(Some(42)));
+        assert!(foreign.status == Diagnosis::Warning && foreign.observed.contains("pid 42"));
+        assert_eq!(found(Err(ErrorKind::PermissionDenied.into())).status, Diagnosis::Warning);
     }
 
     #[test]

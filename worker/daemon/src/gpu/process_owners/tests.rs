@@ -129,13 +129,25 @@ fn our_mps_daemons_and_the_worker_itself_are_not_foreign_and_no_rank_passes_for_
     let (daemon, pid) = mps_daemon(&pipe);
     let owner = |mps| ProcessOwners::new(None, mps).owner_of(pid);
     assert_eq!(owner(vec![directory.clone()]), ProcessOwner::Foreign, "it only looks like one");
-    std::fs::write(pipe.join("nvidia-cuda-mps-control.pid"), pid.to_string()).unwrap();
+    record_daemon(&directory, pid);
     assert_eq!(owner(vec![directory.clone()]), ProcessOwner::Worker);
     assert_eq!(owner(Vec::new()), ProcessOwner::Foreign);
     let of_rank = ProcessOwners { mps: vec![directory], ..owners() };
     assert_eq!(of_rank.owner_of(pid), ProcessOwner::Rank(rank(12)));
     assert_eq!(of_rank.owner_of(std::process::id().cast_signed()), ProcessOwner::Worker);
     end(daemon);
+}
+
+/// Says in the directory that this process is its daemon and server.
+fn record_daemon(directory: &MpsDirectory, pid: i32) {
+    let process = ProcessIdentity::of(pid).unwrap();
+    let (started, boot) = (process.started_at_ticks(), process.boot());
+    let part = format!(r#"{{"pid":{pid},"started_at_ticks":{started},"boot":"{boot}"}}"#);
+    let nothing_read = r#"{"inode":0,"offset":0}"#;
+    let record = format!(
+        r#"{{"version":1,"gpu":"GPU-a","daemon":{part},"server":{part},"dealt_with":{nothing_read}}}"#
+    );
+    std::fs::write(directory.path().join("daemon.json"), record).unwrap();
 }
 
 /// A process with the name and the environment of an MPS daemon.
