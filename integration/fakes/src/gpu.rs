@@ -61,6 +61,8 @@ pub struct FakeGpu {
     pub mig: Mig,
     /// Its compute mode.
     pub compute_mode: ComputeMode,
+    /// Whether the driver keeps it initialised while no program uses it.
+    pub persistence_mode: bool,
     /// Degrees Celsius.
     pub temperature: u32,
     /// Milliwatts.
@@ -95,6 +97,7 @@ impl Default for FakeGpu {
             pci: "00000000:10:00.0".into(),
             mig: Mig::Off,
             compute_mode: ComputeMode::Default,
+            persistence_mode: true,
             temperature: 41,
             power: 120_000,
             utilization: 0,

@@ -38,6 +38,8 @@ pub enum GpuRoute {
     Server,
     /// It only holds memory: a foreign process that a test adds.
     Foreign,
+    /// It draws: a foreign process that a test adds.
+    Graphics,
 }
 
 /// An allocation that failed.
@@ -109,9 +111,21 @@ impl FakeWorld {
     /// # Errors
     /// When there is no such process, or the directory cannot be written.
     pub fn add_foreign_process(&self, pid: i32, uuid: &str, bytes: u64) -> io::Result<()> {
+        self.add_process(pid, uuid, bytes, GpuRoute::Foreign)
+    }
+
+    /// Adds a process that draws, such as a display server.
+    ///
+    /// # Errors
+    /// When there is no such process, or the directory cannot be written.
+    pub fn add_graphics_process(&self, pid: i32, uuid: &str, bytes: u64) -> io::Result<()> {
+        self.add_process(pid, uuid, bytes, GpuRoute::Graphics)
+    }
+
+    fn add_process(&self, pid: i32, uuid: &str, bytes: u64, via: GpuRoute) -> io::Result<()> {
         let began = began(pid).ok_or_else(|| io::Error::other(format!("no process {pid} runs")))?;
         let holds = BTreeMap::from([(uuid.to_owned(), bytes)]);
-        self.write_process(&Process { pid, began, via: GpuRoute::Foreign, family: pid, holds })
+        self.write_process(&Process { pid, began, via, family: pid, holds })
     }
 
     /// Removes a process from its GPUs, as its end would.

@@ -198,9 +198,11 @@ impl Node {
         }
     }
 
-    /// Whether one user at a time may share a device of it.
-    pub(crate) fn has_device_of_one_user(&self) -> bool {
-        self.devices.iter().any(|it| matches!(it.device.condition.sharing, DeviceSharing::OneUser(_)))
+    /// That account, and whether a device of it serves one user at a time.
+    pub(crate) fn served_users(&self) -> (Option<&str>, bool) {
+        let is_of_one_user =
+            |it: &DeviceUse| matches!(it.device.condition.sharing, DeviceSharing::OneUser(_));
+        (self.account(), self.devices.iter().any(is_of_one_user))
     }
 
     /// Whether it runs jobs of this account.

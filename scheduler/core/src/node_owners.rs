@@ -1,12 +1,10 @@
-//! The accounts that policies tell apart: those that own nodes, whose workers serve them alone, and all of them
-//! where a device serves one user at a time.
+//! The accounts that policies tell apart: those that own nodes, whose workers serve them alone, and all of
+//! them where a device serves one user at a time.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use cohabit_types::OwnerKey;
-
-use crate::node::Node;
 
 /// The accounts that have keys. An account that policies need not tell apart has none, so that equal demands
 /// of several such accounts are equal.
@@ -17,12 +15,15 @@ pub(crate) struct NodeOwners {
 }
 
 impl NodeOwners {
-    /// What these nodes need.
-    pub(crate) fn of<'n>(nodes: impl Iterator<Item = &'n Node> + Clone) -> NodeOwners {
-        NodeOwners {
-            of_nodes: nodes.clone().filter_map(Node::account).map(str::to_owned).collect(),
-            has_device_of_one_user: { nodes }.any(Node::has_device_of_one_user),
+    /// What these nodes need: of each, the account that its worker serves alone, and whether a device of it
+    /// serves one user at a time.
+    pub(crate) fn of<'n>(nodes: impl Iterator<Item = (Option<&'n str>, bool)>) -> NodeOwners {
+        let mut owners = NodeOwners::default();
+        for (account, has_device_of_one_user) in nodes {
+            owners.of_nodes.extend(account.map(str::to_owned));
+            owners.has_device_of_one_user |= has_device_of_one_user;
         }
+        owners
     }
 
     pub(crate) fn key(&self, account: &str) -> Option<OwnerKey> {

@@ -39,7 +39,7 @@ impl Transition<'_> {
     /// A worker said whom it and its devices serve. If that gave an account another key, everything is shown
     /// anew.
     pub(crate) fn update_node_owners(&mut self) {
-        let owners = NodeOwners::of(self.head.nodes.values());
+        let owners = NodeOwners::of(self.head.nodes.values().map(Node::served_users));
         if owners != self.head.volatile.owners {
             self.head.volatile.owners = owners;
             let all = self.head.all_ids();

@@ -146,7 +146,7 @@ impl Head {
         let depends_on = submissions.iter().map(|(number, it)| (*number, it.spec.depends_on.as_slice()));
         let dependencies = DependencyGraph::of(&rest.dependents, depends_on);
         let usage = Usage::of(&submissions, &jobs);
-        let owners = NodeOwners::of(rest.nodes.values());
+        let owners = NodeOwners::of(rest.nodes.values().map(Node::served_users));
         let mut volatile = VolatileState { usage, owners, ..VolatileState::default() };
         for job in &eligible {
             let priority = submissions.get(&job.number).map_or(0, |submission| submission.spec.priority);

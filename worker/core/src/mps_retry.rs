@@ -1,7 +1,8 @@
 //! When an MPS daemon that did not start is tried again.
 //!
 //! A start fails for reasons that pass: a driver that is being upgraded, a device that another program holds
-//! for itself, a first context that takes too long. So no failure is final, and the pauses between tries grow.
+//! for itself, a first context that takes too long. So no failure is final, and the pauses between tries
+//! grow.
 
 use cohabit_types::{Span, Time};
 

@@ -3,14 +3,18 @@
 //! Of the order only what is still needed is kept: how and when to stop the rank.
 
 use cohabit_types::{
-    DeviceId, Enforcement, EnforcementRequirement, HeldRankPhase, Outcome, Progress, RankId, Report, Span,
-    StartFailure, Stop, StopReason, Time,
+    Bytes, DeviceId, Enforcement, EnforcementRequirement, HeldRankPhase, Outcome, Progress, RankId, Report,
+    Span, StartFailure, Stop, StopReason, Time,
 };
 
-use crate::interface::{FoundRank, GpuAccess, RankExit, RankStart, Stopping};
+use crate::interface::{FoundRank, GpuAccess, MpsLimits, RankExit, RankStart, Stopping};
 use crate::memory_watchdog::MemoryWatchdog;
 use crate::start_sequence::StartSequence;
 use crate::stopping::StopSequence;
+
+/// What a process may hold beyond its limit under MPS before its rank is stopped: a CUDA context and what the
+/// driver keeps for it.
+const CONTEXT_MEMORY: Bytes = Bytes(512 << 20);
 
 /// A rank that this worker holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,7 +73,7 @@ impl RankEntry {
             limits: start.spec.demand.limits,
             enforcement: None,
             private_uid: start.private_uid,
-            watchdog: watchdog(start.access),
+            watchdog: watchdog(start.access, start.spec.demand.gpu_processes),
             stop: start.spec.stop,
             time_limit: start.spec.time_limit,
             state: state(start),
@@ -81,7 +85,8 @@ impl RankEntry {
         let starting = RankState::Starting(StartSequence::new(now, self.time_limit));
         match std::mem::replace(&mut self.state, starting) {
             RankState::Waiting(mut start) => {
-                (self.access, self.watchdog) = (access, watchdog(access));
+                let processes = start.spec.demand.gpu_processes;
+                (self.access, self.watchdog) = (access, watchdog(access, processes));
                 start.access = access;
                 Some(start)
             }
@@ -170,10 +175,15 @@ fn running(stop: Stop, time_limit: Option<Span>, started_at: Time, stopping: Opt
     RankState::Running { started_at, sequence: StopSequence::new(stop, limit_at, stopping) }
 }
 
-const fn watchdog(access: GpuAccess) -> Option<MemoryWatchdog> {
+/// MPS limits each process, but not how many there are, and does not count all of what the driver does.
+fn watchdog(access: GpuAccess, processes: u32) -> Option<MemoryWatchdog> {
     match access {
         GpuAccess::TimeSliced(limit) => Some(MemoryWatchdog::new(limit)),
-        GpuAccess::None | GpuAccess::Exclusive | GpuAccess::Mps(_) => None,
+        GpuAccess::Mps(MpsLimits { memory, percentage: _ }) => {
+            let each = memory.0.saturating_add(CONTEXT_MEMORY.0);
+            Some(MemoryWatchdog::new(Bytes(each.saturating_mul(u64::from(processes.max(1))))))
+        }
+        GpuAccess::None | GpuAccess::Exclusive => None,
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) const fn classify(code: u64) -> (Severity, &'static str) {
         79 => (Severity::Loses, "the GPU has fallen off the bus"),
         94 => (Severity::Noted, "memory error contained to one program"),
         95 => (Severity::Fences, "uncontained memory error"),
+        119 | 120 => (Severity::Fences, "the GPU's system processor does not answer or has failed"),
+        154 => (Severity::Fences, "the GPU asks for a reset, a reboot or a repair"),
         _ => (Severity::Noted, "an error that NVIDIA's Xid catalogue explains"),
     }
 }

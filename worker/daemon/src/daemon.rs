@@ -13,11 +13,12 @@ use tokio::task::{JoinError, JoinHandle};
 use crate::acknowledgements::Acknowledgements;
 use crate::driver::WorkerDriver;
 use crate::error::WorkerError;
+use crate::gpu::{GpuNumbers, MpsDirectories};
 use crate::isolation::Isolator;
 use crate::link::HeadLinkActor;
 use crate::machine_info::MachineInfo;
 use crate::options::WorkerOptions;
-use crate::rank_context::RankContext;
+use crate::rank_context::{RankContext, search_path};
 use crate::recovery::{self, LeftRank};
 use crate::retention::Cleaner;
 use crate::state_directory::StateDirectory;
@@ -153,8 +154,12 @@ fn prepare(
     let (state, lock) = StateDirectory::open(&options.state_dir)?;
     let left = recovery::scan(&state)?;
     let found = options.devices.find(options.nvml_library.as_deref(), options.mps);
+    let do_all_answer = found.do_all_answer;
     let isolator = Isolator::establish(&state, options.accounts, found.gpu_files)?;
     let machine = MachineInfo::probe(&options, state.node(), found.devices, &isolator)?;
-    let rank_context = RankContext::new(&options, &state, isolator, &machine.devices, acknowledgements)?;
+    let numbers =
+        GpuNumbers::new(&machine.devices, do_all_answer, isolator.closes_other_gpus(), options.device_ids);
+    let gpus = MpsDirectories::create(state.root(), &machine.devices, numbers, &search_path())?;
+    let rank_context = RankContext::new(&options, &state, isolator, gpus, acknowledgements);
     Ok(PreparedWorker { options, state, lock, machine, rank_context, left })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use cohabit_gpu::{GpuDeviceFiles, GpuError, GpusUnavailable, NvmlSession};
+use cohabit_gpu::{GpuDeviceFiles, GpuError, GpusUnavailable, NvmlSession, other_gpus};
 use cohabit_types::{Bytes, Device, DeviceId, DeviceKind, DeviceSharing};
 
 /// The devices to offer: `auto`, `host:4`, `sim:2xH200-141G`.
@@ -29,6 +29,8 @@ pub enum DeviceSpec {
 #[derive(Debug, Clone)]
 pub(crate) struct FoundDevices {
     pub(crate) devices: Vec<Device>,
+    /// Whether every GPU of the host answers.
+    pub(crate) do_all_answer: bool,
     /// Or why the driver does not tell them.
     pub(crate) gpu_files: Result<GpuDeviceFiles, String>,
 }
@@ -37,7 +39,7 @@ pub(crate) struct FoundDevices {
 impl FromIterator<Device> for FoundDevices {
     fn from_iter<Devices: IntoIterator<Item = Device>>(devices: Devices) -> FoundDevices {
         let gpu_files = Ok(GpuDeviceFiles::default());
-        FoundDevices { devices: devices.into_iter().collect(), gpu_files }
+        FoundDevices { devices: devices.into_iter().collect(), do_all_answer: true, gpu_files }
     }
 }
 
@@ -49,6 +51,18 @@ pub enum MpsMode {
     Auto,
     /// Never: jobs that share a GPU are time-sliced, and only a watchdog enforces memory limits.
     Off,
+}
+
+/// How a rank finds its GPUs in `CUDA_VISIBLE_DEVICES`.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceIds {
+    /// By number where no other GPU can be meant, else by UUID.
+    #[default]
+    Auto,
+    /// By UUID.
+    Uuid,
+    /// By number, in PCI order.
+    Index,
 }
 
 /// The largest number of devices; more is taken for a mistake.
@@ -119,21 +133,29 @@ fn gpus_or_host_slot(nvml_library: Option<&Path>, mps: MpsMode) -> FoundDevices 
         }
         Ok(_) => {
             tracing::info!("the NVIDIA driver knows no GPU that answers: offering one host slot");
-            [host_slot(0)].into_iter().collect()
+            only_host_slot()
         }
         Err(error) => {
             tracing::info!(%error, "there are no GPUs: offering one host slot");
-            [host_slot(0)].into_iter().collect()
+            only_host_slot()
         }
     }
+}
+
+fn only_host_slot() -> FoundDevices {
+    for gpu in other_gpus() {
+        tracing::warn!("{gpu} is not used: Cohabit runs jobs on NVIDIA GPUs only");
+    }
+    [host_slot(0)].into_iter().collect()
 }
 
 fn gpus(library: Option<&Path>) -> Result<FoundDevices, GpusUnavailable> {
     let session = NvmlSession::open(library)?;
     let unreadable = |error: &GpuError| tracing::warn!(%error, "a GPU does not answer and is not offered");
-    let devices = session.devices().into_iter();
+    let answers = session.devices();
     Ok(FoundDevices {
-        devices: devices.filter_map(|gpu| gpu.inspect_err(unreadable).ok()).collect(),
+        do_all_answer: answers.iter().all(Result::is_ok),
+        devices: answers.into_iter().filter_map(|gpu| gpu.inspect_err(unreadable).ok()).collect(),
         gpu_files: session.device_files().map_err(|error| error.to_string()),
     })
 }
@@ -141,7 +163,7 @@ fn gpus(library: Option<&Path>) -> Result<FoundDevices, GpusUnavailable> {
 /// A GPU as this worker lets it be shared. What was found is said in the log, too.
 fn offered(mut gpu: Device, mps: MpsMode) -> Device {
     gpu.condition.sharing = match (gpu.condition.sharing, mps) {
-        (DeviceSharing::Enforced, MpsMode::Off) => {
+        (DeviceSharing::Enforced | DeviceSharing::OneUser(_), MpsMode::Off) => {
             DeviceSharing::Unenforced("MPS is switched off on this worker".to_owned())
         }
         (sharing, MpsMode::Auto | MpsMode::Off) => sharing,

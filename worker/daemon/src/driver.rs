@@ -17,7 +17,7 @@ use cohabit_worker_core::{Lease, RankStart, Worker, WorkerEffect, WorkerEvent};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use crate::gpu::{GpuManagers, MpsMessage, ProcessOwners};
+use crate::gpu::{GpuManagers, MpsService, ProcessOwners};
 use crate::messages::{DriverMessage, InventorySnapshot, LinkBegin};
 use crate::rank::{RankActor, RankMessage, RankOrigin};
 use crate::rank_context::RankContext;
@@ -197,13 +197,7 @@ impl WorkerDriver {
         self.hold(context, id, mps, origin);
     }
 
-    fn hold(
-        &mut self,
-        context: &Context<Self>,
-        id: RankId,
-        mps: Option<Address<MpsMessage>>,
-        origin: RankOrigin,
-    ) {
+    fn hold(&mut self, context: &Context<Self>, id: RankId, mps: Option<MpsService>, origin: RankOrigin) {
         let (state, owners) = (self.rank_context.state.clone(), self.gpus.owners.clone());
         let rank = RankActor::new(id, state, origin, context.address().clone(), mps, owners);
         let address = context.spawn_once(ChildSpec::new(id.to_string(), COMMANDS), rank);

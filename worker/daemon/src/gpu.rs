@@ -5,6 +5,10 @@
 //! mps              the actor of one GPU's MPS daemon; `orders` carries out the core's orders
 //! mps_health       one health check of an MPS daemon
 //! mps_directories  the directory of each MPS daemon, and the environment of its clients
+//! gpu_numbers      how a rank names its GPUs
+//! client_limits    which clients of an MPS server drop their limit
+//! framework_memory      variables that keep frameworks within a limit
+//! container_environment variables for a program in a container
 //! enforcement      whether the ranks on a GPU are within their limits
 //! monitor          the actor that scans all GPUs
 //! scan_round       one scan of all GPUs
@@ -13,8 +17,12 @@
 //! timeout          a limit to the time that blocking work may take
 //! ```
 
+mod client_limits;
+mod container_environment;
 mod enforcement;
+mod framework_memory;
 mod gpu_managers;
+mod gpu_numbers;
 mod monitor;
 mod mps;
 mod mps_directories;
@@ -24,7 +32,8 @@ mod scan_round;
 mod timeout;
 mod xids;
 
-pub(crate) use gpu_managers::GpuManagers;
+pub(crate) use gpu_managers::{GpuManagers, MpsService};
+pub(crate) use gpu_numbers::GpuNumbers;
 pub(crate) use mps::MpsMessage;
 pub(crate) use mps_directories::MpsDirectories;
 pub(crate) use process_owners::ProcessOwners;

@@ -95,6 +95,11 @@ impl Isolator {
         self.0.gpu_files.as_ref().map(drop).map_err(String::as_str)
     }
 
+    /// Whether each rank reaches the device files of no GPUs but its own.
+    pub(crate) fn closes_other_gpus(&self) -> bool {
+        self.device_filter().is_ok()
+    }
+
     pub(crate) fn users(&self) -> UserIsolation {
         match &self.0.accounts {
             AccountPolicy::Shared => UserIsolation::Together,

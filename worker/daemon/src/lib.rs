@@ -42,7 +42,7 @@ mod state_files;
 
 pub use cohabit_host::{FileError, LogLimits, check_delegation};
 pub use daemon::WorkerDaemon;
-pub use devices::{DeviceSpec, MpsMode, ParseDeviceSpecError};
+pub use devices::{DeviceIds, DeviceSpec, MpsMode, ParseDeviceSpecError};
 pub use error::WorkerError;
 pub use executor_program::ExecutorProgram;
 pub use isolation::{AccountOptions, OwnAccount, RootJobs};

@@ -6,7 +6,7 @@ use cohabit_host::log::LogLimits;
 use cohabit_net::Token;
 use cohabit_types::{LinkBandwidths, SharingLimits, Span};
 
-use crate::devices::{DeviceSpec, MpsMode};
+use crate::devices::{DeviceIds, DeviceSpec, MpsMode};
 use crate::executor_program::ExecutorProgram;
 use crate::isolation::AccountOptions;
 
@@ -33,6 +33,8 @@ pub struct WorkerOptions {
     pub max_jobs: Option<u32>,
     /// Whether GPUs are shared under NVIDIA's MPS.
     pub mps: MpsMode,
+    /// How ranks find their GPUs.
+    pub device_ids: DeviceIds,
     /// The path of NVIDIA's management library, if not the one with the default name.
     pub nvml_library: Option<PathBuf>,
     /// The program that runs `executor DIR`; by default the one that runs the daemon.
@@ -64,6 +66,7 @@ impl WorkerOptions {
             sharing: SharingLimits::default(),
             max_jobs: None,
             mps: MpsMode::default(),
+            device_ids: DeviceIds::default(),
             nvml_library: None,
             executor_program: ExecutorProgram::Own,
             accounts: AccountOptions::default(),

@@ -20,7 +20,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::time::sleep;
 
 use crate::executor_pool::{ExecutorHandle, ExecutorPool};
-use crate::gpu::{MpsMessage, ProcessOwners};
+use crate::gpu::{MpsMessage, MpsService, ProcessOwners};
 use crate::messages::DriverMessage;
 use crate::rank_context::RankContext;
 use crate::rank_exit;
@@ -84,8 +84,8 @@ pub(crate) struct RankActor {
     /// `None` once the rank is attached.
     origin: Option<RankOrigin>,
     driver: Address<DriverMessage>,
-    /// The actor of the MPS daemon whose client it is.
-    mps: Option<Address<MpsMessage>>,
+    /// The MPS daemon whose client it is.
+    mps: Option<MpsService>,
     owners: ProcessOwners,
     commands: Option<OwnedWriteHalf>,
     /// Its executor, if this daemon started it, and the pool to which the executor returns.
@@ -110,7 +110,7 @@ impl RankActor {
         state: StateDirectory,
         origin: RankOrigin,
         driver: Address<DriverMessage>,
-        mps: Option<Address<MpsMessage>>,
+        mps: Option<MpsService>,
         owners: ProcessOwners,
     ) -> RankActor {
         let reported = match origin {
@@ -143,7 +143,9 @@ impl Actor for RankActor {
     type Message = RankMessage;
 
     async fn started(&mut self, context: &mut Context<Self>) -> Result<(), ActorFailure> {
-        self.tell_mps(MpsMessage::Joined(self.id)).await;
+        if let Some(limit) = self.mps.as_ref().map(|mps| mps.limit) {
+            self.tell_mps(MpsMessage::Joined(self.id, limit)).await;
+        }
         match self.origin.take() {
             Some(RankOrigin::Found(found)) => self.attach(context, found.connection),
             Some(RankOrigin::Ordered(start, leased_at, rank_context)) => {
@@ -325,7 +327,7 @@ impl RankActor {
     /// culprit from its victims.
     async fn examine_mps(&self) {
         if let Some(mps) = &self.mps
-            && let Err(error) = mps.ask_within(EXAMINE_TIMEOUT, MpsMessage::Examine).await
+            && let Err(error) = mps.address.ask_within(EXAMINE_TIMEOUT, MpsMessage::Examine).await
         {
             tracing::warn!(rank = %self.id, %error, "it is unknown whether an MPS fault ended the rank");
         }
@@ -334,7 +336,7 @@ impl RankActor {
     /// Does nothing if the actor has ended.
     async fn tell_mps(&self, message: MpsMessage) {
         if let Some(mps) = &self.mps {
-            let _ = mps.tell(message).await;
+            let _ = mps.address.tell(message).await;
         }
     }
 

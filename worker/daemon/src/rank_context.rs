@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use cohabit_gpu::mps::MpsError;
 use cohabit_host::account::Account;
 use cohabit_host::cgroup::Cgroups;
 use cohabit_host::clock;
@@ -13,7 +13,7 @@ use cohabit_host::log::LogLimits;
 use cohabit_host::messages::LEASE_TERM;
 use cohabit_host::rank_directory::RankDirectory;
 use cohabit_host::records::StartRecord;
-use cohabit_types::{Device, Span, Time};
+use cohabit_types::{Span, Time};
 use cohabit_worker_core::RankStart;
 
 use crate::acknowledgements::Acknowledgements;
@@ -48,25 +48,19 @@ pub(crate) struct RankContext {
     orphan_grace: Span,
     log: LogLimits,
     login_variables: BTreeMap<String, String>,
-    pub(crate) gpus: MpsDirectories,
+    pub(crate) gpus: Arc<MpsDirectories>,
     pub(crate) nvml_library: Option<PathBuf>,
 }
 
 impl RankContext {
-    /// Creates a directory for the MPS daemon of each GPU. Blocks.
-    ///
-    /// # Errors
-    /// When one cannot be made private.
     pub(crate) fn new(
         options: &WorkerOptions,
         state: &StateDirectory,
         isolation: Isolator,
-        devices: &[Device],
+        gpus: MpsDirectories,
         acknowledgements: Acknowledgements,
-    ) -> Result<RankContext, MpsError> {
-        let login_variables = login_variables(|name| std::env::var(name).ok());
-        let gpus = MpsDirectories::create(state.root(), devices, &login_variables["PATH"])?;
-        Ok(RankContext {
+    ) -> RankContext {
+        RankContext {
             state: state.clone(),
             isolation,
             acknowledgements,
@@ -74,9 +68,9 @@ impl RankContext {
             orphan_grace: options.orphan_grace,
             log: options.log,
             nvml_library: options.nvml_library.clone(),
-            login_variables,
-            gpus,
-        })
+            login_variables: login_variables(|name| std::env::var(name).ok()),
+            gpus: gpus.into(),
+        }
     }
 
     /// The cgroups of ranks, where they can be used.
@@ -137,9 +131,13 @@ impl RankContext {
             environment.retain(|name, _| !name.starts_with(MPS_PREFIX));
         }
         environment.extend(of_gpus);
+        environment.extend(self.gpus.framework_memory(rank));
         environment.extend(stop_at(rank));
-        let paths = [("COHABIT_CHECKPOINT_DIR", checkpoints), ("COHABIT_PROGRESS", &folder.progress())];
+        let progress = folder.progress();
+        let paths = [("COHABIT_CHECKPOINT_DIR", checkpoints), ("COHABIT_PROGRESS", &progress)];
         environment.extend(paths.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned())));
+        let of_container = self.gpus.container_environment(rank, &environment, &[checkpoints, &progress]);
+        environment.extend(of_container);
         environment
     }
 }
@@ -154,6 +152,11 @@ fn stop_at(rank: &RankStart) -> BTreeMap<String, String> {
     names.map(|name| (name.to_owned(), at.clone())).collect()
 }
 
+/// Where this process, and with it a rank, looks for programs.
+pub(crate) fn search_path() -> String {
+    std::env::var("PATH").unwrap_or_else(|_| DEFAULT_PATH.into())
+}
+
 fn login_variables(look: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
     let known = LOGIN_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), look(name)?)));
     let mut login_variables: BTreeMap<String, String> = known.collect();
@@ -163,11 +166,13 @@ fn login_variables(look: impl Fn(&str) -> Option<String>) -> BTreeMap<String, St
 
 #[cfg(test)]
 mod tests {
-    use cohabit_types::{Bytes, DeviceId, DeviceKind, JobId, JobSpec, Role, Share};
+    use cohabit_types::{Bytes, Device, DeviceId, DeviceKind, JobId, JobSpec, Role, Share};
     use cohabit_worker_core::{GpuAccess, MpsLimits};
 
     use super::*;
+    use crate::devices::DeviceIds;
     use crate::executor_program::ExecutorProgram;
+    use crate::gpu::GpuNumbers;
 
     fn rank(spec: JobSpec, devices: &[&str]) -> RankStart {
         RankStart {
@@ -190,6 +195,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let gpu = |id: &&str| Device::new(DeviceId((*id).into()), DeviceKind::Gpu, "H200", None);
         let gpus: Vec<Device> = gpus.iter().map(gpu).collect();
+        let numbers = GpuNumbers::new(&gpus, true, false, DeviceIds::Uuid);
         let rank_context = RankContext {
             state: StateDirectory::open(folder.path()).unwrap().0,
             isolation: Isolator::none(),
@@ -201,7 +207,7 @@ mod tests {
                 (name == "HOME" || name == "SECRET").then(|| "/home/ada".into())
             }),
             nvml_library: None,
-            gpus: MpsDirectories::create(folder.path(), &gpus, "").unwrap(),
+            gpus: MpsDirectories::create(folder.path(), &gpus, numbers, "").unwrap().into(),
         };
         (folder, rank_context)
     }

@@ -80,9 +80,8 @@ fn refuse_newer<T>(read: Result<T, FileError>) -> Result<Result<T, FileError>, F
 }
 
 /// Recovers these ranks, all at once: an executor that hangs delays none but its own.
-pub(crate) async fn recover(left: Vec<LeftRank>, gpus: &MpsDirectories) -> Vec<RecoveredRank> {
-    let gpus = Arc::new(gpus.clone());
-    let recoveries: JoinSet<_> = left.into_iter().map(|left| recover_one(left, Arc::clone(&gpus))).collect();
+pub(crate) async fn recover(left: Vec<LeftRank>, gpus: &Arc<MpsDirectories>) -> Vec<RecoveredRank> {
+    let recoveries: JoinSet<_> = left.into_iter().map(|left| recover_one(left, Arc::clone(gpus))).collect();
     let mut recovered: Vec<RecoveredRank> = recoveries.join_all().await.into_iter().flatten().collect();
     recovered.sort_by_key(|rank| rank.found.start.rank);
     if !recovered.is_empty() {

@@ -11,7 +11,9 @@ mod driver;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod mps;
+mod other_gpus;
 pub mod process;
 
 pub use device_files::{DeviceNumber, DeviceRange, GpuDeviceFiles};
 pub use driver::{GpuError, GpuProcess, GpuScan, GpusUnavailable, NvmlSession, Xid, XidWatch};
+pub use other_gpus::{OtherGpu, other_gpus};

@@ -34,6 +34,9 @@ const PATTERNS: [&[&str]; 12] = [
     &["CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"],
 ];
 
+/// A line with one of these is a warning: the framework goes on.
+const WARNINGS: [&str; 3] = ["not a failure", "Warning: ", "warnings.warn"];
+
 /// The detector for both streams of a rank.
 #[derive(Debug, Default)]
 pub struct OutOfMemoryDetector {
@@ -75,10 +78,24 @@ impl OutOfMemoryDetector {
 
     fn examine(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
-        if PATTERNS.iter().any(|pattern| pattern.iter().all(|part| line.contains(part))) {
+        let is_message = PATTERNS.iter().any(|pattern| pattern.iter().all(|part| line.contains(part)));
+        if is_message && !is_warning(&line) {
             self.found = Some((self.length, line.trim().chars().take(MAX_MESSAGE).collect()));
         }
     }
+}
+
+/// Whether the line says that it is no error: in words, or by the severity of a log line of C++, such as
+/// `W0311 10:00:00`, `[W311 10:00:00 …]` or `2024-03-11 10:00:00: W external/…/cuda_driver.cc:1044]`.
+/// TensorFlow tries several sizes, and logs each that does not fit.
+fn is_warning(line: &str) -> bool {
+    let has_severity = |word: &str| {
+        let rest = word.trim_start_matches('[').strip_prefix(['W', 'I']);
+        rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let is_of_cpp = [".cc:", ".cpp:", ".h:"].iter().any(|file| line.contains(file));
+    let is_log_line = is_of_cpp && line.split_whitespace().take(4).any(has_severity);
+    is_log_line || WARNINGS.iter().any(|words| line.contains(words))
 }
 
 fn ends_line(byte: &u8) -> bool {
@@ -125,6 +142,24 @@ mod tests {
         ] {
             assert_eq!(message(&[words, "\n"]), None, "{words}");
         }
+    }
+
+    #[test]
+    fn a_warning_about_memory_is_not_taken_for_the_cause_of_the_end() {
+        for words in [
+            "2024-03-11 10:00:00.1: W external/local_tsl/tsl/framework/bfc_allocator.cc:296] Allocator (GPU_0_bfc) ran \
+             out of memory trying to allocate 2.5GiB with freed_by_count=0. The caller indicates that this is not a \
+             failure: CUDA_ERROR_OUT_OF_MEMORY",
+            "2024-03-11 10:00:00.1: I external/local_xla/xla/stream_executor/cuda/cuda_driver.cc:1044] failed to allocate \
+             8.00GiB (8589934592 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+            "W0311 10:00:00.1 7 gpu_allocator.cc:99] CUDA_ERROR_OUT_OF_MEMORY",
+            "[W311 10:00:00 CUDACachingAllocator.cpp:12] Warning: CUDA out of memory, retrying",
+            "/lib/batch_size.py:40: UserWarning: CUDA out of memory at batch size 64, trying 32",
+        ] {
+            assert_eq!(message(&[words, "\nValueError: bad input\n"]), None, "{words}");
+        }
+        let fatal = "E0311 10:00:00.1 7 gpu_allocator.cc:99] CUDA_ERROR_OUT_OF_MEMORY";
+        assert_eq!(message(&[fatal, "\n"]).as_deref(), Some(fatal));
     }
 
     #[test]

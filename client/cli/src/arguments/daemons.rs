@@ -195,6 +195,10 @@ pub(crate) struct DeviceArguments {
     /// COHABIT_MPS]
     #[arg(long, value_name = "MODE")]
     pub(crate) mps: Option<String>,
+    /// How jobs find their GPUs in CUDA_VISIBLE_DEVICES: auto (by number in PCI order where no other GPU can
+    /// be meant, else by UUID), uuid or index [default: auto] [env: COHABIT_DEVICE_IDS]
+    #[arg(long, value_name = "FORM")]
+    pub(crate) device_ids: Option<String>,
     /// Path of NVIDIA's management library (NVML), if not in the standard location [env:
     /// COHABIT_NVML_LIBRARY]
     #[arg(long, value_name = "FILE")]

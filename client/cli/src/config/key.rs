@@ -89,6 +89,8 @@ setting_keys! {
     GpuReserve = "gpu-reserve",
     /// Whether MPS enforces shares.
     Mps = "mps",
+    /// How jobs find their GPUs.
+    DeviceIds = "device-ids",
     /// Path of NVIDIA's management library.
     NvmlLibrary = "nvml-library",
     /// Network bandwidth of a worker.

@@ -40,7 +40,7 @@ fn introduce(context: &Context) {
     let gpu = &context.gpus[0];
     let by = match context.process.via {
         GpuRoute::Client(server) => format!("through MPS server {server}"),
-        GpuRoute::Itself | GpuRoute::Server | GpuRoute::Foreign => "without MPS".into(),
+        GpuRoute::Itself | GpuRoute::Server | GpuRoute::Foreign | GpuRoute::Graphics => "without MPS".into(),
     };
     let memory =
         context.limits.memory.map_or("no limit".into(), |bytes| format!("at most {} MiB", bytes >> 20));

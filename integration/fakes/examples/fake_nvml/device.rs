@@ -132,6 +132,16 @@ extern "C" fn nvmlDeviceGetComputeMode(device: nvmlDevice_t, place: *mut nvmlCom
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn nvmlDeviceGetPersistenceMode(device: nvmlDevice_t, place: *mut nvmlEnableState_t) -> Code {
+    tell("nvmlDeviceGetPersistenceMode", device, place, |gpu| {
+        Ok(match gpu.persistence_mode {
+            true => nvmlEnableState_enum_NVML_FEATURE_ENABLED,
+            false => nvmlEnableState_enum_NVML_FEATURE_DISABLED,
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn nvmlDeviceGetMigMode(device: nvmlDevice_t, now: *mut c_uint, soon: *mut c_uint) -> Code {
     let mode = gpu("nvmlDeviceGetMigMode", device).and_then(|gpu| match gpu.mig {
         Mig::Unknown => Err(nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED),

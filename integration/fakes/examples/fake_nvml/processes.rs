@@ -19,7 +19,7 @@ extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
     count: *mut c_uint,
     infos: *mut nvmlProcessInfo_t,
 ) -> Code {
-    let listed = |process: &Process| !matches!(process.via, GpuRoute::Client(_));
+    let listed = |process: &Process| !matches!(process.via, GpuRoute::Client(_) | GpuRoute::Graphics);
     list("nvmlDeviceGetComputeRunningProcesses_v3", device, count, infos, listed)
 }
 
@@ -32,6 +32,17 @@ extern "C" fn nvmlDeviceGetMPSComputeRunningProcesses_v3(
 ) -> Code {
     let listed = |process: &Process| matches!(process.via, GpuRoute::Client(_));
     list("nvmlDeviceGetMPSComputeRunningProcesses_v3", device, count, infos, listed)
+}
+
+/// The processes that draw.
+#[unsafe(no_mangle)]
+extern "C" fn nvmlDeviceGetGraphicsRunningProcesses_v3(
+    device: nvmlDevice_t,
+    count: *mut c_uint,
+    infos: *mut nvmlProcessInfo_t,
+) -> Code {
+    let listed = |process: &Process| process.via == GpuRoute::Graphics;
+    list("nvmlDeviceGetGraphicsRunningProcesses_v3", device, count, infos, listed)
 }
 
 fn list(

@@ -1,7 +1,7 @@
 //! NVIDIA's own control programs beside the fake, which must answer as they do. They need no GPU to start.
 //!
-//! `integration/mps/fetch` gets some of them. The variable `COHABIT_MPS_PROGRAMS` names the directory; without
-//! it these tests say that they are skipped.
+//! `integration/mps/fetch` gets some of them. The variable `COHABIT_MPS_PROGRAMS` names the directory;
+//! without it these tests say that they are skipped.
 #![expect(clippy::print_stderr, reason = "whoever runs the tests should know what they could not try")]
 
 use std::fs;

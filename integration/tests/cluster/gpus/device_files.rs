@@ -43,7 +43,7 @@ fn a_job_reaches_the_device_files_of_its_own_gpus_only() {
         gpus.cluster.ok(&["logs", &job])
     };
     make_device_files(&gpus.cluster);
-    let script = format!("echo $CUDA_VISIBLE_DEVICES; {}", try_device_files());
+    let script = format!("echo $COHABIT_GPU_UUIDS; {}", try_device_files());
     for flags in [&["--gpus", "1"][..], &PART] {
         let said = printed(flags, &script);
         let (given, files) = said.split_once('\n').unwrap();

@@ -21,10 +21,11 @@ fn a_worker_reports_all_properties_of_its_gpus() {
 }
 
 #[test]
-fn a_mig_gpu_is_not_shared() {
+fn a_gpu_that_is_partitioned_by_mig_gets_no_jobs() {
     let gpus = GpuCluster::with(1, &[], |gpu| gpu.mig = Mig::On);
     let device = gpus.device(0);
-    assert_eq!(device["sharing"], "alone", "{device}");
+    assert_eq!((device["sharing"].as_str(), device["health"].as_str()), (Some("alone"), Some("fenced")));
+    assert!(device.to_string().contains("nvidia-smi -mig 0"), "{device}");
 }
 
 /// Starts a cluster whose worker finds a driver in this state.

@@ -114,6 +114,11 @@ impl GpuCluster {
         client.status().is_ok()
     }
 
+    /// The path of the fake training program.
+    pub(super) fn client(&self) -> String {
+        self.installed.client.display().to_string()
+    }
+
     /// Submits a fake training that runs until it is stopped.
     pub(super) fn submit_endless(&self, flags: &[&str]) -> String {
         self.submit(flags, &["--steps", "1000000", "--rate", "50"])

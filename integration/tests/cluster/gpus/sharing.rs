@@ -33,7 +33,11 @@ fn a_job_that_shares_finds_its_limits_in_its_environment() {
     let environment = gpus.environment_of(&flags);
     let uuid = gpus.uuid(0);
     for expected in [
-        format!("CUDA_VISIBLE_DEVICES={uuid}"),
+        "CUDA_VISIBLE_DEVICES=0".to_owned(),
+        format!("COHABIT_GPU_UUIDS={uuid}"),
+        "XLA_PYTHON_CLIENT_MEM_FRACTION=0.061".to_owned(),
+        "TF_FORCE_GPU_ALLOW_GROWTH=true".to_owned(),
+        "APPTAINERENV_CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=10240M".to_owned(),
         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=10240M".to_owned(),
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25".to_owned(),
         "COHABIT_SHARE=0.25".to_owned(),
@@ -81,6 +85,29 @@ fn a_job_without_a_memory_figure_gets_a_gpu_alone() {
     assert_ne!(gpus.cluster.show(&one)["devices"], gpus.cluster.show(&other)["devices"]);
     assert_eq!(gpus.cluster.show(&one)["sharing"], json!(null));
     assert!(gpus.mps_processes().is_empty(), "nobody shares");
+}
+
+#[test]
+fn memory_of_programs_that_draw_is_foreign() {
+    let gpus = GpuCluster::start(1);
+    let own = std::process::id() as i32;
+    gpus.world.add_graphics_process(own, &gpus.uuid(0), 3 << 30).unwrap();
+    until("its memory is seen", || gpus.device(0)["foreign_memory"].as_u64() >= Some(3 << 30));
+}
+
+#[test]
+fn a_job_with_whole_gpus_finds_them_by_number_or_as_the_worker_says() {
+    let visible = |flags: &[&str]| {
+        let environment = GpuCluster::with(2, flags, |_| {}).environment_of(&["--gpus", "2"]);
+        let value = |name: &str| {
+            let line = environment.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+            line.unwrap_or_default().to_owned()
+        };
+        (value("CUDA_VISIBLE_DEVICES"), value("COHABIT_GPU_UUIDS"))
+    };
+    let (numbers, uuids) = visible(&[]);
+    assert_eq!(numbers, "0,1");
+    assert_eq!(visible(&["--device-ids", "uuid"]), (uuids.clone(), uuids));
 }
 
 #[test]

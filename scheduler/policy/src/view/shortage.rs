@@ -169,6 +169,9 @@ impl Shortage {
     }
 }
 
+const OTHER_USER: &str =
+    "needs a GPU that no other user shares: the driver lets jobs of one user at a time share each";
+
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -204,9 +207,7 @@ impl fmt::Display for Shortage {
             Shortage::RankSlots { ranks } => {
                 write!(f, "needs a GPU with room for one more rank; each already runs {ranks}, the limit")
             }
-            Shortage::OtherUser => f.write_str(
-                "needs a GPU that no other user shares: the driver lets jobs of one user at a time share each",
-            ),
+            Shortage::OtherUser => f.write_str(OTHER_USER),
             Shortage::Busy { most } => {
                 write!(f, "would make every GPU with room busier than the limit of {most} %")
             }
@@ -236,10 +237,8 @@ impl fmt::Display for Shortage {
                 write!(f, "needs {needed} of host memory; the best node has {free} free")
             }
             Shortage::Jobs { most } => {
-                write!(
-                    f,
-                    "needs a node with room for one more job; the best one already runs {most}, its limit"
-                )
+                let full = "the best one already runs";
+                write!(f, "needs a node with room for one more job; {full} {most}, its limit")
             }
         }
     }

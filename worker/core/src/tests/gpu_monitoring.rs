@@ -1,12 +1,14 @@
 //! GPU monitoring: telemetry, foreign memory, the watchdog, lost GPUs and critical errors.
 
+use std::sync::Arc;
+
 use cohabit_types::{
     Bytes, Condition, DeviceTelemetry, GpuReading, Outcome, Report, StartFailure, StopReason,
 };
 
 use super::gpu_kit::*;
 use super::kit::*;
-use crate::{GpuSample, WorkerEffect, WorkerEvent};
+use crate::{GpuSample, MpsEvent, WorkerEffect, WorkerEvent};
 
 const OFF_THE_BUS: &str = "the driver reported Xid 79, the GPU has fallen off the bus";
 const NO_ANSWER: &str = "the driver does not reach it: GPU is lost";
@@ -105,12 +107,31 @@ fn the_watchdog_stops_a_rank_that_is_over_its_limit_twice_in_a_row() {
 }
 
 #[test]
-fn mps_clients_have_no_watchdog() {
-    let over = holds(2 * ASKED.0);
+fn the_watchdog_stops_an_mps_client_that_holds_more_than_its_limit_and_a_context() {
+    let (within, over) = (holds(ASKED.0 + 512 * MIB), holds(2 * ASKED.0));
     TestWorker::serving(&[1])
+        .sees(within.clone())
+        .sees(within.clone())
+        .does([telemetry(&within, 100), telemetry(&within, 100)])
         .sees(over.clone())
         .sees(over.clone())
-        .does([telemetry(&over, 100), telemetry(&over, 100)]);
+        .does(
+            [
+                vec![telemetry(&over, 100)],
+                terms(&[1], StopReason::GpuMemory, 110),
+                vec![telemetry(&over, 100)],
+            ]
+            .concat(),
+        );
+}
+
+#[test]
+fn each_process_that_a_job_announced_has_its_part_of_the_limit_and_a_context() {
+    let mut order = sharer(1);
+    Arc::make_mut(&mut order.spec).demand.gpu_processes = 2;
+    let test = TestWorker::with_gpus().run(order).word(MpsEvent::Up).runs(1).forget_effects();
+    let within = holds(ASKED.0 + 1024 * MIB);
+    test.sees(within.clone()).sees(within.clone()).does([telemetry(&within, 100), telemetry(&within, 100)]);
 }
 
 #[test]
@@ -172,7 +193,7 @@ fn memory_and_nvlink_errors_fence_the_gpu_but_do_not_stop_its_ranks() {
 #[test]
 fn errors_of_programs_do_not_fence_the_gpu() {
     let mut test = TestWorker::serving(&[1]);
-    for code in [13, 31, 43, 45, 63, 94, 119] {
+    for code in [13, 31, 43, 45, 63, 94, 140] {
         test = test.xid(code).does_nothing();
     }
     test.run(sharer(2)).does([spawn(&sharer(2), CLIENT)]);

@@ -66,17 +66,23 @@ impl EnforcementChecks {
         self.holders = Some(holders);
     }
 
-    /// The MPS server, which was asked after the driver, reports these clients. Returns what is new.
-    pub(crate) fn compare(&mut self, clients: &[RankPid]) -> Vec<(RankId, Enforcement)> {
+    /// The MPS server, which was asked after the driver, reports these clients, of which no limit keeps the
+    /// `unlimited` ones within that of their rank. Returns what is new.
+    pub(crate) fn compare(
+        &mut self,
+        clients: &[RankPid],
+        unlimited: &[RankPid],
+    ) -> Vec<(RankId, Enforcement)> {
         let holders = self.holders.take();
         let mut changes = Vec::new();
         for (rank, check) in &mut self.ranks {
-            let own = |members: &[RankPid]| {
+            let own = |members: &[RankPid]| -> BTreeSet<i32> {
                 members.iter().filter(|(of, _)| of == rank).map(|(_, pid)| *pid).collect()
             };
             let clients: BTreeSet<i32> = own(clients);
             let holders: Option<BTreeSet<i32>> = holders.as_deref().map(own);
-            if let Some(enforcement) = check.compare(&clients, holders.as_ref()) {
+            let unlimited = own(unlimited).first().copied();
+            if let Some(enforcement) = check.compare(&clients, holders.as_ref(), unlimited) {
                 changes.push((*rank, enforcement));
             }
         }
@@ -86,7 +92,15 @@ impl EnforcementChecks {
 
 impl EnforcementCheck {
     /// The new result, if it differs from the last one that was reported.
-    fn compare(&mut self, clients: &BTreeSet<i32>, holders: Option<&BTreeSet<i32>>) -> Option<Enforcement> {
+    fn compare(
+        &mut self,
+        clients: &BTreeSet<i32>,
+        holders: Option<&BTreeSet<i32>>,
+        unlimited: Option<i32>,
+    ) -> Option<Enforcement> {
+        if let Some(pid) = unlimited {
+            return self.report(Some(dropped_its_limit(pid)));
+        }
         let outside: BTreeSet<i32> = match holders {
             Some(holders) => holders - clients,
             // No new list to compare with.
@@ -114,7 +128,15 @@ impl EnforcementCheck {
 }
 
 fn bypasses_mps(pid: i32) -> Enforcement {
-    Enforcement::Unenforced(format!("its process {pid} uses the GPU outside of MPS"))
+    Enforcement::Unenforced(format!(
+        "its process {pid} uses the GPU outside of MPS: keep the CUDA_MPS_* variables, in a container too"
+    ))
+}
+
+fn dropped_its_limit(pid: i32) -> Enforcement {
+    Enforcement::Unenforced(format!(
+        "its process {pid} was started without its CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: keep this variable"
+    ))
 }
 
 #[cfg(test)]
@@ -138,36 +160,36 @@ mod tests {
     #[test]
     fn a_rank_with_a_client_is_enforced_and_reported_once() {
         let mut checks = checks();
-        assert_eq!(checks.compare(&[]), []);
-        assert_eq!(checks.compare(&[(rank(1), 10)]), [(rank(1), Enforcement::Enforced)]);
+        assert_eq!(checks.compare(&[], &[]), []);
+        assert_eq!(checks.compare(&[(rank(1), 10)], &[]), [(rank(1), Enforcement::Enforced)]);
         checks.held_by(vec![(rank(1), 10)]);
-        assert_eq!(checks.compare(&[(rank(1), 10)]), []);
+        assert_eq!(checks.compare(&[(rank(1), 10)], &[]), []);
     }
 
     #[test]
     fn a_process_that_bypasses_mps_is_reported_at_the_second_check() {
         let mut checks = checks();
         checks.held_by(vec![(rank(1), 10), (rank(1), 11)]);
-        assert_eq!(checks.compare(&[(rank(1), 10)]), []);
+        assert_eq!(checks.compare(&[(rank(1), 10)], &[]), []);
         checks.held_by(vec![(rank(1), 10), (rank(1), 11)]);
-        assert_eq!(checks.compare(&[(rank(1), 10)]), [(rank(1), bypasses_mps(11))]);
+        assert_eq!(checks.compare(&[(rank(1), 10)], &[]), [(rank(1), bypasses_mps(11))]);
     }
 
     #[test]
     fn the_same_list_of_holders_reports_no_process_twice() {
         let mut checks = checks();
         checks.held_by(vec![(rank(1), 10)]);
-        assert_eq!(checks.compare(&[]), []);
-        assert_eq!(checks.compare(&[]), []);
+        assert_eq!(checks.compare(&[], &[]), []);
+        assert_eq!(checks.compare(&[], &[]), []);
     }
 
     #[test]
     fn a_process_that_becomes_a_client_between_two_checks_clears_its_rank() {
         let mut checks = checks();
         checks.held_by(vec![(rank(1), 10)]);
-        assert_eq!(checks.compare(&[]), []);
+        assert_eq!(checks.compare(&[], &[]), []);
         checks.held_by(vec![(rank(1), 10)]);
-        assert_eq!(checks.compare(&[(rank(1), 10)]), [(rank(1), Enforcement::Enforced)]);
+        assert_eq!(checks.compare(&[(rank(1), 10)], &[]), [(rank(1), Enforcement::Enforced)]);
     }
 
     #[test]
@@ -175,10 +197,10 @@ mod tests {
         let mut checks = checks();
         for _ in 0..2 {
             checks.held_by(vec![(rank(2), 10), (rank(2), 11)]);
-            checks.compare(&[(rank(2), 10)]);
+            checks.compare(&[(rank(2), 10)], &[]);
         }
         checks.held_by(vec![(rank(2), 10)]);
-        assert_eq!(checks.compare(&[(rank(2), 10)]), [(rank(2), Enforcement::Enforced)]);
+        assert_eq!(checks.compare(&[(rank(2), 10)], &[]), [(rank(2), Enforcement::Enforced)]);
     }
 
     #[test]
@@ -190,16 +212,26 @@ mod tests {
         assert!(
             !checks.is_empty() && checks.is_waiting(now) && !checks.is_waiting(now + FIRST_CLIENT_WINDOW)
         );
-        checks.compare(&[(rank(1), 10)]);
+        checks.compare(&[(rank(1), 10)], &[]);
         assert!(!checks.is_waiting(now));
         checks.leave(rank(1));
         assert!(checks.is_empty());
     }
 
     #[test]
+    fn a_client_without_its_limit_is_not_enforced_until_it_is_gone() {
+        let mut checks = checks();
+        let (client, other) = ((rank(1), 10), (rank(1), 11));
+        assert_eq!(checks.compare(&[client, other], &[other]), [(rank(1), dropped_its_limit(11))]);
+        assert_eq!(checks.compare(&[client, other], &[other]), []);
+        checks.held_by(vec![client]);
+        assert_eq!(checks.compare(&[client], &[]), [(rank(1), Enforcement::Enforced)]);
+    }
+
+    #[test]
     fn unexpected_processes_are_ignored() {
         let mut checks = EnforcementChecks::default();
         checks.held_by(vec![(rank(1), 10)]);
-        assert_eq!(checks.compare(&[(rank(1), 10)]), []);
+        assert_eq!(checks.compare(&[(rank(1), 10)], &[]), []);
     }
 }

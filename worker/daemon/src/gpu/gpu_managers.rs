@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cohabit_actor::{Actor, Address, ChildSpec, Context};
-use cohabit_types::DeviceId;
+use cohabit_types::{Bytes, DeviceId};
 use cohabit_worker_core::{GpuAccess, MpsEvent, MpsOrder, RankStart, WorkerEvent};
 
 use super::monitor::Monitor;
@@ -25,6 +25,15 @@ const NO_ACTOR: &str = "the worker's MPS manager has failed: restart the worker"
 pub(crate) struct GpuManagers {
     mps: BTreeMap<DeviceId, Address<MpsMessage>>,
     pub(crate) owners: ProcessOwners,
+}
+
+/// The MPS daemon whose client a rank is.
+#[derive(Clone)]
+pub(crate) struct MpsService {
+    /// Its actor.
+    pub(crate) address: Address<MpsMessage>,
+    /// The limit of memory for each process of the rank.
+    pub(crate) limit: Bytes,
 }
 
 impl GpuManagers {
@@ -82,10 +91,13 @@ impl GpuManagers {
         }
     }
 
-    /// The actor of the MPS daemon whose client this rank is.
-    pub(crate) fn mps_of(&self, start: &RankStart) -> Option<Address<MpsMessage>> {
+    /// The MPS daemon whose client this rank is.
+    pub(crate) fn mps_of(&self, start: &RankStart) -> Option<MpsService> {
         match start.access {
-            GpuAccess::Mps(_) => self.mps.get(start.devices.first()?).cloned(),
+            GpuAccess::Mps(limits) => {
+                let address = self.mps.get(start.devices.first()?)?.clone();
+                Some(MpsService { address, limit: limits.memory })
+            }
             GpuAccess::None | GpuAccess::Exclusive | GpuAccess::TimeSliced(_) => None,
         }
     }

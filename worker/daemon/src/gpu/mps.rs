@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Address, Context, ReplyTo, blocking};
 use cohabit_gpu::mps::{MpsDaemon, MpsDirectory, MpsPrograms};
-use cohabit_types::{DeviceId, RankId};
+use cohabit_types::{Bytes, DeviceId, RankId};
 use cohabit_worker_core::{MpsEvent, MpsOrder, WorkerEvent};
 use tokio::time::Instant;
 
+use super::client_limits::ClientLimits;
 use super::enforcement::{EnforcementChecks, RankPid};
 use super::mps_health::{MpsFailure, MpsHealth, ProbeDepth};
 use super::process_owners::ProcessOwners;
@@ -38,8 +39,8 @@ pub(crate) enum MpsMessage {
     Check,
     /// A rank has failed: check for a fault at once, and answer when the core has been told.
     Examine(ReplyTo<()>),
-    /// A rank starts that will be a client.
-    Joined(RankId),
+    /// A rank starts that will be a client, with this limit of memory for each of its processes.
+    Joined(RankId, Bytes),
     /// Its first process has this process id, which the server's log may name.
     Runs(RankId, i32),
     /// It has ended.
@@ -59,6 +60,7 @@ pub(crate) struct MpsManager {
     driver: Address<DriverMessage>,
     daemon: DaemonState,
     checks: EnforcementChecks,
+    limits: ClientLimits,
     asked_at: Instant,
 }
 
@@ -82,7 +84,8 @@ impl MpsManager {
     ) -> MpsManager {
         let (daemon, checks) = (DaemonState::Absent, EnforcementChecks::default());
         let asked_at = Instant::now();
-        MpsManager { gpu, directory, programs, isolation, owners, driver, daemon, checks, asked_at }
+        let limits = ClientLimits::default();
+        MpsManager { gpu, directory, programs, isolation, owners, driver, daemon, checks, limits, asked_at }
     }
 }
 
@@ -109,12 +112,20 @@ impl Actor for MpsManager {
                 self.check(ProbeDepth::Thorough).await;
                 reply_to.send(());
             }
-            MpsMessage::Joined(rank) => self.checks.join(Instant::now(), rank),
+            MpsMessage::Joined(rank, limit) => {
+                self.checks.join(Instant::now(), rank);
+                self.limits.insert(rank, limit);
+                self.limit_server().await;
+            }
             MpsMessage::Runs(rank, pid) => {
                 let owners = self.owners.clone();
                 blocking(move || owners.note(pid, rank)).await;
             }
-            MpsMessage::Left(rank) => self.checks.leave(rank),
+            MpsMessage::Left(rank) => {
+                self.checks.leave(rank);
+                self.limits.remove(rank);
+                self.limit_server().await;
+            }
             MpsMessage::HeldBy(holders) => self.checks.held_by(holders),
         }
         Ok(())
@@ -162,6 +173,26 @@ impl MpsManager {
         }
     }
 
+    /// Limits new clients of the server to what the rank with the highest limit may take.
+    async fn limit_server(&mut self) {
+        let Some(limit) = self.limits.highest() else { return };
+        let daemon = match self.take() {
+            DaemonState::Up(daemon) => daemon,
+            other @ (DaemonState::Absent | DaemonState::Faulted(_)) => return self.daemon = other,
+        };
+        let work = move || (daemon.limit_clients(limit), daemon);
+        match run_with_timeout(CHECK_TIMEOUT, work, drop).await {
+            Ok((limited, daemon)) => {
+                self.daemon = DaemonState::Up(daemon);
+                if let Err(why) = &limited {
+                    tracing::warn!(gpu = %self.gpu, %why, "the MPS server has no limit of its own");
+                }
+                self.limits.note_server(limited.is_ok().then_some(limit));
+            }
+            Err(detail) => self.fail(None, MpsFailure { culprits: Vec::new(), detail }).await,
+        }
+    }
+
     async fn fail(&mut self, daemon: Option<MpsDaemon>, failure: MpsFailure) {
         self.daemon = DaemonState::Faulted(daemon);
         let (owners, culprits) = (self.owners.clone(), failure.culprits);
@@ -172,10 +203,14 @@ impl MpsManager {
     }
 
     async fn compare_clients(&mut self, clients: Vec<i32>) {
-        let owners = self.owners.clone();
+        let (owners, limits) = (self.owners.clone(), self.limits.clone());
         let member = move |pid: i32| Some((owners.rank_of(pid)?, pid));
-        let members: Vec<RankPid> = blocking(move || clients.into_iter().filter_map(member).collect()).await;
-        for (rank, enforcement) in self.checks.compare(&members) {
+        let examine = move || {
+            let members: Vec<RankPid> = clients.into_iter().filter_map(member).collect();
+            (limits.unlimited(&members), members)
+        };
+        let (unlimited, members) = blocking(examine).await;
+        for (rank, enforcement) in self.checks.compare(&members, &unlimited) {
             self.tell(WorkerEvent::Sharing(rank, enforcement)).await;
         }
     }

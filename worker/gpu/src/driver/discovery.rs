@@ -59,7 +59,7 @@ pub(super) fn devices(nvml: &Nvml) -> Vec<Result<Device, GpuError>> {
         let gpu = known.iter().find(|gpu| gpu.id == device.id);
         if let (Some(properties), Some(gpu)) = (&mut device.gpu, gpu) {
             properties.peers = peers(gpu, &known);
-            let (health, sharing) = (health(properties.compute_mode), check_sharing(properties, users));
+            let (health, sharing) = (health(properties), check_sharing(properties, users));
             device.condition = Condition { health, sharing, ..Condition::default() };
         }
         device
@@ -125,11 +125,16 @@ fn properties(gpu: &Handle<'_>, pci_address: String) -> Result<GpuProperties, Nv
     })
 }
 
-/// A GPU in mode Prohibited can run nothing.
-fn health(mode: ComputeMode) -> Health {
-    match mode {
-        ComputeMode::Default | ComputeMode::ExclusiveProcess => Health::Well,
-        ComputeMode::Prohibited => {
+/// A GPU in mode Prohibited can run nothing. One with MIG has instances, or nothing that a program could use.
+fn health(gpu: &GpuProperties) -> Health {
+    match (gpu.mig, gpu.compute_mode) {
+        (Mig::On, _) => {
+            let why = "it is partitioned by MIG, which Cohabit does not support: turn MIG off with \
+                       'nvidia-smi -mig 0', and restart the worker";
+            Health::Fenced(why.to_owned())
+        }
+        (Mig::Off, ComputeMode::Default | ComputeMode::ExclusiveProcess) => Health::Well,
+        (Mig::Off, ComputeMode::Prohibited) => {
             let why = "its compute mode is Prohibited: set another with 'nvidia-smi -c DEFAULT', \
                        and restart the worker";
             Health::Fenced(why.to_owned())

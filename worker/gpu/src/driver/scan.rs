@@ -56,6 +56,7 @@ pub(super) fn scan<'nvml>(
         let processes = [
             list_processes(|| gpu.running_compute_processes())?,
             list_processes(|| gpu.mps_running_compute_processes())?,
+            list_processes(|| gpu.running_graphics_processes())?,
         ];
         Ok(GpuScan { reading, processes: deduplicate(processes.concat()) })
     };
@@ -87,7 +88,8 @@ fn list_processes(
     read()
 }
 
-/// A client of MPS may be in both lists. The larger memory is the more accurate one.
+/// A process may be in several lists: a client of MPS, or one that also draws. The larger memory is the more
+/// accurate one.
 fn deduplicate(processes: Vec<ProcessInfo>) -> Vec<GpuProcess> {
     let mut memory_of: BTreeMap<i32, Option<Bytes>> = BTreeMap::new();
     for process in processes {

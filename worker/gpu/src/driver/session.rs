@@ -40,6 +40,7 @@ enum DriverRequest {
     Devices(Sender<Vec<Result<Device, GpuError>>>),
     DeviceFiles(Sender<Result<GpuDeviceFiles, GpuError>>),
     GpuScan(DeviceId, Sender<Result<GpuScan, GpuError>>),
+    PersistenceMode(DeviceId, Sender<Option<bool>>),
     Xids(Sender<Result<XidWatch, GpuError>>),
     /// Dropped once the library is closed.
     Close(Sender<()>),
@@ -95,6 +96,12 @@ impl NvmlSession {
         self.ask(|answer| DriverRequest::GpuScan(device.clone(), answer)).flatten()
     }
 
+    /// Whether the driver keeps this GPU initialised while no program uses it; `None` where it does not say.
+    #[must_use]
+    pub fn persistence_mode(&self, device: &DeviceId) -> Option<bool> {
+        self.ask(|answer| DriverRequest::PersistenceMode(device.clone(), answer)).ok().flatten()
+    }
+
     /// Starts listening for critical errors of all GPUs.
     ///
     /// # Errors
@@ -138,6 +145,10 @@ fn serve(nvml: Arc<Nvml>, requests: &Receiver<DriverRequest>) -> Option<Sender<(
         match request {
             DriverRequest::Devices(answer) => _ = answer.send(discovery::devices(&nvml)),
             DriverRequest::DeviceFiles(answer) => _ = answer.send(discovery::device_files(&nvml)),
+            DriverRequest::PersistenceMode(device, answer) => {
+                let gpu = nvml.device_by_uuid(device.as_str());
+                _ = answer.send(gpu.and_then(|gpu| gpu.is_in_persistent_mode()).ok());
+            }
             DriverRequest::GpuScan(device, answer) => _ = answer.send(scan(&nvml, &device, &mut performance)),
             DriverRequest::Xids(answer) => {
                 let listening = listen(&nvml).map(|(watch, new)| {

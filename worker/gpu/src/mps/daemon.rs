@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use cohabit_types::DeviceId;
+use cohabit_types::{Bytes, DeviceId};
 
 use super::MpsError;
 use super::control::{Control, ControlError};
@@ -100,6 +100,30 @@ impl MpsDaemon {
         let deadline = Deadline::after(QUERY_TIMEOUT);
         let clients = clients(&self.control, deadline).map_err(|error| MpsError(error.to_string()))?;
         Ok(clients.into_iter().map(|client| client.process).collect())
+    }
+
+    /// Limits the memory of each client that connects from now on, whatever its environment says, in whole
+    /// MiB.
+    ///
+    /// # Errors
+    /// When the daemon does not confirm the limit. It reports limits from 1 GiB on in whole GiB.
+    pub fn limit_clients(&self, limit: Bytes) -> Result<(), MpsError> {
+        let deadline = Deadline::after(QUERY_TIMEOUT);
+        let (server, mebibytes) = (self.record.server.pid(), (limit.0 >> 20).max(1));
+        let commands = [
+            format!("set_default_device_pinned_mem_limit 0 {mebibytes}M"),
+            format!("set_device_pinned_mem_limit {server} 0 {mebibytes}M"),
+            format!("get_device_pinned_mem_limit {server} 0"),
+        ];
+        let expected = match mebibytes >> 10 {
+            0 => format!("{mebibytes}M"),
+            gibibytes => format!("{gibibytes}G"),
+        };
+        let answer = self.control.ask(&commands.join("\n"), deadline);
+        match answer.map_err(|error| MpsError(error.to_string()))?.last() {
+            Some(last) if *last == expected => Ok(()),
+            last => Err(MpsError(format!("the server's limit is {last:?} and not {expected}"))),
+        }
     }
 
     /// The faults that its log reports since the last call.

@@ -1,5 +1,5 @@
-//! The lock in a pipe directory, which its daemon holds. It shows the daemon more surely than its pid file: the
-//! daemon of driver 535 writes none, and one that is killed leaves it behind.
+//! The lock in a pipe directory, which its daemon holds. It shows the daemon more surely than its pid file:
+//! the daemon of driver 535 writes none, and one that is killed leaves it behind.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cohabit_client::types::{Device, GpuPeer, GpuProperties, Health};
-use cohabit_gpu::{GpusUnavailable, NvmlSession};
+use cohabit_gpu::{GpusUnavailable, NvmlSession, OtherGpu, other_gpus};
 
 use super::device_name::device_name;
 use super::findings::Finding;
@@ -14,6 +14,8 @@ use crate::worker_directory::WORKER_FOLDER;
 
 const DRIVER: &str = "gpu driver";
 const GPU: &str = "gpu";
+const PERSISTENCE: &str = "gpu persistence";
+const OTHERS: &str = "other gpus";
 
 /// Options of the checks of GPUs.
 #[derive(Debug)]
@@ -51,6 +53,7 @@ pub(super) fn check(options: &GpuCheckOptions) -> Vec<Finding> {
         Ok(gpus) => check_gpus(&gpus, options),
         Err(none) => {
             let mut findings = vec![without_gpus(&none, options.library.as_deref())];
+            findings.extend(others());
             findings.extend((options.probe == ProbeMode::Try).then(probe::without_gpus));
             findings
         }
@@ -83,6 +86,8 @@ fn check_gpus(gpus: &NvmlSession, options: &GpuCheckOptions) -> Vec<Finding> {
     }
     let mut findings: Vec<Finding> = devices.iter().find_map(driver).into_iter().collect();
     findings.extend(devices.iter().map(gpu));
+    findings.extend(devices.iter().map(|device| persistence(device, gpus.persistence_mode(&device.id))));
+    findings.extend(others());
     findings.extend(silent);
     findings.extend(device_files::check());
     findings.extend(devices.iter().map(|device| gpu_processes::check(gpus, device)));
@@ -118,6 +123,32 @@ fn gpu(device: &Device) -> Finding {
         Health::Well | Health::Recovering(_) => Finding::ok(GPU, observed),
         Health::Fenced(why) => Finding::error(GPU, observed, why),
     }
+}
+
+/// Without persistence mode the driver shuts a GPU down when its last program ends.
+fn persistence(device: &Device, mode: Option<bool>) -> Finding {
+    let gpu = device_name(device);
+    match mode {
+        Some(true) => Finding::ok(PERSISTENCE, format!("on for {gpu}")),
+        Some(false) => Finding::warning(
+            PERSISTENCE,
+            format!("off for {gpu}: the first program on it, and so the start of MPS, may take a minute"),
+            "start nvidia-persistenced at boot, or run `nvidia-smi -pm 1` as root after each boot",
+        ),
+        None => Finding::ok(PERSISTENCE, format!("the driver does not report it for {gpu}")),
+    }
+}
+
+/// GPUs that no worker offers.
+fn others() -> Option<Finding> {
+    let others: Vec<String> = other_gpus().iter().map(OtherGpu::to_string).collect();
+    (!others.is_empty()).then(|| {
+        Finding::warning(
+            OTHERS,
+            format!("not used: {}", others.join(", ")),
+            "Cohabit runs jobs on NVIDIA GPUs only; a worker can offer host slots with --devices host:1",
+        )
+    })
 }
 
 fn details(facts: &GpuProperties) -> String {
@@ -163,6 +194,15 @@ mod tests {
                     default, MIG off, at 00000000:3B:00.0, GPU-b by 18 NVLinks";
         assert_eq!(gpu(&h200()), Finding::ok(GPU, observed));
         assert_eq!(driver(&h200()).unwrap().observed, "version 580.159.03, CUDA up to 13.0");
+    }
+
+    #[test]
+    fn persistence_mode_is_a_warning_only_where_it_is_off() {
+        let status_of = |mode| persistence(&h200(), mode).status;
+        assert_eq!(
+            [Some(true), None, Some(false)].map(status_of),
+            [Diagnosis::Ok, Diagnosis::Ok, Diagnosis::Warning]
+        );
     }
 
     #[test]

@@ -8,8 +8,8 @@ use cohabit_client::types::{LinkBandwidths, SharingLimits};
 use cohabit_client::{Error as ClientError, Token};
 use cohabit_console::{CommandError, CommandErrorKind, output};
 use cohabit_worker_daemon::{
-    AccountOptions, DeviceSpec, LogLimits, MpsMode, OwnAccount, RootJobs, WorkerDaemon, WorkerError,
-    WorkerOptions,
+    AccountOptions, DeviceIds, DeviceSpec, LogLimits, MpsMode, OwnAccount, RootJobs, WorkerDaemon,
+    WorkerError, WorkerOptions,
 };
 
 use crate::arguments::{DeviceArguments, WorkerStartArguments};
@@ -61,6 +61,7 @@ pub(crate) fn device_flags(arguments: &DeviceArguments) -> Result<RawSettings, C
         (SettingKey::MaxJobs, &arguments.max_jobs),
         (SettingKey::GpuReserve, &arguments.gpu_reserve),
         (SettingKey::Mps, &arguments.mps),
+        (SettingKey::DeviceIds, &arguments.device_ids),
         (SettingKey::Network, &arguments.network),
         (SettingKey::Interconnect, &arguments.interconnect),
         (SettingKey::Name, &arguments.name),
@@ -110,6 +111,7 @@ pub(crate) fn options(
         sharing: sharing(settings)?,
         max_jobs: settings.checked(SettingKey::MaxJobs, max_jobs)?,
         mps: settings.checked(SettingKey::Mps, mps_mode)?.unwrap_or(usual.mps),
+        device_ids: settings.checked(SettingKey::DeviceIds, device_ids)?.unwrap_or(usual.device_ids),
         nvml_library: settings.path(SettingKey::NvmlLibrary),
         accounts: accounts(settings)?,
         orphan_grace: settings
@@ -171,6 +173,15 @@ fn mps_mode(text: &str) -> Result<MpsMode, String> {
     }
 }
 
+fn device_ids(text: &str) -> Result<DeviceIds, String> {
+    match text {
+        "auto" => Ok(DeviceIds::Auto),
+        "uuid" => Ok(DeviceIds::Uuid),
+        "index" => Ok(DeviceIds::Index),
+        _ => Err(format!("'{text}' is not a form of device ids: write auto, uuid or index")),
+    }
+}
+
 /// The error of a worker that cannot start or has failed.
 pub(crate) fn failure(error: WorkerError) -> CommandError {
     let kind = match error {
@@ -206,10 +217,12 @@ mod tests {
             (SettingKey::MaxSharing, "2"),
             (SettingKey::GpuReserve, "3G"),
             (SettingKey::Mps, "off"),
+            (SettingKey::DeviceIds, "uuid"),
             (SettingKey::NvmlLibrary, "/lib/nvml.so"),
         ])
         .unwrap();
         assert_eq!(options.sharing, SharingLimits { max_ranks: 2, reserve: Bytes(3 << 30) });
+        assert_eq!(options.device_ids, DeviceIds::Uuid);
         assert_eq!((options.mps, options.nvml_library), (MpsMode::Off, Some("/lib/nvml.so".into())));
     }
 
@@ -247,6 +260,11 @@ mod tests {
             (SettingKey::MaxSharing, "many", "write 1"),
             (SettingKey::MaxJobs, "0", "--max-jobs: '0' is not a number of jobs: write 1 or more"),
             (SettingKey::GpuReserve, "much", "--gpu-reserve: "),
+            (
+                SettingKey::DeviceIds,
+                "pci",
+                "--device-ids: 'pci' is not a form of device ids: write auto, uuid or index",
+            ),
             (SettingKey::Mps, "always", "--mps: 'always' is not a mode of MPS: write auto or off"),
         ] {
             let message = options_of(&[(key, text)]).unwrap_err().message;

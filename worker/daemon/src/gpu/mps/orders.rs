@@ -53,13 +53,13 @@ impl MpsManager {
         let isolation = self.isolation.clone();
         let start = move || MpsDaemon::start(&programs, &directory, &gpu, user_of(account, &isolation)?);
         let started = run_with_timeout(ORDER_TIMEOUT, start, give_up).await?;
-        self.set_up(started.map_err(|error| error.to_string())?);
+        self.set_up(started.map_err(|error| error.to_string())?).await;
         Ok(())
     }
 
     async fn adopt(&mut self) -> Result<(), String> {
         let daemon = self.find_earlier().await?;
-        self.set_up(daemon.ok_or("the MPS daemon of the earlier worker is no longer running")?);
+        self.set_up(daemon.ok_or("the MPS daemon of the earlier worker is no longer running")?).await;
         Ok(())
     }
 
@@ -74,7 +74,7 @@ impl MpsManager {
             daemon.recover(RECOVERY_TIMEOUT, user).map(|()| daemon)
         };
         let recovered = run_with_timeout(ORDER_TIMEOUT, work, give_up).await?;
-        self.set_up(recovered.map_err(|error| error.to_string())?);
+        self.set_up(recovered.map_err(|error| error.to_string())?).await;
         Ok(())
     }
 
@@ -118,9 +118,12 @@ impl MpsManager {
         run_with_timeout(ORDER_TIMEOUT, adopt, drop).await?.map_err(|error| error.to_string())
     }
 
-    fn set_up(&mut self, daemon: MpsDaemon) {
+    /// A server that was started or has restarted has no limit of its own yet.
+    async fn set_up(&mut self, daemon: MpsDaemon) {
         self.daemon = DaemonState::Up(daemon);
         self.asked_at = Instant::now();
+        self.limits.note_server(None);
+        self.limit_server().await;
     }
 }
 
