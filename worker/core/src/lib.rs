@@ -14,6 +14,7 @@
 //! gpu              the state of a GPU                          gpu_monitoring  samples and critical errors
 //! colocation       speed of ranks beside each other            memory_watchdog memory limits without MPS
 //! pending_progress which progress to report                    xid             meaning of critical errors
+//! orphan_timer     when an executor stops its rank by itself
 //! ```
 
 mod colocation;
@@ -25,6 +26,7 @@ mod interface;
 mod memory_watchdog;
 mod mps_retry;
 mod mps_state;
+mod orphan_timer;
 mod pending_progress;
 mod rank;
 mod sharing;
@@ -41,5 +43,6 @@ pub use interface::{
     Config, FoundRank, GpuAccess, GpuSample, Lease, MpsEvent, MpsLimits, MpsOrder, RankExit, RankStart,
     SignalTarget, StopStep, Stopping, WorkerEffect, WorkerEvent,
 };
+pub use orphan_timer::{LEASE_TERM, OrphanTimer, WATCHDOG_INTERVAL, WATCHDOG_MARGIN};
 pub use state::Worker;
 pub use stopping::{StopAction, StopSequence};

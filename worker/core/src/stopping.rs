@@ -19,6 +19,10 @@ pub(crate) const KILL_INTERVAL: Span = Span::from_secs(10);
 /// may first have to remove MPS clients from their server, and to wait for the disk.
 const EXECUTOR_TIMEOUT: Span = Span::from_secs(30);
 
+/// How much later than due an executor takes a step that no daemon has taken: a daemon that lives is never so
+/// late.
+const OVERDUE: Span = Span::from_secs(2);
+
 /// The longest time from SIGTERM to SIGKILL in an urgent stop.
 const URGENT_GRACE: Span = Span::from_secs(10);
 
@@ -61,6 +65,21 @@ impl StopSequence {
             Some(stopping) => Some(stopping.due_at),
             None => self.limit_at.map(|limit| limit - self.terms.warning.map_or(Span::ZERO, |w| w.before)),
         }
+    }
+
+    /// When the executor of the rank takes the next step, unless a daemon has.
+    #[must_use]
+    pub fn overdue_at(&self) -> Option<Time> {
+        self.deadline().map(|due_at| due_at + OVERDUE)
+    }
+
+    /// Begins the stop of a rank whose orphan grace ended at this time: SIGTERM follows at once, and SIGKILL
+    /// when the grace of the job would be over, had it begun then. The first reason stays.
+    pub fn begin_orphaned(&mut self, expired_at: Time) -> Stopping {
+        let why = self.stopping.map_or(StopReason::Orphaned, |stopping| stopping.why);
+        let stopping = Stopping { why, next: StopStep::Kill, due_at: expired_at + self.terms.grace };
+        self.stopping = Some(stopping);
+        stopping
     }
 
     /// Notes how far somebody else has got with it.

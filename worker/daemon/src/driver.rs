@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Address, ChildSpec, Context, TaskHandle, TryTellError, blocking};
 use cohabit_host::clock;
-use cohabit_host::messages::{ExecutorCommand, LEASE_TERM};
+use cohabit_host::messages::ExecutorCommand;
 use cohabit_host::rank_directory::RankDirectory;
 use cohabit_types::{Incarnation, Order, RankId, Report, StopReason, Time};
-use cohabit_worker_core::{Lease, RankStart, Worker, WorkerEffect, WorkerEvent};
+use cohabit_worker_core::{LEASE_TERM, Lease, RankStart, Worker, WorkerEffect, WorkerEvent};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 

@@ -10,11 +10,10 @@ use cohabit_host::account::Account;
 use cohabit_host::cgroup::Cgroups;
 use cohabit_host::clock;
 use cohabit_host::log::LogLimits;
-use cohabit_host::messages::LEASE_TERM;
 use cohabit_host::rank_directory::RankDirectory;
 use cohabit_host::records::StartRecord;
 use cohabit_types::{Span, Time};
-use cohabit_worker_core::RankStart;
+use cohabit_worker_core::{LEASE_TERM, RankStart};
 
 use crate::acknowledgements::Acknowledgements;
 use crate::checkpoints;

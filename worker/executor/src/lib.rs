@@ -12,9 +12,8 @@
 //! lib             the life of the process, and of one rank    (start here: `executor`)
 //! launch          starts the rank's first process
 //! supervisor      the event loop while the rank runs          process_tree     the rank's processes
-//! socket          the daemon's connection                     orphan_timer     no daemon for too long
+//! socket          the daemon's connection                     watchdog         if nobody else can end it
 //! output          stores what the rank prints                 client_removal   MPS clients, before SIGKILL
-//! watchdog        ends the rank when nobody else can
 //! inherited_state what the executor drops at its start        raw              the unsafe steps
 //! ```
 
@@ -23,7 +22,6 @@ mod error_log;
 mod inherited_state;
 mod launch;
 mod open_files;
-mod orphan_timer;
 mod output;
 mod process_tree;
 mod raw;
@@ -53,7 +51,7 @@ use cohabit_host::progress::{ProgressFile, ProgressTracker};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
 use cohabit_host::records::{ExecutorRecord, OutcomeRecord, StartRecord};
 use cohabit_types::{LogStream, Outcome};
-use cohabit_worker_core::{RankExit, StopSequence};
+use cohabit_worker_core::{OrphanTimer, RankExit, StopSequence};
 use nix::unistd::Pid;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -65,7 +63,6 @@ use error_log::log_error;
 use inherited_state::drop_inherited_state;
 use launch::LaunchedRank;
 use open_files::lower_open_file_limit;
-use orphan_timer::OrphanTimer;
 use output::{Output, Readers, RemainingOutput};
 use process_tree::ProcessTree;
 use socket::{DaemonSockets, RankStatus, serve};

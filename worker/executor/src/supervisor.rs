@@ -12,7 +12,7 @@ use cohabit_host::messages::ExecutorCommand;
 use cohabit_host::progress::{ProgressFile, ProgressTracker};
 use cohabit_host::rank_directory::Flush;
 use cohabit_types::{Outcome, Progress, Span, StopReason, Time};
-use cohabit_worker_core::{Lease, SignalTarget, StopAction, StopSequence, StopStep, Stopping};
+use cohabit_worker_core::{Lease, OrphanTimer, SignalTarget, StopAction, StopSequence, Stopping};
 use nix::sys::signal::Signal;
 use tokio::signal::unix;
 use tokio::sync::{mpsc, watch};
@@ -20,7 +20,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use crate::client_removal::RemovalState;
 use crate::error_log::log_error;
-use crate::orphan_timer::OrphanTimer;
 use crate::output::{Output, RemainingOutput};
 use crate::process_tree::ProcessTree;
 use crate::socket::{DaemonMessage, POLL_INTERVAL, RankStatus};
@@ -28,10 +27,6 @@ use crate::watchdog::Watchdog;
 
 /// How long processes that remain after the end of a rank that was not being stopped may take to end.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
-
-/// How much later than due this process takes a step of a stop that no daemon has taken: a daemon that lives
-/// is never so late.
-const OVERDUE: Span = Span::from_secs(2);
 
 /// The pause between two rounds of SIGKILL.
 const KILL_INTERVAL: Duration = Duration::from_millis(100);
@@ -116,8 +111,8 @@ impl RankSupervisor<'_> {
     }
 
     fn instruct_watchdog(&mut self) {
-        if let Some(ends_at) = self.orphan_timer.ends_at() {
-            self.watchdog.expect_end(ends_at + self.grace);
+        if let Some(at) = self.orphan_timer.kill_at(self.grace) {
+            self.watchdog.kill_at(at);
         }
     }
 
@@ -170,7 +165,7 @@ impl RankSupervisor<'_> {
     /// daemon does.
     fn overdue_step(&self) -> Option<Time> {
         let is_alive = self.process_tree.outcome().is_none();
-        self.stop.deadline().filter(|_| is_alive).map(|due_at| due_at + OVERDUE)
+        self.stop.overdue_at().filter(|_| is_alive)
     }
 
     /// No daemon has taken it: it is dead, or hangs.
@@ -230,12 +225,11 @@ impl RankSupervisor<'_> {
         if let Some(expired_at) = self.orphan_timer.expired_at(now())
             && self.process_tree.outcome().is_none()
         {
-            let why = self.stop_reason().unwrap_or(StopReason::Orphaned);
-            let due_at = expired_at + self.grace;
-            self.set_stopping(Stopping { why, next: StopStep::Kill, due_at });
+            let stopping = self.stop.begin_orphaned(expired_at);
+            self.keep_stopping(stopping);
             self.signal_group(Signal::SIGTERM).await;
             self.signal_group(Signal::SIGCONT).await;
-            self.termination.kill_at = Some(instant(due_at));
+            self.termination.kill_at = Some(instant(stopping.due_at));
         }
     }
 

@@ -21,7 +21,8 @@ use std::time::Duration;
 
 use cohabit_host::clock::{now, since_boot};
 use cohabit_host::process::{ProcessIdentity, descendants_of, send};
-use cohabit_types::{Span, Time};
+use cohabit_types::Time;
+use cohabit_worker_core::WATCHDOG_INTERVAL;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -36,13 +37,6 @@ use crate::raw;
 
 /// How the kernel lists it.
 const NAME: &std::ffi::CStr = c"rank-watchdog";
-
-/// How much longer than its executor it waits before it kills: an executor that acts ends its rank, and says
-/// how it ended. With the interval and the lease term it is less than what the head adds to the orphan grace.
-const MARGIN: Span = Span::from_secs(10);
-
-/// How often it looks at the time that its executor keeps. That time is always later than this.
-const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The pause between two rounds of SIGKILL.
 const KILL_INTERVAL: Duration = Duration::from_millis(100);
@@ -117,9 +111,9 @@ impl Watchdog {
         self.process.as_ref()
     }
 
-    /// The executor ends its rank at this time, if it acts, should nothing more be heard of the head.
-    pub(crate) fn expect_end(&mut self, at: Time) {
-        self.set(at + MARGIN);
+    /// It kills at this time, should nothing more be heard of the head.
+    pub(crate) fn kill_at(&mut self, at: Time) {
+        self.set(at);
     }
 
     /// No rank runs.
@@ -175,7 +169,7 @@ impl Watch {
         if self.exit.is_some() {
             return sleep(ORPHAN_INTERVAL);
         }
-        let timeout = PollTimeout::try_from(INTERVAL).unwrap_or(PollTimeout::MAX);
+        let timeout = PollTimeout::try_from(Duration::from(WATCHDOG_INTERVAL)).unwrap_or(PollTimeout::MAX);
         let ended = poll(&mut [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)], timeout);
         if ended.is_ok_and(|ends| ends > 0) {
             self.await_executor();

@@ -4,12 +4,8 @@
 //! progress. How the rank ended is not sent: the executor writes it to `outcome.json` and closes the
 //! connection. [`format`](mod@crate::format) defines the JSON lines that carry these messages.
 
-use cohabit_types::{Progress, Signal, Span, Time};
+use cohabit_types::{Progress, Signal, Time};
 use cohabit_worker_core::{Lease, SignalTarget, Stopping};
-
-/// How long an executor relies on the last word that the head can be reached. The daemon repeats it several
-/// times in this time, so that an executor notices a daemon that hangs.
-pub const LEASE_TERM: Span = Span::from_secs(10);
 
 /// From the executor to the daemon.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,11 +9,24 @@
 //! hears of it late, and the head may have given its job to another node meanwhile.
 
 use cohabit_types::{Span, Time};
-use cohabit_worker_core::Lease;
+
+use crate::interface::Lease;
+
+/// How long an executor relies on the last word that the head can be reached. The daemon repeats it several
+/// times in this time, so that an executor notices a daemon that hangs.
+pub const LEASE_TERM: Span = Span::from_secs(10);
+
+/// How much longer than its executor a watchdog waits before it kills: an executor that acts ends its rank,
+/// and says how it ended. With the interval and the lease term it is less than what the head adds to the
+/// orphan grace.
+pub const WATCHDOG_MARGIN: Span = Span::from_secs(10);
+
+/// How often a watchdog looks at the time that its executor keeps. That time is always later than this.
+pub const WATCHDOG_INTERVAL: Span = Span::from_secs(5);
 
 /// The time for which a rank may run without contact to the head.
-#[derive(Debug)]
-pub(crate) struct OrphanTimer {
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrphanTimer {
     grace: Span,
     /// How long word that the head can be reached is valid. `None` for the first daemons, which did not
     /// repeat it: valid until revoked.
@@ -21,7 +34,7 @@ pub(crate) struct OrphanTimer {
     state: TimerState,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum TimerState {
     Stopped,
     /// Stopped until the lease expires at this time.
@@ -32,14 +45,15 @@ enum TimerState {
 
 impl OrphanTimer {
     /// A timer that is stopped because the head could be reached at this time.
-    pub(crate) fn new(leased_at: Time, grace: Span, term: Option<Span>) -> OrphanTimer {
+    #[must_use]
+    pub fn new(leased_at: Time, grace: Span, term: Option<Span>) -> OrphanTimer {
         let mut timer = OrphanTimer { grace, term, state: TimerState::Stopped };
         timer.set(leased_at, Lease::Held);
         timer
     }
 
     /// Notes whether the head could be reached at this time.
-    pub(crate) fn set(&mut self, at: Time, lease: Lease) {
+    pub fn set(&mut self, at: Time, lease: Lease) {
         match (lease, self.state) {
             (Lease::Held, _) => {
                 self.state =
@@ -52,24 +66,28 @@ impl OrphanTimer {
     }
 
     /// When to call [`OrphanTimer::expired_at`].
-    pub(crate) const fn deadline(&self) -> Option<Time> {
+    #[must_use]
+    pub const fn deadline(&self) -> Option<Time> {
         match self.state {
             TimerState::Stopped => None,
             TimerState::StoppedUntil(at) | TimerState::Running(at) => Some(at),
         }
     }
 
-    /// When the grace ends, should nothing more be heard of the head. `None`: never.
-    pub(crate) fn ends_at(&self) -> Option<Time> {
-        match self.state {
-            TimerState::Stopped => None,
-            TimerState::StoppedUntil(at) => Some(at + self.grace),
-            TimerState::Running(at) => Some(at),
-        }
+    /// When the watchdog kills the rank, should nothing more be heard of the head. The executor stops the
+    /// rank before, and gives it the grace of its job. `None`: not as far as this timer knows.
+    #[must_use]
+    pub fn kill_at(&self, stop_grace: Span) -> Option<Time> {
+        let ends_at = match self.state {
+            TimerState::Stopped => return None,
+            TimerState::StoppedUntil(at) => at + self.grace,
+            TimerState::Running(at) => at,
+        };
+        Some(ends_at + stop_grace + WATCHDOG_MARGIN)
     }
 
     /// When the grace ended, if it has; told once.
-    pub(crate) fn expired_at(&mut self, now: Time) -> Option<Time> {
+    pub fn expired_at(&mut self, now: Time) -> Option<Time> {
         if let TimerState::StoppedUntil(at) = self.state
             && at <= now
         {
@@ -84,7 +102,9 @@ impl OrphanTimer {
         }
     }
 
-    pub(crate) const fn is_running(&self) -> bool {
+    /// Whether the head cannot be reached, as far as the executor knows.
+    #[must_use]
+    pub const fn is_running(&self) -> bool {
         matches!(self.state, TimerState::Running(_))
     }
 
@@ -107,7 +127,7 @@ mod tests {
     #[test]
     fn it_runs_from_the_first_loss_until_the_head_can_be_reached() {
         let mut timer = OrphanTimer::new(at(0), GRACE, None);
-        assert_eq!((timer.deadline(), timer.ends_at()), (None, None));
+        assert_eq!((timer.deadline(), timer.kill_at(GRACE)), (None, None));
         timer.set(at(0), Lease::Orphaned);
         timer.set(at(1), Lease::Orphaned);
         assert_eq!(timer.deadline(), Some(at(10)));
@@ -124,9 +144,9 @@ mod tests {
     fn it_starts_when_the_lease_is_not_renewed() {
         let mut timer = OrphanTimer::new(at(0), GRACE, Some(TERM));
         timer.set(at(2), Lease::Held);
-        assert_eq!((timer.deadline(), timer.ends_at()), (Some(at(5)), Some(at(15))));
+        assert_eq!((timer.deadline(), timer.kill_at(Span::ZERO)), (Some(at(5)), Some(at(25))));
         assert!(timer.expired_at(at(5)).is_none() && timer.is_running());
-        assert_eq!((timer.deadline(), timer.ends_at()), (Some(at(15)), Some(at(15))));
+        assert_eq!((timer.deadline(), timer.kill_at(GRACE)), (Some(at(15)), Some(at(35))));
         timer.set(at(6), Lease::Held);
         assert!(!timer.is_running());
     }
