@@ -41,6 +41,8 @@ enum TimerState {
     StoppedUntil(Time),
     /// Runs, and expires at this time.
     Running(Time),
+    /// Has expired.
+    Expired,
 }
 
 impl OrphanTimer {
@@ -61,7 +63,7 @@ impl OrphanTimer {
             }
             (Lease::Orphaned, TimerState::StoppedUntil(expires_at)) => self.start(at.min(expires_at)),
             (Lease::Orphaned, TimerState::Stopped) => self.start(at),
-            (Lease::Orphaned, TimerState::Running(_)) => {}
+            (Lease::Orphaned, TimerState::Running(_) | TimerState::Expired) => {}
         }
     }
 
@@ -69,7 +71,7 @@ impl OrphanTimer {
     #[must_use]
     pub const fn deadline(&self) -> Option<Time> {
         match self.state {
-            TimerState::Stopped => None,
+            TimerState::Stopped | TimerState::Expired => None,
             TimerState::StoppedUntil(at) | TimerState::Running(at) => Some(at),
         }
     }
@@ -79,7 +81,7 @@ impl OrphanTimer {
     #[must_use]
     pub fn kill_at(&self, stop_grace: Span) -> Option<Time> {
         let ends_at = match self.state {
-            TimerState::Stopped => return None,
+            TimerState::Stopped | TimerState::Expired => return None,
             TimerState::StoppedUntil(at) => at + self.grace,
             TimerState::Running(at) => at,
         };
@@ -95,17 +97,20 @@ impl OrphanTimer {
         }
         match self.state {
             TimerState::Running(at) if at <= now => {
-                self.state = TimerState::Stopped;
+                self.state = TimerState::Expired;
                 Some(at)
             }
-            TimerState::Stopped | TimerState::StoppedUntil(_) | TimerState::Running(_) => None,
+            TimerState::Stopped
+            | TimerState::StoppedUntil(_)
+            | TimerState::Running(_)
+            | TimerState::Expired => None,
         }
     }
 
     /// Whether the head cannot be reached, as far as the executor knows.
     #[must_use]
     pub const fn is_running(&self) -> bool {
-        matches!(self.state, TimerState::Running(_))
+        matches!(self.state, TimerState::Running(_) | TimerState::Expired)
     }
 
     fn start(&mut self, at: Time) {
@@ -138,6 +143,10 @@ mod tests {
         assert_eq!(timer.expired_at(at(12)), None);
         assert_eq!(timer.expired_at(at(14)), Some(at(13)), "the grace has ended");
         assert_eq!(timer.expired_at(at(15)), None, "once");
+        timer.set(at(16), Lease::Orphaned);
+        assert_eq!((timer.deadline(), timer.is_running()), (None, true), "the head is still far");
+        timer.set(at(17), Lease::Held);
+        assert!(!timer.is_running());
     }
 
     #[test]
