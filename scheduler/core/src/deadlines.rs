@@ -4,6 +4,7 @@
 use cohabit_types::{Cause, JobId, Span, Time};
 
 use crate::alarm::Alarm;
+use crate::node::Node;
 use crate::transition::Transition;
 
 impl Transition<'_> {
@@ -65,10 +66,12 @@ impl Transition<'_> {
         }
     }
 
-    /// Forgets nodes that have been lost for a hundred times `lost_after`.
+    /// Forgets nodes that have been lost for a hundred times `lost_after`. One that a live attempt holds
+    /// stays: other ranks of a gang may take long to end.
     fn forget_old_nodes(&mut self) {
         let kept_for: Span = self.head.config.lost_after * 100;
         let now = self.now;
-        self.head.nodes.retain(|_, node| !(node.is_lost() && now.since(node.link_changed_at) > kept_for));
+        let is_old = |node: &Node| node.is_lost() && now.since(node.link_changed_at) > kept_for;
+        self.head.nodes.retain(|_, node| !(node.jobs.is_empty() && is_old(node)));
     }
 }

@@ -227,6 +227,24 @@ fn a_gang_starts_as_a_whole_and_is_stopped_as_a_whole() {
 }
 
 #[test]
+fn a_lost_node_is_not_forgotten_while_another_rank_of_its_gang_runs() {
+    let mut test = TestHead::with_devices(1);
+    test.join(2, 1);
+    let demand = Demand { nodes: 2, ..Demand::default() };
+    let gang = test.submit(JobSpec { demand, ..command() });
+    test.lose(1, 1);
+    test.after(Span::from_secs(60 * 101));
+    // Each event checks the invariants.
+    test.event(Event::Alarm);
+    assert_eq!((test.state(gang), test.head.node_records().len()), (JobState::Completing, 2));
+    let second = gang.attempt(1).rank(1);
+    test.ended_on(key(2, 1), second, Outcome::Exited(0), Some(StopReason::GangBroken));
+    assert_eq!(test.state(gang), JobState::Pending);
+    test.event(Event::Alarm);
+    assert_eq!(test.head.node_records().len(), 1);
+}
+
+#[test]
 fn per_gpu_launch_gives_each_device_a_rank() {
     let mut test = TestHead::with_devices(2);
     test.submit(JobSpec { launch: LaunchMode::PerGpu, ..gpus(2) });
