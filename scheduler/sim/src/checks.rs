@@ -13,14 +13,18 @@ use crate::process::RankProcess;
 
 /// Checks that no machine is overloaded, no job runs in two attempts, no rank in two places, and no array
 /// and no user exceeds its limit.
-pub(crate) fn check_running(nodes: &[SimNode], max_running_jobs: Option<u64>) -> Result<(), String> {
+pub(crate) fn check_running(
+    now: Time,
+    nodes: &[SimNode],
+    max_running_jobs: Option<u64>,
+) -> Result<(), String> {
     let mut jobs: BTreeMap<JobId, AttemptId> = BTreeMap::new();
     let mut ranks: BTreeMap<RankId, usize> = BTreeMap::new();
     for (place, node) in nodes.iter().enumerate() {
-        if let Some(overload) = node.machine.overload() {
+        if let Some(overload) = node.machine.overload(now) {
             return Err(format!("machine {place} is overloaded: {overload}"));
         }
-        for (rank, _) in node.machine.live() {
+        for (rank, _) in node.machine.busy(now) {
             if let Some(earlier) =
                 jobs.insert(rank.attempt.job, rank.attempt).filter(|it| *it != rank.attempt)
             {
@@ -31,14 +35,14 @@ pub(crate) fn check_running(nodes: &[SimNode], max_running_jobs: Option<u64>) ->
             }
         }
     }
-    check_array_limits(nodes, &jobs)?;
-    check_user_limit(nodes, max_running_jobs)
+    check_array_limits(now, nodes, &jobs)?;
+    check_user_limit(now, nodes, max_running_jobs)
 }
 
-fn check_user_limit(nodes: &[SimNode], limit: Option<u64>) -> Result<(), String> {
+fn check_user_limit(now: Time, nodes: &[SimNode], limit: Option<u64>) -> Result<(), String> {
     let Some(limit) = limit else { return Ok(()) };
     let mut running: BTreeMap<&str, BTreeSet<JobId>> = BTreeMap::new();
-    let live = nodes.iter().flat_map(|node| node.machine.live());
+    let live = nodes.iter().flat_map(|node| node.machine.busy(now));
     for (rank, process) in live.filter(|(_, process)| process.start.role != Role::Admin) {
         running.entry(&process.start.user).or_default().insert(rank.attempt.job);
     }
@@ -50,8 +54,8 @@ fn check_user_limit(nodes: &[SimNode], limit: Option<u64>) -> Result<(), String>
     }
 }
 
-fn check_array_limits(nodes: &[SimNode], live: &BTreeMap<JobId, AttemptId>) -> Result<(), String> {
-    let processes = nodes.iter().flat_map(|node| node.machine.live());
+fn check_array_limits(now: Time, nodes: &[SimNode], live: &BTreeMap<JobId, AttemptId>) -> Result<(), String> {
+    let processes = nodes.iter().flat_map(|node| node.machine.busy(now));
     let limits: BTreeMap<u64, u32> = processes.filter_map(|(rank, it)| limit(rank, it)).collect();
     for (number, limit) in limits {
         let running = live.keys().filter(|job| job.number == number).count();
@@ -167,6 +171,19 @@ pub(crate) fn check_victims(head: &Head, now: Time, nodes: &[SimNode]) -> Result
             }
             Some(StopReason::MpsFault) => return Err(format!("{rank} is blamed for another's fault")),
             None | Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a rank which ended well while its executor was suspended counts as that, and not as stopped
+/// because the head could not be reached: its job would run again.
+pub(crate) fn check_finished_unseen(head: &Head, now: Time, nodes: &[SimNode]) -> Result<(), String> {
+    for rank in nodes.iter().flat_map(|node| &node.machine.accounts().finished_unseen) {
+        let Some(record) = head.at(now).record(rank.attempt.job) else { continue };
+        let attempt = record.attempts.iter().find(|it| it.attempt == rank.attempt.attempt);
+        if attempt.is_some_and(|it| it.ranks.len() == 1 && it.stopped == Some(StopReason::Orphaned)) {
+            return Err(format!("{rank} had ended by itself, but is recorded as stopped"));
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 //! Events are handled once they are durable. A crash loses everything but the journal and the snapshot, and
 //! the recovered head must equal the lost one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_journal::{FORMAT, decode_head, decode_part, encode_head, encode_part};
 use cohabit_policy::interference::InterferenceContext;
@@ -40,6 +40,10 @@ pub(crate) struct HeadHost {
     /// Counts the starts of the head. Events of an earlier generation are ignored.
     pub(crate) generation: u64,
     pub(crate) sessions: BTreeMap<WorkerKey, LinkId>,
+    /// Workers that were let in before their joins were durable.
+    pub(crate) welcomed: BTreeSet<WorkerKey>,
+    /// When it was last started.
+    pub(crate) back_at: Time,
     pub(crate) alarm: AlarmClock,
 }
 
@@ -94,6 +98,8 @@ impl HeadHost {
             clock: HeadClock::default(),
             generation: 0,
             sessions: BTreeMap::new(),
+            welcomed: BTreeSet::new(),
+            back_at: Time::EPOCH,
             alarm: AlarmClock::default(),
         }
     }
@@ -213,6 +219,8 @@ impl HeadHost {
     /// whatever its clock shows, because nobody knows how long it was.
     pub(crate) fn restart(&mut self, true_now: Time) {
         self.state = HeadState::Up;
+        self.welcomed.clear();
+        self.back_at = true_now;
         self.generation += 1;
         self.policy = policy(&self.settings.policy, &self.settings.knowledge);
         self.view = View::default();
@@ -223,7 +231,8 @@ impl HeadHost {
             self.clock.start(true_now, last);
             self.journal.leap(self.clock.read(true_now).since(last));
         }
-        self.journal.add(Event::HeadStarted(self.settings.config.clone()));
+        let now = self.clock.read(true_now);
+        self.journal.add(now, Event::HeadStarted(self.settings.config.clone()));
     }
 
     /// Recovers the head from the snapshot and the rest of the journal, and checks that replaying the whole

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use cohabit_journal::{decode_event, encode_event, is_journaled};
 use cohabit_scheduler_core::Event;
-use cohabit_types::{Span, Time};
+use cohabit_types::{Span, Time, WorkerKey};
 
 /// A durable event, as the journal holds it.
 #[derive(Debug)]
@@ -41,19 +41,23 @@ pub(crate) struct SimJournal {
     handled: usize,
     /// The batch that is being written, all of it or none.
     writing: VecDeque<(Time, Event)>,
-    /// Events that wait for the next batch.
-    waiting: VecDeque<Event>,
+    /// Events that wait for the next batch, with the times at which they happened.
+    waiting: VecDeque<(Time, Event)>,
     /// How far the head's clock has jumped since its last event.
     leapt: Span,
     slow_until: Time,
     slow_commit: Span,
     full_until: Time,
+    /// Whether the last batch could not be written.
+    is_failing: bool,
 }
 
 impl SimJournal {
-    /// Takes in an event.
-    pub(crate) fn add(&mut self, event: Event) {
-        self.waiting.push_back(event);
+    /// Takes in an event. If the clock has jumped since the last one, an event that says so comes first.
+    pub(crate) fn add(&mut self, now: Time, event: Event) {
+        let leapt = Some(std::mem::take(&mut self.leapt)).filter(|leapt| *leapt > Span::ZERO);
+        self.waiting.extend(leapt.map(|leapt| (now, Event::ClockSet(leapt))));
+        self.waiting.push_back((now, event));
     }
 
     /// Until then, each batch takes this long.
@@ -77,12 +81,10 @@ impl SimJournal {
     }
 
     /// Starts a batch of the waiting events, unless one is being written. Returns whether it did.
-    pub(crate) fn begin(&mut self, now: Time) -> bool {
+    pub(crate) fn begin(&mut self) -> bool {
         let begins = self.writing.is_empty() && !self.waiting.is_empty();
         if begins {
-            let leapt = Some(std::mem::take(&mut self.leapt)).filter(|leapt| *leapt > Span::ZERO);
-            self.writing.extend(leapt.map(|leapt| (now, Event::ClockSet(leapt))));
-            self.writing.extend(self.waiting.drain(..).map(|event| (now, event)));
+            self.writing.extend(self.waiting.drain(..));
         }
         begins
     }
@@ -95,8 +97,10 @@ impl SimJournal {
     /// Ends the batch: returns its events, or that there is no room for it.
     pub(crate) fn commit(&mut self, now: Time) -> Result<VecDeque<(Time, Event)>, JournalFull> {
         if now < self.full_until && self.writing.iter().any(|(_, event)| is_journaled(event)) {
+            self.is_failing = true;
             return Err(JournalFull);
         }
+        self.is_failing = false;
         self.keep();
         Ok(std::mem::take(&mut self.writing))
     }
@@ -107,6 +111,18 @@ impl SimJournal {
             self.writing.drain(..).partition(|(_, event)| matches!(event, Event::Client(..)));
         self.writing = rest;
         requests.into_iter().map(|(_, event)| event).collect()
+    }
+
+    /// The workers whose joins cannot be written.
+    pub(crate) fn unwritten_joins(&self) -> Vec<WorkerKey> {
+        let events = self.writing.iter().chain(&self.waiting).map(|(_, event)| event);
+        let events = events.filter(|_| self.is_failing);
+        events.filter_map(|event| if let Event::Joined(key, _) = event { Some(*key) } else { None }).collect()
+    }
+
+    /// Until when batches take long, and how long they do.
+    pub(crate) const fn slow_times(&self) -> (Time, Span) {
+        (self.slow_until, self.slow_commit)
     }
 
     /// Whether a batch is being written.
@@ -128,6 +144,7 @@ impl SimJournal {
         self.writing.clear();
         self.waiting.clear();
         self.leapt = Span::ZERO;
+        self.is_failing = false;
     }
 
     /// Makes the batch durable.

@@ -26,6 +26,7 @@ impl Side {
 pub(crate) struct SimLink {
     pub(crate) node: usize,
     pub(crate) key: WorkerKey,
+    pub(crate) dialled_at: Time,
     to_head: Stream,
     to_worker: Stream,
 }
@@ -47,8 +48,8 @@ impl Stream {
 }
 
 impl SimLink {
-    pub(crate) const fn new(node: usize, key: WorkerKey) -> SimLink {
-        SimLink { node, key, to_head: Stream::new(), to_worker: Stream::new() }
+    pub(crate) const fn new(node: usize, key: WorkerKey, dialled_at: Time) -> SimLink {
+        SimLink { node, key, dialled_at, to_head: Stream::new(), to_worker: Stream::new() }
     }
 
     const fn towards(&mut self, side: Side) -> &mut Stream {
@@ -80,6 +81,16 @@ impl SimLink {
         stream.is_open && now <= stream.breaks_at
     }
 
+    /// Whether both sides reach each other.
+    pub(crate) fn is_whole(&self) -> bool {
+        [&self.to_head, &self.to_worker].iter().all(|it| it.is_open && it.breaks_at == Time::NEVER)
+    }
+
+    /// Whether the end of this side is open.
+    pub(crate) fn is_open(&mut self, side: Side) -> bool {
+        self.towards(side).is_open
+    }
+
     /// Breaks the stream to this side: messages that would arrive after `until` are lost.
     pub(crate) fn cut(&mut self, to: Side, until: Time) {
         let stream = self.towards(to);
@@ -102,7 +113,7 @@ mod tests {
     }
 
     fn link() -> SimLink {
-        SimLink::new(0, WorkerKey { node: NodeId(uuid::Uuid::nil()), incarnation: Incarnation(1) })
+        SimLink::new(0, WorkerKey { node: NodeId(uuid::Uuid::nil()), incarnation: Incarnation(1) }, at(0))
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::alarm::AlarmClock;
 use crate::failure::{FailureKind, SimFailure, guarded};
 use crate::machine::SimMachine;
 use crate::scenario::CheckLevel;
-use crate::sim_event::LinkId;
+use crate::sim_event::{LinkId, SimEvent};
 
 /// A node.
 #[derive(Debug)]
@@ -26,6 +26,16 @@ pub(crate) struct SimNode {
     pub(crate) daemon: Option<Daemon>,
     /// Counts the starts of the daemon. Events of an earlier generation are ignored.
     pub(crate) generation: u64,
+    /// What is suspended there, if anything.
+    pub(crate) halt: Option<Halt>,
+    /// Counts the suspensions.
+    pub(crate) halts: u64,
+    /// When the last of them ended.
+    pub(crate) last_halt_at: Time,
+    /// What has happened to whatever is suspended, and is noticed later.
+    pub(crate) stalled: Vec<SimEvent>,
+    /// When the daemon last noticed that its link had ended, was started, or went on.
+    pub(crate) noticed_at: Time,
     /// No link can be opened before this time.
     pub(crate) cut_until: Time,
     incarnation: u64,
@@ -42,6 +52,14 @@ pub(crate) enum Power {
     Off,
     /// Off until it is replaced in the quiet phase.
     Gone,
+}
+
+/// What is suspended on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Halt {
+    Daemon,
+    /// Everything, because the machine is paused.
+    Machine,
 }
 
 /// A running worker daemon.
@@ -87,6 +105,11 @@ impl SimNode {
             power: Power::On,
             daemon: None,
             generation: 0,
+            halt: None,
+            halts: 0,
+            last_halt_at: Time::EPOCH,
+            stalled: Vec::new(),
+            noticed_at: Time::EPOCH,
             cut_until: Time::EPOCH,
             incarnation: 0,
             heartbeat,

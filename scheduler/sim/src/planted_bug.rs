@@ -26,6 +26,22 @@ pub enum PlantedBug {
     TrustedEverybody,
     /// The shell takes a report from whoever sends it for one of the worker that holds the rank.
     BelievedImpostor,
+    /// No watchdog ends what a killed executor leaves.
+    NoWatchdog,
+    /// Executors count from when they hear of the head, and not from when it could be reached.
+    UndatedLeases,
+    /// A daemon does not kill an executor that does not end its rank.
+    SparedExecutor,
+    /// An executor that goes on looks at its timer before it looks whether its rank has ended.
+    LateReap,
+    /// A start that fails because of its machine is reported as the fault of the job.
+    BlamedJob,
+    /// A worker opens no link while its disk is full.
+    LinkNeedsDisk,
+    /// The head lets no worker in while its journal is full.
+    WelcomeNeedsJournal,
+    /// Executors count their time by a clock that can be set.
+    WallClockLeases,
     /// The head is not told when the policy wants to be asked again.
     ForgottenWake,
 }

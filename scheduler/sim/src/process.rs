@@ -4,8 +4,9 @@
 
 use cohabit_policy::interference::{SetMember, SoloMetrics};
 use cohabit_types::{Enforcement, HeldRankPhase, JobSpec, Outcome, Progress, RankId, Span, Time};
-use cohabit_worker_core::{FoundRank, GpuAccess, RankExit, RankStart, Stopping};
+use cohabit_worker_core::{FoundRank, GpuAccess, RankExit, RankStart};
 
+use crate::machine::SimExecutor;
 use crate::program::{MpsAttachment, ProgressReporting, SigtermBehaviour, SimProgram};
 use crate::slowdown_tracker::SlowdownTracker;
 use crate::wall_clock::WallClock;
@@ -22,10 +23,20 @@ pub(crate) struct RankProcess {
     pub(crate) ending: Option<Outcome>,
     /// From this time on a power cut does not lose its outcome.
     pub(crate) flushed_at: Time,
-    /// How often the orphan timer of the executor was started or stopped; it is running if this is odd.
-    pub(crate) leases: u64,
-    /// The state of its stop sequence, as far as its executor knows.
-    pub(crate) stopping: Option<Stopping>,
+    pub(crate) executor: SimExecutor,
+    /// Whether none of its processes is left; its executor may still have to write down how it ended.
+    pub(crate) is_gone: bool,
+    /// When its first process ended, if its executor was suspended then.
+    pub(crate) ended_at: Option<Time>,
+    /// Whether all its processes were sent SIGKILL.
+    pub(crate) is_killed: bool,
+    /// Whether the daemon has killed it with its executor.
+    pub(crate) is_killed_by_daemon: bool,
+    /// Whether its executor is late with the start.
+    pub(crate) starts_late: bool,
+    /// Whether its machine is paused, or was while it ran.
+    pub(crate) is_paused: bool,
+    pub(crate) was_paused: bool,
     pub(crate) work: RemainingWork,
     /// The speed of its gang, as a fraction of the speed at the best placement.
     pub(crate) speed: f64,
@@ -132,7 +143,13 @@ impl RemainingWork {
 
 impl RankProcess {
     /// Drops the environment: no simulated program reads it.
-    pub(crate) fn new(mut start: RankStart, conditions: StartConditions) -> RankProcess {
+    pub(crate) fn new(
+        mut start: RankStart,
+        conditions: StartConditions,
+        leased_at: Time,
+        orphan_grace: Span,
+    ) -> RankProcess {
+        let executor = SimExecutor::new(&start, leased_at, orphan_grace);
         start.environment.clear();
         let program = SimProgram::of(&start.spec);
         let work = RemainingWork::new(conditions.left.unwrap_or(program.solo_duration.as_secs_f64()));
@@ -146,8 +163,14 @@ impl RankProcess {
             started_at: Time::EPOCH,
             ending: None,
             flushed_at: Time::EPOCH,
-            leases: 0,
-            stopping: None,
+            executor,
+            is_gone: false,
+            ended_at: None,
+            is_killed: false,
+            is_killed_by_daemon: false,
+            starts_late: false,
+            is_paused: false,
+            was_paused: false,
             work,
             speed,
             hangs: false,
@@ -196,18 +219,20 @@ impl RankProcess {
         }
     }
 
-    pub(crate) const fn orphaned(&self) -> bool {
-        self.leases % 2 == 1
+    /// Whether processes of it may run. After a pause of the machine, not if it was sent SIGKILL: it does
+    /// nothing any more.
+    pub(crate) const fn may_run(&self) -> bool {
+        !(self.is_gone || self.was_paused && self.is_killed)
     }
 
     /// The exit that its executor writes, by the machine's clock.
     pub(crate) fn end_at(&self, wall: Time, outcome: Outcome) -> RankExit {
-        RankExit { outcome, stopped: self.stopping.map(|stopping| stopping.why), at: wall }
+        RankExit { outcome, stopped: self.executor.stop.stopping().map(|stopping| stopping.why), at: wall }
     }
 
     /// Whether it does no work at present.
     pub(crate) const fn is_idle(&self) -> bool {
-        self.hangs || self.loading || self.saving.is_some() || self.ending.is_some()
+        self.hangs || self.loading || self.saving.is_some() || self.ending.is_some() || self.is_paused
     }
 
     /// The progress that it reports.
@@ -246,7 +271,7 @@ impl RankProcess {
             ProcessState::Running(_) => (self.started_at, None),
             ProcessState::Ended(ending) => (ending.at, Some(ending.clone())),
         };
-        let stopping = self.stopping.filter(|_| ending.is_none());
+        let stopping = self.executor.stop.stopping().filter(|_| ending.is_none());
         Some(FoundRank { start: self.start.clone(), started_at, stopping, ending, progress: None })
     }
 
@@ -264,7 +289,8 @@ impl RankProcess {
     /// Device time that it has used until now: thousandths of a device, times microseconds.
     pub(crate) fn device_time(&self, now: Time) -> u64 {
         let ProcessState::Running(started_at) = self.state else { return 0 };
-        now.since(started_at).as_micros() * u64::from(self.start.share.0) * self.start.devices.len() as u64
+        let until = self.ended_at.unwrap_or(now);
+        until.since(started_at).as_micros() * u64::from(self.start.share.0) * self.start.devices.len() as u64
     }
 }
 

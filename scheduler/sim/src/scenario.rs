@@ -115,6 +115,37 @@ pub enum ExternalEvent {
         /// How long the daemon is down.
         down_for: Span,
     },
+    /// Kills the worker daemon of a node together with all executors, as a name kills them all. The watchdogs
+    /// of the executors have another name.
+    KillByName {
+        /// The node.
+        node: usize,
+        /// How long the daemon is down.
+        down_for: Span,
+    },
+    /// Suspends a worker daemon.
+    SuspendWorker {
+        /// The node.
+        node: usize,
+        /// For how long.
+        length: Span,
+    },
+    /// Suspends one executor. The processes of its rank go on.
+    SuspendExecutor {
+        /// The node.
+        node: usize,
+        /// Which of the executors, modulo their number.
+        number: usize,
+        /// For how long.
+        length: Span,
+    },
+    /// Pauses a machine with everything on it, as a virtual machine is paused.
+    PauseMachine {
+        /// The node.
+        node: usize,
+        /// For how long.
+        length: Span,
+    },
     /// Switches a machine off with everything on it.
     CrashMachine {
         /// The node.
@@ -178,6 +209,14 @@ pub enum ExternalEvent {
         /// For how long.
         length: Span,
     },
+    /// Takes the program of a worker away for a while, or its permission to execute it: no executor can be
+    /// started.
+    BreakProgram {
+        /// The node.
+        node: usize,
+        /// For how long.
+        length: Span,
+    },
     /// Sets the clock of the head's machine.
     StepHeadClock(ClockStep),
     /// Sets the clock of a machine; its processes use it from the next start of the machine on.
@@ -187,7 +226,7 @@ pub enum ExternalEvent {
         /// The change.
         step: ClockStep,
     },
-    /// Kills one executor. Nothing happens where no worker daemon runs, because nobody would clean up.
+    /// Kills one executor. Where no worker daemon acts, its watchdog ends the rank.
     KillExecutor {
         /// The node.
         node: usize,
@@ -277,5 +316,57 @@ impl Scenario {
     #[must_use]
     pub fn quiet(self, quiet_at: Time) -> Scenario {
         Scenario { quiet_at, ..self }
+    }
+}
+
+impl ExternalEvent {
+    /// The node that a fault strikes, or the first one where it strikes the head; `None` if it is no fault.
+    pub(crate) const fn struck_node(&self) -> Option<usize> {
+        match self {
+            ExternalEvent::CrashWorker { node, .. }
+            | ExternalEvent::KillByName { node, .. }
+            | ExternalEvent::SuspendWorker { node, .. }
+            | ExternalEvent::SuspendExecutor { node, .. }
+            | ExternalEvent::PauseMachine { node, .. }
+            | ExternalEvent::CrashMachine { node, .. }
+            | ExternalEvent::Cut { node, .. }
+            | ExternalEvent::Redial { node, .. }
+            | ExternalEvent::SlowDisk { node, .. }
+            | ExternalEvent::FillDisk { node, .. }
+            | ExternalEvent::BreakProgram { node, .. }
+            | ExternalEvent::StepClock { node, .. }
+            | ExternalEvent::KillExecutor { node, .. }
+            | ExternalEvent::BreakMps { node, .. }
+            | ExternalEvent::LoseGpu { node, .. }
+            | ExternalEvent::Xid { node, .. }
+            | ExternalEvent::Look { node, .. } => Some(*node),
+            ExternalEvent::CrashHead { .. }
+            | ExternalEvent::SlowJournal { .. }
+            | ExternalEvent::FillJournal { .. }
+            | ExternalEvent::StallPolicy { .. }
+            | ExternalEvent::StepHeadClock(_) => Some(0),
+            ExternalEvent::Submit(_)
+            | ExternalEvent::Change { .. }
+            | ExternalEvent::Hostile(_)
+            | ExternalEvent::Impostor(_)
+            | ExternalEvent::Drain(_)
+            | ExternalEvent::Resume(_) => None,
+        }
+    }
+
+    /// The node whose machine has to run for this to happen: nothing dies, acts or is suspended on a paused
+    /// one.
+    pub(crate) const fn on_running_machine(&self) -> Option<usize> {
+        let is_elsewhere = matches!(
+            self,
+            ExternalEvent::CrashMachine { .. }
+                | ExternalEvent::Cut { .. }
+                | ExternalEvent::CrashHead { .. }
+                | ExternalEvent::SlowJournal { .. }
+                | ExternalEvent::FillJournal { .. }
+                | ExternalEvent::StallPolicy { .. }
+                | ExternalEvent::StepHeadClock(_)
+        );
+        if is_elsewhere { None } else { self.struck_node() }
     }
 }

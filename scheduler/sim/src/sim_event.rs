@@ -7,7 +7,7 @@ use cohabit_types::{
     ClientRequestId, DeviceId, Inventory, Order, PlanRequestId, Principal, RankId, Reply, Report, Request,
     Span, WorkerKey,
 };
-use cohabit_worker_core::MpsOrder;
+use cohabit_worker_core::{MpsOrder, WorkerEvent};
 
 use crate::alarm::AlarmToken;
 use crate::link::Side;
@@ -44,6 +44,16 @@ pub(crate) enum SimEvent {
     DaemonBack(usize, u64),
     /// A message arrives at an end of a link.
     Arrival(LinkId, SimMessage),
+    /// A message that had arrived at a worker while it was suspended.
+    Read(LinkId, SimMessage),
+    /// What happened on a machine to a daemon of this generation while it was suspended.
+    Worker(usize, u64, WorkerEvent),
+    /// A suspended daemon, or a paused machine, goes on, unless its suspension has ended before.
+    Continue(usize, u64),
+    /// A suspended executor goes on.
+    ResumeExecutor(usize, RankId),
+    /// A rank was sent SIGKILL a while ago by the daemon of this generation.
+    KilledLongAgo(usize, u64, RankId),
     /// An end of a link notices that the link is broken.
     Broken(LinkId, Side),
     /// A request arrives at the head.

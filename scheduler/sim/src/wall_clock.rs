@@ -8,8 +8,11 @@ use cohabit_types::{Span, Time};
 /// The head does not report a jump of its clock that is at most this long.
 const MAX_UNREPORTED_JUMP: Span = Span::from_secs(1);
 
+/// What the clocks of machines show at first, so that they can be set back by years.
+const AGE: Span = Span::from_secs(10_000 * 86_400);
+
 /// A clock with an offset.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WallClock {
     shows: Offset,
     showed_at_start: Offset,
@@ -45,10 +48,22 @@ impl Offset {
     }
 }
 
+impl Default for WallClock {
+    fn default() -> WallClock {
+        let first = Offset { ahead: AGE, behind: Span::ZERO };
+        WallClock { shows: first, showed_at_start: first }
+    }
+}
+
 impl WallClock {
     /// The time for the processes of this machine.
     pub(crate) fn read(self, now: Time) -> Time {
         self.showed_at_start.read(now)
+    }
+
+    /// What it shows to whoever looks at it.
+    pub(crate) fn shown(self, now: Time) -> Time {
+        self.shows.read(now)
     }
 
     pub(crate) fn step(&mut self, step: ClockStep) {

@@ -98,7 +98,7 @@ fn draw_gpu_faults(random: &mut Random, scenario: &mut Scenario) {
 /// Repeats some faults shortly afterwards in another form.
 fn draw_repeated_faults(random: &mut Random, scenario: &mut Scenario) {
     let struck: Vec<(Time, usize)> =
-        scenario.external_events.iter().filter_map(|(at, event)| Some((*at, node(event)?))).collect();
+        scenario.external_events.iter().filter_map(|(at, event)| Some((*at, event.struck_node()?))).collect();
     for (at, node) in struck {
         if random.chance(0.3) {
             let kinds = [
@@ -116,34 +116,6 @@ fn draw_repeated_faults(random: &mut Random, scenario: &mut Scenario) {
             let later = at + random.span((Span::from_millis(1), Span::from_secs(60)));
             scenario.external_events.push((later.min(scenario.quiet_at), kind(random, node)));
         }
-    }
-}
-
-const fn node(event: &ExternalEvent) -> Option<usize> {
-    match event {
-        ExternalEvent::CrashWorker { node, .. }
-        | ExternalEvent::CrashMachine { node, .. }
-        | ExternalEvent::Cut { node, .. }
-        | ExternalEvent::Redial { node, .. }
-        | ExternalEvent::SlowDisk { node, .. }
-        | ExternalEvent::FillDisk { node, .. }
-        | ExternalEvent::StepClock { node, .. }
-        | ExternalEvent::KillExecutor { node, .. }
-        | ExternalEvent::BreakMps { node, .. }
-        | ExternalEvent::LoseGpu { node, .. }
-        | ExternalEvent::Xid { node, .. }
-        | ExternalEvent::Look { node, .. } => Some(*node),
-        ExternalEvent::CrashHead { .. }
-        | ExternalEvent::SlowJournal { .. }
-        | ExternalEvent::FillJournal { .. }
-        | ExternalEvent::StallPolicy { .. }
-        | ExternalEvent::StepHeadClock(_) => Some(0),
-        ExternalEvent::Submit(_)
-        | ExternalEvent::Change { .. }
-        | ExternalEvent::Hostile(_)
-        | ExternalEvent::Impostor(_)
-        | ExternalEvent::Drain(_)
-        | ExternalEvent::Resume(_) => None,
     }
 }
 

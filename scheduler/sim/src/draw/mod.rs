@@ -5,7 +5,9 @@
 
 mod faults;
 mod jobs;
+mod outages;
 mod random_time;
+mod suspensions;
 
 use cohabit_policy::POLICY_NAMES;
 use cohabit_scheduler_core::Config;
@@ -45,6 +47,8 @@ impl Scenario {
         jobs::submit(seed, options.jobs.unwrap_or(count), &mut scenario);
         jobs::draw_changes(seed, &mut scenario);
         faults::draw_faults(seed, &mut scenario);
+        suspensions::draw_suspensions(seed, &mut scenario);
+        outages::draw_outages(seed, &mut scenario);
         draw_hostile_requests(seed, &mut scenario);
         draw_lies(seed, &mut scenario);
         let mut random = Random::stream(seed, "running limit");

@@ -6,29 +6,36 @@
 //! Start reading with [`SimMachine::spawn`] and [`SimMachine::handle_timer`].
 
 mod disk;
+mod executor;
 mod gpu_states;
 mod gpus;
 mod hardware;
+mod leases;
 mod memory;
 mod overload;
 mod process_outcomes;
 mod progress;
 mod rank_end;
+mod suspension;
 
 use std::collections::BTreeMap;
 
 use cohabit_policy::interference::GpuKind;
 use cohabit_types::{JobId, Outcome, RankId, Signal, Span, StartFailure, StopReason, Time};
-use cohabit_worker_core::{FoundRank, Lease, RankStart, Stopping, WorkerEvent};
+use cohabit_worker_core::{FoundRank, LEASE_TERM, Lease, OrphanTimer, RankStart, Stopping, WorkerEvent};
 
 pub use self::disk::Disk;
 use self::disk::DiskState;
+pub(crate) use self::executor::SimExecutor;
+use self::executor::{ExecutorMessage, ExecutorState};
 pub(crate) use self::gpu_states::FaultChance;
 use self::gpu_states::GpuStates;
 pub use self::gpu_states::{FaultAttribution, ObservedMemory};
 pub use self::hardware::{DEFAULT_MAX_SLOWDOWN, Hardware};
+use self::leases::Contact;
 use self::process_outcomes::ProcessOutcomes;
 use crate::machine_spec::MachineSpec;
+use crate::planted_bug::PlantedBug;
 use crate::process::{InterruptedStart, ProcessState, RankProcess, StartConditions, describe};
 use crate::random::Random;
 use crate::wall_clock::{ClockStep, WallClock};
@@ -46,6 +53,14 @@ pub(crate) struct SimMachine {
     accounts: ProcessOutcomes,
     disk: DiskState,
     clock: WallClock,
+    contact: Contact,
+    /// Whether a worker daemon acts: one that is alive and not suspended.
+    daemon_acts: bool,
+    /// Until then, no executor can be started.
+    program_broken_until: Time,
+    /// Since when the machine is paused, if it is.
+    paused_since: Option<Time>,
+    plant: Option<PlantedBug>,
 }
 
 /// What a machine produces: timers for itself, and events for its worker daemon.
@@ -56,6 +71,8 @@ pub(crate) struct Outbox {
     /// Work that jobs had left when they saved a checkpoint, in seconds alone. All machines share the disk
     /// that holds it.
     pub(crate) saved: Vec<(JobId, f64)>,
+    /// Ranks whose executors stop them, because the head could not be reached for too long.
+    pub(crate) orphaned: Vec<RankId>,
 }
 
 /// A timer of one rank on its machine.
@@ -73,14 +90,20 @@ enum RankTimerKind {
     Finish { timing: u64 },
     /// The first process ends because of a signal.
     End(Outcome),
-    /// No process of the rank is left, and its outcome is written.
+    /// No process of the rank is left.
+    Gone,
+    /// The outcome of the rank is written.
     Over,
     /// The rank reports its progress, unless its reports have started anew since.
     Progress { restarts: u64 },
     /// It has loaded the checkpoint of an earlier attempt.
     Loaded,
-    /// The executor has waited for a daemon long enough, unless one has contacted it since.
-    OrphanStop { leases: u64 },
+    /// The orphan timer of the executor, unless it has heard of the head since.
+    Orphan { leases: u64 },
+    /// The watchdog looks at its time, unless the executor has heard of the head since.
+    Watchdog { leases: u64 },
+    /// A step of the stop is overdue, unless the daemon has taken it.
+    OverdueStep,
 }
 
 impl Outbox {
@@ -90,6 +113,11 @@ impl Outbox {
 }
 
 impl SimMachine {
+    /// The same with a planted bug.
+    pub(crate) fn with_plant(self, plant: Option<PlantedBug>) -> SimMachine {
+        SimMachine { plant, ..self }
+    }
+
     pub(crate) fn new(shape: MachineSpec, hardware: Hardware, orphan_grace: Span) -> SimMachine {
         SimMachine {
             gpu_kind: GpuKind::named(&shape.model),
@@ -101,6 +129,11 @@ impl SimMachine {
             accounts: ProcessOutcomes::default(),
             disk: DiskState::default(),
             clock: WallClock::default(),
+            contact: Contact::Present,
+            daemon_acts: true,
+            program_broken_until: Time::EPOCH,
+            paused_since: None,
+            plant: None,
         }
     }
 
@@ -116,9 +149,11 @@ impl SimMachine {
         out: &mut Outbox,
     ) -> Result<(), String> {
         let rank = start.rank;
-        let process = RankProcess::new(start, conditions);
+        let leased_at = self.lease_clock(self.reached_at(now));
+        let process = RankProcess::new(start, conditions, leased_at, self.orphan_grace);
         self.check_access(rank, &process)?;
-        out.schedule(now + process.program.start.result().0, rank, RankTimerKind::Start);
+        let takes = if self.has_broken_program(now) { Span::ZERO } else { process.program.start.result().0 };
+        out.schedule(now + takes, rank, RankTimerKind::Start);
         match self.processes.insert(rank, Box::new(process)) {
             Some(earlier) => Err(format!("{} is spawned again", describe(rank, &earlier))),
             None => Ok(()),
@@ -127,8 +162,11 @@ impl SimMachine {
 
     /// Records how far the stop sequence of a rank is, as its executor does.
     pub(crate) fn record_stop(&mut self, rank: RankId, stopping: Stopping) {
-        if let Some(process) = self.processes.get_mut(&rank).filter(|process| process.runs()) {
-            process.stopping = Some(stopping);
+        let Some(process) = self.processes.get_mut(&rank).filter(|process| process.runs()) else { return };
+        match process.executor.state {
+            ExecutorState::Acts => process.executor.stop.note(stopping),
+            ExecutorState::Suspended => process.executor.unread.push(ExecutorMessage::Stopping(stopping)),
+            ExecutorState::Killed => {}
         }
     }
 
@@ -141,9 +179,15 @@ impl SimMachine {
         }
     }
 
-    /// Sends a signal to the processes of a running rank.
+    /// Lets the executor of a running rank send a signal.
     pub(crate) fn signal(&mut self, now: Time, rank: RankId, signal: Signal, out: &mut Outbox) {
         let Some(process) = self.processes.get_mut(&rank).filter(|process| process.runs()) else { return };
+        match process.executor.state {
+            ExecutorState::Acts => {}
+            ExecutorState::Suspended => return process.executor.unread.push(ExecutorMessage::Signal(signal)),
+            ExecutorState::Killed => return,
+        }
+        process.is_killed |= signal == Signal::KILL;
         let end = match signal {
             Signal::KILL => Some((process.program.kill_delay, Outcome::Signalled(Signal::KILL))),
             Signal::TERM => process.terminate(now),
@@ -158,25 +202,22 @@ impl SimMachine {
         }
     }
 
-    /// Kills a rank that its executor has not started in time. One that runs has been sent SIGKILL before;
-    /// what delays its end is not its executor.
+    /// Kills a rank whose executor has not started or ended it in time, and the executor. One that acts has
+    /// sent SIGKILL before: what delays the end is not the executor.
     pub(crate) fn kill(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
-        if self.processes.get(&rank).is_some_and(|process| process.state == ProcessState::Starting) {
-            self.fail_start(now, rank, StartFailure::Other("it was not started in time".into()), out);
-        }
-    }
-
-    /// Tells the executor of a rank whether a worker daemon holds it. An orphan is stopped after the orphan
-    /// grace.
-    pub(crate) fn lease(&mut self, now: Time, rank: RankId, lease: Lease, out: &mut Outbox) {
-        let Some(process) = self.processes.get_mut(&rank).filter(|process| process.is_live()) else { return };
-        let orphaned = lease == Lease::Orphaned;
-        if process.orphaned() == orphaned {
-            return;
-        }
-        process.leases += 1;
-        if orphaned {
-            out.schedule(now + self.orphan_grace, rank, RankTimerKind::OrphanStop { leases: process.leases });
+        let Some(process) = self.processes.get_mut(&rank) else { return };
+        match (&process.state, process.executor.state) {
+            (ProcessState::Starting, _) => {
+                self.fail_start(now, rank, StartFailure::Other("it was not started in time".into()), out);
+            }
+            (ProcessState::Running(_), ExecutorState::Suspended)
+                if self.plant != Some(PlantedBug::SparedExecutor) =>
+            {
+                process.executor.die(&process.start);
+                process.is_killed_by_daemon = true;
+                self.kill_processes(now, rank, out);
+            }
+            (ProcessState::Running(_) | ProcessState::Ended(_), _) => {}
         }
     }
 
@@ -199,33 +240,34 @@ impl SimMachine {
                 self.end(now, rank, process.program.outcome(rank.attempt.attempt), out);
             }
             RankTimerKind::End(outcome) => self.end(now, rank, outcome, out),
+            RankTimerKind::Gone => self.note_gone(rank),
             RankTimerKind::Over => self.finish(now, rank, out),
             RankTimerKind::Progress { restarts } if process.reporting.restarts == restarts => {
                 self.progress(now, rank, out);
             }
             RankTimerKind::Loaded => self.finish_loading(now, rank, out),
-            RankTimerKind::OrphanStop { leases } if process.leases == leases && process.orphaned() => {
-                self.stop_orphan(now, rank, out);
-            }
-            RankTimerKind::Start
-            | RankTimerKind::Finish { .. }
-            | RankTimerKind::Progress { .. }
-            | RankTimerKind::OrphanStop { .. } => {}
+            RankTimerKind::Orphan { leases } => self.orphan_timer(now, rank, leases, out),
+            RankTimerKind::Watchdog { leases } => self.watch(now, rank, leases, out),
+            RankTimerKind::OverdueStep => self.overdue_step(now, rank, out),
+            RankTimerKind::Start | RankTimerKind::Finish { .. } | RankTimerKind::Progress { .. } => {}
         }
     }
 
     /// Reacts to the death of the worker daemon: executors notice it, and each interrupted start ends in a
     /// random way.
     pub(crate) fn daemon_died(&mut self, now: Time, random: &mut Random, out: &mut Outbox) {
-        let live = self.processes.iter().filter(|(_, process)| process.is_live());
-        for (rank, runs) in live.map(|(rank, process)| (*rank, process.runs())).collect::<Vec<_>>() {
-            match (runs, random.pick(&InterruptedStart::ALL)) {
+        self.set_daemon(now, false, out);
+        for rank in self.live_ranks() {
+            let process = &self.processes[&rank];
+            match (process.runs(), random.pick(&InterruptedStart::ALL)) {
                 (true, _) => self.lease(now, rank, Lease::Orphaned, out),
-                (false, InterruptedStart::GoesOn) => {
+                (false, InterruptedStart::GoesOn) if process.executor.acts() => {
                     self.start(now, rank, out);
                     self.lease(now, rank, Lease::Orphaned, out);
                 }
-                (false, InterruptedStart::Remains) => self.lose_rank(now, rank, "it left no outcome", out),
+                (false, InterruptedStart::GoesOn | InterruptedStart::Remains) => {
+                    self.lose_rank(now, rank, "it left no outcome", out)
+                }
                 (false, InterruptedStart::Vanishes) => {
                     self.processes.remove(&rank);
                     self.accounts.forgotten.insert(rank);
@@ -237,7 +279,9 @@ impl SimMachine {
     /// Returns what a starting worker daemon finds. A client that ended badly without an observer is
     /// explained by its broken MPS server; that is written down, because the server may be repaired before
     /// the head hears of it.
-    pub(crate) fn find_ranks(&mut self) -> Vec<FoundRank> {
+    pub(crate) fn find_ranks(&mut self, now: Time) -> Vec<FoundRank> {
+        self.end_unanswered(now, &mut Outbox::default());
+        self.daemon_acts = true;
         let unseen = self.processes.values().filter(|process| process.ended_unexplained());
         let victims =
             unseen.filter(|process| self.has_lost_server(process)).map(|process| process.start.rank);
@@ -257,9 +301,25 @@ impl SimMachine {
         self.processes.iter().map(|(rank, process)| (rank, &**process))
     }
 
-    /// Whether this rank runs or is starting.
-    pub(crate) fn has_live_rank(&self, rank: RankId) -> bool {
-        self.processes.get(&rank).is_some_and(|process| process.is_live())
+    /// The ranks of which processes may run now.
+    pub(crate) fn busy(&self, now: Time) -> impl Iterator<Item = (&RankId, &RankProcess)> {
+        self.live().filter(move |(rank, process)| self.may_run(now, **rank, process))
+    }
+
+    /// Whether processes of this rank may run now.
+    pub(crate) fn has_live_rank(&self, now: Time, rank: RankId) -> bool {
+        self.processes.get(&rank).is_some_and(|process| process.is_live() && self.may_run(now, rank, process))
+    }
+
+    /// Not on a paused machine, and not if its executor will give it up instead of starting it.
+    fn may_run(&self, now: Time, rank: RankId, process: &RankProcess) -> bool {
+        let will_start = process.runs() || !self.is_given_up(now, rank);
+        !self.is_paused() && process.may_run() && will_start
+    }
+
+    /// Whether this rank runs, and has not ended since.
+    pub(crate) fn runs(&self, rank: RankId) -> bool {
+        self.processes.get(&rank).is_some_and(|process| process.runs() && process.ending.is_none())
     }
 
     /// Whether nothing runs and every outcome has been acknowledged.
@@ -281,8 +341,14 @@ impl SimMachine {
     }
 
     /// Sets the clock. The change takes effect when the machine is next started.
-    pub(crate) fn step_clock(&mut self, step: ClockStep) {
+    pub(crate) fn step_clock(&mut self, now: Time, step: ClockStep, out: &mut Outbox) {
+        if self.plant == Some(PlantedBug::WallClockLeases) {
+            self.live_ranks().into_iter().for_each(|rank| self.lease_until(now, rank, out));
+        }
         self.clock.step(step);
+        if self.plant == Some(PlantedBug::WallClockLeases) {
+            self.live_ranks().into_iter().for_each(|rank| self.set_lease_timers(now, rank, out));
+        }
     }
 
     /// Makes the disk slow: until this time, writing an outcome takes `write`.
@@ -295,8 +361,24 @@ impl SimMachine {
         self.disk.fill(until);
     }
 
+    /// Whether the disk is full.
+    pub(crate) fn has_full_disk(&self, now: Time) -> bool {
+        self.disk.is_full(now)
+    }
+
+    /// Until this time, no executor can be started.
+    pub(crate) const fn break_program(&mut self, until: Time) {
+        self.program_broken_until = until;
+    }
+
     fn start(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
         let wall = self.clock.read(now);
+        if self.is_start_deferred(rank) {
+            return;
+        }
+        if self.is_given_up(now, rank) {
+            return self.lose_rank(now, rank, "the head could not be reached when it was to start", out);
+        }
         let start_failure = self.start_failure(now, rank);
         let hangs = self.processes.get(&rank).is_some_and(|process| self.has_lost_server(process));
         let Some(process) = self.processes.get_mut(&rank) else { return };
@@ -305,6 +387,7 @@ impl SimMachine {
             Ok(()) => {
                 process.state = ProcessState::Running(now);
                 process.started_at = wall;
+                process.executor.begin(&process.start, wall);
                 process.hangs = hangs;
                 if process.loading {
                     out.schedule(now + process.program.restart_duration, rank, RankTimerKind::Loaded);
@@ -316,9 +399,31 @@ impl SimMachine {
                 out.events.extend(process.enforcement().map(|known| WorkerEvent::Sharing(rank, known)));
                 self.retime(now, rank, out);
                 self.take_memory(now, rank, out);
+                self.hear_again(now, rank, out);
             }
             Err(failure) => self.fail_start(now, rank, failure, out),
         }
+    }
+
+    /// Whether the executor of this rank is suspended or dead: it starts the rank later, or never.
+    fn is_start_deferred(&mut self, rank: RankId) -> bool {
+        let Some(process) = self.processes.get_mut(&rank).filter(|it| !it.executor.acts()) else {
+            return false;
+        };
+        process.starts_late = true;
+        true
+    }
+
+    /// Whether an executor that is about to start this rank gives it up, because the head could not be
+    /// reached for too long since it was assigned.
+    fn is_given_up(&self, now: Time, rank: RankId) -> bool {
+        let Some(process) = self.processes.get(&rank) else { return false };
+        let leased_at = match self.plant {
+            Some(PlantedBug::UndatedLeases) => self.lease_clock(now),
+            Some(_) | None => process.executor.leased_at,
+        };
+        let mut timer = OrphanTimer::new(leased_at, self.orphan_grace, Some(LEASE_TERM));
+        timer.expired_at(self.lease_clock(now)).is_some()
     }
 
     fn fail_start(&mut self, now: Time, rank: RankId, failure: StartFailure, out: &mut Outbox) {
@@ -327,13 +432,28 @@ impl SimMachine {
         let outcome = Outcome::NotStarted(failure.clone());
         self.accounts.close(now, rank, process, &outcome);
         process.state = ProcessState::Ended(process.end_at(wall, outcome));
-        out.events.push(WorkerEvent::SpawnFailed(rank, failure));
+        out.events.push(WorkerEvent::SpawnFailed(rank, self.blame(failure)));
+    }
+
+    /// A failure as the daemon reports it.
+    fn blame(&self, failure: StartFailure) -> StartFailure {
+        match (self.plant, failure) {
+            (Some(PlantedBug::BlamedJob), StartFailure::NodeProblem(what)) => StartFailure::Other(what),
+            (_, failure) => failure,
+        }
     }
 
     /// Why the machine cannot start this rank, if it cannot.
     fn start_failure(&self, now: Time, rank: RankId) -> Option<StartFailure> {
         let full = || StartFailure::NodeProblem("no space is left on its disk".into());
-        self.disk.is_full(now).then(full).or_else(|| self.taken_port(rank).map(StartFailure::PortTaken))
+        let broken = || StartFailure::NodeProblem("no executor can be started: permission denied".into());
+        let of_machine = self.disk.is_full(now).then(full);
+        let of_machine = of_machine.or_else(|| self.has_broken_program(now).then(broken));
+        of_machine.or_else(|| self.taken_port(rank).map(StartFailure::PortTaken))
+    }
+
+    fn has_broken_program(&self, now: Time) -> bool {
+        now < self.program_broken_until
     }
 
     /// The rendezvous port of this rank, if another program listens on it.

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{AttemptId, Bytes, Demand, Device, Share};
+use cohabit_types::{AttemptId, Bytes, Demand, Device, Share, Time};
 
 use super::SimMachine;
 use crate::process::RankProcess;
 
 impl SimMachine {
     /// Describes the first resource of which the processes together take more than the machine has.
-    pub(crate) fn overload(&self) -> Option<String> {
-        let over_device = self.shape.devices().iter().find_map(|device| self.overload_of(device));
+    pub(crate) fn overload(&self, now: Time) -> Option<String> {
+        let over_device = self.shape.devices().iter().find_map(|device| self.overload_of(now, device));
         let attempts: BTreeMap<AttemptId, Demand> =
-            self.live().map(|(rank, process)| (rank.attempt, process.start.spec.demand)).collect();
+            self.busy(now).map(|(rank, process)| (rank.attempt, process.start.spec.demand)).collect();
         let cpus: u32 = attempts.values().map(|demand| demand.cpus).sum();
         let memory: Bytes = attempts.values().map(|demand| demand.memory).sum();
         let over_host = cpus > self.shape.cpus || memory > self.shape.memory;
@@ -21,9 +21,9 @@ impl SimMachine {
 
     /// Checks shares and memory of one device. A shared device also keeps a reserve of memory and limits the
     /// number of ranks.
-    fn overload_of(&self, device: &Device) -> Option<String> {
+    fn overload_of(&self, now: Time, device: &Device) -> Option<String> {
         let on_it: Vec<&RankProcess> = self
-            .live()
+            .busy(now)
             .map(|(_, process)| process)
             .filter(|it| it.start.devices.contains(&device.id))
             .collect();

@@ -20,6 +20,8 @@ pub(crate) struct ProcessOutcomes {
     pub(crate) forgotten: BTreeSet<RankId>,
     /// Ranks that ended because of another rank's fault on their GPU.
     pub(crate) victims: BTreeSet<RankId>,
+    /// Ranks that ended well by themselves while their executor was suspended, and had not been told to stop.
+    pub(crate) finished_unseen: BTreeSet<RankId>,
     /// Run time of the processes that were allowed to share a device.
     pub(crate) shared_run_time: SharedRunTime,
 }

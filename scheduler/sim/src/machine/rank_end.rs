@@ -4,9 +4,11 @@
 //! its executor has written the outcome. The outcome is on the disk for certain one second later, or at once
 //! where no daemon runs that could tell the head.
 
-use cohabit_types::{Outcome, RankId, Signal, Span, StopReason, Time};
-use cohabit_worker_core::{StopStep, Stopping, WorkerEvent};
+use cohabit_types::{Outcome, RankId, Signal, Span, Time};
+use cohabit_worker_core::WorkerEvent;
 
+use super::executor::ExecutorState;
+use super::leases::{Contact, EXECUTOR_KILLED};
 use super::{Disk, Outbox, RankTimerKind, SimMachine};
 use crate::process::ProcessState;
 use crate::random::Random;
@@ -28,12 +30,30 @@ impl SimMachine {
         let Some(process) = self.processes.get_mut(&rank).filter(|it| it.ending.is_none()) else { return };
         out.saved.extend(process.saved(&outcome).map(|left| (rank.attempt.job, left)));
         process.ending = Some(outcome);
-        match process.program.leftover_duration.min(LEFTOVER_GRACE) + write {
+        match process.executor.state {
+            ExecutorState::Acts => {}
+            ExecutorState::Suspended => {
+                (process.ended_at, process.is_gone) = (Some(now), true);
+                return self.retime(now, rank, out);
+            }
+            ExecutorState::Killed if process.is_killed_by_daemon => return self.finish(now, rank, out),
+            ExecutorState::Killed => return self.lose_rank(now, rank, EXECUTOR_KILLED, out),
+        }
+        let process = self.processes.get_mut(&rank).expect("it has just ended");
+        let leftovers = process.program.leftover_duration.min(LEFTOVER_GRACE);
+        match leftovers + write {
             Span::ZERO => self.finish(now, rank, out),
             later => {
+                out.schedule(now + leftovers, rank, RankTimerKind::Gone);
                 out.schedule(now + later, rank, RankTimerKind::Over);
                 self.retime(now, rank, out);
             }
+        }
+    }
+
+    pub(super) fn note_gone(&mut self, rank: RankId) {
+        if let Some(process) = self.processes.get_mut(&rank) {
+            process.is_gone = true;
         }
     }
 
@@ -45,7 +65,7 @@ impl SimMachine {
         self.accounts.close(now, rank, process, &outcome);
         let ending = process.end_at(wall, outcome);
         process.state = ProcessState::Ended(ending.clone());
-        process.flushed_at = if process.orphaned() { now } else { now + FLUSHED_AFTER };
+        process.flushed_at = if process.executor.is_orphaned() { now } else { now + FLUSHED_AFTER };
         if process.reports_adaptively() {
             // An executor reads the progress once more when its rank has ended.
             out.events.push(WorkerEvent::Progress(rank, process.progress(now, self.clock)));
@@ -59,29 +79,35 @@ impl SimMachine {
         if let Some(process) = self.processes.get_mut(&rank) {
             process.ending = Some(Outcome::Lost(why.to_owned()));
             // The executor alone knew of the stop, and it is gone.
-            process.stopping = None;
+            process.executor.die(&process.start);
         }
         self.finish(now, rank, out);
     }
 
-    /// Kills the executor of one of the running ranks, chosen by number. The daemon is up and cleans up what
-    /// it held.
+    /// Kills the executor of one of the running ranks, chosen by number. A daemon that acts ends what the
+    /// executor held.
     pub(crate) fn kill_executor(&mut self, now: Time, number: usize, out: &mut Outbox) {
         let run: Vec<RankId> = self.live().filter(|(_, it)| it.runs()).map(|(rank, _)| *rank).collect();
-        if let Some(rank) = number.checked_rem(run.len()).map(|number| run[number]) {
-            self.lose_rank(now, rank, "its executor was killed", out);
+        let Some(rank) = number.checked_rem(run.len()).map(|number| run[number]) else { return };
+        match self.daemon_acts {
+            true => self.lose_rank(now, rank, EXECUTOR_KILLED, out),
+            false => self.orphan_processes(now, rank, out),
         }
     }
 
     /// Ends everything that runs. Outcomes that were not flushed may be lost.
     pub(crate) fn power_off(&mut self, now: Time, disk: Disk, random: &mut Random) {
         self.power_off_gpus(disk);
+        // Nothing runs on a paused machine.
+        let ran_until = self.paused_since.take().unwrap_or(now);
+        self.daemon_acts = false;
+        self.contact = Contact::Last(now);
         let wall = self.clock.read(now);
         let mut no_trace = Vec::new();
         for (rank, process) in &mut self.processes {
             let outcome = Outcome::Lost("the machine went down".into());
             if process.is_live() {
-                self.accounts.close(now, *rank, process, &outcome);
+                self.accounts.close(ran_until, *rank, process, &outcome);
                 no_trace.extend(random.chance(TRACE_LOSS_PROBABILITY).then_some(*rank));
             } else if process.flushed_at > now && random.chance(UNFLUSHED_LOSS_PROBABILITY) {
                 self.accounts.forgotten.insert(*rank);
@@ -100,16 +126,18 @@ impl SimMachine {
         }
     }
 
-    /// Runs the executor's own stop sequence: SIGTERM, the grace period of the job, SIGKILL. A stop that had
-    /// already begun keeps its reason.
-    pub(super) fn stop_orphan(&mut self, now: Time, rank: RankId, out: &mut Outbox) {
+    /// Lets the executor stop its rank, whose orphan grace ended this long ago: SIGTERM, the rest of the
+    /// grace period of the job, SIGKILL. A stop that had already begun keeps its reason.
+    pub(super) fn stop_orphan(&mut self, now: Time, rank: RankId, late: Span, out: &mut Outbox) {
         let wall = self.clock.read(now);
         let Some(process) = self.processes.get_mut(&rank).filter(|it| it.ending.is_none()) else { return };
-        let why = process.stopping.map_or(StopReason::Orphaned, |stopping| stopping.why);
+        process.executor.stop.begin_orphaned(wall - late);
         let grace = process.start.spec.stop.grace;
-        process.stopping = Some(Stopping { why, next: StopStep::Kill, due_at: wall + grace });
-        let killed_at = now + grace + process.program.kill_delay;
+        let rest = grace - late.min(grace);
+        process.is_killed |= rest == Span::ZERO;
+        let killed_at = now + rest + process.program.kill_delay;
         out.schedule(killed_at, rank, RankTimerKind::End(Outcome::Signalled(Signal::KILL)));
+        out.orphaned.push(rank);
         self.signal(now, rank, Signal::TERM, out);
     }
 }

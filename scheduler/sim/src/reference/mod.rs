@@ -56,6 +56,9 @@ enum JobEnd {
 /// An event that the head has handled, with the state of the cluster after it.
 #[derive(Clone, Copy)]
 pub(crate) struct HandledEvent<'a> {
+    /// The true time.
+    pub(crate) now: Time,
+    /// The time of the event by the head's clock.
     pub(crate) at: Time,
     pub(crate) event: &'a Event,
     pub(crate) effects: &'a [Effect],

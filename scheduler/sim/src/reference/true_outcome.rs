@@ -1,7 +1,7 @@
 //! Compares the recorded outcome of a rank with what its machine observed.
 
 use cohabit_scheduler_core::Event;
-use cohabit_types::{Outcome, RankId, Report, StartFailure};
+use cohabit_types::{Outcome, RankId, Report, StartFailure, Time};
 
 use super::{HandledEvent, JobTransition, ReferenceModel};
 use crate::node::SimNode;
@@ -35,7 +35,7 @@ impl ReferenceModel {
     }
 
     fn check_outcome(&self, it: &HandledEvent<'_>, rank: RankId, recorded: &Outcome) -> Result<(), String> {
-        let truth = TrueOutcome::of(rank, it.nodes);
+        let truth = TrueOutcome::of(it.now, rank, it.nodes);
         let fits = match (it.event, recorded) {
             (Event::Report(key, Report::Ended { rank: reported, outcome, .. }), _) => {
                 let from_there = *reported == rank && self.ordered.get(&rank) == Some(&key.node);
@@ -57,9 +57,9 @@ impl ReferenceModel {
 }
 
 impl<'a> TrueOutcome<'a> {
-    fn of(rank: RankId, nodes: &'a [SimNode]) -> TrueOutcome<'a> {
+    fn of(now: Time, rank: RankId, nodes: &'a [SimNode]) -> TrueOutcome<'a> {
         let mut machines = nodes.iter().map(|node| &node.machine);
-        if machines.clone().any(|machine| machine.has_live_rank(rank)) {
+        if machines.clone().any(|machine| machine.has_live_rank(now, rank)) {
             return TrueOutcome::Lives;
         }
         let is_forgotten = machines.clone().any(|machine| machine.accounts().forgotten.contains(&rank));

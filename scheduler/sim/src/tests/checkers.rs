@@ -43,9 +43,9 @@ fn a_machine_detects_its_overload() {
     let mut spec = work_on(600, 10);
     spec.demand.gpu_memory = Some(Bytes(10 << 30));
     super::machine::spawn(&mut machine, start(1, spec.clone(), &["node-0"]));
-    assert_eq!(machine.overload(), None);
+    assert_eq!(machine.overload(at(0)), None);
     super::machine::spawn(&mut machine, start(2, spec, &["node-0"]));
-    let overload = machine.overload().expect("it holds too much");
+    let overload = machine.overload(at(0)).expect("it holds too much");
     assert_eq!(overload, "1.2 and 20 GiB of device node-0 are taken by 2 ranks");
 }
 

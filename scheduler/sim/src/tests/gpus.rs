@@ -176,9 +176,9 @@ fn a_machine_counts_the_reserve_and_the_ranks_of_a_shared_gpu() {
     let mut machine = machine();
     machine.carry_out(&gpu(), MpsOrder::Start(None), FaultChance::Succeeds).unwrap();
     (1..4).for_each(|number| try_spawn(&mut machine, number, CLIENT).unwrap());
-    assert_eq!(machine.overload(), None);
+    assert_eq!(machine.overload(at(0)), None);
     try_spawn(&mut machine, 4, CLIENT).unwrap();
-    let overload = machine.overload().expect("no memory is left, and too many ranks are there");
+    let overload = machine.overload(at(0)).expect("no memory is left, and too many ranks are there");
     assert_eq!(overload, "1 and 24 GiB of device node-0 are taken by 4 ranks");
 }
 

@@ -109,7 +109,10 @@ fn an_orphan_is_terminated_then_killed_unless_a_daemon_returns() {
             .until(at(10))
             .does(at(10), |machine, now, out| machine.lease(now, rank(1), Lease::Orphaned, out))
             .until(at(lease_at))
-            .does(at(lease_at), |machine, now, out| machine.lease(now, rank(1), Lease::Held, out))
+            .does(at(lease_at), |machine, now, out| {
+                machine.gain_contact();
+                machine.lease(now, rank(1), Lease::Held, out);
+            })
             .until(at(500))
     };
     assert_eq!(orphaned(129).ends(), []);
@@ -125,7 +128,7 @@ fn an_orphan_is_terminated_then_killed_unless_a_daemon_returns() {
 #[test]
 fn outcomes_stay_on_the_disk_until_they_are_acknowledged() {
     let mut alone = Alone::new().spawn(at(0), start(1, work(10), &["node-0"])).until(at(100));
-    assert_eq!(alone.machine.find_ranks().len(), 1);
+    assert_eq!(alone.machine.find_ranks(at(0)).len(), 1);
     alone.machine.forget(rank(1));
     assert!(alone.machine.is_clean());
 }

@@ -13,5 +13,6 @@ mod recoveries;
 mod scenarios;
 #[cfg(feature = "learned")]
 mod sharing;
+mod suspensions;
 mod swarm;
 mod unseen_faults;

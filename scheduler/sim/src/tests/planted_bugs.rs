@@ -97,6 +97,26 @@ fn an_unfenced_report_of_a_cancelled_job_is_caught_too() {
     assert!(failure.detail.contains("the truth is Lives"), "{failure}");
 }
 
+#[test]
+fn the_swarm_finds_bugs_of_watchdogs_leases_and_executors_within_a_few_seeds() {
+    let overlap = "of one job run at once";
+    let unhindered = "is stopped as an orphan, but nothing was in the way";
+    let bugs: [(PlantedBug, &[&str]); 8] = [
+        (PlantedBug::NoWatchdog, &["the truth is Lives", overlap]),
+        (PlantedBug::UndatedLeases, &["the truth is Lives", overlap]),
+        (PlantedBug::SparedExecutor, &["after its daemon sent SIGKILL"]),
+        (PlantedBug::LateReap, &["had ended by itself, but is recorded as stopped"]),
+        (PlantedBug::BlamedJob, &["the truth is Ended(NotStarted(NodeProblem("]),
+        (PlantedBug::LinkNeedsDisk, &[unhindered]),
+        (PlantedBug::WelcomeNeedsJournal, &[unhindered]),
+        (PlantedBug::WallClockLeases, &[unhindered, "the truth is Lives", overlap]),
+    ];
+    for (plant, parts) in bugs {
+        let (seed, failure) = first_found(plant);
+        assert!(parts.iter().any(|part| failure.detail.contains(part)), "{plant:?}, seed {seed}: {failure}");
+    }
+}
+
 /// The first seed of the swarm with which the bug is found, and how.
 #[track_caller]
 fn first_found(plant: PlantedBug) -> (u64, SimFailure) {
@@ -104,7 +124,7 @@ fn first_found(plant: PlantedBug) -> (u64, SimFailure) {
         let drawn = Scenario::draw(seed, &Options::default());
         run(seed, Scenario { plant: Some(plant), ..drawn }, TraceDetail::Nothing).failure
     };
-    let mut found = (0..40).filter_map(|seed| Some((seed, failure(seed)?)));
+    let mut found = (0..200).filter_map(|seed| Some((seed, failure(seed)?)));
     found.next().unwrap_or_else(|| panic!("no seed finds {plant:?}"))
 }
 

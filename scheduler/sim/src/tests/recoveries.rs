@@ -161,7 +161,10 @@ fn a_slow_journal_delays_everything_and_loses_nothing() {
     let run = held(cluster(1).inject(at(40), slow).submit(at(50), work(1_000)).submit(at(51), work(1_000)));
     run.jobs.iter().for_each(|job| assert_eq!((job.state, job.attempts.len()), (JobState::Completed, 1)));
     let waited = seconds(Some(at(50)), run.jobs[0].started_at);
-    assert!((14..30).contains(&waited), "{waited} s: a commit for the job, one for the plan");
+    assert!(
+        (7..30).contains(&waited),
+        "{waited} s: a commit for the job, and the plan counts from when it came"
+    );
 }
 
 #[test]

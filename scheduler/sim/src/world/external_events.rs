@@ -12,7 +12,7 @@ use crate::impostor::Lie;
 use crate::journal::WriteOutcome;
 use crate::link::Side;
 use crate::machine::{Disk, Outbox};
-use crate::node::Power;
+use crate::node::{Halt, Power};
 use crate::scenario::ExternalEvent;
 use crate::sim_event::{LinkId, SimEvent};
 
@@ -20,6 +20,9 @@ impl World<'_> {
     /// Makes an external event happen.
     pub(super) fn handle_external_event(&mut self, event: ExternalEvent) -> Result<(), SimFailure> {
         self.recorder.add(self.now, || format!("outside     {event:?}"));
+        if event.on_running_machine().is_some_and(|node| self.nodes[node].machine.is_paused()) {
+            return Ok(());
+        }
         match event {
             ExternalEvent::Submit(index) => self.submit(index),
             ExternalEvent::Change { change, back } => {
@@ -39,6 +42,12 @@ impl World<'_> {
             }
             ExternalEvent::CrashWorker { node, down_for } => self.crash_worker(node, down_for)?,
             ExternalEvent::CrashMachine { node, down_for, disk } => self.crash_machine(node, down_for, disk),
+            ExternalEvent::KillByName { node, down_for } => self.kill_by_name(node, down_for)?,
+            ExternalEvent::SuspendWorker { node, length } => self.halt(node, Halt::Daemon, length)?,
+            ExternalEvent::PauseMachine { node, length } => self.halt(node, Halt::Machine, length)?,
+            ExternalEvent::SuspendExecutor { node, number, length } => {
+                self.suspend_executor(node, number, length)?;
+            }
             ExternalEvent::Cut { node, length, head_notices, worker_notices } => {
                 self.cut_link(node, length, head_notices, worker_notices);
             }
@@ -53,7 +62,14 @@ impl World<'_> {
             }
             ExternalEvent::FillDisk { node, length } => self.nodes[node].machine.fill_disk(self.now + length),
             ExternalEvent::StepHeadClock(step) => self.step_head_clock(step),
-            ExternalEvent::StepClock { node, step } => self.nodes[node].machine.step_clock(step),
+            ExternalEvent::BreakProgram { node, length } => {
+                self.nodes[node].machine.break_program(self.now + length);
+            }
+            ExternalEvent::StepClock { node, step } => {
+                let mut out = Outbox::default();
+                self.nodes[node].machine.step_clock(self.now, step, &mut out);
+                self.machine_outbox(node, out)?;
+            }
             ExternalEvent::KillExecutor { node, number } => self.kill_executor(node, number)?,
             ExternalEvent::BreakMps { node, number, attribution } => {
                 self.break_mps(node, number, attribution)?
@@ -125,6 +141,7 @@ impl World<'_> {
     /// Crashes a worker daemon and schedules its restart; its executors go on.
     pub(super) fn crash_worker(&mut self, node: usize, down_for: Span) -> Result<(), SimFailure> {
         let Some(daemon) = self.nodes[node].daemon.take() else { return Ok(()) };
+        self.end_halt(node);
         self.counters.crashes += 1;
         if let Some(link) = daemon.link.id() {
             self.close_link(link, Side::Worker);
@@ -151,6 +168,7 @@ impl World<'_> {
             return;
         }
         self.counters.crashes += 1;
+        self.end_halt(node);
         if let Some(link) = self.nodes[node].daemon.take().and_then(|daemon| daemon.link.id()) {
             self.drop_link(link, Side::Worker);
         }
@@ -175,12 +193,17 @@ impl World<'_> {
         self.start_daemon(node)
     }
 
-    /// Kills an executor, unless no daemon runs that would clean up what it held.
+    /// Kills the daemon and all executors of a node.
+    fn kill_by_name(&mut self, node: usize, down_for: Span) -> Result<(), SimFailure> {
+        let mut out = Outbox::default();
+        self.nodes[node].machine.kill_executors(self.now, &mut out);
+        self.machine_outbox(node, out)?;
+        self.crash_worker(node, down_for)
+    }
+
     fn kill_executor(&mut self, node: usize, number: usize) -> Result<(), SimFailure> {
         let mut out = Outbox::default();
-        if self.nodes[node].daemon.is_some() {
-            self.nodes[node].machine.kill_executor(self.now, number, &mut out);
-        }
+        self.nodes[node].machine.kill_executor(self.now, number, &mut out);
         self.machine_outbox(node, out)
     }
 
@@ -201,6 +224,7 @@ impl World<'_> {
         }
         self.head.journal.heal();
         self.head.stall_policy(self.now);
+        self.let_all_go_on()?;
         for node in 0..self.nodes.len() {
             self.nodes[node].cut_until = Time::EPOCH;
             if self.nodes[node].power == Power::Gone {

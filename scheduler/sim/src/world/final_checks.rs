@@ -81,6 +81,7 @@ impl World<'_> {
             .and_then(|()| self.check_booked_device_time())
             .and_then(|()| checks::check_outcomes(head, self.head_now(), &self.nodes))
             .and_then(|()| checks::check_victims(head, self.head_now(), &self.nodes))
+            .and_then(|()| checks::check_finished_unseen(head, self.head_now(), &self.nodes))
             .and_then(|()| checks::check_retries(head, self.head_now(), &jobs))
             .and_then(|()| checks::check_cancellations(head, self.head_now(), self.clients.cancelled()))
             .and_then(|()| checks::check_answers(head, self.head_now(), &jobs));

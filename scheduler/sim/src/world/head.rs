@@ -30,7 +30,8 @@ impl World<'_> {
                 if learned { self.handle_in_evaluation(Event::InterferenceUpdated) } else { Ok(()) }
             }
             CheckLevel::Everything => {
-                self.head.journal.add(event);
+                let now = self.head_now();
+                self.head.journal.add(now, event);
                 self.write_journal()
             }
         }
@@ -98,7 +99,8 @@ impl World<'_> {
         event: &Event,
         effects: &[Effect],
     ) -> Result<(), SimFailure> {
-        let handled = HandledEvent { at, event, effects, head: self.head.head(), nodes: &self.nodes };
+        let handled =
+            HandledEvent { now: self.now, at, event, effects, head: self.head.head(), nodes: &self.nodes };
         let result = self.reference.check_event(&handled);
         self.invariant(result)
     }
@@ -136,7 +138,8 @@ impl World<'_> {
     fn accept_hello(&mut self, joined: Option<WorkerKey>, effects: &[Effect]) {
         let Some(key) = joined.filter(|_| self.head.carries_out_effects()) else { return };
         let is_stale = effects.iter().any(|it| matches!(it, Effect::Close(closed, _) if *closed == key));
-        if let (Some(link), false) = (self.head.sessions.get(&key), is_stale) {
+        let is_welcome = is_stale || self.head.welcomed.contains(&key);
+        if let (Some(link), false) = (self.head.sessions.get(&key), is_welcome) {
             self.send(*link, SimMessage::HelloAccepted);
         }
     }

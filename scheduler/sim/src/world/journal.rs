@@ -6,7 +6,8 @@ use cohabit_types::{Refusal, RefusalCode, Reply, Span};
 use super::World;
 use crate::failure::SimFailure;
 use crate::journal::JournalFull;
-use crate::sim_event::{HeadSimEvent, SimEvent};
+use crate::planted_bug::PlantedBug;
+use crate::sim_event::{HeadSimEvent, SimEvent, SimMessage};
 
 /// The pause before the head tries again to write a batch.
 const RETRY_DELAY: Span = Span::from_secs(1);
@@ -14,7 +15,7 @@ const RETRY_DELAY: Span = Span::from_secs(1);
 impl World<'_> {
     /// Starts a batch of the waiting events. A batch that takes no time is handled at once.
     pub(super) fn write_journal(&mut self) -> Result<(), SimFailure> {
-        while self.head.is_up() && self.head.journal.begin(self.head_now()) {
+        while self.head.is_up() && self.head.journal.begin() {
             let usual = self.commits.span(self.settings.commit);
             match self.head.journal.takes(self.now, usual) {
                 Span::ZERO => self.commit()?,
@@ -40,9 +41,27 @@ impl World<'_> {
                     }
                 }
             }
-            Err(JournalFull) => self.refuse_clients(),
+            Err(JournalFull) => {
+                self.refuse_clients();
+                self.welcome_in_outage();
+            }
         }
         Ok(())
+    }
+
+    /// Lets workers in whose joins cannot be written: they must not stop their ranks because of that. What
+    /// they report waits.
+    pub(super) fn welcome_in_outage(&mut self) {
+        if self.plant == Some(PlantedBug::WelcomeNeedsJournal) {
+            return;
+        }
+        for key in self.head.journal.unwritten_joins() {
+            if let Some(link) =
+                self.head.sessions.get(&key).copied().filter(|_| self.head.welcomed.insert(key))
+            {
+                self.send(link, SimMessage::HelloAccepted);
+            }
+        }
     }
 
     /// Refuses the requests of clients at once. Other events keep their order and wait.

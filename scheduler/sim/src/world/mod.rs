@@ -13,6 +13,7 @@ mod journal;
 mod network;
 mod plants;
 mod requests;
+mod suspension;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -66,6 +67,8 @@ pub(crate) struct World<'s> {
     gpus: Random,
     settings: Settings,
     plant: Option<PlantedBug>,
+    /// How many nodes have something suspended.
+    halted_nodes: usize,
     machines_set_up: u128,
     finished: bool,
     pub(crate) counters: RunCounters,
@@ -104,6 +107,8 @@ pub struct RunCounters {
     pub stops: u64,
     /// Jobs that plans started because they had waited too long.
     pub overdue_starts: u64,
+    /// Daemons, executors and machines that were suspended.
+    pub suspensions: u64,
     /// Links of a worker that lies.
     pub lies: u64,
 }
@@ -146,6 +151,7 @@ impl<'s> World<'s> {
                 check_level: scenario.check_level,
             },
             plant: scenario.plant,
+            halted_nodes: 0,
             machines_set_up: 0,
             finished: false,
             counters: RunCounters::default(),
@@ -154,7 +160,8 @@ impl<'s> World<'s> {
         };
         world.queue.put(Time::EPOCH, SimEvent::HeadBack);
         for shape in scenario.shapes {
-            let machine = SimMachine::new(shape, scenario.hardware.clone(), scenario.orphan_grace);
+            let machine = SimMachine::new(shape, scenario.hardware.clone(), scenario.orphan_grace)
+                .with_plant(scenario.plant);
             let id = world.new_node_id();
             let announced = scenario.announced_grace.unwrap_or(scenario.orphan_grace);
             world.nodes.push(SimNode::new(id, machine, scenario.heartbeat, announced));
@@ -202,7 +209,8 @@ impl World<'_> {
         self.recorder.into_lines()
     }
 
-    fn dispatch(&mut self, event: SimEvent) -> Result<(), SimFailure> {
+    pub(super) fn dispatch(&mut self, event: SimEvent) -> Result<(), SimFailure> {
+        let Some(event) = self.unless_halted(event) else { return Ok(()) };
         match event {
             SimEvent::ExternalEvent(event) => self.handle_external_event(event),
             SimEvent::Head(generation, at_head)
@@ -219,6 +227,14 @@ impl World<'_> {
             SimEvent::HeadBack => self.restart_head(),
             SimEvent::DaemonBack(node, generation) => self.restart_daemon(node, generation),
             SimEvent::Arrival(link, message) => self.handle_arrival(link, message),
+            SimEvent::Read(link, message) => self.read(link, message),
+            SimEvent::Worker(node, generation, event) if self.is_alive(node, generation) => {
+                self.worker_event(node, event)
+            }
+            SimEvent::Worker(..) => Ok(()),
+            SimEvent::Continue(node, halts) => self.let_go_on(node, halts),
+            SimEvent::ResumeExecutor(node, rank) => self.resume_executor(node, rank),
+            SimEvent::KilledLongAgo(node, generation, rank) => self.check_killed(node, generation, rank),
             SimEvent::Broken(link, side) => self.handle_link_break(link, side),
             SimEvent::Request(client, by, request) => self.request(client, by, request),
             SimEvent::Reply(client, reply) => self.reply(client, reply),

@@ -10,7 +10,9 @@ use cohabit_worker_core::WorkerEvent;
 use super::World;
 use crate::failure::SimFailure;
 use crate::link::{Side, SimLink};
+use crate::machine::Outbox;
 use crate::node::{Daemon, DaemonLink};
+use crate::planted_bug::PlantedBug;
 use crate::sim_event::{DaemonSimEvent, LinkId, SimEvent, SimMessage};
 
 /// How long a worker waits before it dials again.
@@ -39,16 +41,28 @@ impl World<'_> {
         if !link.arrives(self.now, message.to()) {
             return Ok(());
         }
-        let (node, key) = (link.node, link.key);
+        self.deliver(id, message)
+    }
+
+    /// Delivers a message that has arrived.
+    pub(super) fn deliver(&mut self, id: LinkId, message: SimMessage) -> Result<(), SimFailure> {
+        let Some(link) = self.links.get(id.place()) else { return Ok(()) };
+        let (node, key, dialled_at) = (link.node, link.key, link.dialled_at);
         match message {
             SimMessage::Hello(inventory) => {
                 self.head.sessions.insert(key, id);
-                self.head_event(HeadEvent::Joined(key, *inventory))
+                self.head_event(HeadEvent::Joined(key, *inventory))?;
+                self.welcome_in_outage();
+                Ok(())
             }
             SimMessage::Report(report) => self.head_event(HeadEvent::Report(key, report)),
             SimMessage::HelloAccepted => {
                 if let Some(daemon) = &mut self.nodes[node].daemon {
                     daemon.link = DaemonLink::Established(id);
+                }
+                match self.reaches_head(id) {
+                    true => self.nodes[node].machine.gain_contact(),
+                    false => self.nodes[node].machine.last_contact(dialled_at),
                 }
                 self.worker_event(node, WorkerEvent::Linked)
             }
@@ -69,7 +83,9 @@ impl World<'_> {
         let Some(daemon) = caller.daemon.as_mut().filter(|daemon| daemon.link == DaemonLink::None) else {
             return Ok(());
         };
-        if !self.head.is_up() || self.now < caller.cut_until {
+        let needs_disk =
+            self.plant == Some(PlantedBug::LinkNeedsDisk) && caller.machine.has_full_disk(self.now);
+        if !self.head.is_up() || self.now < caller.cut_until || needs_disk {
             self.schedule_dial(node);
             return Ok(());
         }
@@ -77,7 +93,7 @@ impl World<'_> {
         daemon.link = DaemonLink::Handshaking(id);
         let key = caller.next_key();
         let inventory = caller.inventory().expect("its daemon runs");
-        let mut link = SimLink::new(node, key);
+        let mut link = SimLink::new(node, key, self.now);
         link.hold_up(Side::Head, self.now + self.delays.span((Span::ZERO, lag)));
         self.links.push(link);
         self.send(id, SimMessage::Hello(Box::new(inventory)));
@@ -98,6 +114,7 @@ impl World<'_> {
 
     /// Closes the link of a worker and dials again at once.
     pub(super) fn redial(&mut self, node: usize, times: u32, lag: Span) -> Result<(), SimFailure> {
+        self.nodes[node].noticed_at = self.now + lag;
         let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
         let link = std::mem::replace(&mut daemon.link, DaemonLink::None);
         link.id().into_iter().for_each(|id| self.close_link_gracefully(id));
@@ -122,6 +139,7 @@ impl World<'_> {
             let until = link.send(self.now, Side::Head, delay).unwrap_or(self.now);
             link.cut(Side::Head, until);
             self.queue.put(until, SimEvent::Broken(id, Side::Head));
+            self.lose_contact(id);
         }
     }
 
@@ -133,6 +151,7 @@ impl World<'_> {
             self.counters.breaks += 1;
             link.cut(side.other(), until);
             self.queue.put(until, SimEvent::Broken(id, side.other()));
+            self.lose_contact(id);
         }
     }
 
@@ -145,6 +164,7 @@ impl World<'_> {
             link.cut(side.other(), until);
             let notices = self.breaks.span(DISCONNECT_NOTICE_DELAY);
             self.queue.put(until + notices, SimEvent::Broken(id, side.other()));
+            self.lose_contact(id);
         }
     }
 
@@ -158,6 +178,7 @@ impl World<'_> {
             }
             self.queue.put(until.max(self.now + notices), SimEvent::Broken(id, side));
         }
+        self.lose_contact(id);
     }
 
     /// Closes an end of a broken link; the head loses the session, or the worker dials again.
@@ -166,6 +187,8 @@ impl World<'_> {
         if !link.close(side) {
             return Ok(());
         }
+        self.lose_contact(id);
+        let link = &self.links[id.place()];
         let (node, key) = (link.node, link.key);
         match side {
             Side::Head if self.head.sessions.remove(&key).is_some() => {
@@ -176,10 +199,22 @@ impl World<'_> {
         }
     }
 
+    /// The head cannot be reached over this link any more.
+    fn lose_contact(&mut self, id: LinkId) {
+        let node = self.links[id.place()].node;
+        let current = self.nodes[node].daemon.as_ref().and_then(|daemon| daemon.link.id());
+        if current.is_none_or(|current| current == id) {
+            let mut out = Outbox::default();
+            self.nodes[node].machine.lose_contact(self.now, &mut out);
+            self.set_machine_timers(node, out.timers);
+        }
+    }
+
     fn link_lost(&mut self, node: usize) -> Result<(), SimFailure> {
         let Some(daemon) = &mut self.nodes[node].daemon else { return Ok(()) };
         let link = std::mem::replace(&mut daemon.link, DaemonLink::None);
         if let DaemonLink::Established(_) = link {
+            self.nodes[node].noticed_at = self.nodes[node].noticed_at.max(self.now);
             self.worker_event(node, WorkerEvent::Unlinked)?;
         }
         self.schedule_dial(node);

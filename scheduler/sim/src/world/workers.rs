@@ -2,7 +2,7 @@
 //!
 //! Events of a machine go to its daemon. What happens while the daemon is down is found by the next one.
 
-use cohabit_types::{AttemptId, Span};
+use cohabit_types::{AttemptId, Signal, Span, Time};
 use cohabit_worker_core::{GpuAccess, WorkerEffect, WorkerEvent};
 
 use super::World;
@@ -12,6 +12,7 @@ use crate::failure::{FailureKind, SimFailure};
 use crate::machine::{Outbox, RankTimer};
 use crate::node::Daemon;
 use crate::process::StartConditions;
+use crate::scenario::CheckLevel;
 use crate::sim_event::{DaemonSimEvent, SimEvent, SimMessage};
 
 impl World<'_> {
@@ -22,6 +23,11 @@ impl World<'_> {
     /// Passes an event to a worker daemon if it runs.
     pub(super) fn worker_event(&mut self, node: usize, event: WorkerEvent) -> Result<(), SimFailure> {
         if self.nodes[node].daemon.is_none() {
+            return Ok(());
+        }
+        if self.nodes[node].halt.is_some() {
+            let generation = self.nodes[node].generation;
+            self.nodes[node].stalled.push(SimEvent::Worker(node, generation, event));
             return Ok(());
         }
         self.counters.events += 1;
@@ -84,10 +90,13 @@ impl World<'_> {
                 let conditions = self.start_conditions(start.rank.attempt);
                 let spawned = self.nodes[node].machine.spawn(self.now, *start, conditions, &mut out);
                 self.invariant(spawned)?;
-                self.check(|| checks::check_running(&self.nodes, self.settings.max_running_jobs))?;
+                self.check(|| checks::check_running(self.now, &self.nodes, self.settings.max_running_jobs))?;
             }
             WorkerEffect::Stopping(rank, stopping) => self.nodes[node].machine.record_stop(rank, stopping),
             WorkerEffect::Signal(rank, signal, _) => {
+                if signal == Signal::KILL && self.settings.check_level == CheckLevel::Everything {
+                    self.expect_end(node, rank);
+                }
                 self.nodes[node].machine.signal(self.now, rank, signal, &mut out)
             }
             WorkerEffect::Kill(rank) => self.nodes[node].machine.kill(self.now, rank, &mut out),
@@ -121,9 +130,8 @@ impl World<'_> {
     /// finds them.
     pub(super) fn machine_outbox(&mut self, node: usize, out: Outbox) -> Result<(), SimFailure> {
         self.saved.extend(out.saved);
-        for (at, timer) in out.timers {
-            self.queue.put(at, SimEvent::Machine(node, timer));
-        }
+        self.set_machine_timers(node, out.timers);
+        self.check_orphans(node, &out.orphaned)?;
         for event in out.events {
             self.check_for_mps_fault(node, &event)?;
             self.worker_event(node, event)?;
@@ -131,10 +139,17 @@ impl World<'_> {
         Ok(())
     }
 
+    pub(super) fn set_machine_timers(&mut self, node: usize, timers: Vec<(Time, RankTimer)>) {
+        for (at, timer) in timers {
+            self.queue.put(at, SimEvent::Machine(node, timer));
+        }
+    }
+
     /// Starts a daemon, which first finds the ranks of earlier daemons and then dials the head.
     pub(super) fn start_daemon(&mut self, node: usize) -> Result<(), SimFailure> {
-        let left = self.nodes[node].machine.find_ranks();
+        let left = self.nodes[node].machine.find_ranks(self.now);
         self.nodes[node].start_daemon();
+        self.nodes[node].noticed_at = self.now;
         for found in left {
             self.worker_event(node, WorkerEvent::Found(Box::new(found)))?;
         }
