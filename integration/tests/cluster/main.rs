@@ -23,6 +23,7 @@ mod logs;
 mod preemption;
 mod profile;
 mod resources;
+mod retention;
 mod running_limit;
 mod sdk;
 mod simulated_gpus;

@@ -52,7 +52,8 @@ impl WorkerDaemon {
     /// does not answer is no error: the daemon tries again.
     pub async fn start(options: WorkerOptions) -> Result<WorkerDaemon, WorkerError> {
         raise_open_file_limit();
-        let acknowledgements = Acknowledgements::start();
+        let (ended, ended_ranks) = mpsc::unbounded_channel();
+        let acknowledgements = Acknowledgements::start(ended);
         let prepared = blocking(move || prepare(options, acknowledgements)).await?;
         let PreparedWorker { options, state, lock, machine, rank_context, left } = prepared;
         let name = machine.name.clone();
@@ -61,7 +62,9 @@ impl WorkerDaemon {
         let (refuser, refused) = mpsc::channel(1);
 
         let system = ActorSystem::new();
-        system.spawn_once(ChildSpec::new("cleaner", 1), Cleaner::new(state.clone(), options.log_retention));
+        let (folder, retention, of_one_rank) = (state.clone(), options.retention, options.log.cap);
+        let cleaner = blocking(move || Cleaner::new(folder, &retention, of_one_rank, ended_ranks)).await;
+        system.spawn_once(ChildSpec::new("cleaner", 1), cleaner);
         let driver = WorkerDriver::new(worker, rank_context, left);
         let driver = system.spawn_essential(ChildSpec::new("driver", DRIVER_MAILBOX), driver);
         let endpoint = Endpoint { address: options.head, token: options.token };

@@ -265,7 +265,7 @@ impl WorkerDriver {
 
     fn forget(&mut self, rank: RankId) {
         self.ranks.remove(&rank);
-        self.rank_context.acknowledgements.add(self.directory_of(rank));
+        self.rank_context.acknowledgements.add(rank, self.directory_of(rank));
     }
 
     fn set_alarm(&mut self, context: &mut Context<Self>) {

@@ -4,6 +4,7 @@
 //! It knows nothing about ranks. Reports leave in the order in which the core made them; a batch waits until
 //! the head has taken the one before.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Address, Context, blocking};
@@ -137,6 +138,7 @@ impl HeadLinkActor {
             link: key.incarnation,
             driver: self.driver.clone(),
             state: self.state.clone(),
+            node: Arc::from(&*self.machine.name),
             opened,
         };
         let at = clock::now();
@@ -253,6 +255,8 @@ struct LinkService {
     link: Incarnation,
     driver: Address<DriverMessage>,
     state: StateDirectory,
+    /// The name of this node.
+    node: Arc<str>,
     /// Whether the core knows of this link.
     opened: watch::Receiver<bool>,
 }
@@ -266,6 +270,6 @@ impl WorkerService for LinkService {
     }
 
     async fn read_log(self, _: cohabit_net::Context, request: LogRequest) -> Result<LogChunk, Refusal> {
-        logs::read(&self.state, request).await
+        logs::read(&self.state, &self.node, request).await
     }
 }

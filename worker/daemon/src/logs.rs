@@ -10,6 +10,7 @@ use cohabit_types::{FollowMode, LogChunk, LogRequest, Refusal, RefusalCode};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use crate::removed_ranks::RemovalReason;
 use crate::state_directory::StateDirectory;
 
 /// How long a request waits for more output.
@@ -22,18 +23,18 @@ const MIN_PAUSE: Duration = Duration::from_millis(4);
 const MAX_PAUSE: Duration = Duration::from_millis(128);
 
 /// Part of a rank's output. At the end of the output, waits for more if the request says so.
-pub(crate) async fn read(state: &StateDirectory, request: LogRequest) -> Result<LogChunk, Refusal> {
+pub(crate) async fn read(
+    state: &StateDirectory,
+    node: &str,
+    request: LogRequest,
+) -> Result<LogChunk, Refusal> {
     let folder = RankDirectory::for_rank(&state.ranks(), request.rank);
-    let path = folder.path().to_owned();
-    if !blocking(move || path.is_dir()).await {
-        let message = format!("the output of {} is no longer kept on this worker", request.rank);
-        return Err(Refusal::new(RefusalCode::NotFound, message));
-    }
     let deadline = Instant::now() + LONG_POLL;
     let mut ends = state.ends();
     loop {
-        let extent = extent(&folder).await?;
-        let chunk = read_now(&folder, request).await?;
+        let Some((extent, chunk)) = read_now(&folder, request).await? else {
+            return answer_removed(state, node, request).await;
+        };
         let waits = chunk.records.is_empty() && !chunk.complete && request.at_end == FollowMode::Wait;
         if !waits || !grows(&folder, extent, deadline, &mut ends).await? {
             return Ok(chunk);
@@ -65,19 +66,56 @@ async fn grows(
 
 async fn extent(folder: &RankDirectory) -> Result<Extent, Refusal> {
     let folder = folder.clone();
-    let extent = move || Ok((LogDirectory::new(folder.log()).extent()?, folder.is_over()));
+    let extent = move || {
+        let extent = LogDirectory::new(folder.log()).extent()?;
+        Ok((extent, folder.is_over() || !folder.path().is_dir()))
+    };
     blocking(extent).await.map_err(unreadable)
 }
 
-/// Whether the rank has ended is read first: after its end nothing more is printed.
-async fn read_now(folder: &RankDirectory, request: LogRequest) -> Result<LogChunk, Refusal> {
+/// `None` if the directory is removed. Whether the rank has ended is read first: after its end nothing more
+/// is printed.
+async fn read_now(
+    folder: &RankDirectory,
+    request: LogRequest,
+) -> Result<Option<(Extent, LogChunk)>, Refusal> {
     let folder = folder.clone();
     let read = move || {
         let over = folder.is_over();
-        let chunk = LogDirectory::new(folder.log()).read(request.from)?;
-        Ok(LogChunk { complete: chunk.complete && over, ..chunk })
+        let log = LogDirectory::new(folder.log());
+        let extent = log.extent()?;
+        let chunk = log.read(request.from)?;
+        // It may be removed while it is read.
+        let is_there = if over { folder.is_over() } else { folder.path().is_dir() };
+        let chunk = LogChunk { complete: chunk.complete && over, ..chunk };
+        Ok(is_there.then_some(((extent, over), chunk)))
     };
     blocking(read).await.map_err(unreadable)
+}
+
+/// The answer where a rank has no directory.
+async fn answer_removed(
+    state: &StateDirectory,
+    node: &str,
+    request: LogRequest,
+) -> Result<LogChunk, Refusal> {
+    let (rank, removed) = (request.rank, state.removed_ranks());
+    let cause = match blocking(move || removed.find(rank)).await.map_err(unreadable)? {
+        Some(RemovalReason::Empty) => return Ok(LogChunk { complete: true, ..LogChunk::default() }),
+        Some(RemovalReason::Space) => {
+            "the output of ended jobs took more space there than the setting 'log-total' of the worker allows"
+        }
+        Some(RemovalReason::Count) => {
+            "output of more ended ranks was there than the setting 'log-ranks' of the worker allows"
+        }
+        None => {
+            let message = format!("the output of {rank} is no longer kept on node {node}");
+            return Err(Refusal::new(RefusalCode::NotFound, message));
+        }
+    };
+    let message =
+        format!("the output of {rank} was removed from node {node}: {cause}, and the oldest goes first");
+    Err(Refusal::new(RefusalCode::NotFound, message))
 }
 
 fn unreadable(error: io::Error) -> Refusal {

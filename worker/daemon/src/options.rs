@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use cohabit_host::log::LogLimits;
 use cohabit_net::Token;
-use cohabit_types::{LinkBandwidths, SharingLimits, Span};
+use cohabit_types::{Bytes, LinkBandwidths, SharingLimits, Span};
 
 use crate::devices::{DeviceIds, DeviceSpec, MpsMode};
 use crate::executor_program::ExecutorProgram;
@@ -47,8 +47,34 @@ pub struct WorkerOptions {
     pub heartbeat: Span,
     /// How much of each rank's output is kept.
     pub log: LogLimits,
-    /// How long output and checkpoints are kept after the end of a job.
-    pub log_retention: Span,
+    /// How much of what ended jobs leave is kept.
+    pub retention: RetentionOptions,
+}
+
+/// How much of what ended jobs leave is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct RetentionOptions {
+    /// How long output and checkpoints are kept.
+    pub age: Span,
+    /// The most that the output of all ended ranks takes on the disk; by default a tenth of the file system,
+    /// at most 10 GiB, and no less than one rank may print.
+    pub bytes: Option<Bytes>,
+    /// The most ended ranks whose output is kept; by default as many as a tenth of the files that the file
+    /// system can hold allows, at most 100,000.
+    pub ranks: Option<usize>,
+    /// How long the directory of a rank that printed nothing stays.
+    pub empty: Span,
+}
+
+impl Default for RetentionOptions {
+    fn default() -> RetentionOptions {
+        RetentionOptions {
+            age: Span::from_secs(7 * 24 * 3600),
+            bytes: None,
+            ranks: None,
+            empty: Span::from_secs(60),
+        }
+    }
 }
 
 impl WorkerOptions {
@@ -73,7 +99,7 @@ impl WorkerOptions {
             orphan_grace: Span::from_secs(120),
             heartbeat: Span::from_secs(1),
             log: LogLimits::default(),
-            log_retention: Span::from_secs(7 * 24 * 3600),
+            retention: RetentionOptions::default(),
         }
     }
 }

@@ -198,7 +198,7 @@ mod tests {
         let rank_context = RankContext {
             state: StateDirectory::open(folder.path()).unwrap().0,
             isolation: Isolator::none(),
-            acknowledgements: Acknowledgements::start(),
+            acknowledgements: Acknowledgements::start(tokio::sync::mpsc::unbounded_channel().0),
             executors: ExecutorPool::new(ExecutorProgram::At("/bin/true".into()), folder.path().to_owned()),
             orphan_grace: Span::from_secs(1),
             log: LogLimits::default(),

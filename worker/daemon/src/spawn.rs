@@ -101,6 +101,7 @@ fn start(
 ) -> Result<(ExecutorHandle, UnixStream, Option<u32>), SpawnError> {
     let directory = rank_context.directory_of(&rank);
     clear_stale_directory(&directory)?;
+    rank_context.state.create_rank_directory(&directory)?;
     let port = rank.rendezvous_port;
     let start = rank_context.prepare(rank, leased_at)?;
     directory.prepare(&start)?;
@@ -116,7 +117,11 @@ fn start(
 fn clear_stale_directory(directory: &RankDirectory) -> Result<(), SpawnError> {
     match directory.path().try_exists() {
         Ok(true) if directory.is_acknowledged() => {
-            remove_directory(directory.path()).at("clear", directory.path()).map_err(SpawnError::from)
+            match remove_directory(directory.path()) {
+                // It was removed meanwhile, because the rank had ended.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed.at("clear", directory.path()).map_err(SpawnError::from),
+            }
         }
         Ok(true) => Err(SpawnError::Held(directory.path().to_owned())),
         Ok(false) => Ok(()),

@@ -6,11 +6,13 @@
 //! credential.json                  the secret by which the head knows this node's worker
 //! clock.json                       when the host booted, for all daemons and executors of this directory
 //! ranks/<job>/<attempt>/<rank>/    see `cohabit_host::rank_directory`
+//! removed-ranks                    whose directories were removed, and why
 //! checkpoints/<job>/               shared by all attempts of a job on this node
 //! mps/                             directories of the MPS daemons of GPUs
 //! private-users.json               user ids for users without an account on this host
 //! ```
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,13 +20,15 @@ use cohabit_gpu::process::boot;
 use cohabit_host::clock;
 use cohabit_host::files::{FileContext, FileError, WriteMode, allow_traversal, create_directory};
 use cohabit_host::format::{read_versioned, write_versioned};
+use cohabit_host::rank_directory::RankDirectory;
 use cohabit_host::state_lock::{StateLock, lock};
 use cohabit_net::{Secret, new_credential};
-use cohabit_types::{Incarnation, JobId, NodeId, WorkerKey};
+use cohabit_types::{AttemptId, Incarnation, JobId, NodeId, WorkerKey};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::error::WorkerError;
+use crate::removed_ranks::RemovedRanks;
 use crate::state_files::{AgreedClock, NodeCredential, NodeIdentity};
 
 /// How many numbers of links are reserved by one write. A daemon that starts passes over those that the last
@@ -39,6 +43,8 @@ pub(crate) struct StateDirectory {
     credential: Secret,
     /// Notified when a rank has ended.
     ends: watch::Sender<()>,
+    /// Held while directories of jobs and attempts are created or removed.
+    parents: Arc<Mutex<()>>,
 }
 
 /// The numbers of this node's links.
@@ -65,7 +71,7 @@ impl StateDirectory {
         let credential = credential(&root.join("credential.json"))?;
         let links = LinkNumbers { last: node.incarnation, node };
         let (links, ends) = (Arc::new(Mutex::new(links)), watch::Sender::default());
-        Ok((StateDirectory { root, links, credential, ends }, lock))
+        Ok((StateDirectory { root, links, credential, ends, parents: Arc::default() }, lock))
     }
 
     /// Lets the users of ranks pass through to their own files.
@@ -115,6 +121,32 @@ impl StateDirectory {
 
     pub(crate) fn ranks(&self) -> PathBuf {
         self.root.join("ranks")
+    }
+
+    /// Creates the directory of a rank, before that of its checkpoints. Blocks.
+    pub(crate) fn create_rank_directory(&self, directory: &RankDirectory) -> Result<(), FileError> {
+        let _held = self.parents();
+        directory.create()
+    }
+
+    /// Removes the directories of the attempt, of its job and of the job's checkpoints, as far as they are
+    /// empty. Blocks.
+    pub(crate) fn remove_empty(&self, attempt: AttemptId) {
+        let job = self.ranks().join(attempt.job.to_string());
+        let _held = self.parents();
+        // Each fails if it is not empty, as intended.
+        let _ = fs::remove_dir(job.join(attempt.attempt.to_string()));
+        if fs::remove_dir(&job).is_ok() {
+            let _ = fs::remove_dir(self.checkpoints_of(attempt.job));
+        }
+    }
+
+    fn parents(&self) -> MutexGuard<'_, ()> {
+        self.parents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn removed_ranks(&self) -> RemovedRanks {
+        RemovedRanks::new(self.root.join("removed-ranks"))
     }
 
     pub(crate) fn checkpoints(&self) -> PathBuf {
@@ -187,13 +219,13 @@ mod tests {
         let (state, _lock) = StateDirectory::open(folder.path()).unwrap();
         let first = state.next_key().unwrap();
         // A directory in its place cannot be replaced by a file.
-        std::fs::remove_file(folder.path().join("node.json")).unwrap();
-        std::fs::create_dir_all(folder.path().join("node.json/full")).unwrap();
+        fs::remove_file(folder.path().join("node.json")).unwrap();
+        fs::create_dir_all(folder.path().join("node.json/full")).unwrap();
         let keys: Vec<WorkerKey> = std::iter::from_fn(|| state.next_key().ok()).collect();
         assert_eq!(keys.len() as u64, RESERVED_LINKS - 1);
         let all = [vec![first], keys].concat();
         assert!(all.windows(2).all(|pair| pair[0].incarnation < pair[1].incarnation));
-        std::fs::remove_dir_all(folder.path().join("node.json")).unwrap();
+        fs::remove_dir_all(folder.path().join("node.json")).unwrap();
         assert!(state.next_key().unwrap().incarnation > all[all.len() - 1].incarnation);
     }
 
@@ -203,7 +235,7 @@ mod tests {
         let credential = |folder: &Path| StateDirectory::open(folder).unwrap().0.credential().expose_hex();
         assert_eq!(credential(folder.path()), credential(folder.path()));
         assert_ne!(credential(folder.path()), credential(other.path()));
-        let file = std::fs::metadata(folder.path().join("credential.json")).unwrap();
+        let file = fs::metadata(folder.path().join("credential.json")).unwrap();
         assert_eq!(std::os::unix::fs::MetadataExt::mode(&file) & 0o777, 0o600);
     }
 
@@ -222,10 +254,10 @@ mod tests {
     fn a_damaged_node_file_is_named_and_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("node.json");
-        std::fs::write(&path, "{").unwrap();
+        fs::write(&path, "{").unwrap();
         let refusal = StateDirectory::open(folder.path()).unwrap_err().to_string();
         assert!(refusal.contains("node.json"), "{refusal}");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{");
     }
 
     #[test]
@@ -233,12 +265,12 @@ mod tests {
         for name in ["node.json", "credential.json", "clock.json"] {
             let folder = tempfile::tempdir().unwrap();
             let (path, newer) = (folder.path().join(name), r#"{"version":2,"nodes":[]}"#);
-            std::fs::write(&path, newer).unwrap();
+            fs::write(&path, newer).unwrap();
             let refusal = StateDirectory::open(folder.path()).unwrap_err().to_string();
             for part in [name, "version 2", "reads 1 to 1"] {
                 assert!(refusal.contains(part), "{refusal}");
             }
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), newer);
+            assert_eq!(fs::read_to_string(&path).unwrap(), newer);
         }
     }
 }

@@ -226,7 +226,10 @@ fn remove_files<T>(
 }
 
 /// Opens a file for appending, and creates it if it does not exist.
-pub(crate) fn append_to(path: &Path) -> Result<File, FileError> {
+///
+/// # Errors
+/// When it cannot be created or opened, or is a symbolic link.
+pub fn append_to(path: &Path) -> Result<File, FileError> {
     let mut options = OpenOptions::new();
     options.append(true).create(true).mode(0o600).custom_flags(OFlag::O_NOFOLLOW.bits());
     options.open(path).at("create", path)

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! rank_directory  the files of one rank         assignment      daemon -> executor: hold this rank
-//! records         the content of these files
+//! records         the content of these files    ended_rank      what stays of them
 //! format          versions of these files       messages        daemon <-> executor, while the rank runs
 //! log, progress   what a rank prints, reports   client_removal  MPS clients, before they are killed
 //! account, cgroup identity and limits of a rank oom_detector    "CUDA out of memory" in a rank's output
@@ -21,6 +21,7 @@ pub mod assignment;
 pub mod cgroup;
 pub mod client_removal;
 pub mod clock;
+pub mod ended_rank;
 pub mod files;
 pub mod format;
 #[cfg(feature = "fuzzing")]

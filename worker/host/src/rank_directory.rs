@@ -11,6 +11,9 @@
 //! outcome.json       how it ended; renamed to acknowledged.json once the head knows it
 //! ```
 //!
+//! Once the head knows how the rank ended, only its output and messages of its executor stay, with that file.
+//! If there are none, the directory is removed. `ended_rank` does both.
+//!
 //! (*) These files belong to the executor. When its rank has ended and it gets another one, they move to the
 //! directory of that rank. [`crate::format`] defines the JSON files.
 //!
@@ -32,9 +35,13 @@ use crate::files::{
 use crate::format::{read_versioned, write_versioned};
 use crate::records::{ExecutorRecord, OutcomeRecord, StartRecord};
 pub use open::OpenRankDirectory;
+pub(crate) use open::SOCKET;
 
-const IDENTITY: &str = "executor.json";
-const EXECUTOR_LOG: &str = "executor.log";
+pub(crate) const START: &str = "start.json";
+pub(crate) const IDENTITY: &str = "executor.json";
+pub(crate) const ACKNOWLEDGED: &str = "acknowledged.json";
+pub(crate) const LOG: &str = "log";
+pub(crate) const EXECUTOR_LOG: &str = "executor.log";
 
 /// The path of a rank's directory.
 #[derive(Debug, Clone)]
@@ -73,19 +80,26 @@ impl RankDirectory {
     }
 
     pub fn log(&self) -> PathBuf {
-        self.0.join("log")
+        self.0.join(LOG)
     }
 
     pub fn executor_log(&self) -> PathBuf {
         self.0.join(EXECUTOR_LOG)
     }
 
-    /// Creates the directory and writes `start.json`.
+    /// Creates the directory.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn create(&self) -> Result<(), FileError> {
+        create_directory(&self.0)
+    }
+
+    /// Writes `start.json`, and lets the account of the rank pass to its files.
     ///
     /// # Errors
     /// When either fails.
     pub fn prepare(&self, start: &StartRecord) -> Result<(), FileError> {
-        create_directory(&self.0)?;
         if start.account.is_some() {
             // The directories of the rank, its attempt and its job.
             self.0.ancestors().take(3).try_for_each(allow_traversal)?;
@@ -156,11 +170,11 @@ impl RankDirectory {
     }
 
     pub fn acknowledged_file(&self) -> PathBuf {
-        self.0.join("acknowledged.json")
+        self.0.join(ACKNOWLEDGED)
     }
 
     fn start_file(&self) -> PathBuf {
-        self.0.join("start.json")
+        self.0.join(START)
     }
 
     fn identity_file(&self) -> PathBuf {

@@ -109,6 +109,10 @@ setting_keys! {
     LogLimit = "log-limit",
     /// How long output is kept.
     LogRetention = "log-retention",
+    /// Largest size of the output of all ended ranks that is kept.
+    LogTotal = "log-total",
+    /// Largest number of ended ranks whose output is kept.
+    LogRanks = "log-ranks",
     /// Log level or filter of daemons.
     LogLevel = "log-level",
     /// Log format of daemons.

@@ -6,4 +6,5 @@ mod kit;
 mod latency;
 mod logs;
 mod restarts;
+mod retention;
 mod runs;

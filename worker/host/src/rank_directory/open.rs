@@ -11,7 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use super::{EXECUTOR_LOG, IDENTITY, RankDirectory};
 use crate::files::{open_directory, path_within, remove_if_exists};
 
-const SOCKET: &str = "socket";
+pub(crate) const SOCKET: &str = "socket";
 
 /// An open directory of a rank.
 #[derive(Debug)]

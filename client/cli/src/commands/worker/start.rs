@@ -8,8 +8,8 @@ use cohabit_client::types::{LinkBandwidths, SharingLimits};
 use cohabit_client::{Error as ClientError, Token};
 use cohabit_console::{CommandError, CommandErrorKind, output};
 use cohabit_worker_daemon::{
-    AccountOptions, DeviceIds, DeviceSpec, LogLimits, MpsMode, OwnAccount, RootJobs, WorkerDaemon,
-    WorkerError, WorkerOptions,
+    AccountOptions, DeviceIds, DeviceSpec, LogLimits, MpsMode, OwnAccount, RetentionOptions, RootJobs,
+    WorkerDaemon, WorkerError, WorkerOptions,
 };
 
 use crate::arguments::{DeviceArguments, WorkerStartArguments};
@@ -118,9 +118,21 @@ pub(crate) fn options(
             .checked(SettingKey::OrphanGrace, values::parse_duration)?
             .unwrap_or(usual.orphan_grace),
         log: log_cap.map_or(usual.log, |cap| LogLimits { cap, segment: usual.log.segment.min(cap) }),
-        log_retention: settings
-            .checked(SettingKey::LogRetention, values::parse_duration)?
-            .unwrap_or(usual.log_retention),
+        retention: retention(settings)?,
+        ..usual
+    })
+}
+
+/// How much of what ended jobs leave is kept.
+fn retention(settings: &Settings) -> Result<RetentionOptions, CommandError> {
+    let usual = RetentionOptions::default();
+    let ranks = settings.checked(SettingKey::LogRanks, |text| {
+        text.parse().map_err(|_| format!("'{text}' is not a number of ranks: write a number such as 10000"))
+    })?;
+    Ok(RetentionOptions {
+        age: settings.checked(SettingKey::LogRetention, values::parse_duration)?.unwrap_or(usual.age),
+        bytes: settings.checked(SettingKey::LogTotal, str::parse)?,
+        ranks,
         ..usual
     })
 }
@@ -195,7 +207,7 @@ pub(crate) fn failure(error: WorkerError) -> CommandError {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_client::types::Bytes;
+    use cohabit_client::types::{Bytes, Span};
 
     use super::*;
 
@@ -247,6 +259,19 @@ mod tests {
             let message = accounts(&[(SettingKey::MinUid, text)]).unwrap_err().message;
             assert!(message.contains("--min-uid: '") && message.contains("such as 1000"), "{message}");
         }
+    }
+
+    #[test]
+    fn settings_of_retention_become_options() {
+        let usual = options_of(&[]).unwrap().retention;
+        assert_eq!((usual.age, usual.bytes, usual.ranks), (Span::from_secs(7 * 24 * 3600), None, None));
+        let written =
+            [(SettingKey::LogRetention, "1d"), (SettingKey::LogTotal, "2G"), (SettingKey::LogRanks, "70")];
+        let chosen = options_of(&written).unwrap().retention;
+        let expected = (Span::from_secs(24 * 3600), Some(Bytes(2 << 30)), Some(70));
+        assert_eq!((chosen.age, chosen.bytes, chosen.ranks), expected);
+        let message = options_of(&[(SettingKey::LogRanks, "many")]).unwrap_err().message;
+        assert!(message.contains("'many' is not a number of ranks"), "{message}");
     }
 
     #[test]
