@@ -81,6 +81,10 @@ pub enum HeadError {
         /// What is damaged.
         what: String,
     },
+    /// The write-ahead log of the journal is damaged, with commits behind the damage: where, what is behind
+    /// the damage, and what to do. Nothing was overwritten.
+    #[error("{0}")]
+    LogDamaged(String),
     /// The journal is sound, but this version would not continue as the one that wrote it. Nothing was
     /// overwritten.
     #[error(
@@ -232,6 +236,7 @@ impl HeadError {
             | HeadError::InUse { .. }
             | HeadError::JournalMissing { .. }
             | HeadError::Corrupt { .. }
+            | HeadError::LogDamaged(_)
             | HeadError::CannotContinue { .. }
             | HeadError::CannotReplay { .. }
             | HeadError::NoJournal(_)

@@ -10,8 +10,8 @@
 //! A snapshot is written in parts, each with its own commit, so that other commits never wait long. It counts
 //! once all its parts are durable; until then the snapshot before it does.
 //!
-//! Start with `store` (the trait and its data), then `sqlite` (opening and writing), `load` (reading) and
-//! `schema` (the formats of the file).
+//! Start with `store` (the trait and its data), then `sqlite` (opening and writing), `load` (reading),
+//! `schema` (the formats of the file) and `wal` (damage that SQLite would pass over).
 
 mod encoded_part;
 mod load;
@@ -19,6 +19,7 @@ mod schema;
 mod sqlite;
 mod store;
 mod sweep;
+mod wal;
 mod writer;
 
 #[cfg(test)]
@@ -29,4 +30,6 @@ mod tests;
 pub(crate) use encoded_part::{EncodedPart, PartDecodeError};
 pub(crate) use sqlite::SqliteJournal;
 pub(crate) use store::{Journal, JournalEntry, JournalWrite, LoadedSnapshot};
+pub use wal::{LogRepair, RepairedLog};
+pub(crate) use wal::{log_of, repair_log};
 pub(crate) use writer::{Commit, JournalWriteError, JournalWriter};

@@ -63,7 +63,8 @@ pub use error::HeadError;
 #[cfg(feature = "learned")]
 pub use interference::{InterferenceLearner, LearnerOptions, ModelAdapter};
 pub use interference_source::{InterferenceSource, UnknownInterferenceSource};
+pub use journal::{LogRepair, RepairedLog};
 pub use options::HeadOptions;
-pub use quarantine::{UnreplayableEvent, quarantine, retry_replay, unreplayable_event};
+pub use quarantine::{UnreplayableEvent, quarantine, repair_journal, retry_replay, unreplayable_event};
 pub use recovery_mode::RecoveryMode;
 pub use request_limits::RequestLimits;

@@ -9,13 +9,13 @@ use std::path::Path;
 
 use cohabit_journal::{FORMAT, decode_event, encode_event};
 use cohabit_scheduler_core::Event;
-use cohabit_types::{Demand, GpuRequest, JobSpec, Request, Submit};
-use rusqlite::{Connection, OptionalExtension};
+use cohabit_types::{ClientRequestId, Demand, GpuRequest, JobSpec, Principal, Request, Role, Submit};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::HeadError;
 use crate::clock::wall_clock;
 use crate::driver::describe_event;
-use crate::journal::SqliteJournal;
+use crate::journal::{LogRepair, RepairedLog, SqliteJournal, repair_log};
 use crate::recovery::{noted_event, recover_watched};
 use crate::replay_watch::ReplayNoteFile;
 use crate::sql::{no_json, sqlite_error};
@@ -68,6 +68,16 @@ pub fn retry_replay(state: &Path) -> Result<(), HeadError> {
     ReplayNoteFile::beside(&state.journal()).remove()
 }
 
+/// Repairs the write-ahead log of the journal, if it is damaged inside. On an error, nothing has changed.
+/// Blocks.
+///
+/// # Errors
+/// When a head uses the directory, or the log cannot be repaired in this way.
+pub fn repair_journal(state: &Path, repair: LogRepair) -> Result<Option<RepairedLog>, HeadError> {
+    let state = open_existing(state)?;
+    repair_log(&state.journal(), repair)
+}
+
 /// Whether this event was set aside; asked while the journal may be in use.
 pub(crate) fn is_quarantined(journal: &Path, event: u64) -> bool {
     let found = Connection::open(journal).and_then(|connection| {
@@ -100,15 +110,23 @@ fn find(state: &StateDir) -> Result<Option<UnreplayableEvent>, HeadError> {
     let connection = Connection::open(&path).map_err(sqlite_error(&path))?;
     let found = event_text(&connection, event).map_err(sqlite_error(&path))?;
     Ok(found.map(|(text, format)| {
-        let what =
-            decode_event(format, &text).map_or_else(|error| error.to_string(), |it| describe_event(&it));
+        let what = match decode_event(format, &text) {
+            Ok(event) => describe_event(&event),
+            Err(_) if submitter(&text).is_some() => "a damaged submission".to_owned(),
+            Err(_) => "a damaged event".to_owned(),
+        };
         UnreplayableEvent { event, what, why }
     }))
 }
 
 fn event_text(connection: &Connection, event: u64) -> rusqlite::Result<Option<(String, u32)>> {
     let wanted = "SELECT event, format FROM events WHERE sequence = ?1";
-    connection.query_row(wanted, [event], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+    // A damaged text may be no UTF-8.
+    let columns = |row: &Row<'_>| {
+        let text = String::from_utf8_lossy(row.get_ref(0)?.as_bytes()?).into_owned();
+        Ok((text, row.get(1)?))
+    };
+    connection.query_row(wanted, [event], columns).optional()
 }
 
 fn replace(mut connection: Connection, found: &UnreplayableEvent) -> rusqlite::Result<()> {
@@ -119,7 +137,10 @@ fn replace(mut connection: Connection, found: &UnreplayableEvent) -> rusqlite::R
     transaction.execute(keep, (found.event, &found.why, wall_clock().as_micros()))?;
     let (text, format) =
         event_text(&transaction, found.event)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    let harmless = decode_event(format, &text).map_or(Event::Alarm, |event| harmless(event, found));
+    let harmless = match decode_event(format, &text) {
+        Ok(event) => harmless(event, found),
+        Err(_) => harmless_for_damaged(&text, found),
+    };
     let text = encode_event(&harmless).map_err(no_json)?;
     let update = "UPDATE events SET event = ?2, format = ?3 WHERE sequence = ?1";
     transaction.execute(update, (found.event, text, FORMAT))?;
@@ -144,6 +165,25 @@ fn harmless(event: Event, found: &UnreplayableEvent) -> Event {
         | Event::InterferenceUpdated
         | Event::ClockSet(_) => Event::Alarm,
     }
+}
+
+/// What comes in the place of an event that cannot be decoded. Jobs are numbered in the order of their
+/// submissions, so a damaged one needs a job in its place, or all later jobs would change their numbers.
+fn harmless_for_damaged(text: &str, found: &UnreplayableEvent) -> Event {
+    let Some(user) = submitter(text) else { return Event::Alarm };
+    let spec = placeholder(&JobSpec::command(vec!["damaged".to_owned()], "/".to_owned()), found);
+    let submit = Submit { spec, idempotency_key: None, estimate: None };
+    let by = Principal::new(user, Role::User);
+    Event::Client(ClientRequestId(0), by, Request::Submit(Box::new(submit)))
+}
+
+/// Who submitted the job of this damaged event, if it is a submission.
+fn submitter(text: &str) -> Option<&str> {
+    let is_submission = text.contains("\"Submit\":") && text.contains("\"spec\":");
+    let user = text.split_once("\"user\":\"").and_then(|(_, rest)| rest.split_once('"'));
+    let is_name =
+        |name: &&str| !name.is_empty() && name.len() <= 64 && !name.contains(char::REPLACEMENT_CHARACTER);
+    is_submission.then(|| user.map(|(name, _)| name).filter(is_name).unwrap_or("unknown"))
 }
 
 /// A job that takes the number of a submission which was set aside, and tells its user so.

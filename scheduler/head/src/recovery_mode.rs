@@ -1,14 +1,17 @@
 //! A head that cannot replay its journal: it tells every client and worker so until the event in question is
-//! set aside.
+//! set aside, or the damaged log is repaired.
 
+use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cohabit_actor::blocking;
 use cohabit_net::{HeadIdentity, HelloRefusalCode, Incoming, Listener, TokenStore};
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::journal::log_of;
 use crate::quarantine::is_quarantined;
 use crate::replay_watch::ReplayNoteFile;
 use crate::state_dir::StateDir;
@@ -23,31 +26,49 @@ pub struct RecoveryMode {
     listener: Listener,
     message: String,
     journal: PathBuf,
-    event: u64,
-    /// Whether a note of earlier starts is the reason, which an admin may remove.
-    is_noted: bool,
+    obstacle: Obstacle,
+}
+
+/// What an admin has to remove.
+#[derive(Debug, Clone, Copy)]
+enum Obstacle {
+    /// An event that cannot be replayed.
+    Event {
+        number: u64,
+        /// Whether a note of earlier starts is the reason, which an admin may remove.
+        is_noted: bool,
+    },
+    /// A damaged write-ahead log, with the number of its file: a repair replaces the file.
+    Log { inode: Option<u64> },
 }
 
 impl RecoveryMode {
-    /// Listens where the head would, if this error is about one event; none if it is about something else.
+    /// Listens where the head would, if `cohabit head recover` helps with this error; none if it does not.
     ///
     /// # Errors
     /// When it cannot listen, or the cluster's keys and tokens cannot be read.
     pub async fn start(options: &HeadOptions, error: &HeadError) -> Result<Option<RecoveryMode>, HeadError> {
-        let HeadError::CannotReplay { path: journal, event, .. } = error else { return Ok(None) };
-        let (folder, noted) = (options.state_dir.clone(), journal.clone());
+        let Some(number) = unreplayable(error) else { return Ok(None) };
+        let folder = options.state_dir.clone();
         let opened = blocking(move || {
             let state = StateDir::open(&folder)?;
             let identity = HeadIdentity::open_or_create(&state.identity())?;
             let tokens = TokenStore::open(&state.tokens(), identity.fingerprint())?;
-            let is_noted = ReplayNoteFile::beside(&noted).read().is_some();
-            Ok::<_, HeadError>((identity, tokens, is_noted))
+            let journal = state.journal();
+            let obstacle = match number {
+                Some(number) => {
+                    let is_noted = ReplayNoteFile::beside(&journal).read().is_some();
+                    Obstacle::Event { number, is_noted }
+                }
+                None => Obstacle::Log { inode: inode(&log_of(&journal)) },
+            };
+            Ok::<_, HeadError>((identity, tokens, journal, obstacle))
         });
-        let (identity, tokens, is_noted) = opened.await?;
+        let (identity, tokens, journal, obstacle) = opened.await?;
         let listener = Listener::bind(options.listen, &identity, tokens).await;
         let listener = listener.map_err(|error| HeadError::Listen(error.into()))?;
         let message = format!("it is in recovery mode: {error}");
-        Ok(Some(RecoveryMode { listener, message, journal: journal.clone(), event: *event, is_noted }))
+        Ok(Some(RecoveryMode { listener, message, journal, obstacle }))
     }
 
     /// Where it listens.
@@ -56,7 +77,7 @@ impl RecoveryMode {
         self.listener.local_addr()
     }
 
-    /// Refuses everybody until the event is set aside, or is to be tried again.
+    /// Refuses everybody until the event is set aside or is to be tried again, or the log is repaired.
     pub async fn until_resolved(mut self) {
         let mut look = interval(LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -78,10 +99,27 @@ impl RecoveryMode {
     }
 
     async fn is_resolved(&self) -> bool {
-        let (journal, event, is_noted) = (self.journal.clone(), self.event, self.is_noted);
-        blocking(move || {
-            is_quarantined(&journal, event) || (is_noted && ReplayNoteFile::beside(&journal).read().is_none())
+        let (journal, obstacle) = (self.journal.clone(), self.obstacle);
+        blocking(move || match obstacle {
+            Obstacle::Event { number, is_noted } => {
+                let is_note_gone = || ReplayNoteFile::beside(&journal).read().is_none();
+                is_quarantined(&journal, number) || (is_noted && is_note_gone())
+            }
+            // SQLite must not open the journal before that.
+            Obstacle::Log { inode: damaged } => inode(&log_of(&journal)) != damaged,
         })
         .await
     }
+}
+
+/// For an error that recovery mode is for: the event that it is about, or none where it is about the log.
+fn unreplayable(error: &HeadError) -> Option<Option<u64>> {
+    if let HeadError::CannotReplay { event, .. } = error {
+        return Some(Some(*event));
+    }
+    matches!(error, HeadError::LogDamaged(_)).then_some(None)
+}
+
+fn inode(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|file| file.ino())
 }

@@ -46,7 +46,7 @@ pub(crate) struct HeadArguments {
 pub(crate) enum HeadVerb {
     /// Run the head in the foreground and print one line when it is ready
     Start(HeadStartArguments),
-    /// Show the event of the journal that stops every start, and set it aside
+    /// Show what in the journal stops every start, and set it aside or repair it
     Recover(HeadRecoverArguments),
 }
 
@@ -74,6 +74,12 @@ pub(crate) struct HeadRecoverArguments {
     /// Let the next start replay the event again
     #[arg(long)]
     pub(crate) retry: bool,
+    /// Repair a damaged write-ahead log with what is behind the damage; refuses where that loses anything
+    #[arg(long, conflicts_with_all = ["quarantine", "retry"])]
+    pub(crate) salvage: bool,
+    /// Continue with what is before the damage in the write-ahead log, and drop what is behind it
+    #[arg(long, conflicts_with_all = ["quarantine", "retry", "salvage"])]
+    pub(crate) cut: bool,
     #[command(flatten)]
     pub(crate) display: DisplayArguments,
 }

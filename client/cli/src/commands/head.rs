@@ -98,6 +98,7 @@ pub(super) fn failure(error: HeadError) -> CommandError {
         | HeadError::InUse { .. }
         | HeadError::JournalMissing { .. }
         | HeadError::Corrupt { .. }
+        | HeadError::LogDamaged(_)
         | HeadError::CannotContinue { .. }
         | HeadError::CannotReplay { .. }
         | HeadError::Newer { .. }

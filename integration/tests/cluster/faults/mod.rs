@@ -8,6 +8,7 @@
 //! programs     workers whose program is removed or may not be executed
 //! executors    executors that die, and processes that a rank leaves behind
 //! frozen       executors that do not act
+//! journal      damage to the journal of a head
 //! links        links that break for shorter and for longer than ranks go on without the head
 //! clocks       clocks that step
 //! gangs        one part of a gang fails
@@ -18,6 +19,7 @@ mod daemons;
 mod executors;
 mod frozen;
 mod gangs;
+mod journal;
 mod links;
 mod programs;
 mod submits;

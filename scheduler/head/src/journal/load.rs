@@ -1,9 +1,11 @@
 //! Reads the journal: the newest snapshot, and every event after it without a gap.
 
 use std::path::Path;
+use std::str::Utf8Error;
 
-use cohabit_journal::decode_event;
-use cohabit_types::Time;
+use cohabit_journal::{JournalDecodeError, decode_event};
+use cohabit_scheduler_core::Event;
+use cohabit_types::{Request, Time};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::encoded_part::EncodedPart;
@@ -25,8 +27,9 @@ pub(super) fn load(path: &Path, connection: &Connection) -> Result<JournalConten
     let rows = rows_after(connection, start).map_err(sqlite_error(path))?;
     let mut tail = Vec::with_capacity(rows.len());
     let mut before = (start, since);
-    for row in rows {
-        let entry = check(path, before, row)?;
+    let mut rows = rows.into_iter();
+    while let Some(row) = rows.next() {
+        let entry = check(path, before, &row, rows.as_slice())?;
         before = (entry.0, entry.1.at);
         tail.push(entry);
     }
@@ -57,31 +60,80 @@ fn parts_of(connection: &Connection, snapshot: u64, count: u64) -> rusqlite::Res
 struct EventRow {
     sequence: u64,
     at: u64,
-    text: String,
+    /// Damage may leave no UTF-8.
+    text: Result<String, Utf8Error>,
     format: u32,
+}
+
+impl EventRow {
+    fn decode(&self) -> Result<Event, EventDecodeError> {
+        Ok(decode_event(self.format, self.text.as_ref().map_err(|error| *error)?)?)
+    }
+}
+
+/// Why the event of a row cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum EventDecodeError {
+    #[error("it is no UTF-8 text")]
+    Utf8(#[from] Utf8Error),
+    #[error(transparent)]
+    Content(#[from] JournalDecodeError),
 }
 
 fn rows_after(connection: &Connection, start: u64) -> rusqlite::Result<Vec<EventRow>> {
     let wanted = "SELECT sequence, at, event, format FROM events WHERE sequence > ?1 ORDER BY sequence";
     let mut query = connection.prepare(wanted)?;
     let columns = |row: &Row<'_>| {
-        Ok(EventRow { sequence: row.get(0)?, at: row.get(1)?, text: row.get(2)?, format: row.get(3)? })
+        let text = str::from_utf8(row.get_ref(2)?.as_bytes()?).map(str::to_owned);
+        Ok(EventRow { sequence: row.get(0)?, at: row.get(1)?, text, format: row.get(3)? })
     };
     query.query_map([start], columns)?.collect()
 }
 
-/// Decodes an event. Numbers must follow one another, and times must never fall.
-fn check(path: &Path, before: (u64, Time), row: EventRow) -> Result<(u64, JournalEntry), HeadError> {
-    let EventRow { sequence, at, text, format } = row;
+/// Decodes an event. Numbers must follow one another, and times must never fall. `rest` are the rows behind
+/// it, for the error of one that cannot be read.
+fn check(
+    path: &Path,
+    before: (u64, Time),
+    row: &EventRow,
+    rest: &[EventRow],
+) -> Result<(u64, JournalEntry), HeadError> {
+    let (sequence, at) = (row.sequence, Time::from_micros(row.at));
     let expected = before.0 + 1;
     if sequence != expected {
         return Err(corrupt(path, format!("event {expected} is missing: event {sequence} follows")));
     }
-    let at = Time::from_micros(at);
     if at < before.1 {
         return Err(corrupt(path, format!("event {sequence} is older than the one before it")));
     }
-    let event = decode_event(format, &text)
-        .map_err(|error| undecodable(path, &format!("event {sequence}"), &error))?;
-    Ok((sequence, JournalEntry { at, event }))
+    match row.decode() {
+        Ok(event) => Ok((sequence, JournalEntry { at, event })),
+        Err(EventDecodeError::Content(error @ JournalDecodeError::UnknownFormat { .. })) => {
+            Err(undecodable(path, &format!("event {sequence}"), &error))
+        }
+        Err(error) => {
+            let why = format!("cannot be read: {error}. Behind it, {}", describe_rest(rest));
+            Err(HeadError::CannotReplay { path: path.to_owned(), event: sequence, why })
+        }
+    }
+}
+
+/// What is lost with these events, if they are.
+fn describe_rest(rest: &[EventRow]) -> String {
+    let readable: Vec<(u64, Event)> =
+        rest.iter().filter_map(|row| Some((row.sequence, row.decode().ok()?))).collect();
+    let (Some((first, _)), Some((last, _))) = (readable.first(), readable.last()) else {
+        return "no event can be read".to_owned();
+    };
+    let submissions = readable.iter().filter(|(_, event)| is_submission(event)).count();
+    let damaged = rest.len() - readable.len();
+    format!(
+        "{} readable events ({first} to {last}), {submissions} of them submissions of jobs, and {damaged} damaged ones",
+        readable.len()
+    )
+}
+
+/// Whether a client submits a job.
+pub(super) fn is_submission(event: &Event) -> bool {
+    matches!(event, Event::Client(_, _, Request::Submit(_)))
 }

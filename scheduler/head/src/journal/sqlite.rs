@@ -20,6 +20,7 @@ use super::load;
 use super::schema::{APPLICATION, FORMAT, migrate};
 use super::store::{Journal, JournalContents, JournalEntry, JournalWrite};
 use super::sweep::{SweepProgress, sweep};
+use super::wal::check_log;
 use crate::sql::{corrupt, no_json, sqlite_error};
 use crate::{HeadError, history};
 
@@ -60,6 +61,7 @@ impl SqliteJournal {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
         options.open(path).map_err(HeadError::state(path))?;
+        check_log(path)?;
         let connection = Connection::open(path).map_err(sqlite_error(path))?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(sqlite_error(path))?;
         let found = examine(path, &connection)?;

@@ -159,7 +159,12 @@ fn a_missing_event_is_named() {
 fn an_event_that_cannot_be_read_is_named() {
     let journal = TestJournal::of(one_job());
     journal.edit("UPDATE events SET event = '{\"worker_joined\":' WHERE sequence = 2");
-    assert!(refusal(&journal).contains("event 2 cannot be read"));
+    let named = refusal(&journal);
+    assert!(named.starts_with("event 2 of the journal") && named.contains("cannot be read"), "{named}");
+    let behind = "Behind it, 5 readable events (3 to 7), 2 of them submissions of jobs, and 0 damaged ones";
+    assert!(named.contains(behind) && named.contains("recover --quarantine 2"), "{named}");
+    journal.edit("UPDATE events SET event = CAST(x'7b22ff' AS TEXT) WHERE sequence = 2");
+    assert!(refusal(&journal).contains("it is no UTF-8 text"));
 }
 
 #[test]

@@ -126,3 +126,23 @@ async fn a_journal_that_can_be_replayed_has_nothing_to_set_aside() {
     let in_use = unreplayable_event(head.folder.path()).unwrap_err();
     assert!(matches!(in_use, HeadError::InUse { .. }), "{in_use}");
 }
+
+/// Jobs are numbered in the order of their submissions.
+#[tokio::test]
+async fn a_submission_that_cannot_be_read_is_set_aside_and_later_jobs_keep_their_numbers() {
+    let (head, event) = poisoned().await;
+    let journal = rusqlite::Connection::open(head.folder.path().join("journal.sqlite")).unwrap();
+    let damage = "UPDATE events SET event = replace(event, '\"poison\"', '\"poison%') WHERE sequence = ?1";
+    journal.execute(damage, [event]).unwrap();
+    drop(journal);
+    let found = unreplayable_event(head.folder.path()).unwrap().unwrap();
+    assert_eq!(found.what, "a damaged submission");
+    assert!(found.why.contains("cannot be read") && found.why.contains("1 of them submissions"), "{found:?}");
+    quarantine(head.folder.path(), event).unwrap();
+    let head = head.started().await;
+    let records = head.admin().await.records((1..=3).map(cohabit_types::JobId::new).collect()).await.unwrap();
+    let seen: Vec<_> = records.iter().map(|it| (&*it.name, &*it.user, it.state)).collect();
+    let user = seen[2].1;
+    assert_eq!(seen[1], (seen[1].0, user, JobState::Held));
+    assert_eq!(seen[2], ("after", user, JobState::Pending));
+}
