@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 pub(crate) use attempt_log::AttemptLog;
 pub(crate) use cgroup::Cgroup;
-pub(crate) use faults::{FakeClock, kill_hard};
+pub(crate) use faults::{FakeClock, FakeDisk, kill_hard};
 pub(crate) use proxy::Proxy;
 pub(crate) use small_disk::SmallDisk;
 

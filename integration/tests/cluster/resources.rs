@@ -6,6 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use nix::errno::Errno;
+
 use crate::kit::*;
 
 /// Moves the head's state to a small disk, if the system permits it.
@@ -60,7 +62,7 @@ fn while_the_head_s_disk_is_full_jobs_keep_running_and_service_recovers() {
     disk.fill();
     let (accepted, refused) = submit_until_refused(&cluster);
     assert_eq!(refused.code, 75, "{}", refused.stderr);
-    for part in ["journal.sqlite", "full", "free space"] {
+    for part in ["journal.sqlite", "No space left on device", "free space on its file system"] {
         assert!(refused.stderr.contains(part), "{part} is missing: {}", refused.stderr);
     }
     let_go(&cluster);
@@ -200,4 +202,30 @@ fn a_node_runs_no_more_jobs_at_once_than_its_worker_allows() {
     );
     std::fs::write(cluster.path("go"), "").unwrap();
     jobs.iter().for_each(|job| assert_eq!(cluster.end(job)["state"], "COMPLETED"));
+}
+
+#[test]
+fn the_true_cause_of_a_journal_that_cannot_be_written_is_told_with_its_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = FakeDisk::sound(folder.path());
+    let cluster = Cluster::with_head_in(folder, &disk.environment(), &["--policy", "fifo"], &[]);
+    let causes = [
+        (Errno::EIO, "Input/output error (os error 5)", "move the directory to a sound disk"),
+        (Errno::EROFS, "Read-only file system (os error 30)", "mount it for writing again"),
+        (Errno::EDQUOT, "Disk quota exceeded (os error 122)", "raise, the disk quota"),
+        (Errno::ENOSPC, "No space left on device (os error 28)", "free space on its file system"),
+    ];
+    for (errno, text, remedy) in causes {
+        disk.fail(errno);
+        let refused = cluster.run(&["submit", "--hold", "--", "true"]);
+        assert_eq!(refused.code, 75, "{}", refused.stderr);
+        for part in [text, remedy, "head/journal.sqlite: "] {
+            assert!(refused.stderr.contains(part), "{errno}: {part} is missing: {}", refused.stderr);
+        }
+        let log = cluster.read("daemons.log");
+        assert!(log.contains(text) && log.contains(remedy), "{errno}: {log}");
+        assert!(!refused.stderr.contains("full") || errno == Errno::ENOSPC, "{errno}: {}", refused.stderr);
+        disk.mend();
+        until("it is written again", || cluster.run(&["submit", "--hold", "--", "true"]).code == 0);
+    }
 }

@@ -43,6 +43,7 @@ mod rate_limited_log;
 #[doc(hidden)]
 pub mod recorded;
 mod socket;
+mod storage_remedy;
 mod tls;
 mod token;
 mod token_store;
@@ -67,6 +68,7 @@ pub use node_credentials::{NodeClaimError, NodeCredentials};
 pub use open_file_limit::{initial_open_file_limit, open_file_limit, raise_open_file_limit};
 pub use peer::{ClientPeer, Incoming, WorkerPeer, WorkerSession};
 pub use private_file::StateError;
+pub use storage_remedy::storage_remedy;
 pub use tarpc::client::RpcError;
 pub use tarpc::context::Context;
 pub use token::{Token, TokenError, new_credential};

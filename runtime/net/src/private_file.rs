@@ -8,11 +8,13 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::storage_remedy;
+
 /// Why a file of the state directory cannot be used. Each variant names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// It cannot be read.
-    #[error("cannot read {} ({source})", path.display())]
+    #[error("cannot read {} ({source}): {}", path.display(), storage_remedy(source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -20,7 +22,7 @@ pub enum StateError {
         source: io::Error,
     },
     /// It cannot be written.
-    #[error("cannot write {} ({source})", path.display())]
+    #[error("cannot write {} ({source}): {}", path.display(), storage_remedy(source))]
     Write {
         /// The file.
         path: PathBuf,

@@ -6,15 +6,17 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cohabit_net::storage_remedy;
 use cohabit_types::Bytes;
 
 use crate::interference_source::InterferenceSource;
+use crate::journal_failure::JournalFailure;
 
 /// Why a head cannot start, or must end.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadError {
     /// A file or directory in the state directory cannot be used.
-    #[error("cannot use {}: check that it belongs to the user who runs the head", path.display())]
+    #[error("cannot use {}: {}", path.display(), storage_remedy(source))]
     State {
         /// The file or directory.
         path: PathBuf,
@@ -138,13 +140,13 @@ pub enum HeadError {
         known: u32,
     },
     /// The journal cannot be read or written.
-    #[error("cannot use the journal {}: check the disk's free space and the file's permissions", path.display())]
+    #[error("cannot use the journal {}: {}", path.display(), source.remedy())]
     Journal {
         /// The journal.
         path: PathBuf,
-        /// The error of SQLite.
+        /// The errors of SQLite and of the operating system.
         #[source]
-        source: rusqlite::Error,
+        source: JournalFailure,
     },
     /// The head cannot listen on its address.
     #[error(transparent)]
@@ -227,7 +229,7 @@ impl HeadError {
         ];
         match self {
             HeadError::Journal { source, .. } => {
-                source.sqlite_error_code().is_some_and(|code| transient.contains(&code))
+                source.sqlite.sqlite_error_code().is_some_and(|code| transient.contains(&code))
             }
             HeadError::State { .. }
             | HeadError::WritableByOthers { .. }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use cohabit_fakes::examples;
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -126,13 +127,7 @@ pub(crate) struct FakeClock {
 impl FakeClock {
     /// A clock that is right until it is set; its file is in this directory.
     pub(crate) fn right(folder: &Path) -> FakeClock {
-        let library = examples().unwrap().join("libfake_clock.so");
-        assert!(
-            library.exists(),
-            "{} is missing: cargo build -p cohabit-fakes --examples",
-            library.display()
-        );
-        let clock = FakeClock { library: library.display().to_string(), file: folder.join("clock") };
+        let clock = FakeClock { library: library("fake_clock"), file: folder.join("clock") };
         clock.set(0);
         clock
     }
@@ -149,6 +144,42 @@ impl FakeClock {
     pub(crate) fn environment(&self) -> [(&str, &str); 2] {
         [("LD_PRELOAD", &self.library), ("COHABIT_FAKE_CLOCK", self.file.to_str().unwrap())]
     }
+}
+
+/// The disk of a journal, which can fail, for a head started with its environment.
+pub(crate) struct FakeDisk {
+    library: String,
+    file: PathBuf,
+}
+
+impl FakeDisk {
+    /// A disk that works until it is told to fail; its file is in this directory.
+    pub(crate) fn sound(folder: &Path) -> FakeDisk {
+        let disk = FakeDisk { library: library("fake_disk"), file: folder.join("disk") };
+        disk.mend();
+        disk
+    }
+
+    /// From now on, writes fail with this error.
+    pub(crate) fn fail(&self, errno: Errno) {
+        std::fs::write(&self.file, (errno as i32).to_string()).unwrap();
+    }
+
+    pub(crate) fn mend(&self) {
+        std::fs::write(&self.file, "").unwrap();
+    }
+
+    /// The environment variables that make a head use this disk.
+    pub(crate) fn environment(&self) -> [(&str, &str); 2] {
+        [("LD_PRELOAD", &self.library), ("COHABIT_FAKE_DISK", self.file.to_str().unwrap())]
+    }
+}
+
+/// The path of a library to preload.
+fn library(name: &str) -> String {
+    let library = examples().unwrap().join(format!("lib{name}.so"));
+    assert!(library.exists(), "{} is missing: cargo build -p cohabit-fakes --examples", library.display());
+    library.display().to_string()
 }
 
 /// A file that cannot be removed does not matter here.

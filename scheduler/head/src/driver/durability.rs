@@ -135,8 +135,10 @@ impl Durability {
 
     pub(super) fn note_failure(&mut self, error: JournalWriteError) {
         self.welcome_all();
-        let outage = self.outage.take().unwrap_or_else(|| {
+        if self.error() != Some(&error) {
             tracing::warn!(%error, "the journal cannot be written: requests are refused, running jobs continue");
+        }
+        let outage = self.outage.take().unwrap_or_else(|| {
             let backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
             let state = BackoffState::Elapsed;
             JournalOutage { error: error.clone(), since: Instant::now(), backoff, state }
@@ -147,8 +149,8 @@ impl Durability {
 
 pub(super) fn refusal(error: &JournalWriteError) -> Refusal {
     let message = format!(
-        "the head cannot write the request to its journal: {error}. Nothing was changed, and running jobs continue. Free \
-         disk space or check the disk, then try again"
+        "the head cannot write the request to its journal: {error}. Nothing was changed, and running jobs continue: try \
+         again when that is mended"
     );
     Refusal::new(RefusalCode::StorageFailed, message)
 }

@@ -13,7 +13,7 @@ use super::misfits;
 use super::rows::ended_at;
 use super::samples::{self, StoredSample};
 use crate::HeadError;
-use crate::sql::sqlite_error;
+use crate::sql::{sqlite_error, sqlite_error_of};
 
 /// Reads the history; cheap to clone. Its methods block: call them on blocking threads only.
 #[derive(Debug, Clone)]
@@ -130,7 +130,7 @@ impl HistoryReader {
     fn read<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, HeadError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags).map_err(sqlite_error(&self.path))?;
-        ask(&connection).map_err(sqlite_error(&self.path))
+        ask(&connection).map_err(sqlite_error_of(&self.path, &connection))
     }
 }
 

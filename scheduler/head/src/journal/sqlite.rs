@@ -21,7 +21,7 @@ use super::schema::{APPLICATION, FORMAT, migrate};
 use super::store::{Journal, JournalContents, JournalEntry, JournalWrite};
 use super::sweep::{SweepProgress, sweep};
 use super::wal::check_log;
-use crate::sql::{corrupt, no_json, sqlite_error};
+use crate::sql::{corrupt, no_json, sqlite_error, sqlite_error_of};
 use crate::{HeadError, history};
 
 /// How long a commit waits for a person's tool that holds the file's write lock.
@@ -65,7 +65,7 @@ impl SqliteJournal {
         let connection = Connection::open(path).map_err(sqlite_error(path))?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(sqlite_error(path))?;
         let found = examine(path, &connection)?;
-        let upgrade = prepare(&connection, found).map_err(sqlite_error(path))?;
+        let upgrade = prepare(&connection, found).map_err(sqlite_error_of(path, &connection))?;
         let sequence = load::last_sequence(&connection).map_err(sqlite_error(path))?;
         let written = JournalPosition { sequence, snapshot: None, swept: SweepProgress::Partial };
         Ok(SqliteJournal { path: path.to_owned(), connection, written, upgrade })
@@ -120,7 +120,7 @@ impl Journal for SqliteJournal {
             }
             transaction.commit()
         })();
-        committed.map_err(sqlite_error(&self.path))?;
+        committed.map_err(sqlite_error_of(&self.path, &self.connection))?;
         self.written = written;
         Ok(())
     }
@@ -179,7 +179,7 @@ fn keep_snapshot(transaction: &Transaction<'_>, sequence: u64, at: Time, parts: 
 /// The format of the file, 0 if it is empty; or why it must not be touched.
 fn examine(path: &Path, connection: &Connection) -> Result<u32, HeadError> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-    let format = number("user_version").map_err(sqlite_error(path))?;
+    let format = number("user_version").map_err(sqlite_error_of(path, connection))?;
     let application = number("application_id").map_err(sqlite_error(path))?;
     let tables = "SELECT count(*) FROM sqlite_schema";
     let tables: u64 = connection.query_row(tables, [], |row| row.get(0)).map_err(sqlite_error(path))?;

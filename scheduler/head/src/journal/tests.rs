@@ -1,5 +1,6 @@
 //! A journal gives back everything in order, or refuses clearly and changes nothing.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use cohabit_journal::{FORMAT, encode_head, encode_part};
@@ -12,6 +13,7 @@ use super::store::JournalContents;
 use super::{Commit, EncodedPart, Journal, JournalEntry, JournalWrite, JournalWriter, SqliteJournal};
 use crate::HeadError;
 use crate::recovery::{RecoveredHead, recover_and_upgrade};
+use crate::sql::sqlite_error;
 use crate::test_kit::{TestJournal, at, one_job, replayed, snapshot, submitted, writes};
 
 /// A journal of each format.
@@ -407,7 +409,7 @@ impl Journal for Filling {
             *failures -= 1;
             let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
             let source = rusqlite::Error::SqliteFailure(full, None);
-            return Err(HeadError::Journal { path: "journal.sqlite".into(), source });
+            return Err(sqlite_error(Path::new("journal.sqlite"))(source));
         }
         self.committed.lock().unwrap().extend(writes.iter().cloned());
         Ok(())

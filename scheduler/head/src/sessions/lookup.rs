@@ -254,7 +254,8 @@ impl ClientSession {
         let _permit = self.query_permit().await;
         let history = self.session_context.history.clone();
         blocking(move || ask(&history)).await.map_err(|error| {
-            tracing::error!(%error, "the history cannot be read");
+            let error = error.message_with_causes();
+            tracing::error!(error, "the history cannot be read");
             Refusal::new(RefusalCode::Internal, format!("the history cannot be read: {error}"))
         })
     }
