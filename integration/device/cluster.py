@@ -31,21 +31,45 @@ class Position:
 
 
 class Cluster:
-    """Daemons of one directory; `worker_flags` go to the worker each time that it is started."""
+    """Daemons of one directory; `worker_flags` go to the worker each time that it is started. A worker that is root
+    runs the jobs as `account`, or as a user of their own."""
 
-    def __init__(self, program, folder, clock, environment, worker_flags):
+    def __init__(self, program, folder, clock, environment, worker_flags, account=None):
         self.folder = pathlib.Path(folder)
         self.clock = clock
         self._program, self._worker_flags = str(program), list(worker_flags)
         clean = {name: value for name, value in os.environ.items() if not name.startswith("COHABIT_")}
         self._environment = {**clean, **environment, "HOME": str(self.folder)}
+        self._account = account
         self._head = self._worker = None
 
     def start(self):
         self.folder.mkdir()
+        # Where this is root, jobs run as another user, who passes through to paths that they know.
+        self.folder.chmod(0o711)
         self._head, ready = self._daemon("head", "start", "--listen", "127.0.0.1:0", "--state", "head")
         self._address = re.search(r"listening on (\S+?);", ready).group(1)
+        self._token = self._token_of_a_user()
         self.start_worker()
+
+    def _token_of_a_user(self):
+        """Jobs are submitted by a user, as in a lab, and not by an administrator."""
+        account = ["--account", self._account] if self._account else []
+        environment = {**self._environment, "COHABIT_STATE": str(self.folder / "head")}
+        made = subprocess.run(
+            [self._program, "token", "create", "--role", "user", "--name", "tester", *account],
+            env=environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+        )
+        if made.returncode != 0:
+            raise Unmet(f"cohabit token create ended with {made.returncode}: {made.stderr.strip()}")
+        token = self.folder / "user.token"
+        token.touch(mode=0o600)
+        token.write_text(made.stdout)
+        return token
 
     def start_worker(self):
         join = ["--join", self._address, "--token-file", "head/worker.token", "--state", "worker"]
@@ -72,7 +96,8 @@ class Cluster:
         left = self.clock.left()
         if left <= 0:
             raise OutOfTime("the time for this check is over")
-        environment = {**self._environment, "COHABIT_STATE": str(self.folder / "head")}
+        connection = {"COHABIT_HEAD": self._address, "COHABIT_TOKEN_FILE": str(self._token)}
+        environment = {**self._environment, **connection}
         try:
             return subprocess.run(
                 [self._program, *arguments],
@@ -108,6 +133,7 @@ class Cluster:
         number = len(list(self.folder.glob("*.timeline"))) + 1
         timeline = self.folder / f"{workload.name}-{number}.timeline"
         timeline.touch()
+        timeline.chmod(0o666)
         variables = [word for name, value in environment.items() for word in ("--env", f"{name}={value}")]
         command = workload.started(timeline)
         name = ["--name", f"{workload.name}-{number}"]

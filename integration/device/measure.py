@@ -33,6 +33,7 @@ class Run:
 
     def __init__(self, options, program, folder):
         self.program, self.folder, self.is_fake = program, folder, options.fake
+        self._account = options.account
         world = FakeWorld.made(folder / "world", program) if options.fake else None
         self.environment = world.environment if world else {}
         self.workloads = workloads.of_the_fakes(world) if world else workloads.of_the_zoo()
@@ -40,7 +41,8 @@ class Run:
         self.report = Report(options.out, self.clock, "fake" if world else "real", facts(program))
 
     def cluster(self, name, *worker_flags):
-        return Cluster(self.program, self.folder / name, self.clock, self.environment, worker_flags)
+        folder = self.folder / name
+        return Cluster(self.program, folder, self.clock, self.environment, worker_flags, self._account)
 
 
 def main():
@@ -48,6 +50,7 @@ def main():
     program = find_cohabit(options)
     # Short: the path of a socket has to fit into a hundred bytes.
     folder = pathlib.Path(tempfile.mkdtemp(prefix="cohabit-", dir="/tmp"))
+    folder.chmod(0o711)
     try:
         run = Run(options, program, folder)
         signal.signal(signal.SIGALRM, over)
@@ -129,6 +132,7 @@ def parse_options():
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("sharing.json"), help="the report")
     parser.add_argument("--cohabit", type=pathlib.Path, metavar="FILE", help="the program to try")
     parser.add_argument("--limit", type=int, default=480, metavar="SECONDS", help="the run ends by then")
+    parser.add_argument("--account", metavar="NAME", help="whose jobs run; only where this is root")
     parser.add_argument("--fake", action="store_true", help="try the checks themselves, without a GPU")
     parser.add_argument("--keep", action="store_true", help="leave logs and states where they are")
     return parser.parse_args()

@@ -40,7 +40,7 @@ def of_the_zoo():
     environment = {"PYTHONPATH": str(ROOT / "examples" / "pytorch"), "PYTHONDONTWRITEBYTECODE": "1"}
     if "LD_LIBRARY_PATH" in os.environ:
         environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
-    greedy = (sys.executable, str(ROOT / "integration" / "device" / "greedy.py"))
+    greedy = (sys.executable, str(ROOT / "integration" / "device" / "greedy.py"), "torch")
     return Workloads(
         small=(_zoo("gpt-mini", 8, "fp32"), _zoo("resnet-18", 32, "fp32"), _zoo("lstm-lm", 20, "fp32")),
         busy=_zoo("bert-base", 32, "bf16"),

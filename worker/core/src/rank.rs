@@ -13,8 +13,8 @@ use crate::start_sequence::StartSequence;
 use crate::stopping::StopSequence;
 
 /// What a process may hold beyond its limit under MPS before its rank is stopped: a CUDA context and what the
-/// driver keeps for it.
-const CONTEXT_MEMORY: Bytes = Bytes(512 << 20);
+/// driver keeps for it. It is not documented how much of that counts, so this is generous.
+const CONTEXT_MEMORY: Bytes = Bytes(1 << 30);
 
 /// A rank that this worker holds.
 #[derive(Debug, Clone, PartialEq)]

@@ -108,7 +108,7 @@ fn the_watchdog_stops_a_rank_that_is_over_its_limit_twice_in_a_row() {
 
 #[test]
 fn the_watchdog_stops_an_mps_client_that_holds_more_than_its_limit_and_a_context() {
-    let (within, over) = (holds(ASKED.0 + 512 * MIB), holds(2 * ASKED.0));
+    let (within, over) = (holds(ASKED.0 + 1024 * MIB), holds(2 * ASKED.0));
     TestWorker::serving(&[1])
         .sees(within.clone())
         .sees(within.clone())
@@ -130,7 +130,7 @@ fn each_process_that_a_job_announced_has_its_part_of_the_limit_and_a_context() {
     let mut order = sharer(1);
     Arc::make_mut(&mut order.spec).demand.gpu_processes = 2;
     let test = TestWorker::with_gpus().run(order).word(MpsEvent::Up).runs(1).forget_effects();
-    let within = holds(ASKED.0 + 1024 * MIB);
+    let within = holds(ASKED.0 + 2048 * MIB);
     test.sees(within.clone()).sees(within.clone()).does([telemetry(&within, 100), telemetry(&within, 100)]);
 }
 
