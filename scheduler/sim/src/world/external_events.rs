@@ -226,6 +226,8 @@ impl World<'_> {
         self.head.stall_policy(self.now);
         self.let_all_go_on()?;
         for node in 0..self.nodes.len() {
+            // A link that was cut until now is not open at once.
+            self.nodes[node].noticed_at = self.now;
             self.nodes[node].cut_until = Time::EPOCH;
             if self.nodes[node].power == Power::Gone {
                 self.nodes[node].machine.power_off(self.now, Disk::Wiped, &mut self.breaks);
