@@ -52,6 +52,9 @@ pub(super) fn events() -> Vec<Event> {
         worker(),
         Report::Ended { rank: rank(), outcome, stopped, progress: None, at: at(6) },
     ));
+    let sharing = DeviceSharing::OneUser("the driver is old".into());
+    let condition = Condition { sharing, ..Condition::default() };
+    events.push(Event::Report(worker(), Report::Condition { device: gpu("GPU-1"), condition }));
     events
 }
 
@@ -64,8 +67,8 @@ fn config() -> Config {
     }
 }
 
-/// Those that format 5 can say too: it has no preemptible jobs, none that is cancelled by force, and no limit
-/// on running jobs.
+/// Those that format 5 can say too: it has no preemptible jobs, none that is cancelled by force, no limit on
+/// running jobs, and no GPUs for one user at a time.
 pub(super) fn events_of_format_5() -> Vec<Event> {
     let mut events = vec![
         Event::HeadStarted(config()),
@@ -276,9 +279,8 @@ fn devices() -> Vec<Device> {
         condition,
         ..Device::new(DeviceId("GPU-1".into()), kind, "NVIDIA H200", Some(Bytes(141 << 30)))
     };
-    let [well, recovering, fenced, of_one_user] = conditions();
+    let [well, recovering, fenced] = conditions();
     vec![
-        device(DeviceKind::Gpu, None, of_one_user),
         device(DeviceKind::Gpu, Some(driver), well),
         device(DeviceKind::Gpu, Some(unknown), recovering),
         device(DeviceKind::Fake, Some(prohibited), fenced),
@@ -286,13 +288,12 @@ fn devices() -> Vec<Device> {
     ]
 }
 
-fn conditions() -> [Condition; 4] {
+fn conditions() -> [Condition; 3] {
     let condition = |health, sharing| Condition { health, sharing, foreign_memory: Bytes(256 << 20) };
     [
         condition(Health::Well, DeviceSharing::Enforced),
         condition(Health::Recovering("MPS is restarted".into()), DeviceSharing::Unenforced("no MPS".into())),
         condition(Health::Fenced("ECC".into()), DeviceSharing::Alone("it is prohibited".into())),
-        condition(Health::Well, DeviceSharing::OneUser("the driver is old".into())),
     ]
 }
 
