@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_console::{CommandError, CommandErrorKind};
@@ -19,11 +20,20 @@ const ADDRESS: &str = "address";
 /// head stops.
 const ADMIN_TOKEN: &str = "admin.token";
 
+/// How long commands that wait for jobs try to reach a head that is gone: longer than a restart for an
+/// upgrade takes.
+const HEAD_ABSENCE: Duration = Duration::from_secs(60);
+
 /// Connects to the head that the flags or settings name.
 pub(crate) async fn connect(flags: &ConnectionArguments) -> Result<Client, CommandError> {
     let client = Client::connect(resolve_endpoint(&read_settings(flags)?)?).await?;
     warn_of_own_token(&client).await;
     Ok(client)
+}
+
+/// The same for a command that waits for jobs, and goes on when a head comes back after this time at most.
+pub(crate) async fn connect_to_wait(flags: &ConnectionArguments) -> Result<Client, CommandError> {
+    Ok(connect(flags).await?.with_retry_timeout(HEAD_ABSENCE))
 }
 
 /// The settings, with these flags first.

@@ -39,3 +39,20 @@ fn a_large_array_is_accepted_listed_as_one_row_and_cancelled_as_one() {
     cluster.ok(&["cancel", &array]);
     assert_eq!(cluster.end(&array)["state"], "CANCELLED");
 }
+
+#[test]
+fn a_held_array_is_shown_as_held() {
+    let cluster = Cluster::start(&["host:1"]);
+    let array = cluster.submit(&["--hold", "--array", "0-2"], "true");
+    let listed = cluster.ok(&["list"]);
+    assert!(listed.contains("HELD") && listed.contains("0/3 ended, 3 held"), "{listed}");
+    let shown = cluster.show(&array);
+    assert_eq!(
+        (shown["state"].as_str(), shown["reason_code"].as_str()),
+        (Some("HELD"), Some("held_by_user"))
+    );
+    let reason = shown["reason"].as_str().unwrap();
+    assert!(reason.contains("3 members are on hold, to run once released"), "{reason}");
+    cluster.ok(&["release", &array]);
+    assert_eq!(cluster.end(&array)["state"], "COMPLETED");
+}

@@ -234,3 +234,22 @@ fn the_last_job_and_names_are_references() {
     assert_eq!(cluster.json(&["show", "@~1"])["name"], "alpha");
     assert_eq!(cluster.json(&["show", "alpha"])["id"], cluster.json(&["show", "1"])["id"]);
 }
+
+#[test]
+fn a_requeued_job_waits_for_its_other_dependencies() {
+    let cluster = Cluster::start(&["host:2"]);
+    let go = cluster.path("go");
+    let running = cluster.submit(&[], &format!("until [ -e {go} ]; do sleep 0.05; done"));
+    let failing = cluster.submit(&["--hold"], "false");
+    let later = cluster.submit(&["--depends-on", &format!("{failing},{running}")], "true");
+    cluster.ok(&["release", &failing]);
+    assert_eq!(cluster.end(&later)["reason_code"], "dependency_failed");
+    cluster.ok(&["requeue", &later]);
+    let shown = cluster.show(&later);
+    assert_eq!(
+        (&shown["state"], &shown["reason_code"]),
+        (&"PENDING".into(), &"waiting_for_dependency".into())
+    );
+    std::fs::write(go, "").unwrap();
+    assert_eq!(cluster.end(&later)["state"], "COMPLETED");
+}

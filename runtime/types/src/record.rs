@@ -172,6 +172,12 @@ pub struct ArraySummary {
 }
 
 impl ArraySummary {
+    /// Members in this state.
+    #[must_use]
+    pub fn count(&self, state: JobState) -> u64 {
+        self.states.get(&state).copied().unwrap_or(0)
+    }
+
     /// Members that ended, in whatever way.
     #[must_use]
     pub fn ended(&self) -> u64 {

@@ -38,6 +38,27 @@ impl Transition<'_> {
         }
     }
 
+    /// Lets a job that was queued again before it ever ran wait for those of its dependencies that have not
+    /// ended. The request waives those that have, in whatever way.
+    pub(crate) fn await_unfinished_dependencies(&mut self, id: JobId) {
+        let number = id.number;
+        // Other members of the same array may have been queued again before.
+        if self.head.dependencies.count(number) == 0 {
+            let mut awaited = conditions(&self.head.submissions[&number].spec.depends_on);
+            awaited.retain(|earlier, _| {
+                self.head.is_known(*earlier) && self.head.final_state(*earlier).is_none()
+            });
+            if awaited.is_empty() {
+                return;
+            }
+            self.head.dependencies.insert(number, awaited);
+        }
+        if let Some(waiting) = self.job_mut(id).waiting_mut() {
+            waiting.has_dependencies = true;
+        }
+        self.refresh_eligibility(id);
+    }
+
     /// Notifies the dependents of all jobs that ended in this transition, and of those that end because of
     /// it.
     pub(crate) fn settle_ends(&mut self) {
@@ -108,8 +129,7 @@ impl Head {
 
     /// Refuses dependencies on jobs that are not in memory.
     pub(crate) fn check_dependencies(&self, dependencies: &[Dependency]) -> Result<(), Refusal> {
-        let known = |job: JobId| self.jobs.contains_key(&job) || self.is_array(job);
-        match dependencies.iter().find(|dependency| !known(dependency.job)) {
+        match dependencies.iter().find(|dependency| !self.is_known(dependency.job)) {
             None => Ok(()),
             Some(unknown) => Err(Refusal::new(
                 RefusalCode::NotFound,
@@ -119,6 +139,10 @@ impl Head {
                 ),
             )),
         }
+    }
+
+    fn is_known(&self, job: JobId) -> bool {
+        self.jobs.contains_key(&job) || self.is_array(job)
     }
 
     /// The jobs for whose end the submission still waits.

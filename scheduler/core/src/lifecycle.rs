@@ -236,7 +236,8 @@ impl Transition<'_> {
         self.refresh_eligibility(id);
     }
 
-    /// Queues a job that ended as if it were new. The numbers of its attempts go on.
+    /// Queues a job that ended as if it were new. The numbers of its attempts go on. What it waited for when
+    /// it ran does not count again.
     pub(crate) fn requeue_ended_job(&mut self, id: JobId) {
         let attempt = id.attempt(self.head.jobs[&id].attempt_count());
         let limit = self.head.submissions[&id.number].spec.retry.limit;
@@ -247,6 +248,9 @@ impl Transition<'_> {
         let pause = Span::ZERO;
         self.record_event(id, JobEventKind::Requeued { attempt, pause, failures: 0, limit, why: None });
         self.wait_until(id, self.now);
+        if attempt.attempt == 0 {
+            self.await_unfinished_dependencies(id);
+        }
         self.choose_worst_member(id.number);
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cohabit_types::{
     ArraySummary, AttemptRecord, Bytes, ColocationSlowdown, DeviceId, JobId, JobPrediction, JobRecord,
-    NodeId, NodeRecord, Progress, RankId, RankRecord, ReasonCode, Share, Slowdown, Time, TrainingSpec,
-    WorkerKey,
+    JobState, NodeId, NodeRecord, Progress, RankId, RankRecord, ReasonCode, Share, Slowdown, Time,
+    TrainingSpec, WorkerKey, counted,
 };
 
 use crate::forecasts::is_by;
@@ -97,7 +97,7 @@ impl Head {
         let worst = submission.worst_member.and_then(|(member, _)| self.jobs.get(&member)).map(Arc::as_ref);
         let ended = worst.filter(|_| submission.has_ended());
         let exit = ended.and_then(|job| job.last_exit);
-        let (reason_code, reason) = array_reason(&summary, worst);
+        let (reason_code, reason) = array_reason(submission.state(), &summary, worst);
         JobRecord {
             state: submission.state(),
             reason_code,
@@ -127,7 +127,7 @@ impl Head {
             name: spec.name.clone(),
             user: submission.user.clone(),
             group: spec.group.clone(),
-            state: cohabit_types::JobState::Pending,
+            state: JobState::Pending,
             reason_code: ReasonCode::WaitingForTurn,
             reason: String::new(),
             work: spec.entrypoint.title(),
@@ -223,9 +223,20 @@ impl Head {
     }
 }
 
-fn array_reason(summary: &ArraySummary, worst: Option<&Job>) -> (ReasonCode, String) {
+fn array_reason(state: JobState, summary: &ArraySummary, worst: Option<&Job>) -> (ReasonCode, String) {
     let counts: Vec<String> =
         summary.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
-    let code = worst.map_or(ReasonCode::WaitingForTurn, Job::reason_code);
-    (code, format!("{} of {} members have ended: {}", summary.ended(), summary.members, counts.join(", ")))
+    let held = match summary.count(JobState::Held) {
+        0 => String::new(),
+        held => {
+            format!("; {}, to run once released", counted(held, "member is on hold", "members are on hold"))
+        }
+    };
+    let code = match worst {
+        _ if state == JobState::Held => ReasonCode::HeldByUser,
+        Some(worst) => worst.reason_code(),
+        None => ReasonCode::WaitingForTurn,
+    };
+    let (ended, members, counts) = (summary.ended(), summary.members, counts.join(", "));
+    (code, format!("{ended} of {members} members have ended: {counts}{held}"))
 }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::process::ExitCode;
 
 use cohabit_client::types::{JobChange, JobId, JobSpec, JobState, LaunchMode};
-use cohabit_client::{Client, JobHandle, LogOptions};
+use cohabit_client::{Client, Error, JobHandle, LogOptions};
 use cohabit_console::{CommandError, CommandErrorKind, output};
 use futures::TryStreamExt as _;
 use futures::stream;
@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{dry_run, logs, submission};
 use crate::arguments::RunArguments;
-use crate::endpoint::connect;
+use crate::endpoint::connect_to_wait;
 use crate::log_printer::{LogPrinter, print_message_in_background};
 use crate::process::exit_code;
 use crate::script::Script;
@@ -22,7 +22,7 @@ use crate::script::Script;
 pub(super) async fn run(arguments: RunArguments, script: Option<Script>) -> Result<ExitCode, CommandError> {
     let format = arguments.submission.display.output;
     let is_dry = arguments.submission.dry_run;
-    let client = connect(&arguments.submission.connection).await?;
+    let client = connect_to_wait(&arguments.submission.connection).await?;
     let submission = submission::prepare(&client, arguments.submission, script).await?;
     if is_dry {
         return dry_run::dry_run(&client, &submission, format).await;
@@ -66,7 +66,7 @@ async fn follow(client: &Client, job: &JobHandle, spec: &JobSpec) -> Result<Exit
     Ok(exit_code(ended.shell_code().unwrap_or(0)))
 }
 
-/// Prints the output of all ranks. If the output becomes unavailable, the job is still waited for.
+/// Prints the output of all ranks. If only the output becomes unavailable, the job is still waited for.
 async fn show_output(client: &Client, job: JobId, spec: &JobSpec) -> Result<(), CommandError> {
     let of_rank = |rank| client.log_parts(job, LogOptions { rank, ..LogOptions::follow() });
     let mut parts = stream::select_all((0..ranks(spec)).map(of_rank));
@@ -79,8 +79,11 @@ async fn show_output(client: &Client, job: JobId, spec: &JobSpec) -> Result<(), 
         }
     };
     writer.finish().await?;
-    if let Some(error) = failed {
-        output::print_message(&format!("the output is no longer available: {error}"));
+    match failed {
+        // The head was waited for long enough.
+        Some(error @ Error::Unreachable(_)) => return Err(error.into()),
+        Some(error) => output::print_message(&format!("the output is no longer available: {error}")),
+        None => {}
     }
     Ok(())
 }

@@ -7,11 +7,11 @@ use cohabit_console::CommandError;
 
 use super::list;
 use crate::arguments::WaitArguments;
-use crate::endpoint::connect;
+use crate::endpoint::connect_to_wait;
 use crate::process::exit_code;
 
 pub(super) async fn wait(arguments: WaitArguments) -> Result<ExitCode, CommandError> {
-    let client = connect(&arguments.connection).await?;
+    let client = connect_to_wait(&arguments.connection).await?;
     let ids = client.resolve(&arguments.jobs.references).await?;
     let ended = client.wait(&ids).await?;
     list::print_result(&ended, arguments.display.output)?;

@@ -1,6 +1,6 @@
 //! The table of jobs, for `list` and `wait`.
 
-use cohabit_client::types::{GpuRequest, JobPhase, JobRecord, Progress, Slowdown, Span, Time};
+use cohabit_client::types::{GpuRequest, JobPhase, JobRecord, JobState, Progress, Slowdown, Span, Time};
 use cohabit_console::Screen;
 use cohabit_console::table::{self, cell};
 use comfy_table::Row;
@@ -96,7 +96,11 @@ pub(crate) fn remaining(job: &JobRecord, now: Time) -> Option<Span> {
 /// Members of an array, progress, or the reason why the job is waiting or ended.
 pub(crate) fn detail(job: &JobRecord) -> String {
     if let Some(array) = &job.array {
-        let ended = format!("{}/{} ended", array.ended(), array.members);
+        let held = match array.count(JobState::Held) {
+            0 => String::new(),
+            held => format!(", {held} held"),
+        };
+        let ended = format!("{}/{} ended{held}", array.ended(), array.members);
         return if job.state.is_terminal() { job.reason.clone() } else { ended };
     }
     match &job.progress {

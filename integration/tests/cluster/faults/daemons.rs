@@ -1,5 +1,7 @@
 //! Heads and workers that die, or are stopped, while jobs run.
 
+use std::time::Duration;
+
 use crate::kit::*;
 
 #[test]
@@ -226,4 +228,32 @@ fn a_head_that_an_event_ends_at_every_start_says_so_and_starts_without_it() {
     assert_eq!((shown["state"].as_str(), shown["attempt"].as_u64()), (Some("RUNNING"), Some(1)), "{shown}");
     let after = cluster.submit(&[], "true");
     assert_eq!(cluster.end(&after)["state"], "COMPLETED");
+}
+
+/// Longer than any other command tries to reach its head.
+#[test]
+fn wait_and_run_have_the_same_patience_with_a_head_that_is_gone() {
+    let mut cluster = Cluster::start(&["host:2"]);
+    let go = cluster.path("go");
+    let script = format!("until [ -e {go} ]; do sleep 0.1; done; exit 3");
+    let job = cluster.submit(&[], &script);
+    let mut waits = cluster.command(&["wait", &job]);
+    let mut runs = cluster.command(&["run", "--", "sh", "-c", &script]);
+    let mut waiting = [waits.spawn().unwrap(), runs.spawn().unwrap()];
+    until("both jobs run", || {
+        let jobs = cluster.json(&["list", "--state", "running"]);
+        jobs["jobs"].as_array().unwrap().len() == 2
+    });
+    // Its long poll has begun.
+    std::thread::sleep(Duration::from_secs(1));
+    cluster.kill_head();
+    std::thread::sleep(Duration::from_secs(40));
+    for process in &mut waiting {
+        assert!(process.try_wait().unwrap().is_none(), "it gave up");
+    }
+    cluster.restart_head();
+    std::fs::write(go, "").unwrap();
+    for mut process in waiting {
+        assert_eq!(process.wait().unwrap().code(), Some(3));
+    }
 }

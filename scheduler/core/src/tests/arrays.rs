@@ -176,3 +176,19 @@ fn the_dependencies_of_an_array_are_kept_once() {
     assert_eq!(test.runs().len(), 1, "the first member runs on the one device");
     assert_eq!(test.record(JobId::member(dependent.number, 7)).reason_code, ReasonCode::WaitingForTurn);
 }
+
+#[test]
+fn a_held_array_says_that_it_is_held() {
+    let mut test = TestHead::with_devices(1);
+    let array = test.submit(JobSpec { held: true, ..array(1, 3, None) });
+    let record = test.record(array);
+    assert_eq!((record.state, record.reason_code), (JobState::Held, ReasonCode::HeldByUser));
+    let held = "0 of 3 members have ended: 3 HELD; 3 members are on hold, to run once released";
+    assert_eq!(record.reason, held);
+    test.change(JobChange::Release, JobId::member(array.number, 2));
+    let record = test.record(array);
+    assert_eq!((record.state, record.reason_code), (JobState::Running, ReasonCode::WaitingForTurn));
+    assert!(record.reason.ends_with("; 2 members are on hold, to run once released"), "{}", record.reason);
+    test.ended(JobId::member(array.number, 2).attempt(1).rank(0), Outcome::Exited(0), None);
+    assert_eq!(test.record(array).reason_code, ReasonCode::HeldByUser);
+}

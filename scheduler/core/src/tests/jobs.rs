@@ -309,6 +309,51 @@ fn opposite_conditions_on_one_job_are_never_met() {
     assert_eq!(test.state(later), JobState::Cancelled);
 }
 
+/// As with Slurm: the request waives the dependency that failed, and no other.
+#[test]
+fn a_requeued_job_waits_for_those_of_its_dependencies_that_have_not_ended() {
+    let mut test = TestHead::with_devices(2);
+    let (failing, running) = (test.submit(gpus(1)), test.submit(gpus(1)));
+    let on = |job| Dependency { job, when: DependencyKind::AfterOk };
+    let depends_on = vec![on(failing), on(running)];
+    let later = test.submit(JobSpec { depends_on: depends_on.clone(), ..gpus(1) });
+    let array = test.submit(JobSpec { depends_on, ..array(1, 2, None) });
+    test.ended(rank(1, 1), Outcome::Exited(1), None);
+    assert_eq!([later, array].map(|job| test.state(job)), [JobState::Cancelled; 2]);
+    assert_eq!(test.change(JobChange::Requeue, later), ChangeResult::Done);
+    assert_eq!(test.change(JobChange::Requeue, array), ChangeResult::Done);
+    let record = test.record(later);
+    assert_eq!((record.state, record.reason_code), (JobState::Pending, ReasonCode::WaitingForDependency));
+    assert_eq!(record.reason, "it is waiting for job 2 to end");
+    assert_eq!(test.state(JobId::member(array.number, 1)), JobState::Pending);
+    test.head.check().unwrap();
+    test.ended(rank(2, 1), Outcome::Exited(0), None);
+    assert_eq!(test.state(later), JobState::Running);
+    assert_eq!(test.state(JobId::member(array.number, 1)), JobState::Running);
+    test.head.check().unwrap();
+    // Once it has run, what it waited for does not count again, even where that is to run again.
+    test.ended(rank(later.number, 1), Outcome::Exited(0), None);
+    test.change(JobChange::Requeue, running);
+    test.change(JobChange::Requeue, later);
+    assert_ne!(test.record(later).reason_code, ReasonCode::WaitingForDependency);
+}
+
+#[test]
+fn a_requeued_job_whose_other_dependency_fails_too_is_cancelled_again() {
+    let mut test = TestHead::with_devices(2);
+    let (first, second) = (test.submit(gpus(1)), test.submit(gpus(1)));
+    let on = |job| Dependency { job, when: DependencyKind::AfterOk };
+    let later = test.submit(JobSpec { depends_on: vec![on(first), on(second)], ..gpus(1) });
+    test.ended(rank(1, 1), Outcome::Exited(1), None);
+    test.change(JobChange::Requeue, later);
+    test.ended(rank(2, 1), Outcome::Exited(1), None);
+    let record = test.record(later);
+    assert_eq!((record.state, record.reason_code), (JobState::Cancelled, ReasonCode::DependencyFailed));
+    test.change(JobChange::Requeue, later);
+    assert_eq!(test.state(later), JobState::Running, "all of them are waived now");
+    test.head.check().unwrap();
+}
+
 /// What waits no longer keeps nothing: neither the index of those who wait, nor the work of the next end.
 #[test]
 fn a_submission_that_waits_no_longer_leaves_no_edges() {
