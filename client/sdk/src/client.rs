@@ -192,6 +192,15 @@ impl Client {
             .await
     }
 
+    /// What keeps the head from accepting changes, a sentence with the remedy for each problem.
+    ///
+    /// # Errors
+    /// Those of the link.
+    pub async fn head_problems(&self) -> Result<Vec<String>, Error> {
+        self.call(|to: HeadConnection| async move { to.service.head_problems(short_call_context()).await })
+            .await
+    }
+
     /// Revokes a token, at once. Not retried.
     ///
     /// # Errors

@@ -229,3 +229,29 @@ fn the_true_cause_of_a_journal_that_cannot_be_written_is_told_with_its_remedy() 
         until("it is written again", || cluster.run(&["submit", "--hold", "--", "true"]).code == 0);
     }
 }
+
+#[test]
+fn nodes_and_doctor_tell_that_the_head_cannot_write_its_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = FakeDisk::sound(folder.path());
+    let mut cluster = Cluster::with_head_in(folder, &disk.environment(), &["--policy", "fifo"], &[]);
+    cluster.add_worker("host:1");
+    let problems = || cluster.json(&["nodes"])["head_problems"].as_array().unwrap().clone();
+    assert_eq!(problems(), [""; 0]);
+    disk.fail(Errno::ENOSPC);
+    assert_eq!(cluster.run(&["submit", "--hold", "--", "true"]).code, 75);
+    let nodes = cluster.run(&["nodes"]);
+    assert!(nodes.code == 0 && nodes.stdout.contains("node0"), "{}", nodes.stdout);
+    for part in
+        ["warning: the head has not been able to write its journal", "No space left", "free space on its"]
+    {
+        assert!(nodes.stderr.contains(part), "{part} is missing: {}", nodes.stderr);
+    }
+    assert_eq!(nodes.stderr.matches("warning: ").count(), 1, "{}", nodes.stderr);
+    assert!(problems()[0].as_str().unwrap().contains("No space left"));
+    let doctor = cluster.run(&["doctor", "--cluster"]);
+    assert!(doctor.stdout.contains("No space left"), "{}", doctor.stdout);
+    disk.mend();
+    // Although nobody asks for a change.
+    until("it is well again", || problems().is_empty());
+}

@@ -60,6 +60,8 @@ pub trait ClientService {
     async fn own_token() -> Result<TokenRecord, Refusal>;
     /// How the head is set up. For admins.
     async fn head_status() -> Result<HeadStatus, Refusal>;
+    /// What keeps the head from accepting changes, a sentence with the remedy for each problem.
+    async fn head_problems() -> Result<Vec<String>, Refusal>;
 }
 
 /// Worker to head.

@@ -208,12 +208,18 @@ impl Driver {
             Query::List(filter, reply_to) => reply_to.send(reader.list(&filter)),
             Query::Show(jobs, reply_to) => reply_to.send(reader.show(&jobs)),
             Query::Explain(job, reply_to) => reply_to.send(reader.explain(job)),
+            Query::Problems(reply_to) => reply_to.send(self.problems()),
             Query::Nodes(reply_to) => reply_to.send(head.node_records()),
             Query::ChangedSince(known, reply_to) => reply_to.send(reader.changed_since(&known)),
             Query::Known(jobs, reply_to) => {
                 reply_to.send(jobs.into_iter().filter(|job| head.revision(*job).is_some()).collect());
             }
         }
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let broken = self.state_check.refusal().map(|refusal| refusal.message);
+        self.durability.problem().into_iter().chain(broken).collect()
     }
 
     fn find_worker(&self, lookup: &WorkerLookup) -> Option<WorkerRoute> {

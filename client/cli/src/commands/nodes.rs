@@ -16,6 +16,7 @@ use crate::token_expiry::warn_of_other_tokens;
 pub(super) async fn nodes(arguments: NodesArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;
     let nodes = client.nodes().await?;
+    let problems = client.head_problems().await?;
     let refused = match client.accepted().await?.by.role {
         Role::Admin => Some(client.refused_workers().await?),
         Role::User | Role::Worker => None,
@@ -24,6 +25,9 @@ pub(super) async fn nodes(arguments: NodesArguments) -> Result<ExitCode, Command
         OutputFormat::Wide => ColumnSet::Wide,
         OutputFormat::Table | OutputFormat::Json | OutputFormat::Quiet => ColumnSet::Usual,
     };
+    if arguments.display.output != OutputFormat::Json {
+        problems.iter().for_each(|problem| output::print_message(&format!("warning: {problem}")));
+    }
     match arguments.display.output {
         OutputFormat::Table | OutputFormat::Wide => {
             let zone = TimeZone::system();
@@ -32,6 +36,7 @@ pub(super) async fn nodes(arguments: NodesArguments) -> Result<ExitCode, Command
             warn_of_other_tokens(&client).await;
         }
         OutputFormat::Json => output::print_document(&with_schema(NodeListDocument {
+            head_problems: problems,
             nodes: nodes.iter().map(NodeDocument::from).collect(),
             refused_workers: refused.map(|all| all.iter().map(RefusedWorkerDocument::from).collect()),
         }))?,

@@ -10,9 +10,11 @@ use serde::Serialize;
 
 use super::rfc3339;
 
-/// `{"nodes": […], "refused_workers": […]}`
+/// `{"head_problems": […], "nodes": […], "refused_workers": […]}`
 #[derive(Debug, Serialize)]
 pub(crate) struct NodeListDocument {
+    /// What keeps the head from accepting changes.
+    pub(crate) head_problems: Vec<String>,
     pub(crate) nodes: Vec<NodeDocument>,
     /// Only admins see them.
     pub(crate) refused_workers: Option<Vec<RefusedWorkerDocument>>,

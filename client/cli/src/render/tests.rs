@@ -99,6 +99,7 @@ fn nodes_are_shown_as_lines_and_as_a_document() {
     insta::assert_snapshot!(
         "nodes_json",
         json(NodeListDocument {
+            head_problems: vec!["the head cannot write".into()],
             nodes: nodes().iter().map(NodeDocument::from).collect(),
             refused_workers: Some(refused().iter().map(RefusedWorkerDocument::from).collect()),
         })

@@ -42,6 +42,7 @@ pub(crate) enum Call {
     ListTokens,
     OwnToken,
     HeadStatus,
+    HeadProblems,
     RevokeToken(String),
     ListModels,
     ChooseModel(ModelChoice),
@@ -332,6 +333,11 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
 
     async fn head_status(self, _: Context) -> Result<HeadStatus, Refusal> {
         let turn = self.turn(Call::HeadStatus).await?;
+        panic!("{turn:?} does not answer this call")
+    }
+
+    async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
+        let turn = self.turn(Call::HeadProblems).await?;
         panic!("{turn:?} does not answer this call")
     }
 }

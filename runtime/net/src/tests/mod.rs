@@ -219,6 +219,10 @@ impl ClientService for ClientHandler {
         Err(unasked())
     }
 
+    async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
+        Err(unasked())
+    }
+
     async fn submit(self, _: Context, _: Box<JobSpec>, _: Option<String>) -> Result<SubmitReceipt, Refusal> {
         Err(unasked())
     }

@@ -56,6 +56,10 @@ impl Driver {
     /// The pause after a failed commit is over.
     pub(super) async fn retry(&mut self, context: &mut Context<Driver>) -> Result<(), ActorFailure> {
         self.durability.end_pause();
+        // Only a commit tells that the journal can be written again, and nobody may ask for one for long.
+        if self.batch.is_empty() && self.durability.is_idle() {
+            self.queue(Event::Alarm, None);
+        }
         self.commit_next(context).await
     }
 

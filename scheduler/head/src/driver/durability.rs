@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use cohabit_actor::{Address, AskError};
 use cohabit_journal::is_journaled;
 use cohabit_net::Backoff;
-use cohabit_types::{Refusal, RefusalCode};
+use cohabit_types::{Refusal, RefusalCode, Span};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use tokio::sync::oneshot;
@@ -103,6 +103,16 @@ impl Durability {
     /// Why the journal cannot be written, if the last commit failed.
     pub(super) fn error(&self) -> Option<&JournalWriteError> {
         self.outage.as_ref().map(|outage| &outage.error)
+    }
+
+    /// The same for people who did not ask for a change.
+    pub(super) fn problem(&self) -> Option<String> {
+        let outage = self.outage.as_ref()?;
+        Some(format!(
+            "the head has not been able to write its journal for {}: {}. It refuses changes, and running jobs continue",
+            Span::from_secs(outage.since.elapsed().as_secs()),
+            outage.error
+        ))
     }
 
     fn waiting_outage(&self) -> Option<&JournalOutage> {

@@ -102,6 +102,8 @@ pub(crate) enum Query {
     Show(Vec<JobId>, ReplyTo<Result<Vec<JobRecord>, Refusal>>),
     /// Why a job waits, or why it ended as it did.
     Explain(JobId, ReplyTo<Result<Explanation, Refusal>>),
+    /// What keeps the head from accepting changes.
+    Problems(ReplyTo<Vec<String>>),
     /// All nodes.
     Nodes(ReplyTo<Vec<NodeRecord>>),
     /// The records of those jobs whose revision is not the known one.
@@ -115,7 +117,11 @@ impl Query {
     pub(crate) fn needs_forecasts(&self) -> bool {
         match self {
             Query::List(..) | Query::Show(..) | Query::Explain(..) => true,
-            Query::Resolve(..) | Query::Nodes(_) | Query::ChangedSince(..) | Query::Known(..) => false,
+            Query::Resolve(..)
+            | Query::Problems(_)
+            | Query::Nodes(_)
+            | Query::ChangedSince(..)
+            | Query::Known(..) => false,
         }
     }
 }

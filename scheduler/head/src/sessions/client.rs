@@ -214,6 +214,10 @@ impl ClientService for ClientSession {
     async fn head_status(self, _: Context) -> Result<HeadStatus, Refusal> {
         status::status(&self.by, &self.session_context).await
     }
+
+    async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
+        self.ask(Query::Problems).await
+    }
 }
 
 /// The refusal when the driver is gone.

@@ -301,6 +301,10 @@ impl TestClient {
         within(self.head.head_status(long())).await.unwrap()
     }
 
+    pub(crate) async fn head_problems(&self) -> Vec<String> {
+        within(self.head.head_problems(long())).await.unwrap().unwrap()
+    }
+
     pub(crate) async fn revoke_token(&self, name: &str) -> Result<(), Refusal> {
         within(self.head.revoke_token(long(), name.into())).await.unwrap()
     }

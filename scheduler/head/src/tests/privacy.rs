@@ -89,6 +89,7 @@ fn questions(job: JobId) -> Vec<Question> {
         Question::Ping {},
         Question::OwnToken {},
         Question::HeadStatus {},
+        Question::HeadProblems {},
     ]
 }
 
@@ -119,6 +120,7 @@ async fn answer(client: &TestClient, question: Question) -> String {
         Question::Ping {} => text(head.ping(long)).await,
         Question::OwnToken {} => text(head.own_token(long)).await,
         Question::HeadStatus {} => text(head.head_status(long)).await,
+        Question::HeadProblems {} => text(head.head_problems(long)).await,
     }
 }
 

@@ -60,6 +60,30 @@ async fn while_the_journal_cannot_be_written_requests_are_refused_and_reports_wa
     assert_eq!(next.number, job.number + 1, "what was refused left nothing behind");
 }
 
+/// Nobody asks for a change meanwhile, so the head has to find out by itself.
+#[tokio::test]
+async fn a_journal_that_cannot_be_written_is_a_problem_of_the_head_until_it_can_be() {
+    let head = TestHead::start().await;
+    let client = head.admin().await;
+    assert_eq!(client.head_problems().await, [""; 0]);
+    let lock = Lock::on(&head);
+    client.try_submit(submit()).await.unwrap_err();
+    let problems = client.head_problems().await;
+    let [problem] = &problems[..] else { panic!("{problems:?}") };
+    for part in
+        ["not been able to write its journal", "journal.sqlite", "close that program", "refuses changes"]
+    {
+        assert!(problem.contains(part), "{part} is missing: {problem}");
+    }
+    drop(lock);
+    within(async {
+        while !client.head_problems().await.is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}
+
 /// Its ranks would be stopped if it could not reach the head for long.
 #[tokio::test]
 async fn a_worker_whose_link_broke_is_let_in_while_the_journal_cannot_be_written() {

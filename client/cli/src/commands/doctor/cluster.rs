@@ -16,6 +16,7 @@ use crate::config::Settings;
 use crate::endpoint::resolve_endpoint;
 
 const CLUSTER: &str = "cluster";
+const SERVICE: &str = "service";
 /// Time limit for each answer of the head.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -38,12 +39,22 @@ async fn findings(client: &Client) -> Vec<Finding> {
         Err(why) => return vec![Finding::error(CLUSTER, "the head does not answer", why)],
     };
     let setup = in_time(client.head_status()).await;
+    let problems = in_time(client.head_problems()).await;
     let nodes = in_time(client.nodes()).await;
     let tokens = in_time(client.tokens()).await;
     let mut findings = setup.map_or_else(|why| unchecked("head", why), |it| setup_checks::check(&it));
+    findings.extend(problems.map_or_else(|why| unchecked(SERVICE, why), |it| vec![service(&it)]));
     findings.extend(nodes.map_or_else(|why| unchecked("nodes", why), |it| node_checks::check(&it, &build)));
     findings.extend(tokens.map_or_else(|why| unchecked("tokens", why), |it| token_checks::check(&it, now())));
     findings
+}
+
+/// Whether the head accepts changes.
+fn service(problems: &[String]) -> Finding {
+    match problems {
+        [] => Finding::ok(SERVICE, "the head accepts changes"),
+        problems => Finding::error(SERVICE, problems.join("; "), "follow the remedy that each problem names"),
+    }
 }
 
 /// A check that cannot be made is never passed in silence.
