@@ -65,6 +65,7 @@ impl Transition<'_> {
         let mut arrays = BTreeSet::new();
         loop {
             if let Some((id, state)) = self.just_ended.pop_front() {
+                self.head.forget_traits(id.number);
                 self.head.forget_waits(id.number);
                 self.wake_dependents(id, state);
                 arrays.extend(id.index.map(|_| JobId::new(id.number)));

@@ -190,6 +190,13 @@ impl Head {
         self.volatile.traits.get(&number).cloned().unwrap_or_else(|| Arc::new(submission.traits()))
     }
 
+    /// A submission all of whose jobs have ended needs none: if one is queued again, they are made again.
+    pub(crate) fn forget_traits(&mut self, number: u64) {
+        if self.submissions.get(&number).is_some_and(|it| it.has_ended()) {
+            self.volatile.traits.remove(&number);
+        }
+    }
+
     /// Makes the traits of a submission once, for all its jobs and all views of them.
     pub(crate) fn keep_traits(&mut self, number: u64) {
         let Some(submission) = self.submissions.get(&number) else { return };

@@ -270,7 +270,10 @@ impl Transition<'_> {
         let now = self.now;
         self.record_event(id, JobEventKind::Ended { state: state.job_state(), reason });
         let end = JobStatus::Ended(EndedJob { state, reason, at: now });
-        self.change_status(id, |job| job.leave_for(end, now));
+        self.change_status(id, |job| {
+            job.leave_for(end, now);
+            job.shrink();
+        });
         self.refresh_eligibility(id);
         self.publish_end(id);
         self.just_ended.push_back((id, state));

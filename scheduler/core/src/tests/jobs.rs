@@ -430,3 +430,19 @@ fn the_end_of_a_job_ignores_dependents_that_were_forgotten() {
     test.ended(rank(1, 1), Outcome::Exited(0), None);
     assert_eq!(test.state(first), JobState::Completed);
 }
+
+/// Jobs that ended are kept for a day.
+#[test]
+fn an_ended_job_keeps_no_memory_that_only_a_live_one_needs() {
+    let mut test = TestHead::with_devices(1);
+    let (id, _) = (test.submit(gpus(1)), test.submit(gpus(1)));
+    test.started(rank(1, 1));
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    let ended = &test.head.jobs[&id];
+    let attempt = &ended.ended_attempts[0].attempt;
+    assert_eq!((ended.ended_attempts.capacity(), attempt.ranks.capacity()), (1, 1));
+    assert_eq!(ended.events.capacity(), ended.events.len());
+    assert_eq!(test.head.volatile.traits.keys().collect::<Vec<_>>(), [&2], "those of the job that runs");
+    test.change(JobChange::Requeue, id);
+    assert_eq!(test.head.volatile.traits.len(), 2);
+}
