@@ -189,6 +189,8 @@ pub enum ReasonCode {
     MemoryLimit,
     /// Its node had no memory left for it.
     Oom,
+    /// It failed alone on its GPU after its faults had broken MPS servers.
+    HeldAfterFaults,
 }
 
 impl ReasonCode {
@@ -229,6 +231,7 @@ impl ReasonCode {
             ReasonCode::SharingUnenforced => "sharing_unenforced",
             ReasonCode::MemoryLimit => "memory_limit",
             ReasonCode::Oom => "oom",
+            ReasonCode::HeldAfterFaults => "held_after_faults",
         }
     }
 }

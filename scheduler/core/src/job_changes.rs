@@ -48,7 +48,7 @@ impl Transition<'_> {
         ChangeResult::Done
     }
 
-    fn set_held(&mut self, id: JobId, held: bool) {
+    pub(crate) fn set_held(&mut self, id: JobId, held: bool) {
         self.record_event(id, if held { JobEventKind::Held } else { JobEventKind::Released });
         self.change_status(id, |job| {
             if let Some(waiting) = job.waiting_mut() {

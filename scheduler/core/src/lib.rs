@@ -21,6 +21,7 @@ mod dependency_graph;
 mod dry_run;
 mod explain;
 mod forecasts;
+mod gpu_faults;
 mod handle;
 mod head;
 mod interface;

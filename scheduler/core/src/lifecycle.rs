@@ -18,6 +18,8 @@ enum AttemptDecision {
     End(TerminalState, ReasonCode),
     /// The job is queued again after this pause.
     Requeue(Span),
+    /// The job is queued again once somebody releases it.
+    Hold,
 }
 
 impl Transition<'_> {
@@ -100,6 +102,10 @@ impl Transition<'_> {
         match self.decide_after_attempt(id, &ended) {
             AttemptDecision::End(state, reason) => self.end_job(id, state, reason),
             AttemptDecision::Requeue(pause) => self.requeue_after_attempt(id, &ended, pause),
+            AttemptDecision::Hold => {
+                self.requeue_after_attempt(id, &ended, Span::ZERO);
+                self.set_held(id, true);
+            }
         }
     }
 
@@ -201,7 +207,10 @@ impl Transition<'_> {
             return AttemptDecision::End(state, reason);
         }
         job.own_failures += 1;
-        AttemptDecision::Requeue(retry.pause(job.own_failures))
+        match job.is_isolated() {
+            true => AttemptDecision::Hold,
+            false => AttemptDecision::Requeue(retry.pause(job.own_failures)),
+        }
     }
 
     /// A failure that is not the job's fault: it uses no retry, but the configuration limits how many there

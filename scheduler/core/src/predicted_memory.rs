@@ -24,15 +24,17 @@ impl SubmissionState {
 }
 
 impl Job {
-    /// Its predicted memory, until the prediction is dropped.
+    /// Its predicted memory, while it may share a GPU because of that.
     pub(crate) fn predicted_memory(&self, submission: &SubmissionState) -> Option<Bytes> {
-        submission.predicted_memory().filter(|_| self.exclusive_from_attempt.is_none())
+        let is_used = self.exclusive_from_attempt.is_none() && !self.is_isolated();
+        submission.predicted_memory().filter(|_| is_used)
     }
 
     /// What its attempts occupy: what its user demands, and its predicted memory.
     pub(crate) fn demand(&self, submission: &SubmissionState) -> Demand {
         let demand = submission.spec.demand;
-        Demand { gpu_memory: demand.gpu_memory.or(self.predicted_memory(submission)), ..demand }
+        let gpu_memory = demand.gpu_memory.or(self.predicted_memory(submission));
+        self.isolate(Demand { gpu_memory, ..demand })
     }
 
     /// Whether this attempt's failure was attributed to the prediction.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use cohabit_policy::Shortage;
-use cohabit_types::{JobId, Outcome, ReasonCode, Span, StopReason, Time, counted};
+use cohabit_types::{JobId, JobState, Outcome, ReasonCode, Span, StopReason, Time, counted};
 
 use crate::job::{AttemptRef, Job, JobStatus, device_fault};
 use crate::node::Node;
@@ -18,13 +18,17 @@ const MAX_LISTED: usize = 10;
 impl HeadReader<'_> {
     /// Why a job is in its state.
     pub(crate) fn reason(&self, id: JobId, job: &Job) -> (ReasonCode, String) {
-        match &job.status {
+        let (code, why) = match &job.status {
             JobStatus::Waiting(_) => {
                 let awaited = || self.head.awaited_jobs(id.number);
                 not_yet_eligible(self.now, job, awaited).unwrap_or_else(|| self.waiting_reason(id))
             }
             JobStatus::Running(_) | JobStatus::Stopping(..) => (job.reason_code(), placed_reason(job)),
-            JobStatus::Ended(end) => (end.reason, self.end_reason(id, job, end.reason)),
+            JobStatus::Ended(end) => return (end.reason, self.end_reason(id, job, end.reason)),
+        };
+        match job.isolation_clause().filter(|_| job.state() != JobState::Held) {
+            Some(clause) => (code, format!("{why}; {clause}")),
+            None => (code, why),
         }
     }
 
@@ -103,7 +107,8 @@ pub(crate) fn not_yet_eligible(
 ) -> Option<(ReasonCode, String)> {
     let waiting = job.waiting()?;
     if waiting.held {
-        return Some((ReasonCode::HeldByUser, "it is on hold: release it to let it run".into()));
+        let by_user = || (ReasonCode::HeldByUser, "it is on hold: release it to let it run".into());
+        return Some(job.fault_hold_reason().unwrap_or_else(by_user));
     }
     if waiting.has_dependencies {
         let why = format!("it is waiting for {} to end", awaited());

@@ -24,6 +24,40 @@ fn the_fault_of_one_client_ends_it_and_its_victims_run_again_without_using_a_ret
     gpus.until_health(0, "well");
 }
 
+/// Waits until the job is in this state in this attempt. Returns its record.
+fn until_attempt(gpus: &GpuCluster, job: &str, state: &str, attempt: u64) -> serde_json::Value {
+    until(&format!("attempt {attempt} of job {job} is {state}"), || {
+        let shown = gpus.cluster.show(job);
+        shown["state"] == state && shown["attempt"] == attempt
+    });
+    gpus.cluster.show(job)
+}
+
+#[test]
+fn a_job_that_keeps_breaking_mps_gets_a_gpu_to_itself_and_is_held_when_it_fails_there() {
+    let mut gpus = GpuCluster::start(1);
+    let neighbor = gpus.submit_endless(&PART);
+    gpus.until_sharing(&neighbor, "enforced");
+    let flags = [&PART[..], &["--retries", "9"]].concat();
+    let culprit = gpus.submit(&flags, &["--steps", "1000", "--rate", "50", "--fault-at", "5"]);
+    let waits = until_attempt(&gpus, &culprit, "PENDING", 2);
+    let why = "it has its GPU to itself, because its faults on the GPU broke the MPS server in 2 attempts";
+    assert!(waits["reason"].as_str().unwrap().contains(why), "{waits}");
+    assert!(gpus.cluster.ok(&["show", &culprit]).contains("it has its GPU to itself"));
+    until_attempt(&gpus, &neighbor, "RUNNING", 3);
+    gpus.cluster.kill_head();
+    gpus.cluster.restart_head();
+    until("the worker is back", || gpus.cluster.json(&["nodes"])["nodes"][0]["state"] == "UP");
+    assert!(gpus.cluster.show(&culprit)["reason"].as_str().unwrap().contains(why));
+    assert_eq!(gpus.cluster.show(&neighbor)["attempt"], 3);
+    gpus.cluster.ok(&["cancel", &neighbor]);
+    let held = until_attempt(&gpus, &culprit, "HELD", 3);
+    assert_eq!(held["reason_code"], "held_after_faults", "{held}");
+    gpus.cluster.ok(&["release", &culprit]);
+    let held = until_attempt(&gpus, &culprit, "HELD", 4);
+    assert_eq!(held["reason_code"], "held_after_faults", "{held}");
+}
+
 #[test]
 fn a_fault_that_no_log_explains_has_only_victims_and_ends_by_the_limit_of_the_cluster() {
     let gpus = GpuCluster::start(1);

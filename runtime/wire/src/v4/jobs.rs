@@ -401,7 +401,7 @@ impl From<types::ReasonCode> for ReasonCode {
             types::ReasonCode::WaitingForRetry => ReasonCode::WaitingForRetry,
             types::ReasonCode::WaitingForArrayLimit => ReasonCode::WaitingForArrayLimit,
             types::ReasonCode::WaitingForVirtualTurn => ReasonCode::WaitingForVirtualTurn,
-            types::ReasonCode::HeldByUser => ReasonCode::HeldByUser,
+            types::ReasonCode::HeldByUser | types::ReasonCode::HeldAfterFaults => ReasonCode::HeldByUser,
             types::ReasonCode::Running => ReasonCode::Running,
             types::ReasonCode::Stopping => ReasonCode::Stopping,
             types::ReasonCode::Completed => ReasonCode::Completed,

@@ -203,6 +203,13 @@ impl TestHead {
         self.forecasts = PolicyForecasts::new(forecasts, self.slowdowns.clone());
     }
 
+    /// From now on this policy plans.
+    pub(crate) fn follow(&mut self, policy: Box<dyn Policy>) {
+        self.policy = policy;
+        let changes = self.view.as_changes();
+        self.policy.learn(&self.view, &changes);
+    }
+
     /// From now on the policy says this about jobs on the same devices.
     pub(crate) fn predict(&mut self, slowdowns: Vec<ColocationSlowdown>) {
         self.slowdowns = slowdowns;

@@ -4,6 +4,7 @@
 mod arrays;
 mod colocation;
 mod devices;
+mod gpu_faults;
 mod invariants;
 mod isolation;
 mod jobs;

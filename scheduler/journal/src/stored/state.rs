@@ -57,6 +57,7 @@ pub(crate) enum StoredReasonCode {
     SharingUnenforced,
     MemoryLimit,
     Oom,
+    HeldAfterFaults,
 }
 
 #[derive(Serialize, Deserialize)]

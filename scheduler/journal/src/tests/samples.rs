@@ -446,6 +446,7 @@ fn job_event_kinds() -> Vec<JobEventKind> {
     kinds.extend(REASONS.map(|reason| ended(JobState::Failed, reason)));
     kinds.push(JobEventKind::Stopping(attempt, StopReason::Killed));
     kinds.push(ended(JobState::Failed, ReasonCode::WaitingForUserLimit));
+    kinds.push(ended(JobState::Failed, ReasonCode::HeldAfterFaults));
     kinds
 }
 

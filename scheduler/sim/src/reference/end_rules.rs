@@ -3,6 +3,7 @@
 use cohabit_types::{JobState, StopReason};
 
 use super::failure_cause::FailureCause;
+use super::job::ran_isolated;
 use super::observed::ObservedAttempt;
 use super::{JobTransition, ReferenceModel};
 
@@ -32,6 +33,7 @@ impl ReferenceModel {
     fn check_attempt_end(&self, step: &JobTransition, attempt: &ObservedAttempt) -> Result<(), String> {
         let (job, spec) = (&self.jobs[&step.id], &self.specs[&step.id.number]);
         let fault = FailureCause::of(attempt, job.first_bad.as_ref());
+        let isolated = ran_isolated(&step.after.attempts);
         let well = attempt.succeeded() && attempt.stopped.is_none();
         // One failure may be attributed to a wrong memory prediction and then costs no retry.
         let spent = job.own_failures.saturating_sub(1)..=job.own_failures;
@@ -62,7 +64,10 @@ impl ReferenceModel {
                 (JobState::NodeFail, Some(FailureCause::Cluster)) => {
                     job.node_failures > self.config.node_failures
                 }
-                (JobState::Pending, Some(FailureCause::Own)) => *spent.start() <= spec.retry.limit,
+                (JobState::Pending, Some(FailureCause::Own)) => {
+                    !isolated && *spent.start() <= spec.retry.limit
+                }
+                (JobState::Held, Some(FailureCause::Own)) => isolated && *spent.start() <= spec.retry.limit,
                 (JobState::Failed | JobState::OutOfMemory, Some(FailureCause::Own)) => {
                     *spent.end() > spec.retry.limit
                 }

@@ -1,7 +1,7 @@
 //! One job in the reference model: what users requested, how it was last observed, and what its attempts
 //! cost.
 
-use cohabit_types::{JobSpec, Outcome, Span, Time};
+use cohabit_types::{JobSpec, JobState, Outcome, Span, StopReason, Time};
 
 use super::failure_cause::FailureCause;
 use super::observed::{ObservedAttempt, ObservedJob};
@@ -73,11 +73,20 @@ impl ReferenceJob {
         }
         let has_ended = known.is_none_or(|it| it.ended_at.is_none()) && attempt.ended_at.is_some();
         match FailureCause::of(attempt, self.first_bad.as_ref()).filter(|_| has_ended) {
-            Some(FailureCause::Own) => self.own_failures += 1,
+            Some(FailureCause::Own) => {
+                self.own_failures += 1;
+                self.requests.held |= after.state == JobState::Held && ran_isolated(&after.attempts);
+            }
             Some(FailureCause::Cluster) => self.node_failures += 1,
             Some(FailureCause::NoSpace | FailureCause::LostOrder) | None => {}
         }
     }
+}
+
+/// Whether the last attempt had its GPU to itself because the job's faults had broken MPS servers.
+pub(super) fn ran_isolated(attempts: &[ObservedAttempt]) -> bool {
+    let earlier = &attempts[..attempts.len().saturating_sub(1)];
+    earlier.iter().filter(|attempt| attempt.stopped == Some(StopReason::MpsFault)).count() >= 2
 }
 
 /// Of ranks that failed at the same moment, the one with the lowest number.
