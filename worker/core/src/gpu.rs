@@ -218,13 +218,9 @@ impl Gpu {
     /// The order to start a daemon again that did not start, when it is time and no rank is on the GPU.
     fn retry(&mut self, now: Time, ranks: RankCounts) -> Option<MpsOrder> {
         let failure = self.start_failure.as_mut().filter(|failure| failure.retry_at() <= now)?;
-        match (&self.service, ranks == RankCounts::default()) {
-            (MpsState::Idle, true) => Some(MpsOrder::Start(self.served_account.clone())),
-            _ => {
-                failure.postpone(now);
-                None
-            }
-        }
+        failure.postpone(now);
+        let is_free = matches!(self.service, MpsState::Idle) && ranks == RankCounts::default();
+        is_free.then(|| MpsOrder::Start(self.served_account.clone()))
     }
 
     /// When it needs an order if nothing happens before.

@@ -34,7 +34,7 @@ impl MpsStartFailure {
         self.retry_at
     }
 
-    /// It could not be tried at its time, because ranks were on the GPU.
+    /// Its time has come. It is being tried, or cannot be because ranks are on the GPU.
     pub(crate) fn postpone(&mut self, now: Time) {
         self.retry_at = now + FIRST_PAUSE;
     }

@@ -2,10 +2,11 @@
 //! change.
 
 use cohabit_types::{
-    Bytes, Condition, Device, DeviceRecord, DeviceSharing, Enforcement, HeldRank, JobId, LinkBandwidths,
-    NodeId, NodeState, SharingLimits, Span, Time,
+    Bytes, Enforcement, HeldRank, JobId, LinkBandwidths, NodeId, NodeState, SharingLimits, Span, Time,
 };
 use serde::{Deserialize, Serialize};
+
+use super::device::{Device, DeviceRecord};
 
 /// What a worker says about its machine when it joins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,7 +138,7 @@ impl From<cohabit_types::Inventory> for Inventory {
             address,
             cpus,
             memory,
-            devices: devices.into_iter().map(known_device).collect(),
+            devices: devices.into_iter().map(Device::from).collect(),
             build,
             links,
             sharing,
@@ -170,7 +171,7 @@ impl From<Inventory> for cohabit_types::Inventory {
             address,
             cpus,
             memory,
-            devices,
+            devices: devices.into_iter().map(Into::into).collect(),
             build,
             links,
             sharing,
@@ -214,7 +215,7 @@ impl From<cohabit_types::NodeRecord> for NodeRecord {
             cpus_used,
             memory,
             memory_used,
-            devices: devices.into_iter().map(known_record).collect(),
+            devices: devices.into_iter().map(DeviceRecord::from).collect(),
             links,
             sharing,
             isolation: isolation.into(),
@@ -224,33 +225,9 @@ impl From<cohabit_types::NodeRecord> for NodeRecord {
     }
 }
 
-fn known_record(record: DeviceRecord) -> DeviceRecord {
-    DeviceRecord { device: known_device(record.device), ..record }
-}
-
-fn known_device(device: Device) -> Device {
-    Device { condition: known_condition(device.condition), ..device }
-}
-
-/// Peers of protocol 4 do not know GPUs that one user at a time may share: such a GPU is not shared.
-pub(super) fn known_condition(condition: Condition) -> Condition {
-    let sharing = match condition.sharing {
-        DeviceSharing::OneUser(why) => DeviceSharing::Alone(why),
-        known @ (DeviceSharing::Enforced | DeviceSharing::Unenforced(_) | DeviceSharing::Alone(_)) => known,
-    };
-    Condition { sharing, ..condition }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_peer_of_protocol_4_does_not_share_a_gpu_that_one_user_at_a_time_may_share() {
-        let of_one_user = DeviceSharing::OneUser("the driver is old".into());
-        let condition = Condition { sharing: of_one_user, ..Condition::default() };
-        assert_eq!(known_condition(condition).sharing, DeviceSharing::Alone("the driver is old".into()));
-    }
 
     #[test]
     fn a_peer_of_protocol_4_takes_a_node_for_one_account_for_one_that_separates_nobody() {

@@ -1,13 +1,13 @@
 //! What workers of protocol 4 report, and what such a head takes. Frozen: not a field may change.
 
 use cohabit_types::{
-    self as types, AttemptProgress, ColocationSample, Condition, DeviceId, DeviceTelemetry, Enforcement,
-    Outcome, Progress, RankId, Time,
+    self as types, AttemptProgress, ColocationSample, DeviceId, DeviceTelemetry, Enforcement, Outcome,
+    Progress, RankId, Time,
 };
 use serde::{Deserialize, Serialize};
 
+use super::device::Condition;
 use super::jobs::StopReason;
-use super::node::known_condition;
 
 /// From worker to head.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,7 +72,9 @@ impl From<Report> for types::Report {
             Report::Progress(batch) => types::Report::Progress(batch),
             Report::Sharing { rank, enforcement } => types::Report::Sharing { rank, enforcement },
             Report::PrivateUser { rank, uid } => types::Report::PrivateUser { rank, uid },
-            Report::Condition { device, condition } => types::Report::Condition { device, condition },
+            Report::Condition { device, condition } => {
+                types::Report::Condition { device, condition: condition.into() }
+            }
             Report::Telemetry(batch) => types::Report::Telemetry(batch),
             Report::ColocationSamples(batch) => types::Report::ColocationSamples(batch),
         }
@@ -90,7 +92,7 @@ impl From<types::Report> for Report {
             types::Report::Sharing { rank, enforcement } => Report::Sharing { rank, enforcement },
             types::Report::PrivateUser { rank, uid } => Report::PrivateUser { rank, uid },
             types::Report::Condition { device, condition } => {
-                Report::Condition { device, condition: known_condition(condition) }
+                Report::Condition { device, condition: condition.into() }
             }
             types::Report::Telemetry(batch) => Report::Telemetry(batch),
             types::Report::ColocationSamples(batch) => Report::ColocationSamples(batch),
