@@ -9,7 +9,11 @@ use cohabit_types::{Bytes, RankId};
 use super::enforcement::RankPid;
 
 /// The variable with the limit of a client.
-const VARIABLE: &str = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+const LIMIT: &str = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+
+/// The variable by which a client finds its daemon. A process that shows neither has ended, or cannot be
+/// read, and says nothing about its limit.
+const PIPE: &str = "CUDA_MPS_PIPE_DIRECTORY";
 
 /// The limits of the ranks on a GPU, for each of their processes.
 #[derive(Debug, Default, Clone)]
@@ -40,19 +44,22 @@ impl ClientLimits {
 
     /// Of these processes, those that no limit keeps within that of their rank. Blocks.
     pub(crate) fn unlimited(&self, clients: &[RankPid]) -> Vec<RankPid> {
-        self.unlimited_among(clients, |pid| variable_of(pid, VARIABLE)?.into_string().ok())
+        self.unlimited_among(clients, |pid, name| variable_of(pid, name)?.into_string().ok())
     }
 
     fn unlimited_among(
         &self,
         clients: &[RankPid],
-        variable_of: impl Fn(i32) -> Option<String>,
+        variable_of: impl Fn(i32, &str) -> Option<String>,
     ) -> Vec<RankPid> {
         let is_limited = |(rank, pid): &RankPid| {
             let Some(limit) = self.of_ranks.get(rank) else { return true };
             let within = |other: Bytes| other <= *limit;
-            self.of_server.is_some_and(within)
-                || variable_of(*pid).is_some_and(|text| parse(&text).is_some_and(within))
+            match variable_of(*pid, LIMIT) {
+                _ if self.of_server.is_some_and(within) => true,
+                Some(text) => parse(&text).is_some_and(within),
+                None => variable_of(*pid, PIPE).is_none(),
+            }
         };
         clients.iter().filter(|client| !is_limited(client)).copied().collect()
     }
@@ -80,11 +87,15 @@ mod tests {
         limits.insert(rank(1), Bytes(10 << 30));
         limits.insert(rank(2), Bytes(20 << 30));
         assert_eq!(limits.highest(), Some(Bytes(20 << 30)));
-        let clients = [(rank(1), 10), (rank(1), 11), (rank(1), 12), (rank(1), 13), (rank(2), 20)];
-        let variable = |pid| match pid {
-            10 => Some("0=10240M".to_owned()),
-            11 => Some("0=20480M".to_owned()),
-            12 => Some("0=0M".to_owned()),
+        let clients = [10, 11, 12, 13, 14].map(|pid| (rank(1), pid));
+        let clients = [&clients[..], &[(rank(2), 20)]].concat();
+        let variable = |pid, name: &str| match (pid, name) {
+            (10, LIMIT) => Some("0=10240M".to_owned()),
+            (11, LIMIT) => Some("0=20480M".to_owned()),
+            (12, LIMIT) => Some("0=0M".to_owned()),
+            // This one has ended.
+            (14, _) => None,
+            (_, PIPE) => Some("/pipe".to_owned()),
             _ => None,
         };
         let unlimited = |limits: &ClientLimits| limits.unlimited_among(&clients, variable);
