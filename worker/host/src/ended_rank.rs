@@ -203,9 +203,9 @@ mod tests {
             ["acknowledged.json", "executor.json", "executor.log", "log", "socket"]
         );
         fs::remove_dir(rank.log()).unwrap();
-        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         executor.process = ProcessIdentity::of(child.id().cast_signed()).unwrap();
-        child.wait().unwrap();
+        child.kill().and_then(|()| child.wait()).unwrap();
         rank.write_identity(&executor).unwrap();
         assert_eq!(rank.remains().unwrap(), Remains::Nothing);
     }
