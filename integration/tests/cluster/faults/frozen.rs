@@ -37,20 +37,37 @@ fn children_of(parent: i32) -> Vec<i32> {
     pids.filter(|pid| state_and_parent(*pid).is_some_and(|(_, of)| of == parent)).collect()
 }
 
-fn is_gone(pid: &i32) -> bool {
-    state_and_parent(*pid).is_none_or(|(state, _)| state == 'Z')
+/// A process by its id and its start, because another may get the same id meanwhile.
+struct Watched(i32, String);
+
+impl Watched {
+    fn new(pid: i32) -> Watched {
+        Watched(pid, started_at(pid).expect("it runs"))
+    }
+
+    fn is_gone(&self) -> bool {
+        started_at(self.0).as_ref() != Some(&self.1)
+            || state_and_parent(self.0).is_none_or(|(state, _)| state == 'Z')
+    }
+}
+
+/// When a process started, in clock ticks since boot.
+fn started_at(pid: i32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(19).map(str::to_owned)
 }
 
 #[test]
 fn a_rank_whose_executor_never_starts_it_ends_soon_after_its_time_limit() {
     let cluster = Cluster::start(&["host:1"]);
     let [executor, watchdog] = idle_executor(&cluster);
+    let watched = [executor, watchdog].map(Watched::new);
     freeze(executor);
     let job = cluster.submit(&["--time", "1s"], "true");
     let ended = cluster.end(&job);
     assert_eq!(ended["state"], "TIMEOUT", "{ended}");
     assert!(ended.to_string().contains("it was not started in time"), "{ended}");
-    assert!(is_gone(&executor) && is_gone(&watchdog));
+    assert!(watched.iter().all(Watched::is_gone));
     let next = cluster.submit(&[], "true");
     assert_eq!(cluster.end(&next)["state"], "COMPLETED", "its slot is free");
 }
@@ -65,11 +82,12 @@ fn a_rank_whose_executor_hangs_is_killed_with_all_its_processes() {
     until("the detached process is the executor's", || children_of(executor).len() == 2);
     let (_, watchdog) = state_and_parent(executor).unwrap();
     let processes = [children_of(executor), vec![executor, watchdog]].concat();
+    let processes: Vec<Watched> = processes.into_iter().map(Watched::new).collect();
     freeze(executor);
     cluster.ok(&["cancel", "--force", &job]);
     let ended = cluster.end(&job);
     assert_eq!((ended["state"].as_str(), ended["attempt"].as_u64()), (Some("CANCELLED"), Some(1)), "{ended}");
-    assert!(processes.iter().all(is_gone), "nothing is left when the end is told");
+    assert!(processes.iter().all(Watched::is_gone), "nothing is left when the end is told");
 }
 
 /// A job on each of two nodes: one loses its daemon and the executor, as by `pkill -9`, the other its daemon
