@@ -7,8 +7,10 @@ import os
 import pathlib
 import re
 import select
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 from report import OutOfTime, Unmet
@@ -237,6 +239,20 @@ class Job:
     def _position_beyond(self, before):
         position = self.position()
         return position if position and position.step > before.step else None
+
+
+@contextlib.contextmanager
+def temporary_folder(keep=False):
+    """A directory that users pass through; what was started in it is ended."""
+    # Short: the path of a socket has to fit into a hundred bytes.
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="cohabit-", dir="/tmp"))
+    folder.chmod(0o711)
+    try:
+        yield folder
+    finally:
+        end_processes_of(folder)
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def positions(timeline):

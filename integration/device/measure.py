@@ -12,13 +12,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 
 import workloads
 from checks.sharing import Sharing
 from checks.speed import Speed
 from checks.trouble import Trouble
-from cluster import Cluster, end_processes_of
+from cluster import Cluster, temporary_folder
 from fake_world import FakeWorld
 from report import Clock, OutOfTime, Report, complain, say
 
@@ -48,10 +47,7 @@ class Run:
 def main():
     options = parse_options()
     program = find_cohabit(options)
-    # Short: the path of a socket has to fit into a hundred bytes.
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="cohabit-", dir="/tmp"))
-    folder.chmod(0o711)
-    try:
+    with temporary_folder(options.keep) as folder:
         run = Run(options, program, folder)
         signal.signal(signal.SIGALRM, over)
         signal.alarm(options.limit - ENDING_SECONDS)
@@ -59,13 +55,9 @@ def main():
         signal.alarm(0)
         run.report.write()
         say(f"{'all held' if run.report.held() else 'not all held'}: {options.out}")
-        sys.exit(0 if run.report.held() else EXIT_UNMET)
-    finally:
-        end_processes_of(folder)
         if options.keep:
             say(f"kept: {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(0 if run.report.held() else EXIT_UNMET)
 
 
 def look(run):

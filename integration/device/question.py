@@ -10,13 +10,11 @@ import dataclasses
 import json
 import pathlib
 import re
-import shutil
 import sys
-import tempfile
 import time
 
 import workloads
-from cluster import Cluster, end_processes_of
+from cluster import Cluster, temporary_folder
 from fake_world import FakeWorld
 from measure import find_cohabit
 from report import Clock, say
@@ -70,7 +68,7 @@ QUESTIONS = {
         shell(f"unset CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; exec {' '.join(greedy())}"),
     ),
     "context": Experiment(
-        "how much does the driver report for a process that takes 2 GiB?", greedy("torch", "2048")
+        "how much of the GPU is in use when a process takes 2 GiB?", greedy("torch", "2048")
     ),
     "numbers-shared": Experiment("which GPU does a sharing job see?", (sys.executable, "-c", NUMBERS)),
     "numbers-whole": Experiment(
@@ -84,7 +82,7 @@ class Answer:
 
     def __init__(self, cluster, job):
         self._cluster, self._job = cluster, job
-        self.most_reported_mib = 0
+        self.most_used_mib = 0
 
     def watch(self):
         end = time.monotonic() + WATCHED_SECONDS + 60.0
@@ -104,9 +102,7 @@ class Answer:
 
     def _note_memory(self):
         telemetry = self._cluster.gpu().get("telemetry") or {}
-        reported = json.dumps(telemetry.get("ranks") or telemetry.get("jobs") or [])
-        for text in re.findall(r'"memory": (\d+)', reported):
-            self.most_reported_mib = max(self.most_reported_mib, int(text) >> 20)
+        self.most_used_mib = max(self.most_used_mib, (telemetry.get("memory_used") or 0) >> 20)
 
     def _taken(self):
         found = re.findall(r"(\d+) MiB taken", self.printed())
@@ -124,7 +120,7 @@ class Answer:
             "answer": verdict(shown, taken),
             "limit_mib": LIMIT_MIB if experiment.flags == SHARE else None,
             "taken_mib": taken,
-            "most_reported_mib": self.most_reported_mib,
+            "most_used_mib": self.most_used_mib,
             **{key: shown.get(key) for key in told},
             "printed": self.printed().splitlines(),
         }
@@ -146,10 +142,8 @@ def verdict(shown, taken):
 def main():
     options = parse_options()
     program = find_cohabit(options)
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="cohabit-", dir="/tmp"))
-    folder.chmod(0o711)
-    try:
-        experiment = QUESTIONS[options.question]
+    experiment = QUESTIONS[options.question]
+    with temporary_folder() as folder:
         variables, command = workloads.of_the_zoo().environment, experiment.command
         world = FakeWorld.made(folder / "world", program) if options.fake else None
         if world:
@@ -161,14 +155,10 @@ def main():
         variables = {**variables, **experiment.environment}
         flags = [word for name, value in variables.items() for word in ("--env", f"{name}={value}")]
         job = cluster.ok("submit", "--output", "quiet", *experiment.flags, *flags, "--", *command).strip()
-        document = {"fake": options.fake, **Answer(cluster, job).document(experiment)}
-        say(json.dumps(document, indent=2))
+        say(json.dumps({"fake": options.fake, **Answer(cluster, job).document(experiment)}, indent=2))
         with contextlib.suppress(Exception):
             cluster.clear()
         cluster.stop()
-    finally:
-        end_processes_of(folder)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def parse_options():

@@ -148,7 +148,7 @@ fn demand(job: &JobArguments) -> Result<Demand, CommandError> {
         compute: if job.cap_compute { ComputeLimit::Capped } else { ComputeLimit::Open },
         gpu_processes: job.gpu_processes.unwrap_or(1),
         max_slowdown: job.max_slowdown,
-        owner: None,
+        account: None,
     })
 }
 

@@ -22,11 +22,6 @@ fn is_skipped() -> bool {
     skipped
 }
 
-#[expect(clippy::print_stderr, reason = "whoever runs the tests should know what they could not try")]
-fn say(what: &str) {
-    eprintln!("{what}");
-}
-
 /// Lets accounts of the system stand for those of people: these exist on every machine.
 const ANY_ACCOUNT: [&str; 2] = ["--min-uid", "1"];
 

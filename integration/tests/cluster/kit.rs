@@ -378,6 +378,11 @@ impl From<Output> for CommandOutput {
     }
 }
 
+#[expect(clippy::print_stderr, reason = "whoever runs the tests should know what they could not try")]
+pub(crate) fn say(what: &str) {
+    eprintln!("{what}");
+}
+
 /// Waits until the condition holds.
 pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
     until_within(TIMEOUT, what, holds);

@@ -29,10 +29,10 @@ pub enum UserIsolation {
     OneAccount(String),
 }
 
-/// The owner of a node whose worker serves one account alone. Such a node takes only demands of the same
-/// owner.
+/// An account, where policies have to tell accounts apart: a node may serve one alone, and a GPU one at a
+/// time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct OwnerKey(pub u64);
+pub struct AccountKey(pub u64);
 
 /// The default if a worker reports nothing.
 impl Default for Isolation {

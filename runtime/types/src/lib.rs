@@ -58,7 +58,7 @@ pub use ids::{
     WorkerKey,
 };
 pub use interference_models::{ModelChoice, ModelRecord, Models};
-pub use isolation::{Isolation, OwnerKey, UserIsolation};
+pub use isolation::{AccountKey, Isolation, UserIsolation};
 pub use job::{Dependency, DependencyKind, JobSpec, LaunchMode};
 pub use job_history::{Cause, JobEvent, JobEventKind};
 pub use job_ref::{JobRef, ParseRefError};

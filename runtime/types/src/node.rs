@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bandwidth, Bytes, Device, DeviceId, Isolation, NodeId, OwnerKey, RankId, Share, SharingLimits, Slowdown,
-    Span, Time,
+    AccountKey, Bandwidth, Bytes, Device, DeviceId, Isolation, NodeId, RankId, Share, SharingLimits,
+    Slowdown, Span, Time,
 };
 
 /// What a job needs on each of its nodes.
@@ -37,10 +37,10 @@ pub struct Demand {
     /// The largest slowdown by neighbors on a device; the cluster's setting without it.
     #[serde(default)]
     pub max_slowdown: Option<Slowdown>,
-    /// Whose nodes may take it besides those without an owner. Only the head sets it, for policies: it is
+    /// The account of its job, where policies tell accounts apart. Only the head sets it, for policies: it is
     /// neither stored nor sent.
     #[serde(skip)]
-    pub owner: Option<OwnerKey>,
+    pub account: Option<AccountKey>,
 }
 
 const fn one() -> u32 {
@@ -145,7 +145,7 @@ impl Default for Demand {
             compute: ComputeLimit::Open,
             gpu_processes: 1,
             max_slowdown: None,
-            owner: None,
+            account: None,
         }
     }
 }

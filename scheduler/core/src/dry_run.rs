@@ -47,8 +47,8 @@ impl Head {
         let not_eligible = not_yet_eligible(now, &job, || AwaitedJobs::of(awaited, count));
         let not_eligible = not_eligible.map(|(_, why)| why).or_else(limit);
         let traits = Arc::new(submission.traits());
-        let owner = self.owner_of(&submission);
-        let job = submission.pending(id, &job, not_before.unwrap_or(now), traits, owner);
+        let account = self.account_key(&submission);
+        let job = submission.pending(id, &job, not_before.unwrap_or(now), traits, account);
         Ok(DryRunJob { job, not_eligible, now })
     }
 

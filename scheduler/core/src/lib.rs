@@ -13,6 +13,8 @@
 //! Start reading at `interface` (events and effects), `job` (the phases of a job) and `lifecycle`.
 #![warn(missing_docs)]
 
+mod account_keys;
+mod account_separation;
 mod alarm;
 mod answer;
 mod deadlines;
@@ -32,9 +34,7 @@ mod job_state;
 mod lifecycle;
 mod memory_misfit;
 mod node;
-mod node_owners;
 mod node_problem;
-mod ownership;
 mod placement;
 mod planning;
 mod predicted_memory;

@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use cohabit_types::{JobId, NodeId, PlanRequestId, Time};
 
+use crate::account_keys::AccountKeys;
 use crate::alarm::Alarm;
 use crate::dependency_graph::DependencyGraph;
 use crate::head::Head;
 use crate::interface::Config;
 use crate::job::Job;
 use crate::node::Node;
-use crate::node_owners::NodeOwners;
 use crate::submission::SubmissionState;
 use crate::user_usage::Usage;
 use crate::volatile::VolatileState;
@@ -146,8 +146,8 @@ impl Head {
         let depends_on = submissions.iter().map(|(number, it)| (*number, it.spec.depends_on.as_slice()));
         let dependencies = DependencyGraph::of(&rest.dependents, depends_on);
         let usage = Usage::of(&submissions, &jobs);
-        let owners = NodeOwners::of(rest.nodes.values().map(Node::served_users));
-        let mut volatile = VolatileState { usage, owners, ..VolatileState::default() };
+        let accounts = AccountKeys::of(rest.nodes.values().map(Node::served_users));
+        let mut volatile = VolatileState { usage, accounts, ..VolatileState::default() };
         for job in &eligible {
             let priority = submissions.get(&job.number).map_or(0, |submission| submission.spec.priority);
             volatile.queue.insert(priority, *job);

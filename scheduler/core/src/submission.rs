@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cohabit_policy::{JobTraits, PendingJob};
 use cohabit_types::{
-    ArraySummary, Demand, Estimate, JobId, JobSpec, JobState, OwnerKey, Principal, Role, Submit, Time,
+    AccountKey, ArraySummary, Demand, Estimate, JobId, JobSpec, JobState, Principal, Role, Submit, Time,
 };
 
 use crate::job::{Job, TerminalState, WaitingJob};
@@ -70,14 +70,14 @@ impl SubmissionState {
         job: &Job,
         eligible_at: Time,
         traits: Arc<JobTraits>,
-        owner: Option<OwnerKey>,
+        account: Option<AccountKey>,
     ) -> PendingJob {
         PendingJob {
             id,
             priority: self.spec.priority,
             submitted_at: self.submitted_at,
             eligible_at,
-            demand: Demand { owner, ..job.demand(self) },
+            demand: Demand { account, ..job.demand(self) },
             attained: job.attained(),
             traits,
         }

@@ -162,8 +162,8 @@ impl Head {
         let job = &self.jobs[&id];
         let eligible_at = job.waiting().map_or(Time::EPOCH, |waiting| waiting.eligible_at);
         let submission = &self.submissions[&id.number];
-        let owner = self.owner_of(submission);
-        submission.pending(id, job, eligible_at, self.traits(id.number, submission), owner)
+        let account = self.account_key(submission);
+        submission.pending(id, job, eligible_at, self.traits(id.number, submission), account)
     }
 
     fn running_job(&self, id: JobId) -> Option<RunningJob> {

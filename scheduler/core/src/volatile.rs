@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cohabit_policy::JobTraits;
 use cohabit_types::{AttemptId, DeviceId, DeviceTelemetry, JobId, NodeId, Progress};
 
-use crate::node_owners::NodeOwners;
+use crate::account_keys::AccountKeys;
 use crate::user_queues::UserQueues;
 use crate::user_usage::Usage;
 use crate::waiting_queue::WaitingQueue;
@@ -32,5 +32,5 @@ pub(crate) struct VolatileState {
     /// What each user has in memory; follows from the submissions.
     pub(crate) usage: Usage,
     /// The accounts that alone are served by some nodes; follows from the nodes.
-    pub(crate) owners: NodeOwners,
+    pub(crate) accounts: AccountKeys,
 }

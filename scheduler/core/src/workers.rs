@@ -57,7 +57,7 @@ impl Transition<'_> {
             self.head.nodes_joined += 1;
             self.head.nodes.insert(key.node, node);
         }
-        self.update_node_owners();
+        self.update_account_keys();
     }
 
     /// Settles the ranks that the worker should hold. Those that it does not hold are gone; the others are
@@ -244,7 +244,7 @@ impl Transition<'_> {
     fn condition(&mut self, id: NodeId, device: &DeviceId, condition: Condition) {
         let node = self.node_mut(id);
         if node.is_some_and(|node| node.set_condition(device, condition)) {
-            self.update_node_owners();
+            self.update_account_keys();
             self.head.replan_needed = true;
         }
     }

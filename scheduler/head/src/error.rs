@@ -102,8 +102,7 @@ pub enum HeadError {
     },
     /// One event of the journal cannot be replayed. Nothing was overwritten.
     #[error(
-        "event {event} of the journal {} {why}. Nothing was overwritten, and the jobs of workers that cannot reach a \
-         head are stopped after their orphan grace: start the version that wrote the event, or set it aside with \
+        "event {event} of the journal {} {why}. Nothing was overwritten, and jobs run on: start the version that wrote the event, or set it aside with \
          `cohabit head recover --quarantine {event}`",
         path.display()
     )]

@@ -6,7 +6,7 @@ use cohabit_types::{
 
 use crate::gpu::{Gpu, RankCounts};
 use crate::interface::{GpuAccess, MpsLimits, MpsOrder, RankStart};
-use crate::mps_state::MpsState;
+use crate::mps_state::{MpsReadiness, MpsState};
 
 const MIB: u64 = 1 << 20;
 
@@ -28,15 +28,10 @@ pub(crate) fn admit_exclusive(gpu: &Gpu, ranks: RankCounts) -> GpuAdmission {
     if let Some(why) = gpu.fenced() {
         return GpuAdmission::Refused(StartFailure::DeviceFenced(why.to_owned()));
     }
-    match gpu.service() {
-        MpsState::Idle => GpuAdmission::Granted(GpuAccess::Exclusive),
-        MpsState::Up { .. } if ranks.clients == 0 => GpuAdmission::NeedsOrder(MpsOrder::Stop),
-        MpsState::Up { .. }
-        | MpsState::Starting
-        | MpsState::Adopting
-        | MpsState::Stopping
-        | MpsState::Faulted(_)
-        | MpsState::Recovering(_) => GpuAdmission::Later,
+    match gpu.service().readiness() {
+        MpsReadiness::NoDaemon => GpuAdmission::Granted(GpuAccess::Exclusive),
+        MpsReadiness::Serving if ranks.clients == 0 => GpuAdmission::NeedsOrder(MpsOrder::Stop),
+        MpsReadiness::Serving | MpsReadiness::Changing => GpuAdmission::Later,
     }
 }
 
@@ -52,18 +47,13 @@ pub(crate) fn admit_shared(gpu: &Gpu, ranks: RankCounts, start: &RankStart) -> G
     match (gpu.sharing(ranks), demand.limits) {
         (DeviceSharing::Enforced | DeviceSharing::OneUser(_), _) => {
             let account = gpu.account_of_daemon(&start.account);
-            match gpu.service() {
-                MpsState::Idle => GpuAdmission::NeedsOrder(MpsOrder::Start(account)),
-                MpsState::Up { .. } if gpu.serves(account.as_deref()) => {
+            match gpu.service().readiness() {
+                MpsReadiness::NoDaemon => GpuAdmission::NeedsOrder(MpsOrder::Start(account)),
+                MpsReadiness::Serving if gpu.serves(account.as_deref()) => {
                     GpuAdmission::Granted(GpuAccess::Mps(mps_limits(gpu, demand, share)))
                 }
-                MpsState::Up { .. } if ranks.clients == 0 => GpuAdmission::NeedsOrder(MpsOrder::Stop),
-                MpsState::Up { .. }
-                | MpsState::Starting
-                | MpsState::Adopting
-                | MpsState::Stopping
-                | MpsState::Faulted(_)
-                | MpsState::Recovering(_) => GpuAdmission::Later,
+                MpsReadiness::Serving if ranks.clients == 0 => GpuAdmission::NeedsOrder(MpsOrder::Stop),
+                MpsReadiness::Serving | MpsReadiness::Changing => GpuAdmission::Later,
             }
         }
         // A daemon that did not start is being tried again.

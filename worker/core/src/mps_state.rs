@@ -40,6 +40,17 @@ pub(crate) enum MpsState {
     Recovering(String),
 }
 
+/// What a rank that comes to the GPU finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MpsReadiness {
+    /// No daemon.
+    NoDaemon,
+    /// A daemon that serves clients.
+    Serving,
+    /// A daemon of which something is expected first.
+    Changing,
+}
+
 /// The consequence of an event beyond the new state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum MpsChange {
@@ -93,6 +104,19 @@ impl MpsState {
         };
         *self = next;
         change
+    }
+
+    /// What a rank that comes now finds.
+    pub(crate) const fn readiness(&self) -> MpsReadiness {
+        match self {
+            MpsState::Idle => MpsReadiness::NoDaemon,
+            MpsState::Up { .. } => MpsReadiness::Serving,
+            MpsState::Starting
+            | MpsState::Adopting
+            | MpsState::Stopping
+            | MpsState::Faulted(_)
+            | MpsState::Recovering(_) => MpsReadiness::Changing,
+        }
     }
 
     /// Notes how many clients it has now.

@@ -13,7 +13,8 @@ use crate::start_sequence::StartSequence;
 use crate::stopping::StopSequence;
 
 /// What a process may hold beyond its limit under MPS before its rank is stopped: a CUDA context and what the
-/// driver keeps for it. It is not documented how much of that counts, so this is generous.
+/// driver keeps for it. It is not documented how much of that counts, so this is generous; for many processes
+/// it is at most half of what the rank may take, so that they do not double it.
 const CONTEXT_MEMORY: Bytes = Bytes(1 << 30);
 
 /// A rank that this worker holds.
@@ -180,8 +181,10 @@ fn watchdog(access: GpuAccess, processes: u32) -> Option<MemoryWatchdog> {
     match access {
         GpuAccess::TimeSliced(limit) => Some(MemoryWatchdog::new(limit)),
         GpuAccess::Mps(MpsLimits { memory, percentage: _ }) => {
-            let each = memory.0.saturating_add(CONTEXT_MEMORY.0);
-            Some(MemoryWatchdog::new(Bytes(each.saturating_mul(u64::from(processes.max(1))))))
+            let processes = u64::from(processes.max(1));
+            let limit = memory.0.saturating_mul(processes);
+            let contexts = CONTEXT_MEMORY.0.saturating_mul(processes).min(limit / 2).max(CONTEXT_MEMORY.0);
+            Some(MemoryWatchdog::new(Bytes(limit.saturating_add(contexts))))
         }
         GpuAccess::None | GpuAccess::Exclusive => None,
     }

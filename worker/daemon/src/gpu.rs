@@ -1,20 +1,20 @@
 //! The GPUs of this worker: the MPS daemons, the monitor, and what ranks need to use a GPU.
 //!
 //! ```text
-//! gpu_managers     starts the actors of this directory                        (start here)
-//! mps              the actor of one GPU's MPS daemon; `orders` carries out the core's orders
-//! mps_health       one health check of an MPS daemon
-//! mps_directories  the directory of each MPS daemon, and the environment of its clients
-//! gpu_numbers      how a rank names its GPUs
-//! client_limits    which clients of an MPS server drop their limit
-//! framework_memory      variables that keep frameworks within a limit
-//! container_environment variables for a program in a container
-//! enforcement      whether the ranks on a GPU are within their limits
-//! monitor          the actor that scans all GPUs
-//! scan_round       one scan of all GPUs
-//! process_owners   which rank a process belongs to
-//! xids             critical errors, as the driver reports them
-//! timeout          a limit to the time that blocking work may take
+//! gpu_managers           starts the actors of this directory                        (start here)
+//! mps                    the actor of one GPU's MPS daemon; `orders` carries out the core's orders
+//! mps_health             one health check of an MPS daemon
+//! mps_directories        the directory of each MPS daemon, and what a rank finds of it in its environment
+//! gpu_numbers            how a rank names its GPUs
+//! framework_memory       variables that keep frameworks within the limit of a rank
+//! container_environment  the same variables for a program in a container
+//! client_limits          which clients of an MPS server dropped their limit
+//! enforcement            whether the ranks on a GPU are within their limits
+//! monitor                the actor that scans all GPUs
+//! scan_round             one scan of all GPUs
+//! process_owners         which rank a process belongs to
+//! xids                   critical errors, as the driver reports them
+//! timeout                a limit to the time that blocking work may take
 //! ```
 
 mod client_limits;

@@ -3,12 +3,30 @@
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 
+use cohabit_fakes::StartScript;
 use nix::unistd::geteuid;
 
 use super::kit::{GpuCluster, PART};
-use crate::kit::{Cluster, until};
+use crate::kit::{Cluster, say, until};
 
 const DRIVERS: [&str; 3] = ["535.261.03", "550.163.01", "580.159.03"];
+
+/// A cluster whose worker runs jobs of several users. Only root can do that, with fakes that all users reach;
+/// otherwise the test that needs it says so and passes.
+fn of_several_users(policy: &str, driver: &str) -> Option<GpuCluster> {
+    if !geteuid().is_root() {
+        say("skipped: only root may run jobs as the accounts of their users");
+        return None;
+    }
+    let cluster = Cluster::with_head(&["--policy", policy], &[]);
+    set_permissions(cluster.folder(), Permissions::from_mode(0o777)).unwrap();
+    let gpus = GpuCluster::with_driver(cluster, driver);
+    if !gpus.is_reachable_for_all() {
+        say("skipped: other users cannot reach the directory of this build");
+        return None;
+    }
+    Some(gpus)
+}
 
 #[test]
 fn jobs_of_one_user_share_a_gpu_under_mps_with_every_driver() {
@@ -22,18 +40,9 @@ fn jobs_of_one_user_share_a_gpu_under_mps_with_every_driver() {
     }
 }
 
-/// Only a worker that is root runs jobs of several users.
 #[test]
 fn with_an_old_driver_jobs_of_two_users_take_turns_on_a_gpu() {
-    if !geteuid().is_root() {
-        return;
-    }
-    let cluster = Cluster::with_head(&["--policy", "first-fit-sharing"], &[]);
-    set_permissions(cluster.folder(), Permissions::from_mode(0o777)).unwrap();
-    let gpus = GpuCluster::with_driver(cluster, "550.163.01");
-    if !gpus.is_reachable_for_all() {
-        return;
-    }
+    let Some(gpus) = of_several_users("first-fit-sharing", "550.163.01") else { return };
     let device = gpus.device(0);
     assert_eq!(device["sharing"], "one-user", "{device}");
     let token = |user: &str| gpus.cluster.token(user, &["--role", "user", "--name", user]);
@@ -54,15 +63,7 @@ fn with_an_old_driver_jobs_of_two_users_take_turns_on_a_gpu() {
 
 #[test]
 fn with_a_current_driver_jobs_of_two_users_share_a_gpu() {
-    if !geteuid().is_root() {
-        return;
-    }
-    let cluster = Cluster::start(&[]);
-    set_permissions(cluster.folder(), Permissions::from_mode(0o777)).unwrap();
-    let gpus = GpuCluster::with_driver(cluster, "580.159.03");
-    if !gpus.is_reachable_for_all() {
-        return;
-    }
+    let Some(gpus) = of_several_users("first-fit-sharing", "580.159.03") else { return };
     for user in ["ada", "bea"] {
         let token = gpus.cluster.token(user, &["--role", "user", "--name", user]);
         let job = gpus.submit_endless(&[&PART[..], &["--token-file", &token]].concat());
@@ -73,12 +74,12 @@ fn with_a_current_driver_jobs_of_two_users_share_a_gpu() {
 
 #[test]
 fn mps_that_did_not_start_is_tried_again_and_nodes_says_so_until_it_works() {
-    let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.control = cohabit_fakes::StartScript::Exits(46));
+    let gpus = GpuCluster::with(1, &[], |gpu| gpu.mps.control = StartScript::Exits(46));
     let first = gpus.submit_endless(&PART);
     gpus.until_sharing(&first, "unenforced");
     let why = gpus.device(0)["sharing_reason"].as_str().unwrap().to_owned();
     assert!(why.contains("exclusively") && why.contains("tried again"), "{why}");
-    gpus.world.edit_gpu(&gpus.uuid(0), |gpu| gpu.mps.control = cohabit_fakes::StartScript::Works).unwrap();
+    gpus.world.edit_gpu(&gpus.uuid(0), |gpu| gpu.mps.control = StartScript::Works).unwrap();
     gpus.cluster.ok(&["cancel", &first]);
     until("the GPU enforces limits", || gpus.device(0)["sharing"] == "enforced");
     let second = gpus.submit_endless(&PART);

@@ -100,7 +100,7 @@ pub(crate) struct StoredDemand {
     #[serde(default)]
     max_slowdown: Option<Slowdown>,
     #[serde(skip)]
-    owner: Option<types::OwnerKey>,
+    account: Option<types::AccountKey>,
 }
 
 const fn one() -> u32 {

@@ -178,7 +178,7 @@ fn demands() -> [Demand; 4] {
             compute: ComputeLimit::Capped,
             gpu_processes: 2,
             max_slowdown: Some(Slowdown(1_300)),
-            owner: None,
+            account: None,
         },
         Demand { sharing: Sharing::Exclusive, gpus: GpuRequest::Part(Share(500)), ..default },
         Demand { spread: Spread::Free, gpus: GpuRequest::Whole(8), ..default },

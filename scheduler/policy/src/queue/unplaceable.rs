@@ -21,7 +21,7 @@ impl UnplaceableDemands {
 }
 
 fn is_at_least(one: &Demand, other: &Demand) -> bool {
-    one.owner == other.owner
+    one.account == other.account
         && one.spread == other.spread
         && one.nodes >= other.nodes
         && one.devices() >= other.devices()

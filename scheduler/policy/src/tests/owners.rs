@@ -1,12 +1,12 @@
 //! Nodes that serve one account alone, and devices that serve one at a time.
 
-use cohabit_types::{Demand, OwnerKey, Placement, ReasonCode, Share};
+use cohabit_types::{AccountKey, Demand, Placement, ReasonCode, Share};
 
 use super::kit::*;
 use crate::{FreeNodes, NodeView, SharingMode, SharingUsers, Shortage, could_ever_hold, parse_policy};
 
-const ADAS: Option<OwnerKey> = Some(OwnerKey(1));
-const BEAS: Option<OwnerKey> = Some(OwnerKey(2));
+const ADAS: Option<AccountKey> = Some(AccountKey(1));
+const BEAS: Option<AccountKey> = Some(AccountKey(2));
 
 const POLICIES: [&str; 11] = [
     "fifo",
@@ -22,12 +22,12 @@ const POLICIES: [&str; 11] = [
     "hybrid",
 ];
 
-fn owned(number: u8, owner: Option<OwnerKey>) -> NodeView {
+fn owned(number: u8, owner: Option<AccountKey>) -> NodeView {
     NodeView { owner, ..node(number, &[1_000]) }
 }
 
-fn of(owner: Option<OwnerKey>) -> Demand {
-    Demand { owner, ..gpus(1) }
+fn of(owner: Option<AccountKey>) -> Demand {
+    Demand { account: owner, ..gpus(1) }
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_node_that_serves_others_is_no_place_whatever_it_has() {
 }
 
 /// A node with one GPU that its driver lets one user at a time share; this one does now.
-fn sharing_with(user: Option<OwnerKey>) -> NodeView {
+fn sharing_with(user: Option<AccountKey>) -> NodeView {
     let mut node = node(1, &[1_000]);
     let device = &mut node.devices[0];
     (device.sharing.mode, device.sharing.users) = (SharingMode::Enforced, SharingUsers::One(user));
@@ -83,8 +83,8 @@ fn sharing_with(user: Option<OwnerKey>) -> NodeView {
     node
 }
 
-fn third_of(owner: Option<OwnerKey>) -> Demand {
-    Demand { owner, ..part(300) }
+fn third_of(owner: Option<AccountKey>) -> Demand {
+    Demand { account: owner, ..part(300) }
 }
 
 #[test]

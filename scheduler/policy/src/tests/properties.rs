@@ -1,6 +1,6 @@
 //! Whatever the cluster and the queue, a plan never gives what is not there.
 
-use cohabit_types::{Bytes, Demand, EnforcementRequirement, OwnerKey, Spread};
+use cohabit_types::{AccountKey, Bytes, Demand, EnforcementRequirement, Spread};
 use proptest::prelude::*;
 
 use super::kit::*;
@@ -32,7 +32,7 @@ fn demands() -> impl Strategy<Value = Demand> {
         prop_oneof![Just(EnforcementRequirement::BestEffort), Just(EnforcementRequirement::Enforced)];
     (gpus, amounts, limits, owners()).prop_map(|(demand, (nodes, cpus, memory), limits, owner)| Demand {
         limits,
-        owner,
+        account: owner,
         nodes: if demand.spread == Spread::Free { 1 } else { nodes.max(1) },
         cpus,
         gpu_memory: memory.filter(|_| demand.devices() > 0).map(|gib| Bytes(gib << 30)),
@@ -40,8 +40,8 @@ fn demands() -> impl Strategy<Value = Demand> {
     })
 }
 
-fn owners() -> impl Strategy<Value = Option<OwnerKey>> {
-    prop_oneof![3 => Just(None), 1 => (0_u64..2).prop_map(|key| Some(OwnerKey(key)))]
+fn owners() -> impl Strategy<Value = Option<AccountKey>> {
+    prop_oneof![3 => Just(None), 1 => (0_u64..2).prop_map(|key| Some(AccountKey(key)))]
 }
 
 fn nodes() -> impl Strategy<Value = Vec<NodeView>> {

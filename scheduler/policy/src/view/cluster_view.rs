@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_types::{
-    Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuPeer, JobId, JobSpec, LaunchMode, LinkBandwidths,
-    ModelDescription, NodeId, OwnerKey, Placement, Share, Span, Time, TrainingSpec,
+    AccountKey, Bytes, Demand, DeviceId, DeviceKind, Estimate, GpuPeer, JobId, JobSpec, LaunchMode,
+    LinkBandwidths, ModelDescription, NodeId, Placement, Share, Span, Time, TrainingSpec,
 };
 
 /// The cluster at one moment, as far as a policy may use it. It is kept up to date by [`ViewChange`]s, so
@@ -104,7 +104,7 @@ pub struct NodeView {
     /// Bandwidths between its devices, and from it to other nodes.
     pub links: LinkBandwidths,
     /// Whose demands alone it takes; `None` if it takes all.
-    pub owner: Option<OwnerKey>,
+    pub owner: Option<AccountKey>,
     /// Its devices, in the order in which they are filled.
     pub devices: Vec<DeviceView>,
 }
@@ -178,7 +178,7 @@ pub enum SharingUsers {
     /// Those of several users together.
     Several,
     /// Those of one user at a time: the one who uses it now, if anybody does.
-    One(Option<OwnerKey>),
+    One(Option<AccountKey>),
 }
 
 /// Whether the limits of the jobs that share a device are enforced.

@@ -59,7 +59,7 @@ impl DeviceView {
     pub(crate) fn serves(&self, demand: &Demand) -> bool {
         match self.sharing.users {
             SharingUsers::Several | SharingUsers::One(None) => true,
-            SharingUsers::One(user) => user == demand.owner,
+            SharingUsers::One(user) => user == demand.account,
         }
     }
 
@@ -79,7 +79,7 @@ impl DeviceView {
         self.memory_free = self.memory_free.map(|free| free.saturating_sub(claimed));
         self.sharing.ranks_free = self.sharing.ranks_free.map(|left| left.saturating_sub(1));
         if self.sharing.users == SharingUsers::One(None) {
-            self.sharing.users = SharingUsers::One(demand.owner);
+            self.sharing.users = SharingUsers::One(demand.account);
         }
     }
 

@@ -170,9 +170,9 @@ fn check_ranks(placement: &Placement) -> Result<(), String> {
 }
 
 impl NodeView {
-    /// Whether it takes demands of this owner.
+    /// Whether it takes demands of this account.
     pub(crate) fn serves(&self, demand: &Demand) -> bool {
-        self.owner.is_none() || self.owner == demand.owner
+        self.owner.is_none() || self.owner == demand.account
     }
 
     /// How many devices could hold a rank of the demand; `None` where the node's cores or memory are too

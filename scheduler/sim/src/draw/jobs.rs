@@ -216,7 +216,7 @@ fn demand(random: &mut Random, shapes: &[MachineSpec], profile: &WorkloadProfile
         compute: if is_part && random.chance(0.3) { ComputeLimit::Capped } else { ComputeLimit::Open },
         gpu_processes: random.between(1, 3) as u32,
         max_slowdown: (is_part && random.chance(0.3)).then(|| Slowdown(random.between(1_000, 2_500) as u32)),
-        owner: None,
+        account: None,
     }
 }
 

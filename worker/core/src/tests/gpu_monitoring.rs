@@ -135,6 +135,18 @@ fn each_process_that_a_job_announced_has_its_part_of_the_limit_and_a_context() {
 }
 
 #[test]
+fn many_processes_do_not_double_what_a_job_may_hold() {
+    let mut order = sharer(1);
+    Arc::make_mut(&mut order.spec).demand.gpu_processes = 64;
+    let test = TestWorker::with_gpus().run(order).word(MpsEvent::Up).runs(1).forget_effects();
+    let over = holds(ASKED.0 + ASKED.0 / 2 + MIB);
+    test.sees(over.clone()).sees(over.clone()).does(
+        [vec![telemetry(&over, 100)], terms(&[1], StopReason::GpuMemory, 110), vec![telemetry(&over, 100)]]
+            .concat(),
+    );
+}
+
+#[test]
 fn a_gpu_that_does_not_answer_is_fenced_and_its_ranks_are_stopped() {
     let refused = Outcome::NotStarted(StartFailure::DeviceFenced(NO_ANSWER.into()));
     TestWorker::with_gpus()

@@ -1,4 +1,4 @@
-//! The directory of each GPU's MPS daemon, and the variables by which ranks find GPUs and daemons.
+//! The directory of each GPU's MPS daemon, and the variables that a rank gets for its GPUs and its daemon.
 //!
 //! No rank meets an MPS daemon by accident: a rank that shares its GPU gets the directory of that GPU's
 //! daemon, and every other rank an empty one, because another user's daemon may run at the default path.
