@@ -136,7 +136,7 @@ impl Transition<'_> {
     /// Sets the alarm for the next that is to be given up of an unreachable node: one of its jobs, or itself.
     fn watch_unreachable_node(&mut self, id: NodeId) {
         let Some(node) = self.head.nodes.get(&id) else { return };
-        let limits = node.jobs.iter().map(|job| self.head.unreachable_limit(id, *job));
+        let limits = self.head.live_jobs_on(id).into_iter().map(|job| self.head.unreachable_limit(id, job));
         let next = limits.min().unwrap_or(self.head.config.lost_after);
         let at = node.link_changed_at + next;
         self.set_alarm(at, Alarm::NodeLost(id));
@@ -149,7 +149,7 @@ impl Transition<'_> {
         let NodeLink::Unreachable(key) = node.link else { return };
         let unreachable_for = self.now.since(node.link_changed_at);
         let is_over = |limit: Span| limit <= unreachable_for;
-        let (name, jobs) = (node.name.clone(), node.jobs.clone());
+        let (name, jobs) = (node.name.clone(), self.head.live_jobs_on(id));
         let limits: Vec<_> =
             jobs.into_iter().map(|job| (job, self.head.unreachable_limit(id, job))).collect();
         let (given_up, kept): (Vec<_>, Vec<_>) = limits.into_iter().partition(|(_, limit)| is_over(*limit));
@@ -305,6 +305,17 @@ impl Head {
         let orphan_grace = self.nodes.get(&node).map_or(Span::ZERO, |node| node.orphan_grace);
         let grace = self.submissions.get(&job.number).map_or(Span::ZERO, |job| job.spec.stop.grace);
         self.config.lost_after.max(orphan_grace + grace + LINK_LOSS_MARGIN)
+    }
+
+    /// The jobs with ranks on a node that have not ended. A gang that was given up there stays in the ledger
+    /// of the node until its ranks on other nodes have ended.
+    fn live_jobs_on(&self, node: NodeId) -> Vec<JobId> {
+        let jobs = self.nodes.get(&node).into_iter().flat_map(|it| &it.jobs);
+        let is_live = |job: &JobId| {
+            let attempt = self.jobs.get(job).and_then(|job| job.live_attempt());
+            attempt.is_some_and(|it| it.live_nodes().contains(&node))
+        };
+        jobs.copied().filter(is_live).collect()
     }
 
     /// Whether the rank belongs to a live attempt, has not ended as far as the head knows, and is on this

@@ -304,3 +304,22 @@ fn messages_of_an_older_link_are_dropped() {
     assert_eq!(test.effects(), [], "not even an acknowledgement");
     assert_eq!(test.state(id), JobState::Running);
 }
+
+/// A gang that is given up on one node may take long to end on another, and another job may have a longer
+/// grace: the head looked for the first one again and again, within one event.
+#[test]
+fn a_gang_that_is_given_up_on_one_node_does_not_keep_its_alarm_due() {
+    let mut test = TestHead::new();
+    test.join(1, 2);
+    test.join(2, 1);
+    let long = JobSpec { stop: Stop { grace: Span::from_secs(900), ..Stop::default() }, ..gpus(1) };
+    let patient = test.submit(long);
+    let gang = test.submit(JobSpec { demand: Demand { nodes: 2, ..gpus(1).demand }, ..command() });
+    assert_eq!((test.state(patient), test.state(gang)), (JobState::Running, JobState::Running));
+    assert!(test.head.nodes[&node(1)].jobs.contains(&patient));
+    test.lose(1, 1);
+    test.after(Span::from_secs(100));
+    assert_eq!((test.state(patient), test.state(gang)), (JobState::Running, JobState::Completing));
+    test.after(Span::from_secs(900));
+    assert_eq!(test.state(patient), JobState::Pending);
+}
