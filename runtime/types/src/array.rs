@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 /// The members of an array.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Array {
     /// Their indices, as written: `1-100`, `0-9:3`, `4`.
     pub ranges: Vec<IndexRange>,
@@ -14,7 +14,7 @@ pub struct Array {
 }
 
 /// Indices from `first` to `last`, both included, `step` apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct IndexRange {
     /// The first index.
     pub first: u32,

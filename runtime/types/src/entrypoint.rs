@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What a job runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Entrypoint {
     /// A program with arguments.
     Command(Command),
@@ -14,7 +14,7 @@ pub enum Entrypoint {
 }
 
 /// A program with arguments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Command {
     /// Program, then arguments; never empty.
     pub argv: Vec<String>,
@@ -24,7 +24,7 @@ pub struct Command {
 }
 
 /// A call of a registered function.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FunctionWork {
     /// The registered name.
     pub name: String,
@@ -33,7 +33,7 @@ pub struct FunctionWork {
 }
 
 /// A named, supervised actor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ActorWork {
     /// The registered type.
     pub name: String,

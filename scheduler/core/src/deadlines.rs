@@ -24,6 +24,7 @@ impl Transition<'_> {
             self.reconsider();
         }
         self.forget_old_jobs();
+        self.archive_old_submissions();
         self.forget_old_nodes();
     }
 
@@ -38,17 +39,19 @@ impl Transition<'_> {
                 return;
             }
             self.head.ended.remove(&(ended_at, job));
-            self.forget(job);
+            self.forget(job, ended_at);
         }
     }
 
-    fn forget(&mut self, job: JobId) {
+    fn forget(&mut self, job: JobId, ended_at: Time) {
         if let Some(forgotten) = self.head.jobs.remove(&job) {
             self.count_history(job.number, 0, forgotten.history_weight());
         }
         self.head.volatile.revisions.remove(&job);
         let members = (JobId::new(job.number))..=(JobId::member(job.number, u32::MAX));
         if self.head.jobs.range(members).next().is_none() {
+            // Of an array, the member that ended last.
+            self.head.ended_submissions.remove(&(ended_at, job.number));
             self.forget_submission(job.number);
         }
     }
@@ -58,11 +61,14 @@ impl Transition<'_> {
         self.head.volatile.traits.remove(&number);
         let Some(submission) = self.head.submissions.remove(&number) else { return };
         self.head.volatile.usage.remove(&submission);
-        let Some(key) = &submission.idempotency_key else { return };
-        let Some(keys) = self.head.idempotency_keys.get_mut(&submission.user) else { return };
+        self.forget_idempotency_key(&submission.user, submission.idempotency_key.as_deref());
+    }
+
+    pub(crate) fn forget_idempotency_key(&mut self, user: &str, key: Option<&str>) {
+        let (Some(key), Some(keys)) = (key, self.head.idempotency_keys.get_mut(user)) else { return };
         keys.remove(key);
         if keys.is_empty() {
-            self.head.idempotency_keys.remove(&submission.user);
+            self.head.idempotency_keys.remove(user);
         }
     }
 

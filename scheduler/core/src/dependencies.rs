@@ -128,7 +128,7 @@ impl Head {
         }
     }
 
-    /// Refuses dependencies on jobs that are not in memory.
+    /// Refuses dependencies on jobs that are not known.
     pub(crate) fn check_dependencies(&self, dependencies: &[Dependency]) -> Result<(), Refusal> {
         match dependencies.iter().find(|dependency| !self.is_known(dependency.job)) {
             None => Ok(()),
@@ -142,8 +142,8 @@ impl Head {
         }
     }
 
-    fn is_known(&self, job: JobId) -> bool {
-        self.jobs.contains_key(&job) || self.is_array(job)
+    pub(crate) fn is_known(&self, job: JobId) -> bool {
+        self.jobs.contains_key(&job) || self.is_array(job) || self.archived_state(job).is_some()
     }
 
     /// The jobs for whose end the submission still waits.
@@ -156,9 +156,12 @@ impl Head {
 
     /// The state in which a job, or an array as a whole, ended; none while it is live.
     pub(crate) fn final_state(&self, job: JobId) -> Option<TerminalState> {
-        match self.jobs.get(&job) {
-            Some(job) => job.ended().map(|end| end.state),
-            None => TerminalState::of(self.submissions.get(&job.number).filter(|it| it.has_ended())?.state()),
+        match (self.jobs.get(&job), self.submissions.get(&job.number)) {
+            (Some(job), _) => job.ended().map(|end| end.state),
+            (None, Some(submission)) => {
+                TerminalState::of(Some(submission).filter(|it| it.has_ended())?.state())
+            }
+            (None, None) => self.archived_state(job),
         }
     }
 }

@@ -29,6 +29,7 @@ impl Transition<'_> {
             Event::Alarm => self.alarm(),
             Event::InterferenceUpdated => self.interference_updated(),
             Event::ClockSet(forward) => self.clock_set(forward),
+            Event::Restored(part) => self.restored(part),
         }
         self.settle_ends();
         self.ask_for_plan();

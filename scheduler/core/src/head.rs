@@ -10,6 +10,7 @@ use cohabit_policy::JobTraits;
 use cohabit_types::{Demand, DeviceId, JobId, NodeId, PlanRequestId, Time, WorkerKey};
 
 use crate::alarm::Alarm;
+use crate::archived::Archive;
 use crate::dependency_graph::DependencyGraph;
 use crate::interface::{Config, DeadlineKind};
 use crate::job::Job;
@@ -46,6 +47,10 @@ pub struct Head {
     pub(crate) active: BTreeSet<JobId>,
     /// Ended jobs by the time of their end.
     pub(crate) ended: BTreeSet<(Time, JobId)>,
+    /// Submissions all of whose jobs have ended, by the time of the last end, as far as they may be archived.
+    pub(crate) ended_submissions: BTreeSet<(Time, u64)>,
+    /// What is left in memory of submissions that were archived.
+    pub(crate) archive: Archive,
     /// The submissions that wait for the end of a job, or of an array as a whole.
     pub(crate) dependencies: DependencyGraph,
     /// Earlier submissions by user and idempotency key.
@@ -76,6 +81,8 @@ impl PartialEq for Head {
             eligible,
             active,
             ended,
+            ended_submissions,
+            archive,
             dependencies,
             idempotency_keys,
             nodes,
@@ -97,6 +104,8 @@ impl PartialEq for Head {
             && *eligible == other.eligible
             && *active == other.active
             && *ended == other.ended
+            && *ended_submissions == other.ended_submissions
+            && *archive == other.archive
             && *dependencies == other.dependencies
             && *idempotency_keys == other.idempotency_keys
             && *nodes == other.nodes
@@ -129,6 +138,8 @@ impl Head {
             eligible: BTreeSet::new(),
             active: BTreeSet::new(),
             ended: BTreeSet::new(),
+            ended_submissions: BTreeSet::new(),
+            archive: Archive::default(),
             dependencies: DependencyGraph::default(),
             idempotency_keys: BTreeMap::new(),
             nodes: BTreeMap::new(),
@@ -146,7 +157,9 @@ impl Head {
             .ended
             .first()
             .map(|(ended_at, _)| (*ended_at + self.config.retention, DeadlineKind::Retention));
-        [alarm, wake, retention].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let archive = self.archive_deadline().map(|at| (at, DeadlineKind::Archive));
+        let archived = self.archive_retention_deadline().map(|at| (at, DeadlineKind::Retention));
+        [alarm, wake, retention, archive, archived].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     /// Whether jobs share a device now.

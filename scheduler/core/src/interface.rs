@@ -8,6 +8,8 @@ use cohabit_types::{
     Reply, Report, Request, SharingStrategy, Span, Time, WorkerKey,
 };
 
+use crate::snapshot_part::SnapshotPart;
+
 /// What can happen to a head. Every event except reports of progress and telemetry is journaled before it is
 /// handled.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +34,8 @@ pub enum Event {
     InterferenceUpdated,
     /// The machine's clock jumped forward by this span, in which nothing could happen.
     ClockSet(Span),
+    /// These submissions and jobs are taken out of the archive. Comes before the request that needs them.
+    Restored(SnapshotPart),
 }
 
 /// What the shell has to do after an event, in this order.
@@ -46,6 +50,8 @@ pub enum Effect {
     /// Remember that a rank found no memory left on its device. Comes before a request for a plan, which has
     /// to take it into account.
     RecordMisfit(MemoryMisfit),
+    /// Keep this part of a submission on disk, in place of an earlier one: it has left memory.
+    Archive(Box<ArchivedPart>),
     /// Ask the policy for a plan; at most one request is open.
     Plan(PlanRequestId),
     /// Close a worker's link, for this reason.
@@ -67,6 +73,19 @@ pub struct MemoryMisfit {
     pub neighbors: Vec<JobId>,
     /// When the rank ended, by the worker's clock: co-location samples of the device go by the same clock.
     pub at: Time,
+}
+
+/// A part of a submission that leaves memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArchivedPart {
+    /// The number of the submission.
+    pub number: u64,
+    /// Counts the parts of the submission, from 0.
+    pub part: u32,
+    /// When the last job of the submission ended.
+    pub ended_at: Time,
+    /// The submission, and some of its jobs. Together the parts have all of them.
+    pub content: SnapshotPart,
 }
 
 /// The jobs and nodes that an event changed, or may have changed.
@@ -91,6 +110,8 @@ pub enum DeadlineKind {
     PlannedWake,
     /// The retention of an ended job is over.
     Retention,
+    /// A submission ended so long ago that it is archived.
+    Archive,
 }
 
 /// The operator's settings.
@@ -99,8 +120,12 @@ pub struct Config {
     /// After this long, the attempts on an unreachable node are given up. Must exceed the workers'
     /// `orphan-grace` plus the longest stop sequence, or an attempt could run twice.
     pub lost_after: Span,
-    /// How long ended jobs stay in memory; the history keeps them longer.
+    /// How long ended jobs are known: may be named, depended on and queued again. The history keeps their
+    /// records longer.
     pub retention: Span,
+    /// How long ended jobs stay in memory before they are archived, except for a summary. Without effect
+    /// unless it is shorter than the retention.
+    pub archive_after: Span,
     /// How many attempts a job may lose to failures of nodes and devices before it ends as NODE_FAIL.
     pub node_failures: u32,
     /// How many jobs of one user may run at once, members of arrays one by one; no limit without it. Jobs
@@ -113,6 +138,7 @@ impl Default for Config {
         Config {
             lost_after: Span::from_secs(300),
             retention: Span::from_secs(86_400),
+            archive_after: Span::from_secs(3_600),
             node_failures: 5,
             max_running_jobs: None,
         }

@@ -45,7 +45,8 @@ impl Head {
         }
         self.check_sets()?;
         self.check_submissions()?;
-        let usage = Usage::of(&self.submissions, &self.jobs);
+        self.check_archive()?;
+        let usage = Usage::of(&self.submissions, &self.jobs, &self.archive);
         ensure(usage == self.volatile.usage, || {
             format!("users have {usage:?} in memory, but {:?} is counted", self.volatile.usage)
         })?;
@@ -140,6 +141,23 @@ impl Head {
         ensure(jobs.peek().is_none(), || {
             let without = jobs.peek().map(|(id, _)| id.to_string()).unwrap_or_default();
             format!("job {without} has no submission")
+        })
+    }
+
+    /// What has ended is in memory or in the archive, and known to the clock that moves it.
+    fn check_archive(&self) -> Checked {
+        let expected = self.all_ended_submissions();
+        ensure(self.ended_submissions == expected, || {
+            let found = &self.ended_submissions;
+            format!("the submissions that have ended are {expected:?}, but the head lists {found:?}")
+        })?;
+        ensure(self.archive.is_consistent(), || {
+            "the archive does not list its submissions by their ends".to_owned()
+        })?;
+        let doubled = self.archive.iter().find(|(number, _)| self.submissions.contains_key(number));
+        ensure(doubled.is_none(), || {
+            let number = doubled.map(|(number, _)| number).unwrap_or_default();
+            format!("submission {number} is in memory and in the archive")
         })
     }
 

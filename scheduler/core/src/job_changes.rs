@@ -19,7 +19,7 @@ impl Transition<'_> {
         if let Some(result) = self.head.unchanged(by, change, id) {
             return result;
         }
-        let Some(submission) = self.head.submissions.get(&id.number) else { return no_such_job(id) };
+        let Some(submission) = self.head.submissions.get(&id.number) else { return not_restored(id) };
         if !self.head.is_array(id) {
             return self.change_one(change, id);
         }
@@ -81,7 +81,9 @@ impl Transition<'_> {
 impl Head {
     /// The result of a change that would change nothing; none where it would.
     pub(crate) fn unchanged(&self, by: &Principal, change: JobChange, id: JobId) -> Option<ChangeResult> {
-        let Some(submission) = self.submissions.get(&id.number) else { return Some(no_such_job(id)) };
+        let Some(submission) = self.submissions.get(&id.number) else {
+            return self.unchanged_archived(by, change, id);
+        };
         if let Err(refusal) = may_change(by, &submission.user, change, id) {
             return Some(ChangeResult::Refused(refusal));
         }
@@ -93,6 +95,16 @@ impl Head {
         Some(result_of_array(change, id, &results))
     }
 
+    /// The same for an archived job. Only one that was restored can be queued again.
+    fn unchanged_archived(&self, by: &Principal, change: JobChange, id: JobId) -> Option<ChangeResult> {
+        let archived = self.archive.get(id.number).and_then(|it| Some((&it.user, it.state_of(id.index)?)));
+        let Some((user, state)) = archived else { return Some(no_such_job(id)) };
+        match may_change(by, user, change, id) {
+            Err(refusal) => Some(ChangeResult::Refused(refusal)),
+            Ok(()) => unchanged_end(change, id, state.job_state()),
+        }
+    }
+
     /// The same for a plain job or a member, without a look at permissions.
     fn unchanged_job(&self, change: JobChange, id: JobId) -> Option<ChangeResult> {
         let Some(job) = self.jobs.get(&id) else { return Some(no_such_job(id)) };
@@ -100,29 +112,19 @@ impl Head {
         match (change, state.phase()) {
             (JobChange::Cancel, JobPhase::Placed) => self.unchanged_stop(id, StopReason::Cancelled),
             (JobChange::Kill, JobPhase::Placed) => self.unchanged_stop(id, StopReason::Killed),
-            (JobChange::Cancel | JobChange::Kill, JobPhase::Ended) if state == JobState::Cancelled => {
-                Some(ChangeResult::Already)
-            }
-            (JobChange::Cancel | JobChange::Kill, JobPhase::Ended) => {
-                Some(wrong_state(format!("job {id} has already ended: it is {state}")))
-            }
+            (_, JobPhase::Ended) => unchanged_end(change, id, state),
             (JobChange::Hold, JobPhase::Waiting) if state == JobState::Held => Some(ChangeResult::Already),
             (JobChange::Release, JobPhase::Waiting) if state == JobState::Pending => {
                 Some(ChangeResult::Already)
             }
-            (JobChange::Hold, JobPhase::Placed | JobPhase::Ended) => {
-                Some(wrong_state(format!("only a pending job can be held, and job {id} is {state}")))
-            }
-            (JobChange::Release, JobPhase::Placed | JobPhase::Ended) => {
-                Some(wrong_state(format!("only a held job can be released, and job {id} is {state}")))
-            }
+            (JobChange::Hold, JobPhase::Placed) => Some(cannot_hold(id, state)),
+            (JobChange::Release, JobPhase::Placed) => Some(cannot_release(id, state)),
             (JobChange::Requeue, JobPhase::Waiting) => Some(ChangeResult::Already),
             (JobChange::Requeue, JobPhase::Placed) => self.unchanged_stop(id, StopReason::Requeued),
             (
                 JobChange::Cancel | JobChange::Kill | JobChange::Hold | JobChange::Release,
                 JobPhase::Waiting,
-            )
-            | (JobChange::Requeue, JobPhase::Ended) => None,
+            ) => None,
         }
     }
 
@@ -141,6 +143,27 @@ impl Head {
     }
 }
 
+/// The result of a change that would change nothing about a job that ended in this state.
+fn unchanged_end(change: JobChange, id: JobId, state: JobState) -> Option<ChangeResult> {
+    match change {
+        JobChange::Cancel | JobChange::Kill if state == JobState::Cancelled => Some(ChangeResult::Already),
+        JobChange::Cancel | JobChange::Kill => {
+            Some(wrong_state(format!("job {id} has already ended: it is {state}")))
+        }
+        JobChange::Hold => Some(cannot_hold(id, state)),
+        JobChange::Release => Some(cannot_release(id, state)),
+        JobChange::Requeue => None,
+    }
+}
+
+fn cannot_hold(id: JobId, state: JobState) -> ChangeResult {
+    wrong_state(format!("only a pending job can be held, and job {id} is {state}"))
+}
+
+fn cannot_release(id: JobId, state: JobState) -> ChangeResult {
+    wrong_state(format!("only a held job can be released, and job {id} is {state}"))
+}
+
 /// An array counts as changed if any member was.
 fn result_of_array(change: JobChange, array: JobId, members: &[ChangeResult]) -> ChangeResult {
     let verb = change.verb();
@@ -155,6 +178,13 @@ fn result_of_array(change: JobChange, array: JobId, members: &[ChangeResult]) ->
 
 fn no_such_job(id: JobId) -> ChangeResult {
     refused(RefusalCode::NotFound, format!("there is no job {id}"))
+}
+
+/// The archive has its summary only.
+fn not_restored(id: JobId) -> ChangeResult {
+    let message =
+        format!("job {id} ended long ago, and its specification is no longer on disk: submit it again");
+    refused(RefusalCode::NotFound, message)
 }
 
 fn wrong_state(message: String) -> ChangeResult {

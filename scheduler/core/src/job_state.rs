@@ -34,6 +34,9 @@ impl Transition<'_> {
 
     /// Changes the phase of a job, and everything that depends on the phase.
     pub(crate) fn change_status(&mut self, id: JobId, change: impl FnOnce(&mut Job)) {
+        // Only a job that had ended may have been the last of its submission to end.
+        let had_ended = self.head.jobs.get(&id).is_some_and(|job| job.ended().is_some());
+        let all_ended_at = had_ended.then(|| self.head.archivable_end(id.number)).flatten();
         let job = self.job_mut(id);
         let (from, ended_before, attempts_before) =
             (job.state(), job.ended().copied(), job.attempts_weight());
@@ -58,6 +61,14 @@ impl Transition<'_> {
             if let Some(end) = ended {
                 submission.note_member_end(id, end.state);
             }
+        }
+        if let Some(at) = all_ended_at {
+            self.head.ended_submissions.remove(&(at, id.number));
+        }
+        if let Some(end) = ended
+            && self.head.submissions.get(&id.number).is_some_and(|it| it.may_be_archived())
+        {
+            self.head.ended_submissions.insert((end.at, id.number));
         }
         self.changed(id);
     }

@@ -17,6 +17,8 @@ mod account_keys;
 mod account_separation;
 mod alarm;
 mod answer;
+mod archive;
+mod archived;
 mod deadlines;
 mod dependencies;
 mod dependency_graph;
@@ -47,6 +49,7 @@ mod requests;
 mod resolve;
 mod running_limit;
 mod satisfiable;
+mod snapshot_part;
 mod snapshot_parts;
 mod submission;
 mod submit;
@@ -62,10 +65,11 @@ pub use answer::ListPart;
 pub use dry_run::DryRunJob;
 pub use forecasts::PolicyForecasts;
 pub use head::Head;
-pub use interface::{ChangedIds, Config, DeadlineKind, Effect, Event, MemoryMisfit};
+pub use interface::{ArchivedPart, ChangedIds, Config, DeadlineKind, Effect, Event, MemoryMisfit};
 pub use invariants::BrokenInvariant;
 pub use reader::HeadReader;
-pub use snapshot_parts::{HeadSnapshot, MissingFirstJob, SnapshotPart, SnapshotParts};
+pub use snapshot_part::{MissingFirstJob, SnapshotPart};
+pub use snapshot_parts::{HeadSnapshot, SnapshotParts};
 pub use user_usage::UserUsage;
 pub use view_tracker::ViewTracker;
 
@@ -73,6 +77,7 @@ pub use view_tracker::ViewTracker;
 /// the formats of snapshots.
 pub mod state {
     pub use crate::alarm::Alarm;
+    pub use crate::archived::{ArchivedSubmission, EndedMembers};
     pub use crate::job::{
         Attempt, EndedAttempt, EndedJob, Job, JobExit, JobStatus, Rank, RankPhase, RendezvousEndpoint,
         TerminalState, WaitingJob,

@@ -12,7 +12,7 @@ impl Head {
     /// The jobs that these references mean to this user, in the order asked.
     ///
     /// # Errors
-    /// When one means no job in memory, or a name means several.
+    /// When one means no known job, or a name means several.
     pub fn resolve(&self, by: &Principal, references: &[JobRef]) -> Result<Vec<JobId>, Refusal> {
         let mut jobs = Vec::new();
         for reference in references {
@@ -30,17 +30,15 @@ impl Head {
         }
     }
 
-    /// The job, if it is in memory; the daemon looks for others in the history.
+    /// The job, if it is in memory or archived; the daemon looks for others in the history.
     fn known(&self, id: JobId) -> Result<JobId, Refusal> {
-        let exists = self.jobs.contains_key(&id) || self.is_array(id);
-        exists.then_some(id).ok_or_else(|| not_found(format!("there is no job {id}")))
+        self.is_known(id).then_some(id).ok_or_else(|| not_found(format!("there is no job {id}")))
     }
 
     fn in_range(&self, first: u64, last: u64) -> Result<Vec<JobId>, Refusal> {
         // A map has no range that ends before it begins, and panics over it.
-        let range = (first <= last).then(|| self.submissions.range(first..=last));
-        let numbers = range.into_iter().flatten().take(MOST_IN_RANGE);
-        let jobs: Vec<JobId> = numbers.map(|(number, _)| JobId::new(*number)).collect();
+        let numbers = (first <= last).then(|| self.numbers_in(first..=last, MOST_IN_RANGE));
+        let jobs: Vec<JobId> = numbers.into_iter().flatten().map(JobId::new).collect();
         match jobs.is_empty() {
             true => Err(not_found(format!("there is no job from {first} to {last}"))),
             false => Ok(jobs),
@@ -48,8 +46,8 @@ impl Head {
     }
 
     fn recent(&self, by: &Principal, back: u32) -> Result<JobId, Refusal> {
-        let own = self.submissions.iter().rev().filter(|(_, submission)| submission.user == by.user);
-        let found = own.map(|(number, _)| JobId::new(*number)).nth(back as usize);
+        let own = self.newest_submissions().filter(|(_, user, _)| *user == by.user);
+        let found = own.map(|(number, ..)| JobId::new(number)).nth(back as usize);
         let too_few = || match back {
             0 => format!("{} has submitted no jobs", by.user),
             _ => format!("{} has submitted fewer than {} jobs", by.user, u64::from(back) + 1),
@@ -58,8 +56,9 @@ impl Head {
     }
 
     fn named(&self, by: &Principal, name: &str) -> Result<JobId, Refusal> {
-        let own = self.submissions.iter().filter(|(_, it)| it.user == by.user && it.spec.name == name);
-        let numbers: Vec<u64> = own.map(|(number, _)| *number).collect();
+        let own = self.newest_submissions().filter(|(_, user, of)| *user == by.user && *of == name);
+        let mut numbers: Vec<u64> = own.map(|(number, ..)| number).collect();
+        numbers.reverse();
         match numbers[..] {
             [] => Err(not_found(format!("{} has no job named '{name}'", by.user))),
             [number] => Ok(JobId::new(number)),

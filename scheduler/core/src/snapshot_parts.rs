@@ -5,7 +5,6 @@
 //! of those that ended, is in no part: it is computed again. `scheduler/journal` owns the stored formats.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map, btree_set};
-use std::fmt;
 use std::iter::{Peekable, from_fn};
 use std::sync::Arc;
 
@@ -13,11 +12,13 @@ use cohabit_types::{JobId, NodeId, PlanRequestId, Time};
 
 use crate::account_keys::AccountKeys;
 use crate::alarm::Alarm;
+use crate::archived::{Archive, ArchivedSubmission};
 use crate::dependency_graph::DependencyGraph;
 use crate::head::Head;
 use crate::interface::Config;
 use crate::job::Job;
 use crate::node::Node;
+use crate::snapshot_part::{MissingFirstJob, SnapshotPart, expand_runs, unless_same};
 use crate::submission::SubmissionState;
 use crate::user_usage::Usage;
 use crate::volatile::VolatileState;
@@ -54,43 +55,17 @@ pub struct HeadSnapshot {
     pub alarms: BTreeSet<(Time, Alarm)>,
 }
 
-/// Some of a head's jobs, in the order of their ids.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SnapshotPart {
-    /// The submissions whose first job is in this part, by number.
-    pub submissions: Vec<(u64, Arc<SubmissionState>)>,
-    /// The jobs. None where a job is the same as the one before it, which may be in an earlier part.
-    pub jobs: Vec<(JobId, Option<Arc<Job>>)>,
-    /// Those of the jobs that only wait for room in the cluster.
-    pub eligible: Vec<JobId>,
-}
-
 /// All jobs of a head, part by part.
 #[derive(Debug)]
 pub struct SnapshotParts {
     submissions: Peekable<btree_map::IntoIter<u64, Arc<SubmissionState>>>,
     jobs: btree_map::IntoIter<JobId, Arc<Job>>,
     eligible: Peekable<btree_set::IntoIter<JobId>>,
+    archived: btree_map::IntoIter<u64, Arc<ArchivedSubmission>>,
     /// The last job of the previous part.
     before: Option<Arc<Job>>,
     size: usize,
 }
-
-/// The first job of a snapshot refers to a job before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MissingFirstJob(pub JobId);
-
-impl fmt::Display for MissingFirstJob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "job {} is stored as equal to the job before it, but there is no job before the first",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for MissingFirstJob {}
 
 impl Head {
     /// A copy of everything that a snapshot keeps: the head without its jobs, and the jobs in parts of
@@ -115,6 +90,7 @@ impl Head {
             submissions: self.submissions.clone().into_iter().peekable(),
             jobs: self.jobs.clone().into_iter(),
             eligible: self.eligible.clone().into_iter().peekable(),
+            archived: self.archive.submissions(),
             before: None,
             size,
         };
@@ -127,25 +103,29 @@ impl Head {
     /// If the first job refers to one before it: the first part is missing.
     pub fn from_snapshot(rest: HeadSnapshot, parts: Vec<SnapshotPart>) -> Result<Head, MissingFirstJob> {
         let (mut submissions, mut jobs, mut eligible) = (Vec::new(), Vec::new(), Vec::new());
+        let mut archived = Vec::new();
         for part in parts {
             submissions.extend(part.submissions);
             jobs.extend(part.jobs);
             eligible.extend(part.eligible);
+            archived.extend(part.archived);
         }
+        let archive = Archive::of(archived);
         let jobs = expand_runs(jobs)?;
         let ended = jobs.iter().filter_map(|(id, job)| Some((job.ended()?.at, *id))).collect();
         let active = jobs.iter().filter(|(_, job)| job.ended().is_none()).map(|(id, _)| *id).collect();
         let mut idempotency_keys: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
-        for (number, submission) in &submissions {
-            if let Some(key) = &submission.idempotency_key {
-                let keys = idempotency_keys.entry(submission.user.clone()).or_default();
-                keys.insert(key.clone(), *number);
+        let in_memory = submissions.iter().map(|(number, it)| (*number, &it.user, &it.idempotency_key));
+        let archived = archive.iter().map(|(number, it)| (number, &it.user, &it.idempotency_key));
+        for (number, user, key) in in_memory.chain(archived) {
+            if let Some(key) = key {
+                idempotency_keys.entry(user.clone()).or_default().insert(key.clone(), number);
             }
         }
         let submissions: BTreeMap<u64, Arc<SubmissionState>> = submissions.into_iter().collect();
         let depends_on = submissions.iter().map(|(number, it)| (*number, it.spec.depends_on.as_slice()));
         let dependencies = DependencyGraph::of(&rest.dependents, depends_on);
-        let usage = Usage::of(&submissions, &jobs);
+        let usage = Usage::of(&submissions, &jobs, &archive);
         let accounts = AccountKeys::of(rest.nodes.values().map(Node::served_users));
         let mut volatile = VolatileState { usage, accounts, ..VolatileState::default() };
         for job in &eligible {
@@ -167,6 +147,8 @@ impl Head {
             eligible: eligible.into_iter().collect(),
             active,
             ended,
+            ended_submissions: BTreeSet::new(),
+            archive,
             dependencies,
             idempotency_keys,
             nodes: rest.nodes,
@@ -175,6 +157,7 @@ impl Head {
             volatile,
         };
         head.volatile.user_queues = head.limited_queues();
+        head.ended_submissions = head.all_ended_submissions();
         Ok(head)
     }
 }
@@ -185,28 +168,18 @@ impl Iterator for SnapshotParts {
     fn next(&mut self) -> Option<SnapshotPart> {
         let jobs = self.jobs.by_ref().take(self.size);
         let jobs: Vec<_> = jobs.map(|(id, job)| (id, unless_same(job, &mut self.before))).collect();
-        let (last, _) = jobs.last()?;
+        let Some((last, _)) = jobs.last() else { return self.next_archived() };
         let submissions = from_fn(|| self.submissions.next_if(|(number, _)| *number <= last.number));
         let eligible = from_fn(|| self.eligible.next_if(|id| id <= last));
-        Some(SnapshotPart { submissions: submissions.collect(), eligible: eligible.collect(), jobs })
+        let (submissions, eligible) = (submissions.collect(), eligible.collect());
+        Some(SnapshotPart { submissions, eligible, jobs, archived: Vec::new() })
     }
 }
 
-/// The job, unless it shares its memory with the one before it, which it then becomes.
-fn unless_same(job: Arc<Job>, before: &mut Option<Arc<Job>>) -> Option<Arc<Job>> {
-    if before.as_ref().is_some_and(|before| Arc::ptr_eq(before, &job)) {
-        return None;
+impl SnapshotParts {
+    /// A part with summaries of archived submissions, which come after all jobs.
+    fn next_archived(&mut self) -> Option<SnapshotPart> {
+        let archived: Vec<_> = self.archived.by_ref().take(self.size).collect();
+        (!archived.is_empty()).then(|| SnapshotPart { archived, ..SnapshotPart::default() })
     }
-    *before = Some(Arc::clone(&job));
-    Some(job)
-}
-
-/// Gives every job of a run the content of the first one; they share it.
-fn expand_runs(runs: Vec<(JobId, Option<Arc<Job>>)>) -> Result<BTreeMap<JobId, Arc<Job>>, MissingFirstJob> {
-    let mut before: Option<Arc<Job>> = None;
-    let mut expand = |(id, job): (JobId, Option<Arc<Job>>)| {
-        before = job.or_else(|| before.take());
-        Ok((id, before.clone().ok_or(MissingFirstJob(id))?))
-    };
-    runs.into_iter().map(&mut expand).collect()
 }

@@ -10,6 +10,10 @@ use cohabit_types::{
 
 use crate::job::{Job, TerminalState, WaitingJob};
 
+/// An array with more members stays in memory for the whole retention: nobody should have to restore it at
+/// once.
+const MOST_ARCHIVED_MEMBERS: u64 = 10_000;
+
 /// What a user submitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubmissionState {
@@ -138,6 +142,11 @@ impl SubmissionState {
 
     pub(crate) fn has_ended(&self) -> bool {
         self.state_counts.keys().all(|state| state.is_terminal())
+    }
+
+    /// Whether it may leave memory: all its jobs have ended, and they are not too many to be restored.
+    pub(crate) fn may_be_archived(&self) -> bool {
+        self.has_ended() && self.spec.members() <= MOST_ARCHIVED_MEMBERS
     }
 
     pub(crate) fn summary(&self) -> ArraySummary {

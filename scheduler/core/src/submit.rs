@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cohabit_types::{JobId, JobSpec, Principal, Refusal, RefusalCode, Reply, Submit};
 
 use crate::alarm::Alarm;
+use crate::archived::work_digest;
 use crate::head::Head;
 use crate::job::Job;
 use crate::submission::SubmissionState;
@@ -68,24 +69,29 @@ impl Head {
 
     /// How many jobs these are, members of arrays one by one.
     pub fn members_of(&self, jobs: &[JobId]) -> u64 {
-        let members = |job: &JobId| match self.submissions.get(&job.number) {
-            Some(submission) if job.index.is_none() => submission.spec.members(),
-            Some(_) | None => 1,
+        let members = |job: &JobId| {
+            let whole = || Some(self.submissions.get(&job.number)?.spec.members());
+            let archived = || Some(self.archive.get(job.number)?.jobs());
+            job.index.is_none().then(|| whole().or_else(archived)).flatten().unwrap_or(1)
         };
         jobs.iter().map(members).fold(0, u64::saturating_add)
     }
 
     /// The reply to the submission with this number.
     pub(crate) fn accepted(&self, number: u64) -> Reply {
-        let members = self.submissions.get(&number).map_or(1, |it| it.state_counts.values().sum());
+        let in_memory = self.submissions.get(&number).map(|it| it.state_counts.values().sum());
+        let members = in_memory.or_else(|| Some(self.archive.get(number)?.jobs())).unwrap_or(1);
         Reply::Accepted { job: JobId::new(number), members }
     }
 
     /// Whether this is what the submission with this number asked for. Times and environments may differ
     /// where a script is run again.
     pub(crate) fn is_repeated(&self, number: u64, spec: &JobSpec) -> bool {
-        let earlier = self.submissions.get(&number).map(|it| &it.spec);
-        earlier.is_none_or(|it| it.entrypoint == spec.entrypoint && it.array == spec.array)
+        match (self.submissions.get(&number), self.archive.get(number)) {
+            (Some(it), _) => it.spec.entrypoint == spec.entrypoint && it.spec.array == spec.array,
+            (None, Some(archived)) => archived.work == work_digest(spec),
+            (None, None) => true,
+        }
     }
 
     /// The number of an earlier submission of this user with this key.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cohabit_types::{JobId, JobPhase, Role};
 
+use crate::archived::{Archive, ArchivedSubmission};
 use crate::job::Job;
 use crate::submission::SubmissionState;
 
@@ -15,7 +16,8 @@ pub struct UserUsage {
     pub waiting: u64,
     /// Jobs that hold devices and count against the limit on running jobs: not those of an admin.
     pub placed: u64,
-    /// Bytes of all submissions that are in memory, ended ones included, and of the histories of their jobs.
+    /// Bytes of all submissions that are in memory, ended ones included, of the histories of their jobs, and
+    /// of the summaries of archived ones.
     pub bytes: u64,
 }
 
@@ -45,6 +47,20 @@ impl Usage {
         }
     }
 
+    /// A submission that was archived, of which a summary stays.
+    pub(crate) fn add_archived(&mut self, archived: &ArchivedSubmission) {
+        self.0.entry(archived.user.clone()).or_default().bytes += archived.weight();
+    }
+
+    /// Such a summary leaves.
+    pub(crate) fn remove_archived(&mut self, archived: &ArchivedSubmission) {
+        let Some(of_user) = self.0.get_mut(&archived.user) else { return };
+        of_user.bytes = of_user.bytes.saturating_sub(archived.weight());
+        if *of_user == UserUsage::default() {
+            self.0.remove(&archived.user);
+        }
+    }
+
     /// What this user has.
     pub(crate) fn of_user(&self, user: &str) -> UserUsage {
         self.0.get(user).copied().unwrap_or_default()
@@ -66,12 +82,14 @@ impl Usage {
         }
     }
 
-    /// What the submissions and jobs in memory amount to.
+    /// What the submissions, jobs and summaries in memory amount to.
     pub(crate) fn of(
         submissions: &BTreeMap<u64, Arc<SubmissionState>>,
         jobs: &BTreeMap<JobId, Arc<Job>>,
+        archive: &Archive,
     ) -> Usage {
         let mut usage = Usage::default();
+        archive.iter().for_each(|(_, archived)| usage.add_archived(archived));
         submissions.values().for_each(|submission| usage.add(submission));
         // Both are in the order of their numbers.
         let mut submissions = submissions.iter().peekable();

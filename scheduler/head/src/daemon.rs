@@ -231,7 +231,8 @@ fn open(options: &HeadOptions) -> Result<OpenState, HeadError> {
     Ok(OpenState { state, identity, access: AccessStores { tokens, credentials } })
 }
 
-/// Rebuilds the head from the journal, and adds to the history the ended jobs and misfits that it misses.
+/// Rebuilds the head from the journal, and adds to the history the ended jobs, misfits and archived jobs that it
+/// misses.
 fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, HeadError> {
     let mut journal = SqliteJournal::open(&path)?;
     let mut recovered = recover_and_upgrade(&path, &mut journal)?;
@@ -240,7 +241,10 @@ fn replay(path: PathBuf, solos: &SoloMetricsTable) -> Result<ReplayedJournal, He
     let missed = missed.into_iter().map(|record| JournalWrite::Ended(Box::new(record)));
     // A misfit that the history has already stays one row.
     let misfits = JournalWrite::Misfits(std::mem::take(&mut recovered.misfits));
-    journal.commit(&missed.chain([misfits]).collect::<Vec<_>>())?;
+    // So does an archived part.
+    let archived = std::mem::take(&mut recovered.archived).into_iter();
+    let archived = archived.map(|part| JournalWrite::Archive(Box::new(part)));
+    journal.commit(&missed.chain([misfits]).chain(archived).collect::<Vec<_>>())?;
     let ended = history.newest(MAX_TRAINING_JOBS)?;
     let (estimates, ended_runs) = (Estimates::learned_from(&ended), ended_runs(&ended));
     let past = PastObservations::read(&history, &recovered.head, solos)?;
@@ -302,7 +306,7 @@ async fn run(
         history,
         tokens: access.tokens,
         credentials: access.credentials,
-        memory: options.config.retention,
+        memory: options.config.archive_after.min(options.config.retention),
         watch_limit: options.watch_limit,
         silence_limit: options.silence_limit,
         queries: UserLimiter::default(),

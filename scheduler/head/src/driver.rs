@@ -32,10 +32,10 @@ mod training_queue;
 use std::time::{Duration, Instant};
 
 use cohabit_actor::{Actor, ActorFailure, Context, ReplyTo};
-use cohabit_scheduler_core::{Effect, Event};
+use cohabit_scheduler_core::{Effect, Event, SnapshotPart};
 use cohabit_types::{
-    ClientRequestId, JobChange, JobId, Order, Principal, Refusal, Reply, Report, Request, Role, Submit, Time,
-    WorkerKey,
+    ClientRequestId, JobChange, JobId, Order, Principal, Refusal, Reply, Report, Request, Role, Span, Submit,
+    Time, WorkerKey,
 };
 
 use crate::journal::JournalWrite;
@@ -101,7 +101,9 @@ impl Driver {
         context: &mut Context<Driver>,
     ) -> Result<(), ActorFailure> {
         match message {
-            Message::Request { by, request, reply_to } => self.request(by, request, reply_to),
+            Message::Request { by, request, restored, reply_to } => {
+                self.request(by, request, restored, reply_to);
+            }
             Message::Query(query) => self.query(query, context),
             Message::DryRun { by, spec, reply_to } => self.dry_run(&by, *spec, reply_to, context),
             Message::Find(lookup, reply_to) => reply_to.send(self.find_worker(&lookup)),
@@ -131,7 +133,13 @@ impl Driver {
         Ok(())
     }
 
-    fn request(&mut self, by: Principal, mut request: Request, reply_to: ReplyTo<Reply>) {
+    fn request(
+        &mut self,
+        by: Principal,
+        mut request: Request,
+        restored: Vec<SnapshotPart>,
+        reply_to: ReplyTo<Reply>,
+    ) {
         if let Some(refusal) = self.durability.refusal().or_else(|| self.state_check.refusal()) {
             return reply_to.send(Reply::Refused(refusal));
         }
@@ -141,6 +149,7 @@ impl Driver {
         if let Request::Submit(submit) = &mut request {
             self.fill_estimates(&by.user, submit);
         }
+        restored.into_iter().for_each(|part| self.queue(Event::Restored(part), None));
         self.last_client += 1;
         let client = ClientRequestId(self.last_client);
         self.clients.insert(client, reply_to);
@@ -211,6 +220,7 @@ impl Driver {
             Query::Problems(reply_to) => reply_to.send(self.problems()),
             Query::Nodes(reply_to) => reply_to.send(head.node_records()),
             Query::ChangedSince(known, reply_to) => reply_to.send(reader.changed_since(&known)),
+            Query::Archived(by, jobs, reply_to) => reply_to.send(head.archived_among(&by, &jobs)),
             Query::Known(jobs, reply_to) => {
                 reply_to.send(jobs.into_iter().filter(|job| head.revision(*job).is_some()).collect());
             }
@@ -269,7 +279,10 @@ impl Driver {
 
     /// Deletes old rows with the next batch: a head without events has nothing new to delete.
     fn prune(&mut self) {
-        let keep_since = self.parts.clock.now() - self.parts.history_retention;
-        self.history.push(JournalWrite::Prune(keep_since));
+        let (now, retention) = (self.parts.clock.now(), self.parts.config.retention);
+        let history = now - self.parts.history_retention;
+        // The head forgets archived jobs in steps of a sixtieth of the retention.
+        let archive = now - (retention + Span::from_micros(retention.as_micros() / 30));
+        self.history.push(JournalWrite::Prune { history, archive });
     }
 }

@@ -1,10 +1,12 @@
 //! The history: jobs that ended, how fast they ran beside others, and which of them did not fit together, as
-//! tables that people may query. It keeps them for longer than the head keeps them in memory.
+//! tables that people may query. It keeps them for longer than the head keeps them in memory. What the head
+//! itself needs of jobs that have left its memory is in the archive, a table beside them.
 //!
-//! The journal's thread writes rows in the journal's own commits (`rows`, `samples`, `misfits`). Each read
-//! opens a connection of its own (`read`), so a long query of one user never delays the head. The tables are
-//! in `journal/schema/*.sql`.
+//! The journal's thread writes rows in the journal's own commits (`rows`, `samples`, `misfits`, `archive`).
+//! Each read opens a connection of its own (`read`), so a long query of one user never delays the head. The
+//! tables are in `journal/schema/*.sql`.
 
+mod archive;
 mod misfits;
 mod read;
 mod rows;
@@ -13,6 +15,7 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use archive::{insert as archive, prune as prune_archive};
 pub(crate) use misfits::insert as insert_misfits;
 pub(crate) use read::HistoryReader;
 pub(crate) use rows::{prune, upsert};

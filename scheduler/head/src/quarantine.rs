@@ -163,7 +163,8 @@ fn harmless(event: Event, found: &UnreplayableEvent) -> Event {
         | Event::Planned(..)
         | Event::Alarm
         | Event::InterferenceUpdated
-        | Event::ClockSet(_) => Event::Alarm,
+        | Event::ClockSet(_)
+        | Event::Restored(_) => Event::Alarm,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Replay goes through [`Head::handle`], as every event does; no second code restores state. The effects are
 //! dropped: workers that join again say what runs, and clients ask again. Only what goes to the history is
-//! kept, which may have missed it: records of jobs that ended, and misfits.
+//! kept, which may have missed it: records of jobs that ended, misfits, and archived jobs.
 
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread;
 
 use cohabit_journal::{FORMAT, decode_head, decode_part};
-use cohabit_scheduler_core::{Effect, Head, MemoryMisfit, SnapshotPart};
+use cohabit_scheduler_core::{ArchivedPart, Effect, Head, MemoryMisfit, SnapshotPart};
 use cohabit_types::{JobRecord, Notice, Time};
 
 use crate::HeadError;
@@ -35,6 +35,8 @@ pub(crate) struct RecoveredHead {
     pub(crate) ended: Vec<JobRecord>,
     /// Ranks that found no memory left after the snapshot, the earliest first.
     pub(crate) misfits: Vec<MemoryMisfit>,
+    /// Parts of submissions that were archived after the snapshot, the earliest first.
+    pub(crate) archived: Vec<ArchivedPart>,
     /// How many events were replayed after the snapshot.
     pub(crate) replayed: u64,
 }
@@ -102,7 +104,7 @@ pub(crate) fn recover(
         None => (Head::new(), 0, Time::EPOCH),
     };
     let mut recovered =
-        RecoveredHead { head, sequence, last, ended: Vec::new(), misfits: Vec::new(), replayed: 0 };
+        RecoveredHead { head, sequence, last, ended: vec![], misfits: vec![], archived: vec![], replayed: 0 };
     for (sequence, entry) in loaded.tail {
         begins(sequence);
         recovered.replay(entry).map_err(|()| {
@@ -130,6 +132,7 @@ impl RecoveredHead {
         match effect {
             Effect::Publish(_, Notice::Ended(record)) => self.ended.push(*record),
             Effect::RecordMisfit(misfit) => self.misfits.push(misfit),
+            Effect::Archive(part) => self.archived.push(*part),
             Effect::Publish(_, Notice::Changed(_))
             | Effect::SendOrder(..)
             | Effect::Answer(..)

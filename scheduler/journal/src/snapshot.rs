@@ -16,6 +16,7 @@ use serde_with::de::DeserializeAsWrap;
 use serde_with::ser::SerializeAsWrap;
 
 pub use decoded::DecodedHead;
+pub(crate) use v6::SnapshotPartV6;
 
 use crate::JournalDecodeError;
 use crate::format::FORMAT;
@@ -33,7 +34,7 @@ pub fn encode_head(head: &HeadSnapshot) -> serde_json::Result<Vec<u8>> {
 /// # Errors
 /// Those of the JSON writer.
 pub fn encode_part(part: &SnapshotPart) -> serde_json::Result<Vec<u8>> {
-    serde_json::to_vec(&SerializeAsWrap::<SnapshotPart, v6::SnapshotPartV6>::new(part))
+    serde_json::to_vec(&SerializeAsWrap::<SnapshotPart, SnapshotPartV6>::new(part))
 }
 
 /// Decodes part 0 of a snapshot of this format.
@@ -59,7 +60,8 @@ pub fn decode_part(format: u32, text: &[u8]) -> Result<SnapshotPart, JournalDeco
     match format {
         1..=5 => convert(decode::<v5::SnapshotPartV5>(text)?),
         FORMAT => {
-            let mut part = decode::<DeserializeAsWrap<SnapshotPart, v6::SnapshotPartV6>>(text)?.into_inner();
+            let mut part = decode::<DeserializeAsWrap<SnapshotPart, SnapshotPartV6>>(text)?.into_inner();
+            part.archived.sort_by_key(|(number, _)| *number);
             // The index in a run of equal jobs is the order of ids, but tools may order the keys of JSON by
             // their text.
             part.submissions.sort_by_key(|(number, _)| *number);

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use cohabit_policy::{Action, Plan};
-use cohabit_scheduler_core::{Config, Event};
+use cohabit_scheduler_core::{Config, Event, SnapshotPart};
 use cohabit_types::{
     ClientRequestId, Inventory, JobId, Placement, PlanRequestId, Principal, Report, Request, Slowdown, Span,
     Time, WorkerKey,
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::As;
 
 use crate::shape::CowOf;
+use crate::snapshot::SnapshotPartV6;
 use crate::stored::{
     StoredConfig, StoredInventory, StoredPlacement, StoredPrincipal, StoredReport, StoredRequest,
     StoredWorkerKey,
@@ -62,6 +63,10 @@ pub(crate) enum EventV6<'a> {
     ClockAdvanced {
         by: Span,
     },
+    JobsRestored {
+        #[serde(with = "CowOf::<SnapshotPartV6>")]
+        jobs: Cow<'a, SnapshotPart>,
+    },
 }
 
 /// One decision of a plan.
@@ -107,6 +112,7 @@ impl<'a> From<&'a Event> for EventV6<'a> {
             Event::Alarm => EventV6::TimerFired,
             Event::InterferenceUpdated => EventV6::InterferenceUpdated,
             Event::ClockSet(by) => EventV6::ClockAdvanced { by: *by },
+            Event::Restored(jobs) => EventV6::JobsRestored { jobs: Borrowed(jobs) },
         }
     }
 }
@@ -144,6 +150,7 @@ impl From<EventV6<'_>> for Event {
             EventV6::TimerFired => Event::Alarm,
             EventV6::InterferenceUpdated => Event::InterferenceUpdated,
             EventV6::ClockAdvanced { by } => Event::ClockSet(by),
+            EventV6::JobsRestored { jobs } => Event::Restored(jobs.into_owned()),
         }
     }
 }

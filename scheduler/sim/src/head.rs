@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_journal::{FORMAT, decode_head, decode_part, encode_head, encode_part};
 use cohabit_policy::interference::InterferenceContext;
 use cohabit_policy::{Plan, Policy, View, ViewChange, parse_policy_with};
-use cohabit_scheduler_core::{Config, Effect, Event, Head, ViewTracker};
-use cohabit_types::{Span, Time, WorkerKey};
+use cohabit_scheduler_core::{Config, Effect, Event, Head, SnapshotPart, ViewTracker};
+use cohabit_types::{JobChange, Principal, Request, Span, Time, WorkerKey};
 
 use crate::alarm::AlarmClock;
+use crate::archive::SimArchive;
 use crate::failure::{FailureKind, SimFailure, guarded};
 use crate::journal::{DurableEntry, SimJournal, WriteOutcome};
 use crate::planted_bug::PlantedBug;
@@ -35,6 +36,7 @@ pub(crate) struct HeadHost {
     pub(crate) journal: SimJournal,
     /// The last snapshot, with the number of events that it contains.
     snapshot: (usize, Image),
+    archive: SimArchive,
     pub(crate) state: HeadState,
     pub(crate) clock: HeadClock,
     /// Counts the starts of the head. Events of an earlier generation are ignored.
@@ -94,6 +96,7 @@ impl HeadHost {
             stalled_until: Time::EPOCH,
             journal: SimJournal::default(),
             snapshot,
+            archive: SimArchive::new(scenario.plant == Some(PlantedBug::StaleArchive)),
             state: HeadState::Down,
             clock: HeadClock::default(),
             generation: 0,
@@ -168,12 +171,54 @@ impl HeadHost {
     /// Handles a durable event, and takes a snapshot when one is due.
     pub(crate) fn handle(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, SimFailure> {
         self.journal.handles(&event);
+        // What earlier events archived was written before this one.
+        self.archive.commit();
         let effects = self.replay(at, event)?;
+        self.add_to_archive(&effects);
         let handled = self.journal.handled().len();
         if handled >= self.snapshot.0 + self.settings.snapshot_every {
+            self.archive.commit();
             self.snapshot = (handled, Image::of(&self.head));
         }
         Ok(effects)
+    }
+
+    fn add_to_archive(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            if let Effect::Archive(part) = effect {
+                self.archive.add(part);
+            }
+        }
+    }
+
+    /// What this request of this user needs of the archive.
+    ///
+    /// # Errors
+    /// If what was archived cannot be read.
+    pub(crate) fn archived_for(
+        &self,
+        by: &Principal,
+        request: &Request,
+    ) -> Result<Vec<SnapshotPart>, String> {
+        let Request::Change(JobChange::Requeue, jobs) = request else { return Ok(Vec::new()) };
+        self.archive.parts(&self.head.archived_among(by, jobs))
+    }
+
+    /// The head with everything that it has archived in memory again, as far as it still knows of it.
+    ///
+    /// # Errors
+    /// If what was archived cannot be read, or does not make a sound head.
+    pub(crate) fn whole(&self, now: Time) -> Result<Head, SimFailure> {
+        let parts = self.archive.parts(&self.archive.numbers());
+        let parts = parts.map_err(|detail| unreadable(now, detail))?;
+        let mut whole = self.head.clone();
+        for part in parts {
+            guarded(FailureKind::Crash, now, || {
+                whole.handle(now, Event::Restored(part), &mut Vec::new());
+            })?;
+            guarded(FailureKind::Invariant, now, || check(&whole))?;
+        }
+        Ok(whole)
     }
 
     /// Handles an event without checking invariants.
@@ -194,7 +239,10 @@ impl HeadHost {
         self.state = HeadState::Down;
         self.alarm = AlarmClock::default();
         self.journal.crash(outcome);
-        self.head = self.recover(now)?;
+        self.archive.crash();
+        let (head, effects) = self.recover(now)?;
+        self.head = head;
+        self.add_to_archive(&effects);
         self.journal.take_unhandled().map_err(|detail| unreadable(now, detail))
     }
 
@@ -236,21 +284,21 @@ impl HeadHost {
     }
 
     /// Recovers the head from the snapshot and the rest of the journal, and checks that replaying the whole
-    /// journal gives the same state.
+    /// journal gives the same state. Returns the effects of the events after the snapshot, too.
     ///
     /// # Errors
     /// If the live head, the replayed head and the restored head differ.
-    pub(crate) fn recover(&self, now: Time) -> Result<Head, SimFailure> {
+    pub(crate) fn recover(&self, now: Time) -> Result<(Head, Vec<Effect>), SimFailure> {
         let (length, snapshot) = &self.snapshot;
         let restored = snapshot
             .read()
             .map_err(|error| unreadable(now, format!("a snapshot cannot be read: {error}")))?;
         let handled = self.journal.handled();
-        let restored = replay_journal(now, restored, &handled[*length..])?;
-        let replayed = replay_journal(now, Head::new(), handled)?;
+        let (restored, effects) = replay_journal(now, restored, &handled[*length..])?;
+        let (replayed, _) = replay_journal(now, Head::new(), handled)?;
         check_equal(now, "replay of the whole journal", &self.head, &replayed)?;
         check_equal(now, "replay after the snapshot", &self.head, &restored)?;
-        Ok(restored)
+        Ok((restored, effects))
     }
 }
 
@@ -303,13 +351,18 @@ fn check(head: &Head) {
     head.check().unwrap_or_else(|broken| panic!("{broken}"));
 }
 
-fn replay_journal(now: Time, mut head: Head, journal: &[DurableEntry]) -> Result<Head, SimFailure> {
+fn replay_journal(
+    now: Time,
+    mut head: Head,
+    journal: &[DurableEntry],
+) -> Result<(Head, Vec<Effect>), SimFailure> {
+    let mut effects = Vec::new();
     for entry in journal {
         let (at, event) = entry.decode().map_err(|detail| unreadable(now, detail))?;
-        guarded(FailureKind::Crash, now, || head.handle(at, event, &mut Vec::new()))?;
+        guarded(FailureKind::Crash, now, || head.handle(at, event, &mut effects))?;
     }
     guarded(FailureKind::Invariant, now, || check(&head))?;
-    Ok(head)
+    Ok((head, effects))
 }
 
 fn unreadable(now: Time, detail: String) -> SimFailure {

@@ -19,6 +19,7 @@
 //! `evaluation/` has the metrics. docs/SIMULATION.md is the manual.
 
 mod alarm;
+mod archive;
 mod checks;
 mod clients;
 mod cluster_spec;

@@ -44,4 +44,6 @@ pub enum PlantedBug {
     WallClockLeases,
     /// The head is not told when the policy wants to be asked again.
     ForgottenWake,
+    /// A job that is archived again stays in the archive as it was the first time.
+    StaleArchive,
 }

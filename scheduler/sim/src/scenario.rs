@@ -277,7 +277,8 @@ impl Scenario {
         Scenario {
             shapes,
             hardware: Hardware::default(),
-            config: Config::default(),
+            // Records are read at the end.
+            config: Config { archive_after: Span::from_secs(365 * 86_400), ..Config::default() },
             policy: "fifo".into(),
             knowledge: InterferenceContext::default(),
             orphan_grace: Span::from_secs(120),

@@ -45,8 +45,10 @@ setting_keys! {
     MaxSlowdown = "max-slowdown",
     /// Time after which jobs on an unreachable node are declared lost.
     LostAfter = "lost-after",
-    /// How long ended jobs stay in memory.
+    /// How long ended jobs may be named, depended on and queued again.
     Retention = "retention",
+    /// How long ended jobs stay in memory before they go to disk.
+    ArchiveAfter = "archive-after",
     /// How long the history keeps ended jobs.
     HistoryRetention = "history-retention",
     /// Largest number of members of an array.

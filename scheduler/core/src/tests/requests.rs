@@ -6,6 +6,7 @@ use cohabit_types::{
 };
 
 use super::kit::*;
+use crate::{Config, Event};
 
 fn refusal(reply: Reply) -> (RefusalCode, String) {
     match reply {
@@ -156,8 +157,10 @@ fn a_watcher_sees_every_change_and_nothing_else() {
 #[test]
 fn ended_jobs_are_forgotten_after_their_retention() {
     let mut test = TestHead::with_devices(1);
+    test.event(Event::HeadStarted(Config { archive_after: Span::from_secs(86_400), ..Config::default() }));
+    test.rejoin(1, 2, vec![]);
     let id = test.submit(gpus(1));
-    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    test.ended_on(key(1, 2), rank(1, 1), Outcome::Exited(0), None);
     test.after(Span::from_secs(86_399));
     assert!(test.head.at(test.now).record(id).is_some());
     test.after(Span::from_secs(1));

@@ -25,6 +25,7 @@ impl Driver {
             }
             Effect::Publish(job, notice) => self.publish(job, notice),
             Effect::RecordMisfit(misfit) => self.record_misfit(misfit),
+            Effect::Archive(part) => self.history.push(JournalWrite::Archive(part)),
             // Passed on after the batch, so that one plan covers all of it.
             Effect::Plan(request) => self.plan_request = Some(request),
             Effect::Close(key, why) => self.close(key, why),

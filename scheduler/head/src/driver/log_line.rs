@@ -29,6 +29,7 @@ impl fmt::Display for LogLine<'_, Event> {
             Event::Alarm => f.write_str("alarm"),
             Event::InterferenceUpdated => f.write_str("the interference model changed"),
             Event::ClockSet(forward) => write!(f, "the clock was set forward by {forward}"),
+            Event::Restored(part) => write!(f, "{} job(s) restored from the archive", part.jobs.len()),
         }
     }
 }
@@ -81,6 +82,7 @@ impl fmt::Display for LogLine<'_, Effect> {
             Effect::RecordMisfit(misfit) => {
                 write!(f, "record that {} found no memory on {}", misfit.rank, misfit.device)
             }
+            Effect::Archive(part) => write!(f, "archive part {} of job {}", part.part, part.number),
             Effect::Plan(request) => write!(f, "request plan {}", request.0),
             Effect::Close(key, why) => write!(f, "close {key}: {why}"),
         }

@@ -2,8 +2,10 @@
 //!
 //! Each query carries where its typed answer goes.
 
+use std::collections::BTreeSet;
+
 use cohabit_actor::{Address, ReplyTo};
-use cohabit_scheduler_core::{ListPart, PolicyForecasts};
+use cohabit_scheduler_core::{ListPart, PolicyForecasts, SnapshotPart};
 use cohabit_types::{
     DryRun, Explanation, Filter, Inventory, JobId, JobRecord, JobRef, JobRevision, JobSpec, LogChunk,
     LogRequest, ModelChoice, Models, NodeRecord, Order, Principal, RankId, Refusal, Reply, Report, Request,
@@ -24,6 +26,8 @@ pub(crate) enum Message {
         by: Principal,
         /// The change.
         request: Request,
+        /// Archived submissions that the change needs in memory.
+        restored: Vec<SnapshotPart>,
         /// Where the reply goes.
         reply_to: ReplyTo<Reply>,
     },
@@ -108,6 +112,9 @@ pub(crate) enum Query {
     Nodes(ReplyTo<Vec<NodeRecord>>),
     /// The records of those jobs whose revision is not the known one.
     ChangedSince(Vec<JobRevision>, ReplyTo<Result<Vec<JobRecord>, Refusal>>),
+    /// The numbers of those submissions among these jobs that are in the archive and that this user may
+    /// change.
+    Archived(Principal, Vec<JobId>, ReplyTo<BTreeSet<u64>>),
     /// Those of these jobs that are in memory.
     Known(Vec<JobId>, ReplyTo<Vec<JobId>>),
 }
@@ -121,6 +128,7 @@ impl Query {
             | Query::Problems(_)
             | Query::Nodes(_)
             | Query::ChangedSince(..)
+            | Query::Archived(..)
             | Query::Known(..) => false,
         }
     }

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use cohabit_scheduler_core::MemoryMisfit;
-use cohabit_types::{Filter, JobId, JobRecord};
+use cohabit_scheduler_core::{MemoryMisfit, SnapshotPart};
+use cohabit_types::{Bytes, Filter, JobId, JobRecord};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params_from_iter};
 
+use super::archive;
 use super::misfits;
 use super::rows::ended_at;
 use super::samples::{self, StoredSample};
@@ -101,6 +102,25 @@ impl HistoryReader {
                 |job: JobId| query.query_row([job.to_string()], |row| parse(row.get(0)?)).optional();
             let found = jobs.into_iter().map(|job| Ok(record(job)?.map(|record| (job, record))));
             found.filter_map(Result::transpose).collect()
+        })
+    }
+
+    /// What the archive has of these submissions; none if it takes more than this there.
+    pub(crate) fn archived(
+        &self,
+        numbers: &BTreeSet<u64>,
+        most: Bytes,
+    ) -> Result<Option<Vec<SnapshotPart>>, HeadError> {
+        self.read(|connection| {
+            let (mut parts, mut bytes) = (Vec::new(), Bytes(0));
+            for number in numbers {
+                bytes = bytes + archive::size(connection, *number)?;
+                if bytes > most {
+                    return Ok(None);
+                }
+                parts.extend(archive::parts(connection, *number)?);
+            }
+            Ok(Some(parts))
         })
     }
 

@@ -115,7 +115,7 @@ fn a_page_shows_whether_there_are_more() {
 #[test]
 fn pruning_removes_jobs_with_their_attempts() {
     let (journal, history) = history();
-    journal.open().commit(&[JournalWrite::Prune(at(6))]).unwrap();
+    journal.open().commit(&[pruned(at(6))]).unwrap();
     assert_eq!(ids(&history, &all()), ["2"]);
     assert_eq!(journal.ask("SELECT group_concat(job) FROM attempts"), [Some("2".into())]);
     assert_eq!(history.newest(5).unwrap()[0].nodes(), ["box"]);
@@ -193,10 +193,7 @@ fn invalid_samples_never_fail_a_commit() {
 fn pruning_removes_samples() {
     let (journal, _) = history();
     let late = ColocationSample { from: at(7), to: at(9), ..sample() };
-    journal
-        .open()
-        .commit(&[JournalWrite::Samples(vec![sample(), late]), JournalWrite::Prune(at(8))])
-        .unwrap();
+    journal.open().commit(&[JournalWrite::Samples(vec![sample(), late]), pruned(at(8))]).unwrap();
     let left = rows(&journal, "SELECT count(*), min(ended_at) FROM stretches");
     assert_eq!(left, ["1", "2026-01-01T00:00:09Z"]);
 }
@@ -220,7 +217,7 @@ fn a_misfit_is_one_row_even_if_a_replay_repeats_it_and_is_read_as_it_was_written
     assert_eq!(row, ["time_sliced", r#"["2","9.1"]"#, "2026-01-01T00:00:06Z"]);
     journal.edit("UPDATE misfits SET neighbours = 'nobody' WHERE job = '1'");
     assert_eq!(history.newest_misfits(10).unwrap().len(), 1, "what makes no sense is left out");
-    journal.open().commit(&[JournalWrite::Prune(at(4))]).unwrap();
+    journal.open().commit(&[pruned(at(4))]).unwrap();
     assert_eq!(rows(&journal, "SELECT job FROM misfits"), ["1"]);
 }
 
@@ -234,4 +231,9 @@ fn numbers_and_lists_out_of_bounds_find_nothing_without_an_error() {
     assert_eq!(found, ids(&history, &Filter { states: vec![JobState::Completed], ..all() }));
     let beyond = Filter { states, after: Some(JobId::new(u64::MAX)), ..all() };
     assert_eq!(ids(&history, &beyond), Vec::<String>::new());
+}
+
+/// Removes of the history, and of the archive, what ended before this time.
+fn pruned(before: Time) -> JournalWrite {
+    JournalWrite::Prune { history: before, archive: before }
 }

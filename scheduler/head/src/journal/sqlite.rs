@@ -147,7 +147,11 @@ fn apply(
         JournalWrite::Ended(record) => history::upsert(transaction, record),
         JournalWrite::Samples(samples) => history::insert_samples(transaction, samples),
         JournalWrite::Misfits(misfits) => history::insert_misfits(transaction, misfits),
-        JournalWrite::Prune(before) => history::prune(transaction, *before),
+        JournalWrite::Archive(part) => history::archive(transaction, part),
+        JournalWrite::Prune { history, archive } => {
+            history::prune(transaction, *history)?;
+            history::prune_archive(transaction, *archive)
+        }
     }
 }
 

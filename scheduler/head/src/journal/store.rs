@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cohabit_scheduler_core::{Event, MemoryMisfit};
+use cohabit_scheduler_core::{ArchivedPart, Event, MemoryMisfit};
 use cohabit_types::{ColocationSample, JobRecord, Time};
 
 use super::encoded_part::EncodedPart;
@@ -46,8 +46,15 @@ pub(crate) enum JournalWrite {
     Samples(Vec<ColocationSample>),
     /// Ranks that found no memory left on their device, for the history.
     Misfits(Vec<MemoryMisfit>),
-    /// Removes jobs, samples and misfits from the history that ended before this time.
-    Prune(Time),
+    /// A part of a submission that left memory. Replaces an earlier one.
+    Archive(Box<ArchivedPart>),
+    /// Removes what is old.
+    Prune {
+        /// Jobs, samples and misfits of the history that ended before this time.
+        history: Time,
+        /// Archived submissions that ended before this time.
+        archive: Time,
+    },
 }
 
 /// An event and its time.

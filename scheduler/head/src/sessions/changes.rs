@@ -2,13 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use cohabit_scheduler_core::SnapshotPart;
 use cohabit_types::{
-    ChangeResult, JobChange, JobId, JobSpec, Refusal, RefusalCode, Reply, Request, Submit, SubmitReceipt,
+    Bytes, ChangeResult, JobChange, JobId, JobSpec, Refusal, RefusalCode, Reply, Request, Submit,
+    SubmitReceipt, counted,
 };
 
 use super::client::{ClientSession, ending};
-use crate::driver::Message;
+use crate::driver::{Message, Query};
 use crate::request_limits::check_ids;
+
+/// What one request may bring back from the archive, as it is on disk.
+const MOST_RESTORED: Bytes = Bytes(16 << 20);
 
 impl ClientSession {
     /// Submits a job. The estimate of the head is not a client's to make.
@@ -41,6 +46,26 @@ impl ClientSession {
         .await
     }
 
+    /// What a request needs of the archive: a job that is queued again has to be in memory.
+    async fn archived_for(&self, request: &Request) -> Result<Vec<SnapshotPart>, Refusal> {
+        let Request::Change(JobChange::Requeue, jobs) = request else { return Ok(Vec::new()) };
+        let (by, jobs) = (self.by.clone(), jobs.clone());
+        let numbers = self.ask(|reply_to| Query::Archived(by, jobs, reply_to)).await?;
+        if numbers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let count = numbers.len();
+        let archived = self.history(move |history| history.archived(&numbers, MOST_RESTORED)).await?;
+        archived.ok_or_else(|| {
+            let jobs = counted(count, "of these jobs is", "of these jobs are");
+            let message = format!(
+                "{jobs} in the archive and take more than {MOST_RESTORED} there: name fewer at once, or submit \
+                 them again"
+            );
+            Refusal::new(RefusalCode::NotAllowed, message)
+        })
+    }
+
     pub(super) async fn drain(self, name: String) -> Result<String, Refusal> {
         self.change_node(Request::Drain(name)).await
     }
@@ -64,17 +89,19 @@ impl ClientSession {
         result: impl FnOnce(Reply) -> Result<T, Reply>,
     ) -> Result<T, Refusal> {
         self.session_context.limits.check(&request)?;
-        let ClientSession { session_context, by } = self;
         // In a task of its own: it goes on when the client hangs up.
         let asked = tokio::spawn(async move {
             let _permit = match &request {
-                Request::Change(..) => session_context.changes.permit(&by.user).await,
+                Request::Change(..) => self.session_context.changes.permit(&self.by.user).await,
                 Request::Submit(_) | Request::Drain(_) | Request::Resume(_) => None,
             };
-            session_context.driver.ask(|reply_to| Message::Request { by, request, reply_to }).await
+            let restored = self.archived_for(&request).await?;
+            let by = self.by.clone();
+            let message = |reply_to| Message::Request { by, request, restored, reply_to };
+            self.session_context.driver.ask(message).await.map_err(|error| ending(&error))
         });
         let replied = asked.await.map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))?;
-        result(replied.map_err(|error| ending(&error))?).map_err(|other| match other {
+        result(replied?).map_err(|other| match other {
             Reply::Refused(refusal) => refusal,
             // The core answers each request with its own reply: this is the one place that relies on it.
             Reply::Accepted { .. } | Reply::Changed(_) | Reply::Node(_) => {

@@ -6,8 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_actor::{ReplyTo, blocking};
+use cohabit_scheduler_core::Head;
 use cohabit_types::{
-    Explanation, Filter, JobId, JobRecord, JobRef, JobRevision, ListPage, Refusal, RefusalCode, Role, counted,
+    Bytes, Explanation, Filter, JobId, JobRecord, JobRef, JobRevision, ListPage, Refusal, RefusalCode, Role,
+    counted,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -120,7 +122,16 @@ impl ClientSession {
         }
     }
 
+    /// Explains a job that has left memory from the archive; where it has left that, too, from its record.
     async fn explain_from_history(&self, job: JobId) -> Result<Explanation, Refusal> {
+        let numbers = BTreeSet::from([job.number]);
+        let archived = self.history(move |history| history.archived(&numbers, MOST_EXPLAINED)).await?;
+        let parts = archived.filter(|parts| !parts.is_empty());
+        if let Some(head) = parts.and_then(|parts| Head::of_archived(parts).ok())
+            && let Ok(explanation) = head.at(wall_clock()).explain(job)
+        {
+            return Ok(explanation);
+        }
         let record = self.forgotten(vec![job]).await?.remove(&job).ok_or_else(|| no_such_job(job))?;
         let sentences = vec![
             format!(
@@ -241,13 +252,15 @@ impl ClientSession {
         old.jobs.retain(|record| !in_memory.contains(&record.id));
         let mut jobs: Vec<JobRecord> = page.jobs.into_iter().chain(old.jobs).collect();
         jobs.sort_by_key(|record| record.id);
+        // A job may have been archived between the two looks.
+        jobs.dedup_by_key(|record| record.id);
         jobs.retain(|record| horizon.is_none_or(|horizon| record.id <= horizon));
         let more = horizon.is_some() || jobs.len() > limit as usize;
         jobs.truncate(limit as usize);
         Ok(ListPage { jobs, more })
     }
 
-    async fn history<T: Send + 'static>(
+    pub(super) async fn history<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&HistoryReader) -> Result<T, HeadError> + Send + 'static,
     ) -> Result<T, Refusal> {
@@ -269,6 +282,9 @@ const COMPARED_AT_ONCE: usize = 128;
 
 /// References that the driver resolves at once: for a name it looks at all jobs, and other questions wait.
 const RESOLVED_AT_ONCE: usize = 4;
+
+/// The most that is read of the archive for one explanation, as it is on disk.
+const MOST_EXPLAINED: Bytes = Bytes(16 << 20);
 
 /// The longest page of a list, as in the core.
 const LONGEST_PAGE: u32 = 1_000;

@@ -1,8 +1,10 @@
 //! Jobs that the head has removed from memory are found in the history.
 
+use std::collections::BTreeMap;
+
 use cohabit_types::{
-    ColocationSample, DeviceId, Filter, JobId, JobRef, JobRevision, JobState, Outcome, RefusalCode, Report,
-    SharingStrategy, Span,
+    ChangeResult, ColocationSample, DeviceId, Explanation, Filter, JobChange, JobId, JobRef, JobRevision,
+    JobState, Outcome, RefusalCode, Report, SharingStrategy, Span,
 };
 
 use crate::test_kit::at;
@@ -99,4 +101,105 @@ async fn samples_are_written_to_the_history_and_not_to_the_journal() {
         head.ask("SELECT cast(count(*) AS TEXT) FROM events WHERE event LIKE '%ColocationSamples%'"),
         "0"
     );
+}
+
+/// A head that has archived a job right after its end, with what it said of the job before.
+async fn head_with_archived_job() -> (TestHead, TestClient, JobId, Explanation) {
+    let head = TestHead::start_like(|options| options.config.archive_after = Span::from_secs(2)).await;
+    let (client, mut worker) = (head.admin().await, head.worker(1, vec![]).await);
+    let job = client.submit_like(|spec| spec.environment = epochs()).await;
+    worker.run_one(Outcome::Exited(3)).await;
+    let explanation = client.explain(job).await.unwrap();
+    until_archived(&head, &client, 1).await;
+    (head, client, job, explanation)
+}
+
+fn epochs() -> BTreeMap<String, String> {
+    BTreeMap::from([("EPOCHS".to_owned(), "3".to_owned())])
+}
+
+async fn requeued(client: &TestClient, job: JobId) -> ChangeResult {
+    client.change(JobChange::Requeue, vec![job]).await.unwrap().remove(0).1
+}
+
+/// Waits until the archive has parts of so many submissions.
+async fn until_archived(head: &TestHead, client: &TestClient, submissions: u64) {
+    let count = || head.ask("SELECT cast(count(DISTINCT number) AS TEXT) FROM archive");
+    let archived = async {
+        while count() != submissions.to_string() {
+            client.nodes().await.unwrap();
+        }
+    };
+    within(archived).await;
+}
+
+#[tokio::test]
+async fn an_archived_job_is_shown_and_explained_as_before_after_restarts_too() {
+    let (head, client, job, explanation) = head_with_archived_job().await;
+    let record = client.show(job).await;
+    assert_eq!((record.state, record.exit_code), (JobState::Failed, Some(3)));
+    assert_eq!(client.explain(job).await.unwrap(), explanation);
+    assert!(explanation.history.len() >= 4, "{explanation:?}");
+    assert_eq!(client.resolve(vec![JobRef::Last(0)]).await, Ok(vec![job]));
+    let listed = client.list(Filter { limit: 10, ..Filter::default() }).await.unwrap();
+    assert_eq!(listed.jobs.iter().map(|record| record.id).collect::<Vec<_>>(), [job]);
+    drop(client);
+    let head = head.restarted().await.killed_and_started().await;
+    let client = head.admin().await;
+    assert_eq!(client.explain(job).await.unwrap(), explanation);
+    assert_eq!(client.resolve(vec![JobRef::Last(0)]).await, Ok(vec![job]));
+}
+
+#[tokio::test]
+async fn an_archived_job_is_queued_again_with_all_that_it_was_submitted_with() {
+    let (head, client, job, _) = head_with_archived_job().await;
+    assert_eq!(requeued(&client, job).await, ChangeResult::Done);
+    let mut worker = head.worker(2, vec![]).await;
+    let run = worker.next_run().await;
+    assert_eq!((run.attempt, &run.spec.environment), (job.attempt(2), &epochs()));
+    worker.ended(run.attempt.rank(0), Outcome::Exited(0)).await;
+    let record = client.seen(job, |record| record.state.is_terminal()).await;
+    assert_eq!((record.state, record.attempts.len()), (JobState::Completed, 2));
+    let history = client.explain(job).await.unwrap().history;
+    let archived_again = async {
+        while head.ask("SELECT cast(max(ended_at_us) AS TEXT) FROM archive")
+            != record.ended_at.unwrap().as_micros().to_string()
+        {
+            client.nodes().await.unwrap();
+        }
+    };
+    within(archived_again).await;
+    assert_eq!(client.explain(job).await.unwrap().history, history);
+}
+
+/// What a crash took of the archive, the next start writes again.
+#[tokio::test]
+async fn a_head_that_crashed_before_it_wrote_the_archive_writes_it_at_its_next_start() {
+    let (head, client, job, explanation) = head_with_archived_job().await;
+    drop(client);
+    let policy = || std::sync::Arc::new(|| cohabit_policy::parse_policy("fifo").unwrap());
+    let head = head.crashed_and_started_with("DELETE FROM archive", policy()).await;
+    let client = head.admin().await;
+    assert_eq!(client.explain(job).await.unwrap(), explanation);
+    assert_eq!(requeued(&client, job).await, ChangeResult::Done);
+}
+
+/// Nothing was lost silently: the record is left, and the change says what to do.
+#[tokio::test]
+async fn a_job_whose_archive_is_gone_keeps_its_record_and_cannot_be_queued_again() {
+    let (head, client, job, _) = head_with_archived_job().await;
+    drop(client);
+    let stopped = head.stopped().await;
+    let journal = rusqlite::Connection::open(stopped.folder.path().join("journal.sqlite")).unwrap();
+    journal.execute_batch("DELETE FROM archive").unwrap();
+    drop(journal);
+    let head = stopped.started().await;
+    let client = head.admin().await;
+    assert_eq!(client.show(job).await.state, JobState::Failed);
+    let sentences = client.explain(job).await.unwrap().sentences;
+    assert!(sentences[2].contains("only its record is kept"), "{sentences:?}");
+    let result = requeued(&client, job).await;
+    let ChangeResult::Refused(refusal) = result else { panic!("{result:?}") };
+    assert_eq!(refusal.code, RefusalCode::NotFound);
+    assert!(refusal.message.contains("submit it again"), "{refusal}");
 }

@@ -359,6 +359,7 @@ impl TryFrom<SnapshotPartV5> for core::SnapshotPart {
             submissions: submissions(stored.submissions)?,
             jobs: jobs(stored.jobs)?,
             eligible: stored.eligible.into_iter().collect(),
+            archived: Vec::new(),
         })
     }
 }

@@ -52,6 +52,36 @@ pub(crate) struct SnapshotPartV6 {
     #[serde(with = "As::<Map<Same, Option<Arc<JobV6>>>>")]
     jobs: Vec<(JobId, Option<Arc<state::Job>>)>,
     eligible: Vec<JobId>,
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        with = "As::<Map<Same, Arc<ArchivedSubmissionV6>>>"
+    )]
+    archived: Vec<(u64, Arc<state::ArchivedSubmission>)>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "state::ArchivedSubmission")]
+pub(crate) struct ArchivedSubmissionV6 {
+    user: String,
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<String>,
+    work: u64,
+    ended_at: Time,
+    #[serde(with = "As::<TerminalStateV6>")]
+    state: state::TerminalState,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<EndedMembersV6>>")]
+    members: Vec<state::EndedMembers>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "state::EndedMembers")]
+pub(crate) struct EndedMembersV6 {
+    first: u32,
+    last: u32,
+    #[serde(with = "As::<TerminalStateV6>")]
+    state: state::TerminalState,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -278,6 +308,8 @@ pub(crate) enum AlarmV6 {
 shape_of! {
     HeadV6 => core::HeadSnapshot,
     SnapshotPartV6 => core::SnapshotPart,
+    ArchivedSubmissionV6 => state::ArchivedSubmission,
+    EndedMembersV6 => state::EndedMembers,
     SubmissionV6 => state::SubmissionState,
     JobV6 => state::Job,
     JobStatusV6 => state::JobStatus,

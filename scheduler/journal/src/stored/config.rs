@@ -1,7 +1,7 @@
 //! The settings of the head.
 
 use cohabit_scheduler_core as core;
-use cohabit_types::Span;
+use cohabit_types::{Span, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::shape::shape_of;
@@ -11,9 +11,20 @@ use crate::shape::shape_of;
 pub(crate) struct StoredConfig {
     lost_after: Span,
     retention: Span,
+    /// Releases without an archive kept everything for the retention, however long.
+    #[serde(default = "never", skip_serializing_if = "is_never")]
+    archive_after: Span,
     node_failures: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_running_jobs: Option<u64>,
+}
+
+const fn never() -> Span {
+    Time::NEVER.since(Time::EPOCH)
+}
+
+fn is_never(span: &Span) -> bool {
+    *span == never()
 }
 
 shape_of! {

@@ -45,6 +45,7 @@ pub(super) fn events() -> Vec<Event> {
     let by = Principal::new("ada", Role::User);
     events.push(Event::Client(ClientRequestId(9), by.clone(), Request::Submit(Box::new(submit))));
     events.push(Event::HeadStarted(Config { max_running_jobs: Some(4), ..config() }));
+    events.push(Event::HeadStarted(Config { archive_after: Span::from_secs(3_600), ..config() }));
     let kill = Request::Change(JobChange::Kill, vec![JobId::new(5)]);
     events.push(Event::Client(ClientRequestId(9), by, kill));
     let (outcome, stopped) = (Outcome::Signalled(Signal::KILL), Some(StopReason::Killed));
@@ -62,6 +63,7 @@ fn config() -> Config {
     Config {
         lost_after: Span::from_secs(300),
         retention: Span::from_secs(86_400),
+        archive_after: Time::NEVER.since(Time::EPOCH),
         node_failures: 5,
         max_running_jobs: None,
     }

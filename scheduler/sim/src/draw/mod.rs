@@ -41,7 +41,7 @@ impl Scenario {
             .map(|number| shape(&mut random, kinds, number))
             .collect();
         let quiet_at = Time::EPOCH + random.span((Span::from_secs(600), Span::from_secs(3 * 3_600)));
-        let mut scenario = Scenario { quiet_at, ..settings(&mut random, Scenario::calm(shapes)) };
+        let mut scenario = Scenario { quiet_at, ..settings(seed, &mut random, Scenario::calm(shapes)) };
         scenario.policy = policy(&mut random, crowd.robust_chance);
         let count = random.between(crowd.jobs.0, crowd.jobs.1) as u32;
         jobs::submit(seed, options.jobs.unwrap_or(count), &mut scenario);
@@ -133,7 +133,16 @@ fn policy(random: &mut Random, robust_chance: f64) -> String {
     }
 }
 
-fn settings(random: &mut Random, calm: Scenario) -> Scenario {
+/// When jobs leave memory: mostly never, or so soon that some are queued again afterwards.
+fn archive_after(seed: u64) -> Span {
+    let mut random = Random::stream(seed, "archive");
+    match random.chance(0.3) {
+        true => random.span((Span::from_secs(30), Span::from_secs(900))),
+        false => Span::from_secs(365 * 86_400),
+    }
+}
+
+fn settings(seed: u64, random: &mut Random, calm: Scenario) -> Scenario {
     let slow_network = random.chance(0.25);
     let slow_policy = random.chance(0.25);
     let forgetful = random.chance(0.1);
@@ -142,6 +151,7 @@ fn settings(random: &mut Random, calm: Scenario) -> Scenario {
     Scenario {
         config: Config {
             retention: if forgetful { Span::from_secs(1_800) } else { Span::from_secs(30 * 86_400) },
+            archive_after: archive_after(seed),
             node_failures: random.between(0, 5) as u32,
             ..default
         },

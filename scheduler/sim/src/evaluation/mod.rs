@@ -117,7 +117,7 @@ fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
         after: Vec::new(),
     };
     Scenario {
-        config: Config { retention: RETENTION, ..Config::default() },
+        config: Config { retention: RETENTION, archive_after: RETENTION, ..Config::default() },
         policy: evaluation.policy.clone(),
         knowledge: evaluation.knowledge.clone(),
         hardware: evaluation.hardware.clone(),

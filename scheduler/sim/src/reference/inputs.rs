@@ -33,7 +33,8 @@ impl ReferenceModel {
             | Event::Report(..)
             | Event::Alarm
             | Event::InterferenceUpdated
-            | Event::ClockSet(_) => {}
+            | Event::ClockSet(_)
+            | Event::Restored(_) => {}
         }
         Ok(BTreeSet::new())
     }
@@ -144,6 +145,7 @@ fn answer(client: ClientRequestId, effects: &[Effect]) -> Option<&Reply> {
         | Effect::SendOrder(..)
         | Effect::Publish(..)
         | Effect::RecordMisfit(_)
+        | Effect::Archive(_)
         | Effect::Plan(_)
         | Effect::Close(..) => None,
     })
@@ -159,6 +161,7 @@ fn ranks_ordered(effect: &Effect) -> Vec<(RankId, NodeId)> {
         | Effect::Answer(..)
         | Effect::Publish(..)
         | Effect::RecordMisfit(_)
+        | Effect::Archive(_)
         | Effect::Plan(_)
         | Effect::Close(..) => Vec::new(),
     }

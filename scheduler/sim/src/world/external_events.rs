@@ -131,7 +131,8 @@ impl World<'_> {
     pub(super) fn restart_head(&mut self) -> Result<(), SimFailure> {
         self.recorder.add(self.now, || "head        is back".into());
         self.inject_head_bugs();
-        let known = self.reference.check_all(self.head_now(), self.head.head());
+        let head = self.head.whole(self.head_now())?;
+        let known = self.reference.check_all(self.head_now(), &head);
         self.invariant(known)?;
         self.head.restart(self.now);
         self.order.restart();

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use cohabit_scheduler_core::Head;
 use cohabit_types::{JobChange, JobEvent, JobId, JobRecord, Request};
 
 use super::{CLEAN_UP_INTERVAL, World};
@@ -73,12 +74,12 @@ impl World<'_> {
     /// answered.
     pub(super) fn verify_final_state(&mut self) -> Result<(), SimFailure> {
         self.head.recover(self.head_now())?;
-        let head = self.head.head();
         let jobs = self.clients.accepted();
+        let head = &self.head.whole(self.head_now())?;
         let known = self.reference.check_all(self.head_now(), head);
         let checked = known
             .and_then(|()| checks::check_ends(head, self.head_now(), self.settings.retention, &jobs))
-            .and_then(|()| self.check_booked_device_time())
+            .and_then(|()| self.check_booked_device_time(head))
             .and_then(|()| checks::check_outcomes(head, self.head_now(), &self.nodes))
             .and_then(|()| checks::check_victims(head, self.head_now(), &self.nodes))
             .and_then(|()| checks::check_finished_unseen(head, self.head_now(), &self.nodes))
@@ -90,9 +91,9 @@ impl World<'_> {
 
     /// Checks the booked device time, unless the head's clock missed time: then less may be booked than was
     /// used.
-    fn check_booked_device_time(&self) -> Result<(), String> {
+    fn check_booked_device_time(&self, head: &Head) -> Result<(), String> {
         match self.head.clock.missed_nothing() {
-            true => checks::check_device_time(self.head.head(), self.head_now(), &self.nodes),
+            true => checks::check_device_time(head, self.head_now(), &self.nodes),
             false => Ok(()),
         }
     }

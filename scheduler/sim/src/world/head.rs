@@ -220,6 +220,8 @@ impl World<'_> {
                 let knowledge = self.hooks.misfit(self.now, &misfit, self.head.head());
                 self.set_interference(knowledge);
             }
+            // The head host has put it into the archive.
+            Effect::Archive(_) => {}
             Effect::Plan(request_id) => self.plan(request_id)?,
             Effect::Close(key, _) => {
                 if let Some(link) = self.head.sessions.remove(&key) {
@@ -273,6 +275,7 @@ const fn joined(event: &Event) -> Option<WorkerKey> {
         | Event::Planned(..)
         | Event::Alarm
         | Event::InterferenceUpdated
-        | Event::ClockSet(_) => None,
+        | Event::ClockSet(_)
+        | Event::Restored(_) => None,
     }
 }

@@ -313,7 +313,7 @@ impl World<'_> {
         }
     }
 
-    fn invariant(&self, held: Result<(), String>) -> Result<(), SimFailure> {
+    fn invariant<T>(&self, held: Result<T, String>) -> Result<T, SimFailure> {
         held.map_err(|detail| self.failure(FailureKind::Invariant, detail))
     }
 }

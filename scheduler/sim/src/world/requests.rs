@@ -49,6 +49,10 @@ impl World<'_> {
         if let Request::Submit(submit) = &mut request {
             submit.estimate = self.hooks.estimate(now, &by.user, &submit.spec);
         }
+        let archived = self.head.archived_for(&by, &request);
+        for part in self.invariant(archived)? {
+            self.head_event(Event::Restored(part))?;
+        }
         self.head_event(Event::Client(client, by, request))
     }
 

@@ -88,6 +88,9 @@ fn config(settings: &Settings, usual: Config) -> Result<Config, CommandError> {
         retention: settings
             .checked(SettingKey::Retention, values::parse_duration)?
             .unwrap_or(usual.retention),
+        archive_after: settings
+            .checked(SettingKey::ArchiveAfter, values::parse_duration)?
+            .unwrap_or(usual.archive_after),
         node_failures: settings.checked(SettingKey::NodeFailures, str::parse)?.unwrap_or(usual.node_failures),
         max_running_jobs: settings
             .checked(SettingKey::MaxRunningJobs, running_jobs)?

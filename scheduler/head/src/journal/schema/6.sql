@@ -35,3 +35,15 @@ CREATE TABLE misfits (
     PRIMARY KEY (job, attempt, rank)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX misfits_by_end ON misfits (ended_at_us);
+
+-- What has left the head's memory of jobs that ended a while ago, so that they can be explained and queued again: parts of
+-- snapshots, compressed as those.
+CREATE TABLE archive (
+    number      INTEGER NOT NULL,           -- of the job, or of the array
+    part        INTEGER NOT NULL,           -- from 0
+    ended_at_us INTEGER NOT NULL,           -- microseconds since 1970
+    format      INTEGER NOT NULL,
+    content     BLOB NOT NULL,
+    PRIMARY KEY (number, part)
+) STRICT;
+CREATE INDEX archive_by_end ON archive (ended_at_us);
