@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 use std::str::FromStr;
 
-use cohabit_console::{CommandError, CommandErrorKind, printable_line};
+use cohabit_console::{CommandError, CommandErrorKind, output, printable_line};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -13,6 +13,7 @@ use tracing_subscriber::fmt::format::debug_fn;
 
 use crate::arguments::LoggingArguments;
 use crate::config::{RawSettings, SettingKey, Settings};
+use crate::startup_code;
 
 /// tarpc opens a span for each call, which costs a third of the throughput unless it is filtered out.
 const QUIET_LIBRARIES: &str = "tarpc=warn";
@@ -94,6 +95,14 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
         Err(CommandError::new(CommandErrorKind::Internal, format!("a file operation failed: {error}")))
     })
+}
+
+/// Prints the line that says that the daemon works, and gives back the memory of what only its start needed.
+pub(crate) async fn print_ready(line: &str) -> Result<(), CommandError> {
+    output::print_text(line)?;
+    // A panic there has been told, and the daemon can do without.
+    let _ = tokio::task::spawn_blocking(startup_code::give_back).await;
+    Ok(())
 }
 
 /// SIGTERM and SIGINT, caught from the creation of this value on.

@@ -22,6 +22,8 @@ mod log_printer;
 mod process;
 mod render;
 mod script;
+#[cfg(feature = "daemon")]
+mod startup_code;
 mod token_expiry;
 mod usage_message;
 mod values;

@@ -18,6 +18,8 @@ use tokio::process::{Child, Command};
 pub(crate) struct HeadProcess {
     folder: TempDir,
     policy: String,
+    /// An environment variable of the head.
+    setting: Option<(&'static str, &'static str)>,
     process: Child,
     address: String,
 }
@@ -44,9 +46,16 @@ impl HeadProcess {
     }
 
     pub(crate) async fn with_policy(policy: &str) -> HeadProcess {
+        HeadProcess::with_setting(policy, None).await
+    }
+
+    pub(crate) async fn with_setting(
+        policy: &str,
+        setting: Option<(&'static str, &'static str)>,
+    ) -> HeadProcess {
         let folder = tempfile::tempdir().unwrap();
-        let (process, address) = launch_head(folder.path(), policy).await;
-        HeadProcess { folder, policy: policy.to_owned(), process, address }
+        let (process, address) = launch_head(folder.path(), policy, setting).await;
+        HeadProcess { folder, policy: policy.to_owned(), setting, process, address }
     }
 
     /// Kills the head and starts it again. Returns the time until it was ready.
@@ -54,7 +63,7 @@ impl HeadProcess {
         kill(self.pid(), Signal::SIGKILL).unwrap();
         self.process.wait().await.unwrap();
         let begin = Instant::now();
-        (self.process, self.address) = launch_head(self.folder.path(), &self.policy).await;
+        (self.process, self.address) = launch_head(self.folder.path(), &self.policy, self.setting).await;
         begin.elapsed()
     }
 
@@ -118,7 +127,7 @@ impl WorkerProcess {
     pub(crate) async fn start(head: &HeadProcess, devices: &str) -> WorkerProcess {
         let arguments = ["worker", "start", "--join", &head.address, "--token-file", "head/worker.token"];
         let arguments = [&arguments[..], &["--state", "worker", "--devices", devices]].concat();
-        WorkerProcess { process: launch(head.folder(), &arguments).await.0 }
+        WorkerProcess { process: launch(head.folder(), &arguments, None).await.0 }
     }
 
     pub(crate) fn usage(&self) -> ProcessUsage {
@@ -160,18 +169,23 @@ pub(crate) fn mebibytes(bytes: u64) -> String {
 }
 
 /// Starts the head and waits until it is ready. Returns the process and its address.
-async fn launch_head(folder: &Path, policy: &str) -> (Child, String) {
+async fn launch_head(
+    folder: &Path,
+    policy: &str,
+    setting: Option<(&'static str, &'static str)>,
+) -> (Child, String) {
     let arguments = ["head", "start", "--listen", "127.0.0.1:0", "--state", "head", "--policy", policy];
-    let (process, ready) = launch(folder, &arguments).await;
+    let (process, ready) = launch(folder, &arguments, setting).await;
     let (_, rest) = ready.split_once("listening on ").expect("it says where it listens");
     (process, rest.split(';').next().unwrap_or_default().to_owned())
 }
 
 /// Starts a daemon and waits until it is ready. Returns the process and the ready line.
-async fn launch(folder: &Path, arguments: &[&str]) -> (Child, String) {
+async fn launch(folder: &Path, arguments: &[&str], setting: Option<(&str, &str)>) -> (Child, String) {
     let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
     let mut command = command(folder);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
+    command.args(arguments).envs(setting);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
     let mut process = command.spawn().unwrap();
     let mut ready = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).await.unwrap();

@@ -25,7 +25,7 @@ use futures::future::BoxFuture;
 /// A bench's name, and what it does.
 type Bench = (&'static str, fn() -> BoxFuture<'static, ()>);
 
-const BENCHES: [Bench; 12] = [
+const BENCHES: [Bench; 13] = [
     ("jobs-command", || Box::pin(jobs::command::bench())),
     ("jobs-array", || Box::pin(jobs::array::bench())),
     ("jobs-idle", || Box::pin(jobs::idle::bench())),
@@ -34,6 +34,7 @@ const BENCHES: [Bench; 12] = [
     ("head-latency", || Box::pin(head::latency::bench())),
     ("head-throughput", || Box::pin(head::throughput::bench())),
     ("head-queue", || Box::pin(head::queue::bench())),
+    ("head-ended", || Box::pin(head::ended::bench())),
     ("head-idle", || Box::pin(head::idle::bench())),
     ("head-recovery", || Box::pin(head::recovery::bench())),
     ("head-hostile", || Box::pin(head::hostile::bench())),

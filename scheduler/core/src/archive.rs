@@ -5,7 +5,7 @@
 //! [`Effect::Archive`] and comes back with an [`Event::Restored`](crate::Event::Restored) when a user queues
 //! such a job again. After the retention the summary goes too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::iter::from_fn;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -121,12 +121,18 @@ impl Head {
 
     /// Every submission that may be archived, with the time of its last end.
     pub(crate) fn all_ended_submissions(&self) -> BTreeSet<(Time, u64)> {
-        // One pass over the ends: the last one of each submission stays.
-        let mut last_ends: BTreeMap<u64, Time> = BTreeMap::new();
-        last_ends.extend(self.ended.iter().map(|(ended_at, id)| (id.number, *ended_at)));
+        let mut last_ends: Vec<(Time, u64)> = Vec::new();
+        for (id, job) in &self.jobs {
+            let Some(end) = job.ended() else { continue };
+            match last_ends.last_mut() {
+                Some((at, number)) if *number == id.number => *at = (*at).max(end.at),
+                Some(_) | None => last_ends.push((end.at, id.number)),
+            }
+        }
         let may_be_archived =
-            |number: &u64| self.submissions.get(number).is_some_and(|it| it.may_be_archived());
-        last_ends.into_iter().filter(|(number, _)| may_be_archived(number)).map(|(n, at)| (at, n)).collect()
+            |number: u64| self.submissions.get(&number).is_some_and(|it| it.may_be_archived());
+        last_ends.retain(|(_, number)| may_be_archived(*number));
+        last_ends.into_iter().collect()
     }
 
     /// When the next submission has to be archived.

@@ -46,7 +46,7 @@ async fn serve(options: HeadOptions) -> Result<(), CommandError> {
             () = recovery.until_resolved() => {}
         }
     };
-    output::print_text(&ready_line(&head))?;
+    daemon::print_ready(&ready_line(&head)).await?;
     tokio::select! {
         () = signals.wait() => {}
         error = head.failed() => return Err(failure(error)),

@@ -55,11 +55,12 @@ async fn show(client: &Client, terminal: &mut ratatui::DefaultTerminal) -> Resul
     }
 }
 
-/// Fetches all nodes and the jobs that have not ended.
+/// Fetches all nodes, what keeps the head from its work, and the jobs that have not ended.
 async fn fetch_view(client: &Client) -> Result<TopView, CommandError> {
     let nodes = client.nodes().await?;
+    let head_problems = client.head_problems().await?;
     let jobs = client.list_all(Filter { ended_after: Some(now()), ..Filter::default() }).await?;
-    Ok(TopView { head: client.head().to_owned(), at: now(), nodes, jobs })
+    Ok(TopView { head: client.head().to_owned(), at: now(), head_problems, nodes, jobs })
 }
 
 /// Reads terminal events on a separate thread, because reading blocks. The thread ends with the program.

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
 
-use cohabit_console::{CommandError, output};
+use cohabit_console::CommandError;
 use cohabit_head::{HeadDaemon, HeadOptions};
 use cohabit_worker_daemon::{WorkerDaemon, WorkerOptions};
 
@@ -41,11 +41,8 @@ async fn serve(options: HeadOptions, settings: Settings) -> Result<(), CommandEr
         daemon::run_blocking(move || Ok((read_token(&token_file)?, create_within(&state)?))).await?;
     let options = worker::options(&settings, local_address(&head).to_string(), token, state)?;
     let mut worker = start_and_join_worker(options).await?;
-    output::print_text(&format!(
-        "{}; worker {} is running on this machine",
-        head::ready_line(&head),
-        worker.name()
-    ))?;
+    let (line, name) = (head::ready_line(&head), worker.name());
+    daemon::print_ready(&format!("{line}; worker {name} is running on this machine")).await?;
     let failed = tokio::select! {
         () = signals.wait() => None,
         error = head.failed() => Some(head::failure(error)),

@@ -1,5 +1,6 @@
 //! The head's figures, one bench in each file.
 
+pub(crate) mod ended;
 pub(crate) mod heartbeats;
 pub(crate) mod hostile;
 pub(crate) mod idle;

@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
-use ratatui::widgets::{Cell, Row, Table};
+use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
 use crate::render::jobs_table::{detail, remaining, runtime};
 use crate::render::nodes_table::per_cent;
@@ -15,6 +15,8 @@ use crate::render::nodes_table::per_cent;
 pub(super) struct TopView {
     pub(super) head: String,
     pub(super) at: Time,
+    /// What keeps the head from its work.
+    pub(super) head_problems: Vec<String>,
     pub(super) nodes: Vec<NodeRecord>,
     pub(super) jobs: Vec<JobRecord>,
 }
@@ -30,9 +32,17 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &TopView) {
         Constraint::Fill(1),
     ];
     let [top, middle, bottom] = Layout::vertical(heights).areas(frame.area());
-    frame.render_widget(Line::from(summary(view)).style(Modifier::BOLD), top);
+    frame.render_widget(headline(view), top);
     frame.render_widget(devices_table(&view.nodes), middle);
     frame.render_widget(jobs_table(view), bottom);
+}
+
+/// The summary, and below it what keeps the head from its work, or nothing.
+fn headline(view: &TopView) -> Paragraph<'static> {
+    let problems = (!view.head_problems.is_empty()).then(|| view.head_problems.join("; "));
+    let warning = problems.map(|it| format!("warning: {}", printable_line(&it))).unwrap_or_default();
+    let warning = Line::from(warning).style(Style::from(Color::Red));
+    Paragraph::new(vec![Line::from(summary(view)).style(Modifier::BOLD), warning])
 }
 
 /// `head gpu1:7070   2 nodes   3 running   1 pending   q quits`
@@ -154,15 +164,31 @@ mod tests {
     }
 
     fn draw_records(width: u16, height: u16, nodes: Vec<NodeRecord>, jobs: Vec<JobRecord>) -> String {
-        let view = TopView { head: "gpu1:7070".into(), at: at(100), nodes, jobs };
+        draw_view(width, height, &view_of(nodes, jobs))
+    }
+
+    fn view_of(nodes: Vec<NodeRecord>, jobs: Vec<JobRecord>) -> TopView {
+        TopView { head: "gpu1:7070".into(), at: at(100), head_problems: Vec::new(), nodes, jobs }
+    }
+
+    fn draw_view(width: u16, height: u16, view: &TopView) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, &view)).unwrap();
+        terminal.draw(|frame| draw(frame, view)).unwrap();
         terminal.backend().to_string()
     }
 
     #[test]
     fn the_screen_shows_devices_and_jobs() {
         insta::assert_snapshot!("top", drawn(120, 14));
+    }
+
+    #[test]
+    fn the_screen_says_what_keeps_the_head_from_its_work() {
+        let head_problems = vec!["the journal cannot be written: \u{202e}disk full".to_owned()];
+        let view = TopView { head_problems, ..view_of(nodes(), vec![running()]) };
+        let drawn = draw_view(120, 14, &view);
+        let second = drawn.lines().nth(1).unwrap();
+        assert!(second.contains("warning: the journal cannot be written: \\u{202e}disk full"), "{second}");
     }
 
     #[test]

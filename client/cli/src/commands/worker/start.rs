@@ -6,7 +6,7 @@ use std::str::FromStr as _;
 
 use cohabit_client::types::{LinkBandwidths, SharingLimits};
 use cohabit_client::{Error as ClientError, Token};
-use cohabit_console::{CommandError, CommandErrorKind, output};
+use cohabit_console::{CommandError, CommandErrorKind};
 use cohabit_worker_daemon::{
     AccountOptions, DeviceIds, DeviceSpec, LogLimits, MpsMode, OwnAccount, RetentionOptions, RootJobs,
     WorkerDaemon, WorkerError, WorkerOptions,
@@ -35,7 +35,7 @@ async fn serve(options: WorkerOptions) -> Result<(), CommandError> {
         () = signals.wait() => return worker.stop().await.map_err(failure),
         joined = worker.joined() => joined.map_err(failure)?,
     }
-    output::print_text(&format!("ready: {} joined {head}", worker.name()))?;
+    daemon::print_ready(&format!("ready: {} joined {head}", worker.name())).await?;
     tokio::select! {
         () = signals.wait() => {}
         error = worker.failed() => return Err(failure(error)),
