@@ -84,12 +84,12 @@ impl Transition<'_> {
         self.forget_idempotency_key(&forgotten.user, forgotten.idempotency_key.as_deref());
     }
 
-    /// Takes submissions back into memory, as far as they are in the archive: another request may have
-    /// brought them back before, and their retention may be over.
-    pub(crate) fn restored(&mut self, part: SnapshotPart) {
-        let Ok(jobs) = expand_runs(part.jobs) else { return };
+    /// Takes a submission back into memory with all its jobs, if it is in the archive: another request may
+    /// have brought it back before, and its retention may be over.
+    pub(crate) fn restored(&mut self, content: SnapshotPart) {
+        let Ok(jobs) = expand_runs(content.jobs) else { return };
         let mut restored = BTreeSet::new();
-        for (number, submission) in part.submissions {
+        for (number, submission) in content.submissions {
             let Some(summary) = self.head.archive.remove(number) else { continue };
             self.head.volatile.usage.remove_archived(&summary);
             self.head.volatile.usage.add(&submission);
@@ -160,13 +160,13 @@ impl Head {
         jobs.iter().filter(may_requeue).map(|job| job.number).collect()
     }
 
-    /// A head that knows nothing but these archived jobs, to read what they were like.
+    /// A head that knows nothing but this archived submission, to read what it was like.
     ///
     /// # Errors
     /// If the first job refers to one before it.
-    pub fn of_archived(parts: Vec<SnapshotPart>) -> Result<Head, MissingFirstJob> {
+    pub fn of_archived(content: SnapshotPart) -> Result<Head, MissingFirstJob> {
         let (rest, _) = Head::new().split_for_snapshot(1);
-        Head::from_snapshot(rest, parts)
+        Head::from_snapshot(rest, vec![content])
     }
 
     /// Every submission in memory or in the archive with its user and its name, the newest first.

@@ -34,7 +34,7 @@ pub enum Event {
     InterferenceUpdated,
     /// The machine's clock jumped forward by this span, in which nothing could happen.
     ClockSet(Span),
-    /// These submissions and jobs are taken out of the archive. Comes before the request that needs them.
+    /// A submission is taken out of the archive with all its jobs. Comes before the request that needs it.
     Restored(SnapshotPart),
 }
 

@@ -41,6 +41,16 @@ impl fmt::Display for MissingFirstJob {
 impl std::error::Error for MissingFirstJob {}
 
 impl SnapshotPart {
+    /// Appends the next part of the same submissions, as the archive has them.
+    pub fn append(&mut self, next: SnapshotPart) {
+        let is_there = |number: &u64| self.submissions.iter().any(|(there, _)| there == number);
+        let more: Vec<_> = next.submissions.into_iter().filter(|(number, _)| !is_there(number)).collect();
+        self.submissions.extend(more);
+        self.jobs.extend(next.jobs);
+        self.eligible.extend(next.eligible);
+        self.archived.extend(next.archived);
+    }
+
     /// A part with some jobs of one submission.
     pub(crate) fn of(
         number: u64,

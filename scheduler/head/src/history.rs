@@ -15,7 +15,7 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use archive::{insert as archive, prune as prune_archive};
+pub(crate) use archive::{ArchivedContent, insert as archive, prune as prune_archive};
 pub(crate) use misfits::insert as insert_misfits;
 pub(crate) use read::HistoryReader;
 pub(crate) use rows::{prune, upsert};

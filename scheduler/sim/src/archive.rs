@@ -46,18 +46,27 @@ impl SimArchive {
         self.durable.keys().chain(self.waiting.keys()).map(|(number, _)| *number).collect()
     }
 
-    /// What is there of these submissions.
+    /// What is there of these submissions, each with all its jobs.
     ///
     /// # Errors
     /// If what was written cannot be read.
-    pub(crate) fn parts(&self, numbers: &BTreeSet<u64>) -> Result<Vec<SnapshotPart>, String> {
-        let of = |number: &u64| {
-            let range = (*number, 0)..=(*number, u32::MAX);
-            self.durable.range(range.clone()).chain(self.waiting.range(range))
-        };
-        let texts: BTreeMap<_, _> = numbers.iter().flat_map(of).collect();
-        let decode = |text: &String| decode_part(FORMAT, text.as_bytes());
-        let parts = texts.into_values().map(decode).collect::<Result<_, _>>();
-        parts.map_err(|error| format!("the archive cannot be read: {error}"))
+    pub(crate) fn submissions(&self, numbers: &BTreeSet<u64>) -> Result<Vec<SnapshotPart>, String> {
+        let found = numbers.iter().map(|number| self.submission(*number));
+        found.filter_map(Result::transpose).collect()
+    }
+
+    fn submission(&self, number: u64) -> Result<Option<SnapshotPart>, String> {
+        let range = (number, 0)..=(number, u32::MAX);
+        let parts = self.durable.range(range.clone()).chain(self.waiting.range(range));
+        let mut whole: Option<SnapshotPart> = None;
+        for text in parts.collect::<BTreeMap<_, _>>().into_values() {
+            let part = decode_part(FORMAT, text.as_bytes());
+            let part = part.map_err(|error| format!("the archive cannot be read: {error}"))?;
+            match &mut whole {
+                Some(whole) => whole.append(part),
+                None => whole = Some(part),
+            }
+        }
+        Ok(whole)
     }
 }

@@ -201,7 +201,7 @@ impl HeadHost {
         request: &Request,
     ) -> Result<Vec<SnapshotPart>, String> {
         let Request::Change(JobChange::Requeue, jobs) = request else { return Ok(Vec::new()) };
-        self.archive.parts(&self.head.archived_among(by, jobs))
+        self.archive.submissions(&self.head.archived_among(by, jobs))
     }
 
     /// The head with everything that it has archived in memory again, as far as it still knows of it.
@@ -209,7 +209,7 @@ impl HeadHost {
     /// # Errors
     /// If what was archived cannot be read, or does not make a sound head.
     pub(crate) fn whole(&self, now: Time) -> Result<Head, SimFailure> {
-        let parts = self.archive.parts(&self.archive.numbers());
+        let parts = self.archive.submissions(&self.archive.numbers());
         let parts = parts.map_err(|detail| unreadable(now, detail))?;
         let mut whole = self.head.clone();
         for part in parts {

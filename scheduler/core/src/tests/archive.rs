@@ -42,7 +42,7 @@ fn a_job_leaves_memory_an_hour_after_its_end_and_can_be_read_from_what_left() {
     let parts = archived_parts(&mut test);
     assert_eq!(parts.iter().map(|it| (it.number, it.part)).collect::<Vec<_>>(), [(1, 0), (2, 0)]);
     assert_eq!((test.head.job_count(), test.head.revision(job(2))), (0, None));
-    let archived = Head::of_archived(vec![parts[1].content.clone()]).unwrap();
+    let archived = Head::of_archived(parts[1].content.clone()).unwrap();
     archived.check().unwrap();
     let read = archived.at(test.now).record(job(2)).unwrap();
     assert_eq!(
@@ -152,6 +152,23 @@ fn an_array_leaves_with_its_last_member_and_comes_back_whole() {
     test.event(Event::Restored(parts[0].content.clone()));
     assert_eq!(test.change(JobChange::Requeue, member(1)), ChangeResult::Done);
     assert_eq!(test.state(id), JobState::Running);
+}
+
+#[test]
+fn an_array_in_several_parts_comes_back_whole_too() {
+    let mut test = TestHead::new();
+    let id = test.submit(JobSpec { held: true, ..array(0, 1_199, None) });
+    test.change(JobChange::Cancel, id);
+    test.after(AN_HOUR);
+    let mut parts = archived_parts(&mut test).into_iter();
+    let mut whole = parts.next().unwrap().content;
+    assert_eq!((whole.jobs.len(), parts.len(), test.head.job_count()), (512, 2, 0));
+    parts.for_each(|part| whole.append(part.content));
+    assert_eq!((whole.submissions.len(), whole.jobs.len()), (1, 1_200));
+    test.event(Event::Restored(whole));
+    assert_eq!((test.head.job_count(), test.record(id).array.unwrap().members), (1_200, 1_200));
+    assert_eq!(test.change(JobChange::Requeue, JobId::member(id.number, 1_199)), ChangeResult::Done);
+    assert_eq!(test.state(id), JobState::Pending);
 }
 
 #[test]

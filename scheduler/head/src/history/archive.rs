@@ -1,5 +1,7 @@
 //! The archive: what the head needs of jobs that have left its memory, in the form of snapshots.
 
+use std::collections::BTreeSet;
+
 use cohabit_journal::{decode_part, encode_part};
 use cohabit_scheduler_core::{ArchivedPart, SnapshotPart};
 use cohabit_types::{Bytes, Time};
@@ -26,21 +28,45 @@ pub(crate) fn prune(transaction: &Transaction<'_>, before: Time) -> rusqlite::Re
     Ok(())
 }
 
-/// What the parts of a submission take on disk.
-pub(super) fn size(connection: &Connection, number: u64) -> rusqlite::Result<Bytes> {
-    let wanted = "SELECT ifnull(sum(length(content)), 0) FROM archive WHERE number = ?1";
-    connection.prepare_cached(wanted)?.query_row([number], |row| row.get(0).map(Bytes))
+/// What the archive has of some submissions.
+#[derive(Debug)]
+pub(crate) enum ArchivedContent {
+    /// Each with all its jobs; those that are not there are left out.
+    Submissions(Vec<SnapshotPart>),
+    /// More than was asked for.
+    TooLarge,
 }
 
-/// The parts of a submission, none where it is not in the archive.
-pub(super) fn parts(connection: &Connection, number: u64) -> rusqlite::Result<Vec<SnapshotPart>> {
+/// These submissions, unless their text takes more than `most`.
+pub(super) fn read(
+    connection: &Connection,
+    numbers: &BTreeSet<u64>,
+    most: Bytes,
+) -> rusqlite::Result<ArchivedContent> {
     let wanted = "SELECT format, content FROM archive WHERE number = ?1 ORDER BY part";
-    let mut query = connection.prepare_cached(wanted)?;
-    let parts = query.query_map([number], |row| decode(row.get(0)?, &row.get(1)?))?;
-    parts.collect()
+    let mut query = connection.prepare(wanted)?;
+    let (mut submissions, mut size) = (Vec::new(), Bytes(0));
+    for number in numbers {
+        let mut whole: Option<SnapshotPart> = None;
+        let mut rows = query.query([number])?;
+        while let Some(row) = rows.next()? {
+            let content: EncodedPart = row.get(1)?;
+            let text = content.text().map_err(undecodable)?;
+            size = size + Bytes(text.len() as u64);
+            if size > most {
+                return Ok(ArchivedContent::TooLarge);
+            }
+            let part = decode_part(row.get(0)?, &text).map_err(|error| undecodable(error.into()))?;
+            match &mut whole {
+                Some(whole) => whole.append(part),
+                None => whole = Some(part),
+            }
+        }
+        submissions.extend(whole);
+    }
+    Ok(ArchivedContent::Submissions(submissions))
 }
 
-fn decode(format: u32, content: &EncodedPart) -> rusqlite::Result<SnapshotPart> {
-    let decoded = content.text().and_then(|text| decode_part(format, &text).map_err(PartDecodeError::from));
-    decoded.map_err(|error| rusqlite::Error::FromSqlConversionFailure(1, Type::Blob, error.into()))
+fn undecodable(error: PartDecodeError) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(1, Type::Blob, error.into())
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use cohabit_scheduler_core::{MemoryMisfit, SnapshotPart};
+use cohabit_scheduler_core::MemoryMisfit;
 use cohabit_types::{Bytes, Filter, JobId, JobRecord};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params_from_iter};
 
-use super::archive;
+use super::archive::{self, ArchivedContent};
 use super::misfits;
 use super::rows::ended_at;
 use super::samples::{self, StoredSample};
@@ -105,23 +105,13 @@ impl HistoryReader {
         })
     }
 
-    /// What the archive has of these submissions; none if it takes more than this there.
+    /// What the archive has of these submissions, unless their text takes more than this.
     pub(crate) fn archived(
         &self,
         numbers: &BTreeSet<u64>,
         most: Bytes,
-    ) -> Result<Option<Vec<SnapshotPart>>, HeadError> {
-        self.read(|connection| {
-            let (mut parts, mut bytes) = (Vec::new(), Bytes(0));
-            for number in numbers {
-                bytes = bytes + archive::size(connection, *number)?;
-                if bytes > most {
-                    return Ok(None);
-                }
-                parts.extend(archive::parts(connection, *number)?);
-            }
-            Ok(Some(parts))
-        })
+    ) -> Result<ArchivedContent, HeadError> {
+        self.read(|connection| archive::read(connection, numbers, most))
     }
 
     /// The records among these that the history does not have.

@@ -10,10 +10,11 @@ use cohabit_types::{
 
 use super::client::{ClientSession, ending};
 use crate::driver::{Message, Query};
+use crate::history::ArchivedContent;
 use crate::request_limits::check_ids;
 
-/// What one request may bring back from the archive, as it is on disk.
-const MOST_RESTORED: Bytes = Bytes(16 << 20);
+/// What one request may bring back from the archive, as text.
+const MOST_RESTORED: Bytes = Bytes(32 << 20);
 
 impl ClientSession {
     /// Submits a job. The estimate of the head is not a client's to make.
@@ -56,14 +57,17 @@ impl ClientSession {
         }
         let count = numbers.len();
         let archived = self.history(move |history| history.archived(&numbers, MOST_RESTORED)).await?;
-        archived.ok_or_else(|| {
-            let jobs = counted(count, "of these jobs is", "of these jobs are");
-            let message = format!(
-                "{jobs} in the archive and take more than {MOST_RESTORED} there: name fewer at once, or submit \
-                 them again"
-            );
-            Refusal::new(RefusalCode::NotAllowed, message)
-        })
+        match archived {
+            ArchivedContent::Submissions(submissions) => Ok(submissions),
+            ArchivedContent::TooLarge => Err(Refusal::new(
+                RefusalCode::NotAllowed,
+                format!(
+                    "{} archived, and to queue them again would bring more than {MOST_RESTORED} back into \
+                     memory at once: name fewer, or submit them again",
+                    counted(count, "of these jobs is", "of these jobs are")
+                ),
+            )),
+        }
     }
 
     pub(super) async fn drain(self, name: String) -> Result<String, Refusal> {

@@ -17,7 +17,7 @@ use super::client::{ClientSession, ending};
 use crate::HeadError;
 use crate::clock::wall_clock;
 use crate::driver::{Message, Query};
-use crate::history::HistoryReader;
+use crate::history::{ArchivedContent, HistoryReader};
 use crate::request_limits::check_count;
 
 impl ClientSession {
@@ -126,8 +126,8 @@ impl ClientSession {
     async fn explain_from_history(&self, job: JobId) -> Result<Explanation, Refusal> {
         let numbers = BTreeSet::from([job.number]);
         let archived = self.history(move |history| history.archived(&numbers, MOST_EXPLAINED)).await?;
-        let parts = archived.filter(|parts| !parts.is_empty());
-        if let Some(head) = parts.and_then(|parts| Head::of_archived(parts).ok())
+        if let ArchivedContent::Submissions(mut found) = archived
+            && let Some(head) = found.pop().and_then(|content| Head::of_archived(content).ok())
             && let Ok(explanation) = head.at(wall_clock()).explain(job)
         {
             return Ok(explanation);
@@ -283,8 +283,8 @@ const COMPARED_AT_ONCE: usize = 128;
 /// References that the driver resolves at once: for a name it looks at all jobs, and other questions wait.
 const RESOLVED_AT_ONCE: usize = 4;
 
-/// The most that is read of the archive for one explanation, as it is on disk.
-const MOST_EXPLAINED: Bytes = Bytes(16 << 20);
+/// The most that is read of the archive for one explanation, as text.
+const MOST_EXPLAINED: Bytes = Bytes(32 << 20);
 
 /// The longest page of a list, as in the core.
 const LONGEST_PAGE: u32 = 1_000;

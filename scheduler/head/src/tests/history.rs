@@ -203,3 +203,28 @@ async fn a_job_whose_archive_is_gone_keeps_its_record_and_cannot_be_queued_again
     assert_eq!(refusal.code, RefusalCode::NotFound);
     assert!(refusal.message.contains("submit it again"), "{refusal}");
 }
+
+#[tokio::test]
+async fn an_archived_array_in_several_parts_is_queued_again_as_a_whole() {
+    let head = TestHead::start_like(|options| options.config.archive_after = Span::from_secs(1)).await;
+    let client = head.admin().await;
+    let array = client
+        .submit_like(|spec| {
+            spec.array = Some((0..=1_199).into());
+            spec.held = true;
+        })
+        .await;
+    client.change(JobChange::Cancel, vec![array]).await.unwrap();
+    let last = JobId::member(array.number, 1_199);
+    let before = client.explain(last).await.unwrap();
+    until_archived(&head, &client, 1).await;
+    assert_eq!(head.ask("SELECT cast(count(*) AS TEXT) FROM archive"), "3");
+    assert_eq!(client.explain(last).await.unwrap(), before);
+    assert_eq!(requeued(&client, last).await, ChangeResult::Done);
+    let summary = client.show(array).await.array.unwrap();
+    assert_eq!((summary.members, summary.count(JobState::Cancelled)), (1_200, 1_199));
+    drop(client);
+    let head = head.killed_and_started().await;
+    let summary = head.admin().await.show(array).await.array.unwrap();
+    assert_eq!((summary.members, summary.count(JobState::Cancelled)), (1_200, 1_199));
+}
