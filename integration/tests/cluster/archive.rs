@@ -29,6 +29,8 @@ fn a_job_that_left_memory_is_explained_depended_on_and_queued_again_as_before() 
     let explained =
         |cluster: &Cluster| (cluster.ok(&["explain", &job]), cluster.ok(&["explain", &format!("{array}.2")]));
     assert_eq!(explained(&cluster), before);
+    assert_eq!(cluster.ok(&["logs", &job]), "7\n");
+    assert_eq!(cluster.run(&["wait", &job, &array]).code, 1);
     assert_eq!(cluster.state("flaky"), "FAILED");
     assert_eq!(cluster.state(&format!("{array}.0")), "COMPLETED");
     cluster.kill_head();
