@@ -279,8 +279,11 @@ impl SimMachine {
     /// Returns what a starting worker daemon finds. A client that ended badly without an observer is
     /// explained by its broken MPS server; that is written down, because the server may be repaired before
     /// the head hears of it.
-    pub(crate) fn find_ranks(&mut self, now: Time) -> Vec<FoundRank> {
-        self.end_unanswered(now, &mut Outbox::default());
+    ///
+    /// It ends ranks whose executors do not answer. Of what follows from that only the timers count, those of
+    /// the ranks beside them: the ranks themselves are found.
+    pub(crate) fn find_ranks(&mut self, now: Time, out: &mut Outbox) -> Vec<FoundRank> {
+        self.end_unanswered(now, out);
         self.daemon_acts = true;
         let unseen = self.processes.values().filter(|process| process.ended_unexplained());
         let victims =

@@ -128,7 +128,7 @@ fn an_orphan_is_terminated_then_killed_unless_a_daemon_returns() {
 #[test]
 fn outcomes_stay_on_the_disk_until_they_are_acknowledged() {
     let mut alone = Alone::new().spawn(at(0), start(1, work(10), &["node-0"])).until(at(100));
-    assert_eq!(alone.machine.find_ranks(at(0)).len(), 1);
+    assert_eq!(alone.machine.find_ranks(at(0), &mut Outbox::default()).len(), 1);
     alone.machine.forget(rank(1));
     assert!(alone.machine.is_clean());
 }

@@ -2,6 +2,7 @@
 
 use cohabit_types::{JobState, Outcome, Span, StopReason};
 
+use super::gpus::{lab, sharer};
 use super::kit::*;
 use crate::program::{SigtermBehaviour, SimProgram};
 use crate::scenario::{ExternalEvent, Scenario};
@@ -122,4 +123,18 @@ fn clocks_of_nodes_that_jump_by_days_change_nothing() {
         let job = &held(scenario.inject(at(101), cut(0, 90, 0, 0))).jobs[0];
         assert_eq!((job.state, job.attempts.len()), (JobState::Completed, 1));
     }
+}
+
+/// The job beside it goes on faster, which the machine has to remember.
+#[test]
+fn a_job_ends_beside_one_that_a_starting_daemon_ends() {
+    let mut scenario = lab(1)
+        .submit(at(50), sharer(400))
+        .submit(at(50), sharer(400))
+        .inject(at(100), ExternalEvent::SuspendExecutor { node: 0, number: 0, length: secs(5_000) })
+        .inject(at(101), ExternalEvent::CrashWorker { node: 0, down_for: secs(5) });
+    scenario.config.node_failures = 0;
+    let run = held(scenario);
+    let states: Vec<JobState> = run.jobs.iter().map(|job| job.state).collect();
+    assert_eq!(states, [JobState::NodeFail, JobState::Completed]);
 }

@@ -37,7 +37,11 @@ fn fire_timers(machine: &mut SimMachine, out: Outbox) {
 
 /// The stop reasons of the ranks that a new worker daemon finds.
 fn stops_found(machine: &mut SimMachine) -> Vec<Option<StopReason>> {
-    machine.find_ranks(at(300)).into_iter().map(|found| found.ending.expect("it has ended").stopped).collect()
+    machine
+        .find_ranks(at(300), &mut Outbox::default())
+        .into_iter()
+        .map(|found| found.ending.expect("it has ended").stopped)
+        .collect()
 }
 
 #[test]

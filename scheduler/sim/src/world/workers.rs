@@ -147,7 +147,9 @@ impl World<'_> {
 
     /// Starts a daemon, which first finds the ranks of earlier daemons and then dials the head.
     pub(super) fn start_daemon(&mut self, node: usize) -> Result<(), SimFailure> {
-        let left = self.nodes[node].machine.find_ranks(self.now);
+        let mut out = Outbox::default();
+        let left = self.nodes[node].machine.find_ranks(self.now, &mut out);
+        self.set_machine_timers(node, out.timers);
         self.nodes[node].start_daemon();
         self.nodes[node].noticed_at = self.now;
         for found in left {
