@@ -66,8 +66,8 @@ impl Transition<'_> {
 
     /// Takes the jobs of a submission out of the head.
     fn take_ended_jobs(&mut self, number: u64) -> Vec<(JobId, Arc<Job>)> {
-        let members = JobId::new(number)..=JobId::member(number, u32::MAX);
-        let jobs: Vec<_> = self.head.jobs.range(members).map(|(id, job)| (*id, Arc::clone(job))).collect();
+        let of_submission = self.head.jobs.range(members_of(number));
+        let jobs: Vec<_> = of_submission.map(|(id, job)| (*id, Arc::clone(job))).collect();
         for (id, job) in &jobs {
             self.head.jobs.remove(id);
             if let Some(end) = job.ended() {
@@ -84,12 +84,18 @@ impl Transition<'_> {
         self.forget_idempotency_key(&forgotten.user, forgotten.idempotency_key.as_deref());
     }
 
-    /// Takes a submission back into memory with all its jobs, if it is in the archive: another request may
-    /// have brought it back before, and its retention may be over.
+    /// Takes a submission back into memory with all its jobs, if it is in the archive as it was archived last.
+    /// Another request may have brought it back before, its retention may be over, and what is on the disk
+    /// may be of an earlier time.
     pub(crate) fn restored(&mut self, content: SnapshotPart) {
         let Ok(jobs) = expand_runs(content.jobs) else { return };
         let mut restored = BTreeSet::new();
         for (number, submission) in content.submissions {
+            let ends = jobs.range(members_of(number)).filter_map(|(_, job)| Some(job.ended()?.at));
+            let last_end = ends.max();
+            if self.head.archive.get(number).map(|summary| summary.ended_at) != last_end {
+                continue;
+            }
             let Some(summary) = self.head.archive.remove(number) else { continue };
             self.head.volatile.usage.remove_archived(&summary);
             self.head.volatile.usage.add(&submission);
@@ -112,11 +118,10 @@ impl Head {
     /// When the last job of a submission ended, if all have and it may be archived.
     pub(crate) fn archivable_end(&self, number: u64) -> Option<Time> {
         let submission = self.submissions.get(&number)?;
-        let members = JobId::new(number)..=JobId::member(number, u32::MAX);
         if !submission.may_be_archived() {
             return None;
         }
-        self.jobs.range(members).filter_map(|(_, job)| Some(job.ended()?.at)).max()
+        self.jobs.range(members_of(number)).filter_map(|(_, job)| Some(job.ended()?.at)).max()
     }
 
     /// Every submission that may be archived, with the time of its last end.
@@ -193,6 +198,11 @@ impl Head {
         numbers.truncate(most);
         numbers
     }
+}
+
+/// The ids of the jobs of a submission.
+fn members_of(number: u64) -> RangeInclusive<JobId> {
+    JobId::new(number)..=JobId::member(number, u32::MAX)
 }
 
 /// When something that lasts so long ends, in steps of a sixtieth of it: one alarm serves for many jobs.

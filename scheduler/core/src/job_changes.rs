@@ -180,10 +180,11 @@ fn no_such_job(id: JobId) -> ChangeResult {
     refused(RefusalCode::NotFound, format!("there is no job {id}"))
 }
 
-/// The archive has its summary only.
+/// The summary of the archive is all that is left in memory, and the rest did not come with the request.
 fn not_restored(id: JobId) -> ChangeResult {
-    let message =
-        format!("job {id} ended long ago, and its specification is no longer on disk: submit it again");
+    let message = format!(
+        "job {id} is archived, and what it ran could not be read: try again in a moment, or submit it again"
+    );
     refused(RefusalCode::NotFound, message)
 }
 

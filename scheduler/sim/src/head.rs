@@ -174,7 +174,6 @@ impl HeadHost {
         // What earlier events archived was written before this one.
         self.archive.commit();
         let effects = self.replay(at, event)?;
-        self.add_to_archive(&effects);
         let handled = self.journal.handled().len();
         if handled >= self.snapshot.0 + self.settings.snapshot_every {
             self.archive.commit();
@@ -249,6 +248,7 @@ impl HeadHost {
     /// Handles an event from the journal and checks the head's invariants.
     pub(crate) fn replay(&mut self, at: Time, event: Event) -> Result<Vec<Effect>, SimFailure> {
         let effects = self.handle_unchecked(at, event)?;
+        self.add_to_archive(&effects);
         guarded(FailureKind::Invariant, at, || check(&self.head))?;
         Ok(effects)
     }

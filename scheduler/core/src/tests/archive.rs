@@ -119,6 +119,9 @@ fn a_restored_job_is_queued_again_and_goes_on_with_its_attempts() {
     test.after(AN_HOUR);
     let again = archived_parts(&mut test);
     assert_eq!((again.len(), again[0].content.jobs.len(), test.head.job_count()), (1, 1, 0));
+    // The disk may still have what was archived first.
+    test.event(Event::Restored(parts[1].content.clone()));
+    assert_eq!(test.head.job_count(), 0);
     assert_eq!(test.head.final_state(job(2)).map(|it| it.job_state()), Some(JobState::Completed));
 }
 

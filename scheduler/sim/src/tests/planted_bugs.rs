@@ -131,7 +131,7 @@ fn first_found(plant: PlantedBug) -> (u64, SimFailure) {
 #[test]
 fn the_swarm_finds_every_bug_of_the_order_permissions_or_the_archive_within_a_few_seeds() {
     let bugs: [(PlantedBug, &[&str]); 8] = [
-        (PlantedBug::StaleArchive, &["has changed without a published event"]),
+        (PlantedBug::StaleArchive, &["was accepted, and is forgotten"]),
         (PlantedBug::BelievedImpostor, &["the truth is Lives"]),
         (PlantedBug::TrustedEverybody, &["granted a hostile request"]),
         (PlantedBug::UnwillingVictim, &["for another, but it may not be stopped"]),
