@@ -4,7 +4,7 @@
 //! never edited. `cargo nextest run -p cohabit-journal --run-ignored all write_the_golden_files` writes
 //! those of a new format.
 
-mod samples;
+pub(crate) mod samples;
 
 use std::collections::BTreeSet;
 

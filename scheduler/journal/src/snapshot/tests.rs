@@ -8,6 +8,7 @@ use cohabit_scheduler_core::{Head, HeadSnapshot, SnapshotPart};
 use serde_json::{Value, json};
 
 use super::{DecodedHead, decode_head, decode_part, encode_head, encode_part};
+use crate::tests::samples::archiving;
 use crate::{FORMAT, JournalDecodeError};
 
 const SNAPSHOTS_5: &str = include_str!("../../tests/golden/snapshots-5.jsonl");
@@ -47,6 +48,17 @@ fn snapshots_of_format_6_are_read_and_written() {
         assert_eq!(write(&snapshot), line);
         assert_eq!(read(6, line), snapshot);
     }
+}
+
+#[test]
+fn summaries_of_archived_submissions_are_read_and_written() {
+    let (head, _) = archiving();
+    let (rest, parts) = head.split_for_snapshot(10);
+    let parts: Vec<SnapshotPart> = parts.collect();
+    let text = String::from_utf8(encode_part(&parts[0]).unwrap()).unwrap();
+    assert_eq!(text, include_str!("../../tests/golden/archived-6.json").trim_end());
+    assert_eq!(decode_part(FORMAT, text.as_bytes()).unwrap(), parts[0]);
+    assert_eq!(Head::from_snapshot(rest, parts).unwrap(), head);
 }
 
 /// A part of format 5 that has a job in this state.

@@ -52,11 +52,8 @@ pub(crate) struct SnapshotPartV6 {
     #[serde(with = "As::<Map<Same, Option<Arc<JobV6>>>>")]
     jobs: Vec<(JobId, Option<Arc<state::Job>>)>,
     eligible: Vec<JobId>,
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        with = "As::<Map<Same, Arc<ArchivedSubmissionV6>>>"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(with = "As::<Map<Same, Arc<ArchivedSubmissionV6>>>")]
     archived: Vec<(u64, Arc<state::ArchivedSubmission>)>,
 }
 
@@ -71,7 +68,8 @@ pub(crate) struct ArchivedSubmissionV6 {
     ended_at: Time,
     #[serde(with = "As::<TerminalStateV6>")]
     state: state::TerminalState,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<EndedMembersV6>>")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(with = "As::<Vec<EndedMembersV6>>")]
     members: Vec<state::EndedMembers>,
 }
 
