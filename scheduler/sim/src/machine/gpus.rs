@@ -146,11 +146,16 @@ impl SimMachine {
         client.map(|process| process.start.devices.clone()).unwrap_or_default()
     }
 
-    /// Checks that a rank uses its devices in the way that their state allows.
+    /// Checks that a rank uses its devices in the way that their state allows. A daemon that was suspended may
+    /// read an order before it hears that the MPS server has broken meanwhile.
     pub(super) fn check_access(&self, rank: RankId, process: &RankProcess) -> Result<(), String> {
         let start = &process.start;
         let real = self.shape.kind == DeviceKind::Gpu && !start.devices.is_empty();
-        let serves = |device| self.gpus.servers.get(device) == Some(&MpsServerState::Active);
+        let serves = |device| match self.gpus.servers.get(device) {
+            Some(MpsServerState::Active) => true,
+            Some(MpsServerState::Broken) => !self.daemon_acts,
+            None => false,
+        };
         let fits = match start.access {
             GpuAccess::None => !real,
             GpuAccess::Exclusive => {
