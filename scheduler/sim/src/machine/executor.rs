@@ -55,8 +55,9 @@ impl SimExecutor {
         }
     }
 
-    /// Its rank runs from this time on.
+    /// Its rank runs from this time on. The watchdog hears until when, as far as is known.
     pub(super) fn begin(&mut self, start: &RankStart, started_at: Time) {
+        self.kill_at = self.timer.kill_at(start.spec.stop.grace);
         let limit_at = start.spec.time_limit.map(|limit| started_at + limit);
         self.stop = StopSequence::new(start.spec.stop, limit_at, None);
     }

@@ -150,9 +150,8 @@ impl SimMachine {
     ) -> Result<(), String> {
         let rank = start.rank;
         let leased_at = self.lease_clock(self.reached_at(now));
-        let mut process = RankProcess::new(start, conditions, leased_at, self.orphan_grace);
+        let process = RankProcess::new(start, conditions, leased_at, self.orphan_grace);
         self.check_access(rank, &process)?;
-        process.hangs = self.has_lost_server(&process);
         let takes = if self.has_broken_program(now) { Span::ZERO } else { process.program.start.result().0 };
         out.schedule(now + takes, rank, RankTimerKind::Start);
         match self.processes.insert(rank, Box::new(process)) {

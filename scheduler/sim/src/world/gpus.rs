@@ -68,7 +68,8 @@ impl World<'_> {
         attribution: FaultAttribution,
     ) -> Result<(), SimFailure> {
         let mut from_there = (node..self.nodes.len()).chain(0..node);
-        let serving = from_there.find(|node| self.nodes[*node].machine.serves_clients());
+        let machine = |node: usize| &self.nodes[node].machine;
+        let serving = from_there.find(|node| machine(*node).serves_clients() && !machine(*node).is_paused());
         let Some(node) = serving else { return Ok(()) };
         let Some(event) = self.nodes[node].machine.break_mps_server(self.now, number, attribution) else {
             return Ok(());
