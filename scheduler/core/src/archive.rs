@@ -84,7 +84,7 @@ impl Transition<'_> {
         self.forget_idempotency_key(&forgotten.user, forgotten.idempotency_key.as_deref());
     }
 
-    /// Takes a submission back into memory with all its jobs, if it is in the archive as it was archived last.
+    /// Takes a submission back into memory with all its jobs, if it is in the archive and was archived so.
     /// Another request may have brought it back before, its retention may be over, and what is on the disk
     /// may be of an earlier time.
     pub(crate) fn restored(&mut self, content: SnapshotPart) {

@@ -4,7 +4,8 @@
 //! never edited. `cargo nextest run -p cohabit-journal --run-ignored all write_the_golden_files` writes
 //! those of a new format.
 
-pub(crate) mod samples;
+pub(crate) mod archived_array;
+mod samples;
 
 use std::collections::BTreeSet;
 

@@ -8,7 +8,7 @@ use cohabit_scheduler_core::{Head, HeadSnapshot, SnapshotPart};
 use serde_json::{Value, json};
 
 use super::{DecodedHead, decode_head, decode_part, encode_head, encode_part};
-use crate::tests::samples::archiving;
+use crate::tests::archived_array::archived_array;
 use crate::{FORMAT, JournalDecodeError};
 
 const SNAPSHOTS_5: &str = include_str!("../../tests/golden/snapshots-5.jsonl");
@@ -52,7 +52,7 @@ fn snapshots_of_format_6_are_read_and_written() {
 
 #[test]
 fn summaries_of_archived_submissions_are_read_and_written() {
-    let (head, _) = archiving();
+    let (head, _) = archived_array();
     let (rest, parts) = head.split_for_snapshot(10);
     let parts: Vec<SnapshotPart> = parts.collect();
     let text = String::from_utf8(encode_part(&parts[0]).unwrap()).unwrap();

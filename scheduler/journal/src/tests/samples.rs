@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cohabit_policy::{Action, Plan};
-use cohabit_scheduler_core::{ArchivedPart, Config, Effect, Event, Head};
+use cohabit_scheduler_core::{Config, Event};
 use cohabit_types::{
     ActorWork, Array, ArraySummary, AttemptId, AttemptRecord, Bandwidth, Bytes, Cause, ClientRequestId,
     Command, ComputeLimit, ComputeMode, Condition, Demand, Dependency, DependencyKind, Device, DeviceId,
@@ -17,7 +17,9 @@ use cohabit_types::{
 };
 use uuid::Uuid;
 
-const fn at(secs: u64) -> Time {
+use super::archived_array::archived_array;
+
+pub(super) const fn at(secs: u64) -> Time {
     Time::from_micros(1_767_225_600_000_000 + secs * 1_000_000)
 }
 
@@ -56,38 +58,11 @@ pub(super) fn events() -> Vec<Event> {
     let sharing = DeviceSharing::OneUser("the driver is old".into());
     let condition = Condition { sharing, ..Condition::default() };
     events.push(Event::Report(worker(), Report::Condition { device: gpu("GPU-1"), condition }));
-    events.push(Event::Restored(archiving().1.content));
+    events.push(Event::Restored(archived_array().1.content));
     events
 }
 
-/// A head that has archived an array, and what it archived.
-pub(crate) fn archiving() -> (Head, ArchivedPart) {
-    let mut head = Head::new();
-    let ada = Principal::new("ada", Role::User);
-    let array = Some(Array::from(0..=2));
-    let spec =
-        JobSpec { array, name: "sweep".into(), ..JobSpec::command(vec!["train".into()], "/tmp".into()) };
-    let submit = Submit { spec, idempotency_key: Some("once".into()), estimate: None };
-    let cancel =
-        |jobs| Event::Client(ClientRequestId(1), ada.clone(), Request::Change(JobChange::Cancel, jobs));
-    let mut effects = Vec::new();
-    let archive_after = Span::from_secs(3_600);
-    let events = [
-        (at(0), Event::HeadStarted(Config { archive_after, ..config() })),
-        (at(1), Event::Client(ClientRequestId(1), ada.clone(), Request::Submit(Box::new(submit)))),
-        (at(2), cancel(vec![JobId::member(1, 1)])),
-        (at(3), cancel(vec![JobId::new(1)])),
-        (at(7_200), Event::Alarm),
-    ];
-    for (at, event) in events {
-        head.handle(at, event, &mut effects);
-    }
-    let archived = |effect| if let Effect::Archive(part) = effect { Some(*part) } else { None };
-    let part = effects.into_iter().find_map(archived).expect("it has ended long ago");
-    (head, part)
-}
-
-fn config() -> Config {
+pub(super) fn config() -> Config {
     Config {
         lost_after: Span::from_secs(300),
         retention: Span::from_secs(86_400),

@@ -146,8 +146,8 @@ impl SimMachine {
         client.map(|process| process.start.devices.clone()).unwrap_or_default()
     }
 
-    /// Checks that a rank uses its devices in the way that their state allows. A daemon that was suspended may
-    /// read an order before it hears that the MPS server has broken meanwhile.
+    /// Checks that a rank uses its devices in the way that their state allows. A daemon that was suspended
+    /// may read an order before it hears that the MPS server has broken meanwhile.
     pub(super) fn check_access(&self, rank: RankId, process: &RankProcess) -> Result<(), String> {
         let start = &process.start;
         let real = self.shape.kind == DeviceKind::Gpu && !start.devices.is_empty();
