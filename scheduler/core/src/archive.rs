@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use cohabit_types::{JobChange, JobId, Principal, Span, Time};
 
-use crate::archived::ArchivedSubmission;
+use crate::archived_submission::ArchivedSubmission;
 use crate::head::Head;
 use crate::interface::{ArchivedPart, Effect};
 use crate::job::{Job, TerminalState};

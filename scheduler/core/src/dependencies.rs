@@ -158,9 +158,7 @@ impl Head {
     pub(crate) fn final_state(&self, job: JobId) -> Option<TerminalState> {
         match (self.jobs.get(&job), self.submissions.get(&job.number)) {
             (Some(job), _) => job.ended().map(|end| end.state),
-            (None, Some(submission)) => {
-                TerminalState::of(Some(submission).filter(|it| it.has_ended())?.state())
-            }
+            (None, Some(submission)) => submission.end_state(),
             (None, None) => self.archived_state(job),
         }
     }

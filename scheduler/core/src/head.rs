@@ -10,7 +10,7 @@ use cohabit_policy::JobTraits;
 use cohabit_types::{Demand, DeviceId, JobId, NodeId, PlanRequestId, Time, WorkerKey};
 
 use crate::alarm::Alarm;
-use crate::archived::Archive;
+use crate::archived_submission::Archive;
 use crate::dependency_graph::DependencyGraph;
 use crate::interface::{Config, DeadlineKind};
 use crate::job::Job;

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!  Event ──> handle ──> submit · job_changes · workers · planning · deadlines ──> lifecycle ──> [Effect]
+//!  ended long ago ──> archive ──> [Effect], and back with an Event when it is queued again
 //!  query ──> HeadReader: answer · records · reason · explain ──> records and sentences
 //!  ids that changed ──> ViewTracker ──> changes of the policy's view
 //! ```
@@ -18,7 +19,7 @@ mod account_separation;
 mod alarm;
 mod answer;
 mod archive;
-mod archived;
+mod archived_submission;
 mod deadlines;
 mod dependencies;
 mod dependency_graph;
@@ -77,7 +78,7 @@ pub use view_tracker::ViewTracker;
 /// the formats of snapshots.
 pub mod state {
     pub use crate::alarm::Alarm;
-    pub use crate::archived::{ArchivedSubmission, EndedMembers};
+    pub use crate::archived_submission::{ArchivedSubmission, EndedMembers};
     pub use crate::job::{
         Attempt, EndedAttempt, EndedJob, Job, JobExit, JobStatus, Rank, RankPhase, RendezvousEndpoint,
         TerminalState, WaitingJob,

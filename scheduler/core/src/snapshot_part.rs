@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cohabit_types::JobId;
 
-use crate::archived::ArchivedSubmission;
+use crate::archived_submission::ArchivedSubmission;
 use crate::job::Job;
 use crate::submission::SubmissionState;
 

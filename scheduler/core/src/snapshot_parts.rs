@@ -12,7 +12,7 @@ use cohabit_types::{JobId, NodeId, PlanRequestId, Time};
 
 use crate::account_keys::AccountKeys;
 use crate::alarm::Alarm;
-use crate::archived::{Archive, ArchivedSubmission};
+use crate::archived_submission::{Archive, ArchivedSubmission};
 use crate::dependency_graph::DependencyGraph;
 use crate::head::Head;
 use crate::interface::Config;

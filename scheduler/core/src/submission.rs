@@ -146,7 +146,7 @@ impl SubmissionState {
 
     /// Whether it may leave memory: all its jobs have ended, and they are not too many to be restored.
     pub(crate) fn may_be_archived(&self) -> bool {
-        self.has_ended() && self.spec.members() <= MOST_ARCHIVED_MEMBERS
+        self.end_state().is_some() && self.spec.members() <= MOST_ARCHIVED_MEMBERS
     }
 
     pub(crate) fn summary(&self) -> ArraySummary {
@@ -157,6 +157,11 @@ impl SubmissionState {
     pub(crate) fn state(&self) -> JobState {
         let present = self.state_counts.iter().filter(|(_, count)| **count > 0).map(|(state, _)| *state);
         present.min_by_key(|state| urgency(*state)).unwrap_or(JobState::Pending)
+    }
+
+    /// How it ended, an array as its worst member; none while one of its jobs has not.
+    pub(crate) fn end_state(&self) -> Option<TerminalState> {
+        TerminalState::of(self.state())
     }
 
     /// Lets a member that ended represent the array, if its end is worse than those before.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cohabit_types::{JobId, JobSpec, Principal, Refusal, RefusalCode, Reply, Submit};
 
 use crate::alarm::Alarm;
-use crate::archived::work_digest;
+use crate::archived_submission::work_digest;
 use crate::head::Head;
 use crate::job::Job;
 use crate::submission::SubmissionState;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cohabit_types::{JobId, JobPhase, Role};
 
-use crate::archived::{Archive, ArchivedSubmission};
+use crate::archived_submission::{Archive, ArchivedSubmission};
 use crate::job::Job;
 use crate::submission::SubmissionState;
 

@@ -62,10 +62,7 @@ impl SimArchive {
         for text in parts.collect::<BTreeMap<_, _>>().into_values() {
             let part = decode_part(FORMAT, text.as_bytes());
             let part = part.map_err(|error| format!("the archive cannot be read: {error}"))?;
-            match &mut whole {
-                Some(whole) => whole.append(part),
-                None => whole = Some(part),
-            }
+            whole.get_or_insert_default().append(part);
         }
         Ok(whole)
     }

@@ -144,17 +144,22 @@ struct Remains {
 }
 
 impl Remains {
-    /// The processes that are left: the executor and all below its watchdog, which ends after them. What a
-    /// killed executor left is below its watchdog; what the executor of an earlier release left is known by
-    /// its environment.
+    /// The processes that are left: the executor and all below its watchdog, and after them the watchdog.
+    /// What a killed executor left is below its watchdog; what the executor of an earlier release left is
+    /// known by its environment.
     fn find(&self) -> Vec<LiveProcess> {
         let mut left = with_environment("COHABIT_PROGRESS", self.directory.progress().as_os_str());
         let roots = self.executor.iter().map(ExecutorRecord::root).chain(&self.root);
-        for root in roots.filter(|root| root.is_alive()) {
+        let roots: Vec<&ProcessIdentity> = roots.filter(|root| root.is_alive()).collect();
+        for root in &roots {
             left.extend(descendants_of(Pid::from_raw(root.pid())));
         }
         let executor = self.executor.iter().map(|executor| &executor.process);
         left.extend(executor.filter(|executor| executor.is_alive()).filter_map(LiveProcess::of));
+        // It ends by itself, but not at once. Earlier it may have to end what this look did not find.
+        if left.is_empty() {
+            left.extend(roots.into_iter().filter_map(LiveProcess::of));
+        }
         left
     }
 }

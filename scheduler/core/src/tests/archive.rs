@@ -6,7 +6,7 @@ use cohabit_types::{
 };
 
 use super::kit::{TestHead, ada, array, command, job, rank, root};
-use crate::archived::work_digest;
+use crate::archived_submission::work_digest;
 use crate::{ArchivedPart, Config, Effect, Event, Head};
 
 const AN_HOUR: Span = Span::from_secs(3_700);

@@ -57,10 +57,7 @@ pub(super) fn read(
                 return Ok(ArchivedContent::TooLarge);
             }
             let part = decode_part(row.get(0)?, &text).map_err(|error| undecodable(error.into()))?;
-            match &mut whole {
-                Some(whole) => whole.append(part),
-                None => whole = Some(part),
-            }
+            whole.get_or_insert_default().append(part);
         }
         submissions.extend(whole);
     }

@@ -56,7 +56,7 @@ impl ArchivedSubmission {
         jobs: &[(JobId, Arc<Job>)],
         ended_at: Time,
     ) -> ArchivedSubmission {
-        let state = TerminalState::of(submission.state()).expect("all its jobs have ended");
+        let state = submission.end_state().expect("only what has ended is archived");
         let mut members: Vec<EndedMembers> = Vec::new();
         for (id, job) in jobs {
             let (Some(index), Some(end)) = (id.index, job.ended()) else { continue };
