@@ -76,7 +76,12 @@ impl SimMachine {
             FaultAttribution::Culprit => clients.get(number.checked_rem(clients.len()).unwrap_or(0)).copied(),
             FaultAttribution::Unknown => None,
         };
-        self.accounts.victims.extend(clients.iter().filter(|rank| Some(**rank) != culprit));
+        let suffers = |rank: &RankId| {
+            // One that only has to exit needs the GPU no more, and ends as it would have.
+            Some(*rank) != culprit && self.processes.get(rank).is_some_and(|it| it.ending.is_none())
+        };
+        let victims: Vec<RankId> = clients.iter().copied().filter(suffers).collect();
+        self.accounts.victims.extend(victims);
         clients.into_iter().for_each(|rank| self.hang(now, rank));
         Some(WorkerEvent::Mps(device, MpsEvent::Faulted { culprit, detail: "a fatal GPU error".into() }))
     }
