@@ -32,6 +32,7 @@ const NAMED_DIFFERENTLY: [(&str, &str); 3] =
 /// Which of our crates each of them may use. See docs/ARCHITECTURE.md.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("cohabit-types", &[]),
+    ("cohabit-store", &["cohabit-types"]),
     ("cohabit-policy", &["cohabit-types"]),
     ("cohabit-predict", &["cohabit-policy", "cohabit-types"]),
     ("cohabit-scheduler-core", &["cohabit-types", "cohabit-policy"]),
@@ -40,11 +41,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cohabit-actor", &[]),
     ("cohabit-wire", &["cohabit-types"]),
     ("cohabit-net", &["cohabit-types", "cohabit-wire"]),
-    ("cohabit-client", &["cohabit-types", "cohabit-net"]),
+    ("cohabit-client", &["cohabit-types", "cohabit-store", "cohabit-net"]),
     (
         "cohabit-head",
         &[
             "cohabit-types",
+            "cohabit-store",
             "cohabit-scheduler-core",
             "cohabit-journal",
             "cohabit-policy",
@@ -64,6 +66,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "cohabit-worker-daemon",
         &[
             "cohabit-types",
+            "cohabit-store",
             "cohabit-worker-core",
             "cohabit-gpu",
             "cohabit-host",
@@ -119,6 +122,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "cohabit",
             "cohabit-types",
+            "cohabit-store",
             "cohabit-policy",
             "cohabit-scheduler-core",
             "cohabit-net",

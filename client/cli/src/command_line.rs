@@ -100,6 +100,7 @@ mod tests {
     use cohabit_client::types::{GpuRequest, Share, Span};
 
     use super::*;
+    use crate::arguments::SnapshotArgument;
 
     fn read_words(words: &[&str]) -> Result<ParsedCommandLine, CommandLineError> {
         read(words.iter().map(Into::into).collect())
@@ -142,6 +143,18 @@ mod tests {
             let (read, _) = submission(&["cohabit", "submit", flag, path]);
             assert_eq!(read.job.is_preemptible(), expected, "{directive}, then {flag}");
         }
+    }
+
+    #[test]
+    fn the_command_line_overrides_the_snapshot_that_the_script_asks_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("train.sh");
+        fs::write(&path, "#!/bin/sh\n#COHABIT --snapshot\n").unwrap();
+        let path = path.to_str().unwrap();
+        let (read, _) = submission(&["cohabit", "submit", path]);
+        assert_eq!(read.job.snapshot, Some(SnapshotArgument::Git));
+        let (read, _) = submission(&["cohabit", "submit", "--snapshot=no", path]);
+        assert_eq!(read.job.snapshot, Some(SnapshotArgument::No));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Builds a job specification from flags and a command.
 //!
 //! The directory, environment and time of the submission come in as a [`SubmitContext`]. Dependencies are
-//! resolved later, because only the head knows which jobs they name.
+//! resolved later, because only the head knows which jobs they name; so is the snapshot of the code taken.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -110,6 +110,7 @@ pub(crate) fn specify(
         held: job.hold,
         slurm_environment: job.slurm_env,
         preemptible: job.is_preemptible(),
+        code: None,
     })
 }
 
@@ -149,6 +150,7 @@ fn demand(job: &JobArguments) -> Result<Demand, CommandError> {
         gpu_processes: job.gpu_processes.unwrap_or(1),
         max_slowdown: job.max_slowdown,
         account: None,
+        has_code: false,
     })
 }
 

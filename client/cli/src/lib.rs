@@ -8,6 +8,7 @@
 mod arguments;
 mod clock;
 mod closest_name;
+mod code_changes;
 mod command_line;
 mod commands;
 mod config;

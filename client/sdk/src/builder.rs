@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cohabit_types::{
-    Array, Bytes, Command, ComputeLimit, Dependency, DependencyKind, EnforcementRequirement, Entrypoint,
-    GpuRequest, JobId, JobSpec, LaunchMode, ModelDescription, Sharing, Signal, Slowdown, Time, WarningSignal,
+    Array, Bytes, CodeSnapshot, Command, ComputeLimit, Dependency, DependencyKind, EnforcementRequirement,
+    Entrypoint, GpuRequest, JobId, JobSpec, LaunchMode, ModelDescription, Sharing, Signal, Slowdown, Time,
+    WarningSignal,
 };
 
 use crate::{Client, Error, JobHandle, Submission};
@@ -156,6 +157,12 @@ impl JobBuilder {
     /// The directory it starts in, on the worker; this program's by default.
     pub fn workdir(mut self, workdir: impl Into<PathBuf>) -> JobBuilder {
         self.workdir = Some(workdir.into());
+        self
+    }
+
+    /// Runs in this snapshot of its code, which was uploaded before.
+    pub fn code(mut self, code: CodeSnapshot) -> JobBuilder {
+        self.spec.code = Some(code);
         self
     }
 

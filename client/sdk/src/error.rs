@@ -6,6 +6,8 @@
 use cohabit_net::{LinkError, LinkErrorKind, RpcError};
 use cohabit_types::{Refusal, RefusalCode};
 
+use crate::code::CodeError;
+
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -34,6 +36,9 @@ pub enum Error {
     /// The description of the job is not valid.
     #[error("the job cannot be submitted: {0}")]
     InvalidJob(String),
+    /// No snapshot of the code can be taken.
+    #[error(transparent)]
+    Code(#[from] CodeError),
     /// There is no usable address or token.
     #[error("{0}")]
     Configuration(String),
@@ -52,6 +57,7 @@ impl Error {
             | Error::Link(_)
             | Error::Unconfirmed { .. }
             | Error::InvalidJob(_)
+            | Error::Code(_)
             | Error::Configuration(_)
             | Error::Protocol(_) => false,
         }

@@ -28,6 +28,18 @@
 //! job that is submitted twice because of a broken link is one job, because every [`Submission`] carries a
 //! key.
 //!
+//! A job may run in a copy of its code as it is now, so that later edits do not change it:
+//!
+//! ```no_run
+//! # use cohabit_client::{Client, CodeFolder, JobBuilder, FileSelection};
+//! # async fn example(client: Client) -> anyhow::Result<()> {
+//! let code = CodeFolder::scan(".", FileSelection::Git).await?;
+//! let submission = JobBuilder::new("python").arg("train.py").build()?;
+//! let (job, _) = client.submit_with_code(&submission, &code).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Records, states and filters are the types of [`types`]. This crate decides nothing
 //! about jobs, keeps no state on disk, and depends on nothing of the head or of the workers.
 #![warn(missing_docs)]
@@ -35,6 +47,7 @@
 mod builder;
 mod call;
 mod client;
+mod code;
 mod connect;
 mod error;
 mod job;
@@ -46,7 +59,9 @@ mod watch;
 
 pub use builder::JobBuilder;
 pub use call::Client;
+pub use code::{CodeError, CodeFolder, CodeUpload, MOST_SNAPSHOT_BYTES};
 pub use cohabit_net::{HelloAccepted, Token, TokenError};
+pub use cohabit_store::{FileContent, FileSelection, Manifest, ManifestFile};
 pub use cohabit_types as types;
 pub use cohabit_types::Explanation;
 pub use connect::ConnectOptions;

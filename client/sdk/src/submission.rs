@@ -1,6 +1,6 @@
 //! A submission: a checked specification and its idempotency key.
 
-use cohabit_types::JobSpec;
+use cohabit_types::{CodeSnapshot, JobSpec};
 use uuid::Uuid;
 
 use crate::Error;
@@ -27,6 +27,16 @@ impl Submission {
     #[must_use]
     pub fn with_key(self, key: impl Into<String>) -> Submission {
         Submission { key: key.into(), ..self }
+    }
+
+    /// The same submission of a job that runs in this snapshot of its code.
+    ///
+    /// # Errors
+    /// [`Error::InvalidJob`] if its working directory does not lie in the folder of the snapshot.
+    pub fn with_code(self, code: CodeSnapshot) -> Result<Submission, Error> {
+        let spec = JobSpec { code: Some(code), ..self.spec };
+        spec.check().map_err(Error::InvalidJob)?;
+        Ok(Submission { spec, ..self })
     }
 
     /// The specification.

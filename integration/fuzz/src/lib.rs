@@ -5,6 +5,7 @@
 //! against mutations of these; `run` starts libFuzzer.
 
 mod cluster;
+mod manifests;
 mod memory;
 #[cfg(test)]
 mod seeds;
@@ -80,7 +81,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// All of them.
-pub const TARGETS: [FuzzTarget; 22] = [
+pub const TARGETS: [FuzzTarget; 23] = [
     FuzzTarget::new("frames", cohabit_net::fuzzing::frames),
     // Lists are preallocated, up to 1 MiB each, and may be nested.
     FuzzTarget::new("messages", cohabit_net::fuzzing::messages).with_room(MAX_FRAME),
@@ -88,6 +89,7 @@ pub const TARGETS: [FuzzTarget; 22] = [
     FuzzTarget::new("token", cohabit_net::fuzzing::token),
     FuzzTarget::new("token-store", cohabit_net::fuzzing::token_store),
     FuzzTarget::new("cluster", cluster::requests),
+    FuzzTarget::new("manifests", manifests::manifests),
     FuzzTarget::new("journal-entries", runtime::journal_entries),
     FuzzTarget::new("journal-file", journal_file).with_room(64 << 20),
     FuzzTarget::new("progress-lines", worker::progress_lines),

@@ -44,6 +44,7 @@ fn inventory() -> Inventory {
     let device =
         |n| Device::new(DeviceId(format!("gpu-{n}").into()), DeviceKind::Fake, "V100", Some(Bytes(16 << 30)));
     Inventory {
+        fetches_code: true,
         name: "node-a".into(),
         address: "127.0.0.1".into(),
         cpus: 8,

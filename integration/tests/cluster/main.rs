@@ -28,6 +28,7 @@ mod retention;
 mod running_limit;
 mod sdk;
 mod simulated_gpus;
+mod snapshots;
 mod tokens;
 mod worker_disk;
 mod zoo;

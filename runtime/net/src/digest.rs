@@ -1,6 +1,6 @@
 //! SHA-256 digests as text, for the files of a head: 64 hexadecimal digits.
 
-use cohabit_wire::hex::{from_hex, to_hex};
+use cohabit_types::hex::{from_hex, to_hex};
 use serde::{Deserialize, Deserializer, Serializer};
 
 pub(crate) fn serialize<S: Serializer>(digest: &[u8; 32], to: S) -> Result<S::Ok, S::Error> {

@@ -1,6 +1,6 @@
 //! Calls of a worker to its head, in the protocol of the head: whoever makes them sees only today's.
 
-use cohabit_types::Report;
+use cohabit_types::{CodeRequest, ContentPiece, Refusal, RefusalCode, Report};
 use cohabit_wire::{HeadServiceClient, v4};
 use tarpc::client::RpcError;
 use tarpc::context::Context;
@@ -37,6 +37,24 @@ impl WorkerReports {
         match &self.0 {
             VersionedClient::V4(head) => head.heartbeat(context).await,
             VersionedClient::V5(head) => head.heartbeat(context).await,
+        }
+    }
+
+    /// A piece of the code of a job that has a rank on this worker. A head of protocol 4 stores none.
+    ///
+    /// # Errors
+    /// As for [`WorkerReports::report`].
+    pub async fn read_code(
+        &self,
+        context: Context,
+        request: CodeRequest,
+    ) -> Result<Result<ContentPiece, Refusal>, RpcError> {
+        match &self.0 {
+            VersionedClient::V4(_) => {
+                let message = "the head is too old for snapshots of code: upgrade it";
+                Ok(Err(Refusal::new(RefusalCode::Invalid, message)))
+            }
+            VersionedClient::V5(head) => head.read_code(context, request).await,
         }
     }
 }

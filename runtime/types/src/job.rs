@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Array, Command, Demand, Entrypoint, JobId, ModelDescription, RetryPolicy, Span, Stop, Time};
+use crate::{
+    Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, ModelDescription, RetryPolicy, Span, Stop, Time,
+};
 
 /// Everything the cluster needs to know to run a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +57,9 @@ pub struct JobSpec {
     /// checkpoint. What its user or an admin asks for (cancel, requeue, priority) does not depend on it.
     #[serde(default)]
     pub preemptible: bool,
+    /// Its code as it was at submission, in which it runs; without, it runs in its working directory itself.
+    #[serde(default)]
+    pub code: Option<CodeSnapshot>,
 }
 
 /// How the ranks of an attempt are started.
@@ -121,6 +126,7 @@ impl JobSpec {
             held: false,
             slurm_environment: false,
             preemptible: false,
+            code: None,
         }
     }
 
@@ -136,6 +142,9 @@ impl JobSpec {
                 "the working directory '{}' is not absolute: give the full path",
                 self.workdir
             ));
+        }
+        if let Some(code) = &self.code {
+            code.check(&self.workdir)?;
         }
         if let Some(name) = self.environment.keys().find(|name| name.is_empty() || name.contains(['=', '\0']))
         {

@@ -41,8 +41,10 @@ impl JobSpec {
             held: _,
             slurm_environment: _,
             preemptible: _,
+            code,
         } = self;
-        let texts = [Some(name), Some(workdir), group.as_ref(), checkpoint.as_ref()];
+        let folder = code.as_ref().map(|code| &code.folder);
+        let texts = [Some(name), Some(workdir), group.as_ref(), checkpoint.as_ref(), folder];
         let ranges = array.as_ref().map_or(0, |array| array.ranges.len());
         size_of::<JobSpec>()
             + texts.into_iter().flatten().map(|text| item(text)).sum::<usize>()
@@ -68,10 +70,16 @@ impl JobRecord {
     pub fn weight(&self) -> usize {
         let texts = [&self.name, &self.user, &self.reason, &self.work, &self.workdir];
         let optional = [&self.group, &self.trained.model, &self.trained.precision];
+        let folder = self.code.as_ref().map(|code| &code.folder);
         let ranks = self.attempts.iter().flat_map(|attempt| &attempt.ranks);
         let metrics = self.progress.iter().flat_map(|progress| progress.metrics.keys());
         size_of::<JobRecord>()
-            + texts.into_iter().chain(optional.into_iter().flatten()).map(|text| item(text)).sum::<usize>()
+            + texts
+                .into_iter()
+                .chain(optional.into_iter().flatten())
+                .chain(folder)
+                .map(|text| item(text))
+                .sum::<usize>()
             + ranks.map(RankRecord::weight).sum::<usize>()
             + metrics.map(|name| item(name)).sum::<usize>()
             + (self.attempts.len() * 4 + self.sharing_with.len() + self.trained.replicas.len()) * ITEM

@@ -8,12 +8,15 @@
 
 mod array;
 mod bandwidth;
+mod code;
 mod colocation;
+mod content_hash;
 mod counted;
 mod device;
 mod entrypoint;
 mod format_version;
 mod head_status;
+pub mod hex;
 mod ids;
 mod interference_models;
 mod isolation;
@@ -44,7 +47,9 @@ mod token;
 
 pub use array::{Array, IndexRange};
 pub use bandwidth::{Bandwidth, ParseBandwidthError};
+pub use code::{CodeRequest, CodeSnapshot, ContentPiece, PIECE_BYTES};
 pub use colocation::{ColocationSlowdown, DryRun, DryRunNeighbor, DryRunPlacement, PredictedSlowdown};
+pub use content_hash::{ContentHash, ParseHashError};
 pub use counted::counted;
 pub use device::{
     ComputeMode, Condition, Device, DeviceKind, DeviceSharing, Enforcement, GpuPeer, GpuProperties, Health,

@@ -41,6 +41,9 @@ pub struct Demand {
     /// neither stored nor sent.
     #[serde(skip)]
     pub account: Option<AccountKey>,
+    /// Whether its job runs in a snapshot of its code, which its nodes have to fetch. Set like `account`.
+    #[serde(skip)]
+    pub has_code: bool,
 }
 
 const fn one() -> u32 {
@@ -146,6 +149,7 @@ impl Default for Demand {
             gpu_processes: 1,
             max_slowdown: None,
             account: None,
+            has_code: false,
         }
     }
 }
@@ -271,6 +275,9 @@ pub struct Inventory {
     /// What it keeps apart.
     #[serde(default)]
     pub isolation: Isolation,
+    /// Whether it can run jobs in snapshots of their code.
+    #[serde(default)]
+    pub fetches_code: bool,
     /// How long its ranks go on while the head cannot be reached.
     pub orphan_grace: Span,
     /// Ranks that it holds, and those whose end it has yet to see acknowledged.

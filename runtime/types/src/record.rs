@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, Demand, Device, DeviceId, DeviceTelemetry, Enforcement, Isolation, JobId, JobSpec, JobState,
-    LinkBandwidths, NodeId, Outcome, Progress, ReasonCode, Share, SharingLimits, Signal, Slowdown, Span,
-    StopReason, Time,
+    Bytes, CodeSnapshot, Demand, Device, DeviceId, DeviceTelemetry, Enforcement, Isolation, JobId, JobSpec,
+    JobState, LinkBandwidths, NodeId, Outcome, Progress, ReasonCode, Share, SharingLimits, Signal, Slowdown,
+    Span, StopReason, Time,
 };
 
 /// The record of a job, an array as a whole, or a member.
@@ -37,6 +37,9 @@ pub struct JobRecord {
     pub time_limit: Option<Span>,
     /// The directory it starts in.
     pub workdir: String,
+    /// Its code as it was at submission, if it runs in a snapshot of it.
+    #[serde(default)]
+    pub code: Option<CodeSnapshot>,
     /// The number of the latest attempt; 0 before the first.
     pub attempt: u32,
     /// Every attempt, the oldest first.

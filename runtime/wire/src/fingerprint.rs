@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::hex::{from_hex, to_hex};
+use cohabit_types::hex::{from_hex, to_hex};
 
 /// The fingerprint of a cluster's CA; public.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

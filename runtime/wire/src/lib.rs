@@ -21,7 +21,6 @@
 pub mod codec;
 mod fingerprint;
 pub mod hello;
-pub mod hex;
 pub mod message;
 mod secret;
 mod services;

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::sha256;
-use crate::hex::{from_hex, to_hex};
+use cohabit_types::hex::{from_hex, to_hex};
 
 /// 256 random bits that only the owner of a token knows. `Debug` hides them.
 #[derive(Clone, Copy, Serialize, Deserialize)]

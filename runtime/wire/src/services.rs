@@ -6,9 +6,10 @@
 //! broke a promise; its `kind` arrives wrong, so nothing reads it.
 
 use cohabit_types::{
-    ChangeResult, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord, Order,
-    Refusal, RefusedWorker, Report, SubmitReceipt, TokenRecord,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, HeadStatus,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRequest,
+    ModelChoice, Models, NewToken, NodeRecord, Order, Refusal, RefusedWorker, Report, SubmitReceipt,
+    TokenRecord,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -30,6 +31,13 @@ pub trait ClientService {
     async fn refused_workers() -> Result<Vec<RefusedWorker>, Refusal>;
     /// The jobs that these references mean to this user, in their order.
     async fn resolve(references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal>;
+    /// Those of these files that the head does not store for this user, in their order.
+    async fn missing_content(files: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal>;
+    /// Stores pieces of files for this user; comes back when those that are complete are durable. Answers for
+    /// each piece with how many bytes of its file the head has: the next piece begins there.
+    async fn put_content(pieces: Vec<ContentPiece>) -> Result<Vec<u64>, Refusal>;
+    /// A piece of the code of a job, for its user and admins.
+    async fn read_code(request: CodeRequest) -> Result<ContentPiece, Refusal>;
     /// A page of jobs, the newest last.
     async fn list(filter: Filter) -> Result<ListPage, Refusal>;
     /// The records of these jobs, in their order.
@@ -72,6 +80,8 @@ pub trait HeadService {
     async fn report(reports: Vec<Report>);
     /// The worker is there.
     async fn heartbeat();
+    /// A piece of the code of a job that has a rank on this worker.
+    async fn read_code(request: CodeRequest) -> Result<ContentPiece, Refusal>;
 }
 
 /// Head to worker.

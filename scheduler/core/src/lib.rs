@@ -20,6 +20,7 @@ mod alarm;
 mod answer;
 mod archive;
 mod archived_submission;
+mod code;
 mod deadlines;
 mod dependencies;
 mod dependency_graph;

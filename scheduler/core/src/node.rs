@@ -35,6 +35,8 @@ pub struct Node {
     pub sharing: SharingLimits,
     /// How its worker isolates jobs.
     pub isolation: Isolation,
+    /// Whether its worker can fetch snapshots of code.
+    pub fetches_code: bool,
     /// The most jobs that it runs at once; `None` if its worker does not say.
     pub max_jobs: Option<u32>,
     /// The ports that its worker keeps for rendezvous.
@@ -117,6 +119,7 @@ impl Node {
             links: LinkBandwidths::default(),
             sharing: SharingLimits::default(),
             isolation: Isolation::default(),
+            fetches_code: false,
             max_jobs: None,
             rendezvous_ports: Vec::new(),
             occupied_ports: BTreeSet::new(),
@@ -143,6 +146,7 @@ impl Node {
         self.links = inventory.links;
         self.sharing = inventory.sharing;
         self.isolation.clone_from(&inventory.isolation);
+        self.fetches_code = inventory.fetches_code;
         self.max_jobs = inventory.max_jobs;
         self.rendezvous_ports.clone_from(&inventory.rendezvous_ports);
         self.occupied_ports.clear();
@@ -254,6 +258,7 @@ impl Node {
             jobs: self.jobs.len() as u32,
             links: self.links,
             owner: None,
+            fetches_code: self.fetches_code,
             devices: self.devices.iter().map(|device| device.view(self.sharing)).collect(),
         }
     }

@@ -34,7 +34,7 @@ impl Job {
     pub(crate) fn demand(&self, submission: &SubmissionState) -> Demand {
         let demand = submission.spec.demand;
         let gpu_memory = demand.gpu_memory.or(self.predicted_memory(submission));
-        self.isolate(Demand { gpu_memory, ..demand })
+        self.isolate(Demand { gpu_memory, has_code: submission.spec.code.is_some(), ..demand })
     }
 
     /// Whether this attempt's failure was attributed to the prediction.

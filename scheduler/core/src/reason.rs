@@ -52,6 +52,11 @@ impl HeadReader<'_> {
             let why = format!("no connected worker accepts jobs of the account '{account}'");
             return (ReasonCode::WaitingForNodes, why);
         }
+        let has_code = submission.spec.code.is_some();
+        if has_code && !self.head.nodes.values().any(|node| node.takes_jobs() && node.fetches_code) {
+            let why = "no connected worker can fetch code snapshots".to_owned();
+            return (ReasonCode::WaitingForNodes, why);
+        }
         match self.forecast(id) {
             Some(forecast) => (forecast.code, forecast.why.clone()),
             None => (ReasonCode::WaitingForTurn, queue_reason(self.head.ahead_of(id))),

@@ -135,6 +135,7 @@ impl Head {
             priority: spec.priority,
             time_limit: spec.time_limit,
             workdir: spec.workdir.clone(),
+            code: spec.code.clone(),
             attempt: 0,
             attempts: Vec::new(),
             exit_code: None,

@@ -25,6 +25,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
+use crate::code_cleaner::CodeCleaner;
+use crate::code_store::CodeStores;
 use crate::driver::{self, Driver, DriverParts, Message, Query, Snapshots};
 use crate::ended_runs::{ended_runs, remembering};
 use crate::estimates::{Estimates, MAX_TRAINING_JOBS};
@@ -124,7 +126,8 @@ impl HeadDaemon {
         let scheduling = Scheduling { policy, uses_interference, base, versions };
         let (admin_token, journal) = (opened.state.admin_token(), opened.state.journal());
         let setup = HeadSetup { address, admin_token, journal };
-        let running = run(&options, scheduling, replayed, opened.access, listener, setup).await?;
+        let code = Arc::new(CodeStores::new(opened.state.code(), &options.limits));
+        let running = run(&options, scheduling, replayed, opened.access, code, listener, setup).await?;
         let published = blocking(move || {
             opened.state.note_cluster(&cluster)?;
             opened.state.publish_address(address).map(|()| opened.state)
@@ -259,6 +262,7 @@ async fn run(
     scheduling: Scheduling,
     replayed: ReplayedJournal,
     access: AccessStores,
+    code: Arc<CodeStores>,
     listener: Listener,
     setup: HeadSetup,
 ) -> Result<RunningHead, HeadError> {
@@ -300,6 +304,12 @@ async fn run(
         ended.map_err(HeadError::failed)?;
         return Err(HeadError::ended());
     }
+    let cleaner = CodeCleaner {
+        stores: Arc::clone(&code),
+        driver: driver.clone(),
+        retention: options.config.retention,
+    };
+    system.spawn_once(ChildSpec::new("code", 1), cleaner);
     let session_context = SessionContext {
         driver,
         watchers,
@@ -314,6 +324,7 @@ async fn run(
         answers: AnswerPacer::default(),
         joins: SharedRates::default(),
         refusal_lines: SharedRates::default(),
+        code,
         limits: options.limits.clone(),
         private_data: options.private_data,
         user_token_lifetime: options.user_token_lifetime,

@@ -25,6 +25,8 @@
 
 mod actor_thread;
 mod clock;
+mod code_cleaner;
+mod code_store;
 mod daemon;
 mod driver;
 mod ended_runs;

@@ -41,6 +41,10 @@ pub struct RequestLimits {
     /// Bytes of the jobs of one user that the head remembers, with their histories, each member of an array
     /// and ended ones included.
     pub user_bytes: Bytes,
+    /// The content of one code snapshot.
+    pub snapshot: Bytes,
+    /// The stored code of one user, admins included.
+    pub user_code: Bytes,
 }
 
 impl Default for RequestLimits {
@@ -55,6 +59,8 @@ impl Default for RequestLimits {
             changes_per_second: 10_000,
             queued_jobs: 10_000,
             user_bytes: Bytes(256 << 20),
+            snapshot: Bytes(256 << 20),
+            user_code: Bytes(2 << 30),
         }
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod admit;
 mod answer_pacer;
 mod changes;
 mod client;
+mod code;
 mod context;
 mod lookup;
 mod nodes;

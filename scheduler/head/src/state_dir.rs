@@ -8,6 +8,7 @@
 //! journal.sqlite   events, snapshots and history    address          where the running head listens
 //! interference/    trained models                   lock             held by the head that uses it
 //! replaying.json   the event whose replay is slow   cluster          the id of the cluster that ran here
+//! code/            stored code of users, for jobs that run in snapshots of it
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -72,6 +73,11 @@ impl StateDir {
     /// The directory of the trained interference models.
     pub(crate) fn interference(&self) -> PathBuf {
         self.path.join("interference")
+    }
+
+    /// The directory of the stored code of users.
+    pub(crate) fn code(&self) -> PathBuf {
+        self.path.join("code")
     }
 
     fn address(&self) -> PathBuf {

@@ -111,6 +111,7 @@ pub(crate) fn inventory() -> Inventory {
         max_jobs: None,
         rendezvous_ports: vec![29_601],
         isolation: Isolation::default(),
+        fetches_code: true,
         orphan_grace: Span::from_secs(120),
         held_ranks: vec![],
     }
@@ -183,6 +184,7 @@ pub(crate) fn ran(number: u64, runtime: Span) -> JobRecord {
         priority: 0,
         time_limit: None,
         workdir: "/tmp".into(),
+        code: None,
         attempt: 1,
         attempts: vec![attempt],
         exit_code: Some(0),

@@ -1,6 +1,7 @@
 //! Tests of the whole daemon, over real links on loopback.
 
 mod broken_state;
+mod code;
 mod colocation;
 mod history;
 mod hostile_requests;

@@ -5,6 +5,7 @@
 //! those of a new format.
 
 pub(crate) mod archived_array;
+mod record_samples;
 mod samples;
 
 use std::collections::BTreeSet;
@@ -85,7 +86,7 @@ fn the_events_of_a_job_are_read_and_written() {
 #[test]
 fn records_of_the_history_are_read_and_written() {
     let encode = |record: &JobRecord| encode_record(record).unwrap();
-    assert_lines(RECORDS, &samples::records(), encode, |line| decode_record(line).unwrap());
+    assert_lines(RECORDS, &record_samples::records(), encode, |line| decode_record(line).unwrap());
 }
 
 #[test]

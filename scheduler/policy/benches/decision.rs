@@ -353,6 +353,7 @@ fn node(number: usize) -> NodeView {
         memory: Bytes(1 << 40),
         memory_free: Bytes(1 << 40),
         owner: None,
+        fetches_code: true,
         links: LinkBandwidths::default(),
         devices: (0..DEVICES_ON_A_NODE).map(device).collect(),
     }

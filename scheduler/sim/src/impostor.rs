@@ -76,6 +76,7 @@ impl Lie {
     fn inventory(self, rank: RankId) -> Inventory {
         let held = HeldRank { rank, phase: HeldRankPhase::Running(Time::EPOCH) };
         Inventory {
+            fetches_code: true,
             name: OWNER.into(),
             address: "10.9.9.9".into(),
             cpus: 64,

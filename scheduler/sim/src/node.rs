@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use cohabit_types::{
-    DeviceId, DeviceKind, DeviceSharing, Health, Incarnation, Inventory, Isolation, NodeId, Span, Time,
-    WorkerKey,
+    AttemptId, DeviceId, DeviceKind, DeviceSharing, Health, Incarnation, Inventory, Isolation, NodeId, Span,
+    Time, WorkerKey,
 };
 use cohabit_worker_core::{Config, MpsOrder, Worker, WorkerEffect, WorkerEvent};
 
@@ -72,6 +72,17 @@ pub(crate) struct Daemon {
     pub(crate) now: Time,
     /// Orders to MPS actors that have not been answered.
     pub(crate) orders: BTreeMap<DeviceId, MpsOrder>,
+    /// Code that is being fetched.
+    pub(crate) fetches: BTreeMap<AttemptId, CodeFetch>,
+}
+
+/// Code that is being fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CodeFetch {
+    /// Over which link.
+    pub(crate) link: Option<LinkId>,
+    /// Whether nobody waits for it any more.
+    pub(crate) is_abandoned: bool,
 }
 
 /// The link of the daemon to the head.
@@ -129,8 +140,9 @@ impl SimNode {
         let devices = self.machine.shape().devices();
         let worker = Worker::new(Config { heartbeat: self.heartbeat, devices });
         self.generation += 1;
-        let (link, alarm, orders) = (DaemonLink::None, AlarmClock::default(), BTreeMap::new());
-        self.daemon = Some(Daemon { worker, link, alarm, now: Time::EPOCH, orders });
+        let (link, alarm, orders, fetches) =
+            (DaemonLink::None, AlarmClock::default(), BTreeMap::new(), BTreeMap::new());
+        self.daemon = Some(Daemon { worker, link, alarm, now: Time::EPOCH, orders, fetches });
     }
 
     /// The key of the next link.
@@ -154,6 +166,7 @@ impl SimNode {
             max_jobs: None,
             rendezvous_ports: shape.rendezvous_ports(),
             isolation: Isolation::default(),
+            fetches_code: true,
             orphan_grace: self.announced_grace,
             held_ranks: daemon.worker.held(),
         })

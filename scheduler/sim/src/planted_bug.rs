@@ -46,4 +46,8 @@ pub enum PlantedBug {
     ForgottenWake,
     /// A job that is archived again stays in the archive as it was the first time.
     StaleArchive,
+    /// A worker daemon says that code is there which is not.
+    UnfetchedCode,
+    /// A worker daemon does not remove the copies of code of attempts that have ended.
+    KeptCopies,
 }

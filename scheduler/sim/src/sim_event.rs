@@ -4,8 +4,8 @@
 
 use cohabit_policy::Plan;
 use cohabit_types::{
-    ClientRequestId, DeviceId, Inventory, Order, PlanRequestId, Principal, RankId, Reply, Report, Request,
-    Span, WorkerKey,
+    AttemptId, ClientRequestId, DeviceId, Inventory, Order, PlanRequestId, Principal, RankId, Reply, Report,
+    Request, Span, WorkerKey,
 };
 use cohabit_worker_core::{MpsOrder, WorkerEvent};
 
@@ -98,6 +98,8 @@ pub(crate) enum DaemonSimEvent {
     },
     /// The actor of a GPU's MPS server has carried out an order, or failed to.
     Mps(DeviceId, MpsOrder, FaultChance),
+    /// The code of an attempt was fetched, or could not be.
+    CodeFetched(AttemptId),
     /// The outcome of a rank is deleted.
     Forget(RankId),
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cohabit_types::{
-    Bytes, Device, DeviceId, Enforcement, GpuReading, JobSpec, Order, Outcome, Progress, RankId, Report,
-    Role, Share, Signal, Span, StartFailure, StopReason, Time,
+    AttemptId, Bytes, Device, DeviceId, Enforcement, GpuReading, JobSpec, Order, Outcome, Progress, RankId,
+    Report, Role, Share, Signal, Span, StartFailure, StopReason, Time,
 };
 
 /// What can happen to a worker.
@@ -21,6 +21,9 @@ use cohabit_types::{
 pub enum WorkerEvent {
     /// An order of the head.
     Order(Order),
+    /// The copy of the code of this attempt is there, or why it cannot be made. Answers
+    /// [`WorkerEffect::FetchCode`], also after [`WorkerEffect::ReleaseCode`].
+    CodeFetched(AttemptId, Result<(), StartFailure>),
     /// The rank's process has started.
     Spawned(RankId),
     /// The rank's process could not be started; nothing of it is left.
@@ -103,6 +106,11 @@ pub struct GpuSample {
 pub enum WorkerEffect {
     /// Tell the head. Comes only while there is a link; what matters is reported again over each new link.
     Report(Report),
+    /// Fetch the code of the attempt of this rank, whose job runs in a snapshot of it, and make a copy.
+    FetchCode(Box<RankStart>),
+    /// No rank of this attempt will use its copy of the code any more; if it is still being made, nobody
+    /// waits for it.
+    ReleaseCode(AttemptId),
     /// Start this rank through an executor.
     Spawn(Box<RankStart>),
     /// Tell the executor how far the stop of its rank has got, before the signals of that step. The executor

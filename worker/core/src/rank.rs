@@ -1,4 +1,5 @@
-//! One rank on this worker: waiting for its GPUs, starting, running, or ended and not yet acknowledged.
+//! One rank on this worker: waiting for its code and its GPUs, starting, running, or ended and not yet
+//! acknowledged.
 //!
 //! Of the order only what is still needed is kept: how and when to stop the rank.
 
@@ -41,7 +42,7 @@ pub(crate) struct RankEntry {
 /// The state of a rank.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RankState {
-    /// Its GPUs are not ready; this is what will be started.
+    /// Its code or its GPUs are not ready; this is what will be started.
     Waiting(Box<RankStart>),
     /// Its executor starts it.
     Starting(StartSequence),
@@ -190,8 +191,8 @@ fn watchdog(access: GpuAccess, processes: u32) -> Option<MemoryWatchdog> {
     }
 }
 
-/// The end of a rank that was stopped while it waited for its GPUs.
+/// The end of a rank that was stopped while it waited for its code or its GPUs.
 pub(crate) fn never_started(now: Time, why: StopReason) -> RankExit {
-    let failure = StartFailure::Other("it was stopped while it waited for its GPU".into());
+    let failure = StartFailure::Other("it was stopped before it could start".into());
     RankExit { outcome: Outcome::NotStarted(failure), stopped: Some(why), at: now }
 }

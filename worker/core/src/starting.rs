@@ -18,6 +18,7 @@ impl Worker {
         let exists = |id: &DeviceId| self.devices.iter().any(|device| device.id == *id);
         let missing = order.ranks.iter().flat_map(|run| &run.devices).find(|id| !exists(id));
         let refusal = missing.map(|device| StartFailure::DeviceMissing(device.to_string()));
+        let refusal = refusal.or_else(|| self.code_refusal(order.attempt));
         for run in &order.ranks {
             let start = rank_start(&order, run);
             let rank = start.rank;
@@ -26,11 +27,17 @@ impl Worker {
                 self.spawn_failed(now, rank, failure.clone(), out);
             }
         }
+        if let (None, Some(first)) = (refusal, order.ranks.first()) {
+            self.fetch_code(rank_start(&order, first), out);
+        }
     }
 
-    /// Starts the ranks whose GPUs are ready, and orders what the others need.
+    /// Starts the ranks whose code and GPUs are ready, and orders what the others need.
     pub(crate) fn admit_waiting(&mut self, now: Time, out: &mut Vec<WorkerEffect>) {
         for rank in self.waiting() {
+            if !self.has_code(rank.attempt) {
+                continue;
+            }
             let admissions = self.gpu_admissions(rank);
             if let Some(failure) = refusal(&admissions) {
                 self.spawn_failed(now, rank, failure, out);
@@ -45,7 +52,7 @@ impl Worker {
         }
     }
 
-    /// The ranks that wait for their GPUs.
+    /// The ranks that wait for their code or their GPUs.
     pub(crate) fn waiting(&self) -> Vec<RankId> {
         let waiting = self.ranks.iter().filter(|(_, held)| matches!(held.state, RankState::Waiting(_)));
         waiting.map(|(rank, _)| *rank).collect()

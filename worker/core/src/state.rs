@@ -27,6 +27,19 @@ pub struct Worker {
     pub(crate) colocation: ColocationSampler,
     pub(crate) link: LinkState,
     pub(crate) progress: PendingProgress,
+    /// The copies of code here, of attempts whose job runs in one.
+    pub(crate) code: BTreeMap<AttemptId, CodeState>,
+}
+
+/// The copy of the code of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CodeState {
+    /// It is being made.
+    Fetching,
+    /// It is there.
+    Ready,
+    /// It is still being made, and nobody waits for it any more.
+    Abandoned,
 }
 
 /// Whether the head can be reached.
@@ -48,6 +61,7 @@ impl Worker {
             colocation: ColocationSampler::default(),
             link: LinkState::Down,
             progress: PendingProgress::new(config.heartbeat),
+            code: BTreeMap::new(),
         }
     }
 
@@ -86,7 +100,21 @@ impl Worker {
             let unknown = held.end(ending);
             out.extend(unknown.map(|why| WorkerEffect::Explain(rank, why)));
             self.report_rank(rank, out);
+            self.release_code(rank.attempt, out);
         }
+    }
+
+    /// The code of an attempt without live ranks is not needed any more.
+    fn release_code(&mut self, attempt: AttemptId, out: &mut Vec<WorkerEffect>) {
+        if self.ranks_of(attempt).any(|(_, held)| held.is_live()) {
+            return;
+        }
+        match self.code.get_mut(&attempt) {
+            Some(state @ CodeState::Fetching) => *state = CodeState::Abandoned,
+            Some(CodeState::Ready) => _ = self.code.remove(&attempt),
+            Some(CodeState::Abandoned) | None => return,
+        }
+        out.push(WorkerEffect::ReleaseCode(attempt));
     }
 
     /// Stops a rank. One that waits ends at once; one that is being started is stopped as soon as it runs.

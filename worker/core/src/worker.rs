@@ -7,7 +7,7 @@ use cohabit_types::{AttemptId, AttemptProgress, Order, Progress, RankId, Report,
 
 use crate::interface::{FoundRank, GpuAccess, Lease, MpsOrder, WorkerEffect, WorkerEvent};
 use crate::rank::{RankEntry, RankState};
-use crate::state::{LinkState, Worker, advance_stop};
+use crate::state::{CodeState, LinkState, Worker, advance_stop};
 
 impl Worker {
     /// Applies an event and appends the effects, in order, to `out`.
@@ -16,6 +16,7 @@ impl Worker {
             WorkerEvent::Order(Order::Run(order)) => self.run(now, *order, out),
             WorkerEvent::Order(Order::Stop { attempt, why }) => self.stop(now, attempt, why, out),
             WorkerEvent::Order(Order::Acknowledge(rank)) => self.acknowledge(rank, out),
+            WorkerEvent::CodeFetched(attempt, result) => self.code_fetched(now, attempt, result, out),
             WorkerEvent::Spawned(rank) => self.spawned(now, rank, out),
             WorkerEvent::SpawnFailed(rank, failure) => self.spawn_failed(now, rank, failure, out),
             WorkerEvent::Exited(rank, ending) => self.exited(rank, ending, out),
@@ -41,6 +42,11 @@ impl Worker {
         for (rank, held) in &self.ranks {
             assert!(held.is_live() || held.deadline().is_none(), "{rank} ended and still has a deadline");
             assert!(held.is_live() || held.report(*rank).is_some(), "{rank} ended and has no report");
+        }
+        for (attempt, state) in &self.code {
+            let is_live = self.ranks_of(*attempt).any(|(_, held)| held.is_live());
+            let is_abandoned = *state == CodeState::Abandoned;
+            assert!(is_live != is_abandoned, "{attempt} keeps its code: {state:?}");
         }
         self.check_gpus();
     }
@@ -71,7 +77,11 @@ impl Worker {
     /// The MPS daemon of a client is still running, too; it is adopted before anything else can happen to it.
     fn found(&mut self, now: Time, found: FoundRank, out: &mut Vec<WorkerEffect>) {
         let (rank, account) = (found.start.rank, found.start.account.clone());
+        let has_code = found.start.spec.code.is_some();
         let held = self.ranks.entry(rank).or_insert_with(|| RankEntry::found(found));
+        if has_code && held.is_live() {
+            self.code.insert(rank.attempt, CodeState::Ready);
+        }
         match (held.is_live(), held.access) {
             (true, GpuAccess::Mps(_)) => {
                 for device in held.devices.clone() {

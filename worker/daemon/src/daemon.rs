@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::acknowledgements::Acknowledgements;
+use crate::code::CodeCopies;
 use crate::driver::WorkerDriver;
 use crate::error::WorkerError;
 use crate::gpu::{GpuNumbers, MpsDirectories};
@@ -163,6 +164,7 @@ fn prepare(
     let numbers =
         GpuNumbers::new(&machine.devices, do_all_answer, isolator.closes_other_gpus(), options.device_ids);
     let gpus = MpsDirectories::create(state.root(), &machine.devices, numbers, &search_path())?;
-    let rank_context = RankContext::new(&options, &state, isolator, gpus, acknowledgements);
+    let code = CodeCopies::open(&state)?;
+    let rank_context = RankContext::new(&options, &state, isolator, gpus, code, acknowledgements);
     Ok(PreparedWorker { options, state, lock, machine, rank_context, left })
 }

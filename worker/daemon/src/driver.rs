@@ -6,22 +6,26 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Address, ChildSpec, Context, TaskHandle, TryTellError, blocking};
 use cohabit_host::clock;
 use cohabit_host::messages::ExecutorCommand;
 use cohabit_host::rank_directory::RankDirectory;
-use cohabit_types::{Incarnation, Order, RankId, Report, StopReason, Time};
+use cohabit_net::WorkerReports;
+use cohabit_types::{AttemptId, Incarnation, Order, RankId, Report, StopReason, Time};
 use cohabit_worker_core::{LEASE_TERM, Lease, RankStart, Worker, WorkerEffect, WorkerEvent};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
+use crate::code::{Abandoned, CopyOrder};
 use crate::gpu::{GpuManagers, MpsService, ProcessOwners};
 use crate::messages::{DriverMessage, InventorySnapshot, LinkBegin};
 use crate::rank::{RankActor, RankMessage, RankOrigin};
 use crate::rank_context::RankContext;
 use crate::recovery::{self, LeftRank};
+use crate::spawn::SpawnError;
 
 /// Commands that may be queued for a rank's executor; the core sends only a few for each rank.
 const COMMANDS: usize = 64;
@@ -34,6 +38,8 @@ pub(crate) struct WorkerDriver {
     left: Vec<LeftRank>,
     ranks: BTreeMap<RankId, Address<RankMessage>>,
     gpus: GpuManagers,
+    /// Copies of code that are being made.
+    fetches: BTreeMap<AttemptId, Abandoned>,
     link: Option<CurrentLink>,
     /// The latest time that the core was given.
     now: Time,
@@ -45,14 +51,26 @@ struct CurrentLink {
     incarnation: Incarnation,
     /// `None` when it is being dropped.
     reports: Option<mpsc::Sender<Report>>,
+    /// The head, for questions.
+    head: WorkerReports,
     /// The last time at which the head could surely be reached.
     reached_at: Time,
 }
 
 impl WorkerDriver {
     pub(crate) fn new(worker: Worker, rank_context: RankContext, left: Vec<LeftRank>) -> WorkerDriver {
-        let (ranks, gpus) = (BTreeMap::new(), GpuManagers::default());
-        WorkerDriver { worker, rank_context, left, ranks, gpus, link: None, now: Time::EPOCH, alarm: None }
+        let (ranks, gpus, fetches) = (BTreeMap::new(), GpuManagers::default(), BTreeMap::new());
+        WorkerDriver {
+            worker,
+            rank_context,
+            left,
+            ranks,
+            gpus,
+            fetches,
+            link: None,
+            now: Time::EPOCH,
+            alarm: None,
+        }
     }
 }
 
@@ -80,6 +98,9 @@ impl Actor for WorkerDriver {
             self.handle_event(context, WorkerEvent::Found(Box::new(recovered.found))).await;
         }
         self.gpus.settle();
+        let (copies, live) =
+            (Arc::clone(&self.rank_context.code), self.ranks.keys().map(|rank| rank.attempt).collect());
+        tokio::spawn(async move { copies.release_all_but(live).await });
         context.send_every(Duration::from(LEASE_TERM) / 4, || DriverMessage::Renew);
         self.rank_context.executors.replenish();
         Ok(())
@@ -99,8 +120,8 @@ impl Actor for WorkerDriver {
                     devices: self.worker.devices(),
                 });
             }
-            DriverMessage::Linked(LinkBegin { incarnation, reports, at }) => {
-                self.link = Some(CurrentLink { incarnation, reports: Some(reports), reached_at: at });
+            DriverMessage::Linked(LinkBegin { incarnation, reports, head, at }) => {
+                self.link = Some(CurrentLink { incarnation, reports: Some(reports), head, reached_at: at });
                 self.handle_event(context, WorkerEvent::Linked).await;
             }
             DriverMessage::Reached(from, at) => {
@@ -116,6 +137,10 @@ impl Actor for WorkerDriver {
             DriverMessage::Unlinked(from) if self.is_linked_by(from) => self.unlink(context).await,
             DriverMessage::Ordered(from, _) | DriverMessage::Unlinked(from) => {
                 tracing::debug!(link = from.0, "ignored a late message of an earlier link");
+            }
+            DriverMessage::CodeFetched(attempt, result) => {
+                self.fetches.remove(&attempt);
+                self.handle_event(context, WorkerEvent::CodeFetched(attempt, result)).await;
             }
             DriverMessage::Alarm => {
                 self.alarm = None;
@@ -163,6 +188,8 @@ impl WorkerDriver {
     async fn perform(&mut self, context: &Context<Self>, effect: WorkerEffect) -> Option<WorkerEvent> {
         match effect {
             WorkerEffect::Report(report) => self.report(report),
+            WorkerEffect::FetchCode(start) => return self.fetch_code(context, *start).await,
+            WorkerEffect::ReleaseCode(attempt) => self.release_code(attempt),
             WorkerEffect::Spawn(start) => self.spawn(context, *start),
             WorkerEffect::Stopping(rank, stopping) => self.command(rank, ExecutorCommand::Stopping(stopping)),
             WorkerEffect::Signal(rank, signal, target) => {
@@ -187,6 +214,41 @@ impl WorkerDriver {
         } else if let Some(TrySendError::Full(_)) = refused {
             tracing::warn!(link = link.incarnation.0, "the head accepts no reports: dropping the link");
             link.reports = None;
+        }
+    }
+
+    /// Begins to make a copy of the code of an attempt. Returns the event, if it is clear that there will be
+    /// none.
+    async fn fetch_code(&mut self, context: &Context<Self>, start: RankStart) -> Option<WorkerEvent> {
+        let attempt = start.rank.attempt;
+        let (head, spec) = (self.link.as_ref()?.head.clone(), Arc::clone(&start.spec));
+        let isolation = self.rank_context.isolation.clone();
+        let account = match blocking(move || isolation.account(&start)).await {
+            Ok(choice) => choice.map(|choice| choice.account),
+            Err(error) => {
+                let failure = SpawnError::from(error).failure();
+                return Some(WorkerEvent::CodeFetched(attempt, Err(failure)));
+            }
+        };
+        let abandoned = Abandoned::default();
+        self.fetches.insert(attempt, abandoned.clone());
+        let (copies, driver) = (Arc::clone(&self.rank_context.code), context.address().clone());
+        tokio::spawn(async move {
+            let made = copies.make(head, CopyOrder { attempt, spec, account, abandoned }).await;
+            // Without a driver the daemon is stopping; the next one removes the copy.
+            let _ = driver.tell(DriverMessage::CodeFetched(attempt, made)).await;
+        });
+        None
+    }
+
+    /// A copy that is still being made is removed when it is there.
+    fn release_code(&self, attempt: AttemptId) {
+        match self.fetches.get(&attempt) {
+            Some(abandoned) => abandoned.set(),
+            None => {
+                let copies = Arc::clone(&self.rank_context.code);
+                tokio::spawn(async move { copies.release(attempt).await });
+            }
         }
     }
 
@@ -292,6 +354,7 @@ impl fmt::Display for LogView<'_, WorkerEvent> {
             WorkerEvent::Order(Order::Run(order)) => write!(f, "Order(Run({}))", order.attempt),
             WorkerEvent::Found(found) => write!(f, "Found({})", found.start.rank),
             event @ (WorkerEvent::Order(Order::Stop { .. } | Order::Acknowledge(_))
+            | WorkerEvent::CodeFetched(..)
             | WorkerEvent::Spawned(_)
             | WorkerEvent::SpawnFailed(..)
             | WorkerEvent::Exited(..)
@@ -312,7 +375,9 @@ impl fmt::Display for LogView<'_, WorkerEffect> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             WorkerEffect::Spawn(start) => write!(f, "Spawn({})", start.rank),
+            WorkerEffect::FetchCode(start) => write!(f, "FetchCode({})", start.rank.attempt),
             effect @ (WorkerEffect::Report(_)
+            | WorkerEffect::ReleaseCode(_)
             | WorkerEffect::Stopping(..)
             | WorkerEffect::Signal(..)
             | WorkerEffect::Kill(_)

@@ -8,6 +8,7 @@ use cohabit_gpu::mps::MpsError;
 use cohabit_host::files::FileError;
 use cohabit_host::state_lock::LockError;
 use cohabit_net::LinkError;
+use cohabit_store::ContentError;
 
 /// Why there is no worker daemon, or why it has ended.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +22,9 @@ pub enum WorkerError {
     /// The state directory cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The directory of stored code cannot be used.
+    #[error(transparent)]
+    Store(#[from] ContentError),
     /// The directory for the MPS daemon of a GPU cannot be created.
     #[error(transparent)]
     Mps(#[from] MpsError),

@@ -15,6 +15,7 @@
 
 mod acknowledgements;
 mod checkpoints;
+mod code;
 mod daemon;
 mod devices;
 mod driver;

@@ -158,7 +158,8 @@ impl HeadLinkActor {
         opener: &watch::Sender<bool>,
     ) -> Result<(), ActorFailure> {
         let (reporter, reports) = mpsc::channel(REPORTS);
-        let begin = LinkBegin { incarnation: key.incarnation, reports: reporter, at };
+        let head = link.head.clone();
+        let begin = LinkBegin { incarnation: key.incarnation, reports: reporter, head, at };
         self.driver.tell(DriverMessage::Linked(begin)).await?;
         opener.send_replace(true);
         tracing::info!(head = self.endpoint.address, link = key.incarnation.0, "joined the cluster");

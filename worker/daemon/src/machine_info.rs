@@ -85,6 +85,7 @@ impl MachineInfo {
         let address = address.unwrap_or_else(|| self.name.clone());
         let network = self.links.network.or_else(|| network::speed_at(&address));
         Inventory {
+            fetches_code: true,
             name: self.name.clone(),
             links: LinkBandwidths { network, ..self.links },
             sharing: self.sharing,

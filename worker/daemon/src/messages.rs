@@ -1,7 +1,8 @@
 //! Messages to the driver from the other actors.
 
 use cohabit_actor::ReplyTo;
-use cohabit_types::{Device, HeldRank, Incarnation, Order, Report, Time};
+use cohabit_net::WorkerReports;
+use cohabit_types::{AttemptId, Device, HeldRank, Incarnation, Order, Report, StartFailure, Time};
 use cohabit_worker_core::WorkerEvent;
 use tokio::sync::mpsc;
 
@@ -22,6 +23,8 @@ pub(crate) enum DriverMessage {
     Unlinked(Incarnation),
     /// The head answers, and cannot take part before an admin has recovered it.
     HeadRecovers,
+    /// A copy of code was made, or could not be made.
+    CodeFetched(AttemptId, Result<(), StartFailure>),
     /// The core's deadline has come.
     Alarm,
     /// It is time to renew the leases of the executors, if the head can be reached.
@@ -33,6 +36,8 @@ pub(crate) struct LinkBegin {
     pub(crate) incarnation: Incarnation,
     /// Where its reports go.
     pub(crate) reports: mpsc::Sender<Report>,
+    /// The head, for questions.
+    pub(crate) head: WorkerReports,
     /// When the head was asked to accept it.
     pub(crate) at: Time,
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use cohabit_actor::{Actor, ActorFailure, Address, Context, blocking};
 use cohabit_host::clock;
-use cohabit_host::files::is_of_machine;
 use cohabit_host::format::JsonLine;
 use cohabit_host::messages::{ExecutorCommand, ExecutorEvent};
 use cohabit_host::rank_directory::{Flush, RankDirectory};
@@ -232,19 +231,7 @@ impl RankActor {
     /// Writes an outcome, so that the next daemon does not take the directory for a lost rank.
     async fn not_started(&self, error: &SpawnError) {
         tracing::warn!(rank = %self.id, %error, "an executor could not be started");
-        let failure = match error {
-            SpawnError::PortTaken(port) => StartFailure::PortTaken(*port),
-            SpawnError::Executor(_) => StartFailure::NodeProblem(error.to_string()),
-            SpawnError::Account(why) if why.is_of_worker() => StartFailure::NodeProblem(why.to_string()),
-            SpawnError::Account(why) => StartFailure::Account(why.to_string()),
-            SpawnError::File(error) if error.is_of_machine() => StartFailure::NodeProblem(error.to_string()),
-            SpawnError::ExecutorConnection(cause) if is_of_machine(cause) => {
-                StartFailure::NodeProblem(error.to_string())
-            }
-            SpawnError::Held(_) | SpawnError::File(_) | SpawnError::ExecutorConnection(_) => {
-                StartFailure::Other(error.to_string())
-            }
-        };
+        let failure = error.failure();
         if !matches!(error, SpawnError::Held(_)) {
             let ended = OutcomeRecord::without_start(Outcome::NotStarted(failure.clone()), clock::now());
             let directory = self.directory.clone();

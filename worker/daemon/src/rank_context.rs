@@ -17,6 +17,7 @@ use cohabit_worker_core::{LEASE_TERM, RankStart};
 
 use crate::acknowledgements::Acknowledgements;
 use crate::checkpoints;
+use crate::code::CodeCopies;
 use crate::executor_pool::ExecutorPool;
 use crate::gpu::MpsDirectories;
 use crate::isolation::{AccountError, Isolator};
@@ -44,6 +45,7 @@ pub(crate) struct RankContext {
     pub(crate) isolation: Isolator,
     pub(crate) acknowledgements: Acknowledgements,
     pub(crate) executors: ExecutorPool,
+    pub(crate) code: Arc<CodeCopies>,
     orphan_grace: Span,
     log: LogLimits,
     login_variables: BTreeMap<String, String>,
@@ -57,9 +59,11 @@ impl RankContext {
         state: &StateDirectory,
         isolation: Isolator,
         gpus: MpsDirectories,
+        code: CodeCopies,
         acknowledgements: Acknowledgements,
     ) -> RankContext {
         RankContext {
+            code: code.into(),
             state: state.clone(),
             isolation,
             acknowledgements,
@@ -94,9 +98,15 @@ impl RankContext {
         let checkpoints = checkpoints::prepare(&self.state, &rank, account.as_ref())?;
         let removal = self.gpus.removal(&rank.devices, rank.access);
         let cgroup = self.isolation.cgroup(&rank);
-        let environment = self.environment(&rank, account.as_ref(), &checkpoints, &folder);
+        let mut environment = self.environment(&rank, account.as_ref(), &checkpoints, &folder);
+        let copy = self.code.copy_of(&rank);
+        environment.extend(
+            copy.as_ref()
+                .map(|copy| ("COHABIT_CODE_DIR".to_owned(), copy.folder.to_string_lossy().into_owned())),
+        );
         Ok(StartRecord {
             rank,
+            workdir: copy.map(|copy| copy.workdir),
             environment,
             orphan_grace: self.orphan_grace,
             lease_term: Some(LEASE_TERM),
@@ -195,8 +205,8 @@ mod tests {
         let gpu = |id: &&str| Device::new(DeviceId((*id).into()), DeviceKind::Gpu, "H200", None);
         let gpus: Vec<Device> = gpus.iter().map(gpu).collect();
         let numbers = GpuNumbers::new(&gpus, true, false, DeviceIds::Uuid);
+        let state = StateDirectory::open(folder.path()).unwrap().0;
         let rank_context = RankContext {
-            state: StateDirectory::open(folder.path()).unwrap().0,
             isolation: Isolator::none(),
             acknowledgements: Acknowledgements::start(tokio::sync::mpsc::unbounded_channel().0),
             executors: ExecutorPool::new(ExecutorProgram::At("/bin/true".into()), folder.path().to_owned()),
@@ -207,6 +217,8 @@ mod tests {
             }),
             nvml_library: None,
             gpus: MpsDirectories::create(folder.path(), &gpus, numbers, "").unwrap().into(),
+            code: CodeCopies::open(&state).unwrap().into(),
+            state,
         };
         (folder, rank_context)
     }

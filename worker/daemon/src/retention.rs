@@ -1,5 +1,6 @@
 //! Removes what ended ranks leave on this host: all of a rank that printed nothing, a little later; output
-//! that is too old, or too much together, the oldest first; and old checkpoints of jobs without ranks here.
+//! that is too old, or too much together, the oldest first; and old checkpoints, and results in copies of
+//! code, of jobs without ranks here.
 //!
 //! Ranks come here when the head knows how they ended, at most a second later. Everything on the disk is
 //! examined when the daemon starts, and then every hour.
@@ -193,8 +194,11 @@ impl Retention {
             }
         }
         let Some(before) = self.limits.oldest_kept() else { return };
-        for job in directories_in::<JobId>(&self.state.checkpoints()) {
-            let folder = self.state.checkpoints_of(job);
+        let of_jobs = [self.state.checkpoints(), self.state.code()];
+        let of_jobs = of_jobs.iter().flat_map(|kind| {
+            directories_in::<JobId>(kind).into_iter().map(move |job| (job, kind.join(job.to_string())))
+        });
+        for (job, folder) in of_jobs {
             if !self.state.ranks().join(job.to_string()).exists()
                 && newest_in(&folder).is_some_and(|at| at < before)
             {

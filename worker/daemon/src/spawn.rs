@@ -8,9 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use cohabit_actor::blocking;
-use cohabit_host::files::{FileContext, FileError, remove_directory};
+use cohabit_host::files::{FileContext, FileError, is_of_machine, remove_directory};
 use cohabit_host::rank_directory::RankDirectory;
-use cohabit_types::Time;
+use cohabit_types::{StartFailure, Time};
 use cohabit_worker_core::RankStart;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -59,6 +59,25 @@ impl From<AccountError> for SpawnError {
             | AccountError::LookUp(..)
             | AccountError::NoneLeft(_)
             | AccountError::CheckpointsOfAnother { .. }) => SpawnError::Account(error),
+        }
+    }
+}
+
+impl SpawnError {
+    /// What the head hears of it.
+    pub(crate) fn failure(&self) -> StartFailure {
+        match self {
+            SpawnError::PortTaken(port) => StartFailure::PortTaken(*port),
+            SpawnError::Executor(_) => StartFailure::NodeProblem(self.to_string()),
+            SpawnError::Account(why) if why.is_of_worker() => StartFailure::NodeProblem(why.to_string()),
+            SpawnError::Account(why) => StartFailure::Account(why.to_string()),
+            SpawnError::File(error) if error.is_of_machine() => StartFailure::NodeProblem(self.to_string()),
+            SpawnError::ExecutorConnection(cause) if is_of_machine(cause) => {
+                StartFailure::NodeProblem(self.to_string())
+            }
+            SpawnError::Held(_) | SpawnError::File(_) | SpawnError::ExecutorConnection(_) => {
+                StartFailure::Other(self.to_string())
+            }
         }
     }
 }

@@ -8,6 +8,8 @@
 //! ranks/<job>/<attempt>/<rank>/    see `cohabit_host::rank_directory`
 //! removed-ranks                    whose directories were removed, and why
 //! checkpoints/<job>/               shared by all attempts of a job on this node
+//! code/<job>/<attempt>/            a copy of the code of an attempt; then what it wrote there
+//! stored-code/                     files of snapshots of code, by hash
 //! mps/                             directories of the MPS daemons of GPUs
 //! private-users.json               user ids for users without an account on this host
 //! ```
@@ -27,6 +29,7 @@ use cohabit_types::{AttemptId, Incarnation, JobId, NodeId, WorkerKey};
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use crate::code::CodeDirectory;
 use crate::error::WorkerError;
 use crate::removed_ranks::RemovedRanks;
 use crate::state_files::{AgreedClock, NodeCredential, NodeIdentity};
@@ -65,6 +68,7 @@ impl StateDirectory {
         agree_on_clock(&root.join("clock.json"))?;
         create_directory(&root.join("ranks"))?;
         create_directory(&root.join("checkpoints"))?;
+        create_directory(&root.join("code"))?;
         let node = read_versioned(&root.join("node.json"))?;
         let node =
             node.unwrap_or_else(|| NodeIdentity { id: NodeId(Uuid::now_v7()), incarnation: Incarnation(0) });
@@ -76,7 +80,7 @@ impl StateDirectory {
 
     /// Lets the users of ranks pass through to their own files.
     pub(crate) fn allow_traversal_of_state(&self) -> Result<(), FileError> {
-        [self.root.clone(), self.ranks(), self.checkpoints()]
+        [self.root.clone(), self.ranks(), self.checkpoints(), self.code()]
             .iter()
             .try_for_each(|folder| allow_traversal(folder))
     }
@@ -141,6 +145,23 @@ impl StateDirectory {
         }
     }
 
+    /// Creates the empty directory for a copy of code. Blocks.
+    pub(crate) fn create_code_directory(&self, directory: &CodeDirectory) -> Result<(), FileError> {
+        directory.clear()?;
+        let _held = self.parents();
+        create_directory(directory.path())
+    }
+
+    /// Removes the directories of the copy of an attempt's code and of its job, as far as they are empty.
+    /// Blocks.
+    pub(crate) fn remove_empty_code(&self, attempt: AttemptId) {
+        let _held = self.parents();
+        let attempt = self.code_of(attempt);
+        // Each fails if it is not empty, as intended.
+        let _ = fs::remove_dir(attempt.path());
+        let _ = attempt.path().parent().map(fs::remove_dir);
+    }
+
     fn parents(&self) -> MutexGuard<'_, ()> {
         self.parents.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -151,6 +172,21 @@ impl StateDirectory {
 
     pub(crate) fn checkpoints(&self) -> PathBuf {
         self.root.join("checkpoints")
+    }
+
+    /// The copies of code.
+    pub(crate) fn code(&self) -> PathBuf {
+        self.root.join("code")
+    }
+
+    /// The copy of the code of an attempt.
+    pub(crate) fn code_of(&self, attempt: AttemptId) -> CodeDirectory {
+        CodeDirectory::new(self.code().join(attempt.job.to_string()).join(attempt.attempt.to_string()))
+    }
+
+    /// The files of snapshots.
+    pub(crate) fn stored_code(&self) -> PathBuf {
+        self.root.join("stored-code")
     }
 
     /// To be called when the outcome of a rank is in its directory.

@@ -49,7 +49,7 @@ pub(crate) fn launch(folder: &RankDirectory, start: &StartRecord) -> Result<Laun
     let cgroup = start.cgroup.as_ref().map(RankCgroup::open).transpose();
     let cgroup = cgroup.map_err(of_file)?;
     let launch_command = LaunchCommand { script, name, arguments, cgroup };
-    let workdir = Path::new(&start.rank.spec.workdir);
+    let workdir = start.workdir();
     let Some(account) = &start.account else { return launch_in(workdir, &launch_command, start) };
     let has_account = start.rank.private_uid.is_none();
     let is_there = workdir.is_dir();

@@ -191,15 +191,22 @@ impl RankDirectory {
 #[must_use]
 pub fn ranks_in(ranks: &Path) -> Vec<RankId> {
     let mut found = Vec::new();
-    for job in directories_in::<JobId>(ranks) {
-        for attempt in directories_in::<u32>(&ranks.join(job.to_string())) {
-            let attempt = AttemptId { job, attempt };
-            let directory = ranks.join(job.to_string()).join(attempt.attempt.to_string());
-            found.extend(directories_in::<u32>(&directory).into_iter().map(|rank| attempt.rank(rank)));
-        }
+    for attempt in attempts_in(ranks) {
+        let directory = ranks.join(attempt.job.to_string()).join(attempt.attempt.to_string());
+        found.extend(directories_in::<u32>(&directory).into_iter().map(|rank| attempt.rank(rank)));
     }
     found.sort_unstable();
     found
+}
+
+/// All attempts that have a directory below this one.
+#[must_use]
+pub fn attempts_in(path: &Path) -> Vec<AttemptId> {
+    let of_job = |job: JobId| {
+        let attempts = directories_in::<u32>(&path.join(job.to_string())).into_iter();
+        attempts.map(move |attempt| AttemptId { job, attempt })
+    };
+    directories_in::<JobId>(path).into_iter().flat_map(of_job).collect()
 }
 
 /// The names of the directories in this one, as far as they are such names in the form that we write.

@@ -1,6 +1,7 @@
 //! The content of the files in a rank's directory, as programs use it.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use cohabit_gpu::mps::ClientRemoval;
 use cohabit_types::{Outcome, Progress, Span, Time};
@@ -16,6 +17,8 @@ use crate::process::ProcessIdentity;
 pub struct StartRecord {
     /// The rank.
     pub rank: RankStart,
+    /// Where its process starts, if not in the working directory of its job: in a copy of its code.
+    pub workdir: Option<PathBuf>,
     /// The complete environment of its process.
     pub environment: BTreeMap<String, String>,
     /// How long the rank may run while no daemon that reaches the head is connected to its executor.
@@ -37,6 +40,14 @@ pub struct StartRecord {
     pub account: Option<Account>,
     /// The cgroup that enforces the limits of its job, where cgroups can be used.
     pub cgroup: Option<RankCgroup>,
+}
+
+impl StartRecord {
+    /// Where its process starts.
+    #[must_use]
+    pub fn workdir(&self) -> &Path {
+        self.workdir.as_deref().unwrap_or(Path::new(&self.rank.spec.workdir))
+    }
 }
 
 /// The processes that run a rank: `executor.json`.

@@ -70,6 +70,11 @@ pub(crate) struct JobArguments {
     /// Working directory of the job [default: the current directory]
     #[arg(long, short = 'D', value_name = "DIR")]
     pub(crate) workdir: Option<PathBuf>,
+    /// Run the job from a copy of its code as it is now, later edits do not change it: the files that git
+    /// tracks or does not ignore, or 'all' files of the working directory [env: COHABIT_SNAPSHOT]
+    #[arg(long, value_name = "CHOICE", value_enum, num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "git")]
+    pub(crate) snapshot: Option<SnapshotArgument>,
     /// Set an environment variable: K=V, or K to copy the value from this shell
     #[arg(long, value_name = "K[=V]", value_parser = values::parse_variable)]
     pub(crate) env: Vec<EnvArgument>,
@@ -113,6 +118,25 @@ impl JobArguments {
     /// Whether the scheduler may stop the job: as the flags say, or else if it asks for a warning signal.
     pub(crate) const fn is_preemptible(&self) -> bool {
         self.preemptible || (self.stop_signal.is_some() && !self.no_preemptible)
+    }
+}
+
+/// Which copy of its code a job runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SnapshotArgument {
+    /// The files that git tracks or does not ignore
+    Git,
+    /// All files of the working directory
+    All,
+    /// No copy: the job runs in the working directory as that is when it starts
+    No,
+}
+
+impl SnapshotArgument {
+    /// Parses the setting.
+    pub(crate) fn parse(text: &str) -> Result<SnapshotArgument, String> {
+        SnapshotArgument::from_str(text, false)
+            .map_err(|_| format!("'{text}' is none of the choices: write git, all or no"))
     }
 }
 

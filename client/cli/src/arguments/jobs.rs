@@ -153,6 +153,27 @@ pub(crate) struct ExplainArguments {
     pub(crate) display: DisplayArguments,
 }
 
+// Arguments of `code`.
+#[derive(Debug, Args)]
+pub(crate) struct CodeArguments {
+    /// Job: a number (12), an array member (12.5), a name, `last`, or @~1 (the one before the last)
+    #[arg(value_name = "ID")]
+    pub(crate) job: JobRef,
+    /// Print how many lines of each file differ, not which
+    #[arg(long)]
+    pub(crate) stat: bool,
+    /// Compare with this directory [default: the one that the job was submitted from]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Option<PathBuf>,
+    /// Write the files of the job into this directory, which must be new or empty, and compare nothing
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["stat", "against"])]
+    pub(crate) extract: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArguments,
+    #[command(flatten)]
+    pub(crate) display: DisplayArguments,
+}
+
 // One or more jobs.
 #[derive(Debug, Args)]
 pub(crate) struct JobReferences {

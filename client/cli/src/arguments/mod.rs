@@ -27,7 +27,7 @@ use cohabit_lab::simulate::SimulateArguments;
 pub(crate) use self::cluster::{DoctorArguments, NodesArguments, TopArguments};
 pub(crate) use self::connection::ConnectionArguments;
 pub(crate) use self::daemons::*;
-pub(crate) use self::job::JobArguments;
+pub(crate) use self::job::{JobArguments, SnapshotArgument};
 pub(crate) use self::jobs::*;
 pub(crate) use self::models::ModelsArguments;
 pub(crate) use self::submission::{RunArguments, SubmissionArguments, SubmitArguments};
@@ -108,6 +108,8 @@ pub(crate) enum Verb {
     Requeue(ChangeArguments),
     /// Explain why a job is waiting or how it ended
     Explain(ExplainArguments),
+    /// Show how files have changed since a job was submitted with --snapshot, or extract its files
+    Code(CodeArguments),
     /// List nodes and their devices
     Nodes(NodesArguments),
     /// List the slowdown models that the head has learned, or choose one
@@ -187,6 +189,7 @@ impl Verb {
                 Some(&arguments.display)
             }
             Verb::Explain(arguments) => Some(&arguments.display),
+            Verb::Code(arguments) => Some(&arguments.display),
             Verb::Nodes(arguments) => Some(&arguments.display),
             Verb::Models(arguments) => Some(arguments.display()),
             Verb::Doctor(arguments) => Some(&arguments.display),

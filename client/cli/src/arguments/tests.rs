@@ -83,6 +83,8 @@ fn errors_on_wrong_values_say_how_to_write_them() {
         ("list --state SLEEPING", "PENDING"),
         ("token create --role king", "worker, user, admin"),
         ("logs --tail x 1", "--tail"),
+        ("submit --snapshot=some x", "git, all, no"),
+        ("code 12 --extract there --stat", "cannot be used with"),
     ] {
         let refusal = refusal(words);
         assert!(refusal.contains(advice), "{words}: {refusal}");
@@ -107,4 +109,20 @@ fn list_has_the_usual_aliases() {
 fn dependencies_are_lists_or_repeated_flags() {
     let Ok(Verb::Submit(arguments)) = parse("submit -d 1,afterany:2 -d 3 x") else { panic!() };
     assert_eq!(arguments.submission.job.depends_on.len(), 3);
+}
+
+#[test]
+fn the_snapshot_of_the_code_has_a_choice_after_an_equals_sign_only() {
+    for (words, choice) in [
+        ("submit x", None),
+        ("submit --snapshot x", Some(SnapshotArgument::Git)),
+        ("submit --snapshot=all x", Some(SnapshotArgument::All)),
+        ("submit --snapshot --snapshot=no x", Some(SnapshotArgument::No)),
+    ] {
+        let Ok(Verb::Submit(arguments)) = parse(words) else { panic!("{words}") };
+        assert_eq!(arguments.submission.job.snapshot, choice, "{words}");
+        assert_eq!(arguments.submission.command, ["x"], "{words}");
+    }
+    assert_eq!(SnapshotArgument::parse("all"), Ok(SnapshotArgument::All));
+    assert!(SnapshotArgument::parse("yes").unwrap_err().contains("write git, all or no"));
 }

@@ -4,6 +4,7 @@
 //! reading at [`dispatch`].
 
 mod change;
+mod code;
 mod completions;
 #[cfg(feature = "demo")]
 mod demo;
@@ -22,6 +23,7 @@ mod nodes;
 mod profile;
 mod run;
 mod show;
+mod snapshot;
 mod submission;
 mod submit;
 mod token;
@@ -56,6 +58,7 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Release(arguments) => block_on(change::change(JobChange::Release, arguments)),
         Verb::Requeue(arguments) => block_on(change::change(JobChange::Requeue, arguments)),
         Verb::Explain(arguments) => block_on(explain::explain(arguments)),
+        Verb::Code(arguments) => block_on(code::code(arguments)),
         Verb::Nodes(arguments) => block_on(nodes::nodes(arguments)),
         Verb::Models(arguments) => block_on(models::models(arguments)),
         Verb::Token(arguments) => block_on(token::token(arguments.verb)),

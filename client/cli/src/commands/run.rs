@@ -23,17 +23,17 @@ pub(super) async fn run(arguments: RunArguments, script: Option<Script>) -> Resu
     let format = arguments.submission.display.output;
     let is_dry = arguments.submission.dry_run;
     let client = connect_to_wait(&arguments.submission.connection).await?;
-    let submission = submission::prepare(&client, arguments.submission, script).await?;
+    let prepared = submission::prepare(&client, arguments.submission, script).await?;
     if is_dry {
-        return dry_run::dry_run(&client, &submission, format).await;
+        return dry_run::dry_run(&client, &prepared.submission, format).await;
     }
     let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| {
         CommandError::new(CommandErrorKind::InputOutput, format!("cannot handle Ctrl-C: {error}"))
     })?;
-    let job = client.submit(&submission).await?;
+    let job = prepared.submit(&client).await?;
     output::print_message(&format!("job {} submitted", job.id()));
 
-    let mut followed = pin!(follow(&client, &job, submission.spec()));
+    let mut followed = pin!(follow(&client, &job, prepared.submission.spec()));
     tokio::select! {
         ended = &mut followed => return ended,
         _ = interrupts.recv() => {}

@@ -1,20 +1,50 @@
 //! Turns the arguments of `submit` and `run` into a job that can be submitted.
 
-use cohabit_client::types::{Dependency, JobSpec};
-use cohabit_client::{Client, Submission};
+use std::io::{self, IsTerminal};
+
+use cohabit_client::types::{Bytes, Dependency, Entrypoint, JobSpec};
+use cohabit_client::{Client, CodeFolder, CodeUpload, JobHandle, Submission};
 use cohabit_console::{CommandError, output};
+
+use super::snapshot::{check_program, scan_code};
 
 use crate::arguments::SubmissionArguments;
 use crate::job_spec::{SubmitContext, specify};
 use crate::script::Script;
 use crate::values::DependencyArgument;
 
+/// An upload of more than this is mentioned.
+const SMALL_UPLOAD: Bytes = Bytes(1 << 20);
+
+/// A job that can be submitted.
+pub(super) struct PreparedJob {
+    pub(super) submission: Submission,
+    /// The code that it is to run in a snapshot of, not uploaded yet.
+    code: Option<CodeFolder>,
+}
+
+impl PreparedJob {
+    /// Submits it, after its code.
+    pub(super) async fn submit(&self, client: &Client) -> Result<JobHandle, CommandError> {
+        let Some(code) = &self.code else { return Ok(client.submit(&self.submission).await?) };
+        let (job, upload) = client.submit_with_code(&self.submission, code).await?;
+        if upload.bytes > SMALL_UPLOAD && io::stderr().is_terminal() {
+            output::print_message(&describe_upload(&upload));
+        }
+        Ok(job)
+    }
+}
+
+fn describe_upload(upload: &CodeUpload) -> String {
+    format!("Uploaded {} of {} files ({})", upload.files, upload.snapshot.files, upload.bytes)
+}
+
 /// The job that the arguments describe. The head resolves its dependencies.
 pub(super) async fn prepare(
     client: &Client,
     arguments: SubmissionArguments,
     script: Option<Script>,
-) -> Result<Submission, CommandError> {
+) -> Result<PreparedJob, CommandError> {
     if let Some(script) = &script {
         for line in script.late_directives() {
             output::print_message(&format!(
@@ -23,12 +53,29 @@ pub(super) async fn prepare(
         }
     }
     let described = specify(&arguments.job, arguments.command, script, &SubmitContext::current()?)?;
+    let code = scan_code(&arguments.connection, arguments.job.snapshot, &described.workdir).await?;
+    let described = match &code {
+        Some(code) => with_code(described, code)?,
+        None => described,
+    };
     let depends_on = dependencies(client, &arguments.job.depends_on).await?;
     let submission = Submission::new(JobSpec { depends_on, ..described })?;
-    Ok(match arguments.idempotency_key {
+    let submission = match arguments.idempotency_key {
         Some(key) => submission.with_key(key),
         None => submission,
-    })
+    };
+    Ok(PreparedJob { submission, code })
+}
+
+/// The job in a snapshot of this code. A program in the code must be part of it; the text of a script travels
+/// with the job.
+fn with_code(spec: JobSpec, code: &CodeFolder) -> Result<JobSpec, CommandError> {
+    if let Entrypoint::Command(command) = &spec.entrypoint
+        && let (Some(program), None) = (command.argv.first(), &command.script)
+    {
+        check_program(code, program)?;
+    }
+    Ok(JobSpec { workdir: code.workdir().to_owned(), code: Some(code.snapshot()), ..spec })
 }
 
 /// A reference may name several jobs, each of which has to end.
@@ -42,4 +89,19 @@ async fn dependencies(
         dependencies.extend(jobs.into_iter().map(|job| Dependency { job, when: dependency.when }));
     }
     Ok(dependencies)
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_client::types::{CodeSnapshot, ContentHash};
+
+    use super::*;
+
+    #[test]
+    fn an_upload_is_described_in_one_line() {
+        let (manifest, folder) = (ContentHash([0; 32]), "/home/ada/net".to_owned());
+        let snapshot = CodeSnapshot { manifest, folder, files: 412, bytes: Bytes(9 << 20) };
+        let upload = CodeUpload { snapshot, files: 3, bytes: Bytes((21 << 20) / 10) };
+        assert_eq!(describe_upload(&upload), "Uploaded 3 of 412 files (2.1 MiB)");
+    }
 }

@@ -19,12 +19,12 @@ pub(super) async fn submit(
     let format = arguments.submission.display.output;
     let is_dry = arguments.submission.dry_run;
     let client = connect(&arguments.submission.connection).await?;
-    let submission = submission::prepare(&client, arguments.submission, script).await?;
+    let prepared = submission::prepare(&client, arguments.submission, script).await?;
     if is_dry {
-        return dry_run::dry_run(&client, &submission, format).await;
+        return dry_run::dry_run(&client, &prepared.submission, format).await;
     }
-    let job = client.submit(&submission).await?;
-    let members = submission.spec().array.as_ref().map(Array::len);
+    let job = prepared.submit(&client).await?;
+    let members = prepared.submission.spec().array.as_ref().map(Array::len);
     print_result(job.id(), members, format)?;
     if !arguments.following.wait {
         return Ok(ExitCode::SUCCESS);

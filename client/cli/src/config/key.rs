@@ -35,6 +35,8 @@ setting_keys! {
     TokenFile = "token-file",
     /// State directory.
     State = "state",
+    /// Whether jobs run in a copy of their code as it is at submission.
+    Snapshot = "snapshot",
     /// Address that the head listens on.
     Listen = "listen",
     /// Scheduling policy of the head.
@@ -71,6 +73,10 @@ setting_keys! {
     MaxRunningJobs = "max-running-jobs",
     /// Largest size of all jobs of one user.
     MaxUserSize = "max-user-size",
+    /// Largest size of one code snapshot.
+    MaxSnapshotSize = "max-snapshot-size",
+    /// Largest size of the stored code of one user.
+    MaxUserCode = "max-user-code",
     /// Whether users see the particulars of each other's jobs.
     PrivateData = "private-data",
     /// How long new tokens of users are valid.

@@ -105,7 +105,6 @@ impl Settings {
 
 impl Setting<'_> {
     /// Parses the text; the error names the source.
-    #[cfg(any(test, feature = "daemon"))]
     pub(crate) fn check<T, E: std::fmt::Display>(
         &self,
         read: impl FnOnce(&str) -> Result<T, E>,
@@ -132,9 +131,8 @@ impl Setting<'_> {
         }
     }
 
-    /// The source, as errors name it.
-    #[cfg(any(test, feature = "daemon"))]
-    fn place(&self) -> String {
+    /// The source, as messages name it.
+    pub(crate) fn place(&self) -> String {
         match self.origin {
             SettingSource::Flag => format!("--{}", self.key.name()),
             SettingSource::Environment => self.key.variable(),

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use cohabit_client::Explanation;
 use cohabit_client::types::{
-    AttemptRecord, ChangeResult, Enforcement, JobChange, JobEvent, JobId, JobPrediction, JobRecord, JobState,
-    Outcome, Progress, RankRecord, ReasonCode, Share, Slowdown, Span, StopReason, TokenRecord,
+    AttemptRecord, ChangeResult, CodeSnapshot, ContentHash, Enforcement, JobChange, JobEvent, JobId,
+    JobPrediction, JobRecord, JobState, Outcome, Progress, RankRecord, ReasonCode, Share, Slowdown, Span,
+    StopReason, TokenRecord,
 };
 use serde::Serialize;
 
@@ -29,6 +30,7 @@ pub(crate) struct JobDocument {
     reason: String,
     reason_code: ReasonCode,
     work: String,
+    code: Option<CodeDocument>,
     attempt: u32,
     attempts: Vec<AttemptDocument>,
     exit_code: Option<i32>,
@@ -49,6 +51,15 @@ pub(crate) struct JobDocument {
     progress: Option<ProgressDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
     array: Option<ArrayDocument>,
+}
+
+/// The snapshot of its code that a job runs in.
+#[derive(Debug, Serialize)]
+struct CodeDocument {
+    snapshot: ContentHash,
+    folder: String,
+    files: u64,
+    bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -115,6 +126,7 @@ impl From<&JobRecord> for JobDocument {
             reason: job.reason.clone(),
             reason_code: job.reason_code,
             work: job.work.clone(),
+            code: job.code.as_ref().map(CodeDocument::from),
             attempt: job.attempt,
             attempts: job.attempts.iter().map(AttemptDocument::from).collect(),
             exit_code: job.exit_code,
@@ -137,6 +149,17 @@ impl From<&JobRecord> for JobDocument {
                 .array
                 .as_ref()
                 .map(|array| ArrayDocument { members: array.members, states: array.states.clone() }),
+        }
+    }
+}
+
+impl From<&CodeSnapshot> for CodeDocument {
+    fn from(code: &CodeSnapshot) -> CodeDocument {
+        CodeDocument {
+            snapshot: code.manifest,
+            folder: code.folder.clone(),
+            files: code.files,
+            bytes: code.bytes.0,
         }
     }
 }

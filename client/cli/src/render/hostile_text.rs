@@ -2,8 +2,8 @@
 //! hide nothing and forge no line.
 
 use cohabit_client::types::{
-    AttemptRecord, DeviceId, Enforcement, Health, JobRecord, ModelRecord, Models, NodeId, NodeRecord,
-    NodeState, Outcome, RefusedWorker, TokenRecord,
+    AttemptRecord, CodeSnapshot, DeviceId, Enforcement, Health, JobRecord, ModelRecord, Models, NodeId,
+    NodeRecord, NodeState, Outcome, RefusedWorker, TokenRecord,
 };
 use cohabit_console::{Colour, Screen};
 use jiff::tz::TimeZone;
@@ -69,6 +69,7 @@ pub(crate) fn job(job: JobRecord, text: &str) -> JobRecord {
         reason: text.to_owned(),
         work: text.to_owned(),
         workdir: text.to_owned(),
+        code: job.code.map(|code| CodeSnapshot { folder: text.to_owned(), ..code }),
         attempts: job.attempts.into_iter().map(|it| attempt(it, text)).collect(),
         progress,
         ..job

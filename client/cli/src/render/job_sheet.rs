@@ -1,8 +1,8 @@
 //! The sheet of one job, for `show`.
 
 use cohabit_client::types::{
-    AttemptRecord, ComputeLimit, Enforcement, EnforcementRequirement, JobRecord, RankRecord, Share, Span,
-    Spread, Time,
+    AttemptRecord, CodeSnapshot, ComputeLimit, Enforcement, EnforcementRequirement, JobRecord, RankRecord,
+    Share, Span, Spread, Time, counted,
 };
 use cohabit_console::{format_number, printable_line};
 use jiff::tz::TimeZone;
@@ -26,6 +26,7 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     line("user", job.user.clone());
     line("group", job.group.clone().unwrap_or_default());
     line("directory", job.workdir.clone());
+    line("code", job.code.as_ref().map_or(String::new(), code));
     line("needs", needs(job));
     line("time limit", length(job.time_limit));
     line("submitted", at(Some(job.submitted_at)));
@@ -43,6 +44,11 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
         attempt_lines(attempt, zone, &mut lines);
     }
     lines.iter().map(|line| printable_line(line).into_owned() + "\n").collect()
+}
+
+fn code(code: &CodeSnapshot) -> String {
+    let files = counted(code.files, "file", "files");
+    format!("{}: {files}, {} of {}", code.manifest.short(), code.bytes, code.folder)
 }
 
 fn needs(job: &JobRecord) -> String {

@@ -3,6 +3,9 @@
 //! Nothing here prints or reads anything. The properties of the screen come in as an argument.
 
 pub(crate) mod change_results;
+pub(crate) mod code_diff;
+pub(crate) mod code_documents;
+pub(crate) mod code_stat;
 pub(crate) mod documents;
 pub(crate) mod job_sheet;
 pub(crate) mod jobs_table;

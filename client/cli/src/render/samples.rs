@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use cohabit_client::types::{
-    ArraySummary, AttemptRecord, Bandwidth, Bytes, Condition, Demand, Device, DeviceId, DeviceKind,
-    DeviceRecord, DeviceSharing, DeviceTelemetry, Enforcement, GpuPeer, GpuPerformance, GpuProperties,
-    GpuReading, GpuRequest, Health, Isolation, JobId, JobPrediction, JobRecord, JobState, LinkBandwidths,
-    NodeId, NodeRecord, NodeState, Outcome, PeerPath, Progress, RankRecord, ReasonCode, RefusedWorker, Role,
-    Share, SharingLimits, Signal, Slowdown, Span, Time, TokenRecord, UserIsolation,
+    ArraySummary, AttemptRecord, Bandwidth, Bytes, CodeSnapshot, Condition, ContentHash, Demand, Device,
+    DeviceId, DeviceKind, DeviceRecord, DeviceSharing, DeviceTelemetry, Enforcement, GpuPeer, GpuPerformance,
+    GpuProperties, GpuReading, GpuRequest, Health, Isolation, JobId, JobPrediction, JobRecord, JobState,
+    LinkBandwidths, NodeId, NodeRecord, NodeState, Outcome, PeerPath, Progress, RankRecord, ReasonCode,
+    RefusedWorker, Role, Share, SharingLimits, Signal, Slowdown, Span, Time, TokenRecord, UserIsolation,
 };
 
 /// This many seconds after 08:33:20 UTC on 21 November 2026.
@@ -30,6 +30,7 @@ pub(crate) fn pending() -> JobRecord {
         priority: 0,
         time_limit: None,
         workdir: "/home/ada".into(),
+        code: None,
         attempt: 0,
         attempts: Vec::new(),
         exit_code: None,
@@ -67,6 +68,13 @@ pub(crate) fn running() -> JobRecord {
         },
         priority: 10,
         time_limit: Some(Span::from_secs(7_200)),
+        workdir: "/home/ada/net/src".into(),
+        code: Some(CodeSnapshot {
+            manifest: ContentHash([0x3f; 32]),
+            folder: "/home/ada/net".into(),
+            files: 412,
+            bytes: Bytes((34 << 20) / 10),
+        }),
         attempt: 2,
         attempts: vec![
             attempt(1, 10, Some(60), Some(Outcome::Signalled(Signal::KILL))),

@@ -1,6 +1,6 @@
 //! Errors of the SDK, and refusals by the head, as errors of a command.
 
-use cohabit_client::Error as ClientError;
+use cohabit_client::{CodeError, Error as ClientError};
 use cohabit_types::{Refusal, RefusalCode};
 
 use super::{CommandError, CommandErrorKind};
@@ -29,12 +29,29 @@ impl From<ClientError> for CommandError {
             ClientError::NotAllowed(_) => CommandErrorKind::NotAllowed,
             ClientError::Unconfirmed { .. } => CommandErrorKind::TryLater,
             ClientError::InvalidJob(_) => CommandErrorKind::Usage,
+            ClientError::Code(error) => kind_of(error),
             ClientError::Configuration(_) | ClientError::Link(_) => CommandErrorKind::Configuration,
             ClientError::Protocol(_) => CommandErrorKind::Protocol,
             // Variants that a later SDK adds.
             _ => CommandErrorKind::Internal,
         };
         CommandError::from_error(kind, &error)
+    }
+}
+
+/// Most of what is wrong with a folder, its user can put right.
+fn kind_of(error: &CodeError) -> CommandErrorKind {
+    match error {
+        CodeError::Git { .. } | CodeError::Unreadable { .. } => CommandErrorKind::InputOutput,
+        CodeError::Changing(_) => CommandErrorKind::TryLater,
+        CodeError::Folder { .. } => CommandErrorKind::NotFound,
+        CodeError::NotUnderGit(_)
+        | CodeError::NotUtf8 { .. }
+        | CodeError::BadPattern { .. }
+        | CodeError::TooLarge(_)
+        | CodeError::Impossible(_)
+        // Variants that a later SDK adds.
+        | _ => CommandErrorKind::Usage,
     }
 }
 

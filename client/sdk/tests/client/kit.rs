@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cohabit_client::types::{
-    ChangeResult, Demand, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord,
-    JobRef, JobRevision, JobSpec, JobState, ListPage, LogChunk, LogRecord, LogRequest, LogStream,
-    ModelChoice, Models, NewToken, NodeRecord, ReasonCode, Refusal, RefusalCode, RefusedWorker, Role,
-    SubmitReceipt, Time, TokenRecord,
+    Bytes, ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DryRun, Explanation, Filter,
+    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, ListPage,
+    LogChunk, LogRecord, LogRequest, LogStream, ModelChoice, Models, NewToken, NodeRecord, ReasonCode,
+    Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, Time, TokenRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
+use cohabit_store::{ContentError, ContentStore, StoreKind, StoreLimits};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -46,6 +47,10 @@ pub(crate) enum Call {
     RevokeToken(String),
     ListModels,
     ChooseModel(ModelChoice),
+    /// How many files the client asks for.
+    MissingContent(usize),
+    /// Each piece by its file, its offset and its length.
+    PutContent(Vec<(ContentHash, u64, usize)>),
 }
 
 /// What the fake head does about a call.
@@ -73,10 +78,22 @@ pub(crate) enum Turn {
     Wait,
 }
 
+/// Whether the link breaks under a call that was carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Sent,
+    Lost,
+}
+
+/// What happens while the head stores the n-th message with content, from 1.
+pub(crate) type OnContent = Arc<Mutex<dyn FnMut(usize) -> Answer + Send>>;
+
 /// A head's state directory, which survives the head.
 pub(crate) struct Cluster {
     folder: TempDir,
     tokens: TokenStore,
+    pub(crate) content: Arc<ContentStore>,
+    pub(crate) on_content: OnContent,
     pub(crate) token: Token,
 }
 
@@ -95,7 +112,10 @@ impl Cluster {
         let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
         let tokens = TokenStore::open(&folder.path().join("tokens"), identity.fingerprint()).unwrap();
         let token = tokens.create("ada", Role::Admin, None, Time::EPOCH).unwrap();
-        Cluster { folder, tokens, token }
+        let limits = StoreLimits { bytes: Bytes(64 << 20), files: 1_000 };
+        let content = ContentStore::open(&folder.path().join("code"), StoreKind::Cache, limits).unwrap();
+        let on_content = Arc::new(Mutex::new(|_| Answer::Sent));
+        Cluster { folder, tokens, content: content.into(), on_content, token }
     }
 
     /// A head that answers with these turns, one after another.
@@ -121,8 +141,13 @@ impl Cluster {
         let identity = HeadIdentity::open_or_create(self.folder.path()).unwrap();
         let mut listener = Listener::bind(address, &identity, self.tokens.clone()).await.unwrap();
         let (address, calls, cut) = (listener.local_addr(), Arc::default(), watch::Sender::new(0));
-        let service =
-            Script { calls: Arc::clone(&calls), turn: Arc::new(Mutex::new(turn)), cut: cut.clone() };
+        let service = Script {
+            content: Arc::clone(&self.content),
+            on_content: Arc::clone(&self.on_content),
+            calls: Arc::clone(&calls),
+            turn: Arc::new(Mutex::new(turn)),
+            cut: cut.clone(),
+        };
         let connections = Arc::new(AtomicUsize::new(0));
         let accepted = Arc::clone(&connections);
         let accepting = tokio::spawn(async move {
@@ -168,8 +193,14 @@ impl FakeHead {
     }
 }
 
-/// The service of a fake head.
+fn refused(error: ContentError) -> Refusal {
+    Refusal::new(RefusalCode::Invalid, error.to_string())
+}
+
+/// The service of a fake head. What clients upload is stored as in a real one.
 struct Script<F> {
+    content: Arc<ContentStore>,
+    on_content: OnContent,
     calls: Arc<Mutex<Vec<Call>>>,
     turn: Arc<Mutex<F>>,
     cut: watch::Sender<u64>,
@@ -177,7 +208,13 @@ struct Script<F> {
 
 impl<F> Clone for Script<F> {
     fn clone(&self) -> Self {
-        Script { calls: Arc::clone(&self.calls), turn: Arc::clone(&self.turn), cut: self.cut.clone() }
+        Script {
+            content: Arc::clone(&self.content),
+            on_content: Arc::clone(&self.on_content),
+            calls: Arc::clone(&self.calls),
+            turn: Arc::clone(&self.turn),
+            cut: self.cut.clone(),
+        }
     }
 }
 
@@ -323,6 +360,31 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
         Ok(it)
     }
 
+    async fn missing_content(self, _: Context, files: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal> {
+        self.calls.lock().unwrap().push(Call::MissingContent(files.len()));
+        Ok(self.content.missing(&files))
+    }
+
+    async fn put_content(self, _: Context, pieces: Vec<ContentPiece>) -> Result<Vec<u64>, Refusal> {
+        let sizes = pieces.iter().map(|piece| (piece.file, piece.offset, piece.bytes.len())).collect();
+        let number = {
+            let mut calls = self.calls.lock().unwrap();
+            calls.push(Call::PutContent(sizes));
+            calls.iter().filter(|call| matches!(call, Call::PutContent(_))).count()
+        };
+        let stored = self.content.put(&pieces).map_err(refused);
+        let answer = (self.on_content.lock().unwrap())(number);
+        if answer == Answer::Lost {
+            self.cut.send_modify(|cuts| *cuts += 1);
+            pending::<()>().await;
+        }
+        stored
+    }
+
+    async fn read_code(self, _: Context, request: CodeRequest) -> Result<ContentPiece, Refusal> {
+        self.content.read(&request.file, request.offset).map_err(refused)
+    }
+
     async fn ping(self, _: Context) {}
 
     async fn own_token(self, _: Context) -> Result<TokenRecord, Refusal> {
@@ -358,6 +420,7 @@ pub(crate) fn record(state: JobState, revision: u64) -> JobRecord {
         priority: 0,
         time_limit: None,
         workdir: "/".into(),
+        code: None,
         attempt,
         attempts: Vec::new(),
         exit_code: None,

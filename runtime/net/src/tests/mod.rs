@@ -11,11 +11,11 @@ mod versions;
 use std::time::{Duration, Instant};
 
 use cohabit_types::{
-    Bytes, ChangeResult, DryRun, Explanation, Filter, FollowMode, HeadStatus, Incarnation, Inventory,
-    Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, LinkBandwidths,
-    ListPage, LogChunk, LogPosition, LogRequest, ModelChoice, Models, NewToken, NodeId, NodeRecord, Order,
-    Refusal, RefusalCode, RefusedWorker, Report, Role, SharingLimits, Span, SubmitReceipt, TokenRecord,
-    WorkerKey,
+    Bytes, ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, FollowMode,
+    HeadStatus, Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    JobRevision, JobSpec, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest, ModelChoice, Models,
+    NewToken, NodeId, NodeRecord, Order, Refusal, RefusalCode, RefusedWorker, Report, Role, SharingLimits,
+    Span, SubmitReceipt, TokenRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -153,6 +153,7 @@ fn hello() -> WorkerHello {
         max_jobs: None,
         rendezvous_ports: vec![29_600],
         isolation: Isolation::default(),
+        fetches_code: false,
         orphan_grace: Span::from_secs(120),
         held_ranks: Vec::new(),
     };
@@ -194,6 +195,18 @@ impl ClientService for ClientHandler {
             _ => vec![self.user, left.to_string()],
         };
         Ok(Explanation { sentences, history: Vec::new() })
+    }
+
+    async fn missing_content(self, _: Context, _: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn put_content(self, _: Context, _: Vec<ContentPiece>) -> Result<Vec<u64>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn read_code(self, _: Context, _: CodeRequest) -> Result<ContentPiece, Refusal> {
+        Err(unasked())
     }
 
     /// Never ends.
@@ -295,6 +308,10 @@ impl HeadService for Head {
     }
 
     async fn heartbeat(self, _: Context) {}
+
+    async fn read_code(self, _: Context, _: CodeRequest) -> Result<ContentPiece, Refusal> {
+        Err(unasked())
+    }
 }
 
 /// What the head meets at a worker: it passes on what it is ordered.

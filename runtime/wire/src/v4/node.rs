@@ -130,6 +130,7 @@ impl From<cohabit_types::Inventory> for Inventory {
             max_jobs: _,
             rendezvous_ports,
             isolation,
+            fetches_code: _,
             orphan_grace,
             held_ranks,
         } = inventory;
@@ -178,6 +179,7 @@ impl From<Inventory> for cohabit_types::Inventory {
             max_jobs: None,
             rendezvous_ports,
             isolation: isolation.into(),
+            fetches_code: false,
             orphan_grace,
             held_ranks,
         }

@@ -101,6 +101,7 @@ impl From<JobSpec> for types::JobSpec {
     fn from(spec: JobSpec) -> types::JobSpec {
         types::JobSpec {
             preemptible: spec.stop.warning.is_some(),
+            code: None,
             name: spec.name,
             entrypoint: spec.entrypoint,
             demand: spec.demand,
@@ -124,10 +125,11 @@ impl From<JobSpec> for types::JobSpec {
     }
 }
 
-/// Leaves out whether it is preemptible, which only the head has to know.
+/// Leaves out whether it is preemptible, which only the head has to know, and its code snapshot: no job with
+/// one is placed on a node whose worker cannot fetch it.
 impl From<types::JobSpec> for JobSpec {
     fn from(spec: types::JobSpec) -> JobSpec {
-        let types::JobSpec { preemptible: _, .. } = spec;
+        let types::JobSpec { preemptible: _, code: _, .. } = spec;
         JobSpec {
             name: spec.name,
             entrypoint: spec.entrypoint,
@@ -260,6 +262,6 @@ mod tests {
         assert_eq!(Order::from(preemptible.clone()), Order::from(run(spec())));
         let bytes = |order: &types::Order| encode(order).unwrap().len();
         let old = encode(&Order::from(preemptible.clone())).unwrap().len();
-        assert_eq!(bytes(&preemptible), old + 1);
+        assert_eq!(bytes(&preemptible), old + 2, "and that it has no snapshot of its code");
     }
 }

@@ -82,6 +82,7 @@ pub(crate) fn inventory(number: u64, devices: u32, held_ranks: Vec<HeldRank>) ->
         max_jobs: None,
         rendezvous_ports: vec![29_601, 29_602, 29_603],
         isolation: Isolation::default(),
+        fetches_code: true,
         orphan_grace: Span::ZERO,
         held_ranks,
     }

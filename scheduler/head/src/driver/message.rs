@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use cohabit_actor::{Address, ReplyTo};
 use cohabit_scheduler_core::{ListPart, PolicyForecasts, SnapshotPart};
 use cohabit_types::{
-    DryRun, Explanation, Filter, Inventory, JobId, JobRecord, JobRef, JobRevision, JobSpec, LogChunk,
-    LogRequest, ModelChoice, Models, NodeRecord, Order, Principal, RankId, Refusal, Reply, Report, Request,
-    Time, WorkerKey,
+    CodeSnapshot, ContentHash, DryRun, Explanation, Filter, Inventory, JobId, JobRecord, JobRef, JobRevision,
+    JobSpec, LogChunk, LogRequest, ModelChoice, Models, NodeId, NodeRecord, Order, Principal, RankId,
+    Refusal, Reply, Report, Request, Time, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -115,6 +115,10 @@ pub(crate) enum Query {
     /// The numbers of those submissions among these jobs that are in the archive and that this user may
     /// change.
     Archived(Principal, Vec<JobId>, ReplyTo<BTreeSet<u64>>),
+    /// The manifests of the code snapshots that jobs of this user need.
+    CodeInUse(String, ReplyTo<BTreeSet<ContentHash>>),
+    /// The user and the code snapshot of this job, if it has a live rank on this node.
+    CodeOn(NodeId, JobId, ReplyTo<Option<(String, CodeSnapshot)>>),
     /// Those of these jobs that are in memory.
     Known(Vec<JobId>, ReplyTo<Vec<JobId>>),
 }
@@ -129,6 +133,8 @@ impl Query {
             | Query::Nodes(_)
             | Query::ChangedSince(..)
             | Query::Archived(..)
+            | Query::CodeInUse(..)
+            | Query::CodeOn(..)
             | Query::Known(..) => false,
         }
     }

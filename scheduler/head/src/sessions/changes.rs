@@ -99,6 +99,7 @@ impl ClientSession {
                 Request::Change(..) => self.session_context.changes.permit(&self.by.user).await,
                 Request::Submit(_) | Request::Drain(_) | Request::Resume(_) => None,
             };
+            let _pin = self.pinned_code(&request).await?;
             let restored = self.archived_for(&request).await?;
             let by = self.by.clone();
             let message = |reply_to| Message::Request { by, request, restored, reply_to };

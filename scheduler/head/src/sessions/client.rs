@@ -10,9 +10,10 @@ use std::sync::Arc;
 use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
-    ChangeResult, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord,
-    Principal, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, TokenRecord, counted,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, HeadStatus,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRequest,
+    ModelChoice, Models, NewToken, NodeRecord, Principal, Refusal, RefusalCode, RefusedWorker, Role,
+    SubmitReceipt, TokenRecord, counted,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -148,6 +149,18 @@ impl ClientService for ClientSession {
         self.look_up_references(references).await
     }
 
+    async fn missing_content(self, _: Context, files: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal> {
+        self.missing_code(files).await
+    }
+
+    async fn put_content(self, _: Context, pieces: Vec<ContentPiece>) -> Result<Vec<u64>, Refusal> {
+        self.put_code(pieces).await
+    }
+
+    async fn read_code(self, _: Context, request: CodeRequest) -> Result<ContentPiece, Refusal> {
+        self.read_code_of(request).await
+    }
+
     async fn list(self, _: Context, filter: Filter) -> Result<ListPage, Refusal> {
         self.visible_page(filter).await
     }
@@ -242,6 +255,7 @@ mod tests {
     use super::super::user_limiter::UserLimiter;
     use super::*;
     use crate::RequestLimits;
+    use crate::code_store::CodeStores;
     use crate::history::HistoryReader;
     use crate::rates::SharedRates;
     use crate::test_kit::{ada, submit};
@@ -264,6 +278,7 @@ mod tests {
             answers: AnswerPacer::default(),
             joins: SharedRates::default(),
             refusal_lines: SharedRates::default(),
+            code: Arc::new(CodeStores::new(folder.join("code"), &RequestLimits::default())),
             limits: RequestLimits::default(),
             private_data: PrivateData::Off,
             user_token_lifetime: None,

@@ -1,5 +1,6 @@
 //! What every session needs of the head.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_actor::Address;
@@ -10,6 +11,7 @@ use super::answer_pacer::AnswerPacer;
 use super::status::HeadSetup;
 use super::user_limiter::UserLimiter;
 use crate::RequestLimits;
+use crate::code_store::CodeStores;
 use crate::driver::Message;
 use crate::history::HistoryReader;
 use crate::rates::SharedRates;
@@ -39,6 +41,8 @@ pub(crate) struct SessionContext {
     pub(crate) joins: SharedRates<NodeId>,
     /// Bounds how often the log says of each token that a worker with it was refused.
     pub(crate) refusal_lines: SharedRates<String>,
+    /// The stored code of users.
+    pub(crate) code: Arc<CodeStores>,
     /// The limits of requests.
     pub(crate) limits: RequestLimits,
     /// Whether users see the particulars of each other's jobs.

@@ -93,6 +93,7 @@ fn private_record(record: JobRecord) -> JobRecord {
         priority: record.priority,
         time_limit: record.time_limit,
         workdir: String::new(),
+        code: None,
         attempt: record.attempt,
         attempts: record.attempts.into_iter().map(private_attempt).collect(),
         exit_code: record.exit_code,

@@ -11,15 +11,18 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cohabit_actor::{Address, AskError, Mailbox, blocking, mailbox};
+use cohabit_actor::{AskError, Mailbox, blocking, mailbox};
 use cohabit_net::{Context, HeadService, WorkerOrders, WorkerPeer, WorkerSession, context_for};
-use cohabit_types::{LogRequest, Order, Refusal, RefusalCode, Report, Span, WorkerKey};
+use cohabit_types::{
+    CodeRequest, ContentPiece, LogRequest, Order, Refusal, RefusalCode, Report, Span, WorkerKey,
+};
 use futures::FutureExt;
 use tokio::sync::{Mutex, oneshot, watch};
 
-use super::admit;
+use super::client::ending;
 use super::context::SessionContext;
-use crate::driver::{Message, SessionHandle, WorkerSessionMessage};
+use super::{admit, code};
+use crate::driver::{Message, Query, SessionHandle, WorkerSessionMessage};
 use crate::rates::{Bucket, BucketRate, pause};
 
 /// How many orders may wait for a worker.
@@ -57,12 +60,14 @@ pub(super) struct WorkerSessionTask {
 #[derive(Clone)]
 struct Reports {
     key: WorkerKey,
-    driver: Address<Message>,
     heard: watch::Sender<()>,
     /// Whether the join is durable.
     durable: watch::Receiver<bool>,
     /// One call after the other passes its reports on, as fast as the bucket allows.
     turn: Arc<Mutex<Bucket>>,
+    /// One piece of code is read after the other.
+    reading: Arc<Mutex<()>>,
+    session_context: Arc<SessionContext>,
 }
 
 /// Closes the link with its session, also when the session is cancelled while a log is read.
@@ -137,7 +142,7 @@ impl WorkerSessionTask {
             return why;
         }
         let (heard, hearing) = watch::channel(());
-        let reports = Reports::new(key, self.session_context.driver.clone(), heard, durable);
+        let reports = Reports::new(key, Arc::clone(&self.session_context), heard, durable);
         let link = LinkGuard(peer.start_session(reports).await);
         let closed = link.0.closed.clone();
         let why = tokio::select! {
@@ -236,12 +241,12 @@ async fn read_log(worker: WorkerOrders, request: LogRequest) -> Result<cohabit_t
 impl Reports {
     fn new(
         key: WorkerKey,
-        driver: Address<Message>,
+        session_context: Arc<SessionContext>,
         heard: watch::Sender<()>,
         durable: watch::Receiver<bool>,
     ) -> Reports {
         let turn = Arc::new(Mutex::new(Bucket::full(REPORT_RATE, Instant::now())));
-        Reports { key, driver, heard, durable, turn }
+        Reports { key, heard, durable, turn, reading: Arc::default(), session_context }
     }
 }
 
@@ -260,11 +265,22 @@ impl HeadService for Reports {
             let rows = some.iter().map(admit::rows).sum();
             pause(bucket.charge(rows, REPORT_RATE, Instant::now())).await;
             // Without a driver the head is ending; the worker reports again to the next one.
-            let _ = self.driver.ask(|handled| Message::Reports(self.key, some, handled)).await;
+            let driver = &self.session_context.driver;
+            let _ = driver.ask(|handled| Message::Reports(self.key, some, handled)).await;
         }
     }
 
     async fn heartbeat(self, _: Context) {
         self.heard.send_replace(());
+    }
+
+    async fn read_code(self, _: Context, request: CodeRequest) -> Result<ContentPiece, Refusal> {
+        let _turn = self.reading.lock().await;
+        let (node, job) = (self.key.node, request.job);
+        let asked =
+            self.session_context.driver.ask(|reply_to| Message::Query(Query::CodeOn(node, job, reply_to)));
+        let found = asked.await.map_err(|error| ending(&error))?;
+        let (user, snapshot) = found.ok_or_else(|| code::no_snapshot(job))?;
+        code::read(&self.session_context, user, snapshot, request).await
     }
 }

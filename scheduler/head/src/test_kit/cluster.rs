@@ -193,8 +193,18 @@ impl TestHead {
         credential: Option<Secret>,
         inventory: Inventory,
     ) -> Result<TestWorker, LinkError> {
-        let token = Token::read_file(&self.daemon.worker_token_file()).unwrap();
         let key = WorkerKey { node: node(), incarnation: Incarnation(incarnation) };
+        self.try_worker_as(key, credential, inventory).await
+    }
+
+    /// The same for any node.
+    pub(crate) async fn try_worker_as(
+        &self,
+        key: WorkerKey,
+        credential: Option<Secret>,
+        inventory: Inventory,
+    ) -> Result<TestWorker, LinkError> {
+        let token = Token::read_file(&self.daemon.worker_token_file()).unwrap();
         let (tell, orders) = mpsc::unbounded_channel();
         let hello = WorkerHello { key, credential, inventory };
         let link = within(connect_worker(&self.endpoint(token), hello, Orders(tell))).await?;

@@ -1,9 +1,9 @@
 //! What users see of each other's jobs where data is private.
 
 use cohabit_types::{
-    AttemptProgress, Demand, Filter, FollowMode, GpuRequest, JobChange, JobId, JobRef, JobRevision, JobSpec,
-    LogPosition, LogRequest, ModelChoice, ModelDescription, NewToken, Outcome, PrivateData, Progress, RankId,
-    RefusalCode, Report, Role, Share, Span,
+    AttemptProgress, CodeRequest, ContentHash, Demand, Filter, FollowMode, GpuRequest, JobChange, JobId,
+    JobRef, JobRevision, JobSpec, LogPosition, LogRequest, ModelChoice, ModelDescription, NewToken, Outcome,
+    PrivateData, Progress, RankId, RefusalCode, Report, Role, Share, Span,
 };
 use cohabit_wire::ClientServiceRequest as Question;
 use serde::Serialize;
@@ -86,6 +86,9 @@ fn questions(job: JobId) -> Vec<Question> {
         Question::RevokeToken { name: "ada".into() },
         Question::ListModels {},
         Question::ChooseModel { choice },
+        Question::MissingContent { files: vec![ContentHash([7; 32])] },
+        Question::PutContent { pieces: Vec::new() },
+        Question::ReadCode { request: CodeRequest { job, file: ContentHash([7; 32]), offset: 0 } },
         Question::Ping {},
         Question::OwnToken {},
         Question::HeadStatus {},
@@ -117,6 +120,9 @@ async fn answer(client: &TestClient, question: Question) -> String {
         Question::RevokeToken { name } => text(head.revoke_token(long, name)).await,
         Question::ListModels {} => text(head.list_models(long)).await,
         Question::ChooseModel { choice } => text(head.choose_model(long, choice)).await,
+        Question::MissingContent { files } => text(head.missing_content(long, files)).await,
+        Question::PutContent { pieces } => text(head.put_content(long, pieces)).await,
+        Question::ReadCode { request } => text(head.read_code(long, request)).await,
         Question::Ping {} => text(head.ping(long)).await,
         Question::OwnToken {} => text(head.own_token(long)).await,
         Question::HeadStatus {} => text(head.head_status(long)).await,

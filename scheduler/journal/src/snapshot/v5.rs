@@ -419,6 +419,7 @@ impl From<NodeV5> for state::Node {
             links: stored.links,
             sharing: stored.sharing,
             isolation: stored.isolation,
+            fetches_code: false,
             max_jobs: None,
             rendezvous_ports: stored.rendezvous_ports,
             occupied_ports: stored.taken_ports,

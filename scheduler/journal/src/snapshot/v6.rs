@@ -245,6 +245,7 @@ pub(crate) struct NodeV6 {
     max_jobs: Option<u32>,
     #[serde(with = "As::<StoredIsolation>")]
     isolation: Isolation,
+    fetches_code: bool,
     rendezvous_ports: Vec<u16>,
     occupied_ports: BTreeSet<u16>,
     orphan_grace: Span,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_types::{self as types, Bytes, JobId, Share, Signal, Slowdown, Span, Time};
+use cohabit_types::{self as types, Bytes, ContentHash, JobId, Share, Signal, Slowdown, Span, Time};
 use serde::{Deserialize, Serialize};
 use serde_with::As;
 
@@ -46,6 +46,17 @@ pub(crate) struct StoredJobSpec {
     slurm_environment: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     preemptible: bool,
+    #[serde(with = "As::<Option<StoredCodeSnapshot>>", default, skip_serializing_if = "Option::is_none")]
+    code: Option<types::CodeSnapshot>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::CodeSnapshot")]
+pub(crate) struct StoredCodeSnapshot {
+    manifest: ContentHash,
+    folder: String,
+    files: u64,
+    bytes: Bytes,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -101,6 +112,8 @@ pub(crate) struct StoredDemand {
     max_slowdown: Option<Slowdown>,
     #[serde(skip)]
     account: Option<types::AccountKey>,
+    #[serde(skip)]
+    has_code: bool,
 }
 
 const fn one() -> u32 {
@@ -207,6 +220,7 @@ pub(crate) struct StoredWarningSignal {
 }
 
 shape_of! {
+    StoredCodeSnapshot => types::CodeSnapshot,
     StoredJobSpec => types::JobSpec,
     StoredEntrypoint => types::Entrypoint,
     StoredCommand => types::Command,

@@ -34,6 +34,8 @@ pub(crate) struct StoredInventory {
     rendezvous_ports: Vec<u16>,
     #[serde(with = "As::<StoredIsolation>", default)]
     isolation: types::Isolation,
+    #[serde(default)]
+    fetches_code: bool,
     orphan_grace: Span,
     #[serde(rename = "held", with = "As::<Vec<StoredHeldRank>>")]
     held_ranks: Vec<types::HeldRank>,

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_with::{As, Same};
 
 use super::{
-    StoredDemand, StoredEnforcement, StoredJobState, StoredOutcome, StoredProgress, StoredReasonCode,
-    StoredStopReason,
+    StoredCodeSnapshot, StoredDemand, StoredEnforcement, StoredJobState, StoredOutcome, StoredProgress,
+    StoredReasonCode, StoredStopReason,
 };
 use crate::shape::shape_of;
 
@@ -32,6 +32,8 @@ pub(crate) struct StoredJobRecord {
     priority: i32,
     time_limit: Option<Span>,
     workdir: String,
+    #[serde(with = "As::<Option<StoredCodeSnapshot>>", default, skip_serializing_if = "Option::is_none")]
+    code: Option<types::CodeSnapshot>,
     attempt: u32,
     #[serde(with = "As::<Vec<StoredAttemptRecord>>")]
     attempts: Vec<types::AttemptRecord>,

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use cohabit_policy::{Action, Plan};
 use cohabit_scheduler_core::{Config, Event};
 use cohabit_types::{
-    ActorWork, Array, ArraySummary, AttemptId, AttemptRecord, Bandwidth, Bytes, Cause, ClientRequestId,
-    Command, ComputeLimit, ComputeMode, Condition, Demand, Dependency, DependencyKind, Device, DeviceId,
+    ActorWork, Array, AttemptId, Bandwidth, Bytes, Cause, ClientRequestId, CodeSnapshot, Command,
+    ComputeLimit, ComputeMode, Condition, ContentHash, Demand, Dependency, DependencyKind, Device, DeviceId,
     DeviceKind, DeviceSharing, Enforcement, EnforcementRequirement, Entrypoint, Estimate, FunctionWork,
     GpuPeer, GpuProperties, GpuRequest, Health, HeldRank, HeldRankPhase, Incarnation, IndexRange, Inventory,
-    Isolation, JobChange, JobEvent, JobEventKind, JobId, JobPrediction, JobRecord, JobSpec, JobState,
-    LaunchMode, LinkBandwidths, Mig, ModelDescription, ModelFamily, NodeId, Outcome, PeerPath, PipelineStage,
-    Placement, PlanRequestId, Principal, Progress, RankId, RankPlacement, RankRecord, ReasonCode, Report,
-    Request, RetryPolicy, Role, Share, Sharing, SharingLimits, Signal, Slowdown, Span, Spread, StartFailure,
-    Stop, StopReason, Submit, Time, TrainingSpec, UserIsolation, WarningSignal, WorkerKey,
+    Isolation, JobChange, JobEvent, JobEventKind, JobId, JobSpec, JobState, LaunchMode, LinkBandwidths, Mig,
+    ModelDescription, ModelFamily, NodeId, Outcome, PeerPath, PipelineStage, Placement, PlanRequestId,
+    Principal, Progress, RankId, RankPlacement, ReasonCode, Report, Request, RetryPolicy, Role, Share,
+    Sharing, SharingLimits, Signal, Slowdown, Span, Spread, StartFailure, Stop, StopReason, Submit, Time,
+    UserIsolation, WarningSignal, WorkerKey,
 };
 use uuid::Uuid;
 
@@ -35,7 +35,7 @@ fn worker() -> WorkerKey {
     WorkerKey { node: NodeId(Uuid::from_u128(7)), incarnation: Incarnation(3) }
 }
 
-fn gpu(name: &str) -> DeviceId {
+pub(super) fn gpu(name: &str) -> DeviceId {
     DeviceId(name.into())
 }
 
@@ -46,6 +46,12 @@ pub(super) fn events() -> Vec<Event> {
     let submit = Submit { spec, idempotency_key: None, estimate: None };
     let by = Principal::new("ada", Role::User);
     events.push(Event::Client(ClientRequestId(9), by.clone(), Request::Submit(Box::new(submit))));
+    let code = Some(code());
+    let spec = JobSpec { code, ..JobSpec::command(vec!["./train".into()], "/home/ada/net/src".into()) };
+    let submit = Submit { spec, idempotency_key: None, estimate: None };
+    events.push(Event::Client(ClientRequestId(9), by.clone(), Request::Submit(Box::new(submit))));
+    let inventory = Inventory { fetches_code: true, ..inventories().remove(0) };
+    events.push(Event::Joined(worker(), inventory));
     events.push(Event::HeadStarted(Config { max_running_jobs: Some(4), ..config() }));
     events.push(Event::HeadStarted(Config { archive_after: Span::from_secs(3_600), ..config() }));
     let kill = Request::Change(JobChange::Kill, vec![JobId::new(5)]);
@@ -60,6 +66,16 @@ pub(super) fn events() -> Vec<Event> {
     events.push(Event::Report(worker(), Report::Condition { device: gpu("GPU-1"), condition }));
     events.push(Event::Restored(archived_array().1.content));
     events
+}
+
+/// A snapshot of code.
+pub(super) fn code() -> CodeSnapshot {
+    CodeSnapshot {
+        manifest: ContentHash([0xab; 32]),
+        folder: "/home/ada/net".into(),
+        files: 12,
+        bytes: Bytes(34_567),
+    }
 }
 
 pub(super) fn config() -> Config {
@@ -168,10 +184,11 @@ fn full_spec() -> JobSpec {
     }
 }
 
-fn demands() -> [Demand; 4] {
+pub(super) fn demands() -> [Demand; 4] {
     let default = Demand::default();
     [
         Demand {
+            has_code: false,
             nodes: 1,
             gpus: GpuRequest::Part(Share(250)),
             gpu_memory: Some(Bytes(5 << 30)),
@@ -234,6 +251,7 @@ fn inventories() -> Vec<Inventory> {
         max_jobs: None,
         rendezvous_ports: vec![],
         isolation: Isolation::default(),
+        fetches_code: false,
         orphan_grace: Span::from_secs(120),
         held_ranks: vec![],
     };
@@ -306,7 +324,7 @@ fn enforcements() -> [Enforcement; 2] {
     [Enforcement::Enforced, Enforcement::Unenforced("MPS is switched off".into())]
 }
 
-fn progress() -> Progress {
+pub(super) fn progress() -> Progress {
     Progress {
         step: 9,
         total: Some(10),
@@ -489,97 +507,3 @@ const REASONS: [ReasonCode; 32] = [
     ReasonCode::MemoryLimit,
     ReasonCode::Oom,
 ];
-
-/// Records of a plain job, of one that ran in every way, and of an array as a whole.
-pub(super) fn records() -> Vec<JobRecord> {
-    let plain = JobRecord {
-        id: JobId::new(7),
-        name: "train".into(),
-        user: "ada".into(),
-        group: None,
-        state: JobState::Cancelled,
-        reason_code: ReasonCode::CancelledByUser,
-        reason: String::new(),
-        work: "train --fast".into(),
-        demand: Demand::default(),
-        priority: 0,
-        time_limit: None,
-        workdir: "/tmp".into(),
-        attempt: 0,
-        attempts: vec![],
-        exit_code: None,
-        signal: None,
-        submitted_at: at(0),
-        started_at: None,
-        ended_at: Some(at(9)),
-        sharing_with: vec![],
-        trained: TrainingSpec::default(),
-        predicted: None,
-        slowdown_measured: None,
-        progress: None,
-        array: None,
-        revision: 1,
-    };
-    let array =
-        ArraySummary { members: 3, states: [(JobState::NodeFail, 1), (JobState::OutOfMemory, 2)].into() };
-    let array = JobRecord { array: Some(array), state: JobState::NodeFail, ..plain.clone() };
-    vec![full_record(&plain), plain, array]
-}
-
-fn full_record(plain: &JobRecord) -> JobRecord {
-    let rank = RankRecord {
-        node: "box".into(),
-        devices: vec![gpu("GPU-1")],
-        share: Share(250),
-        outcome: Some(Outcome::Signalled(Signal::KILL)),
-        enforcement: Some(Enforcement::Enforced),
-        gpu_memory: Some(Bytes(3 << 30)),
-        host_limits: Some(Enforcement::Unenforced("no cgroups".into())),
-        private_uid: Some(1_000_007),
-    };
-    let unknown = RankRecord {
-        outcome: None,
-        enforcement: None,
-        gpu_memory: None,
-        host_limits: None,
-        private_uid: None,
-        ..rank.clone()
-    };
-    let attempt = |attempt, ended_at, stopped| AttemptRecord {
-        attempt,
-        started_at: at(2),
-        ended_at,
-        stopped,
-        ranks: vec![rank.clone(), unknown.clone()],
-    };
-    JobRecord {
-        group: Some("nightly".into()),
-        demand: demands()[0],
-        priority: -3,
-        time_limit: Some(Span::from_secs(60)),
-        attempt: 2,
-        attempts: vec![attempt(1, Some(at(3)), Some(StopReason::MpsFaultVictim)), attempt(2, None, None)],
-        exit_code: Some(137),
-        signal: Some(Signal::KILL),
-        started_at: Some(at(4)),
-        sharing_with: vec![JobId::new(8), JobId::member(9, 1)],
-        trained: TrainingSpec {
-            model: Some("resnet50".into()),
-            batch_size: Some(32),
-            precision: Some("bf16".into()),
-            replicas: vec![4, 2],
-            iterations: Some(90),
-        },
-        predicted: Some(JobPrediction {
-            iterations: Some(1_000),
-            runtime: Some(Span::from_secs(60)),
-            slowdown: Some(Slowdown(1_200)),
-            gpu_memory: Some(Bytes(3 << 30)),
-            starts_at: Some(at(1)),
-            ends_at: Some(at(61)),
-        }),
-        slowdown_measured: Some(Slowdown(1_250)),
-        progress: Some(progress()),
-        ..plain.clone()
-    }
-}

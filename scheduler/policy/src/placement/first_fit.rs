@@ -63,7 +63,7 @@ pub(crate) fn find_shortage<'n>(demand: &Demand, nodes: impl Iterator<Item = &'n
     for node in nodes {
         match node.shortage(demand) {
             None => found += 1,
-            Some(Shortage::Account) => none = Shortage::Account,
+            Some(shortage @ (Shortage::Account | Shortage::CodeSnapshots)) => none = shortage,
             Some(shortage) => {
                 lacking += 1;
                 nearest = Some(nearer(nearest, shortage));
@@ -91,6 +91,7 @@ fn rank_shortage(shortage: &Shortage) -> (u8, u64) {
     match shortage {
         Shortage::Nodes
         | Shortage::Account
+        | Shortage::CodeSnapshots
         | Shortage::NodesAtOnce { .. }
         | Shortage::DevicesInAll { .. }
         | Shortage::Busy { .. }

@@ -22,6 +22,7 @@ impl UnplaceableDemands {
 
 fn is_at_least(one: &Demand, other: &Demand) -> bool {
     one.account == other.account
+        && one.has_code == other.has_code
         && one.spread == other.spread
         && one.nodes >= other.nodes
         && one.devices() >= other.devices()

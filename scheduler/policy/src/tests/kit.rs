@@ -39,6 +39,7 @@ pub(crate) fn node(number: u8, free: &[u32]) -> NodeView {
         memory_free: Bytes(64 << 30),
         links: LinkBandwidths::default(),
         owner: None,
+        fetches_code: true,
         devices: free.iter().enumerate().map(device).collect(),
     }
 }

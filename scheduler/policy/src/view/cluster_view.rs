@@ -105,6 +105,8 @@ pub struct NodeView {
     pub links: LinkBandwidths,
     /// Whose demands alone it takes; `None` if it takes all.
     pub owner: Option<AccountKey>,
+    /// Whether it can fetch snapshots of code.
+    pub fetches_code: bool,
     /// Its devices, in the order in which they are filled.
     pub devices: Vec<DeviceView>,
 }

@@ -170,8 +170,13 @@ fn check_ranks(placement: &Placement) -> Result<(), String> {
 }
 
 impl NodeView {
-    /// Whether it takes demands of this account.
+    /// Whether it takes demands of this account, and can fetch the code of such jobs.
     pub(crate) fn serves(&self, demand: &Demand) -> bool {
+        self.takes_account(demand) && (self.fetches_code || !demand.has_code)
+    }
+
+    /// Whether it takes demands of this account.
+    pub(crate) fn takes_account(&self, demand: &Demand) -> bool {
         self.owner.is_none() || self.owner == demand.account
     }
 

@@ -9,8 +9,11 @@ impl NodeView {
     /// What this node has too little of for the demand; `None` where the demand fits.
     #[must_use]
     pub fn shortage(&self, demand: &Demand) -> Option<Shortage> {
-        if !self.serves(demand) {
+        if !self.takes_account(demand) {
             return Some(Shortage::Account);
+        }
+        if !self.serves(demand) {
+            return Some(Shortage::CodeSnapshots);
         }
         if self.roomy(demand).count() < demand.devices() as usize {
             return Some(self.device_shortage(demand));

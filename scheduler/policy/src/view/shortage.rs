@@ -14,6 +14,8 @@ pub enum Shortage {
     Nodes,
     /// The nodes that accept jobs serve only other accounts.
     Account,
+    /// The nodes that accept jobs cannot fetch the snapshot of its code.
+    CodeSnapshots,
     /// Too few nodes have what each of them needs.
     NodesAtOnce {
         /// Nodes needed.
@@ -152,7 +154,7 @@ impl Shortage {
     #[must_use]
     pub const fn code(&self) -> ReasonCode {
         match self {
-            Shortage::Nodes | Shortage::Account => ReasonCode::WaitingForNodes,
+            Shortage::Nodes | Shortage::Account | Shortage::CodeSnapshots => ReasonCode::WaitingForNodes,
             Shortage::NodesAtOnce { .. }
             | Shortage::DevicesInAll { .. }
             | Shortage::Devices { .. }
@@ -177,6 +179,7 @@ impl fmt::Display for Shortage {
         match self {
             Shortage::Nodes => f.write_str("no connected worker accepts jobs"),
             Shortage::Account => f.write_str("no connected worker accepts jobs of its account"),
+            Shortage::CodeSnapshots => f.write_str("no connected worker can fetch code snapshots"),
             Shortage::NodesAtOnce { needed, found } => {
                 let have = if *found == 1 { "node has" } else { "nodes have" };
                 write!(f, "needs {needed} nodes at the same time; {found} {have} enough free")

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use cohabit_types::{
-    Array, Bytes, ComputeLimit, Demand, DependencyKind, DeviceKind, EnforcementRequirement, GpuRequest,
-    JobChange, JobSpec, LaunchMode, ModelDescription, PipelineStage, RetryPolicy, Share, Sharing, Signal,
-    Slowdown, Span, Spread, Stop, Time, WarningSignal,
+    Array, Bytes, CodeSnapshot, ComputeLimit, ContentHash, Demand, DependencyKind, DeviceKind,
+    EnforcementRequirement, GpuRequest, JobChange, JobSpec, LaunchMode, ModelDescription, PipelineStage,
+    RetryPolicy, Share, Sharing, Signal, Slowdown, Span, Spread, Stop, Time, WarningSignal,
 };
 
 use super::random_time::random_time;
@@ -109,8 +109,14 @@ fn spec(random: &mut Random, at: Time, shapes: &[MachineSpec]) -> JobSpec {
         },
         stop: stop(random),
         held: random.chance(0.05),
+        code: random.chance(0.2).then(code),
         ..program(random, profile).job()
     }
+}
+
+/// A snapshot of the code of a simulated program.
+fn code() -> CodeSnapshot {
+    CodeSnapshot { manifest: ContentHash([1; 32]), folder: "/".into(), files: 1, bytes: Bytes(1) }
 }
 
 fn program(random: &mut Random, profile: &WorkloadProfile) -> SimProgram {
@@ -197,6 +203,7 @@ fn demand(random: &mut Random, shapes: &[MachineSpec], profile: &WorkloadProfile
     let wants_memory = gpus != GpuRequest::Whole(0) && random.chance(if is_part { 0.8 } else { 0.3 });
     let enforceable = is_part && hosts.iter().all(|shape| shape.kind == DeviceKind::Gpu);
     Demand {
+        has_code: false,
         nodes,
         gpus,
         gpu_memory: wants_memory.then(|| gpu_memory(random, device_memory.min(80 << 30))),

@@ -5,6 +5,7 @@
 //!
 //! Start reading with [`SimMachine::spawn`] and [`SimMachine::handle_timer`].
 
+mod code_copies;
 mod disk;
 mod executor;
 mod gpu_states;
@@ -24,6 +25,7 @@ use cohabit_policy::interference::GpuKind;
 use cohabit_types::{JobId, Outcome, RankId, Signal, Span, StartFailure, StopReason, Time};
 use cohabit_worker_core::{FoundRank, LEASE_TERM, Lease, OrphanTimer, RankStart, Stopping, WorkerEvent};
 
+use self::code_copies::SimCodeCopies;
 pub use self::disk::Disk;
 use self::disk::DiskState;
 pub(crate) use self::executor::SimExecutor;
@@ -52,6 +54,7 @@ pub(crate) struct SimMachine {
     gpus: GpuStates,
     accounts: ProcessOutcomes,
     disk: DiskState,
+    pub(crate) copies: SimCodeCopies,
     clock: WallClock,
     contact: Contact,
     /// Whether a worker daemon acts: one that is alive and not suspended.
@@ -128,6 +131,7 @@ impl SimMachine {
             gpus: GpuStates::default(),
             accounts: ProcessOutcomes::default(),
             disk: DiskState::default(),
+            copies: SimCodeCopies::default(),
             clock: WallClock::default(),
             contact: Contact::Present,
             daemon_acts: true,
@@ -284,6 +288,9 @@ impl SimMachine {
     /// the ranks beside them: the ranks themselves are found.
     pub(crate) fn find_ranks(&mut self, now: Time, out: &mut Outbox) -> Vec<FoundRank> {
         self.end_unanswered(now, out);
+        self.copies.remove_all_but(
+            &self.processes.values().filter(|it| it.is_live()).map(|it| it.start.rank.attempt).collect(),
+        );
         self.daemon_acts = true;
         let unseen = self.processes.values().filter(|process| process.ended_unexplained());
         let victims =

@@ -7,6 +7,7 @@
 use cohabit_types::{Outcome, RankId, Signal, Span, Time};
 use cohabit_worker_core::WorkerEvent;
 
+use super::code_copies::SimCodeCopies;
 use super::executor::ExecutorState;
 use super::leases::{Contact, EXECUTOR_KILLED};
 use super::{Disk, Outbox, RankTimerKind, SimMachine};
@@ -122,6 +123,7 @@ impl SimMachine {
             Disk::Wiped => {
                 self.accounts.forgotten.extend(self.processes.keys());
                 self.processes.clear();
+                self.copies = SimCodeCopies::default();
             }
         }
     }

@@ -129,8 +129,10 @@ fn first_found(plant: PlantedBug) -> (u64, SimFailure) {
 }
 
 #[test]
-fn the_swarm_finds_every_bug_of_the_order_permissions_or_the_archive_within_a_few_seeds() {
-    let bugs: [(PlantedBug, &[&str]); 8] = [
+fn the_swarm_finds_every_bug_of_the_order_permissions_the_archive_or_code_within_a_few_seeds() {
+    let bugs: [(PlantedBug, &[&str]); 10] = [
+        (PlantedBug::UnfetchedCode, &["starts without its code"]),
+        (PlantedBug::KeptCopies, &["keeps a copy of the code"]),
         (PlantedBug::StaleArchive, &["was accepted, and is forgotten"]),
         (PlantedBug::BelievedImpostor, &["the truth is Lives"]),
         (PlantedBug::TrustedEverybody, &["granted a hostile request"]),

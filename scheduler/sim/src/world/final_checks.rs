@@ -85,6 +85,7 @@ impl World<'_> {
             .and_then(|()| checks::check_finished_unseen(head, self.head_now(), &self.nodes))
             .and_then(|()| checks::check_retries(head, self.head_now(), &jobs))
             .and_then(|()| checks::check_cancellations(head, self.head_now(), self.clients.cancelled()))
+            .and_then(|()| self.check_code_copies())
             .and_then(|()| checks::check_answers(head, self.head_now(), &jobs));
         self.invariant(checked)
     }

@@ -5,6 +5,7 @@
 //!
 //! Start reading with [`World::run`]; the other files of this directory handle one kind of event each.
 
+mod code;
 mod external_events;
 mod final_checks;
 mod gpus;
@@ -271,6 +272,7 @@ impl World<'_> {
             DaemonSimEvent::Mps(device, order, chance) => {
                 self.deliver_mps_answer(node, device, order, chance)
             }
+            DaemonSimEvent::CodeFetched(attempt) => self.code_fetched(node, attempt),
             DaemonSimEvent::Forget(rank) => {
                 self.nodes[node].machine.forget(rank);
                 Ok(())

@@ -83,7 +83,10 @@ impl World<'_> {
                     self.send(link, SimMessage::Report(report));
                 }
             }
+            WorkerEffect::FetchCode(start) => self.fetch_code(node, &start),
+            WorkerEffect::ReleaseCode(attempt) => self.release_code(node, attempt)?,
             WorkerEffect::Spawn(start) => {
+                self.check(|| self.nodes[node].machine.copies.check(&start))?;
                 self.counters.ranks += 1;
                 self.counters.clients += u64::from(matches!(start.access, GpuAccess::Mps(_)));
                 self.check(|| self.reference.check_spawn(self.nodes[node].id, start.rank))?;

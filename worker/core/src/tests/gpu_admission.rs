@@ -268,7 +268,7 @@ fn an_idle_daemon_of_an_old_driver_serves_the_next_rank_of_its_account() {
 
 #[test]
 fn a_stop_ends_a_waiting_rank_without_starting_it() {
-    let never = StartFailure::Other("it was stopped while it waited for its GPU".into());
+    let never = StartFailure::Other("it was stopped before it could start".into());
     TestWorker::with_gpus()
         .run(sharer(1))
         .does([mps(MpsOrder::Start(None))])

@@ -144,7 +144,7 @@ fn a_condition_that_changed_after_the_hello_is_reported() {
 
 #[test]
 fn a_waiting_rank_is_given_up_with_the_link() {
-    let never = StartFailure::Other("it was stopped while it waited for its GPU".into());
+    let never = StartFailure::Other("it was stopped before it could start".into());
     TestWorker::with_gpus()
         .run(sharer(1))
         .does([mps(MpsOrder::Start(None))])

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_types::{
-    AttemptId, Device, DeviceId, DeviceKind, JobId, JobSpec, Order, Outcome, Progress, RankId, RankRun,
-    Rendezvous, Report, Role, RunOrder, Share, Signal, Span, StartFailure, StopReason, Time, WarningSignal,
+    AttemptId, Bytes, CodeSnapshot, ContentHash, Device, DeviceId, DeviceKind, JobId, JobSpec, Order,
+    Outcome, Progress, RankId, RankRun, Rendezvous, Report, Role, RunOrder, Share, Signal, Span,
+    StartFailure, StopReason, Time, WarningSignal,
 };
 
 use crate::{
@@ -37,6 +38,11 @@ pub(super) const fn at(secs: u64) -> Time {
 
 pub(super) fn spec() -> JobSpec {
     JobSpec::command(vec!["/bin/train".into()], "/home/ada".into())
+}
+
+/// A snapshot of the code of these jobs.
+pub(super) fn code() -> CodeSnapshot {
+    CodeSnapshot { manifest: ContentHash([1; 32]), folder: "/home/ada".into(), files: 1, bytes: Bytes(8) }
 }
 
 /// A job with a time limit, a warning ahead of SIGTERM, and a grace of 30 s.

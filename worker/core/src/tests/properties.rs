@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_types::{
-    Bytes, DeviceId, DeviceSharing, Enforcement, EnforcementRequirement, GpuReading, GpuRequest,
+    AttemptId, Bytes, DeviceId, DeviceSharing, Enforcement, EnforcementRequirement, GpuReading, GpuRequest,
     HeldRankPhase, JobId, Order, Outcome, RankId, RunOrder, Share, Span, StartFailure, StopReason, Time,
 };
 use proptest::prelude::*;
 
 use super::gpu_kit::{device, gpu, left_running};
-use super::kit::{at, limited, order, secs, step};
+use super::kit::{at, code, limited, order, secs, step};
 use crate::{
     Config, GpuAccess, GpuSample, MpsEvent, MpsLimits, MpsOrder, RankExit, Worker, WorkerEffect, WorkerEvent,
 };
@@ -26,8 +26,8 @@ fn rank_id() -> impl Strategy<Value = RankId> {
 
 /// Of two ranks on whole devices, or one on a part of one.
 fn run_order() -> impl Strategy<Value = RunOrder> {
-    let terms = (prop::option::of(1..90u64), prop::bool::ANY, prop::bool::ANY);
-    (1..=4u32, 1..=3u32, terms).prop_map(|(attempt, ranks, (warning, shares, insists))| {
+    let terms = (prop::option::of(1..90u64), prop::bool::ANY, prop::bool::ANY, prop::bool::ANY);
+    (1..=4u32, 1..=3u32, terms).prop_map(|(attempt, ranks, (warning, shares, insists, has_code))| {
         let mut order = order(limited(60, warning), if shares { 1 } else { ranks });
         order.attempt = JobId::new(7).attempt(attempt);
         if shares {
@@ -35,6 +35,7 @@ fn run_order() -> impl Strategy<Value = RunOrder> {
             order.ranks[0].share = Share(250);
             order.ranks[0].devices = vec![gpu(ranks % 2)];
         }
+        Arc::make_mut(&mut order.spec).code = has_code.then(code);
         if insists {
             Arc::make_mut(&mut order.spec).demand.limits = EnforcementRequirement::Enforced;
         }
@@ -77,6 +78,10 @@ fn event() -> impl Strategy<Value = WorkerEvent> {
         2 => (rank_id(), prop::sample::select(&STOP_REASONS[..]))
             .prop_map(|(rank, why)| WorkerEvent::Order(Order::Stop { attempt: rank.attempt, why })),
         3 => rank_id().prop_map(|rank| WorkerEvent::Order(Order::Acknowledge(rank))),
+        4 => (rank_id(), prop::bool::ANY).prop_map(|(rank, is_there)| {
+            let result = if is_there { Ok(()) } else { Err(StartFailure::Other("no".into())) };
+            WorkerEvent::CodeFetched(rank.attempt, result)
+        }),
         4 => rank_id().prop_map(WorkerEvent::Spawned),
         1 => rank_id().prop_map(|rank| WorkerEvent::SpawnFailed(rank, StartFailure::Other("no".into()))),
         4 => rank_id().prop_map(exited),
@@ -100,6 +105,8 @@ struct World {
     executors: BTreeMap<RankId, bool>,
     /// Orders to MPS actors that are not answered yet.
     ordered: BTreeMap<DeviceId, MpsOrder>,
+    /// Copies of code, and whether they are there.
+    copies: BTreeMap<AttemptId, bool>,
 }
 
 impl World {
@@ -107,7 +114,13 @@ impl World {
     fn new(left: Option<u32>) -> World {
         let devices = vec![device(0, DeviceSharing::Enforced), device(1, DeviceSharing::Enforced)];
         let worker = Worker::new(Config { heartbeat: secs(5), devices });
-        let mut world = World { worker, now: at(0), executors: BTreeMap::new(), ordered: BTreeMap::new() };
+        let mut world = World {
+            worker,
+            now: at(0),
+            executors: BTreeMap::new(),
+            ordered: BTreeMap::new(),
+            copies: BTreeMap::new(),
+        };
         if let Some(attempt) = left {
             let mut order = order(limited(60, None), 1);
             order.attempt = JobId::new(7).attempt(attempt);
@@ -128,6 +141,7 @@ impl World {
             WorkerEvent::Exited(rank, _) | WorkerEvent::Progress(rank, _) => {
                 self.executors.get(rank) == Some(&true)
             }
+            WorkerEvent::CodeFetched(attempt, _) => self.copies.get(attempt) == Some(&false),
             WorkerEvent::Mps(device, word) => match (word, self.ordered.get(device)) {
                 (MpsEvent::Up | MpsEvent::Failed(_), asked) => {
                     asked.is_some_and(|order| *order != MpsOrder::Stop)
@@ -149,6 +163,10 @@ impl World {
 
     fn handle(&mut self, event: WorkerEvent) {
         match &event {
+            WorkerEvent::CodeFetched(attempt, result) => match result {
+                Ok(()) => _ = self.copies.insert(*attempt, true),
+                Err(_) => _ = self.copies.remove(attempt),
+            },
             WorkerEvent::Spawned(rank) => _ = self.executors.insert(*rank, true),
             WorkerEvent::SpawnFailed(rank, _) | WorkerEvent::Exited(rank, _) => {
                 _ = self.executors.remove(rank)
@@ -169,7 +187,19 @@ impl World {
 
     fn apply(&mut self, effect: WorkerEffect) {
         match effect {
+            WorkerEffect::FetchCode(start) => {
+                assert_eq!(self.copies.insert(start.rank.attempt, false), None, "it is fetched already");
+            }
+            // One that is being made is released when it is there.
+            WorkerEffect::ReleaseCode(attempt) => {
+                if self.copies.get(&attempt) == Some(&true) {
+                    self.copies.remove(&attempt);
+                }
+            }
             WorkerEffect::Spawn(start) => {
+                let (has_code, attempt) = (start.spec.code.is_some(), start.rank.attempt);
+                let is_there = self.copies.get(&attempt) == Some(&true);
+                assert!(is_there || !has_code, "{} starts without its code", start.rank);
                 assert_eq!(self.executors.insert(start.rank, false), None, "{} runs already", start.rank);
             }
             WorkerEffect::Stopping(rank, _)
@@ -193,8 +223,11 @@ impl World {
     /// Every order is answered, everything that was started starts, ends and is acknowledged, and what waited
     /// for that follows.
     fn settle(&mut self) {
-        while !self.worker.held().is_empty() {
+        while !self.worker.held().is_empty() || !self.copies.is_empty() {
             self.now += Span::from_secs(60);
+            for attempt in self.copies.clone().into_iter().filter_map(|(it, there)| (!there).then_some(it)) {
+                self.handle(WorkerEvent::CodeFetched(attempt, Ok(())));
+            }
             for (device, order) in self.ordered.clone() {
                 let word = if order == MpsOrder::Stop { MpsEvent::Stopped } else { MpsEvent::Up };
                 self.handle(WorkerEvent::Mps(device, word));

@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cohabit_net::{
     Context, HeadIdentity, HeadService, Incoming, Listener, Token, TokenStore, WorkerSession, context_for,
 };
+use cohabit_store::{ContentError, ContentStore, StoreKind, StoreLimits};
 use cohabit_types::{
-    DeviceId, FollowMode, HeldRank, Inventory, JobId, JobSpec, LogChunk, LogPosition, LogRequest, Order,
-    Outcome, Progress, RankId, RankRun, Refusal, Rendezvous, Report, Role, RunOrder, Share, Span, StopReason,
-    Time, WorkerKey,
+    Bytes, CodeRequest, ContentPiece, DeviceId, FollowMode, HeldRank, Inventory, JobId, JobSpec, LogChunk,
+    LogPosition, LogRequest, Order, Outcome, Progress, RankId, RankRun, Refusal, RefusalCode, Rendezvous,
+    Report, Role, RunOrder, Share, Span, StopReason, Time, WorkerKey,
 };
 use cohabit_worker_daemon::{DeviceSpec, ExecutorProgram, WorkerDaemon, WorkerOptions};
 use tempfile::TempDir;
@@ -42,6 +45,9 @@ pub(crate) struct Cluster {
     listener: Listener,
     tokens: TokenStore,
     names: u32,
+    /// What the head stores, and how often a piece of it was read.
+    pub(crate) code: Arc<ContentStore>,
+    pieces: Arc<AtomicUsize>,
 }
 
 /// A worker's link, as the head sees it.
@@ -69,6 +75,8 @@ struct Ear {
     heard: mpsc::UnboundedSender<Report>,
     takes: watch::Receiver<bool>,
     heartbeats: watch::Sender<u64>,
+    code: Arc<ContentStore>,
+    pieces: Arc<AtomicUsize>,
 }
 
 impl HeadService for Ear {
@@ -80,6 +88,12 @@ impl HeadService for Ear {
     async fn heartbeat(self, _: Context) {
         self.heartbeats.send_modify(|count| *count += 1);
     }
+
+    async fn read_code(self, _: Context, request: CodeRequest) -> Result<ContentPiece, Refusal> {
+        self.pieces.fetch_add(1, Ordering::SeqCst);
+        let refused = |error: ContentError| Refusal::new(RefusalCode::NotFound, error.to_string());
+        self.code.read(&request.file, request.offset).map_err(refused)
+    }
 }
 
 impl Cluster {
@@ -89,7 +103,14 @@ impl Cluster {
         let tokens =
             TokenStore::open(&folder.path().join("head/tokens.json"), identity.fingerprint()).unwrap();
         let listener = Listener::bind("127.0.0.1:0", &identity, tokens.clone()).await.unwrap();
-        Cluster { folder, listener, tokens, names: 0 }
+        let limits = StoreLimits { bytes: Bytes(64 << 20), files: 100 };
+        let code = ContentStore::open(&folder.path().join("head/code"), StoreKind::Durable, limits).unwrap();
+        Cluster { folder, listener, tokens, names: 0, code: code.into(), pieces: Arc::default() }
+    }
+
+    /// How often a worker has read a piece of code.
+    pub(crate) fn pieces_read(&self) -> usize {
+        self.pieces.load(Ordering::SeqCst)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -150,7 +171,9 @@ impl Cluster {
         let (heard, reports) = mpsc::unbounded_channel();
         let (takes_reports, takes) = watch::channel(true);
         let (beating, heartbeats) = watch::channel(0);
-        let session = peer.start_session(Ear { heard, takes, heartbeats: beating }).await;
+        let (code, pieces) = (Arc::clone(&self.code), Arc::clone(&self.pieces));
+        let ear = Ear { heard, takes, heartbeats: beating, code, pieces };
+        let session = peer.start_session(ear).await;
         Joined { key, inventory, session, reports, takes_reports, heartbeats }
     }
 }

@@ -207,6 +207,7 @@ impl Plan {
             environment: BTreeMap::new(),
         };
         let start = StartRecord {
+            workdir: None,
             rank,
             environment: self.environment.clone(),
             orphan_grace: self.orphan_grace,

@@ -23,6 +23,8 @@ pub(super) struct StartFile<'a> {
     #[serde(default)]
     pub(super) version: FormatVersion,
     rank: RankPart<'a>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    workdir: Option<PathBuf>,
     environment: Cow<'a, BTreeMap<String, String>>,
     orphan_grace: Span,
     #[serde(default)]
@@ -127,6 +129,7 @@ impl<'a> From<&'a StartRecord> for StartFile<'a> {
         StartFile {
             version: VERSION,
             rank: (&record.rank).into(),
+            workdir: record.workdir.clone(),
             environment: Cow::Borrowed(&record.environment),
             orphan_grace: record.orphan_grace,
             lease_term: record.lease_term,
@@ -144,6 +147,7 @@ impl From<StartFile<'_>> for StartRecord {
     fn from(file: StartFile<'_>) -> StartRecord {
         StartRecord {
             rank: file.rank.into(),
+            workdir: file.workdir,
             environment: file.environment.into_owned(),
             orphan_grace: file.orphan_grace,
             lease_term: file.lease_term,

@@ -70,9 +70,18 @@ fn closed_devices_are_read_back() {
     assert_eq!(StartRecord::decode(&record.encode()).unwrap(), record);
 }
 
+#[test]
+fn a_start_in_a_copy_of_the_code_is_read_back() {
+    let mut record = StartRecord::decode(&fs::read(golden(2).join("start-plain.json")).unwrap()).unwrap();
+    assert_eq!(record.workdir(), Path::new(&record.rank.spec.workdir));
+    record.workdir = Some("/var/lib/cohabit/code/7/1/files/src".into());
+    assert_eq!(record.workdir(), Path::new("/var/lib/cohabit/code/7/1/files/src"));
+    assert_eq!(StartRecord::decode(&record.encode()).unwrap(), record);
+}
+
 /// What a program of version 1 does not know it ignores; so a downgrade keeps the running jobs.
 #[test]
-fn version_2_adds_only_three_fields_to_complete_files_of_version_1() {
+fn version_2_adds_only_four_fields_to_complete_files_of_version_1() {
     for (name, first) in
         files(1, "start-").into_iter().chain(files(1, "outcome-")).chain(files(1, "executor"))
     {
@@ -80,6 +89,7 @@ fn version_2_adds_only_three_fields_to_complete_files_of_version_1() {
         assert_eq!(second.as_object_mut().unwrap().remove("version"), Some(2.into()), "{name}");
         if let Some(spec) = second.pointer_mut("/rank/spec") {
             assert_eq!(spec.as_object_mut().unwrap().remove("preemptible"), Some(false.into()), "{name}");
+            assert_eq!(spec.as_object_mut().unwrap().remove("code"), Some(Value::Null), "{name}");
         }
         if let Some(cgroup) = second.pointer_mut("/cgroup").and_then(Value::as_object_mut) {
             assert!(cgroup.remove("closed_devices").is_some_and(|closed| closed.is_array()), "{name}");

@@ -58,7 +58,12 @@ fn token_lifetime(text: &str) -> Result<Option<Span>, String> {
 
 fn limits(settings: &Settings, usual: RequestLimits) -> Result<RequestLimits, CommandError> {
     let count = |key, usual| Ok::<u64, CommandError>(settings.checked(key, str::parse)?.unwrap_or(usual));
+    let user_code = settings.checked(SettingKey::MaxUserCode, str::parse)?.unwrap_or(usual.user_code);
     Ok(RequestLimits {
+        snapshot: settings
+            .checked(SettingKey::MaxSnapshotSize, |text| snapshot_size(text, user_code))?
+            .unwrap_or(usual.snapshot.min(user_code)),
+        user_code,
         array_members: count(SettingKey::MaxArrayMembers, usual.array_members)?,
         dependencies: count(SettingKey::MaxDependencies, usual.dependencies)?,
         job_bytes: settings.checked(SettingKey::MaxJobSize, job_size)?.unwrap_or(usual.job_bytes),
@@ -71,6 +76,15 @@ fn limits(settings: &Settings, usual: RequestLimits) -> Result<RequestLimits, Co
         queued_jobs: count(SettingKey::MaxQueuedJobs, usual.queued_jobs)?,
         user_bytes: settings.checked(SettingKey::MaxUserSize, str::parse)?.unwrap_or(usual.user_bytes),
     })
+}
+
+/// No snapshot can be larger than all stored code of its user.
+fn snapshot_size(text: &str, user_code: Bytes) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|error: ParseAmountError| error.to_string())?;
+    match size <= user_code {
+        true => Ok(size),
+        false => Err(format!("{size} is more than {user_code}, which one user may store (max-user-code)")),
+    }
 }
 
 /// The source of predicted slowdowns. A path in a configuration file is relative to that file.

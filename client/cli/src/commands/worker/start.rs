@@ -199,7 +199,9 @@ pub(crate) fn failure(error: WorkerError) -> CommandError {
     let kind = match error {
         WorkerError::Link(refused) => return ClientError::from(refused).into(),
         WorkerError::StateInUse(_) => CommandErrorKind::Configuration,
-        WorkerError::File(_) | WorkerError::Machine(_) | WorkerError::Mps(_) => CommandErrorKind::InputOutput,
+        WorkerError::Store(_) | WorkerError::File(_) | WorkerError::Machine(_) | WorkerError::Mps(_) => {
+            CommandErrorKind::InputOutput
+        }
         WorkerError::Failed(_) | WorkerError::Ended(_) => CommandErrorKind::Internal,
     };
     CommandError::from_error(kind, &error)

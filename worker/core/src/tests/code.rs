@@ -1,0 +1,79 @@
+//! Jobs that run in a snapshot of their code.
+
+use cohabit_types::{JobSpec, Outcome, StartFailure, StopReason};
+
+use super::kit::{ATTEMPT, RANK, TestWorker, code, ended, found, order, spec};
+use crate::{WorkerEffect, WorkerEvent};
+
+const RELEASED: WorkerEffect = WorkerEffect::ReleaseCode(ATTEMPT);
+
+fn with_code() -> JobSpec {
+    JobSpec { code: Some(code()), ..spec() }
+}
+
+/// A linked worker that fetches the code of so many ranks, and has done nothing else.
+fn fetching(ranks: u32) -> TestWorker {
+    let mut worker = TestWorker::linked().run(order(with_code(), ranks));
+    let effects = worker.take_effects();
+    assert!(matches!(&effects[..], [WorkerEffect::FetchCode(start)] if start.rank == RANK), "{effects:?}");
+    worker
+}
+
+fn fetched(result: Result<(), StartFailure>) -> WorkerEvent {
+    WorkerEvent::CodeFetched(ATTEMPT, result)
+}
+
+#[test]
+fn the_ranks_of_an_attempt_wait_for_one_copy_of_its_code() {
+    fetching(2).event(fetched(Ok(()))).spawns(&[RANK, ATTEMPT.rank(1)]);
+}
+
+#[test]
+fn a_job_without_a_snapshot_fetches_nothing() {
+    TestWorker::linked().run(order(spec(), 1)).spawns(&[RANK]);
+}
+
+#[test]
+fn the_copy_is_released_when_the_last_rank_has_ended() {
+    let worker = fetching(2).event(fetched(Ok(()))).forget_effects().spawned(0).forget_effects();
+    let failure = StartFailure::Other("no".into());
+    let never = Outcome::NotStarted(failure.clone());
+    let worker = worker.spawn_failed(1, failure).does([ended(ATTEMPT.rank(1), never, None, 100)]);
+    let done = Outcome::Exited(0);
+    worker.exited(0, done.clone()).does([ended(RANK, done, None, 100), RELEASED]);
+}
+
+#[test]
+fn ranks_whose_code_cannot_be_fetched_have_not_started() {
+    let failure = StartFailure::Other("its code is gone".into());
+    let outcome = Outcome::NotStarted(failure.clone());
+    let end = |rank| ended(ATTEMPT.rank(rank), outcome.clone(), None, 100);
+    fetching(2).event(fetched(Err(failure))).does([end(0), end(1), RELEASED]);
+}
+
+#[test]
+fn a_stop_does_not_wait_for_the_code() {
+    let never = Outcome::NotStarted(StartFailure::Other("it was stopped before it could start".into()));
+    let stopped = ended(RANK, never, Some(StopReason::Cancelled), 100);
+    let explained = WorkerEffect::Explain(RANK, StopReason::Cancelled);
+    let worker = fetching(1).stop(StopReason::Cancelled);
+    let mut worker = worker;
+    let effects = worker.take_effects();
+    assert!(effects.contains(&stopped) && effects.last() == Some(&RELEASED), "{effects:?}");
+    assert!(!effects.contains(&explained));
+    // It may be there nevertheless.
+    worker.event(fetched(Ok(()))).does([RELEASED]);
+}
+
+#[test]
+fn a_broken_link_ends_the_wait() {
+    fetching(1).unlink().does([RELEASED]).event(fetched(Ok(()))).does([RELEASED]);
+}
+
+#[test]
+fn a_copy_that_an_earlier_daemon_made_is_released_too() {
+    let worker = TestWorker::unlinked().event(WorkerEvent::Found(Box::new(found(with_code(), None))));
+    let worker = worker.link().forget_effects();
+    let done = Outcome::Exited(0);
+    worker.exited(0, done.clone()).does([ended(RANK, done, None, 100), RELEASED]);
+}
