@@ -21,12 +21,16 @@ use cohabit_store::{ContentError, ContentStore, Manifest, StoreKind, StoreLimits
 use cohabit_types::{Bytes, CodeSnapshot, ContentHash, ContentPiece, Refusal, RefusalCode};
 
 use crate::RequestLimits;
+use crate::state_dir::file_system::space;
 
 /// Files that one user may store.
 const MOST_FILES: usize = 200_000;
 
 /// The largest manifest: as many files as a manifest may list, with long paths.
 const LARGEST_MANIFEST: u64 = 8 << 20;
+
+/// What stays free on the disk of the head, if it is ten times as large.
+const LEAST_FREE: Bytes = Bytes(1 << 30);
 
 /// The stored code of all users.
 #[derive(Debug)]
@@ -40,6 +44,7 @@ pub(crate) struct CodeStores {
 /// The stored code of one user.
 #[derive(Debug)]
 pub(crate) struct CodeStore {
+    root: PathBuf,
     content: ContentStore,
     /// How many submissions under way name a manifest.
     pins: Mutex<BTreeMap<ContentHash, usize>>,
@@ -73,6 +78,7 @@ impl CodeStores {
         // Only for people: without it the store works as well.
         let _ = fs::write(folder.join("user"), format!("{user}\n"));
         let store = Arc::new(CodeStore {
+            root: folder,
             content,
             pins: Mutex::default(),
             latest: Mutex::default(),
@@ -96,9 +102,14 @@ impl CodeStore {
         self.content.missing(files)
     }
 
-    /// See [`ContentStore::put`].
+    /// See [`ContentStore::put`]. Leaves room on the disk for the journal.
     pub(crate) fn put(&self, pieces: &[ContentPiece]) -> Result<Vec<u64>, ContentError> {
-        self.content.put(pieces)
+        let full = |source| ContentError::Io { action: "store code in", path: self.root.clone(), source };
+        let (free, size) = space(&self.root).map_err(full)?;
+        match free < LEAST_FREE.min(Bytes(size.0 / 10)) {
+            true => Err(full(std::io::ErrorKind::StorageFull.into())),
+            false => self.content.put(pieces),
+        }
     }
 
     /// Notes that a submission names this snapshot, for as long as the pin exists.

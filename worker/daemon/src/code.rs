@@ -23,13 +23,14 @@ use cohabit_net::WorkerReports;
 use cohabit_store::{ContentStore, Manifest, StoreKind, StoreLimits};
 use cohabit_types::{AttemptId, Bytes, CodeSnapshot, ContentHash, JobSpec, StartFailure};
 use cohabit_worker_core::RankStart;
+use nix::sys::statvfs::statvfs;
 
 pub(crate) use self::directory::{CodeDirectory, CodeDirectoryError};
 use self::fetch::{FetchError, Fetcher};
 use crate::error::WorkerError;
 use crate::state_directory::StateDirectory;
 
-/// What is kept of snapshots that nobody uses now.
+/// What is kept of snapshots that nobody uses now, if the file system is ten times as large.
 const STORED_BYTES: Bytes = Bytes(10 << 30);
 
 /// How many files of them.
@@ -75,7 +76,9 @@ impl CodeCopies {
     /// # Errors
     /// When their directory cannot be used.
     pub(crate) fn open(state: &StateDirectory) -> Result<CodeCopies, WorkerError> {
-        let limits = StoreLimits { bytes: STORED_BYTES, files: STORED_FILES };
+        let size =
+            statvfs(state.root()).map_or(u64::MAX, |it| it.blocks().saturating_mul(it.fragment_size()));
+        let limits = StoreLimits { bytes: STORED_BYTES.min(Bytes(size / 10)), files: STORED_FILES };
         let stored = ContentStore::open(&state.stored_code(), StoreKind::Cache, limits)?;
         Ok(CodeCopies { state: state.clone(), stored: stored.into(), needed: Arc::default() })
     }

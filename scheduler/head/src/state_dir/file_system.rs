@@ -56,10 +56,16 @@ pub(super) fn check_local(path: &Path) -> Result<(), HeadError> {
 
 /// Refuses a disk that is too full for a first start.
 pub(super) fn check_free_space(path: &Path) -> Result<(), HeadError> {
-    let system = statfs(path).map_err(|error| HeadError::state(path)(error.into()))?;
-    // Both numbers differ in sign and size between systems.
-    let free = Bytes(system.blocks_available() as u64 * system.block_size() as u64);
+    let (free, _) = space(path).map_err(HeadError::state(path))?;
     if free >= MIN_FREE { Ok(()) } else { Err(HeadError::Full { path: path.to_owned(), free }) }
+}
+
+/// What is free on the file system that holds this path, and how large it is.
+pub(crate) fn space(path: &Path) -> std::io::Result<(Bytes, Bytes)> {
+    let system = statfs(path)?;
+    // The numbers differ in sign and size between systems.
+    let bytes = |blocks: u64| Bytes(blocks.saturating_mul(system.block_size() as u64));
+    Ok((bytes(system.blocks_available() as u64), bytes(system.blocks())))
 }
 
 fn fuse_kind(path: &Path) -> std::io::Result<Option<String>> {
