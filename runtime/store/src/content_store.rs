@@ -219,6 +219,32 @@ impl ContentStore {
         let _ = fs::remove_file(self.root.join(PARTIAL).join(hash.to_string()));
     }
 
+    /// Those of these files that are not stored, or whose content has changed, in their order.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn absent(&self, files: &[ContentHash]) -> Result<Vec<ContentHash>, ContentError> {
+        let is_absent = |hash: &ContentHash| {
+            let known = self.state().files.get(hash).map(|file| file.is_verified);
+            match known {
+                Some(true) => Ok(false),
+                None => Ok(true),
+                Some(false) => match self.open_file(hash) {
+                    Ok(_) => Ok(false),
+                    Err(ContentError::Missing(_) | ContentError::Damaged(_)) => Ok(true),
+                    Err(error) => Err(error),
+                },
+            }
+        };
+        let mut absent = Vec::new();
+        for hash in files {
+            if is_absent(hash)? {
+                absent.push(*hash);
+            }
+        }
+        Ok(absent)
+    }
+
     /// A stored file, whose content is known to be right.
     ///
     /// # Errors

@@ -110,6 +110,9 @@ fn a_damaged_file_is_found_once_and_forgotten() {
     let path = again.path(&hash_of(b"abc"));
     fs::remove_file(&path).unwrap();
     fs::write(&path, "abd").unwrap();
+    let unknown = hash_of(b"unknown");
+    assert_eq!(store(folder.path()).absent(&[hash_of(b"abc"), unknown]).unwrap(), [hash_of(b"abc"), unknown]);
+    fs::write(&path, "abd").unwrap();
     assert!(matches!(again.open_file(&hash_of(b"abc")), Err(ContentError::Damaged(_))));
     assert!(matches!(again.open_file(&hash_of(b"abc")), Err(ContentError::Missing(_))));
     assert!(!path.exists());

@@ -3,7 +3,7 @@
 //! Files that are here already are not fetched. A file arrives piece by piece and is stored once its content
 //! has its hash, so what was fetched before a link broke is not lost.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cohabit_actor::blocking;
@@ -76,7 +76,9 @@ impl Fetcher {
     /// The list of the files of a snapshot.
     pub(crate) async fn manifest(&self, code: &CodeSnapshot) -> Result<Arc<Manifest>, FetchError> {
         let hash = code.manifest;
-        self.file(hash).await?;
+        for hash in self.absent(vec![hash]).await? {
+            self.fetch(hash).await?;
+        }
         let stored = Arc::clone(&self.stored);
         let read = move || {
             let bytes = stored.read_all(&hash, LARGEST_MANIFEST)?;
@@ -87,20 +89,21 @@ impl Fetcher {
 
     /// Fetches the files of a snapshot that are not here.
     pub(crate) async fn files(&self, manifest: &Arc<Manifest>) -> Result<(), FetchError> {
-        let wanted: BTreeMap<ContentHash, u64> = manifest.stored().collect();
-        let fetched = stream::iter(wanted.into_keys().map(|hash| Ok(self.file(hash))));
+        let wanted: BTreeSet<ContentHash> = manifest.stored().map(|(hash, _)| hash).collect();
+        let absent = self.absent(wanted.into_iter().collect()).await?;
+        let fetched = stream::iter(absent.into_iter().map(|hash| Ok(self.fetch(hash))));
         fetched.try_buffer_unordered(AT_ONCE).try_for_each(|()| async { Ok(()) }).await
     }
 
-    /// Fetches a file, unless it is here and undamaged.
-    async fn file(&self, hash: ContentHash) -> Result<(), FetchError> {
+    /// Those of these files that are not here, or damaged. One trip to a blocking thread for all: an array of
+    /// short jobs asks for the same files again and again.
+    async fn absent(&self, files: Vec<ContentHash>) -> Result<Vec<ContentHash>, FetchError> {
         let stored = Arc::clone(&self.stored);
-        let found = blocking(move || stored.open_file(&hash).map(drop)).await;
-        match found {
-            Ok(()) => return Ok(()),
-            Err(ContentError::Missing(_) | ContentError::Damaged(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
+        Ok(blocking(move || stored.absent(&files)).await?)
+    }
+
+    /// Fetches a file.
+    async fn fetch(&self, hash: ContentHash) -> Result<(), FetchError> {
         let mut offset = 0;
         loop {
             if self.abandoned.is_set() {
