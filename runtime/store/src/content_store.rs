@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,6 +21,7 @@ use cohabit_types::{Bytes, ContentHash, ContentPiece, PIECE_BYTES};
 
 use crate::error::{ContentError, IoContext};
 use crate::hash::{ContentHasher, hash_of_file};
+use crate::manifest::{LARGEST_MANIFEST, Manifest};
 use crate::stored_files::{StoredFile, StoredFiles};
 
 /// Where files are while they arrive.
@@ -259,18 +260,24 @@ impl ContentStore {
             }
             state.files.get(hash).is_some_and(|file| file.is_verified)
         };
-        let open = || File::open(&path).at("open", &path);
+        let open = || match File::open(&path) {
+            // Somebody removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.state().files.remove(hash);
+                Err(ContentError::Missing(*hash))
+            }
+            opened => opened.at("open", &path),
+        };
         let mut file = open()?;
         if is_verified {
             return Ok(file);
         }
         let (found, _) = hash_of_file(&mut file).at("read", &path)?;
-        let mut state = self.state();
         if found != *hash {
-            self.remove(&mut state, hash);
+            self.remove(&mut self.state(), hash);
             return Err(ContentError::Damaged(*hash));
         }
-        if let Some(file) = state.files.get_mut(hash) {
+        if let Some(file) = self.state().files.get_mut(hash) {
             file.is_verified = true;
         }
         open()
@@ -289,22 +296,15 @@ impl ContentStore {
         Ok(ContentPiece { file: *hash, size, offset, bytes })
     }
 
-    /// All of a file of at most so many bytes.
+    /// The manifest with this hash.
     ///
     /// # Errors
-    /// Those of [`ContentStore::open_file`], and [`ContentError::OutOfBounds`] if it is longer.
-    pub fn read_all(&self, hash: &ContentHash, most: u64) -> Result<Vec<u8>, ContentError> {
+    /// Those of [`ContentStore::open_file`], and [`ContentError::Manifest`] if the file is none.
+    pub fn manifest(&self, hash: &ContentHash) -> Result<Manifest, ContentError> {
         let mut bytes = Vec::new();
-        loop {
-            let piece = self.read(hash, bytes.len() as u64)?;
-            if piece.size > most {
-                return Err(ContentError::OutOfBounds(*hash));
-            }
-            bytes.extend(piece.bytes);
-            if bytes.len() as u64 >= piece.size {
-                return Ok(bytes);
-            }
-        }
+        let file = self.open_file(hash)?;
+        file.take(LARGEST_MANIFEST + 1).read_to_end(&mut bytes).at("read", &self.path(hash))?;
+        Ok(Manifest::decode(&bytes)?)
     }
 
     /// Makes room for so many bytes and files: removes the least recently used, but none that is kept.

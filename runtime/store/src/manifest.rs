@@ -13,6 +13,9 @@ use crate::hash::hash_of;
 /// The most files that a manifest may list.
 pub const MOST_FILES: usize = 20_000;
 
+/// The most bytes of a manifest, as it is stored: 20,000 files with paths of 300 bytes.
+pub(crate) const LARGEST_MANIFEST: u64 = 8 << 20;
+
 /// The longest path of a file in a folder, in bytes.
 const LONGEST_PATH: usize = 1_024;
 
@@ -73,6 +76,12 @@ pub enum ManifestError {
     /// There are too many.
     #[error("the folder has {0} files, and at most {MOST_FILES} are allowed")]
     TooMany(usize),
+    /// Their paths are too long all together.
+    #[error(
+        "the list of files takes more than {}: shorten paths, or leave files out",
+        Bytes(LARGEST_MANIFEST)
+    )]
+    TooLong,
     /// A path cannot be one below a folder.
     #[error("'{0}' cannot be the path of a file in a folder")]
     Path(String),
@@ -117,7 +126,10 @@ impl Manifest {
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let manifest = Manifest { selection, files };
         manifest.check()?;
-        Ok(manifest)
+        match manifest.encode().1.len() as u64 <= LARGEST_MANIFEST {
+            true => Ok(manifest),
+            false => Err(ManifestError::TooLong),
+        }
     }
 
     /// How its files were chosen.
@@ -167,6 +179,9 @@ impl Manifest {
     /// # Errors
     /// When the bytes are none, or of no possible folder.
     pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
+        if bytes.len() as u64 > LARGEST_MANIFEST {
+            return Err(ManifestError::TooLong);
+        }
         let unreadable = |error: serde_json::Error| ManifestError::Unreadable(error.to_string());
         let stored: StoredManifest = serde_json::from_slice(bytes).map_err(unreadable)?;
         let checked = stored.version.check(VERSION, "use the version that wrote it, or a later one");
@@ -315,6 +330,10 @@ mod tests {
         }
         let many: Vec<_> = (0..=MOST_FILES).map(|number| file(&number.to_string())).collect();
         assert_eq!(folder(many), Err(ManifestError::TooMany(MOST_FILES + 1)));
+        let long = "x".repeat(250) + "/" + &"y".repeat(250) + "/";
+        let many: Vec<_> = (0..MOST_FILES).map(|number| file(&format!("{long}{number}"))).collect();
+        assert_eq!(folder(many), Err(ManifestError::TooLong));
+        assert_eq!(Manifest::decode(&vec![b' '; 9 << 20]), Err(ManifestError::TooLong));
     }
 
     proptest! {

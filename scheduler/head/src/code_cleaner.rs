@@ -55,8 +55,9 @@ impl CodeCleaner {
         kept.extend(in_use);
         let before = SystemTime::now().checked_sub(self.retention.into());
         let expiring = Arc::clone(&store);
-        if let Some(before) = before {
-            blocking(move || expiring.expire(before, &kept)).await;
+        let Some(before) = before else { return };
+        if let Err(error) = blocking(move || expiring.expire(before, &kept)).await {
+            tracing::warn!(%error, "no stored code of a user is given up");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! learned the hash of a manifest could have a job run with the code of somebody else.
 //!
 //! ```text
-//! code/<SHA-256 of the name>/user    the name of the user, for people
+//! code/<SHA-256 of the name>/user    the name of the user
 //! code/<SHA-256 of the name>/...     their files, see `cohabit_store::ContentStore`
 //! ```
 //!
@@ -25,9 +25,6 @@ use crate::state_dir::file_system::space;
 
 /// Files that one user may store.
 const MOST_FILES: usize = 200_000;
-
-/// The largest manifest: as many files as a manifest may list, with long paths.
-const LARGEST_MANIFEST: u64 = 8 << 20;
 
 /// What stays free on the disk of the head, if it is ten times as large.
 const LEAST_FREE: Bytes = Bytes(1 << 30);
@@ -75,8 +72,9 @@ impl CodeStores {
         let folder = self.root.join(hash_of(user.as_bytes()).to_string());
         let limits = StoreLimits { bytes: self.user_bytes, files: MOST_FILES };
         let content = ContentStore::open(&folder, StoreKind::Durable, limits)?;
-        // Only for people: without it the store works as well.
-        let _ = fs::write(folder.join("user"), format!("{user}\n"));
+        let name = folder.join("user");
+        let named = fs::write(&name, format!("{user}\n"));
+        named.map_err(|source| ContentError::Io { action: "write", path: name, source })?;
         let store = Arc::new(CodeStore {
             root: folder,
             content,
@@ -167,7 +165,7 @@ impl CodeStore {
         if let Some((_, manifest)) = latest.as_ref().filter(|(it, _)| it == hash) {
             return Ok(Arc::clone(manifest));
         }
-        let manifest = Arc::new(Manifest::decode(&self.content.read_all(hash, LARGEST_MANIFEST)?)?);
+        let manifest = Arc::new(self.content.manifest(hash)?);
         *latest = Some((*hash, Arc::clone(&manifest)));
         Ok(manifest)
     }
@@ -177,22 +175,45 @@ impl CodeStore {
         self.pins().keys().copied().collect()
     }
 
-    /// Gives up files until so many bytes and files have room, but none of these snapshots. Blocks.
-    pub(crate) fn make_room(&self, bytes: Bytes, files: usize, snapshots: &BTreeSet<ContentHash>) -> bool {
-        self.content.make_room(bytes, files, &self.files_of(snapshots))
+    /// Gives up files until so many bytes and files have room, but none of these snapshots; returns whether
+    /// there is room. Blocks.
+    ///
+    /// # Errors
+    /// When it cannot be read what has to stay; nothing is given up then.
+    pub(crate) fn make_room(
+        &self,
+        bytes: Bytes,
+        files: usize,
+        snapshots: &BTreeSet<ContentHash>,
+    ) -> Result<bool, ContentError> {
+        Ok(self.content.make_room(bytes, files, &self.files_of(snapshots)?))
     }
 
     /// Gives up what nobody has used since then, but no file of these snapshots. Blocks.
-    pub(crate) fn expire(&self, before: SystemTime, snapshots: &BTreeSet<ContentHash>) {
-        self.content.expire(before, &self.files_of(snapshots));
+    ///
+    /// # Errors
+    /// Those of [`CodeStore::make_room`].
+    pub(crate) fn expire(
+        &self,
+        before: SystemTime,
+        snapshots: &BTreeSet<ContentHash>,
+    ) -> Result<(), ContentError> {
+        self.content.expire(before, &self.files_of(snapshots)?);
+        Ok(())
     }
 
-    /// These manifests, and what they name. One that cannot be read has nothing left to keep.
-    fn files_of(&self, snapshots: &BTreeSet<ContentHash>) -> BTreeSet<ContentHash> {
-        let named = snapshots.iter().filter_map(|hash| self.manifest(hash).ok());
-        let named: Vec<ContentHash> =
-            named.flat_map(|manifest| manifest.stored().map(|(hash, _)| hash).collect::<Vec<_>>()).collect();
-        snapshots.iter().copied().chain(named).collect()
+    /// These manifests, and what they name. One that is gone has nothing left to keep; one that only cannot
+    /// be read now has.
+    fn files_of(&self, snapshots: &BTreeSet<ContentHash>) -> Result<BTreeSet<ContentHash>, ContentError> {
+        let mut files = snapshots.clone();
+        for hash in snapshots {
+            match self.manifest(hash) {
+                Ok(manifest) => files.extend(manifest.stored().map(|(hash, _)| hash)),
+                Err(ContentError::Missing(_) | ContentError::Damaged(_) | ContentError::Manifest(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(files)
     }
 
     fn pins(&self) -> MutexGuard<'_, BTreeMap<ContentHash, usize>> {
@@ -312,13 +333,13 @@ mod tests {
             store.put(&[whole(&content), whole(manifest)]).unwrap();
         }
         let pin = store.pin(one.0.manifest);
-        assert!(!store.make_room(Bytes(1 << 10), 1, &store.pinned()), "the first is pinned");
+        assert!(!store.make_room(Bytes(1 << 10), 1, &store.pinned()).unwrap(), "the first is pinned");
         let limits = RequestLimits::default();
         store.check(&one.0, &limits).unwrap();
         store.check(&two.0, &limits).unwrap_err();
         drop(pin);
         assert!(store.pinned().is_empty());
-        assert!(store.make_room(Bytes(1 << 10), 1, &store.pinned()));
+        assert!(store.make_room(Bytes(1 << 10), 1, &store.pinned()).unwrap());
         store.check(&one.0, &limits).unwrap_err();
     }
 }

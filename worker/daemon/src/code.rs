@@ -6,21 +6,20 @@
 //! ```
 //!
 //! All ranks of an attempt on this host share one copy, which belongs to their user. What they wrote into it
-//! stays as long as output does.
+//! stays as long as checkpoints do.
 
 mod directory;
 mod fetch;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cohabit_actor::blocking;
-use cohabit_host::account::Account;
 use cohabit_host::rank_directory::attempts_in;
 use cohabit_net::WorkerReports;
-use cohabit_store::{ContentStore, Manifest, StoreKind, StoreLimits};
+use cohabit_store::{ContentStore, StoreKind, StoreLimits};
 use cohabit_types::{AttemptId, Bytes, CodeSnapshot, ContentHash, JobSpec, StartFailure};
 use cohabit_worker_core::RankStart;
 use nix::sys::statvfs::statvfs;
@@ -28,6 +27,8 @@ use nix::sys::statvfs::statvfs;
 pub(crate) use self::directory::{CodeDirectory, CodeDirectoryError};
 use self::fetch::{FetchError, Fetcher};
 use crate::error::WorkerError;
+use crate::isolation::Isolator;
+use crate::spawn::SpawnError;
 use crate::state_directory::StateDirectory;
 
 /// What is kept of snapshots that nobody uses now, if the file system is ten times as large.
@@ -62,11 +63,10 @@ impl Abandoned {
 /// A copy to make.
 #[derive(Debug)]
 pub(crate) struct CopyOrder {
-    pub(crate) attempt: AttemptId,
-    /// Its job, which runs in a snapshot.
-    pub(crate) spec: Arc<JobSpec>,
-    /// Whose the copy is to be; none for the account of the worker.
-    pub(crate) account: Option<Account>,
+    /// A rank of the attempt, whose job runs in a snapshot.
+    pub(crate) start: RankStart,
+    /// Tells whose the copy is to be.
+    pub(crate) isolation: Isolator,
     pub(crate) abandoned: Abandoned,
 }
 
@@ -88,19 +88,24 @@ impl CodeCopies {
     /// # Errors
     /// Why there is none; what was fetched stays for the next try.
     pub(crate) async fn make(&self, head: WorkerReports, order: CopyOrder) -> Result<(), StartFailure> {
-        let CopyOrder { attempt, spec, account, abandoned } = order;
+        let CopyOrder { start, isolation, abandoned } = order;
+        let (attempt, spec) = (start.rank.attempt, Arc::clone(&start.spec));
         let Some(code) = spec.code.as_ref() else { return Ok(()) };
+        // May ask a server for the account.
+        let account = blocking(move || isolation.account(&start)).await;
+        let account = account.map_err(|error| SpawnError::from(error).failure())?;
+        let owner = account.map(|choice| (choice.account.uid, choice.account.gid));
         let workdir = workdir(&spec, code).to_owned();
         let fetcher = Fetcher { head, stored: Arc::clone(&self.stored), job: attempt.job, abandoned };
         let manifest = fetcher.manifest(code).await.map_err(failure)?;
-        let files: BTreeSet<ContentHash> =
-            manifest.stored().map(|(hash, _)| hash).chain([code.manifest]).collect();
-        let _needed = self.keep(files.into());
-        self.make_room(&manifest).await;
-        fetcher.files(&manifest).await.map_err(failure)?;
+        let sizes: BTreeMap<ContentHash, u64> = manifest.stored().collect();
+        let _needed = self.keep(sizes.keys().copied().chain([code.manifest]).collect());
+        let absent = fetcher.absent(sizes.keys().copied().collect()).await.map_err(failure)?;
+        let bytes = absent.iter().filter_map(|hash| sizes.get(hash)).copied().fold(0, u64::saturating_add);
+        self.make_room(Bytes(bytes), absent.len()).await;
+        fetcher.fetch_all(absent).await.map_err(failure)?;
         let (directory, stored) = (self.state.code_of(attempt), Arc::clone(&self.stored));
         let state = self.state.clone();
-        let owner = account.map(|account| (account.uid, account.gid));
         let written = blocking(move || {
             state.create_code_directory(&directory)?;
             directory.write(&manifest, &stored, &workdir, owner)
@@ -109,15 +114,15 @@ impl CodeCopies {
     }
 
     /// Keeps these files while the guard exists.
-    fn keep(&self, files: Arc<BTreeSet<ContentHash>>) -> NeededFiles {
+    fn keep(&self, files: BTreeSet<ContentHash>) -> NeededFiles {
+        let files = Arc::new(files);
         self.needed.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&files));
         NeededFiles { needed: Arc::clone(&self.needed), files }
     }
 
     /// Gives up files that no copy needs which is being made.
-    async fn make_room(&self, manifest: &Manifest) {
+    async fn make_room(&self, bytes: Bytes, files: usize) {
         let needed = self.needed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (bytes, files) = (manifest.bytes(), manifest.files().len());
         let stored = Arc::clone(&self.stored);
         blocking(move || {
             let kept = needed.iter().flat_map(|files| files.iter().copied()).collect();

@@ -14,7 +14,7 @@ use cohabit_host::clock;
 use cohabit_host::messages::ExecutorCommand;
 use cohabit_host::rank_directory::RankDirectory;
 use cohabit_net::WorkerReports;
-use cohabit_types::{AttemptId, Incarnation, Order, RankId, Report, StopReason, Time};
+use cohabit_types::{AttemptId, Incarnation, Order, RankId, Report, StartFailure, StopReason, Time};
 use cohabit_worker_core::{LEASE_TERM, Lease, RankStart, Worker, WorkerEffect, WorkerEvent};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -25,7 +25,6 @@ use crate::messages::{DriverMessage, InventorySnapshot, LinkBegin};
 use crate::rank::{RankActor, RankMessage, RankOrigin};
 use crate::rank_context::RankContext;
 use crate::recovery::{self, LeftRank};
-use crate::spawn::SpawnError;
 
 /// Commands that may be queued for a rank's executor; the core sends only a few for each rank.
 const COMMANDS: usize = 64;
@@ -188,7 +187,7 @@ impl WorkerDriver {
     async fn perform(&mut self, context: &Context<Self>, effect: WorkerEffect) -> Option<WorkerEvent> {
         match effect {
             WorkerEffect::Report(report) => self.report(report),
-            WorkerEffect::FetchCode(start) => return self.fetch_code(context, *start).await,
+            WorkerEffect::FetchCode(start) => return self.fetch_code(context, *start),
             WorkerEffect::ReleaseCode(attempt) => self.release_code(attempt),
             WorkerEffect::Spawn(start) => self.spawn(context, *start),
             WorkerEffect::Stopping(rank, stopping) => self.command(rank, ExecutorCommand::Stopping(stopping)),
@@ -219,22 +218,18 @@ impl WorkerDriver {
 
     /// Begins to make a copy of the code of an attempt. Returns the event, if it is clear that there will be
     /// none.
-    async fn fetch_code(&mut self, context: &Context<Self>, start: RankStart) -> Option<WorkerEvent> {
+    fn fetch_code(&mut self, context: &Context<Self>, start: RankStart) -> Option<WorkerEvent> {
         let attempt = start.rank.attempt;
-        let (head, spec) = (self.link.as_ref()?.head.clone(), Arc::clone(&start.spec));
-        let isolation = self.rank_context.isolation.clone();
-        let account = match blocking(move || isolation.account(&start)).await {
-            Ok(choice) => choice.map(|choice| choice.account),
-            Err(error) => {
-                let failure = SpawnError::from(error).failure();
-                return Some(WorkerEvent::CodeFetched(attempt, Err(failure)));
-            }
+        let Some(link) = &self.link else {
+            let failure = StartFailure::NodeProblem("the head cannot be reached".into());
+            return Some(WorkerEvent::CodeFetched(attempt, Err(failure)));
         };
+        let (head, isolation) = (link.head.clone(), self.rank_context.isolation.clone());
         let abandoned = Abandoned::default();
         self.fetches.insert(attempt, abandoned.clone());
         let (copies, driver) = (Arc::clone(&self.rank_context.code), context.address().clone());
         tokio::spawn(async move {
-            let made = copies.make(head, CopyOrder { attempt, spec, account, abandoned }).await;
+            let made = copies.make(head, CopyOrder { start, isolation, abandoned }).await;
             // Without a driver the daemon is stopping; the next one removes the copy.
             let _ = driver.tell(DriverMessage::CodeFetched(attempt, made)).await;
         });

@@ -98,12 +98,14 @@ impl RankContext {
         let checkpoints = checkpoints::prepare(&self.state, &rank, account.as_ref())?;
         let removal = self.gpus.removal(&rank.devices, rank.access);
         let cgroup = self.isolation.cgroup(&rank);
-        let mut environment = self.environment(&rank, account.as_ref(), &checkpoints, &folder);
         let copy = self.code.copy_of(&rank);
-        environment.extend(
-            copy.as_ref()
-                .map(|copy| ("COHABIT_CODE_DIR".to_owned(), copy.folder.to_string_lossy().into_owned())),
-        );
+        let paths = [
+            ("COHABIT_CHECKPOINT_DIR", Some(&checkpoints)),
+            ("COHABIT_PROGRESS", Some(&folder.progress())),
+            ("COHABIT_CODE_DIR", copy.as_ref().map(|copy| &copy.folder)),
+        ];
+        let paths = paths.into_iter().filter_map(|(name, path)| Some((name, path?.as_path()))).collect();
+        let environment = self.environment(&rank, account.as_ref(), &paths);
         Ok(StartRecord {
             rank,
             workdir: copy.map(|copy| copy.workdir),
@@ -119,13 +121,13 @@ impl RankContext {
         })
     }
 
-    /// Later variables replace earlier ones of the same name.
+    /// With variables for these paths, which a container is shown as well. Later variables replace earlier ones
+    /// of the same name.
     fn environment(
         &self,
         rank: &RankStart,
         account: Option<&Account>,
-        checkpoints: &Path,
-        folder: &RankDirectory,
+        paths: &BTreeMap<&str, &Path>,
     ) -> BTreeMap<String, String> {
         let mut environment = self.login_variables.clone();
         if let Some(account) = account {
@@ -142,10 +144,11 @@ impl RankContext {
         environment.extend(of_gpus);
         environment.extend(self.gpus.framework_memory(rank));
         environment.extend(stop_at(rank));
-        let progress = folder.progress();
-        let paths = [("COHABIT_CHECKPOINT_DIR", checkpoints), ("COHABIT_PROGRESS", &progress)];
-        environment.extend(paths.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned())));
-        let of_container = self.gpus.container_environment(rank, &environment, &[checkpoints, &progress]);
+        let texts =
+            paths.iter().map(|(name, path)| ((*name).to_owned(), path.to_string_lossy().into_owned()));
+        environment.extend(texts);
+        let paths: Vec<&Path> = paths.values().copied().collect();
+        let of_container = self.gpus.container_environment(rank, &environment, &paths);
         environment.extend(of_container);
         environment
     }

@@ -7,7 +7,6 @@ use cohabit_client::{Client, CodeFolder, CodeUpload, JobHandle, Submission};
 use cohabit_console::{CommandError, output};
 
 use super::snapshot::{check_program, scan_code};
-
 use crate::arguments::SubmissionArguments;
 use crate::job_spec::{SubmitContext, specify};
 use crate::script::Script;

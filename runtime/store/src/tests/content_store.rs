@@ -20,6 +20,13 @@ fn whole(content: &[u8]) -> ContentPiece {
     piece(content, 0, content.len())
 }
 
+/// All that is stored of this content.
+fn contents_of(store: &ContentStore, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    store.open_file(&hash_of(content)).unwrap().read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
 fn entries(folder: &Path) -> usize {
     fs::read_dir(folder).unwrap().count()
 }
@@ -32,7 +39,7 @@ fn files_are_there_after_a_restart() {
     assert_eq!(store(folder.path()).put(&pieces).unwrap(), [3, 0, 3]);
     let again = store(folder.path());
     for content in contents {
-        assert_eq!(again.read_all(&hash_of(content), 10).unwrap(), content);
+        assert_eq!(contents_of(&again, content), content);
     }
     assert_eq!(again.bytes(), Bytes(6));
     let unknown = hash_of(b"unknown");
@@ -55,8 +62,7 @@ fn a_file_arrives_in_pieces_and_answers_tell_where_to_go_on() {
     assert_eq!(put(PIECE_BYTES, PIECE_BYTES), 2 * PIECE_BYTES as u64);
     assert_eq!(put(2 * PIECE_BYTES, content.len() - 2 * PIECE_BYTES), content.len() as u64);
     assert_eq!(put(0, 1), content.len() as u64, "nothing is missing any more");
-    assert_eq!(store.read_all(&hash_of(&content), 4_000_000).unwrap(), content);
-    assert!(matches!(store.read_all(&hash_of(&content), 100), Err(ContentError::OutOfBounds(_))));
+    assert_eq!(contents_of(&store, &content), content);
     assert_eq!(store.read(&hash_of(&content), 2_999_990).unwrap().bytes, &content[2_999_990..]);
     assert_eq!(store.read(&hash_of(&content), 9_000_000).unwrap().bytes, b"");
     assert_eq!(entries(&folder.path().join(PARTIAL)), 0);
@@ -117,6 +123,17 @@ fn a_damaged_file_is_found_once_and_forgotten() {
     assert!(matches!(again.open_file(&hash_of(b"abc")), Err(ContentError::Missing(_))));
     assert!(!path.exists());
     assert_eq!(again.put(&[whole(b"abc")]).unwrap(), [3]);
+}
+
+#[test]
+fn a_file_that_somebody_removed_is_missing_and_can_be_stored_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    store.put(&[whole(b"abc")]).unwrap();
+    fs::remove_file(store.path(&hash_of(b"abc"))).unwrap();
+    assert!(matches!(store.open_file(&hash_of(b"abc")), Err(ContentError::Missing(_))));
+    assert_eq!(store.put(&[whole(b"abc")]).unwrap(), [3]);
+    assert_eq!(contents_of(&store, b"abc"), b"abc");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! Everything is bounded: hashes and bytes of a request here, bytes and files of a user in their store, and
 //! how many requests of one user or worker are served at once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_actor::blocking;
@@ -54,10 +55,12 @@ impl ClientSession {
         let mut kept = store.pinned();
         let user = self.by.user.clone();
         kept.extend(self.ask(|reply_to| Query::CodeInUse(user, reply_to)).await?);
-        let bytes = pieces.iter().map(|piece| piece.size).fold(0, u64::saturating_add);
-        let (store, files) = (Arc::clone(store), pieces.len());
-        blocking(move || store.make_room(Bytes(bytes), files, &kept)).await;
-        Ok(())
+        let files: BTreeMap<ContentHash, u64> = pieces.iter().map(|piece| (piece.file, piece.size)).collect();
+        let bytes = Bytes(files.values().copied().fold(0, u64::saturating_add));
+        let (store, count) = (Arc::clone(store), files.len());
+        let made = blocking(move || store.make_room(bytes, count, &kept)).await;
+        // Whether there is room shows when the pieces are stored.
+        made.map(drop).map_err(|error| refusal(&error))
     }
 
     /// Checks the snapshot that a submission names, and keeps it as long as the pin exists.

@@ -18,7 +18,6 @@ impl World<'_> {
     pub(super) fn fetch_code(&mut self, node: usize, start: &RankStart) {
         let attempt = start.rank.attempt;
         let delay = self.delays.span(FETCH_DELAY);
-        let delay = if self.plant == Some(PlantedBug::UnfetchedCode) { Span::ZERO } else { delay };
         let there = &mut self.nodes[node];
         let Some(daemon) = &mut there.daemon else { return };
         daemon.fetches.insert(attempt, CodeFetch { link: daemon.link.id(), is_abandoned: false });

@@ -3,7 +3,6 @@
 //! Files that are here already are not fetched. A file arrives piece by piece and is stored once its content
 //! has its hash, so what was fetched before a link broke is not lost.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cohabit_actor::blocking;
@@ -20,9 +19,6 @@ const PIECE_LIMIT: Span = Span::from_secs(120);
 
 /// Files that are fetched at once, so that small ones do not wait for each other's answer.
 const AT_ONCE: usize = 4;
-
-/// The largest manifest that is accepted, in bytes.
-const LARGEST_MANIFEST: u64 = 8 << 20;
 
 /// Why a snapshot could not be fetched.
 #[derive(Debug, thiserror::Error)]
@@ -74,30 +70,24 @@ pub(crate) struct Fetcher {
 
 impl Fetcher {
     /// The list of the files of a snapshot.
-    pub(crate) async fn manifest(&self, code: &CodeSnapshot) -> Result<Arc<Manifest>, FetchError> {
+    pub(crate) async fn manifest(&self, code: &CodeSnapshot) -> Result<Manifest, FetchError> {
         let hash = code.manifest;
         for hash in self.absent(vec![hash]).await? {
             self.fetch(hash).await?;
         }
         let stored = Arc::clone(&self.stored);
-        let read = move || {
-            let bytes = stored.read_all(&hash, LARGEST_MANIFEST)?;
-            Ok::<Manifest, ContentError>(Manifest::decode(&bytes)?)
-        };
-        Ok(Arc::new(blocking(read).await?))
+        Ok(blocking(move || stored.manifest(&hash)).await?)
     }
 
-    /// Fetches the files of a snapshot that are not here.
-    pub(crate) async fn files(&self, manifest: &Arc<Manifest>) -> Result<(), FetchError> {
-        let wanted: BTreeSet<ContentHash> = manifest.stored().map(|(hash, _)| hash).collect();
-        let absent = self.absent(wanted.into_iter().collect()).await?;
-        let fetched = stream::iter(absent.into_iter().map(|hash| Ok(self.fetch(hash))));
+    /// Fetches these files.
+    pub(crate) async fn fetch_all(&self, files: Vec<ContentHash>) -> Result<(), FetchError> {
+        let fetched = stream::iter(files.into_iter().map(|hash| Ok(self.fetch(hash))));
         fetched.try_buffer_unordered(AT_ONCE).try_for_each(|()| async { Ok(()) }).await
     }
 
     /// Those of these files that are not here, or damaged. One trip to a blocking thread for all: an array of
     /// short jobs asks for the same files again and again.
-    async fn absent(&self, files: Vec<ContentHash>) -> Result<Vec<ContentHash>, FetchError> {
+    pub(crate) async fn absent(&self, files: Vec<ContentHash>) -> Result<Vec<ContentHash>, FetchError> {
         let stored = Arc::clone(&self.stored);
         Ok(blocking(move || stored.absent(&files)).await?)
     }

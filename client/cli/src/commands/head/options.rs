@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU64;
 
+use cohabit_client::MOST_SNAPSHOT_BYTES;
 use cohabit_client::types::{Bytes, NewToken, ParseAmountError, Span};
 use cohabit_console::CommandError;
 use cohabit_head::{Config, HeadOptions, InterferenceSource, RequestLimits};
@@ -78,9 +79,12 @@ fn limits(settings: &Settings, usual: RequestLimits) -> Result<RequestLimits, Co
     })
 }
 
-/// No snapshot can be larger than all stored code of its user.
+/// Clients refuse larger snapshots by themselves, and no snapshot is larger than all stored code of its user.
 fn snapshot_size(text: &str, user_code: Bytes) -> Result<Bytes, String> {
     let size: Bytes = text.parse().map_err(|error: ParseAmountError| error.to_string())?;
+    if size > MOST_SNAPSHOT_BYTES {
+        return Err(format!("{size} is too much: clients send at most {MOST_SNAPSHOT_BYTES} of a snapshot"));
+    }
     match size <= user_code {
         true => Ok(size),
         false => Err(format!("{size} is more than {user_code}, which one user may store (max-user-code)")),
