@@ -28,7 +28,6 @@ pub(crate) use self::directory::{CodeDirectory, CodeDirectoryError};
 use self::fetch::{FetchError, Fetcher};
 use crate::error::WorkerError;
 use crate::isolation::Isolator;
-use crate::spawn::SpawnError;
 use crate::state_directory::StateDirectory;
 
 /// What is kept of snapshots that nobody uses now, if the file system is ten times as large.
@@ -93,7 +92,7 @@ impl CodeCopies {
         let Some(code) = spec.code.as_ref() else { return Ok(()) };
         // May ask a server for the account.
         let account = blocking(move || isolation.account(&start)).await;
-        let account = account.map_err(|error| SpawnError::from(error).failure())?;
+        let account = account.map_err(|error| error.failure())?;
         let owner = account.map(|choice| (choice.account.uid, choice.account.gid));
         let workdir = workdir(&spec, code).to_owned();
         let fetcher = Fetcher { head, stored: Arc::clone(&self.stored), job: attempt.job, abandoned };

@@ -121,8 +121,8 @@ impl RankContext {
         })
     }
 
-    /// With variables for these paths, which a container is shown as well. Later variables replace earlier ones
-    /// of the same name.
+    /// With variables for these paths, which a container is shown as well. Later variables replace earlier
+    /// ones of the same name.
     fn environment(
         &self,
         rank: &RankStart,

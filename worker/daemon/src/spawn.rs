@@ -69,8 +69,7 @@ impl SpawnError {
         match self {
             SpawnError::PortTaken(port) => StartFailure::PortTaken(*port),
             SpawnError::Executor(_) => StartFailure::NodeProblem(self.to_string()),
-            SpawnError::Account(why) if why.is_of_worker() => StartFailure::NodeProblem(why.to_string()),
-            SpawnError::Account(why) => StartFailure::Account(why.to_string()),
+            SpawnError::Account(why) => why.failure(),
             SpawnError::File(error) if error.is_of_machine() => StartFailure::NodeProblem(self.to_string()),
             SpawnError::ExecutorConnection(cause) if is_of_machine(cause) => {
                 StartFailure::NodeProblem(self.to_string())

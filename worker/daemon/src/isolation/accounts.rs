@@ -162,7 +162,7 @@ fn is_of_system(uid: u32, min_uid: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_types::{JobId, JobSpec, Share};
+    use cohabit_types::{JobId, JobSpec, Share, StartFailure};
     use cohabit_worker_core::GpuAccess;
     use nix::unistd::User;
 
@@ -206,7 +206,7 @@ mod tests {
                 why.contains("serves only the account 'ada'") && why.contains("--allow-shared-account"),
                 "{why}"
             );
-            assert!(refused.is_of_worker());
+            assert!(matches!(refused.failure(), StartFailure::NodeProblem(_)));
         }
     }
 

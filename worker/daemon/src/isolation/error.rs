@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use cohabit_host::files::FileError;
+use cohabit_types::StartFailure;
 
 /// Why a rank cannot run as the account of its user, as a text for that user.
 #[derive(Debug, thiserror::Error)]
@@ -40,8 +41,18 @@ pub(crate) enum AccountError {
 }
 
 impl AccountError {
-    /// Whether another worker may well run the job: it is not the job's fault.
-    pub(crate) const fn is_of_worker(&self) -> bool {
-        matches!(self, AccountError::Other { .. })
+    /// What the head hears of it. Another worker may well run the job where it is not the job's fault.
+    pub(crate) fn failure(&self) -> StartFailure {
+        match self {
+            AccountError::Other { .. } => StartFailure::NodeProblem(self.to_string()),
+            AccountError::File(error) if error.is_of_machine() => StartFailure::NodeProblem(self.to_string()),
+            AccountError::File(_) => StartFailure::Other(self.to_string()),
+            AccountError::NotAdmin(_)
+            | AccountError::NoRootJobs(_)
+            | AccountError::OfSystem { .. }
+            | AccountError::LookUp(..)
+            | AccountError::NoneLeft(_)
+            | AccountError::CheckpointsOfAnother { .. } => StartFailure::Account(self.to_string()),
+        }
     }
 }
