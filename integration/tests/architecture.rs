@@ -25,9 +25,9 @@ use workspace::{Workspace, direct, folder};
 /// The top-level directories from the ground up. The last two are one layer: neither uses the other.
 const ROOMS: [&str; 6] = ["runtime", "worker", "scheduler", "client", "examples", "integration"];
 
-/// Crates that are named differently from their directories: the program, and the SDK, whose name is public.
-const NAMED_DIFFERENTLY: [(&str, &str); 3] =
-    [("cohabit", "client/cli"), ("cohabit-client", "client/sdk"), ("cohabit-examples", "examples")];
+/// Crates that are named differently from their directories: those that users' programs name.
+const NAMED_DIFFERENTLY: [(&str, &str); 2] =
+    [("cohabit-client", "client/sdk"), ("cohabit-examples", "examples")];
 
 /// Which of our crates each of them may use. See docs/ARCHITECTURE.md.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -90,7 +90,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("cohabit-training", &[]),
     (
-        "cohabit",
+        "cohabit-cli",
         &[
             "cohabit-types",
             "cohabit-client",
@@ -120,7 +120,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cohabit-fuzz",
         &[
-            "cohabit",
+            "cohabit-cli",
             "cohabit-types",
             "cohabit-store",
             "cohabit-policy",
@@ -233,7 +233,7 @@ fn the_sdk_stays_light() {
 fn the_lab_depends_neither_on_the_sdk_nor_on_the_binary() {
     let workspace = Workspace::read();
     let members = workspace.members();
-    for banned in ["cohabit", "cohabit-client", "tokio"] {
+    for banned in ["cohabit-cli", "cohabit-client", "tokio"] {
         assert!(!direct(members["cohabit-lab"]).contains(banned), "cohabit-lab uses {banned}");
     }
 }

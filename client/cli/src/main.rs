@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cohabit::main()
+    cohabit_cli::main()
 }

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use cohabit_net::HelloAccepted;
 use cohabit_types::{
-    ChangeResult, DryRun, Explanation, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    ModelChoice, Models, NewToken, NodeRecord, RefusedWorker, TokenRecord,
+    ApplicationRecord, ChangeResult, DryRun, Explanation, HeadStatus, IssuedToken, JobChange, JobId,
+    JobRecord, JobRef, ModelChoice, Models, NewToken, NodeRecord, RefusedWorker, TokenRecord,
 };
 
 use crate::call::{Client, PAGE, short_call_context};
@@ -233,6 +233,15 @@ impl Client {
             |to: HeadConnection| async move { to.service.choose_model(short_call_context(), choice).await },
         )
         .await
+    }
+
+    /// The user's applications that have not ended, in the order of their names.
+    ///
+    /// # Errors
+    /// As for every call.
+    pub async fn applications(&self) -> Result<Vec<ApplicationRecord>, Error> {
+        self.call(|to: HeadConnection| async move { to.service.applications(short_call_context()).await })
+            .await
     }
 
     /// The jobs that these references mean, in their order.

@@ -1,7 +1,7 @@
 //! Benchmarks of real daemons on this machine, measured from outside and run by hand.
 //!
 //! ```text
-//! cargo build --release -p cohabit -p cohabit-benches
+//! cargo build --release -p cohabit-cli -p cohabit-benches
 //! target/release/cohabit-benches jobs-array head-submits
 //! ```
 //!

@@ -1,16 +1,18 @@
-//! What a job runs: a command, or later a function or an actor of a Rust program.
+//! What a job runs: a command, or a part of an application.
 
 use serde::{Deserialize, Serialize};
+
+use crate::{ApplicationRole, ApplicationWork, AttemptId, RunnerRole, RunnerWork};
 
 /// What a job runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Entrypoint {
     /// A program with arguments.
     Command(Command),
-    /// A function that a Rust program registered; not yet run by workers.
-    Function(FunctionWork),
-    /// A long-lived actor that a Rust program registered; not yet run by workers.
-    Actor(ActorWork),
+    /// The coordinator of an application: its root job.
+    Application(ApplicationWork),
+    /// A part of the code of an application: a child of its root job.
+    Runner(RunnerWork),
 }
 
 /// A program with arguments.
@@ -23,32 +25,55 @@ pub struct Command {
     pub script: Option<String>,
 }
 
-/// A call of a registered function.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct FunctionWork {
-    /// The registered name.
-    pub name: String,
-    /// The encoded argument.
-    pub argument: Vec<u8>,
-}
-
-/// A named, supervised actor.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ActorWork {
-    /// The registered type.
-    pub name: String,
-    /// The encoded initial state.
-    pub state: Vec<u8>,
-}
-
 impl Entrypoint {
-    /// One line for people: the command as typed, or the registered name.
+    /// One line for people: the command as typed, or the part of the application.
     #[must_use]
     pub fn title(&self) -> String {
         match self {
             Entrypoint::Command(command) => command.argv.join(" "),
-            Entrypoint::Function(function) => format!("function {}", function.name),
-            Entrypoint::Actor(actor) => format!("actor {}", actor.name),
+            Entrypoint::Application(work) => {
+                format!("application {}", titled(&work.program, &work.arguments))
+            }
+            Entrypoint::Runner(work) => {
+                let role = match work.role {
+                    RunnerRole::Main => "main",
+                    RunnerRole::Actor => "actor",
+                };
+                format!("{role} of application {}", work.application.job)
+            }
         }
     }
+
+    /// Its role in an application, if it is a part of one.
+    #[must_use]
+    pub const fn role(&self) -> Option<ApplicationRole> {
+        match self {
+            Entrypoint::Command(_) => None,
+            Entrypoint::Application(_) => Some(ApplicationRole::Coordinator),
+            Entrypoint::Runner(work) => Some(ApplicationRole::Runner(work.role)),
+        }
+    }
+
+    /// The attempt of the root job to which it belongs, if it is a child in an application.
+    #[must_use]
+    pub const fn parent(&self) -> Option<AttemptId> {
+        match self {
+            Entrypoint::Command(_) | Entrypoint::Application(_) => None,
+            Entrypoint::Runner(work) => Some(work.application),
+        }
+    }
+
+    /// The application to which an attempt of the job belongs, by the attempt of the root.
+    #[must_use]
+    pub const fn application_of(&self, attempt: AttemptId) -> Option<AttemptId> {
+        match self {
+            Entrypoint::Command(_) => None,
+            Entrypoint::Application(_) => Some(attempt),
+            Entrypoint::Runner(work) => Some(work.application),
+        }
+    }
+}
+
+fn titled(program: &str, arguments: &[String]) -> String {
+    [program].into_iter().chain(arguments.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
 }

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, ModelDescription, RetryPolicy, Span, Stop, Time,
+    Array, CodeSnapshot, Command, Demand, Entrypoint, JobId, ModelDescription, RetryPolicy, Span, Spread,
+    Stop, Time,
 };
 
 /// Everything the cluster needs to know to run a job.
@@ -143,7 +144,8 @@ impl JobSpec {
                 self.workdir
             ));
         }
-        if let Some(code) = &self.code {
+        // The snapshot of a part of an application is its program, in which it does not start.
+        if let (Entrypoint::Command(_), Some(code)) = (&self.entrypoint, &self.code) {
             code.check(&self.workdir)?;
         }
         if let Some(name) = self.environment.keys().find(|name| name.is_empty() || name.contains(['=', '\0']))
@@ -157,8 +159,14 @@ impl JobSpec {
     }
 
     fn check_work(&self) -> Result<(), String> {
-        let Entrypoint::Command(command) = &self.entrypoint else {
-            return Err("workers can only run commands: submit a command".into());
+        let command = match &self.entrypoint {
+            Entrypoint::Command(command) => command,
+            Entrypoint::Application(work) => {
+                return self.check_application_part("an application").and_then(|()| work.check(&self.name));
+            }
+            Entrypoint::Runner(work) => {
+                return self.check_application_part("a runner of an application").and_then(|()| work.check());
+            }
         };
         match command.argv.first() {
             None => Err("there is no command to run: write it after the flags".into()),
@@ -167,6 +175,25 @@ impl JobSpec {
                 Err("a command cannot contain a NUL character".into())
             }
             Some(_) => Ok(()),
+        }
+    }
+}
+
+impl JobSpec {
+    /// Refuses what a part of an application cannot be besides.
+    fn check_application_part(&self, part: &str) -> Result<(), String> {
+        match () {
+            () if self.array.is_some() => Err(format!("{part} cannot be an array: submit it by itself")),
+            () if self.code.as_ref().is_none_or(|code| code.files != 1) => {
+                Err(format!("{part} needs its program as a code snapshot of one file"))
+            }
+            () if self.demand.nodes != 1 || self.demand.spread == Spread::Free => {
+                Err(format!("{part} runs on one node: leave the number of nodes out"))
+            }
+            () if self.launch != LaunchMode::PerNode => {
+                Err(format!("{part} has one rank: leave the launch mode out"))
+            }
+            () => Ok(()),
         }
     }
 }

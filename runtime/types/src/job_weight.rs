@@ -1,8 +1,8 @@
 //! How many bytes a job specification or a record takes, about: what limits are held against.
 
 use crate::{
-    ActorWork, Cause, Command, Enforcement, Entrypoint, FunctionWork, JobEvent, JobEventKind, JobRecord,
-    JobSpec, ModelDescription, Outcome, RankRecord,
+    ApplicationWork, Cause, Command, Enforcement, Entrypoint, JobEvent, JobEventKind, JobRecord, JobSpec,
+    ModelDescription, Outcome, RankRecord, RunnerWork,
 };
 
 /// What the head needs for a member of an array, or for a plain job: measured at 200 bytes while it waits and
@@ -176,8 +176,12 @@ impl Entrypoint {
             Entrypoint::Command(Command { argv, script }) => {
                 argv.iter().chain(script).map(|text| item(text)).sum()
             }
-            Entrypoint::Function(FunctionWork { name, argument }) => item(name) + argument.len(),
-            Entrypoint::Actor(ActorWork { name, state }) => item(name) + state.len(),
+            Entrypoint::Application(ApplicationWork { program, arguments, max_gpus: _ }) => {
+                part_of_application(program, arguments)
+            }
+            Entrypoint::Runner(RunnerWork { application: _, program, role: _, arguments }) => {
+                part_of_application(program, arguments)
+            }
         }
     }
 }
@@ -209,6 +213,10 @@ impl ModelDescription {
     }
 }
 
+fn part_of_application(program: &str, arguments: &[String]) -> usize {
+    item(program) + arguments.iter().map(|text| item(text)).sum::<usize>()
+}
+
 const fn item(text: &str) -> usize {
     text.len() + ITEM
 }
@@ -216,7 +224,7 @@ const fn item(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Array, Dependency, DependencyKind, IndexRange, JobId, PipelineStage};
+    use crate::{Array, Dependency, DependencyKind, IndexRange, JobId, PipelineStage, RunnerRole};
 
     type Lengthening = Box<dyn Fn(&mut JobSpec, String)>;
 
@@ -245,11 +253,19 @@ mod tests {
                     Entrypoint::Command(Command { argv: vec!["./a.sh".into()], script: Some(text) });
             }),
             Box::new(|spec, text| {
-                spec.entrypoint =
-                    Entrypoint::Function(FunctionWork { name: String::new(), argument: text.into() });
+                spec.entrypoint = Entrypoint::Application(ApplicationWork {
+                    program: text,
+                    arguments: Vec::new(),
+                    max_gpus: None,
+                });
             }),
             Box::new(|spec, text| {
-                spec.entrypoint = Entrypoint::Actor(ActorWork { name: text, state: Vec::new() });
+                spec.entrypoint = Entrypoint::Runner(RunnerWork {
+                    application: JobId::new(1).attempt(1),
+                    program: String::new(),
+                    role: RunnerRole::Actor,
+                    arguments: vec![text],
+                });
             }),
             Box::new(|spec, text| {
                 let after = Dependency { job: JobId::new(1), when: DependencyKind::AfterAny };

@@ -6,6 +6,7 @@
 //! and its tests fail when a change here changes them. Start reading with `job` and `record`.
 #![warn(missing_docs)]
 
+mod application;
 mod array;
 mod bandwidth;
 mod code;
@@ -45,6 +46,10 @@ mod telemetry;
 mod time;
 mod token;
 
+pub use application::{
+    ApplicationAccess, ApplicationCredentials, ApplicationRecord, ApplicationRole, ApplicationSecret,
+    ApplicationWork, RunnerRole, RunnerWork,
+};
 pub use array::{Array, IndexRange};
 pub use bandwidth::{Bandwidth, ParseBandwidthError};
 pub use code::{CodeRequest, CodeSnapshot, ContentPiece, PIECE_BYTES};
@@ -55,7 +60,7 @@ pub use device::{
     ComputeMode, Condition, Device, DeviceKind, DeviceSharing, Enforcement, GpuPeer, GpuProperties, Health,
     Mig, PeerPath, SharingLimits,
 };
-pub use entrypoint::{ActorWork, Command, Entrypoint, FunctionWork};
+pub use entrypoint::{Command, Entrypoint};
 pub use format_version::{FormatVersion, NewerVersion};
 pub use head_status::{HeadStatus, TokenFileStatus};
 pub use ids::{

@@ -44,6 +44,9 @@ pub struct Demand {
     /// Whether its job runs in a snapshot of its code, which its nodes have to fetch. Set like `account`.
     #[serde(skip)]
     pub has_code: bool,
+    /// The one node that may hold its job: that of its application. Set like `account`.
+    #[serde(skip)]
+    pub node: Option<NodeId>,
 }
 
 const fn one() -> u32 {
@@ -150,6 +153,7 @@ impl Default for Demand {
             max_slowdown: None,
             account: None,
             has_code: false,
+            node: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AttemptId, DeviceId, JobSpec, RankId, Role, Share};
+use crate::{ApplicationCredentials, AttemptId, DeviceId, JobSpec, RankId, Role, Share};
 
 /// An order of the head to a worker. An order that names an attempt is fenced by it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +45,9 @@ pub struct RunOrder {
     pub rendezvous: Option<Rendezvous>,
     /// The ranks to start here.
     pub ranks: Vec<RankRun>,
+    /// What the ranks of an application get besides. Neither stored nor logged: the head derives it for each
+    /// order that it sends.
+    pub application: Option<ApplicationCredentials>,
 }
 
 /// Where the ranks of an attempt meet: rank 0 will listen there.
@@ -101,11 +104,13 @@ pub enum StopReason {
     Unenforced,
     /// Its user, or an admin, cancelled the job by force: it gets SIGKILL at once.
     Killed,
+    /// It is a part of an application whose root job has ended, or runs anew.
+    ApplicationEnded,
 }
 
 impl StopReason {
     /// Every reason.
-    pub const ALL: [StopReason; 13] = [
+    pub const ALL: [StopReason; 14] = [
         StopReason::Cancelled,
         StopReason::TimeLimit,
         StopReason::Requeued,
@@ -119,6 +124,7 @@ impl StopReason {
         StopReason::DeviceLost,
         StopReason::Unenforced,
         StopReason::Killed,
+        StopReason::ApplicationEnded,
     ];
 
     /// The word in JSON and in the history.
@@ -138,6 +144,7 @@ impl StopReason {
             StopReason::DeviceLost => "device_lost",
             StopReason::Unenforced => "unenforced",
             StopReason::Killed => "killed",
+            StopReason::ApplicationEnded => "application_ended",
         }
     }
 
@@ -158,6 +165,7 @@ impl StopReason {
             StopReason::DeviceLost => "its GPU no longer responds",
             StopReason::Unenforced => "its limits on the GPU turned out not to be enforced",
             StopReason::Killed => "it was cancelled by force",
+            StopReason::ApplicationEnded => "its application ended",
         }
     }
 }

@@ -40,6 +40,9 @@ pub struct JobRecord {
     /// Its code as it was at submission, if it runs in a snapshot of it.
     #[serde(default)]
     pub code: Option<CodeSnapshot>,
+    /// The root job of its application, if it is a child of one.
+    #[serde(default)]
+    pub application: Option<JobId>,
     /// The number of the latest attempt; 0 before the first.
     pub attempt: u32,
     /// Every attempt, the oldest first.

@@ -191,6 +191,8 @@ pub enum ReasonCode {
     Oom,
     /// It failed alone on its GPU after its faults had broken MPS servers.
     HeldAfterFaults,
+    /// The root job of its application ended, or runs anew.
+    ApplicationEnded,
 }
 
 impl ReasonCode {
@@ -232,6 +234,7 @@ impl ReasonCode {
             ReasonCode::MemoryLimit => "memory_limit",
             ReasonCode::Oom => "oom",
             ReasonCode::HeldAfterFaults => "held_after_faults",
+            ReasonCode::ApplicationEnded => "application_ended",
         }
     }
 }

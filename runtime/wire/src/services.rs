@@ -6,10 +6,10 @@
 //! broke a promise; its `kind` arrives wrong, so nothing reads it.
 
 use cohabit_types::{
-    ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, HeadStatus,
-    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRequest,
-    ModelChoice, Models, NewToken, NodeRecord, Order, Refusal, RefusedWorker, Report, SubmitReceipt,
-    TokenRecord,
+    ApplicationRecord, ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter,
+    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk,
+    LogRequest, ModelChoice, Models, NewToken, NodeRecord, Order, Refusal, RefusedWorker, Report,
+    SubmitReceipt, TokenRecord,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -31,6 +31,8 @@ pub trait ClientService {
     async fn refused_workers() -> Result<Vec<RefusedWorker>, Refusal>;
     /// The jobs that these references mean to this user, in their order.
     async fn resolve(references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal>;
+    /// The applications of this user that have not ended, in the order of their names.
+    async fn applications() -> Result<Vec<ApplicationRecord>, Refusal>;
     /// Those of these files that the head does not store for this user, in their order.
     async fn missing_content(files: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal>;
     /// Stores pieces of files for this user; comes back when those that are complete are durable. Answers for

@@ -13,9 +13,15 @@ use crate::submission::SubmissionState;
 use crate::transition::Transition;
 
 impl Head {
-    /// What a job in memory demands, with the account that policies compare.
-    pub(crate) fn demand_with_account(&self, id: JobId) -> Demand {
-        Demand { account: self.account_key(&self.submissions[&id.number]), ..self.demand(id) }
+    /// What a job in memory demands, with what only policies compare.
+    pub(crate) fn placeable_demand(&self, id: JobId) -> Demand {
+        self.with_constraints(&self.submissions[&id.number], self.demand(id))
+    }
+
+    /// This demand of a submission, with its account and the node that it has to be on.
+    pub(crate) fn with_constraints(&self, submission: &SubmissionState, demand: Demand) -> Demand {
+        let (account, node) = (self.account_key(submission), self.required_node(&submission.spec));
+        Demand { account, node, ..demand }
     }
 
     /// The key of the account of this submission, if policies tell it apart.

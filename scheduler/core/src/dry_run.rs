@@ -47,8 +47,8 @@ impl Head {
         let not_eligible = not_yet_eligible(now, &job, || AwaitedJobs::of(awaited, count));
         let not_eligible = not_eligible.map(|(_, why)| why).or_else(limit);
         let traits = Arc::new(submission.traits());
-        let account = self.account_key(&submission);
-        let job = submission.pending(id, &job, not_before.unwrap_or(now), traits, account);
+        let demand = self.with_constraints(&submission, job.demand(&submission));
+        let job = submission.pending(id, &job, not_before.unwrap_or(now), traits, demand);
         Ok(DryRunJob { job, not_eligible, now })
     }
 

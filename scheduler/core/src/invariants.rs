@@ -50,6 +50,11 @@ impl Head {
         ensure(usage == self.volatile.usage, || {
             format!("users have {usage:?} in memory, but {:?} is counted", self.volatile.usage)
         })?;
+        let applications = self.live_applications();
+        ensure(applications == self.volatile.applications, || {
+            let found = &self.volatile.applications;
+            format!("the live applications are {applications:?}, but {found:?} are known")
+        })?;
         self.check_running_limit()?;
         self.check_nodes()
     }

@@ -331,7 +331,8 @@ pub(crate) const fn device_fault(why: StopReason) -> Option<FaultOrigin> {
         | StopReason::Preempted
         | StopReason::Superseded
         | StopReason::Orphaned
-        | StopReason::Killed => None,
+        | StopReason::Killed
+        | StopReason::ApplicationEnded => None,
     }
 }
 

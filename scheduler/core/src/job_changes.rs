@@ -112,6 +112,9 @@ impl Head {
         match (change, state.phase()) {
             (JobChange::Cancel, JobPhase::Placed) => self.unchanged_stop(id, StopReason::Cancelled),
             (JobChange::Kill, JobPhase::Placed) => self.unchanged_stop(id, StopReason::Killed),
+            (JobChange::Requeue, JobPhase::Ended) => {
+                self.check_application_requeue(id).err().map(ChangeResult::Refused)
+            }
             (_, JobPhase::Ended) => unchanged_end(change, id, state),
             (JobChange::Hold, JobPhase::Waiting) if state == JobState::Held => Some(ChangeResult::Already),
             (JobChange::Release, JobPhase::Waiting) if state == JobState::Pending => {

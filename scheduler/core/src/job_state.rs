@@ -61,6 +61,10 @@ impl Transition<'_> {
             if let Some(end) = ended {
                 submission.note_member_end(id, end.state);
             }
+            match ended {
+                Some(_) => self.head.volatile.applications.remove(id, submission),
+                None => self.head.volatile.applications.insert(id, submission),
+            }
         }
         if let Some(at) = all_ended_at {
             self.head.ended_submissions.remove(&(at, id.number));

@@ -99,6 +99,7 @@ impl Transition<'_> {
         // Progress is not journaled. If it outlived the attempt, a replay would lead to another state.
         self.head.volatile.progress.remove(&id.attempt(ended.attempt.number));
         self.release(id, &ended.attempt);
+        self.end_children(id.attempt(ended.attempt.number), ended.stop_requested);
         match self.decide_after_attempt(id, &ended) {
             AttemptDecision::End(state, reason) => self.end_job(id, state, reason),
             AttemptDecision::Requeue(pause) => self.requeue_after_attempt(id, &ended, pause),
@@ -124,6 +125,9 @@ impl Transition<'_> {
         match ended.as_ref().effective_stop() {
             Some(StopReason::Cancelled | StopReason::Killed) => {
                 AttemptDecision::End(TerminalState::Cancelled, ReasonCode::CancelledByUser)
+            }
+            Some(StopReason::ApplicationEnded) => {
+                AttemptDecision::End(TerminalState::Cancelled, ReasonCode::ApplicationEnded)
             }
             Some(StopReason::TimeLimit) => {
                 AttemptDecision::End(TerminalState::Timeout, ReasonCode::TimeLimit)

@@ -91,6 +91,7 @@ impl Head {
             world_size,
             rendezvous: rendezvous.clone(),
             ranks,
+            application: None,
         };
         runs.into_iter().filter_map(|(node, ranks)| Some((self.link_of(node)?, order(ranks)))).collect()
     }

@@ -67,7 +67,7 @@ impl Transition<'_> {
             return;
         }
         let submission = &self.head.submissions[&id.number];
-        let demand = self.head.demand_with_account(id);
+        let demand = self.head.placeable_demand(id);
         let fit = match (submission.array_slots_left(), self.head.user_slots_left(id.number)) {
             (0, _) => Err("the array already runs as many members at once as it may".to_owned()),
             (_, 0) => Err("its user already runs as many jobs as max-running-jobs allows".to_owned()),

@@ -82,6 +82,10 @@ impl HeadReader<'_> {
             _ => format!("; {} of {limit} retries were used", job.own_failures),
         };
         match (reason, job.last_attempt()) {
+            (ReasonCode::ApplicationEnded, None) => "its application ended before it ran".into(),
+            (ReasonCode::ApplicationEnded, Some(attempt)) => {
+                format!("its application ended after {}", ran_for(attempt))
+            }
             (ReasonCode::DependencyFailed, _) => "a job that it depends on did not end as required".into(),
             (ReasonCode::CancelledByUser, None) => "it was cancelled before it ran".into(),
             (ReasonCode::CancelledByUser, Some(attempt)) => {

@@ -136,6 +136,7 @@ impl Head {
             time_limit: spec.time_limit,
             workdir: spec.workdir.clone(),
             code: spec.code.clone(),
+            application: spec.entrypoint.parent().map(|root| root.job),
             attempt: 0,
             attempts: Vec::new(),
             exit_code: None,

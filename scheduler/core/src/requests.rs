@@ -62,7 +62,9 @@ impl Head {
                              another key"
                         ),
                     )),
-                    None => self.check_submission(&submit.spec),
+                    None => self
+                        .check_submission(&submit.spec)
+                        .and_then(|()| self.check_application(by, &submit.spec)),
                 }
             }
             (Role::User | Role::Admin, Request::Change(change, jobs)) => {

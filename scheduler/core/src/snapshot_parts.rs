@@ -157,6 +157,7 @@ impl Head {
             volatile,
         };
         head.volatile.user_queues = head.limited_queues();
+        head.volatile.applications = head.live_applications();
         head.ended_submissions = head.all_ended_submissions();
         Ok(head)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cohabit_policy::{JobTraits, PendingJob};
 use cohabit_types::{
-    AccountKey, ArraySummary, Demand, Estimate, JobId, JobSpec, JobState, Principal, Role, Submit, Time,
+    ArraySummary, Demand, Estimate, JobId, JobSpec, JobState, Principal, Role, Submit, Time,
 };
 
 use crate::job::{Job, TerminalState, WaitingJob};
@@ -74,14 +74,14 @@ impl SubmissionState {
         job: &Job,
         eligible_at: Time,
         traits: Arc<JobTraits>,
-        account: Option<AccountKey>,
+        demand: Demand,
     ) -> PendingJob {
         PendingJob {
             id,
             priority: self.spec.priority,
             submitted_at: self.submitted_at,
             eligible_at,
-            demand: Demand { account, ..job.demand(self) },
+            demand,
             attained: job.attained(),
             traits,
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cohabit_types::{JobId, JobSpec, Principal, Refusal, RefusalCode, Reply, Submit};
+use cohabit_types::{Demand, JobId, JobSpec, Principal, Refusal, RefusalCode, Reply, Submit};
 
 use crate::alarm::Alarm;
 use crate::archived_submission::work_digest;
@@ -51,6 +51,9 @@ impl Transition<'_> {
         }
         self.head.jobs.insert(id, job);
         self.head.active.insert(id);
+        if let Some(submission) = self.head.submissions.get(&id.number) {
+            self.head.volatile.applications.insert(id, submission);
+        }
     }
 }
 
@@ -59,7 +62,7 @@ impl Head {
     pub(crate) fn check_submission(&self, spec: &JobSpec) -> Result<(), Refusal> {
         spec.check().map_err(|why| Refusal::new(RefusalCode::Invalid, why))?;
         self.check_dependencies(&spec.depends_on)?;
-        self.check_satisfiable(&spec.demand)
+        self.check_satisfiable(&Demand { node: self.required_node(spec), ..spec.demand })
     }
 
     /// What a user has in memory.

@@ -162,8 +162,8 @@ impl Head {
         let job = &self.jobs[&id];
         let eligible_at = job.waiting().map_or(Time::EPOCH, |waiting| waiting.eligible_at);
         let submission = &self.submissions[&id.number];
-        let account = self.account_key(submission);
-        submission.pending(id, job, eligible_at, self.traits(id.number, submission), account)
+        let demand = self.with_constraints(submission, job.demand(submission));
+        submission.pending(id, job, eligible_at, self.traits(id.number, submission), demand)
     }
 
     fn running_job(&self, id: JobId) -> Option<RunningJob> {

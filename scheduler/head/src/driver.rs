@@ -221,6 +221,7 @@ impl Driver {
             Query::Nodes(reply_to) => reply_to.send(head.node_records()),
             Query::ChangedSince(known, reply_to) => reply_to.send(reader.changed_since(&known)),
             Query::Archived(by, jobs, reply_to) => reply_to.send(head.archived_among(&by, &jobs)),
+            Query::Applications(user, reply_to) => reply_to.send(head.applications(&user)),
             Query::CodeInUse(user, reply_to) => reply_to.send(head.code_in_use(&user)),
             Query::CodeOn(node, job, reply_to) => {
                 let found = head.code_on(node, job);

@@ -185,6 +185,7 @@ pub(crate) fn ran(number: u64, runtime: Span) -> JobRecord {
         time_limit: None,
         workdir: "/tmp".into(),
         code: None,
+        application: None,
         attempt: 1,
         attempts: vec![attempt],
         exit_code: Some(0),

@@ -232,7 +232,8 @@ const fn is_fault_of_cluster(why: StopReason) -> bool {
         | StopReason::Orphaned
         | StopReason::MpsFault
         | StopReason::GpuMemory
-        | StopReason::Killed => false,
+        | StopReason::Killed
+        | StopReason::ApplicationEnded => false,
     }
 }
 

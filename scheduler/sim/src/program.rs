@@ -133,7 +133,7 @@ impl SimProgram {
     pub fn of(spec: &JobSpec) -> SimProgram {
         let text = match &spec.entrypoint {
             Entrypoint::Command(command) => command.argv.get(1).map_or("", String::as_str),
-            Entrypoint::Function(_) | Entrypoint::Actor(_) => "",
+            Entrypoint::Application(_) | Entrypoint::Runner(_) => "",
         };
         serde_json::from_str(text).unwrap_or(SimProgram::working(Span::ZERO))
     }

@@ -174,6 +174,7 @@ const fn urgency(why: StopReason) -> Urgency {
         | StopReason::Preempted
         | StopReason::Superseded
         | StopReason::Orphaned
-        | StopReason::Unenforced => Urgency::None,
+        | StopReason::Unenforced
+        | StopReason::ApplicationEnded => Urgency::None,
     }
 }

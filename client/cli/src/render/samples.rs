@@ -31,6 +31,7 @@ pub(crate) fn pending() -> JobRecord {
         time_limit: None,
         workdir: "/home/ada".into(),
         code: None,
+        application: None,
         attempt: 0,
         attempts: Vec::new(),
         exit_code: None,

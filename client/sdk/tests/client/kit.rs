@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cohabit_client::types::{
-    Bytes, ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DryRun, Explanation, Filter,
-    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, ListPage,
-    LogChunk, LogRecord, LogRequest, LogStream, ModelChoice, Models, NewToken, NodeRecord, ReasonCode,
-    Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, Time, TokenRecord,
+    ApplicationRecord, Bytes, ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DryRun,
+    Explanation, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec,
+    JobState, ListPage, LogChunk, LogRecord, LogRequest, LogStream, ModelChoice, Models, NewToken,
+    NodeRecord, ReasonCode, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, Time, TokenRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -360,6 +360,10 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
         Ok(it)
     }
 
+    async fn applications(self, _: Context) -> Result<Vec<ApplicationRecord>, Refusal> {
+        Ok(Vec::new())
+    }
+
     async fn missing_content(self, _: Context, files: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal> {
         self.calls.lock().unwrap().push(Call::MissingContent(files.len()));
         Ok(self.content.missing(&files))
@@ -421,6 +425,7 @@ pub(crate) fn record(state: JobState, revision: u64) -> JobRecord {
         time_limit: None,
         workdir: "/".into(),
         code: None,
+        application: None,
         attempt,
         attempts: Vec::new(),
         exit_code: None,

@@ -11,11 +11,11 @@ mod versions;
 use std::time::{Duration, Instant};
 
 use cohabit_types::{
-    Bytes, ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, FollowMode,
-    HeadStatus, Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef,
-    JobRevision, JobSpec, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest, ModelChoice, Models,
-    NewToken, NodeId, NodeRecord, Order, Refusal, RefusalCode, RefusedWorker, Report, Role, SharingLimits,
-    Span, SubmitReceipt, TokenRecord, WorkerKey,
+    ApplicationRecord, Bytes, ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation,
+    Filter, FollowMode, HeadStatus, Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId,
+    JobRecord, JobRef, JobRevision, JobSpec, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest,
+    ModelChoice, Models, NewToken, NodeId, NodeRecord, Order, Refusal, RefusalCode, RefusedWorker, Report,
+    Role, SharingLimits, Span, SubmitReceipt, TokenRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -195,6 +195,10 @@ impl ClientService for ClientHandler {
             _ => vec![self.user, left.to_string()],
         };
         Ok(Explanation { sentences, history: Vec::new() })
+    }
+
+    async fn applications(self, _: Context) -> Result<Vec<ApplicationRecord>, Refusal> {
+        unreachable!("these tests ask for no applications")
     }
 
     async fn missing_content(self, _: Context, _: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal> {

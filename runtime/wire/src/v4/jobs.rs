@@ -385,7 +385,8 @@ impl From<types::JobEventKind> for JobEventKind {
     }
 }
 
-/// A job that waits for other jobs of its user to end waits for its turn.
+/// A job that waits for other jobs of its user to end waits for its turn, and one that ended with its
+/// application was cancelled.
 impl From<types::ReasonCode> for ReasonCode {
     fn from(code: types::ReasonCode) -> ReasonCode {
         match code {
@@ -411,7 +412,9 @@ impl From<types::ReasonCode> for ReasonCode {
             types::ReasonCode::CommandNotFound => ReasonCode::CommandNotFound,
             types::ReasonCode::NotExecutable => ReasonCode::NotExecutable,
             types::ReasonCode::WorkdirMissing => ReasonCode::WorkdirMissing,
-            types::ReasonCode::CancelledByUser => ReasonCode::CancelledByUser,
+            types::ReasonCode::CancelledByUser | types::ReasonCode::ApplicationEnded => {
+                ReasonCode::CancelledByUser
+            }
             types::ReasonCode::TimeLimit => ReasonCode::TimeLimit,
             types::ReasonCode::NodeLost => ReasonCode::NodeLost,
             types::ReasonCode::ExecutorLost => ReasonCode::ExecutorLost,
@@ -427,11 +430,14 @@ impl From<types::ReasonCode> for ReasonCode {
     }
 }
 
-/// A job that was cancelled by force was cancelled. To a worker that is an order to stop it with its grace.
+/// A job that was cancelled by force, or with its application, was cancelled. To a worker that is an order to
+/// stop it with its grace.
 impl From<types::StopReason> for StopReason {
     fn from(why: types::StopReason) -> StopReason {
         match why {
-            types::StopReason::Cancelled | types::StopReason::Killed => StopReason::Cancelled,
+            types::StopReason::Cancelled
+            | types::StopReason::Killed
+            | types::StopReason::ApplicationEnded => StopReason::Cancelled,
             types::StopReason::TimeLimit => StopReason::TimeLimit,
             types::StopReason::Requeued => StopReason::Requeued,
             types::StopReason::GangBroken => StopReason::GangBroken,
@@ -472,8 +478,9 @@ mod tests {
 
     #[test]
     fn a_peer_of_protocol_4_takes_a_job_that_was_killed_for_one_that_was_cancelled() {
-        assert_eq!(StopReason::from(types::StopReason::Killed), StopReason::Cancelled);
-        for why in types::StopReason::ALL.into_iter().filter(|why| *why != types::StopReason::Killed) {
+        let cancelled = [types::StopReason::Killed, types::StopReason::ApplicationEnded];
+        assert_eq!(cancelled.map(StopReason::from), [StopReason::Cancelled; 2]);
+        for why in types::StopReason::ALL.into_iter().filter(|why| !cancelled.contains(why)) {
             assert_eq!(types::StopReason::from(StopReason::from(why)), why);
         }
     }

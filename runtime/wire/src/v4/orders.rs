@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cohabit_types::{
-    self as types, Array, AttemptId, Demand, Dependency, Entrypoint, LaunchMode, ModelDescription, RankId,
+    self as types, Array, AttemptId, Command, Demand, Dependency, LaunchMode, ModelDescription, RankId,
     RankRun, Rendezvous, RetryPolicy, Role, Span, Stop, Time,
 };
 use serde::{Deserialize, Serialize};
@@ -57,6 +57,49 @@ pub struct JobSpec {
     pub slurm_environment: bool,
 }
 
+/// What a job runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Entrypoint {
+    /// A program with arguments.
+    Command(Command),
+    /// A function of a Rust program, which every head refused.
+    Function {
+        /// The registered name.
+        name: String,
+        /// The encoded argument.
+        argument: Vec<u8>,
+    },
+    /// An actor of a Rust program, which every head refused.
+    Actor {
+        /// The registered type.
+        name: String,
+        /// The encoded initial state.
+        state: Vec<u8>,
+    },
+}
+
+/// What was always refused is refused as a job without a command.
+impl From<Entrypoint> for types::Entrypoint {
+    fn from(entrypoint: Entrypoint) -> types::Entrypoint {
+        types::Entrypoint::Command(match entrypoint {
+            Entrypoint::Command(command) => command,
+            Entrypoint::Function { .. } | Entrypoint::Actor { .. } => Command { argv: vec![], script: None },
+        })
+    }
+}
+
+/// No part of an application is placed on a node whose worker speaks protocol 4.
+impl From<types::Entrypoint> for Entrypoint {
+    fn from(entrypoint: types::Entrypoint) -> Entrypoint {
+        Entrypoint::Command(match entrypoint {
+            types::Entrypoint::Command(command) => command,
+            part @ (types::Entrypoint::Application(_) | types::Entrypoint::Runner(_)) => {
+                Command { argv: vec![part.title()], script: None }
+            }
+        })
+    }
+}
+
 /// An order of the head to a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Order {
@@ -103,7 +146,7 @@ impl From<JobSpec> for types::JobSpec {
             preemptible: spec.stop.warning.is_some(),
             code: None,
             name: spec.name,
-            entrypoint: spec.entrypoint,
+            entrypoint: spec.entrypoint.into(),
             demand: spec.demand,
             launch: spec.launch,
             workdir: spec.workdir,
@@ -132,7 +175,7 @@ impl From<types::JobSpec> for JobSpec {
         let types::JobSpec { preemptible: _, code: _, .. } = spec;
         JobSpec {
             name: spec.name,
-            entrypoint: spec.entrypoint,
+            entrypoint: spec.entrypoint.into(),
             demand: spec.demand,
             launch: spec.launch,
             workdir: spec.workdir,
@@ -166,6 +209,7 @@ impl From<RunOrder> for types::RunOrder {
             world_size: run.world_size,
             rendezvous: run.rendezvous,
             ranks: run.ranks,
+            application: None,
         }
     }
 }
@@ -232,6 +276,7 @@ mod tests {
             world_size: 1,
             rendezvous: Some(Rendezvous { address: "node-a".into(), port: 29_600 }),
             ranks: vec![rank],
+            application: None,
         }))
     }
 
@@ -262,6 +307,6 @@ mod tests {
         assert_eq!(Order::from(preemptible.clone()), Order::from(run(spec())));
         let bytes = |order: &types::Order| encode(order).unwrap().len();
         let old = encode(&Order::from(preemptible.clone())).unwrap().len();
-        assert_eq!(bytes(&preemptible), old + 2, "and that it has no snapshot of its code");
+        assert_eq!(bytes(&preemptible), old + 3, "and that it has no code, and is no part of an application");
     }
 }

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use cohabit_actor::{Address, ReplyTo};
 use cohabit_scheduler_core::{ListPart, PolicyForecasts, SnapshotPart};
 use cohabit_types::{
-    CodeSnapshot, ContentHash, DryRun, Explanation, Filter, Inventory, JobId, JobRecord, JobRef, JobRevision,
-    JobSpec, LogChunk, LogRequest, ModelChoice, Models, NodeId, NodeRecord, Order, Principal, RankId,
-    Refusal, Reply, Report, Request, Time, WorkerKey,
+    ApplicationRecord, CodeSnapshot, ContentHash, DryRun, Explanation, Filter, Inventory, JobId, JobRecord,
+    JobRef, JobRevision, JobSpec, LogChunk, LogRequest, ModelChoice, Models, NodeId, NodeRecord, Order,
+    Principal, RankId, Refusal, Reply, Report, Request, Time, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -117,6 +117,8 @@ pub(crate) enum Query {
     Archived(Principal, Vec<JobId>, ReplyTo<BTreeSet<u64>>),
     /// The manifests of the code snapshots that jobs of this user need.
     CodeInUse(String, ReplyTo<BTreeSet<ContentHash>>),
+    /// The applications of this user that have not ended.
+    Applications(String, ReplyTo<Vec<ApplicationRecord>>),
     /// The user and the code snapshot of this job, if it has a live rank on this node.
     CodeOn(NodeId, JobId, ReplyTo<Option<(String, CodeSnapshot)>>),
     /// Those of these jobs that are in memory.
@@ -134,6 +136,7 @@ impl Query {
             | Query::ChangedSince(..)
             | Query::Archived(..)
             | Query::CodeInUse(..)
+            | Query::Applications(..)
             | Query::CodeOn(..)
             | Query::Known(..) => false,
         }

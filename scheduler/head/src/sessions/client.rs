@@ -10,10 +10,10 @@ use std::sync::Arc;
 use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
-    ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, HeadStatus,
-    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRequest,
-    ModelChoice, Models, NewToken, NodeRecord, Principal, Refusal, RefusalCode, RefusedWorker, Role,
-    SubmitReceipt, TokenRecord, counted,
+    ApplicationRecord, ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter,
+    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk,
+    LogRequest, ModelChoice, Models, NewToken, NodeRecord, Principal, Refusal, RefusalCode, RefusedWorker,
+    Role, SubmitReceipt, TokenRecord, counted,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -147,6 +147,11 @@ impl ClientService for ClientSession {
 
     async fn resolve(self, _: Context, references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal> {
         self.look_up_references(references).await
+    }
+
+    async fn applications(self, _: Context) -> Result<Vec<ApplicationRecord>, Refusal> {
+        let user = self.by.user.clone();
+        self.ask(|reply_to| Query::Applications(user, reply_to)).await
     }
 
     async fn missing_content(self, _: Context, files: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal> {

@@ -94,6 +94,7 @@ fn private_record(record: JobRecord) -> JobRecord {
         time_limit: record.time_limit,
         workdir: String::new(),
         code: None,
+        application: record.application,
         attempt: record.attempt,
         attempts: record.attempts.into_iter().map(private_attempt).collect(),
         exit_code: record.exit_code,

@@ -63,8 +63,8 @@ pub(crate) struct StoredCodeSnapshot {
 #[serde(remote = "types::Entrypoint")]
 pub(crate) enum StoredEntrypoint {
     Command(#[serde(with = "As::<StoredCommand>")] types::Command),
-    Function(#[serde(with = "As::<StoredFunctionWork>")] types::FunctionWork),
-    Actor(#[serde(with = "As::<StoredActorWork>")] types::ActorWork),
+    Application(#[serde(with = "As::<StoredApplicationWork>")] types::ApplicationWork),
+    Runner(#[serde(with = "As::<StoredRunnerWork>")] types::RunnerWork),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -76,17 +76,29 @@ pub(crate) struct StoredCommand {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "types::FunctionWork")]
-pub(crate) struct StoredFunctionWork {
-    name: String,
-    argument: Vec<u8>,
+#[serde(remote = "types::ApplicationWork")]
+pub(crate) struct StoredApplicationWork {
+    program: String,
+    arguments: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_gpus: Option<u32>,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "types::ActorWork")]
-pub(crate) struct StoredActorWork {
-    name: String,
-    state: Vec<u8>,
+#[serde(remote = "types::RunnerWork")]
+pub(crate) struct StoredRunnerWork {
+    application: types::AttemptId,
+    program: String,
+    #[serde(with = "As::<StoredRunnerRole>")]
+    role: types::RunnerRole,
+    arguments: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "types::RunnerRole", rename_all = "lowercase")]
+pub(crate) enum StoredRunnerRole {
+    Main,
+    Actor,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -114,6 +126,8 @@ pub(crate) struct StoredDemand {
     account: Option<types::AccountKey>,
     #[serde(skip)]
     has_code: bool,
+    #[serde(skip)]
+    node: Option<types::NodeId>,
 }
 
 const fn one() -> u32 {
@@ -224,8 +238,9 @@ shape_of! {
     StoredJobSpec => types::JobSpec,
     StoredEntrypoint => types::Entrypoint,
     StoredCommand => types::Command,
-    StoredFunctionWork => types::FunctionWork,
-    StoredActorWork => types::ActorWork,
+    StoredApplicationWork => types::ApplicationWork,
+    StoredRunnerWork => types::RunnerWork,
+    StoredRunnerRole => types::RunnerRole,
     StoredDemand => types::Demand,
     StoredGpuRequest => types::GpuRequest,
     StoredSharing => types::Sharing,

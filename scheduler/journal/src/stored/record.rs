@@ -34,6 +34,8 @@ pub(crate) struct StoredJobRecord {
     workdir: String,
     #[serde(with = "As::<Option<StoredCodeSnapshot>>", default, skip_serializing_if = "Option::is_none")]
     code: Option<types::CodeSnapshot>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    application: Option<JobId>,
     attempt: u32,
     #[serde(with = "As::<Vec<StoredAttemptRecord>>")]
     attempts: Vec<types::AttemptRecord>,

@@ -58,6 +58,7 @@ pub(crate) enum StoredReasonCode {
     MemoryLimit,
     Oom,
     HeldAfterFaults,
+    ApplicationEnded,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -76,6 +77,7 @@ pub(crate) enum StoredStopReason {
     DeviceLost,
     Unenforced,
     Killed,
+    ApplicationEnded,
 }
 
 shape_of! {

@@ -7,8 +7,8 @@ use cohabit_types::{
 
 use super::samples::{at, code, demands, gpu, progress};
 
-/// Records of a plain job, of one that ran in every way, of an array as a whole, and of one in a code
-/// snapshot.
+/// Records of a plain job, of one that ran in every way, of an array as a whole, of one in a code snapshot, and
+/// of a child of an application.
 pub(super) fn records() -> Vec<JobRecord> {
     let plain = JobRecord {
         id: JobId::new(7),
@@ -24,6 +24,7 @@ pub(super) fn records() -> Vec<JobRecord> {
         time_limit: None,
         workdir: "/tmp".into(),
         code: None,
+        application: None,
         attempt: 0,
         attempts: vec![],
         exit_code: None,
@@ -43,7 +44,13 @@ pub(super) fn records() -> Vec<JobRecord> {
         ArraySummary { members: 3, states: [(JobState::NodeFail, 1), (JobState::OutOfMemory, 2)].into() };
     let array = JobRecord { array: Some(array), state: JobState::NodeFail, ..plain.clone() };
     let in_snapshot = JobRecord { code: Some(code()), ..plain.clone() };
-    vec![full_record(&plain), plain, array, in_snapshot]
+    let child = JobRecord {
+        application: Some(JobId::new(3)),
+        reason_code: ReasonCode::ApplicationEnded,
+        work: "actor of application 3".into(),
+        ..in_snapshot.clone()
+    };
+    vec![full_record(&plain), plain, array, in_snapshot, child]
 }
 
 fn full_record(plain: &JobRecord) -> JobRecord {

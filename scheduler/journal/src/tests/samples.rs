@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use cohabit_policy::{Action, Plan};
 use cohabit_scheduler_core::{Config, Event};
 use cohabit_types::{
-    ActorWork, Array, AttemptId, Bandwidth, Bytes, Cause, ClientRequestId, CodeSnapshot, Command,
+    ApplicationWork, Array, AttemptId, Bandwidth, Bytes, Cause, ClientRequestId, CodeSnapshot, Command,
     ComputeLimit, ComputeMode, Condition, ContentHash, Demand, Dependency, DependencyKind, Device, DeviceId,
-    DeviceKind, DeviceSharing, Enforcement, EnforcementRequirement, Entrypoint, Estimate, FunctionWork,
-    GpuPeer, GpuProperties, GpuRequest, Health, HeldRank, HeldRankPhase, Incarnation, IndexRange, Inventory,
+    DeviceKind, DeviceSharing, Enforcement, EnforcementRequirement, Entrypoint, Estimate, GpuPeer,
+    GpuProperties, GpuRequest, Health, HeldRank, HeldRankPhase, Incarnation, IndexRange, Inventory,
     Isolation, JobChange, JobEvent, JobEventKind, JobId, JobSpec, JobState, LaunchMode, LinkBandwidths, Mig,
     ModelDescription, ModelFamily, NodeId, Outcome, PeerPath, PipelineStage, Placement, PlanRequestId,
-    Principal, Progress, RankId, RankPlacement, ReasonCode, Report, Request, RetryPolicy, Role, Share,
-    Sharing, SharingLimits, Signal, Slowdown, Span, Spread, StartFailure, Stop, StopReason, Submit, Time,
-    UserIsolation, WarningSignal, WorkerKey,
+    Principal, Progress, RankId, RankPlacement, ReasonCode, Report, Request, RetryPolicy, Role, RunnerRole,
+    RunnerWork, Share, Sharing, SharingLimits, Signal, Slowdown, Span, Spread, StartFailure, Stop,
+    StopReason, Submit, Time, UserIsolation, WarningSignal, WorkerKey,
 };
 use uuid::Uuid;
 
@@ -50,6 +50,12 @@ pub(super) fn events() -> Vec<Event> {
     let spec = JobSpec { code, ..JobSpec::command(vec!["./train".into()], "/home/ada/net/src".into()) };
     let submit = Submit { spec, idempotency_key: None, estimate: None };
     events.push(Event::Client(ClientRequestId(9), by.clone(), Request::Submit(Box::new(submit))));
+    for entrypoint in application_parts() {
+        let spec =
+            JobSpec { code: Some(program()), entrypoint, ..JobSpec::command(vec![], "/home/ada".into()) };
+        let submit = Submit { spec, idempotency_key: None, estimate: None };
+        events.push(Event::Client(ClientRequestId(9), by.clone(), Request::Submit(Box::new(submit))));
+    }
     let inventory = Inventory { fetches_code: true, ..inventories().remove(0) };
     events.push(Event::Joined(worker(), inventory));
     events.push(Event::HeadStarted(Config { max_running_jobs: Some(4), ..config() }));
@@ -66,6 +72,23 @@ pub(super) fn events() -> Vec<Event> {
     events.push(Event::Report(worker(), Report::Condition { device: gpu("GPU-1"), condition }));
     events.push(Event::Restored(archived_array().1.content));
     events
+}
+
+fn program() -> CodeSnapshot {
+    CodeSnapshot { folder: "/home/ada/target/release".into(), files: 1, ..code() }
+}
+
+fn application_parts() -> Vec<Entrypoint> {
+    let arguments = || vec!["--rate".to_owned(), "0.1".to_owned()];
+    let root = |max_gpus| {
+        let program = "search".to_owned();
+        Entrypoint::Application(ApplicationWork { program, arguments: arguments(), max_gpus })
+    };
+    let runner = |role| {
+        let (application, program) = (attempt(), "search".to_owned());
+        Entrypoint::Runner(RunnerWork { application, program, role, arguments: arguments() })
+    };
+    vec![root(None), root(Some(2)), runner(RunnerRole::Main), runner(RunnerRole::Actor)]
 }
 
 /// A snapshot of code.
@@ -132,17 +155,10 @@ fn requests() -> Vec<(Principal, Request)> {
 
 fn specs() -> Vec<JobSpec> {
     let plain = || JobSpec::command(vec!["/bin/train".into(), "--fast \"ü\"".into()], "/tmp".into());
-    let entrypoints = [
-        Entrypoint::Command(Command {
-            argv: vec!["./run.sh".into()],
-            script: Some("#!/bin/sh\ntrue\n".into()),
-        }),
-        Entrypoint::Function(FunctionWork { name: "train".into(), argument: vec![0, 255] }),
-        Entrypoint::Actor(ActorWork { name: "server".into(), state: vec![] }),
-    ];
+    let with_script = Command { argv: vec!["./run.sh".into()], script: Some("#!/bin/sh\ntrue\n".into()) };
     let array = Some(Array { ranges: vec![], at_once: None });
     let mut specs = vec![full_spec(), plain(), JobSpec { array, ..plain() }];
-    specs.extend(entrypoints.map(|entrypoint| JobSpec { entrypoint, ..plain() }));
+    specs.push(JobSpec { entrypoint: Entrypoint::Command(with_script), ..plain() });
     specs.extend(demands().map(|demand| JobSpec { demand, ..plain() }));
     specs.extend(models().map(|model| JobSpec { model: Some(model), ..plain() }));
     specs
@@ -189,6 +205,7 @@ pub(super) fn demands() -> [Demand; 4] {
     [
         Demand {
             has_code: false,
+            node: None,
             nodes: 1,
             gpus: GpuRequest::Part(Share(250)),
             gpu_memory: Some(Bytes(5 << 30)),
@@ -470,6 +487,8 @@ fn job_event_kinds() -> Vec<JobEventKind> {
     kinds.push(JobEventKind::Stopping(attempt, StopReason::Killed));
     kinds.push(ended(JobState::Failed, ReasonCode::WaitingForUserLimit));
     kinds.push(ended(JobState::Failed, ReasonCode::HeldAfterFaults));
+    kinds.push(JobEventKind::Stopping(attempt, StopReason::ApplicationEnded));
+    kinds.push(ended(JobState::Cancelled, ReasonCode::ApplicationEnded));
     kinds
 }
 

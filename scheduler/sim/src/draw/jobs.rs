@@ -204,6 +204,7 @@ fn demand(random: &mut Random, shapes: &[MachineSpec], profile: &WorkloadProfile
     let enforceable = is_part && hosts.iter().all(|shape| shape.kind == DeviceKind::Gpu);
     Demand {
         has_code: false,
+        node: None,
         nodes,
         gpus,
         gpu_memory: wants_memory.then(|| gpu_memory(random, device_memory.min(80 << 30))),

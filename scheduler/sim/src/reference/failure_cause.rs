@@ -24,6 +24,7 @@ impl FailureCause {
             Some(
                 StopReason::Cancelled
                 | StopReason::Killed
+                | StopReason::ApplicationEnded
                 | StopReason::TimeLimit
                 | StopReason::Requeued
                 | StopReason::Preempted,

@@ -69,6 +69,7 @@ pub(super) fn order(spec: JobSpec, ranks: u32) -> RunOrder {
         account: "ada".into(),
         role: Role::User,
         nodes: vec!["10.0.0.1".into()],
+        application: None,
         world_size: ranks,
         rendezvous: Some(Rendezvous { address: "10.0.0.1".into(), port: 29_600 }),
         ranks: (0..ranks).map(run).collect(),

@@ -309,6 +309,7 @@ pub(crate) fn run(job: u64, spec: JobSpec) -> Order {
         world_size: 1,
         rendezvous: None,
         ranks,
+        application: None,
     }))
 }
 

@@ -1,5 +1,6 @@
 //! Why a rank is stopped, in words that version 1 knows: a job that was killed was cancelled, and a field
-//! that version 1 ignores says that it was killed.
+//! that version 1 ignores says that it was killed. A part of an application, which version 1 does not start,
+//! was cancelled, too.
 
 use cohabit_types::StopReason;
 

@@ -101,7 +101,7 @@ impl DryRunDocument {
     ) -> DryRunDocument {
         let (command, script) = match &spec.entrypoint {
             Entrypoint::Command(command) => (command.argv.clone(), command.script.is_some()),
-            Entrypoint::Function(_) | Entrypoint::Actor(_) => (vec![spec.entrypoint.title()], false),
+            Entrypoint::Application(_) | Entrypoint::Runner(_) => (vec![spec.entrypoint.title()], false),
         };
         let warning =
             spec.stop.warning.map(|warning| format!("{}@{}s", warning.signal, warning.before.as_secs_f64()));

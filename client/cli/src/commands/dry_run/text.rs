@@ -36,7 +36,7 @@ fn sentence(reason: &str) -> String {
 fn submission(spec: &JobSpec) -> String {
     let command = match &spec.entrypoint {
         Entrypoint::Command(command) => shlex::try_join(command.argv.iter().map(String::as_str)).ok(),
-        Entrypoint::Function(_) | Entrypoint::Actor(_) => None,
+        Entrypoint::Application(_) | Entrypoint::Runner(_) => None,
     };
     let members = spec.array.as_ref().map(|array| format!(", an array with {} members", Array::len(array)));
     format!(

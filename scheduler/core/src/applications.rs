@@ -1,0 +1,283 @@
+//! Applications: root jobs, and the child jobs that run parts of their programs.
+//!
+//! A child belongs to one attempt of its root. It runs on the node of that attempt, counts against the ceiling
+//! of the application, and ends when the attempt ends. What the children are for is decided by the
+//! application's own coordinator, which submits them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohabit_types::{
+    ApplicationRecord, ApplicationWork, AttemptId, Demand, Entrypoint, JobId, JobPhase, JobSpec, NodeId,
+    Principal, ReasonCode, Refusal, RefusalCode, RunnerWork, Share, StopReason,
+};
+
+use crate::head::Head;
+use crate::job::{JobStatus, TerminalState};
+use crate::submission::SubmissionState;
+use crate::transition::Transition;
+
+/// The most children of one application that have not ended.
+const MOST_RUNNERS: usize = 1_000;
+
+/// The applications that have not ended; follows from the submissions and the live jobs.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Applications {
+    /// The root job of each user and name.
+    roots: BTreeMap<(String, String), u64>,
+    /// The children of each root job.
+    children: BTreeMap<u64, BTreeSet<JobId>>,
+}
+
+impl Applications {
+    /// Those of these live jobs.
+    pub(crate) fn of<'s>(live: impl Iterator<Item = (JobId, &'s SubmissionState)>) -> Applications {
+        let mut applications = Applications::default();
+        live.for_each(|(id, submission)| applications.insert(id, submission));
+        applications
+    }
+
+    /// A job of this submission has not ended, or no longer.
+    pub(crate) fn insert(&mut self, id: JobId, submission: &SubmissionState) {
+        match &submission.spec.entrypoint {
+            Entrypoint::Command(_) => {}
+            Entrypoint::Application(_) => {
+                self.roots.insert((submission.user.clone(), submission.spec.name.clone()), id.number);
+            }
+            Entrypoint::Runner(work) => {
+                self.children.entry(work.application.job.number).or_default().insert(id);
+            }
+        }
+    }
+
+    /// A job of this submission has ended.
+    pub(crate) fn remove(&mut self, id: JobId, submission: &SubmissionState) {
+        match &submission.spec.entrypoint {
+            Entrypoint::Command(_) => {}
+            Entrypoint::Application(_) => {
+                let name = (submission.user.clone(), submission.spec.name.clone());
+                if self.roots.get(&name) == Some(&id.number) {
+                    self.roots.remove(&name);
+                }
+            }
+            Entrypoint::Runner(work) => {
+                let root = work.application.job.number;
+                if let Some(children) = self.children.get_mut(&root) {
+                    children.remove(&id);
+                }
+                self.children.retain(|number, children| *number != root || !children.is_empty());
+            }
+        }
+    }
+
+    fn root(&self, user: &str, name: &str) -> Option<JobId> {
+        self.roots.get(&(user.to_owned(), name.to_owned())).map(|number| JobId::new(*number))
+    }
+
+    fn children(&self, root: JobId) -> impl Iterator<Item = JobId> + '_ {
+        self.children.get(&root.number).into_iter().flatten().copied()
+    }
+}
+
+impl Transition<'_> {
+    /// An attempt of the root of an application ended: its children end, too. They keep their grace, unless
+    /// somebody did not want to wait.
+    pub(crate) fn end_children(&mut self, application: AttemptId, stopped: Option<StopReason>) {
+        let why = match stopped {
+            Some(StopReason::Killed) => StopReason::Killed,
+            Some(_) | None => StopReason::ApplicationEnded,
+        };
+        let children = self.head.volatile.applications.children(application.job);
+        for child in children.collect::<Vec<_>>() {
+            if self.head.application_of(child) == Some(application) {
+                self.end_child(child, why);
+            }
+        }
+    }
+
+    fn end_child(&mut self, id: JobId, why: StopReason) {
+        match self.head.jobs.get(&id).map(|job| job.state().phase()) {
+            Some(JobPhase::Waiting) => {
+                self.end_job(id, TerminalState::Cancelled, ReasonCode::ApplicationEnded);
+            }
+            Some(JobPhase::Placed) => match &mut self.job_mut(id).status {
+                JobStatus::Stopping(_, StopReason::Cancelled | StopReason::Killed) => {}
+                JobStatus::Stopping(_, present) => *present = why,
+                JobStatus::Running(_) | JobStatus::Waiting(_) | JobStatus::Ended(_) => {
+                    self.stop_attempt(id, why);
+                }
+            },
+            Some(JobPhase::Ended) | None => {}
+        }
+    }
+}
+
+impl Head {
+    /// The attempt of the root to which a child belongs.
+    fn application_of(&self, child: JobId) -> Option<AttemptId> {
+        self.submissions.get(&child.number)?.spec.entrypoint.parent()
+    }
+
+    /// The node that such a job has to be on, if there is one: children run on the node of their root.
+    pub(crate) fn required_node(&self, spec: &JobSpec) -> Option<NodeId> {
+        let application = spec.entrypoint.parent()?;
+        let attempt = self.jobs.get(&application.job)?.attempt(application.attempt)?.attempt;
+        attempt.placement.parts.first().map(|part| part.node)
+    }
+
+    /// Refuses a part of an application that may not be submitted.
+    pub(crate) fn check_application(&self, by: &Principal, spec: &JobSpec) -> Result<(), Refusal> {
+        match &spec.entrypoint {
+            Entrypoint::Command(_) => Ok(()),
+            Entrypoint::Application(_) => self.check_name(&by.user, &spec.name),
+            Entrypoint::Runner(work) => self.check_runner(by, work, spec),
+        }
+    }
+
+    /// Refuses a second live application of this user with this name.
+    fn check_name(&self, user: &str, name: &str) -> Result<(), Refusal> {
+        let Some(root) = self.volatile.applications.root(user, name) else { return Ok(()) };
+        Err(wrong_state(format!(
+            "application '{name}' of {user} has not ended: it is job {root}. Launch the same program to join it, wait \
+             for its end, or cancel it"
+        )))
+    }
+
+    fn check_runner(&self, by: &Principal, work: &RunnerWork, spec: &JobSpec) -> Result<(), Refusal> {
+        let root = work.application.job;
+        let owner = self.submissions.get(&root.number);
+        let Some((owner, application)) = owner.and_then(|it| Some((it, application_work(it)?))) else {
+            return Err(Refusal::new(RefusalCode::NotFound, format!("there is no application {root}")));
+        };
+        if owner.user != by.user {
+            let message = format!(
+                "application {root} belongs to {}: only {} can run parts of it",
+                owner.user, owner.user
+            );
+            return Err(Refusal::new(RefusalCode::NotAllowed, message));
+        }
+        if self.live_application(work.application).is_none() {
+            let message =
+                format!("attempt {} of application {root} does not run (any more)", work.application.attempt);
+            return Err(wrong_state(message));
+        }
+        let hash = |spec: &JobSpec| spec.code.as_ref().map(|code| code.manifest);
+        if hash(&owner.spec) != hash(spec) || application.program != work.program {
+            let message = format!("application {root} runs another program: all its parts run one file");
+            return Err(Refusal::new(RefusalCode::Invalid, message));
+        }
+        if self.volatile.applications.children(root).count() >= MOST_RUNNERS {
+            let message =
+                format!("application {root} has {MOST_RUNNERS} runners, the most that one may have");
+            return Err(Refusal::new(RefusalCode::Unsatisfiable, message));
+        }
+        self.check_ceiling(work.application, application, &spec.demand)
+    }
+
+    /// Refuses a child with which an application would hold more GPUs than it may.
+    fn check_ceiling(
+        &self,
+        application: AttemptId,
+        work: &ApplicationWork,
+        demand: &Demand,
+    ) -> Result<(), Refusal> {
+        let Some(max_gpus) = work.max_gpus else { return Ok(()) };
+        let children = self.volatile.applications.children(application.job);
+        let siblings = children.filter(|child| self.application_of(*child) == Some(application));
+        let held: u64 = siblings
+            .filter_map(|it| self.submissions.get(&it.number))
+            .map(|it| thousandths(&it.spec.demand))
+            .sum();
+        let wanted = thousandths(demand);
+        if held + wanted <= u64::from(max_gpus) * u64::from(Share::WHOLE.0) {
+            return Ok(());
+        }
+        let gpus = |thousandths: u64| thousandths as f64 / f64::from(Share::WHOLE.0);
+        Err(Refusal::new(
+            RefusalCode::Unsatisfiable,
+            format!(
+                "the runners of application {} hold {} GPUs and this one needs {}, but together they may hold \
+                 {max_gpus}: end some, or raise max_gpus",
+                application.job,
+                gpus(held),
+                gpus(wanted)
+            ),
+        ))
+    }
+
+    /// Refuses to queue an ended part of an application again.
+    pub(crate) fn check_application_requeue(&self, id: JobId) -> Result<(), Refusal> {
+        let Some(submission) = self.submissions.get(&id.number) else { return Ok(()) };
+        match &submission.spec.entrypoint {
+            Entrypoint::Command(_) => Ok(()),
+            Entrypoint::Application(_) => self.check_name(&submission.user, &submission.spec.name),
+            Entrypoint::Runner(work) => Err(wrong_state(format!(
+                "job {id} was a part of application {}, which no longer waits for it: launch the application again",
+                work.application.job
+            ))),
+        }
+    }
+
+    /// The user of an application and its account, if this attempt of its root runs and is not being stopped.
+    #[must_use]
+    pub fn live_application(&self, application: AttemptId) -> Option<Principal> {
+        let submission = self.submissions.get(&application.job.number)?;
+        application_work(submission)?;
+        let job = self.jobs.get(&application.job)?;
+        let is_live = job.stop_requested().is_none()
+            && job.live_attempt().is_some_and(|attempt| attempt.number == application.attempt);
+        let account = submission.account.clone();
+        is_live.then(|| Principal { account, ..Principal::new(submission.user.clone(), submission.role) })
+    }
+
+    /// Whether a job is a child of this attempt of an application.
+    #[must_use]
+    pub fn is_child(&self, job: JobId, application: AttemptId) -> bool {
+        self.application_of(job) == Some(application)
+    }
+
+    /// The applications of a user that have not ended, in the order of their names.
+    #[must_use]
+    pub fn applications(&self, user: &str) -> Vec<ApplicationRecord> {
+        let roots = &self.volatile.applications.roots;
+        let of_user =
+            roots.range((user.to_owned(), String::new())..).take_while(|((owner, _), _)| owner == user);
+        of_user.filter_map(|(_, number)| self.application_record(JobId::new(*number))).collect()
+    }
+
+    fn application_record(&self, root: JobId) -> Option<ApplicationRecord> {
+        let (submission, job) = (self.submissions.get(&root.number)?, self.jobs.get(&root)?);
+        let attempt = job.live_attempt().map(|attempt| root.attempt(attempt.number));
+        Some(ApplicationRecord {
+            job: root,
+            name: submission.spec.name.clone(),
+            user: submission.user.clone(),
+            state: job.state(),
+            attempt: attempt.filter(|attempt| self.live_application(*attempt).is_some()),
+            code: submission.spec.code.clone(),
+            program: application_work(submission)?.program.clone(),
+            runners: self.volatile.applications.children(root).collect(),
+        })
+    }
+
+    /// The applications as they follow from the live jobs.
+    pub(crate) fn live_applications(&self) -> Applications {
+        let submission = |id: &JobId| Some((*id, self.submissions.get(&id.number)?.as_ref()));
+        Applications::of(self.active.iter().filter_map(submission))
+    }
+}
+
+fn application_work(submission: &SubmissionState) -> Option<&ApplicationWork> {
+    match &submission.spec.entrypoint {
+        Entrypoint::Application(work) => Some(work),
+        Entrypoint::Command(_) | Entrypoint::Runner(_) => None,
+    }
+}
+
+/// The part of GPUs that a demand takes, in thousandths.
+fn thousandths(demand: &Demand) -> u64 {
+    u64::from(demand.devices()) * u64::from(demand.share().0)
+}
+
+fn wrong_state(message: String) -> Refusal {
+    Refusal::new(RefusalCode::WrongState, message)
+}

@@ -1,0 +1,262 @@
+//! Applications: root jobs and their children.
+
+use cohabit_policy::parse_policy;
+use cohabit_types::{
+    ApplicationWork, AttemptId, Bytes, ChangeResult, CodeSnapshot, ContentHash, Demand, Entrypoint,
+    GpuRequest, JobChange, JobId, JobSpec, JobState, Order, Outcome, Principal, ReasonCode, Refusal,
+    RefusalCode, Reply, Request, Role, RunnerRole, RunnerWork, Share, Signal, Span, StopReason, Submit,
+};
+
+use super::kit::{TestHead, ada, command, gpus, job, rank};
+
+fn program(number: u8) -> CodeSnapshot {
+    CodeSnapshot {
+        manifest: ContentHash([number; 32]),
+        folder: "/target".into(),
+        files: 1,
+        bytes: Bytes(1 << 20),
+    }
+}
+
+fn application(name: &str, max_gpus: Option<u32>) -> JobSpec {
+    let work = ApplicationWork { program: "search".into(), arguments: vec![], max_gpus };
+    JobSpec {
+        name: name.into(),
+        entrypoint: Entrypoint::Application(work),
+        demand: Demand { gpus: GpuRequest::Whole(0), ..Demand::default() },
+        code: Some(program(1)),
+        ..JobSpec::command(vec![], "/home/ada".into())
+    }
+}
+
+/// A child with this part of a GPU, in thousandths.
+fn runner(application: AttemptId, thousandths: u32) -> JobSpec {
+    let (program_name, role) = ("search".into(), RunnerRole::Actor);
+    let work = RunnerWork { application, program: program_name, role, arguments: vec![] };
+    let gpus = match thousandths {
+        whole if whole % 1_000 == 0 => GpuRequest::Whole(whole / 1_000),
+        part => GpuRequest::Part(Share(part)),
+    };
+    let gpu_memory = Some(Bytes(1 << 30)).filter(|_| thousandths > 0);
+    JobSpec {
+        name: "trial".into(),
+        entrypoint: Entrypoint::Runner(work),
+        demand: Demand { gpus, gpu_memory, ..Demand::default() },
+        code: Some(program(1)),
+        ..JobSpec::command(vec![], "/home/ada".into())
+    }
+}
+
+/// A head with two nodes of two GPUs, and an application of Ada that runs on the first as job 1.
+fn running(max_gpus: Option<u32>) -> TestHead {
+    let mut test = TestHead::with_devices(2);
+    test.join(2, 2);
+    test.submit(application("search", max_gpus));
+    test.started(rank(1, 1));
+    test.effects();
+    test
+}
+
+fn root() -> AttemptId {
+    job(1).attempt(1)
+}
+
+fn refusal(reply: Reply) -> Refusal {
+    match reply {
+        Reply::Refused(refusal) => refusal,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn stops(test: &mut TestHead) -> Vec<(JobId, StopReason)> {
+    let stop = |order| match order {
+        Order::Stop { attempt, why } => Some((attempt.job, why)),
+        _ => None,
+    };
+    test.orders().into_iter().filter_map(|(_, order)| stop(order)).collect()
+}
+
+#[test]
+fn children_run_on_the_node_of_their_root_and_beside_each_other() {
+    let mut test = running(None);
+    test.follow(parse_policy("fifo-greedy").unwrap());
+    for _ in 0..2 {
+        test.submit(runner(root(), 1_000));
+    }
+    let third = test.submit(runner(root(), 1_000));
+    let nodes: Vec<_> = test.runs().into_iter().map(|run| (run.attempt.job, run.nodes)).collect();
+    assert_eq!(nodes, [(job(2), vec!["10.0.0.1".to_owned()]), (job(3), vec!["10.0.0.1".to_owned()])]);
+    assert_eq!(test.state(third), JobState::Pending, "the other node is free, and is not theirs");
+    let other = test.submit(gpus(1));
+    assert_eq!(test.record(other).attempts[0].ranks[0].node, "node2");
+    assert_eq!(test.record(third).application, Some(job(1)));
+    test.ended(rank(2, 1), Outcome::Exited(0), None);
+    assert_eq!(test.state(third), JobState::Running);
+}
+
+#[test]
+fn the_end_of_the_roots_attempt_ends_its_children() {
+    let mut test = running(None);
+    let placed = test.submit(runner(root(), 1_000));
+    let waiting = test.submit(runner(root(), 2_000));
+    test.effects();
+    test.ended(rank(1, 1), Outcome::Exited(1), None);
+    assert_eq!(test.state(job(1)), JobState::Failed);
+    assert_eq!(test.state(waiting), JobState::Cancelled);
+    let record = test.record(waiting);
+    assert_eq!(record.reason_code, ReasonCode::ApplicationEnded);
+    assert_eq!(record.reason, "its application ended before it ran");
+    assert_eq!(stops(&mut test), [(placed, StopReason::ApplicationEnded)]);
+    let ended = Some(StopReason::ApplicationEnded);
+    test.ended(rank(2, 1), Outcome::Signalled(Signal::TERM), ended);
+    let record = test.record(placed);
+    assert_eq!((record.state, record.reason_code), (JobState::Cancelled, ReasonCode::ApplicationEnded));
+    assert!(record.reason.starts_with("its application ended after"), "{}", record.reason);
+}
+
+/// A requeued child would come back in an application that has ended.
+#[test]
+fn a_child_that_is_being_requeued_ends_with_its_application() {
+    let mut test = running(None);
+    let child = test.submit(runner(root(), 1_000));
+    assert_eq!(test.change(JobChange::Requeue, child), ChangeResult::Done);
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    test.ended(rank(2, 1), Outcome::Signalled(Signal::TERM), Some(StopReason::Requeued));
+    assert_eq!(test.state(child), JobState::Cancelled);
+}
+
+#[test]
+fn children_of_a_root_that_was_killed_get_no_grace() {
+    let mut test = running(None);
+    let child = test.submit(runner(root(), 1_000));
+    test.change(JobChange::Kill, job(1));
+    test.effects();
+    test.ended(rank(1, 1), Outcome::Signalled(Signal::KILL), Some(StopReason::Killed));
+    assert_eq!(stops(&mut test), [(child, StopReason::Killed)]);
+}
+
+#[test]
+fn a_root_that_runs_anew_has_no_children_of_before() {
+    let mut test = TestHead::with_devices(2);
+    let mut spec = application("search", None);
+    (spec.retry.limit, spec.retry.backoff) = (1, Span::ZERO);
+    test.submit(spec);
+    let child = test.submit(runner(root(), 1_000));
+    test.effects();
+    test.ended(rank(1, 1), Outcome::Signalled(Signal::KILL), None);
+    assert_eq!(test.state(job(1)), JobState::Running);
+    assert_eq!(stops(&mut test), [(child, StopReason::ApplicationEnded)]);
+    let refused = refusal(test.try_submit(runner(root(), 1_000)));
+    assert_eq!(refused.code, RefusalCode::WrongState);
+    let younger = test.submit(runner(job(1).attempt(2), 1_000));
+    assert_eq!(test.state(younger), JobState::Running);
+    assert_eq!(test.head.applications("ada")[0].runners, [child, younger]);
+}
+
+#[test]
+fn a_child_that_fails_is_retried_in_place() {
+    let mut test = running(None);
+    let mut spec = runner(root(), 1_000);
+    (spec.retry.limit, spec.retry.backoff) = (1, Span::ZERO);
+    let child = test.submit(spec);
+    test.ended(rank(2, 1), Outcome::Signalled(Signal::KILL), None);
+    assert_eq!(test.record(child).attempt, 2);
+    assert_eq!(test.record(child).attempts[1].ranks[0].node, "node1");
+}
+
+#[test]
+fn names_are_unique_among_the_live_applications_of_a_user() {
+    let mut test = running(None);
+    let refused = refusal(test.try_submit(application("search", None)));
+    assert_eq!(refused.code, RefusalCode::WrongState);
+    assert!(refused.message.contains("it is job 1") && refused.message.contains("Launch the same program"));
+    assert_eq!(test.submit(application("other", None)), job(2));
+    let by_bea = Request::Submit(Box::new(Submit {
+        spec: application("search", None),
+        idempotency_key: None,
+        estimate: None,
+    }));
+    let reply = test.request(Principal::new("bea", Role::User), by_bea);
+    assert_eq!(reply, Reply::Accepted { job: job(3), members: 1 });
+    let names =
+        |user: &str| -> Vec<String> { test.head.applications(user).into_iter().map(|it| it.name).collect() };
+    assert_eq!((names("ada"), names("bea")), (vec!["other".into(), "search".into()], vec!["search".into()]));
+    test.ended(rank(1, 1), Outcome::Exited(0), None);
+    assert_eq!(test.submit(application("search", None)), job(4));
+    let requeued = test.change(JobChange::Requeue, job(1));
+    assert!(
+        matches!(&requeued, ChangeResult::Refused(why) if why.message.contains("it is job 4")),
+        "{requeued:?}"
+    );
+}
+
+#[test]
+fn children_stay_below_the_ceiling_together() {
+    let mut test = running(Some(1));
+    let half = test.submit(runner(root(), 500));
+    test.submit(runner(root(), 250));
+    test.submit(runner(root(), 0));
+    let refused = refusal(test.try_submit(runner(root(), 500)));
+    assert_eq!(refused.code, RefusalCode::Unsatisfiable);
+    assert!(refused.message.contains("hold 0.75 GPUs and this one needs 0.5"), "{refused}");
+    test.change(JobChange::Cancel, half);
+    test.ended(rank(half.number, 1), Outcome::Signalled(Signal::TERM), Some(StopReason::Cancelled));
+    test.submit(runner(root(), 500));
+}
+
+#[test]
+fn strangers_and_other_programs_are_no_part_of_an_application() {
+    let mut test = running(None);
+    let by = |user: &str, spec: JobSpec| {
+        let submit = Submit { spec, idempotency_key: None, estimate: None };
+        (Principal::new(user, Role::Admin), Request::Submit(Box::new(submit)))
+    };
+    let (bea, request) = by("bea", runner(root(), 0));
+    assert_eq!(refusal(test.request(bea, request)).code, RefusalCode::NotAllowed);
+    let other = JobSpec { code: Some(program(2)), ..runner(root(), 0) };
+    let refused = refusal(test.try_submit(other));
+    assert!(refused.message.contains("runs another program"), "{refused}");
+    let plain = test.submit(command());
+    for nothing in [plain, job(99)] {
+        assert_eq!(refusal(test.try_submit(runner(nothing.attempt(1), 0))).code, RefusalCode::NotFound);
+    }
+    let mut sneaky = runner(root(), 0);
+    sneaky.code = None;
+    assert_eq!(refusal(test.try_submit(sneaky)).code, RefusalCode::Invalid);
+}
+
+#[test]
+fn an_ended_child_is_not_queued_again() {
+    let mut test = running(None);
+    let child = test.submit(runner(root(), 0));
+    test.ended(rank(2, 1), Outcome::Exited(0), None);
+    let refused = test.change(JobChange::Requeue, child);
+    assert!(
+        matches!(&refused, ChangeResult::Refused(why) if why.message.contains("launch the application again"))
+    );
+}
+
+#[test]
+fn only_an_application_that_runs_lives() {
+    let mut test = running(None);
+    assert_eq!(test.head.live_application(root()), Some(ada()));
+    assert_eq!(test.head.live_application(job(1).attempt(2)), None);
+    let child = test.submit(runner(root(), 0));
+    assert_eq!(test.head.live_application(child.attempt(1)), None);
+    assert!(test.head.is_child(child, root()) && !test.head.is_child(job(1), root()));
+    test.change(JobChange::Cancel, job(1));
+    assert_eq!(test.head.live_application(root()), None, "it is being stopped");
+    let record = &test.head.applications("ada")[0];
+    assert_eq!((record.state, record.attempt), (JobState::Completing, None));
+}
+
+#[test]
+fn a_lost_node_ends_the_application_with_its_children() {
+    let mut test = running(None);
+    let child = test.submit(runner(root(), 1_000));
+    test.lose(1, 1);
+    test.after(Span::from_secs(61));
+    assert_eq!(test.state(child), JobState::Cancelled);
+    let root_again = test.record(job(1));
+    assert_eq!((root_again.attempt, root_again.attempts[1].ranks[0].node.as_str()), (2, "node2"));
+}
