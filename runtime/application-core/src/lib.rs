@@ -67,7 +67,7 @@
 //! # The shell of the coordinator
 //!
 //! It submits the first main and calls [`Coordinator::main`] with its job and with that of each other main
-//! that the head lists, each before its first report. Each change of a child's job becomes a
+//! that the head lists. Each change of a child's job becomes a
 //! [`RunnerReport`] for [`Coordinator::report`], each frame goes to [`Coordinator::received`], and each answer
 //! to a [`CoordinatorEffect::Submit`] to [`Coordinator::submitted`]. When the head cannot be reached, the shell
 //! tries again until it has an answer.
