@@ -1,5 +1,5 @@
-//! Applications with actors on simulated processes: the production cores of `cohabit-application-core` on links
-//! that break, with processes that are killed between any two effects.
+//! Applications with actors on simulated processes: the production cores of `cohabit-application-core` on
+//! links that break, with processes that are killed between any two effects.
 //!
 //! ```text
 //! run            one seed: phases, and the result               swarm      many seeds
@@ -7,12 +7,13 @@
 //! network        sessions, connections, their faults            faults     what is broken, and when
 //! head           a small model of the head: jobs with attempts
 //! process        one process: its core and what its user's code holds
-//! member_shell   carries out the effects of a member             coordinator_shell   those of the coordinator
+//! member_shell   carries out the effects of a member     coordinator_shell   those of the coordinator
 //! program        what users' code does next                     ledger     the checks, from outside
 //! planted_bug    bugs that the checks have to find
 //! ```
 
 mod coordinator_shell;
+mod counters;
 mod event;
 mod faults;
 mod head;
@@ -29,5 +30,6 @@ mod swarm;
 mod tests;
 mod world;
 
-pub use run::{ApplicationCounters, ApplicationRun, run_application};
+pub use counters::ApplicationCounters;
+pub use run::{ApplicationRun, run_application};
 pub use swarm::{ApplicationSummary, FailedApplication, application_command};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use cohabit_application_core::Coordinator;
 use cohabit_types::{AttemptId, JobId, Share, Span, Time};
-use serde::Serialize;
 
+use super::counters::ApplicationCounters;
 use super::event::{ApplicationEvent, Pair};
 use super::head::HeadModel;
 use super::ledger::Ledger;
@@ -20,37 +20,6 @@ use crate::random::Random;
 use crate::recorder::{Recorder, TraceDetail};
 
 const MAX_EVENTS: u64 = 500_000;
-
-/// What happened in a run.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct ApplicationCounters {
-    /// Events of the simulation.
-    pub events: u64,
-    /// Processes that were started.
-    pub processes: u64,
-    /// Processes that faults killed.
-    pub kills: u64,
-    /// Connections that faults broke.
-    pub breaks: u64,
-    /// Connections that were dialed.
-    pub dials: u64,
-    /// Actors that were created.
-    pub actors: u64,
-    /// Constructions of actors.
-    pub constructions: u64,
-    /// Calls that were made.
-    pub calls: u64,
-    /// Methods that started.
-    pub starts: u64,
-    /// Calls that ended.
-    pub finished: u64,
-    /// Calls that ended with a value.
-    pub values: u64,
-    /// Calls that ended because the process of the actor did.
-    pub restarted: u64,
-    /// Runs that ended with nothing left, and not by the end of the coordinator or of all mains.
-    pub rests: u64,
-}
 
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::run::{ApplicationCounters, ApplicationRun};
+use super::counters::ApplicationCounters;
+use super::run::ApplicationRun;
 
 /// The results of many seeds.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
@@ -72,30 +73,5 @@ impl ApplicationSummary {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         self.failed.iter().map(|failed| failed.exit_code).min().unwrap_or(0)
-    }
-}
-
-impl ApplicationCounters {
-    fn add(&mut self, other: &ApplicationCounters) {
-        let ApplicationCounters { events, processes, kills, breaks, dials, actors, constructions, .. } =
-            other;
-        let ApplicationCounters { calls, starts, finished, values, restarted, rests, .. } = other;
-        for (total, more) in [
-            (&mut self.events, events),
-            (&mut self.processes, processes),
-            (&mut self.kills, kills),
-            (&mut self.breaks, breaks),
-            (&mut self.dials, dials),
-            (&mut self.actors, actors),
-            (&mut self.constructions, constructions),
-            (&mut self.calls, calls),
-            (&mut self.starts, starts),
-            (&mut self.finished, finished),
-            (&mut self.values, values),
-            (&mut self.restarted, restarted),
-            (&mut self.rests, rests),
-        ] {
-            *total += more;
-        }
     }
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use cohabit_application_core::{ActorId, Coordinator};
 use cohabit_types::{AttemptId, JobId, Share, Span, Time};
 
+use super::counters::ApplicationCounters;
 use super::event::{AnyFrame, ApplicationEvent, End, Pair};
 use super::head::{HeadModel, NextStep, RunnerPurpose, RunnerRequest};
 use super::ledger::{ActorHistory, Ledger};
 use super::network::Network;
 use super::planted_bug::ApplicationBug;
 use super::process::{Process, ProcessCode};
-use super::run::ApplicationCounters;
 use crate::digest::Digest;
 use crate::event_queue::EventQueue;
 use crate::random::Random;
