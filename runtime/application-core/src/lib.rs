@@ -56,7 +56,9 @@
 //!   release must not overtake the lend before it.
 //! - A frame from a session: [`Member::receive`], [`Member::receive_from_caller`],
 //!   [`Member::receive_from_callee`].
-//! - [`MemberEffect::Close`]: drop both call sessions with the member and read nothing more from it.
+//! - [`MemberEffect::Close`]: drop both call sessions with the member and read nothing more from it. A shell
+//!   that reads a connection at its end before it passes `MemberEnded` on saves answers that were sent.
+//! - An actor may call itself: the session is one from the process to itself.
 //! - A handle is cloned or decoded: [`Member::hold`]; dropped: [`Member::release`]. Effects with `carries`
 //!   give the shell one handle of each to release after decoding, also if nobody waits for the value.
 //! - A call: [`Member::call`], whose number comes back in [`MemberEffect::Finish`]. A dropped future or a

@@ -1,7 +1,7 @@
 //! Reads overlap, writes are alone, nobody overtakes.
 
 use super::kit::{effects, member, read, write};
-use crate::gate::{Gate, GateEffect, RunningCall};
+use crate::gate::{CallGate, GateEffect, RunningCall};
 use crate::{CallNumber, CallRequest, Ticket};
 
 fn start(ticket: u64, request: CallRequest) -> GateEffect {
@@ -9,8 +9,8 @@ fn start(ticket: u64, request: CallRequest) -> GateEffect {
 }
 
 /// An open gate of two reads at the same time; the calls of member 2 have arrived.
-fn gate(requests: &[CallRequest]) -> (Gate, Vec<GateEffect>) {
-    let mut gate = Gate::new(2);
+fn gate(requests: &[CallRequest]) -> (CallGate, Vec<GateEffect>) {
+    let mut gate = CallGate::new(2);
     let effects = effects(|it| {
         gate.open(it);
         for (number, request) in (1..).zip(requests) {

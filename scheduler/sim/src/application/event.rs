@@ -41,7 +41,7 @@ pub(super) enum AnyFrame {
 
 /// What travels on a connection.
 #[derive(Debug, Clone)]
-pub(super) enum Content {
+pub(super) enum LinkContent {
     Hello(SessionHello),
     Packet(Packet<AnyFrame>),
 }
@@ -52,7 +52,7 @@ pub(super) enum ApplicationEvent {
     /// One end dials, unless it has an open connection.
     Dial(Pair),
     /// Something arrives at one end.
-    Deliver { pair: Pair, link: LinkNumber, at: End, content: Content },
+    Deliver { pair: Pair, link: LinkNumber, at: End, content: LinkContent },
     /// One end notices that a connection is gone.
     Notice { pair: Pair, link: LinkNumber, at: End },
     /// One end acknowledges what it has received.

@@ -10,8 +10,8 @@ use cohabit_types::AttemptId;
 use super::event::{AnyFrame, ApplicationEvent, End, Pair};
 use super::payload::{Tag, decode, encode};
 use super::planted_bug::ApplicationBug;
-use super::process::{Object, Process, ProcessCode, Request};
-use super::world::{ApplicationWorld, RunPhase};
+use super::process::{Object, OpenRequest, Process, ProcessCode};
+use super::world::{ApplicationWorld, ProgramPhase};
 
 impl ApplicationWorld {
     /// Lets a process do something and carries out the effects in order. It may be killed before each.
@@ -101,7 +101,7 @@ impl ApplicationWorld {
         more: &mut Vec<MemberEffect>,
     ) {
         for actor in decode(payload).1 {
-            let keeps = self.phase == RunPhase::Work && self.random.chance(0.6);
+            let keeps = self.phase == ProgramPhase::Work && self.random.chance(0.6);
             self.ledger.obtained(actor);
             let process = self.process(member);
             if !process.core.hold(actor) {
@@ -118,7 +118,7 @@ impl ApplicationWorld {
 
     fn created(&mut self, member: AttemptId, request: RequestNumber, actor: Option<ActorId>) {
         let process = self.process(member);
-        let Some(Request::Create { name, .. }) = process.requests.remove(&request) else { return };
+        let Some(OpenRequest::Create { name, .. }) = process.requests.remove(&request) else { return };
         let Some(actor) = actor else { return };
         process.handles.push(actor);
         self.counters.actors += 1;
@@ -141,7 +141,7 @@ impl ApplicationWorld {
         let Some(actor) = actor else { return };
         self.ledger.obtained(actor);
         self.process(member).handles.push(actor);
-        if question == Some(Request::FindToStop) {
+        if question == Some(OpenRequest::FindToStop) {
             self.stop_actor(member, actor, more);
         }
     }
@@ -150,7 +150,7 @@ impl ApplicationWorld {
         self.ledger.stopped.insert(actor);
         let process = self.process(member);
         let request = process.core.stop(actor, more);
-        process.requests.insert(request, Request::Stop);
+        process.requests.insert(request, OpenRequest::Stop);
     }
 
     fn finish(&mut self, member: AttemptId, call: CallNumber, result: &Result<bytes::Bytes, CallError>) {
@@ -198,7 +198,7 @@ impl ApplicationWorld {
         if object.incarnation != IncarnationNumber(incarnation) {
             return;
         }
-        let fails = self.phase == RunPhase::Work && self.random.chance(0.02);
+        let fails = self.phase == ProgramPhase::Work && self.random.chance(0.02);
         if fails {
             self.ledger.failed_constructors.insert(object.actor);
         } else {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cohabit_application_core::{LinkNumber, Packet, Session, SessionHello};
 use cohabit_types::{AttemptId, Span, Time};
 
-use super::event::{AnyFrame, ApplicationEvent, Content, End, Pair};
+use super::event::{AnyFrame, ApplicationEvent, End, LinkContent, Pair};
 use super::planted_bug::ApplicationBug;
 use super::world::ApplicationWorld;
 
@@ -16,7 +16,7 @@ const NOTICE_DELAY: (Span, Span) = (Span::from_micros(10), Span::from_secs(1));
 
 /// All sessions.
 #[derive(Debug, Default)]
-pub(super) struct Network {
+pub(super) struct SessionNetwork {
     pub(super) channels: BTreeMap<Pair, Channel>,
 }
 
@@ -72,7 +72,7 @@ impl ApplicationWorld {
         let link = session.open_link();
         channel.sent += u64::from(from == End::Dialer);
         if let (Some(packet), Some(link)) = (packet, link) {
-            self.transmit(pair, link, from.other(), Content::Packet(packet));
+            self.transmit(pair, link, from.other(), LinkContent::Packet(packet));
         }
     }
 
@@ -91,11 +91,11 @@ impl ApplicationWorld {
         let hello = session.dial();
         channel.connections.insert(hello.link, Connection::default());
         self.counters.dials += 1;
-        self.transmit(pair, hello.link, End::Acceptor, Content::Hello(hello));
+        self.transmit(pair, hello.link, End::Acceptor, LinkContent::Hello(hello));
     }
 
     /// Puts something on a connection; what is sent in one direction arrives in order.
-    fn transmit(&mut self, pair: Pair, link: LinkNumber, at: End, content: Content) {
+    fn transmit(&mut self, pair: Pair, link: LinkNumber, at: End, content: LinkContent) {
         let delay = self.random.span(DELAY);
         let now = self.now;
         let channel = self.network.channels.entry(pair).or_default();
@@ -106,15 +106,15 @@ impl ApplicationWorld {
         self.queue.put(when, ApplicationEvent::Deliver { pair, link, at, content });
     }
 
-    pub(super) fn deliver(&mut self, pair: Pair, link: LinkNumber, at: End, content: Content) {
+    pub(super) fn deliver(&mut self, pair: Pair, link: LinkNumber, at: End, content: LinkContent) {
         let Some(channel) = self.network.channels.get_mut(&pair) else { return };
         if channel.connections.get(&link).is_none_or(|it| it.broken) {
             return;
         }
         match (content, at) {
-            (Content::Hello(hello), End::Acceptor) => self.accept(pair, &hello),
-            (Content::Hello(hello), End::Dialer) => self.open(pair, &hello),
-            (Content::Packet(packet), at) => self.receive(pair, link, at, packet),
+            (LinkContent::Hello(hello), End::Acceptor) => self.accept(pair, &hello),
+            (LinkContent::Hello(hello), End::Dialer) => self.open(pair, &hello),
+            (LinkContent::Packet(packet), at) => self.receive(pair, link, at, packet),
         }
     }
 
@@ -136,7 +136,7 @@ impl ApplicationWorld {
                 let older: Vec<LinkNumber> =
                     channel.unbroken().into_iter().filter(|link| *link < hello.link).collect();
                 older.into_iter().for_each(|link| self.break_connection(pair, link));
-                self.transmit(pair, hello.link, End::Dialer, Content::Hello(answer));
+                self.transmit(pair, hello.link, End::Dialer, LinkContent::Hello(answer));
                 self.transmit_all(pair, hello.link, End::Dialer, packets);
                 self.connected(pair);
             }
@@ -156,7 +156,7 @@ impl ApplicationWorld {
 
     fn transmit_all(&mut self, pair: Pair, link: LinkNumber, at: End, packets: Vec<Packet<AnyFrame>>) {
         for packet in packets {
-            self.transmit(pair, link, at, Content::Packet(packet));
+            self.transmit(pair, link, at, LinkContent::Packet(packet));
         }
     }
 
@@ -181,7 +181,7 @@ impl ApplicationWorld {
         let channel = self.network.channels.entry(pair).or_default();
         let Some(session) = channel.end(at) else { return };
         if let (Some(packet), Some(link)) = (session.acknowledgement(), session.open_link()) {
-            self.transmit(pair, link, at.other(), Content::Packet(packet));
+            self.transmit(pair, link, at.other(), LinkContent::Packet(packet));
         }
     }
 

@@ -17,7 +17,7 @@ pub(super) struct Process {
     /// Calls that have not ended.
     pub(super) calls: BTreeMap<CallNumber, (ActorId, Tag)>,
     /// Questions that were not answered.
-    pub(super) requests: BTreeMap<RequestNumber, Request>,
+    pub(super) requests: BTreeMap<RequestNumber, OpenRequest>,
     /// Steps that the program still does.
     pub(super) steps: u32,
     /// The program goes on when this call has ended.
@@ -35,7 +35,7 @@ pub(super) enum ProcessCode {
 
 /// A question to the coordinator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Request {
+pub(super) enum OpenRequest {
     /// With the handles in the arguments.
     Create {
         carries: Vec<ActorId>,
@@ -77,6 +77,6 @@ impl Process {
             || self
                 .requests
                 .values()
-                .any(|it| matches!(it, Request::Create { carries, .. } if carries.contains(&actor)))
+                .any(|it| matches!(it, OpenRequest::Create { carries, .. } if carries.contains(&actor)))
     }
 }

@@ -7,15 +7,15 @@ use cohabit_types::{AttemptId, Share};
 
 use super::ledger::CallRecord;
 use super::payload::{Tag, encode};
-use super::process::{ProcessCode, Request};
-use super::world::{ApplicationWorld, RunPhase};
+use super::process::{OpenRequest, ProcessCode};
+use super::world::{ApplicationWorld, ProgramPhase};
 
 const NAMES: [&str; 3] = ["ada", "grace", "alan"];
 
 impl ApplicationWorld {
     /// A process does the next step of its program.
     pub(super) fn step(&mut self, member: AttemptId) {
-        if self.phase == RunPhase::WindDown || !self.runs_code(member) {
+        if self.phase == ProgramPhase::WindDown || !self.runs_code(member) {
             return;
         }
         let process = self.process(member);
@@ -73,17 +73,17 @@ impl ApplicationWorld {
         };
         self.drive(member, |it, effects| {
             if let Ok(request) = it.core.create(spec, effects) {
-                it.requests.insert(request, Request::Create { carries, name });
+                it.requests.insert(request, OpenRequest::Create { carries, name });
             }
         });
     }
 
     fn find_actor(&mut self, member: AttemptId) {
         let name = (*self.random.pick(&NAMES)).to_owned();
-        self.find(member, name, Request::Find);
+        self.find(member, name, OpenRequest::Find);
     }
 
-    fn find(&mut self, member: AttemptId, name: String, question: Request) {
+    fn find(&mut self, member: AttemptId, name: String, question: OpenRequest) {
         self.drive(member, |it, effects| {
             if let Ok(request) = it.core.find(name, effects) {
                 it.requests.insert(request, question);
@@ -105,7 +105,9 @@ impl ApplicationWorld {
 
     /// Makes one call to one of the actors that the process holds.
     pub(super) fn make_call(&mut self, member: AttemptId) {
-        let Some(actor) = self.some_handle(member).filter(|_| self.phase == RunPhase::Work) else { return };
+        let Some(actor) = self.some_handle(member).filter(|_| self.phase == ProgramPhase::Work) else {
+            return;
+        };
         let carries = self.some_handles(member);
         self.last_tag += 1;
         let tag = Tag(self.last_tag);
@@ -166,7 +168,7 @@ impl ApplicationWorld {
 
     /// All processes give back what they have; `stopper` stops the actors with names.
     pub(super) fn wind_down(&mut self, stopper: AttemptId) {
-        self.phase = RunPhase::WindDown;
+        self.phase = ProgramPhase::WindDown;
         let members: Vec<AttemptId> = self.processes.keys().copied().collect();
         for member in members {
             self.process(member).awaits = None;
@@ -182,7 +184,7 @@ impl ApplicationWorld {
             });
         }
         for name in NAMES {
-            self.find(stopper, name.to_owned(), Request::FindToStop);
+            self.find(stopper, name.to_owned(), OpenRequest::FindToStop);
         }
     }
 

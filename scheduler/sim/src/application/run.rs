@@ -9,10 +9,10 @@ use super::counters::ApplicationCounters;
 use super::event::{ApplicationEvent, Pair};
 use super::head::HeadModel;
 use super::ledger::Ledger;
-use super::network::Network;
+use super::network::SessionNetwork;
 use super::planted_bug::ApplicationBug;
 use super::process::ProcessCode;
-use super::world::{ApplicationWorld, Drained, RunPhase};
+use super::world::{ApplicationWorld, Drained, ProgramPhase};
 use crate::digest::Digest;
 use crate::event_queue::EventQueue;
 use crate::failure::{FailureKind, SimFailure, guarded};
@@ -81,11 +81,11 @@ impl ApplicationWorld {
             own,
             coordinator: Coordinator::new(own, ceiling),
             processes: BTreeMap::new(),
-            network: Network::default(),
+            network: SessionNetwork::default(),
             head: HeadModel::new(own.job),
             ceiling,
             ledger: Ledger::default(),
-            phase: RunPhase::Work,
+            phase: ProgramPhase::Work,
             quiet_at,
             death: 0.0,
             plant,
@@ -113,7 +113,7 @@ impl ApplicationWorld {
             return result;
         }
         self.quiet_at = self.now;
-        self.phase = RunPhase::WindDown;
+        self.phase = ProgramPhase::WindDown;
         let job = self.start_main();
         if let Some(result) = self.after_drain() {
             return result;

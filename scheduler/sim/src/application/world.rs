@@ -9,7 +9,7 @@ use super::counters::ApplicationCounters;
 use super::event::{AnyFrame, ApplicationEvent, End, Pair};
 use super::head::{HeadModel, NextStep, RunnerPurpose, RunnerRequest};
 use super::ledger::{ActorHistory, Ledger};
-use super::network::Network;
+use super::network::SessionNetwork;
 use super::planted_bug::ApplicationBug;
 use super::process::{Process, ProcessCode};
 use crate::digest::Digest;
@@ -32,11 +32,11 @@ pub(super) struct ApplicationWorld {
     pub(super) own: AttemptId,
     pub(super) coordinator: Coordinator,
     pub(super) processes: BTreeMap<AttemptId, Process>,
-    pub(super) network: Network,
+    pub(super) network: SessionNetwork,
     pub(super) head: HeadModel,
     pub(super) ceiling: Option<Share>,
     pub(super) ledger: Ledger,
-    pub(super) phase: RunPhase,
+    pub(super) phase: ProgramPhase,
     /// Faults happen before this time only.
     pub(super) quiet_at: Time,
     /// Chance that a process dies before an effect.
@@ -57,7 +57,7 @@ pub(super) struct ApplicationWorld {
 
 /// What users' code does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RunPhase {
+pub(super) enum ProgramPhase {
     /// Programs run.
     Work,
     /// Programs give everything back.
@@ -177,7 +177,7 @@ impl ApplicationWorld {
         let Some(member) = self.head.start_attempt(job) else { return };
         let purpose = self.head.jobs[&job].request.purpose;
         let (code, steps) = match purpose {
-            RunnerPurpose::Main if self.phase == RunPhase::Work => {
+            RunnerPurpose::Main if self.phase == ProgramPhase::Work => {
                 (ProcessCode::Main, self.random.between(5, 60))
             }
             RunnerPurpose::Main => (ProcessCode::Main, 0),
