@@ -39,6 +39,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cohabit-journal", &["cohabit-types", "cohabit-policy", "cohabit-scheduler-core"]),
     ("cohabit-worker-core", &["cohabit-types"]),
     ("cohabit-actor", &[]),
+    ("cohabit-application-core", &["cohabit-types"]),
     ("cohabit-wire", &["cohabit-types"]),
     ("cohabit-net", &["cohabit-types", "cohabit-wire"]),
     ("cohabit-client", &["cohabit-types", "cohabit-store", "cohabit-net"]),
@@ -111,6 +112,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cohabit-scheduler-core",
             "cohabit-journal",
             "cohabit-worker-core",
+            "cohabit-application-core",
             "cohabit-predict",
         ],
     ),
@@ -136,12 +138,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that read no clock and know no runtime.
-const PURE: [&str; 6] = [
+const PURE: [&str; 7] = [
     "cohabit-types",
     "cohabit-policy",
     "cohabit-scheduler-core",
     "cohabit-journal",
     "cohabit-worker-core",
+    "cohabit-application-core",
     "cohabit-sim",
 ];
 

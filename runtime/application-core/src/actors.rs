@@ -1,0 +1,357 @@
+//! The actors of the application: names, the ceiling of GPUs, restarts, ends.
+//!
+//! An actor that ends in the eyes of its callers keeps its name and its share of GPUs until the head says
+//! that its job has ended. An ended actor is remembered as long as somebody holds it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use cohabit_types::{AttemptId, JobId, Share};
+
+use crate::actor::{Actor, Phase, Run};
+use crate::actor_spec::{ActorSpec, ActorState, Lifetime};
+use crate::coordinator_effect::CoordinatorEffect;
+use crate::errors::{ActorEnd, CreateError};
+use crate::frames::FromCoordinator;
+use crate::ids::{ActorId, IncarnationNumber, RequestNumber};
+use crate::limits::MAX_ACTORS;
+use crate::runner_report::{RunnerReport, RunnerState};
+
+/// All actors that have not been forgotten.
+#[derive(Debug)]
+pub(crate) struct Actors {
+    ceiling: Option<Share>,
+    in_use: u32,
+    last: ActorId,
+    all: BTreeMap<ActorId, Actor>,
+    names: BTreeMap<String, ActorId>,
+    jobs: BTreeMap<JobId, ActorId>,
+    queue: VecDeque<ActorId>,
+    /// Whether an actor in the queue may have become submittable.
+    admission_due: bool,
+    /// Number of actors that have not ended.
+    unended: usize,
+    /// How many of them are detached.
+    detached: usize,
+}
+
+/// Handles in constructor arguments that are no longer needed.
+pub(crate) type Unneeded = Vec<ActorId>;
+
+impl Actors {
+    pub(crate) const fn new(ceiling: Option<Share>) -> Actors {
+        Actors {
+            ceiling,
+            in_use: 0,
+            last: ActorId(0),
+            all: BTreeMap::new(),
+            names: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            queue: VecDeque::new(),
+            admission_due: false,
+            unended: 0,
+            detached: 0,
+        }
+    }
+
+    /// Creates an actor, which waits for `admit`.
+    pub(crate) fn create(&mut self, spec: ActorSpec) -> Result<ActorId, CreateError> {
+        spec.check()?;
+        if let Some(name) = spec.name.as_ref().filter(|name| self.names.contains_key(*name)) {
+            return Err(CreateError::NameInUse { name: name.clone() });
+        }
+        if let Some(max_gpus) = self.ceiling.filter(|max_gpus| spec.gpus > *max_gpus) {
+            return Err(CreateError::AboveCeiling { gpus: spec.gpus, max_gpus });
+        }
+        if self.unended >= MAX_ACTORS {
+            return Err(CreateError::TooManyActors);
+        }
+        self.last = ActorId(self.last.0 + 1);
+        let id = self.last;
+        self.unended += 1;
+        self.detached += usize::from(spec.lifetime == Lifetime::Detached);
+        if let Some(name) = &spec.name {
+            self.names.insert(name.clone(), id);
+        }
+        self.all.insert(id, Actor::new(id, spec));
+        self.queue.push_back(id);
+        self.admission_due = true;
+        Ok(id)
+    }
+
+    /// Submits what the ceiling leaves room for, in order. Actors without GPUs wait for nobody.
+    pub(crate) fn admit(&mut self, effects: &mut Vec<CoordinatorEffect>) {
+        if !std::mem::take(&mut self.admission_due) {
+            return;
+        }
+        let mut waiting = VecDeque::new();
+        for id in std::mem::take(&mut self.queue) {
+            let Some(actor) = self.all.get_mut(&id) else { continue };
+            let Share(gpus) = actor.spec.gpus;
+            let room = self.ceiling.is_none_or(|Share(most)| self.in_use.saturating_add(gpus) <= most);
+            if gpus == 0 || (room && waiting.is_empty()) {
+                self.in_use += gpus;
+                actor.change(effects, |actor| actor.phase = Phase::Submitting);
+                effects.push(submission(actor));
+            } else {
+                let (before, most) = (waiting.len(), self.ceiling.unwrap_or_default());
+                let why = format!(
+                    "needs {} GPUs; {} of max_gpus {most} are in use, and {before} actors wait before it",
+                    actor.spec.gpus,
+                    Share(self.in_use)
+                );
+                actor.change(effects, |actor| actor.phase = Phase::Queued { why });
+                waiting.push_back(id);
+            }
+        }
+        self.queue = waiting;
+    }
+
+    /// The live actor with this name.
+    pub(crate) fn find(&self, name: &str) -> Option<ActorId> {
+        let id = self.names.get(name)?;
+        self.all.get(id).filter(|actor| actor.is_live()).map(|actor| actor.id)
+    }
+
+    pub(crate) fn watch(&mut self, id: ActorId, by: AttemptId, effects: &mut Vec<CoordinatorEffect>) {
+        let known = self.all.get_mut(&id);
+        let state = known.map_or(ActorState::Ended(ActorEnd::Stopped), |actor| {
+            actor.watchers.insert(by);
+            actor.state()
+        });
+        let frame = FromCoordinator::State { actor: id, state };
+        effects.push(CoordinatorEffect::Send { to: by, frame });
+    }
+
+    pub(crate) fn unwatch(&mut self, id: ActorId, by: AttemptId) {
+        if let Some(actor) = self.all.get_mut(&id) {
+            actor.watchers.remove(&by);
+        }
+    }
+
+    pub(crate) fn member_ended(&mut self, member: AttemptId) {
+        for actor in self.all.values_mut() {
+            actor.watchers.remove(&member);
+            actor.stops.retain(|(by, _)| *by != member);
+        }
+    }
+
+    /// Somebody stops an actor and waits for its end.
+    pub(crate) fn stop(
+        &mut self,
+        id: ActorId,
+        (by, request): (AttemptId, RequestNumber),
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> Unneeded {
+        match self.all.get_mut(&id).filter(|actor| !actor.has_ended()) {
+            Some(actor) => actor.stops.push((by, request)),
+            None => {
+                effects.push(CoordinatorEffect::Send { to: by, frame: FromCoordinator::Stopped { request } })
+            }
+        }
+        self.end(id, ActorEnd::Stopped, effects)
+    }
+
+    /// Nobody holds an actor any more: it ends, or is forgotten if it has ended.
+    pub(crate) fn unheld(&mut self, id: ActorId, effects: &mut Vec<CoordinatorEffect>) -> Unneeded {
+        let held = self.all.get(&id).is_some_and(|actor| actor.spec.lifetime == Lifetime::Held);
+        let unneeded = if held { self.end(id, ActorEnd::Stopped, effects) } else { Unneeded::new() };
+        if self.all.get(&id).is_some_and(Actor::has_ended) {
+            self.all.remove(&id);
+        }
+        unneeded
+    }
+
+    /// The head has answered a submission.
+    pub(crate) fn submitted(
+        &mut self,
+        id: ActorId,
+        result: Result<JobId, String>,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> Unneeded {
+        let Some(actor) = self.all.get_mut(&id) else { return Unneeded::new() };
+        match (&mut actor.phase, result) {
+            (Phase::Submitting, Ok(job)) => {
+                let run = Run::Waiting { why: "its runner was submitted".to_owned() };
+                actor.change(effects, |actor| actor.phase = Phase::Placed { job, run });
+                self.jobs.insert(job, id);
+                Unneeded::new()
+            }
+            (Phase::Submitting, Err(text)) => self.ended(id, ActorEnd::GivenUp(text), effects),
+            (Phase::Ending { job: runner @ None, .. }, Ok(job)) => {
+                *runner = Some(job);
+                self.jobs.insert(job, id);
+                effects.push(CoordinatorEffect::CancelRunner { job });
+                Unneeded::new()
+            }
+            (Phase::Ending { job: None, .. }, Err(text)) => self.ended(id, ActorEnd::GivenUp(text), effects),
+            (
+                Phase::Queued { .. }
+                | Phase::Placed { .. }
+                | Phase::Ending { job: Some(_), .. }
+                | Phase::Ended(_),
+                _,
+            ) => Unneeded::new(),
+        }
+    }
+
+    pub(crate) fn of_job(&self, job: JobId) -> Option<ActorId> {
+        self.jobs.get(&job).copied()
+    }
+
+    /// The head has reported about a job.
+    pub(crate) fn report(
+        &mut self,
+        job: JobId,
+        report: &RunnerReport,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> Unneeded {
+        let Some(id) = self.jobs.get(&job).copied() else { return Unneeded::new() };
+        if let RunnerState::Ended { text, .. } = &report.state {
+            self.jobs.remove(&job);
+            return self.ended(id, ActorEnd::GivenUp(text.clone()), effects);
+        }
+        if let Some(actor) = self.all.get_mut(&id) {
+            actor.change(effects, |actor| {
+                if let Phase::Placed { run, .. } = &mut actor.phase {
+                    run.follow(report);
+                }
+            });
+        }
+        Unneeded::new()
+    }
+
+    /// A member is connected and all earlier attempts have ended: its actor, if it is to be constructed now.
+    pub(crate) fn construct(
+        &mut self,
+        member: AttemptId,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> Option<&[ActorId]> {
+        let actor = self.all.get_mut(self.jobs.get(&member.job)?)?;
+        match &actor.phase {
+            Phase::Placed { run: Run::Waiting { .. } | Run::Starting, .. } => {
+                actor.construct(member, effects);
+                Some(&actor.spec.carries)
+            }
+            Phase::Placed { run: Run::Constructing { .. } | Run::Ready { .. }, .. }
+            | Phase::Queued { .. }
+            | Phase::Submitting
+            | Phase::Ending { .. }
+            | Phase::Ended(_) => None,
+        }
+    }
+
+    /// A member has its actor.
+    pub(crate) fn constructed(
+        &mut self,
+        member: AttemptId,
+        incarnation: IncarnationNumber,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        let Some(actor) = self.of_member(member) else { return };
+        actor.change(effects, |actor| {
+            actor.incarnation = incarnation.0;
+            actor.phase = Phase::Placed { job: member.job, run: Run::Ready { member } };
+        });
+    }
+
+    /// The constructor of a member failed.
+    pub(crate) fn constructor_failed(
+        &mut self,
+        member: AttemptId,
+        text: String,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> Unneeded {
+        match self.of_member(member).map(|actor| actor.id) {
+            Some(id) => self.end(id, ActorEnd::ConstructorFailed(text), effects),
+            None => Unneeded::new(),
+        }
+    }
+
+    /// Number of detached actors that have not ended.
+    pub(crate) const fn detached(&self) -> usize {
+        self.detached
+    }
+
+    /// Number of actors that are not forgotten.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The actor that is, or is being, constructed in the process of this member.
+    fn of_member(&mut self, member: AttemptId) -> Option<&mut Actor> {
+        let actor = self.all.get_mut(self.jobs.get(&member.job)?)?;
+        let own = matches!(
+            actor.phase,
+            Phase::Placed { run: Run::Constructing { member: it } | Run::Ready { member: it }, .. }
+                if it == member
+        );
+        own.then_some(actor)
+    }
+
+    /// Ends a live actor: its callers hear of it, its process is told to end.
+    fn end(&mut self, id: ActorId, end: ActorEnd, effects: &mut Vec<CoordinatorEffect>) -> Unneeded {
+        let Some(actor) = self.all.get_mut(&id) else { return Unneeded::new() };
+        let job = match &actor.phase {
+            Phase::Queued { .. } => {
+                self.queue.retain(|queued| *queued != id);
+                return self.ended(id, end, effects);
+            }
+            Phase::Submitting => None,
+            Phase::Placed { job, .. } => Some(*job),
+            Phase::Ending { .. } | Phase::Ended(_) => return Unneeded::new(),
+        };
+        actor.change(effects, |actor| actor.phase = Phase::Ending { job, end });
+        effects.extend(job.map(|job| CoordinatorEffect::CancelRunner { job }));
+        std::mem::take(&mut actor.spec.carries)
+    }
+
+    /// No process of an actor runs or will run. What callers saw as the cause of its end stays.
+    fn ended(&mut self, id: ActorId, end: ActorEnd, effects: &mut Vec<CoordinatorEffect>) -> Unneeded {
+        let Some(actor) = self.all.get_mut(&id) else { return Unneeded::new() };
+        if let Some(name) = &actor.spec.name {
+            self.names.remove(name);
+        }
+        if !matches!(actor.phase, Phase::Queued { .. }) {
+            self.in_use -= actor.spec.gpus.0;
+        }
+        self.unended -= 1;
+        self.admission_due = true;
+        self.detached -= usize::from(actor.spec.lifetime == Lifetime::Detached);
+        actor.change(effects, |actor| {
+            let end = match &actor.phase {
+                Phase::Ending { end, .. } => end.clone(),
+                Phase::Queued { .. } | Phase::Submitting | Phase::Placed { .. } | Phase::Ended(_) => end,
+            };
+            actor.phase = Phase::Ended(end);
+        });
+        actor.answer_stops(effects);
+        std::mem::take(&mut actor.spec.carries)
+    }
+}
+
+impl Run {
+    /// Goes on to what the head reports, unless its process still lives.
+    fn follow(&mut self, report: &RunnerReport) {
+        let lives = match self {
+            Run::Constructing { member } | Run::Ready { member } => member.attempt > report.ended_attempts,
+            Run::Waiting { .. } | Run::Starting => false,
+        };
+        if !lives {
+            *self = match &report.state {
+                RunnerState::Waiting { why } => Run::Waiting { why: why.clone() },
+                RunnerState::Live | RunnerState::Ended { .. } => Run::Starting,
+            };
+        }
+    }
+}
+
+fn submission(actor: &Actor) -> CoordinatorEffect {
+    CoordinatorEffect::Submit {
+        actor: actor.id,
+        kind: actor.spec.kind,
+        name: actor.spec.name.clone(),
+        restarts: actor.spec.restarts,
+        gpus: actor.spec.gpus,
+        claims: actor.spec.claims.clone(),
+    }
+}

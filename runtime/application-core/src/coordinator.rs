@@ -1,0 +1,258 @@
+//! The coordinator of an application: its members, its actors, and who holds them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohabit_types::{AttemptId, JobId, Share};
+
+use crate::actor_spec::ActorSpec;
+use crate::actors::Actors;
+use crate::coordinator_effect::CoordinatorEffect;
+use crate::errors::CreateError;
+use crate::frames::{FromCoordinator, ToCoordinator};
+use crate::holders::{Holders, Unheld};
+use crate::ids::{ActorId, RequestNumber};
+use crate::mains::Mains;
+use crate::runner_report::{RunnerReport, RunnerState};
+
+/// The state of an application.
+#[derive(Debug)]
+pub struct Coordinator {
+    /// The coordinator itself: it holds the handles in constructor arguments.
+    own: AttemptId,
+    /// Connected members that have not ended.
+    members: BTreeSet<AttemptId>,
+    /// The last reports about jobs that have not ended.
+    reports: BTreeMap<JobId, RunnerReport>,
+    ended_jobs: BTreeSet<JobId>,
+    holders: Holders,
+    actors: Actors,
+    mains: Mains,
+    exit: ExitStatus,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExitStatus {
+    NotYet,
+    Ordered,
+}
+
+impl Coordinator {
+    /// An application without members. `own` is the attempt of the root, `ceiling` its `max_gpus`.
+    #[must_use]
+    pub fn new(own: AttemptId, ceiling: Option<Share>) -> Coordinator {
+        Coordinator {
+            own,
+            members: BTreeSet::new(),
+            reports: BTreeMap::new(),
+            ended_jobs: BTreeSet::new(),
+            holders: Holders::default(),
+            actors: Actors::new(ceiling),
+            mains: Mains::default(),
+            exit: ExitStatus::NotYet,
+        }
+    }
+
+    /// A runner that runs `main` was submitted: by this coordinator the first one, by launchers all others.
+    pub fn main(&mut self, job: JobId) {
+        if !self.ended_jobs.contains(&job) && !self.mains.contains(job) {
+            self.mains.add(job);
+        }
+    }
+
+    /// Whether a connection from this member is let in: one that has ended is not.
+    #[must_use]
+    pub fn admits(&self, member: AttemptId) -> bool {
+        let ended = self.reports.get(&member.job).map_or(0, |report| report.ended_attempts);
+        !self.ended_jobs.contains(&member.job) && member.attempt > ended
+    }
+
+    /// A member has connected, for the first time or again.
+    pub fn connected(&mut self, member: AttemptId, effects: &mut Vec<CoordinatorEffect>) {
+        if self.admits(member) {
+            self.members.insert(member);
+            self.construct(member.job, effects);
+        } else {
+            effects.push(CoordinatorEffect::Close { member });
+        }
+    }
+
+    /// A member has sent a frame.
+    pub fn received(&mut self, from: AttemptId, frame: ToCoordinator, effects: &mut Vec<CoordinatorEffect>) {
+        if !self.members.contains(&from) {
+            return;
+        }
+        match frame {
+            ToCoordinator::Create { request, spec } => {
+                let result = self.create(from, spec);
+                let frame = FromCoordinator::Created { request, result };
+                effects.push(CoordinatorEffect::Send { to: from, frame });
+                self.actors.admit(effects);
+            }
+            ToCoordinator::Find { request, name } => self.find(from, request, &name, effects),
+            ToCoordinator::Stop { request, actor } => {
+                let unneeded = self.actors.stop(actor, (from, request), effects);
+                self.settle(unneeded, Unheld(vec![actor]), effects);
+            }
+            ToCoordinator::Watch { actor } => self.actors.watch(actor, from, effects),
+            ToCoordinator::Lend { actor, to } => {
+                // Nobody lends to a member of whose end it has heard, but a lend may be under way.
+                if self.members.contains(&to) || self.holders.awaits(to) {
+                    let unheld = self.holders.lend(actor, from, to);
+                    self.settle(Vec::new(), unheld, effects);
+                }
+            }
+            ToCoordinator::Release { actor, settled } => {
+                self.actors.unwatch(actor, from);
+                let unheld = self.holders.release(actor, from, &settled);
+                self.settle(Vec::new(), unheld, effects);
+            }
+            ToCoordinator::Closed { member, settled } => {
+                let unheld = self.holders.close(member, from, &settled, self.own);
+                self.settle(Vec::new(), unheld, effects);
+            }
+            ToCoordinator::Constructed { incarnation } => {
+                self.actors.constructed(from, incarnation, effects);
+            }
+            ToCoordinator::ConstructorFailed { text } => {
+                let unneeded = self.actors.constructor_failed(from, text, effects);
+                self.settle(unneeded, Unheld::default(), effects);
+            }
+        }
+    }
+
+    /// The head has answered a submission: with the job, or with the text of its refusal.
+    pub fn submitted(
+        &mut self,
+        actor: ActorId,
+        result: Result<JobId, String>,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        let job = result.as_ref().ok().copied();
+        let unneeded = self.actors.submitted(actor, result, effects);
+        self.settle(unneeded, Unheld(vec![actor]), effects);
+        if let Some(job) = job {
+            if let Some(report) = self.reports.get(&job).cloned() {
+                self.report(job, report, effects);
+            }
+            self.construct(job, effects);
+        }
+    }
+
+    /// The head has reported about the job of a runner, even of one whose submission is not answered yet.
+    /// A report about an ended job that nobody knows may come as often as it likes.
+    pub fn report(&mut self, job: JobId, report: RunnerReport, effects: &mut Vec<CoordinatorEffect>) {
+        if self.ended_jobs.contains(&job) {
+            return;
+        }
+        let ended = match report.state {
+            RunnerState::Ended { code, .. } => {
+                self.mains.ended(job, code);
+                self.ended_jobs.insert(job);
+                u32::MAX
+            }
+            RunnerState::Waiting { .. } | RunnerState::Live => report.ended_attempts,
+        };
+        let actor = self.actors.of_job(job);
+        let unneeded = self.actors.report(job, &report, effects);
+        if ended == u32::MAX {
+            self.reports.remove(&job);
+        } else {
+            self.reports.insert(job, report);
+        }
+        let gone: Vec<AttemptId> = self.members.range(job.attempt(0)..=job.attempt(ended)).copied().collect();
+        let mut unheld: Vec<ActorId> = actor.into_iter().collect();
+        for member in gone {
+            unheld.extend(self.end_member(member, effects).0);
+        }
+        self.settle(unneeded, Unheld(unheld), effects);
+        self.construct(job, effects);
+    }
+
+    /// Whether nothing is left: no actor, and no counter of a handle.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.actors.len() == 0 && self.holders.len() == 0
+    }
+
+    fn create(&mut self, creator: AttemptId, spec: ActorSpec) -> Result<ActorId, CreateError> {
+        if let Some(unknown) = spec.carries.iter().find(|actor| !self.holders.is_held(**actor)) {
+            return Err(CreateError::UnknownHandle(unknown.0));
+        }
+        let carries = spec.carries.clone();
+        let actor = self.actors.create(spec)?;
+        for carried in carries {
+            self.holders.lend(carried, self.own, self.own);
+        }
+        self.holders.lend(actor, self.own, creator);
+        Ok(actor)
+    }
+
+    fn find(
+        &mut self,
+        to: AttemptId,
+        request: RequestNumber,
+        name: &str,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        let actor = self.actors.find(name);
+        if let Some(actor) = actor {
+            self.holders.lend(actor, self.own, to);
+        }
+        effects.push(CoordinatorEffect::Send { to, frame: FromCoordinator::Found { request, actor } });
+    }
+
+    /// Constructs the actor of a job, if its next member is here and the head says that all before it have
+    /// ended.
+    fn construct(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
+        let ended = self.reports.get(&job).map_or(0, |report| report.ended_attempts);
+        let member = job.attempt(ended.saturating_add(1));
+        if !self.members.contains(&member) {
+            return;
+        }
+        let carries = self.actors.construct(member, effects).map(<[ActorId]>::to_vec);
+        for carried in carries.unwrap_or_default() {
+            self.holders.lend(carried, self.own, member);
+        }
+    }
+
+    fn end_member(&mut self, member: AttemptId, effects: &mut Vec<CoordinatorEffect>) -> Unheld {
+        self.members.remove(&member);
+        effects.push(CoordinatorEffect::Close { member });
+        self.actors.member_ended(member);
+        effects.extend(
+            self.members.iter().map(|to| CoordinatorEffect::Send {
+                to: *to,
+                frame: FromCoordinator::MemberEnded { member },
+            }),
+        );
+        self.holders.member_ended(member, &self.members)
+    }
+
+    /// Lets go of handles that the coordinator held, ends or forgets what nobody holds, and goes on with
+    /// what that makes possible.
+    fn settle(
+        &mut self,
+        unneeded: Vec<ActorId>,
+        Unheld(mut unheld): Unheld,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        let own = self.own;
+        let let_go = |holders: &mut Holders, unneeded: Vec<ActorId>, unheld: &mut Vec<ActorId>| {
+            unheld.extend(unneeded.into_iter().flat_map(|it| holders.release(it, own, &[(own, 1)]).0));
+        };
+        let_go(&mut self.holders, unneeded, &mut unheld);
+        while let Some(actor) = unheld.pop() {
+            if !self.holders.is_held(actor) {
+                let unneeded = self.actors.unheld(actor, effects);
+                let_go(&mut self.holders, unneeded, &mut unheld);
+            }
+        }
+        self.actors.admit(effects);
+        if let Some(code) = self.mains.exit_code().filter(|_| self.actors.detached() == 0)
+            && self.exit == ExitStatus::NotYet
+        {
+            self.exit = ExitStatus::Ordered;
+            effects.push(CoordinatorEffect::Exit { code });
+        }
+    }
+}

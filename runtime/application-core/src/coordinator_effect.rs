@@ -1,0 +1,49 @@
+//! What the shell of the coordinator does, in order.
+
+use bytes::Bytes;
+use cohabit_types::{AttemptId, JobId, Share};
+
+use crate::frames::FromCoordinator;
+use crate::ids::ActorId;
+
+/// What the shell of the coordinator does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CoordinatorEffect {
+    /// Send this on the session of the member.
+    Send {
+        /// The member.
+        to: AttemptId,
+        /// The frame.
+        frame: FromCoordinator,
+    },
+    /// Submit the runner of an actor, and say what the head answered with `submitted`.
+    Submit {
+        /// The actor.
+        actor: ActorId,
+        /// Index of its type in the registry of the binary.
+        kind: u32,
+        /// Its name, for the job's.
+        name: Option<String>,
+        /// The retries of the job.
+        restarts: u32,
+        /// The GPUs of the job.
+        gpus: Share,
+        /// What else it claims, as the shell of the creator encoded it.
+        claims: Bytes,
+    },
+    /// Cancel the job of an actor. Its end comes as a report.
+    CancelRunner {
+        /// The job.
+        job: JobId,
+    },
+    /// A member has ended: close its session and read nothing more from it.
+    Close {
+        /// The member.
+        member: AttemptId,
+    },
+    /// The application is over: exit with this code. The head ends what is left.
+    Exit {
+        /// That of the first main.
+        code: i32,
+    },
+}

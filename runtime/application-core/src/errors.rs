@@ -1,0 +1,93 @@
+//! Why a call failed, why an actor ended, why an actor was not created.
+
+use cohabit_types::Share;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{MAX_ACTORS, MAX_ARGUMENTS, MAX_CALLS, MAX_NAME};
+
+/// Why a call has no value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum CallError {
+    /// The method returned an error: its text, with causes.
+    #[error("{0}")]
+    Failed(String),
+    /// The method panicked: its message. The actor is constructed again in its process.
+    #[error("the method panicked: {0}")]
+    Panicked(String),
+    /// The process of the actor ended after the call was handed over to it.
+    #[error(
+        "the process of the actor ended during the call; whether the method ran is unknown: make it safe to run \
+         twice and mark it #[retry]"
+    )]
+    Restarted,
+    /// The actor has ended and does not come back.
+    #[error("{0}")]
+    Ended(#[from] ActorEnd),
+    /// The caller cancelled the call.
+    #[error("the call was cancelled")]
+    Cancelled,
+    /// The queue of this process to this actor is full.
+    #[error(
+        "{MAX_CALLS} calls of this process to the actor have not ended: await some of them before the next call"
+    )]
+    Full,
+    /// The call may not be made.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Why an actor ended for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum ActorEnd {
+    /// It was stopped.
+    #[error("the actor was stopped: create another one")]
+    Stopped,
+    /// Its constructor returned an error or panicked: the text.
+    #[error("the constructor of the actor failed: {0}")]
+    ConstructorFailed(String),
+    /// Its process ended more often than it may be restarted, or was never started: what the head says.
+    #[error("the actor was given up: {0}")]
+    GivenUp(String),
+}
+
+/// Why an actor was not created.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum CreateError {
+    /// A live actor has the name.
+    #[error("an actor named '{name}' lives: find it by its name, stop it, or choose another name")]
+    NameInUse {
+        /// The name.
+        name: String,
+    },
+    /// The name is empty or too long.
+    #[error("the name of an actor has 1 to {MAX_NAME} bytes, this one has {bytes}: choose another name")]
+    NameLength {
+        /// Its length in bytes.
+        bytes: usize,
+    },
+    /// Nobody could ever find the actor again.
+    #[error("a detached actor needs a name, or nobody can find it again: add .name(\"...\")")]
+    DetachedWithoutName,
+    /// The arguments are too large.
+    #[error(
+        "arguments of {bytes} bytes; a constructor takes at most {MAX_ARGUMENTS}: pass the path of a file"
+    )]
+    ArgumentsTooLarge {
+        /// Their size in bytes.
+        bytes: usize,
+    },
+    /// The actor alone needs more than the application may use.
+    #[error("the actor needs {gpus} GPUs and the application may use {max_gpus}: raise max_gpus of main")]
+    AboveCeiling {
+        /// What it needs.
+        gpus: Share,
+        /// The ceiling of the application.
+        max_gpus: Share,
+    },
+    /// There are too many actors.
+    #[error("{MAX_ACTORS} actors of the application live: drop or stop some before creating more")]
+    TooManyActors,
+    /// The arguments name an actor that the process does not hold.
+    #[error("the arguments contain a handle of actor {0}, which this process does not hold")]
+    UnknownHandle(u64),
+}

@@ -1,0 +1,47 @@
+//! Ids inside one application. Each is a number that its maker counts up from 1, and none is ever used again.
+//!
+//! A process of an application is named by its attempt (`AttemptId`): a new attempt of its job is another
+//! member.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident($type:ty)) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $name(pub $type);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+number! {
+    /// An actor of the application; the coordinator counts them.
+    ActorId(u64)
+}
+number! {
+    /// A call, in the order in which one process made its calls.
+    CallNumber(u64)
+}
+number! {
+    /// A question of one process to the coordinator.
+    RequestNumber(u64)
+}
+number! {
+    /// A connection of one session, in the order in which it was dialed.
+    LinkNumber(u64)
+}
+number! {
+    /// A call in the process of its actor, in order of arrival.
+    Ticket(u64)
+}
+number! {
+    /// How often an actor has been constructed: 1 for the first construction.
+    IncarnationNumber(u32)
+}

@@ -1,0 +1,427 @@
+//! One process of an application: its handles, its calls, and the actor that it may hold.
+//!
+//! Methods are what the process does and what it receives; effects are what its shell does then, in order.
+//! Whoever gets an effect with `carries` holds each of these handles once and gives them back with
+//! [`Member::release`] after decoding (a decoded handle counts for itself, by [`Member::hold`]).
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use cohabit_types::{AttemptId, JobId};
+
+use crate::actor_spec::{ActorSpec, ActorState};
+use crate::call_queue::{CallQueue, QueueEffect};
+use crate::errors::{CallError, CreateError};
+use crate::frames::{CallRequest, Construction, FromCoordinator, ToCallee, ToCaller, ToCoordinator};
+use crate::gate::{GateEffect, RunningCall};
+use crate::held_actor::HeldActor;
+use crate::ids::{ActorId, CallNumber, RequestNumber, Ticket};
+use crate::limits::{MAX_ARGUMENTS, MAX_NAME};
+use crate::local_holds::LocalHolds;
+use crate::member_effect::MemberEffect;
+
+/// A process of an application.
+#[derive(Debug)]
+pub struct Member {
+    coordinator: AttemptId,
+    last_request: RequestNumber,
+    last_call: CallNumber,
+    holds: LocalHolds,
+    queues: BTreeMap<ActorId, CallQueue>,
+    /// Constructor arguments on their way to the coordinator, with the handles in them.
+    creating: BTreeMap<RequestNumber, Vec<ActorId>>,
+    actor: Option<HeldActor>,
+    /// The last attempt that has ended, of each job.
+    ended: BTreeMap<JobId, u32>,
+}
+
+impl Member {
+    /// A process that holds nothing.
+    #[must_use]
+    pub const fn new(coordinator: AttemptId) -> Member {
+        Member {
+            coordinator,
+            last_request: RequestNumber(0),
+            last_call: CallNumber(0),
+            holds: LocalHolds::new(),
+            queues: BTreeMap::new(),
+            creating: BTreeMap::new(),
+            actor: None,
+            ended: BTreeMap::new(),
+        }
+    }
+
+    /// Whether a connection from this member is let in: one that has ended is not.
+    #[must_use]
+    pub fn admits(&self, member: AttemptId) -> bool {
+        self.ended.get(&member.job).is_none_or(|ended| *ended < member.attempt)
+    }
+
+    /// Whether nothing is left: no handle, no call, no question. An actor that the process holds counts.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.holds.len() == 0 && self.queues.is_empty() && self.creating.is_empty() && self.actor.is_none()
+    }
+
+    /// Asks for an actor; the answer is `Created`.
+    ///
+    /// # Errors
+    ///
+    /// If the description of the actor breaks a limit.
+    pub fn create(
+        &mut self,
+        spec: ActorSpec,
+        effects: &mut Vec<MemberEffect>,
+    ) -> Result<RequestNumber, CreateError> {
+        spec.check()?;
+        if let Some(unknown) = spec.carries.iter().find(|actor| !self.holds.is_held(**actor)) {
+            return Err(CreateError::UnknownHandle(unknown.0));
+        }
+        let request = self.next_request();
+        for actor in &spec.carries {
+            self.holds.add(*actor);
+        }
+        self.creating.insert(request, spec.carries.clone());
+        effects.push(MemberEffect::ToCoordinator(ToCoordinator::Create { request, spec }));
+        Ok(request)
+    }
+
+    /// Looks up a name; the answer is `Found`.
+    ///
+    /// # Errors
+    ///
+    /// If no actor can have the name.
+    pub fn find(
+        &mut self,
+        name: String,
+        effects: &mut Vec<MemberEffect>,
+    ) -> Result<RequestNumber, CreateError> {
+        if name.is_empty() || name.len() > MAX_NAME {
+            return Err(CreateError::NameLength { bytes: name.len() });
+        }
+        let request = self.next_request();
+        effects.push(MemberEffect::ToCoordinator(ToCoordinator::Find { request, name }));
+        Ok(request)
+    }
+
+    /// Stops an actor; the answer is `Stopped`.
+    pub fn stop(&mut self, actor: ActorId, effects: &mut Vec<MemberEffect>) -> RequestNumber {
+        let request = self.next_request();
+        effects.push(MemberEffect::ToCoordinator(ToCoordinator::Stop { request, actor }));
+        request
+    }
+
+    /// A handle was cloned or decoded. `false` if the process does not hold the actor, as when a handle is
+    /// decoded that was written to a file: it is of no use.
+    #[must_use]
+    pub fn hold(&mut self, actor: ActorId) -> bool {
+        self.holds.add(actor)
+    }
+
+    /// A handle was dropped.
+    pub fn release(&mut self, actor: ActorId, effects: &mut Vec<MemberEffect>) {
+        if let Some(settled) = self.holds.remove(actor) {
+            self.queues.remove(&actor);
+            effects.push(MemberEffect::ToCoordinator(ToCoordinator::Release { actor, settled }));
+        }
+    }
+
+    /// Whether `call` would not say `Full` now.
+    #[must_use]
+    pub fn has_room(&self, actor: ActorId) -> bool {
+        self.queues.get(&actor).is_none_or(CallQueue::has_room)
+    }
+
+    /// Calls a method of an actor; the answer is `Finish`.
+    ///
+    /// # Errors
+    ///
+    /// `Full` if too many calls to the actor have not ended, `Refused` if the arguments are too large or the
+    /// process does not hold what it uses.
+    pub fn call(
+        &mut self,
+        actor: ActorId,
+        request: CallRequest,
+        effects: &mut Vec<MemberEffect>,
+    ) -> Result<CallNumber, CallError> {
+        if !self.has_room(actor) {
+            return Err(CallError::Full);
+        }
+        if request.arguments.len() > MAX_ARGUMENTS {
+            let bytes = request.arguments.len();
+            let text = format!(
+                "arguments of {bytes} bytes; a call takes at most {MAX_ARGUMENTS}: pass less at a time"
+            );
+            return Err(CallError::Refused(text));
+        }
+        if let Some(unknown) =
+            std::iter::once(&actor).chain(&request.carries).find(|it| !self.holds.is_held(**it))
+        {
+            return Err(CallError::Refused(format!("this process holds no handle of actor {unknown}")));
+        }
+        self.holds.add(actor);
+        for carried in &request.carries {
+            self.holds.add(*carried);
+        }
+        self.last_call = CallNumber(self.last_call.0 + 1);
+        let call = self.last_call;
+        let queue = self.queues.entry(actor).or_insert_with(|| {
+            effects.push(MemberEffect::ToCoordinator(ToCoordinator::Watch { actor }));
+            CallQueue::new()
+        });
+        let mut changes = Vec::new();
+        queue.push(call, request, &mut changes);
+        self.carry_out(actor, changes, effects);
+        Ok(call)
+    }
+
+    /// The caller dropped the future of its call. The call still ends with `Finish`.
+    pub fn cancel(&mut self, actor: ActorId, call: CallNumber, effects: &mut Vec<MemberEffect>) {
+        self.change_queue(actor, effects, |queue, changes| queue.cancel(call, changes));
+    }
+
+    /// A constructor has ended: with the actor, or with the text of its error.
+    pub fn constructed(&mut self, result: Result<(), String>, effects: &mut Vec<MemberEffect>) {
+        let Some(actor) = &mut self.actor else { return };
+        let incarnation = actor.incarnation();
+        match result {
+            Ok(()) => {
+                effects.push(MemberEffect::ToCoordinator(ToCoordinator::Constructed { incarnation }));
+                let mut changes = Vec::new();
+                actor.gate.open(&mut changes);
+                self.pass(changes, effects);
+            }
+            Err(text) => {
+                effects.push(MemberEffect::ToCoordinator(ToCoordinator::ConstructorFailed { text }));
+            }
+        }
+    }
+
+    /// A method has returned, or was interrupted (`Cancelled`). `carries` are the handles in its value, which
+    /// the process still holds.
+    pub fn finished(
+        &mut self,
+        ticket: Ticket,
+        result: Result<Bytes, CallError>,
+        carries: Vec<ActorId>,
+        effects: &mut Vec<MemberEffect>,
+    ) {
+        let Some(actor) = &mut self.actor else { return };
+        let mut changes = Vec::new();
+        let Some(ended) = actor.gate.finish(ticket, &mut changes) else { return };
+        self.answer(ended, result, carries, effects);
+        self.pass(changes, effects);
+        self.reconstruct_when_idle(effects);
+    }
+
+    /// A method has panicked. No call starts until the actor is constructed anew, which happens after the
+    /// running calls have ended.
+    pub fn panicked(&mut self, ticket: Ticket, text: String, effects: &mut Vec<MemberEffect>) {
+        if let Some(actor) = &mut self.actor {
+            actor.gate.shut();
+            actor.demand_construction();
+        }
+        self.finished(ticket, Err(CallError::Panicked(text)), Vec::new(), effects);
+    }
+
+    /// A frame of the coordinator.
+    pub fn receive(&mut self, frame: FromCoordinator, effects: &mut Vec<MemberEffect>) {
+        match frame {
+            FromCoordinator::Created { request, result } => {
+                if let Ok(actor) = result {
+                    self.holds.settle(actor, self.coordinator);
+                }
+                for actor in self.creating.remove(&request).unwrap_or_default() {
+                    self.release(actor, effects);
+                }
+                effects.push(MemberEffect::Created { request, result });
+            }
+            FromCoordinator::Found { request, actor } => {
+                if let Some(actor) = actor {
+                    self.holds.settle(actor, self.coordinator);
+                }
+                effects.push(MemberEffect::Found { request, actor });
+            }
+            FromCoordinator::Stopped { request } => effects.push(MemberEffect::Stopped { request }),
+            FromCoordinator::State { actor, state } => self.receive_state(actor, state, effects),
+            FromCoordinator::MemberEnded { member } => self.member_ended(member, effects),
+            FromCoordinator::Construct(construction) => self.construct(construction, effects),
+        }
+    }
+
+    /// A frame of a caller, on a session that the caller dialed.
+    pub fn receive_from_caller(&mut self, from: AttemptId, frame: ToCallee, effects: &mut Vec<MemberEffect>) {
+        let mut changes = Vec::new();
+        match frame {
+            ToCallee::Call { actor, call, request } => {
+                for carried in &request.carries {
+                    self.holds.settle(*carried, from);
+                }
+                match self.actor.as_mut().filter(|held| held.actor() == actor) {
+                    Some(held) => held.gate.arrive(from, call, request, &mut changes),
+                    None => self.refuse(from, call, actor, request, effects),
+                }
+            }
+            ToCallee::Cancel { call } => {
+                if let Some(actor) = &mut self.actor {
+                    actor.gate.cancel(from, call, &mut changes);
+                }
+            }
+        }
+        self.pass(changes, effects);
+    }
+
+    /// A frame of the process of an actor, on a session that this process dialed.
+    pub fn receive_from_callee(&mut self, from: AttemptId, frame: ToCaller, effects: &mut Vec<MemberEffect>) {
+        let ToCaller::Answer { actor, call, result, carries } = frame;
+        for carried in &carries {
+            self.holds.settle(*carried, from);
+        }
+        let ended = self.queues.get_mut(&actor).and_then(|queue| queue.answered(from, call));
+        match ended {
+            Some(arguments) => self.finish(actor, call, result, carries, arguments, effects),
+            None => carries.into_iter().for_each(|carried| self.release(carried, effects)),
+        }
+    }
+
+    const fn next_request(&mut self) -> RequestNumber {
+        self.last_request = RequestNumber(self.last_request.0 + 1);
+        self.last_request
+    }
+
+    fn receive_state(&mut self, actor: ActorId, state: ActorState, effects: &mut Vec<MemberEffect>) {
+        self.change_queue(actor, effects, |queue, changes| queue.state(state, changes));
+    }
+
+    fn change_queue(
+        &mut self,
+        actor: ActorId,
+        effects: &mut Vec<MemberEffect>,
+        change: impl FnOnce(&mut CallQueue, &mut Vec<QueueEffect>),
+    ) {
+        let mut changes = Vec::new();
+        if let Some(queue) = self.queues.get_mut(&actor) {
+            change(queue, &mut changes);
+        }
+        self.carry_out(actor, changes, effects);
+    }
+
+    fn member_ended(&mut self, member: AttemptId, effects: &mut Vec<MemberEffect>) {
+        let ended = self.ended.entry(member.job).or_insert(0);
+        *ended = member.attempt.max(*ended);
+        effects.push(MemberEffect::Close { member });
+        let actors: Vec<ActorId> = self.queues.keys().copied().collect();
+        for actor in actors {
+            self.change_queue(actor, effects, |queue, changes| queue.member_ended(member, changes));
+        }
+        let mut changes = Vec::new();
+        if let Some(actor) = &mut self.actor {
+            actor.gate.caller_ended(member, &mut changes);
+        }
+        self.pass(changes, effects);
+        let settled = self.holds.transfer(member, self.coordinator);
+        effects.push(MemberEffect::ToCoordinator(ToCoordinator::Closed { member, settled }));
+    }
+
+    fn construct(&mut self, construction: Construction, effects: &mut Vec<MemberEffect>) {
+        for carried in &construction.carries {
+            self.holds.settle(*carried, self.coordinator);
+        }
+        let mut actor = HeldActor::new(construction);
+        effects.push(actor.construct());
+        self.actor = Some(actor);
+    }
+
+    fn reconstruct_when_idle(&mut self, effects: &mut Vec<MemberEffect>) {
+        effects.extend(self.actor.as_mut().and_then(HeldActor::reconstruct_when_idle));
+    }
+
+    /// Answers a call that ended here, unless its caller has ended.
+    fn answer(
+        &mut self,
+        ended: RunningCall,
+        result: Result<Bytes, CallError>,
+        carries: Vec<ActorId>,
+        effects: &mut Vec<MemberEffect>,
+    ) {
+        let Some(actor) = self.actor.as_ref().map(HeldActor::actor) else { return };
+        let RunningCall { caller: to, call } = ended;
+        if self.admits(to) {
+            effects.extend(carries.iter().map(|actor| lend(*actor, to)));
+            effects.push(MemberEffect::ToCaller {
+                to,
+                frame: ToCaller::Answer { actor, call, result, carries },
+            });
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        to: AttemptId,
+        call: CallNumber,
+        actor: ActorId,
+        request: CallRequest,
+        effects: &mut Vec<MemberEffect>,
+    ) {
+        let result = Err(CallError::Refused(format!("this process does not hold actor {actor}")));
+        effects.push(MemberEffect::ToCaller {
+            to,
+            frame: ToCaller::Answer { actor, call, result, carries: Vec::new() },
+        });
+        request.carries.into_iter().for_each(|carried| self.release(carried, effects));
+    }
+
+    /// A call of this process has ended.
+    fn finish(
+        &mut self,
+        actor: ActorId,
+        call: CallNumber,
+        result: Result<Bytes, CallError>,
+        carries: Vec<ActorId>,
+        arguments: Vec<ActorId>,
+        effects: &mut Vec<MemberEffect>,
+    ) {
+        effects.push(MemberEffect::Finish { call, result, carries });
+        arguments.into_iter().for_each(|carried| self.release(carried, effects));
+        self.release(actor, effects);
+    }
+
+    fn carry_out(&mut self, actor: ActorId, changes: Vec<QueueEffect>, effects: &mut Vec<MemberEffect>) {
+        for change in changes {
+            match change {
+                QueueEffect::HandOver { to, call, request } => {
+                    effects.extend(request.carries.iter().map(|carried| lend(*carried, to)));
+                    let frame = ToCallee::Call { actor, call, request };
+                    effects.push(MemberEffect::ToCallee { to, frame });
+                }
+                QueueEffect::Cancel { to, call } => {
+                    effects.push(MemberEffect::ToCallee { to, frame: ToCallee::Cancel { call } });
+                }
+                QueueEffect::Fail { call, error, carries } => {
+                    self.finish(actor, call, Err(error), Vec::new(), carries, effects);
+                }
+            }
+        }
+    }
+
+    fn pass(&mut self, changes: Vec<GateEffect>, effects: &mut Vec<MemberEffect>) {
+        for change in changes {
+            match change {
+                GateEffect::Start { ticket, request } => {
+                    let CallRequest { method, arguments, carries, .. } = request;
+                    effects.push(MemberEffect::Start { ticket, method, arguments, carries });
+                }
+                GateEffect::Interrupt { ticket } => effects.push(MemberEffect::Interrupt { ticket }),
+                GateEffect::Drop { caller, call, request } => {
+                    let ended = RunningCall { caller, call };
+                    self.answer(ended, Err(CallError::Cancelled), Vec::new(), effects);
+                    request.carries.into_iter().for_each(|carried| self.release(carried, effects));
+                }
+            }
+        }
+    }
+}
+
+const fn lend(actor: ActorId, to: AttemptId) -> MemberEffect {
+    MemberEffect::ToCoordinator(ToCoordinator::Lend { actor, to })
+}

@@ -1,0 +1,90 @@
+//! What the shell of a member does, in order.
+
+use bytes::Bytes;
+use cohabit_types::AttemptId;
+
+use crate::errors::{CallError, CreateError};
+use crate::frames::{ToCallee, ToCaller, ToCoordinator};
+use crate::ids::{ActorId, CallNumber, IncarnationNumber, RequestNumber, Ticket};
+
+/// What the shell of a member does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemberEffect {
+    /// Send this on the session with the coordinator.
+    ToCoordinator(ToCoordinator),
+    /// Send this on the session that this process dials to the member.
+    ToCallee {
+        /// The member.
+        to: AttemptId,
+        /// The frame.
+        frame: ToCallee,
+    },
+    /// Send this on the session that the member dialed.
+    ToCaller {
+        /// The member.
+        to: AttemptId,
+        /// The frame.
+        frame: ToCaller,
+    },
+    /// A member has ended: close both call sessions with it, and read nothing more from it.
+    Close {
+        /// The member.
+        member: AttemptId,
+    },
+    /// An actor was created, or not; the process holds one handle.
+    Created {
+        /// The question.
+        request: RequestNumber,
+        /// The answer.
+        result: Result<ActorId, CreateError>,
+    },
+    /// An actor was found, or not; the process holds one handle.
+    Found {
+        /// The question.
+        request: RequestNumber,
+        /// The answer.
+        actor: Option<ActorId>,
+    },
+    /// An actor was stopped.
+    Stopped {
+        /// The question.
+        request: RequestNumber,
+    },
+    /// A call has ended; each call does so exactly once.
+    Finish {
+        /// The call.
+        call: CallNumber,
+        /// The encoded value, or why there is none.
+        result: Result<Bytes, CallError>,
+        /// The handles in the value.
+        carries: Vec<ActorId>,
+    },
+    /// Drop the actor of this process, if there is one, construct it and say so with `constructed`.
+    /// The member itself holds the handles in the arguments.
+    Construct {
+        /// The actor.
+        actor: ActorId,
+        /// Index of its type in the registry of the binary.
+        kind: u32,
+        /// Which construction it is.
+        incarnation: IncarnationNumber,
+        /// Encoded arguments.
+        arguments: Bytes,
+    },
+    /// Run this method now; its end is told with `finished` or `panicked`.
+    Start {
+        /// The call.
+        ticket: Ticket,
+        /// Index of the method in its actor.
+        method: u32,
+        /// Encoded arguments.
+        arguments: Bytes,
+        /// The handles in the arguments.
+        carries: Vec<ActorId>,
+    },
+    /// Stop this running method at its next await; its end is told with `finished`.
+    Interrupt {
+        /// The call.
+        ticket: Ticket,
+    },
+}
