@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use cohabit_types::{AttemptId, JobId, Share};
 
-use crate::actor::{Actor, Phase, Run};
+use crate::actor_entry::{ActorEntry, Phase, Run};
 use crate::actor_spec::{ActorSpec, ActorState, Lifetime};
 use crate::coordinator_effect::CoordinatorEffect;
 use crate::errors::{ActorEnd, CreateError};
@@ -22,7 +22,7 @@ pub(crate) struct Actors {
     ceiling: Option<Share>,
     in_use: u32,
     last: ActorId,
-    all: BTreeMap<ActorId, Actor>,
+    all: BTreeMap<ActorId, ActorEntry>,
     names: BTreeMap<String, ActorId>,
     jobs: BTreeMap<JobId, ActorId>,
     queue: VecDeque<ActorId>,
@@ -72,7 +72,7 @@ impl Actors {
         if let Some(name) = &spec.name {
             self.names.insert(name.clone(), id);
         }
-        self.all.insert(id, Actor::new(id, spec));
+        self.all.insert(id, ActorEntry::new(id, spec));
         self.queue.push_back(id);
         self.admission_due = true;
         Ok(id)
@@ -155,7 +155,7 @@ impl Actors {
     pub(crate) fn unheld(&mut self, id: ActorId, effects: &mut Vec<CoordinatorEffect>) -> Unneeded {
         let held = self.all.get(&id).is_some_and(|actor| actor.spec.lifetime == Lifetime::Held);
         let unneeded = if held { self.end(id, ActorEnd::Stopped, effects) } else { Unneeded::new() };
-        if self.all.get(&id).is_some_and(Actor::has_ended) {
+        if self.all.get(&id).is_some_and(ActorEntry::has_ended) {
             self.all.remove(&id);
         }
         unneeded
@@ -278,7 +278,7 @@ impl Actors {
     }
 
     /// The actor that is, or is being, constructed in the process of this member.
-    fn of_member(&mut self, member: AttemptId) -> Option<&mut Actor> {
+    fn of_member(&mut self, member: AttemptId) -> Option<&mut ActorEntry> {
         let actor = self.all.get_mut(self.jobs.get(&member.job)?)?;
         let own = matches!(
             actor.phase,
@@ -345,7 +345,7 @@ impl Run {
     }
 }
 
-fn submission(actor: &Actor) -> CoordinatorEffect {
+fn submission(actor: &ActorEntry) -> CoordinatorEffect {
     CoordinatorEffect::Submit {
         actor: actor.id,
         kind: actor.spec.kind,

@@ -23,6 +23,8 @@ pub struct Coordinator {
     members: BTreeSet<AttemptId>,
     /// The last reports about jobs that have not ended.
     reports: BTreeMap<JobId, RunnerReport>,
+    /// The last reports about jobs whose submission was not answered yet.
+    unclaimed: BTreeMap<JobId, RunnerReport>,
     ended_jobs: BTreeSet<JobId>,
     holders: Holders,
     actors: Actors,
@@ -44,6 +46,7 @@ impl Coordinator {
             own,
             members: BTreeSet::new(),
             reports: BTreeMap::new(),
+            unclaimed: BTreeMap::new(),
             ended_jobs: BTreeSet::new(),
             holders: Holders::default(),
             actors: Actors::new(ceiling),
@@ -53,9 +56,11 @@ impl Coordinator {
     }
 
     /// A runner that runs `main` was submitted: by this coordinator the first one, by launchers all others.
-    pub fn main(&mut self, job: JobId) {
+    /// Saying so again changes nothing.
+    pub fn main(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
         if !self.ended_jobs.contains(&job) && !self.mains.contains(job) {
             self.mains.add(job);
+            self.claim(job, effects);
         }
     }
 
@@ -131,17 +136,19 @@ impl Coordinator {
         let unneeded = self.actors.submitted(actor, result, effects);
         self.settle(unneeded, Unheld(vec![actor]), effects);
         if let Some(job) = job {
-            if let Some(report) = self.reports.get(&job).cloned() {
-                self.report(job, report, effects);
-            }
+            self.claim(job, effects);
             self.construct(job, effects);
         }
     }
 
-    /// The head has reported about the job of a runner, even of one whose submission is not answered yet.
-    /// A report about an ended job that nobody knows may come as often as it likes.
+    /// The head has reported about the job of a runner, perhaps before the answer to its submission came.
     pub fn report(&mut self, job: JobId, report: RunnerReport, effects: &mut Vec<CoordinatorEffect>) {
         if self.ended_jobs.contains(&job) {
+            return;
+        }
+        let actor = self.actors.of_job(job);
+        if actor.is_none() && !self.mains.contains(job) {
+            self.unclaimed.insert(job, report);
             return;
         }
         let ended = match report.state {
@@ -152,7 +159,6 @@ impl Coordinator {
             }
             RunnerState::Waiting { .. } | RunnerState::Live => report.ended_attempts,
         };
-        let actor = self.actors.of_job(job);
         let unneeded = self.actors.report(job, &report, effects);
         if ended == u32::MAX {
             self.reports.remove(&job);
@@ -172,6 +178,13 @@ impl Coordinator {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.actors.len() == 0 && self.holders.len() == 0
+    }
+
+    /// It is known what a job is for: what was reported about it counts now.
+    fn claim(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
+        if let Some(report) = self.unclaimed.remove(&job) {
+            self.report(job, report, effects);
+        }
     }
 
     fn create(&mut self, creator: AttemptId, spec: ActorSpec) -> Result<ActorId, CreateError> {

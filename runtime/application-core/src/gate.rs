@@ -12,7 +12,7 @@ use crate::ids::{CallNumber, Ticket};
 
 /// The calls that have arrived and not ended.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct CallGate {
     last: Ticket,
     concurrency: usize,
     position: Position,
@@ -62,10 +62,10 @@ pub(crate) enum GateEffect {
     },
 }
 
-impl Gate {
+impl CallGate {
     /// A gate that is shut: the actor is not constructed yet.
-    pub(crate) const fn new(concurrency: u32) -> Gate {
-        Gate {
+    pub(crate) const fn new(concurrency: u32) -> CallGate {
+        CallGate {
             last: Ticket(0),
             concurrency: if concurrency == 0 { 1 } else { concurrency as usize },
             position: Position::Shut,

@@ -1,7 +1,7 @@
 //! The actor that a process holds: its constructions and its gate.
 
 use crate::frames::Construction;
-use crate::gate::Gate;
+use crate::gate::CallGate;
 use crate::ids::{ActorId, IncarnationNumber};
 use crate::member_effect::MemberEffect;
 
@@ -10,7 +10,7 @@ use crate::member_effect::MemberEffect;
 pub(crate) struct HeldActor {
     construction: Construction,
     demand: Demand,
-    pub(crate) gate: Gate,
+    pub(crate) gate: CallGate,
 }
 
 /// Whether the actor has to be constructed as soon as no call runs.
@@ -22,7 +22,7 @@ enum Demand {
 
 impl HeldActor {
     pub(crate) fn new(construction: Construction) -> HeldActor {
-        let gate = Gate::new(construction.concurrency);
+        let gate = CallGate::new(construction.concurrency);
         HeldActor { construction, demand: Demand::None, gate }
     }
 

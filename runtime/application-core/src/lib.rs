@@ -52,9 +52,13 @@
 //! One [`Member`], one coordinator session, a call session for each member that it calls (made at the first
 //! effect [`MemberEffect::ToCallee`]) and for each that calls it (made when it connects).
 //!
+//! - Effects are carried out in order. What a method adds while they are carried out comes after them: a
+//!   release must not overtake the lend before it.
 //! - A frame from a session: [`Member::receive`], [`Member::receive_from_caller`],
 //!   [`Member::receive_from_callee`].
-//! - [`MemberEffect::Close`]: drop both call sessions with the member; what was not read is not read any more.
+//! - [`MemberEffect::Close`]: drop both call sessions with the member and read nothing more from it. A shell
+//!   that reads a connection at its end before it passes `MemberEnded` on saves answers that were sent.
+//! - An actor may call itself: the session is one from the process to itself.
 //! - A handle is cloned or decoded: [`Member::hold`]; dropped: [`Member::release`]. Effects with `carries`
 //!   give the shell one handle of each to release after decoding, also if nobody waits for the value.
 //! - A call: [`Member::call`], whose number comes back in [`MemberEffect::Finish`]. A dropped future or a
@@ -67,23 +71,22 @@
 //! # The shell of the coordinator
 //!
 //! It submits the first main and calls [`Coordinator::main`] with its job and with that of each other main
-//! that the head lists, each before its first report. Each change of a child's job becomes a
-//! [`RunnerReport`] for [`Coordinator::report`], each frame goes to [`Coordinator::received`], and each answer
-//! to a [`CoordinatorEffect::Submit`] to [`Coordinator::submitted`]. When the head cannot be reached, the shell
-//! tries again until it has an answer.
+//! that the head lists. Each change of a child's job becomes a [`RunnerReport`] for [`Coordinator::report`],
+//! each frame goes to [`Coordinator::received`], and each answer to a [`CoordinatorEffect::Submit`] to
+//! [`Coordinator::submitted`]. When the head cannot be reached, the shell tries again until it has an answer.
 //!
 //! # Where to start reading
 //!
 //! ```text
 //! frames       what processes send each other       session     exactly once, in order
 //! member       one process                          coordinator the application
-//!   call_queue   its calls to one actor               actors      names, ceiling, restarts (actor: one of them)
+//!   call_queue   its calls to one actor               actors      names, ceiling, restarts (actor_entry)
 //!   local_holds  what it holds                        holders     who holds what
 //!   held_actor   the actor in it                      mains       how long the application lives
 //!   gate         when calls start                     runner_report what the head says
 //! ```
 
-mod actor;
+mod actor_entry;
 mod actor_spec;
 mod actors;
 mod call_queue;

@@ -1,4 +1,4 @@
-//! What the head says of a runner's job, as levels and not as changes: a later report replaces an earlier one.
+//! What the head says of a runner's job: its present state, so that a later report replaces an earlier one.
 
 /// The record of a job, as far as the coordinator needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]

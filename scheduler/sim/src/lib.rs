@@ -1,10 +1,11 @@
 //! Simulates a whole Cohabit cluster in one process, under virtual time.
 //!
 //! The production head, worker cores and policies run on simulated machines, a simulated network and
-//! simulated clients: one thread, no clock, one queue of events. There are two uses:
+//! simulated clients: one thread, no clock, one queue of events. There are three uses:
 //!
 //! - [`swarm`] draws clusters, jobs and faults from seeds and checks from outside that every invariant holds;
 //!   [`run`] runs any [`Scenario`] in this way;
+//! - [`run_application`] does the same with the processes of one application;
 //! - `evaluate` runs the jobs of a trace, fast and without checks, and measures how a policy performs.
 //!
 //! ```text
@@ -19,6 +20,7 @@
 //! `evaluation/` has the metrics. docs/SIMULATION.md is the manual.
 
 mod alarm;
+mod application;
 mod archive;
 mod checks;
 mod clients;
@@ -61,6 +63,10 @@ mod wall_clock;
 pub mod workload;
 mod world;
 
+pub use application::{
+    ApplicationCounters, ApplicationRun, ApplicationSummary, FailedApplication, application_command,
+    run_application,
+};
 pub use cluster_spec::{ClusterSpec, ParseClusterError};
 pub use cohabit_policy::interference::{GPU_MODELS, GpuModel, Interference, InterferenceContext};
 pub use cohabit_policy::{JobTraits, POLICY_NAMES, PolicyParseError, parse_policy, uses_interference};

@@ -1,4 +1,4 @@
-//! `cohabit-sim`: runs simulated clusters with faults from the command line.
+//! `cohabit-sim`: runs simulated clusters and applications with faults from the command line.
 //!
 //! Data goes to standard output, messages to standard error. The exit code is that of the worst failure. An
 //! invalid command line exits with 64, because 2 means that something never ended.
@@ -7,13 +7,16 @@ use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use cohabit_sim::{Options, SwarmSummary, TraceDetail, command, run_twice};
+use cohabit_sim::{
+    ApplicationSummary, Options, SwarmSummary, TraceDetail, application_command, command, run_application,
+    run_twice,
+};
 
-/// Test the production code on simulated clusters with faults
+/// Test the production code on simulated clusters and applications with faults
 #[derive(Parser)]
 #[command(name = "cohabit-sim", version)]
 struct Arguments {
@@ -46,6 +49,21 @@ enum Action {
         fixed: FixedOptions,
         /// Print the whole trace
         #[arg(long)]
+        trace: bool,
+    },
+    /// Run applications with actors, each seed twice, and check that no invariant is violated
+    Applications {
+        /// Range of seeds; LAST is excluded
+        #[arg(long, value_name = "FIRST..LAST", value_parser = parse_seeds, default_value = "0..200")]
+        seeds: Range<u64>,
+        /// Number of threads [default: one for each CPU core]
+        #[arg(long)]
+        threads: Option<NonZeroUsize>,
+        /// Repeat this one seed and print the end of its trace
+        #[arg(long, conflicts_with_all = ["seeds", "threads"])]
+        seed: Option<u64>,
+        /// Print the whole trace
+        #[arg(long, requires = "seed")]
         trace: bool,
     },
 }
@@ -81,19 +99,26 @@ fn main() -> io::Result<ExitCode> {
 
 fn execute(action: Action) -> io::Result<ExitCode> {
     match action {
+        Action::Applications { seed: Some(seed), trace, .. } => repeat_application(seed, detail(trace)),
+        Action::Applications { seed: None, seeds, threads, .. } => {
+            let summary = run_applications(seeds, threads);
+            print_applications(&summary)?;
+            Ok(summary.exit_code().into())
+        }
         Action::Swarm { seeds, threads, fixed, output } => {
-            let threads = threads.or_else(|| std::thread::available_parallelism().ok());
-            let summary = run_all(seeds, threads.map_or(1, NonZeroUsize::get), &fixed.options());
+            let summary = run_all(seeds, threads, &fixed.options());
             match output {
                 Output::Table => print_table(&summary)?,
                 Output::Json => print_json(&summary)?,
             }
             Ok(summary.exit_code().into())
         }
-        Action::Repeat { seed, fixed, trace } => {
-            repeat(seed, &fixed.options(), if trace { TraceDetail::All } else { TraceDetail::Last(40) })
-        }
+        Action::Repeat { seed, fixed, trace } => repeat(seed, &fixed.options(), detail(trace)),
     }
+}
+
+const fn detail(trace: bool) -> TraceDetail {
+    if trace { TraceDetail::All } else { TraceDetail::Last(40) }
 }
 
 impl FixedOptions {
@@ -111,27 +136,42 @@ fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
     }
 }
 
+fn run_all(seeds: Range<u64>, threads: Option<NonZeroUsize>, options: &Options) -> SwarmSummary {
+    let all = Mutex::new(SwarmSummary::default());
+    for_each_seed(seeds, threads, |seed| {
+        let mut one = SwarmSummary::default();
+        one.add(seed, options, run_twice(seed, options, TraceDetail::Nothing));
+        all.lock().unwrap_or_else(PoisonError::into_inner).join(one);
+    });
+    all.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn run_applications(seeds: Range<u64>, threads: Option<NonZeroUsize>) -> ApplicationSummary {
+    let all = Mutex::new(ApplicationSummary::default());
+    for_each_seed(seeds, threads, |seed| {
+        let mut one = ApplicationSummary::default();
+        one.add(seed, run_application(seed, TraceDetail::Nothing));
+        all.lock().unwrap_or_else(PoisonError::into_inner).join(one);
+    });
+    all.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs the seeds; each thread takes the next one until none is left.
-fn run_all(seeds: Range<u64>, threads: usize, options: &Options) -> SwarmSummary {
+fn for_each_seed(seeds: Range<u64>, threads: Option<NonZeroUsize>, run: impl Fn(u64) + Sync) {
+    let threads = threads.or_else(|| std::thread::available_parallelism().ok());
     let (first, total) = (seeds.start, seeds.end - seeds.start);
     let next = AtomicU64::new(0);
-    let all = Mutex::new(SwarmSummary::default());
     let work = || {
         while let Some(done) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|done| *done < total) {
-            let seed = first + done;
-            let run = run_twice(seed, options, TraceDetail::Nothing);
-            let mut one = SwarmSummary::default();
-            one.add(seed, options, run);
-            all.lock().unwrap_or_else(std::sync::PoisonError::into_inner).join(one);
+            run(first + done);
             show_progress(done, total);
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..threads {
+        for _ in 0..threads.map_or(1, NonZeroUsize::get) {
             scope.spawn(work);
         }
     });
-    all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Prints the progress if standard error is a terminal.
@@ -188,6 +228,43 @@ fn repeat(seed: u64, options: &Options, keep: TraceDetail) -> io::Result<ExitCod
         }
         Some(failure) => {
             writeln!(out, "seed {seed}: {failure}\nrepeat with: {}", command(seed, options))?;
+            Ok(failure.kind.exit_code().into())
+        }
+    }
+}
+
+fn print_applications(summary: &ApplicationSummary) -> io::Result<()> {
+    let mut out = io::stdout();
+    for failed in &summary.failed {
+        writeln!(out, "seed {}: {} at {:.6} s: {}", failed.seed, failed.kind, failed.at_s, failed.detail)?;
+        writeln!(out, "  repeat with: {}", failed.command)?;
+    }
+    let it = &summary.counters;
+    writeln!(out, "{} seeds, {} failed", summary.seeds, summary.failed.len())?;
+    writeln!(
+        out,
+        "{} events, {} processes ({} killed), {} connections ({} broken), {} actors constructed {} times",
+        it.events, it.processes, it.kills, it.dials, it.breaks, it.actors, it.constructions
+    )?;
+    writeln!(
+        out,
+        "{} calls, {} ended ({} with a value, {} by a restart), {} runs ended with nothing left",
+        it.calls, it.finished, it.values, it.restarted, it.rests
+    )
+}
+
+fn repeat_application(seed: u64, keep: TraceDetail) -> io::Result<ExitCode> {
+    let run = run_application(seed, keep);
+    let mut out = io::stdout();
+    print_lines(&mut out, &run.trace)?;
+    let (events, simulated) = (run.counters.events, run.simulated);
+    match run.failure {
+        None => {
+            writeln!(out, "seed {seed} passed: {events} events in {simulated}, digest {:016x}", run.digest)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(failure) => {
+            writeln!(out, "seed {seed}: {failure}\nrepeat with: {}", application_command(seed))?;
             Ok(failure.kind.exit_code().into())
         }
     }

@@ -1,1 +1,10 @@
-//! Scenarios of each core.
+//! Scenarios of each core, with their effects as whole lists.
+
+mod call_queue;
+mod coordinator;
+mod formats;
+mod gate;
+mod holders;
+mod kit;
+mod member;
+mod session;

@@ -11,7 +11,7 @@ use crate::frames::{Construction, FromCoordinator};
 use crate::ids::{ActorId, IncarnationNumber, RequestNumber};
 
 #[derive(Debug)]
-pub(crate) struct Actor {
+pub(crate) struct ActorEntry {
     pub(crate) id: ActorId,
     pub(crate) spec: ActorSpec,
     /// How often it was constructed, or 0.
@@ -45,10 +45,10 @@ pub(crate) enum Run {
     Ready { member: AttemptId },
 }
 
-impl Actor {
-    pub(crate) const fn new(id: ActorId, spec: ActorSpec) -> Actor {
+impl ActorEntry {
+    pub(crate) const fn new(id: ActorId, spec: ActorSpec) -> ActorEntry {
         let phase = Phase::Queued { why: String::new() };
-        Actor { id, spec, incarnation: 0, phase, watchers: BTreeSet::new(), stops: Vec::new() }
+        ActorEntry { id, spec, incarnation: 0, phase, watchers: BTreeSet::new(), stops: Vec::new() }
     }
 
     /// Whether callers see it as live.
@@ -85,7 +85,11 @@ impl Actor {
     }
 
     /// Changes the phase and tells those who watch, if they see a difference.
-    pub(crate) fn change(&mut self, effects: &mut Vec<CoordinatorEffect>, change: impl FnOnce(&mut Actor)) {
+    pub(crate) fn change(
+        &mut self,
+        effects: &mut Vec<CoordinatorEffect>,
+        change: impl FnOnce(&mut ActorEntry),
+    ) {
         let before = self.state();
         change(self);
         let state = self.state();

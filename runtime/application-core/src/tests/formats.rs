@@ -1,0 +1,44 @@
+//! Frames survive the encoding of the wire, and errors say what to do.
+
+use super::kit::{actor, named, write};
+use crate::{
+    ActorEnd, CallError, CallNumber, CreateError, FromCoordinator, Lifetime, Packet, RequestNumber, ToCallee,
+    ToCoordinator,
+};
+
+#[test]
+fn frames_come_back_from_bincode_as_they_were() {
+    let create = ToCoordinator::Create { request: RequestNumber(4), spec: named("ada", Lifetime::Detached) };
+    let packet = Packet::Frame { number: 1, received: 9, frame: create };
+    let bytes = bincode::serialize(&packet).unwrap();
+    assert_eq!(bincode::deserialize::<Packet<ToCoordinator>>(&bytes).unwrap(), packet);
+
+    let call = ToCallee::Call { actor: actor(1), call: CallNumber(2), request: write() };
+    let bytes = bincode::serialize(&call).unwrap();
+    assert_eq!(bincode::deserialize::<ToCallee>(&bytes).unwrap(), call);
+
+    let result = Err(CreateError::NameInUse { name: "ada".to_owned() });
+    let created = FromCoordinator::Created { request: RequestNumber(4), result };
+    let bytes = bincode::serialize(&created).unwrap();
+    assert_eq!(bincode::deserialize::<FromCoordinator>(&bytes).unwrap(), created);
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let texts = [
+        CallError::Restarted.to_string(),
+        CallError::Ended(ActorEnd::GivenUp("its process ended with 137".to_owned())).to_string(),
+        CallError::Full.to_string(),
+        CreateError::DetachedWithoutName.to_string(),
+    ];
+    assert_eq!(
+        texts,
+        [
+            "the process of the actor ended during the call; whether the method ran is unknown: make it safe to run \
+             twice and mark it #[retry]",
+            "the actor was given up: its process ended with 137",
+            "1000 calls of this process to the actor have not ended: await some of them before the next call",
+            "a detached actor needs a name, or nobody can find it again: add .name(\"...\")",
+        ]
+    );
+}

@@ -1,0 +1,64 @@
+//! Names and values that the scenarios share.
+
+use bytes::Bytes;
+use cohabit_types::{AttemptId, JobId, Share};
+
+use crate::{ActorId, ActorSpec, CallRequest, Lifetime, MethodAccess, OnRestart};
+
+pub(super) const ROOT: AttemptId = member(1);
+pub(super) const MAIN: AttemptId = member(2);
+
+/// The first attempt of a job.
+pub(super) const fn member(job: u64) -> AttemptId {
+    JobId::new(job).attempt(1)
+}
+
+pub(super) const fn actor(number: u64) -> ActorId {
+    ActorId(number)
+}
+
+pub(super) fn spec() -> ActorSpec {
+    ActorSpec {
+        kind: 7,
+        name: None,
+        lifetime: Lifetime::Held,
+        restarts: 1,
+        concurrency: 2,
+        gpus: Share(0),
+        claims: Bytes::from_static(b"claims"),
+        arguments: Bytes::from_static(b"new"),
+        carries: Vec::new(),
+    }
+}
+
+pub(super) fn named(name: &str, lifetime: Lifetime) -> ActorSpec {
+    ActorSpec { name: Some(name.to_owned()), lifetime, ..spec() }
+}
+
+/// A `&mut self` method.
+pub(super) fn write() -> CallRequest {
+    CallRequest {
+        method: 3,
+        access: MethodAccess::Exclusive,
+        on_restart: OnRestart::Fail,
+        arguments: Bytes::from_static(b"arguments"),
+        carries: Vec::new(),
+    }
+}
+
+/// A `&self` method.
+pub(super) fn read() -> CallRequest {
+    CallRequest { access: MethodAccess::Shared, ..write() }
+}
+
+/// A `&mut self` method that is marked `#[retry]`.
+pub(super) fn retried() -> CallRequest {
+    CallRequest { on_restart: OnRestart::Retry, ..write() }
+}
+
+/// What a step adds to a list of effects.
+pub(super) fn effects<T>(step: impl FnOnce(&mut Vec<T>)) -> Vec<T> {
+    let mut effects = Vec::new();
+    step(&mut effects);
+    effects
+}

@@ -1,0 +1,259 @@
+//! The shell of a simulated process: it carries out the effects of its core and runs its user's code.
+
+use std::collections::VecDeque;
+
+use cohabit_application_core::{
+    ActorId, CallError, CallNumber, IncarnationNumber, MemberEffect, Packet, RequestNumber, Ticket, ToCallee,
+};
+use cohabit_types::AttemptId;
+
+use super::event::{AnyFrame, ApplicationEvent, End, Pair};
+use super::payload::{Tag, decode, encode};
+use super::planted_bug::ApplicationBug;
+use super::process::{Object, OpenRequest, Process, ProcessCode};
+use super::world::{ApplicationWorld, ProgramPhase};
+
+impl ApplicationWorld {
+    /// Lets a process do something and carries out the effects in order. It may be killed before each.
+    pub(super) fn drive(
+        &mut self,
+        member: AttemptId,
+        act: impl FnOnce(&mut Process, &mut Vec<MemberEffect>),
+    ) {
+        let Some(process) = self.processes.get_mut(&member) else { return };
+        let mut more = Vec::new();
+        act(process, &mut more);
+        let mut effects: VecDeque<MemberEffect> = more.into();
+        while let Some(effect) = effects.pop_front() {
+            if self.now < self.quiet_at && self.random.chance(self.death) {
+                self.counters.kills += 1;
+                self.kill(member, 137);
+            }
+            if !self.processes.contains_key(&member) {
+                return;
+            }
+            self.digest.record_event(self.now, &effect);
+            self.recorder.add(self.now, || format!("{member}: {effect:?}"));
+            let mut more = Vec::new();
+            self.carry_out(member, effect, &mut more);
+            effects.extend(more);
+        }
+    }
+
+    fn carry_out(&mut self, member: AttemptId, effect: MemberEffect, more: &mut Vec<MemberEffect>) {
+        match effect {
+            MemberEffect::ToCoordinator(frame) => {
+                let pair = Pair { dialer: member, acceptor: self.own };
+                self.send(pair, End::Dialer, AnyFrame::ToCoordinator(frame));
+            }
+            MemberEffect::ToCallee { to, frame } => {
+                self.send(Pair { dialer: member, acceptor: to }, End::Dialer, AnyFrame::ToCallee(frame));
+            }
+            MemberEffect::ToCaller { to, frame } => {
+                self.send(Pair { dialer: to, acceptor: member }, End::Acceptor, AnyFrame::ToCaller(frame));
+            }
+            MemberEffect::Close { member: other } => self.close_sessions(member, other),
+            MemberEffect::Created { request, result } => self.created(member, request, result.ok()),
+            MemberEffect::Found { request, actor } => self.found(member, request, actor, more),
+            MemberEffect::Stopped { request } => _ = self.process(member).requests.remove(&request),
+            MemberEffect::Finish { call, result, carries } => {
+                self.finish(member, call, &result);
+                self.take_handles(member, result.as_deref().unwrap_or_default(), carries, more);
+            }
+            MemberEffect::Construct { actor, kind: concurrency, incarnation, arguments } => {
+                self.construct(member, Object { actor, incarnation, concurrency }, more);
+                self.take_handles(member, &arguments, Vec::new(), more);
+            }
+            MemberEffect::Start { ticket, method: _, arguments, carries } => {
+                self.start_method(member, ticket, decode(&arguments).0);
+                self.take_handles(member, &arguments, carries, more);
+            }
+            MemberEffect::Interrupt { ticket } => {
+                if self.random.chance(0.5) {
+                    self.interrupt(member, ticket, more);
+                }
+            }
+        }
+    }
+
+    pub(super) fn process(&mut self, member: AttemptId) -> &mut Process {
+        self.processes.get_mut(&member).expect("the process lives")
+    }
+
+    /// A frame that the receiver of a session takes although it was repeated.
+    pub(super) fn repeated(&self, packet: &Packet<AnyFrame>, at: End) -> Option<AnyFrame> {
+        match packet {
+            Packet::Frame { frame: AnyFrame::ToCallee(frame @ ToCallee::Call { .. }), .. }
+                if at == End::Acceptor && self.plant == Some(ApplicationBug::RepetitionWithoutMemory) =>
+            {
+                Some(AnyFrame::ToCallee(frame.clone()))
+            }
+            Packet::Frame { .. } | Packet::Received { .. } => None,
+        }
+    }
+
+    /// Decodes handles: some are kept. Gives back those that the core held until now.
+    fn take_handles(
+        &mut self,
+        member: AttemptId,
+        payload: &[u8],
+        carries: Vec<ActorId>,
+        more: &mut Vec<MemberEffect>,
+    ) {
+        for actor in decode(payload).1 {
+            let keeps = self.phase == ProgramPhase::Work && self.random.chance(0.6);
+            self.ledger.obtained(actor);
+            let process = self.process(member);
+            if !process.core.hold(actor) {
+                self.ledger.violated(format!("{member} got a handle of actor {actor} that it does not hold"));
+            } else if keeps {
+                process.handles.push(actor);
+            } else {
+                process.core.release(actor, more);
+            }
+        }
+        let process = self.process(member);
+        carries.into_iter().for_each(|actor| process.core.release(actor, more));
+    }
+
+    fn created(&mut self, member: AttemptId, request: RequestNumber, actor: Option<ActorId>) {
+        let process = self.process(member);
+        let Some(OpenRequest::Create { name, .. }) = process.requests.remove(&request) else { return };
+        let Some(actor) = actor else { return };
+        process.handles.push(actor);
+        self.counters.actors += 1;
+        self.ledger.obtained(actor);
+        if let Some(name) = name {
+            let (jobs, head) = (&self.jobs, &self.head);
+            let is_over = |it| jobs.get(&it).is_none_or(|job| head.jobs[job].ended.is_some());
+            self.ledger.named(&name, actor, is_over);
+        }
+    }
+
+    fn found(
+        &mut self,
+        member: AttemptId,
+        request: RequestNumber,
+        actor: Option<ActorId>,
+        more: &mut Vec<MemberEffect>,
+    ) {
+        let question = self.process(member).requests.remove(&request);
+        let Some(actor) = actor else { return };
+        self.ledger.obtained(actor);
+        self.process(member).handles.push(actor);
+        if question == Some(OpenRequest::FindToStop) {
+            self.stop_actor(member, actor, more);
+        }
+    }
+
+    pub(super) fn stop_actor(&mut self, member: AttemptId, actor: ActorId, more: &mut Vec<MemberEffect>) {
+        self.ledger.stopped.insert(actor);
+        let process = self.process(member);
+        let request = process.core.stop(actor, more);
+        process.requests.insert(request, OpenRequest::Stop);
+    }
+
+    fn finish(&mut self, member: AttemptId, call: CallNumber, result: &Result<bytes::Bytes, CallError>) {
+        self.counters.finished += 1;
+        self.counters.values += u64::from(result.is_ok());
+        self.counters.restarted += u64::from(*result == Err(CallError::Restarted));
+        let process = self.process(member);
+        let Some((actor, tag)) = process.calls.remove(&call) else {
+            self.ledger.violated(format!("call {call} of {member} ended twice"));
+            return;
+        };
+        if process.awaits == Some(call) {
+            process.awaits = None;
+            self.step_soon(member);
+        }
+        let history = self.history(actor);
+        self.ledger.finished(tag, result, history);
+    }
+
+    fn construct(&mut self, member: AttemptId, object: Object, more: &mut Vec<MemberEffect>) {
+        let other = |(other, it): &(&AttemptId, &Process)| {
+            **other != member && it.object.is_some_and(|it| it.actor == object.actor)
+        };
+        if let Some((other, _)) = self.processes.iter().find(other) {
+            let actor = object.actor;
+            self.ledger.violated(format!("actor {actor} lives in {other} and is constructed in {member}"));
+        }
+        let process = self.process(member);
+        if !process.running.is_empty() {
+            let running = process.running.len();
+            self.ledger.violated(format!("{member} constructs its actor while {running} calls run"));
+        }
+        let process = self.process(member);
+        process.object = Some(object);
+        for actor in std::mem::take(&mut process.handles) {
+            process.core.release(actor, more);
+        }
+        self.counters.constructions += 1;
+        let IncarnationNumber(incarnation) = object.incarnation;
+        self.method_ends_soon(ApplicationEvent::ConstructorEnd { member, incarnation });
+    }
+
+    pub(super) fn end_constructor(&mut self, member: AttemptId, incarnation: u32) {
+        let Some(object) = self.processes.get(&member).and_then(|it| it.object) else { return };
+        if object.incarnation != IncarnationNumber(incarnation) {
+            return;
+        }
+        let fails = self.phase == ProgramPhase::Work && self.random.chance(0.02);
+        if fails {
+            self.ledger.failed_constructors.insert(object.actor);
+        } else {
+            self.step_soon(member);
+        }
+        let result = if fails { Err("no such file".to_owned()) } else { Ok(()) };
+        self.drive(member, |it, effects| it.core.constructed(result, effects));
+    }
+
+    fn start_method(&mut self, member: AttemptId, ticket: Ticket, tag: Tag) {
+        let process = self.process(member);
+        let running: Vec<Tag> = process.running.values().copied().collect();
+        let concurrency = process.object.map_or(0, |object| object.concurrency);
+        self.ledger.started(tag, member, &running, concurrency);
+        self.process(member).running.insert(ticket, tag);
+        self.counters.starts += 1;
+        self.method_ends_soon(ApplicationEvent::MethodEnd { member, ticket });
+    }
+
+    fn interrupt(&mut self, member: AttemptId, ticket: Ticket, more: &mut Vec<MemberEffect>) {
+        let process = self.process(member);
+        if let Some(tag) = process.running.remove(&ticket) {
+            process.core.finished(ticket, Err(CallError::Cancelled), Vec::new(), more);
+            self.ledger.outcome(tag, Err(CallError::Cancelled));
+        }
+    }
+
+    pub(super) fn end_method(&mut self, member: AttemptId, ticket: Ticket) {
+        let Some(process) = self.processes.get_mut(&member) else { return };
+        let Some(tag) = process.running.remove(&ticket) else { return };
+        let kind = self.random.fraction();
+        if kind < 0.03 {
+            let text = format!("panic {}", tag.0);
+            self.ledger.outcome(tag, Err(CallError::Panicked(text.clone())));
+            self.drive(member, |it, effects| it.core.panicked(ticket, text, effects));
+            return;
+        }
+        let carries = if kind < 0.08 { Vec::new() } else { self.some_handles(member) };
+        self.last_tag += 1;
+        let result = match kind {
+            ..0.08 => Err(CallError::Failed(format!("error {}", tag.0))),
+            _ => Ok(encode(Tag(self.last_tag), &carries)),
+        };
+        self.ledger.outcome(tag, result.clone());
+        if self.random.chance(0.1) {
+            self.make_call(member);
+        }
+        self.drive(member, |it, effects| it.core.finished(ticket, result, carries, effects));
+    }
+
+    /// Whether users' code of this process may do something now.
+    pub(super) fn runs_code(&self, member: AttemptId) -> bool {
+        self.processes.get(&member).is_some_and(|it| match it.code {
+            ProcessCode::Main => true,
+            ProcessCode::Actor => it.object.is_some(),
+        })
+    }
+}

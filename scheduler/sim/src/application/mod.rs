@@ -1,0 +1,35 @@
+//! Applications with actors on simulated processes: the production cores of `cohabit-application-core` on
+//! links that break, with processes that are killed between any two effects.
+//!
+//! ```text
+//! run            one seed: phases, and the result               swarm      many seeds
+//! world          processes, links and the head, event by event  event      what can happen
+//! network        sessions, connections, their faults            faults     what is broken, and when
+//! head           a small model of the head: jobs with attempts
+//! process        one process: its core and what its user's code holds
+//! member_shell   carries out the effects of a member     coordinator_shell   those of the coordinator
+//! program        what users' code does next                     ledger     the checks, from outside
+//! planted_bug    bugs that the checks have to find
+//! ```
+
+mod coordinator_shell;
+mod counters;
+mod event;
+mod faults;
+mod head;
+mod ledger;
+mod member_shell;
+mod network;
+mod payload;
+mod planted_bug;
+mod process;
+mod program;
+mod run;
+mod swarm;
+#[cfg(test)]
+mod tests;
+mod world;
+
+pub use counters::ApplicationCounters;
+pub use run::{ApplicationRun, run_application};
+pub use swarm::{ApplicationSummary, FailedApplication, application_command};

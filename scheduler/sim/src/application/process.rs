@@ -1,0 +1,82 @@
+//! One simulated process: its core, and what its user's code holds and does.
+
+use std::collections::BTreeMap;
+
+use cohabit_application_core::{ActorId, CallNumber, IncarnationNumber, Member, RequestNumber, Ticket};
+use cohabit_types::AttemptId;
+
+use super::payload::Tag;
+
+/// A process.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) core: Member,
+    pub(super) code: ProcessCode,
+    /// The handles that the user's code has.
+    pub(super) handles: Vec<ActorId>,
+    /// Calls that have not ended.
+    pub(super) calls: BTreeMap<CallNumber, (ActorId, Tag)>,
+    /// Questions that were not answered.
+    pub(super) requests: BTreeMap<RequestNumber, OpenRequest>,
+    /// Steps that the program still does.
+    pub(super) steps: u32,
+    /// The program goes on when this call has ended.
+    pub(super) awaits: Option<CallNumber>,
+    pub(super) object: Option<Object>,
+    pub(super) running: BTreeMap<Ticket, Tag>,
+}
+
+/// What a process runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProcessCode {
+    Main,
+    Actor,
+}
+
+/// A question to the coordinator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum OpenRequest {
+    /// With the handles in the arguments.
+    Create {
+        carries: Vec<ActorId>,
+        name: Option<String>,
+    },
+    Find,
+    /// Look up a detached actor and stop it.
+    FindToStop,
+    Stop,
+}
+
+/// The actor of a process, constructed or being constructed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Object {
+    pub(super) actor: ActorId,
+    pub(super) incarnation: IncarnationNumber,
+    pub(super) concurrency: u32,
+}
+
+impl Process {
+    pub(super) const fn new(coordinator: AttemptId, code: ProcessCode, steps: u32) -> Process {
+        Process {
+            core: Member::new(coordinator),
+            code,
+            handles: Vec::new(),
+            calls: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            steps,
+            awaits: None,
+            object: None,
+            running: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the user's code has a handle, or a call or question that uses one.
+    pub(super) fn holds(&self, actor: ActorId) -> bool {
+        self.handles.contains(&actor)
+            || self.calls.values().any(|(target, _)| *target == actor)
+            || self
+                .requests
+                .values()
+                .any(|it| matches!(it, OpenRequest::Create { carries, .. } if carries.contains(&actor)))
+    }
+}

@@ -1,0 +1,186 @@
+//! One seed: the phases of a run and its result.
+
+use std::collections::BTreeMap;
+
+use cohabit_application_core::Coordinator;
+use cohabit_types::{AttemptId, JobId, Share, Span, Time};
+
+use super::counters::ApplicationCounters;
+use super::event::{ApplicationEvent, Pair};
+use super::head::HeadModel;
+use super::ledger::Ledger;
+use super::network::SessionNetwork;
+use super::planted_bug::ApplicationBug;
+use super::process::ProcessCode;
+use super::world::{ApplicationWorld, Drained, ProgramPhase};
+use crate::digest::Digest;
+use crate::event_queue::EventQueue;
+use crate::failure::{FailureKind, SimFailure, guarded};
+use crate::random::Random;
+use crate::recorder::{Recorder, TraceDetail};
+
+const MAX_EVENTS: u64 = 500_000;
+
+/// The result of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApplicationRun {
+    /// Digest of all events and effects: two runs of one seed have the same.
+    pub digest: u64,
+    /// What was counted.
+    pub counters: ApplicationCounters,
+    /// Simulated time.
+    pub simulated: Span,
+    /// The failure, if the run failed.
+    pub failure: Option<SimFailure>,
+    /// The lines of the trace that were kept.
+    pub trace: Vec<String>,
+}
+
+/// Runs an application that is drawn from the seed twice. Two runs that differ are a failure.
+#[must_use]
+pub fn run_application(seed: u64, keep: TraceDetail) -> ApplicationRun {
+    let mut first = run_once(seed, None, keep);
+    let second = run_once(seed, None, TraceDetail::Nothing);
+    if first.failure.is_none() && (first.digest, first.simulated) != (second.digest, second.simulated) {
+        first.failure = Some(SimFailure {
+            kind: FailureKind::Differs,
+            at: Time::EPOCH + first.simulated,
+            detail: format!("the digests are {:016x} and {:016x}", first.digest, second.digest),
+        });
+    }
+    first
+}
+
+/// Runs an application once, with a bug planted.
+pub(super) fn run_once(seed: u64, plant: Option<ApplicationBug>, keep: TraceDetail) -> ApplicationRun {
+    let mut world = ApplicationWorld::draw(seed, plant, keep);
+    let result = guarded(FailureKind::Crash, Time::EPOCH, || world.run());
+    let failure = match result {
+        Ok(failure) => failure,
+        Err(crash) => Some(SimFailure { at: world.now, ..crash }),
+    };
+    ApplicationRun {
+        digest: world.digest.value(),
+        counters: world.counters,
+        simulated: world.now.since(Time::EPOCH),
+        failure,
+        trace: world.recorder.into_lines(),
+    }
+}
+
+impl ApplicationWorld {
+    fn draw(seed: u64, plant: Option<ApplicationBug>, keep: TraceDetail) -> ApplicationWorld {
+        let mut random = Random::stream(seed, "application");
+        let own = JobId::new(1).attempt(1);
+        let ceiling = random.chance(0.6).then(|| Share(500 * random.between(2, 8) as u32));
+        let quiet_at = Time::EPOCH + random.span((Span::from_secs(2), Span::from_secs(40)));
+        let mut world = ApplicationWorld {
+            now: Time::EPOCH,
+            queue: EventQueue::new(),
+            random,
+            own,
+            coordinator: Coordinator::new(own, ceiling),
+            processes: BTreeMap::new(),
+            network: SessionNetwork::default(),
+            head: HeadModel::new(own.job),
+            ceiling,
+            ledger: Ledger::default(),
+            phase: ProgramPhase::Work,
+            quiet_at,
+            death: 0.0,
+            plant,
+            unsigned: BTreeMap::new(),
+            codes: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            last_tag: 0,
+            exit: None,
+            counters: ApplicationCounters::default(),
+            digest: Digest::new(),
+            recorder: Recorder::new(keep),
+        };
+        world.draw_faults();
+        world.start_main();
+        for _ in 0..world.random.between(0, 3) {
+            let at = Time::EPOCH + world.random.span((Span::from_millis(1), Span::from_secs(10)));
+            world.queue.put(at, ApplicationEvent::StartMain);
+        }
+        world
+    }
+
+    /// Lets programs run among faults, then gives everything back and checks that nothing is left.
+    fn run(&mut self) -> Option<SimFailure> {
+        if let Some(result) = self.after_drain() {
+            return result;
+        }
+        self.quiet_at = self.now;
+        self.phase = ProgramPhase::WindDown;
+        let job = self.start_main();
+        if let Some(result) = self.after_drain() {
+            return result;
+        }
+        let stopper = job.attempt(1);
+        self.wind_down(stopper);
+        if let Some(result) = self.after_drain() {
+            return result;
+        }
+        self.drop_all_handles(stopper);
+        if let Some(result) = self.after_drain() {
+            return result;
+        }
+        if let Some(left) = self.find_leftover() {
+            return self.failed(FailureKind::NeverEnded, left);
+        }
+        self.counters.rests += 1;
+        let members: Vec<AttemptId> = self.processes.keys().copied().collect();
+        members.into_iter().for_each(|member| self.kill(member, 0));
+        match self.after_drain() {
+            Some(result) => result,
+            None => self.failed(FailureKind::NeverEnded, "the application does not exit".to_owned()),
+        }
+    }
+
+    /// Handles all events. The result of the run, if it is over.
+    fn after_drain(&mut self) -> Option<Option<SimFailure>> {
+        match self.drain(MAX_EVENTS) {
+            Drained::AtRest => None,
+            Drained::Endless => {
+                Some(self.failed(FailureKind::NeverEnded, format!("{MAX_EVENTS} events and no end")))
+            }
+            Drained::Stopped => {
+                let violation = self.ledger.violation.take();
+                Some(violation.and_then(|detail| self.failed(FailureKind::Invariant, detail)))
+            }
+        }
+    }
+
+    fn failed(&self, kind: FailureKind, detail: String) -> Option<SimFailure> {
+        Some(SimFailure { kind, at: self.now, detail })
+    }
+
+    /// What is left although all handles were dropped and all calls have ended.
+    fn find_leftover(&self) -> Option<String> {
+        for (member, process) in &self.processes {
+            let (calls, requests) = (process.calls.len(), process.requests.len());
+            if calls + requests > 0 {
+                return Some(format!("{member} waits for {calls} calls and {requests} answers"));
+            }
+            if process.code == ProcessCode::Actor {
+                return Some(format!("{member} holds {:?}, which nobody holds", process.object));
+            }
+            if !process.core.is_idle() {
+                return Some(format!("{member} is not idle"));
+            }
+        }
+        if !self.coordinator.is_idle() {
+            return Some(format!(
+                "the coordinator keeps an actor or a counter of handles: {:?}",
+                self.coordinator
+            ));
+        }
+        let kept = self.network.channels.iter().find(|(_, channel)| channel.unacknowledged() > 0);
+        kept.map(|(Pair { dialer, acceptor }, channel)| {
+            let frames = channel.unacknowledged();
+            format!("{frames} frames are kept to be sent again between {dialer} and {acceptor}")
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! Seeds violate nothing, and a planted bug of each class is found.
+
+use super::planted_bug::ApplicationBug;
+use super::run::{run_application, run_once};
+use super::swarm::ApplicationSummary;
+use crate::failure::FailureKind;
+use crate::recorder::TraceDetail;
+
+#[test]
+fn the_first_seeds_violate_nothing() {
+    let mut summary = ApplicationSummary::default();
+    for seed in 0..25 {
+        summary.add(seed, run_application(seed, TraceDetail::Nothing));
+    }
+    assert_eq!(summary.failed, []);
+    let counters = summary.counters;
+    assert!(counters.actors > 150 && counters.calls > 1_000 && counters.values > 300, "{counters:?}");
+    assert!(counters.kills > 30 && counters.breaks > 150 && counters.restarted > 5, "{counters:?}");
+    assert!(counters.rests > 10, "{counters:?}");
+}
+
+/// The details by which the bug is found in the first seeds that find it.
+fn caught(plant: ApplicationBug) -> Vec<String> {
+    let failures = (0..400).filter_map(|seed| run_once(seed, Some(plant), TraceDetail::Nothing).failure);
+    let found: Vec<String> = failures
+        .take(2)
+        .map(|failure| {
+            assert!(failure.kind != FailureKind::Crash, "{failure}");
+            failure.detail
+        })
+        .collect();
+    assert_eq!(found.len(), 2, "{plant:?} is found too rarely: {found:?}");
+    found
+}
+
+#[track_caller]
+fn assert_found(plant: ApplicationBug, parts: &[&str]) {
+    for detail in caught(plant) {
+        assert!(parts.iter().any(|part| detail.contains(part)), "{plant:?}: {detail}");
+    }
+}
+
+#[test]
+fn unsigned_counters_are_caught() {
+    assert_found(ApplicationBug::UnsignedCounters, &["which nobody holds", "the coordinator keeps an actor"]);
+}
+
+#[test]
+fn repetition_without_memory_is_caught() {
+    assert_found(ApplicationBug::RepetitionWithoutMemory, &["started twice in"]);
+}
+
+#[test]
+fn early_restarts_are_caught() {
+    assert_found(ApplicationBug::EarlyRestart, &["and is constructed in"]);
+}

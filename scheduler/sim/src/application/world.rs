@@ -1,0 +1,240 @@
+//! The processes of an application, event by event.
+
+use std::collections::BTreeMap;
+
+use cohabit_application_core::{ActorId, Coordinator};
+use cohabit_types::{AttemptId, JobId, Share, Span, Time};
+
+use super::counters::ApplicationCounters;
+use super::event::{AnyFrame, ApplicationEvent, End, Pair};
+use super::head::{HeadModel, NextStep, RunnerPurpose, RunnerRequest};
+use super::ledger::{ActorHistory, Ledger};
+use super::network::SessionNetwork;
+use super::planted_bug::ApplicationBug;
+use super::process::{Process, ProcessCode};
+use crate::digest::Digest;
+use crate::event_queue::EventQueue;
+use crate::random::Random;
+use crate::recorder::Recorder;
+
+/// How long the head takes for anything.
+const HEAD_DELAY: (Span, Span) = (Span::from_millis(1), Span::from_secs(2));
+const STEP_DELAY: (Span, Span) = (Span::from_micros(1), Span::from_millis(100));
+const SOON: (Span, Span) = (Span::from_micros(1), Span::from_millis(5));
+const LONG: (Span, Span) = (Span::from_millis(5), Span::from_secs(3));
+
+/// Everything.
+#[derive(Debug)]
+pub(super) struct ApplicationWorld {
+    pub(super) now: Time,
+    pub(super) queue: EventQueue<ApplicationEvent>,
+    pub(super) random: Random,
+    pub(super) own: AttemptId,
+    pub(super) coordinator: Coordinator,
+    pub(super) processes: BTreeMap<AttemptId, Process>,
+    pub(super) network: SessionNetwork,
+    pub(super) head: HeadModel,
+    pub(super) ceiling: Option<Share>,
+    pub(super) ledger: Ledger,
+    pub(super) phase: ProgramPhase,
+    /// Faults happen before this time only.
+    pub(super) quiet_at: Time,
+    /// Chance that a process dies before an effect.
+    pub(super) death: f64,
+    pub(super) plant: Option<ApplicationBug>,
+    /// By holder, lender and actor: for `UnsignedCounters`.
+    pub(super) unsigned: BTreeMap<(AttemptId, AttemptId, ActorId), u64>,
+    /// How processes ended, until the head learns of it.
+    pub(super) codes: BTreeMap<AttemptId, i32>,
+    /// Jobs of actors.
+    pub(super) jobs: BTreeMap<ActorId, JobId>,
+    pub(super) last_tag: u64,
+    pub(super) exit: Option<i32>,
+    pub(super) counters: ApplicationCounters,
+    pub(super) digest: Digest,
+    pub(super) recorder: Recorder,
+}
+
+/// What users' code does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProgramPhase {
+    /// Programs run.
+    Work,
+    /// Programs give everything back.
+    WindDown,
+}
+
+impl ApplicationWorld {
+    pub(super) fn after(&mut self, delay: (Span, Span), event: ApplicationEvent) {
+        let at = self.now + self.random.span(delay);
+        self.queue.put(at, event);
+    }
+
+    /// Handles events until there are none, or until something is violated.
+    pub(super) fn drain(&mut self, most: u64) -> Drained {
+        while let Some((at, event)) = self.queue.next() {
+            self.now = at;
+            self.counters.events += 1;
+            self.digest.record_event(at, &event);
+            self.recorder.add(at, || format!("{event:?}"));
+            self.handle(event);
+            if self.ledger.violation.is_some() || self.exit.is_some() {
+                return Drained::Stopped;
+            }
+            if self.counters.events > most {
+                return Drained::Endless;
+            }
+        }
+        Drained::AtRest
+    }
+
+    fn handle(&mut self, event: ApplicationEvent) {
+        match event {
+            ApplicationEvent::Dial(pair) => self.dial(pair),
+            ApplicationEvent::Deliver { pair, link, at, content } => self.deliver(pair, link, at, content),
+            ApplicationEvent::Notice { pair, link, at } => self.notice(pair, link, at),
+            ApplicationEvent::Acknowledge { pair, at } => self.acknowledge(pair, at),
+            ApplicationEvent::Step(member) => self.step(member),
+            ApplicationEvent::MethodEnd { member, ticket } => self.end_method(member, ticket),
+            ApplicationEvent::ConstructorEnd { member, incarnation } => {
+                self.end_constructor(member, incarnation);
+            }
+            ApplicationEvent::Submit { actor, request } => self.submit_runner(actor, request),
+            ApplicationEvent::Submitted { actor, job } => {
+                let result = job.ok_or_else(|| "no node has so many GPUs".to_owned());
+                self.drive_coordinator(|it, effects| it.submitted(actor, result, effects));
+            }
+            ApplicationEvent::Cancel(job) => {
+                for member in self.head.cancel(job) {
+                    self.after(HEAD_DELAY, ApplicationEvent::Kill(member));
+                }
+                self.after(HEAD_DELAY, ApplicationEvent::Report(job));
+            }
+            ApplicationEvent::StartAttempt(job) => self.start_attempt(job),
+            ApplicationEvent::Kill(member) => self.kill(member, 137),
+            ApplicationEvent::AttemptEnded(member) => self.attempt_ended(member),
+            ApplicationEvent::Report(job) => self.report(job),
+            ApplicationEvent::StartMain => _ = self.start_main(),
+            ApplicationEvent::Fault(fault) => self.inject(fault),
+        }
+    }
+
+    pub(super) fn receive_frame(&mut self, pair: Pair, at: End, frame: AnyFrame) {
+        match (frame, at) {
+            (AnyFrame::ToCoordinator(frame), End::Acceptor) => self.coordinator_receives(pair.dialer, frame),
+            (AnyFrame::FromCoordinator(frame), End::Dialer) => {
+                self.drive(pair.dialer, |it, effects| it.core.receive(frame, effects));
+            }
+            (AnyFrame::ToCallee(frame), End::Acceptor) => self.drive(pair.acceptor, |it, effects| {
+                it.core.receive_from_caller(pair.dialer, frame, effects);
+            }),
+            (AnyFrame::ToCaller(frame), End::Dialer) => self.drive(pair.dialer, |it, effects| {
+                it.core.receive_from_callee(pair.acceptor, frame, effects);
+            }),
+            (AnyFrame::ToCoordinator(_) | AnyFrame::ToCallee(_), End::Dialer)
+            | (AnyFrame::FromCoordinator(_) | AnyFrame::ToCaller(_), End::Acceptor) => {
+                self.ledger.violated("a frame went the wrong way".to_owned());
+            }
+        }
+    }
+
+    /// Whether the accepting process of a new connection lives and lets the other one in.
+    pub(super) fn admits(&self, pair: Pair) -> bool {
+        if pair.acceptor == self.own {
+            self.coordinator.admits(pair.dialer)
+        } else {
+            self.processes.get(&pair.acceptor).is_some_and(|it| it.core.admits(pair.dialer))
+        }
+    }
+
+    /// A user starts a main.
+    pub(super) fn start_main(&mut self) -> JobId {
+        let purpose = RunnerPurpose::Main;
+        let job = self.head.submit(RunnerRequest { purpose, restarts: 0, gpus: Share(0) });
+        self.drive_coordinator(|it, effects| it.main(job, effects));
+        self.after(HEAD_DELAY, ApplicationEvent::StartAttempt(job));
+        job
+    }
+
+    fn submit_runner(&mut self, actor: ActorId, request: RunnerRequest) {
+        if self.random.chance(0.02) {
+            self.ledger.refused.insert(actor);
+            self.after(HEAD_DELAY, ApplicationEvent::Submitted { actor, job: None });
+            return;
+        }
+        let job = self.head.submit(request);
+        self.jobs.insert(actor, job);
+        let used = Share(self.head.gpus_in_use());
+        if self.ceiling.is_some_and(|ceiling| used > ceiling) {
+            self.ledger.violated(format!("the jobs of the application claim {used} GPUs"));
+        }
+        self.after(HEAD_DELAY, ApplicationEvent::Submitted { actor, job: Some(job) });
+        self.after(HEAD_DELAY, ApplicationEvent::Report(job));
+        self.after(HEAD_DELAY, ApplicationEvent::StartAttempt(job));
+    }
+
+    pub(super) fn start_attempt(&mut self, job: JobId) {
+        let Some(member) = self.head.start_attempt(job) else { return };
+        let purpose = self.head.jobs[&job].request.purpose;
+        let (code, steps) = match purpose {
+            RunnerPurpose::Main if self.phase == ProgramPhase::Work => {
+                (ProcessCode::Main, self.random.between(5, 60))
+            }
+            RunnerPurpose::Main => (ProcessCode::Main, 0),
+            RunnerPurpose::Actor(_) => (ProcessCode::Actor, self.random.between(0, 10)),
+        };
+        self.processes.insert(member, Process::new(self.own, code, steps as u32));
+        self.counters.processes += 1;
+        self.make_session(Pair { dialer: member, acceptor: self.own });
+        if code == ProcessCode::Main && steps > 0 {
+            self.after(STEP_DELAY, ApplicationEvent::Step(member));
+        }
+        self.after(HEAD_DELAY, ApplicationEvent::Report(job));
+    }
+
+    /// Ends a process.
+    pub(super) fn kill(&mut self, member: AttemptId, code: i32) {
+        if self.processes.remove(&member).is_some() {
+            self.codes.insert(member, code);
+            self.close_all_sessions(member);
+            self.after(HEAD_DELAY, ApplicationEvent::AttemptEnded(member));
+        }
+    }
+
+    fn attempt_ended(&mut self, member: AttemptId) {
+        let code = self.codes.remove(&member).unwrap_or(1);
+        if self.head.attempt_ended(member, code) == NextStep::Retry {
+            self.after(HEAD_DELAY, ApplicationEvent::StartAttempt(member.job));
+        }
+        self.after(HEAD_DELAY, ApplicationEvent::Report(member.job));
+    }
+
+    /// Whether the job of an actor has ended, and how its processes fared.
+    pub(super) fn history(&self, actor: ActorId) -> ActorHistory {
+        let job = self.jobs.get(&actor);
+        let record = job.and_then(|job| self.head.jobs.get(job));
+        let has_died = |job: &JobId| self.head.report(*job).is_some_and(|it| it.ended_attempts > 0);
+        ActorHistory {
+            died: job.is_some_and(has_died),
+            given_up: record.is_some_and(|it| it.ended.is_some() && !it.cancelled),
+        }
+    }
+
+    /// The process of a main or actor does its next step soon.
+    pub(super) fn step_soon(&mut self, member: AttemptId) {
+        self.after(STEP_DELAY, ApplicationEvent::Step(member));
+    }
+
+    pub(super) fn method_ends_soon(&mut self, event: ApplicationEvent) {
+        let delay = if self.random.chance(0.8) { SOON } else { LONG };
+        self.after(delay, event);
+    }
+}
+
+/// Why the events ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Drained {
+    AtRest,
+    Stopped,
+    Endless,
+}
