@@ -26,8 +26,8 @@ use workspace::{Workspace, direct, folder};
 const ROOMS: [&str; 6] = ["runtime", "worker", "scheduler", "client", "examples", "integration"];
 
 /// Crates that are named differently from their directories: those that users' programs name.
-const NAMED_DIFFERENTLY: [(&str, &str); 2] =
-    [("cohabit-client", "client/sdk"), ("cohabit-examples", "examples")];
+const NAMED_DIFFERENTLY: [(&str, &str); 3] =
+    [("cohabit-client", "client/sdk"), ("cohabit", "client/application"), ("cohabit-examples", "examples")];
 
 /// Which of our crates each of them may use. See docs/ARCHITECTURE.md.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -43,6 +43,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cohabit-wire", &["cohabit-types"]),
     ("cohabit-net", &["cohabit-types", "cohabit-wire"]),
     ("cohabit-client", &["cohabit-types", "cohabit-store", "cohabit-net"]),
+    ("cohabit-macros", &[]),
+    (
+        "cohabit",
+        &["cohabit-types", "cohabit-wire", "cohabit-application-core", "cohabit-client", "cohabit-macros"],
+    ),
     (
         "cohabit-head",
         &[
@@ -224,11 +229,14 @@ fn pure_crates_bring_no_runtime_and_are_held_pure_by_lint() {
 
 #[test]
 fn the_sdk_stays_light() {
-    let tree = Workspace::read().tree("cohabit-client");
-    for banned in
-        ["candle-core", "cohabit-scheduler-core", "cohabit-head", "cohabit-policy", "rusqlite", "clap"]
-    {
-        assert!(!tree.contains(banned), "the SDK brings {banned}");
+    let workspace = Workspace::read();
+    for sdk in ["cohabit-client", "cohabit"] {
+        let tree = workspace.tree(sdk);
+        for banned in
+            ["candle-core", "cohabit-scheduler-core", "cohabit-head", "cohabit-policy", "rusqlite", "clap"]
+        {
+            assert!(!tree.contains(banned), "{sdk} brings {banned}");
+        }
     }
 }
 

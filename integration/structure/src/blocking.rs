@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::calls::{Call, Function};
+use crate::calls::{CallName, Function};
 use crate::module::Module;
 use crate::resolve;
 
@@ -100,13 +100,13 @@ impl CallGraph<'_> {
         function: &Function,
         blocking: &BTreeSet<FunctionKey<'_>>,
     ) -> Vec<BlockingCall> {
-        let blocks = |call: &&Call| self.blocks(here, function, call, blocking);
-        let row = |call: &Call| BlockingCall {
+        let blocks = |call: &&CallName| self.blocks(here, function, call, blocking);
+        let row = |call: &CallName| BlockingCall {
             file: self.modules[here].file.clone(),
             function: function.name.clone(),
             call: match call {
-                Call::Path(path) => path.join("::"),
-                Call::Method(method) => format!(".{method}"),
+                CallName::Path(path) => path.join("::"),
+                CallName::Method(method) => format!(".{method}"),
             },
         };
         function.in_async.iter().filter(blocks).map(row).collect()
@@ -121,12 +121,12 @@ impl CallGraph<'_> {
         &self,
         here: &[String],
         function: &Function,
-        call: &Call,
+        call: &CallName,
         blocking: &BTreeSet<FunctionKey<'_>>,
     ) -> bool {
         match call {
-            Call::Method(name) => self.method_blocks(name, blocking),
-            Call::Path(path) => {
+            CallName::Method(name) => self.method_blocks(name, blocking),
+            CallName::Path(path) => {
                 let full = full_path(&self.modules[here].imports, path);
                 is_listed(&full)
                     || self.used_blocks(&full)

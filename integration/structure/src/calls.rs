@@ -22,14 +22,14 @@ pub(crate) struct Function {
     pub(crate) owner: Option<String>,
     pub(crate) name: String,
     /// Calls in its async code.
-    pub(crate) in_async: BTreeSet<Call>,
+    pub(crate) in_async: BTreeSet<CallName>,
     /// Calls outside of async code: they run on the thread of the function's caller.
-    pub(crate) in_sync: BTreeSet<Call>,
+    pub(crate) in_sync: BTreeSet<CallName>,
 }
 
 /// A call as the source names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Call {
+pub(crate) enum CallName {
     Path(Vec<String>),
     Method(String),
 }
@@ -97,7 +97,7 @@ impl<'ast> Visit<'ast> for Collector<'_> {
         if path.is_empty() {
             self.visit_expr(&call.func);
         } else {
-            self.add(Call::Path(path));
+            self.add(CallName::Path(path));
         }
         call.args.iter().for_each(|argument| self.argument(argument, elsewhere));
     }
@@ -105,7 +105,7 @@ impl<'ast> Visit<'ast> for Collector<'_> {
     fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
         let method = call.method.to_string();
         let elsewhere = OTHER_THREADS.contains(&method.as_str());
-        self.add(Call::Method(method));
+        self.add(CallName::Method(method));
         self.visit_expr(&call.receiver);
         call.args.iter().for_each(|argument| self.argument(argument, elsewhere));
     }
@@ -113,7 +113,7 @@ impl<'ast> Visit<'ast> for Collector<'_> {
     /// A function that is passed by its path. A single name may be a variable and is left out.
     fn visit_expr_path(&mut self, path: &'ast ExprPath) {
         if path.path.segments.len() > 1 {
-            self.add(Call::Path(segments(path)));
+            self.add(CallName::Path(segments(path)));
         }
     }
 
@@ -185,12 +185,12 @@ impl Collector<'_> {
 
     fn end(&mut self, path: &mut Vec<String>) {
         if path.len() > 1 {
-            self.add(Call::Path(std::mem::take(path)));
+            self.add(CallName::Path(std::mem::take(path)));
         }
         path.clear();
     }
 
-    fn add(&mut self, call: Call) {
+    fn add(&mut self, call: CallName) {
         let Some(function) = self.open.last_mut() else { return };
         match self.code {
             Code::Sync => function.in_sync.insert(call),

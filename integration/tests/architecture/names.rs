@@ -7,7 +7,8 @@ use cohabit_structure::Crate;
 use crate::workspace::{Workspace, root_file};
 
 /// Names that mean the same in every crate of the Rust ecosystem.
-const USUAL: [&str; 8] = ["Config", "Error", "Event", "Effect", "Message", "Options", "Parameters", "Result"];
+const USUAL: [&str; 9] =
+    ["Config", "Context", "Error", "Event", "Effect", "Message", "Options", "Parameters", "Result"];
 
 /// Stand-ins carry the names of what they stand in for; training programs are examples that nobody builds on.
 const LEFT_OUT: [&str; 3] = ["cohabit-fakes", "cohabit-training", "cohabit-examples"];

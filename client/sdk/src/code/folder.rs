@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use cohabit_store::{FileSelection, Manifest};
+use cohabit_store::{FileContent, FileSelection, Manifest, ManifestFile, hash_of_file};
 use cohabit_types::CodeSnapshot;
 
 use super::error::CodeError;
+use super::found_file::{FileKind, FoundFile};
 use super::ignore_rules::IgnoreRules;
 use super::{found_file, git, limits, walk};
 use crate::Error;
@@ -18,6 +19,16 @@ pub struct CodeFolder {
     root: String,
     workdir: String,
     manifest: Manifest,
+    source: CodeSource,
+}
+
+/// Where the files of a snapshot are read.
+#[derive(Debug, Clone)]
+enum CodeSource {
+    /// At their paths below the folder.
+    Folder,
+    /// Here: the one file is a program, which may have another path by now, or none.
+    Program(PathBuf),
 }
 
 impl CodeFolder {
@@ -56,11 +67,39 @@ impl CodeFolder {
         .await
     }
 
+    /// A program as a snapshot of one file, which may be executed. `program` is where it is read, as
+    /// `/proc/self/exe`, which is there also when the file was replaced meanwhile; it follows symbolic links.
+    /// The snapshot names it `name`.
+    ///
+    /// # Errors
+    /// [`Error::Code`] if it cannot be read or is too large.
+    pub async fn of_program(
+        program: impl Into<PathBuf>,
+        name: impl Into<String>,
+    ) -> Result<CodeFolder, Error> {
+        let (program, name) = (program.into(), name.into());
+        on_blocking_thread(move || Ok(read_program(program, name)?)).await
+    }
+
     /// The same folder as it is now.
     pub(super) async fn scan_again(&self) -> Result<CodeFolder, Error> {
         let (root, workdir) = (self.root.clone().into(), self.workdir.clone().into());
         let selection = self.manifest.selection();
-        on_blocking_thread(move || Ok(scan_root(root, workdir, selection)?)).await
+        match &self.source {
+            CodeSource::Folder => on_blocking_thread(move || Ok(scan_root(root, workdir, selection)?)).await,
+            CodeSource::Program(program) => {
+                let name = self.manifest.files().first().map(|file| file.path.clone());
+                CodeFolder::of_program(program, name.unwrap_or_default()).await
+            }
+        }
+    }
+
+    /// Where this file of the manifest is read.
+    pub(super) fn source_of(&self, path: &str) -> PathBuf {
+        match &self.source {
+            CodeSource::Folder => self.root().join(path),
+            CodeSource::Program(program) => program.clone(),
+        }
     }
 
     /// Absolute path of the folder.
@@ -107,7 +146,24 @@ fn scan_root(root: PathBuf, workdir: PathBuf, selection: FileSelection) -> Resul
         files.extend(file.read(&root)?);
     }
     let manifest = Manifest::new(selection, files)?;
-    Ok(CodeFolder { root: utf8(root)?, workdir: utf8(workdir)?, manifest })
+    Ok(CodeFolder { root: utf8(root)?, workdir: utf8(workdir)?, manifest, source: CodeSource::Folder })
+}
+
+fn read_program(program: PathBuf, name: String) -> Result<CodeFolder, CodeError> {
+    let unreadable = |source| CodeError::Unreadable { file: program.clone(), source };
+    // The target of a link in /proc is its path when it was opened, whatever is there now.
+    let place = fs::read_link(&program).unwrap_or_else(|_| program.clone());
+    let place = std::path::absolute(place).map_err(unreadable)?;
+    let root: PathBuf = place.parent().unwrap_or(Path::new("/")).components().collect();
+    let mut file = fs::File::open(&program).map_err(unreadable)?;
+    let size = file.metadata().map_err(unreadable)?.len();
+    let found = FoundFile { path: name.clone(), kind: FileKind::Regular { size, is_executable: true } };
+    limits::check(&root, &[found])?;
+    let (hash, size) = hash_of_file(&mut file).map_err(unreadable)?;
+    let content = FileContent::Stored { hash, size, is_executable: true };
+    let manifest = Manifest::new(FileSelection::All, vec![ManifestFile { path: name, content }])?;
+    let root = utf8(root)?;
+    Ok(CodeFolder { workdir: root.clone(), root, manifest, source: CodeSource::Program(program) })
 }
 
 /// The folder to scan for this working directory, and the directory as an absolute path in it.

@@ -195,7 +195,7 @@ fn contents(folder: &CodeFolder) -> BTreeMap<ContentHash, Content> {
     let files = folder.manifest().files().iter().filter_map(|file| match file.content {
         FileContent::Link(_) => None,
         FileContent::Stored { hash, size, .. } => {
-            let source = ContentSource::File(folder.root().join(&file.path));
+            let source = ContentSource::File(folder.source_of(&file.path));
             Some((hash, Content { hash, size, name: file.path.clone(), source }))
         }
     });

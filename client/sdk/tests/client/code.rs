@@ -374,3 +374,24 @@ async fn a_job_runs_only_inside_of_its_snapshot() {
     let built = JobBuilder::new("python").workdir(folder.path()).code(snapshot.clone()).build().unwrap();
     assert_eq!(built.spec().code, Some(snapshot));
 }
+
+#[tokio::test]
+async fn a_program_is_a_snapshot_of_one_file_also_when_its_file_is_replaced() {
+    let (cluster, folder) = (Cluster::new(), Folder::new());
+    folder.write("bin/search", "the program");
+    let link = folder.path().join("exe");
+    symlink(folder.path().join("bin/search"), &link).unwrap();
+    let code = CodeFolder::of_program(&link, "search").await.unwrap();
+    let snapshot = code.snapshot();
+    assert_eq!((snapshot.folder, snapshot.files), (folder.path().join("bin").display().to_string(), 1));
+    assert_eq!(snapshot.bytes, Bytes(11));
+    let Some(FileContent::Stored { hash, is_executable: true, .. }) = code.manifest().file("search") else {
+        panic!("{code:?}")
+    };
+    let head = cluster.head([]).await;
+    let upload = cluster.client_of(head.address).upload_code(&code).await.unwrap();
+    assert_eq!((upload.files, upload.snapshot.manifest), (1, code.snapshot().manifest));
+    assert_eq!(cluster.content.read(hash, 0).unwrap().bytes, b"the program");
+    let missing = CodeFolder::of_program(folder.path().join("none"), "search").await;
+    assert!(matches!(missing, Err(Error::Code(CodeError::Unreadable { .. }))));
+}

@@ -61,7 +61,7 @@ fn the_bytes_of_the_hello_are_those_of_this_protocol_version() {
 
 #[test]
 fn a_message_too_long_for_a_frame_is_refused_before_it_is_written() {
-    assert!(matches!(encode(&vec![0u8; MAX_FRAME]), Err(CodecError::TooLong)));
+    assert!(matches!(encode(&vec![0u8; MAX_FRAME]), Err(CodecError::TooLong { limit: MAX_FRAME })));
     assert!(encode(&vec![0u8; MAX_FRAME - 5]).is_ok());
 }
 
@@ -75,6 +75,16 @@ fn a_length_beyond_the_input_is_refused_without_allocation() {
 #[test]
 fn bytes_after_a_message_are_refused() {
     assert!(matches!(decode::<u8>(&[1, 2]), Err(CodecError::Undecodable(_))));
+}
+
+#[test]
+fn a_message_within_another_limit_is_appended_and_comes_back() {
+    let mut bytes = vec![9];
+    encode_into("four", 5, &mut bytes).unwrap();
+    assert_eq!(bytes, [9, 4, b'f', b'o', b'u', b'r']);
+    assert_eq!(decode_within::<String>(&bytes[1..], 100).unwrap(), "four");
+    assert!(matches!(encode_into("fours", 5, &mut bytes), Err(CodecError::TooLong { limit: 5 })));
+    assert!(matches!(decode_within::<String>(&bytes[1..6], 3), Err(CodecError::Undecodable(_))));
 }
 
 proptest! {

@@ -1,0 +1,203 @@
+//! Holds the actor of this process: constructs it, runs its methods, and lets it save its work at the end.
+//!
+//! Everything runs on one thread. A method is polled at once when its call arrives; only one that has to wait
+//! becomes a task of its own.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use cohabit_application_core::{ActorId, CallError, IncarnationNumber, Ticket};
+use futures::FutureExt;
+use futures::future::{AbortHandle, Abortable, Aborted, CatchUnwind};
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
+use tokio::time::timeout;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::instance::{ActorEntry, ActorInstance, MethodFuture, ReturnedValue, short};
+use crate::process::{HostWork, MemberProcess};
+use crate::registry::ActorRegistry;
+
+/// How long methods may go on after the process was told to end, before they are ended at their next await.
+const STOPPING_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The actor of this process, or none yet.
+pub(crate) struct ActorHost {
+    process: Arc<MemberProcess>,
+    held: RefCell<Option<(&'static ActorEntry, ActorInstance)>>,
+    running: RefCell<HashMap<Ticket, AbortHandle>>,
+    phase: Cell<HostPhase>,
+    /// A method has ended.
+    ended: Notify,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HostPhase {
+    Serving,
+    /// The process is to end: nothing new begins.
+    Stopping,
+}
+
+/// A method that can be ended at its next await, and whose panic is caught.
+type RunningMethod = Abortable<CatchUnwind<AssertUnwindSafe<MethodFuture>>>;
+
+/// How a method ended.
+type MethodEnd =
+    std::result::Result<std::result::Result<Result<ReturnedValue, CallError>, Box<dyn Any + Send>>, Aborted>;
+
+impl ActorHost {
+    pub(crate) fn new(process: Arc<MemberProcess>) -> Rc<ActorHost> {
+        Rc::new(ActorHost {
+            process,
+            held: RefCell::new(None),
+            running: RefCell::default(),
+            phase: Cell::new(HostPhase::Serving),
+            ended: Notify::new(),
+        })
+    }
+
+    /// Does what the core has asked for.
+    pub(crate) fn run(self: &Rc<ActorHost>) {
+        while let Some(work) = self.process.with(|state| state.take_work()) {
+            match (work, self.phase.get()) {
+                (HostWork::Interrupt { ticket }, _) => {
+                    if let Some(running) = self.running.borrow().get(&ticket) {
+                        running.abort();
+                    }
+                }
+                (HostWork::Construct { .. } | HostWork::Start { .. }, HostPhase::Stopping) => {}
+                (HostWork::Construct { kind, incarnation, arguments }, HostPhase::Serving) => {
+                    self.construct(kind, incarnation, &arguments);
+                }
+                (HostWork::Start { ticket, method, arguments, carries }, HostPhase::Serving) => {
+                    self.start(ticket, method, &arguments, carries);
+                }
+            }
+        }
+    }
+
+    fn construct(self: &Rc<ActorHost>, kind: u32, incarnation: IncarnationNumber, arguments: &Bytes) {
+        self.held.replace(None);
+        let context = Context::new(incarnation.0, self.process.access().member);
+        let entry = ActorRegistry::get().entry(kind);
+        let constructing = match entry {
+            None => Err(CallError::Refused(format!("the program has no actor number {kind}"))),
+            Some(entry) => (entry.construct)(arguments, context).map(|constructing| (entry, constructing)),
+        };
+        let host = Rc::clone(self);
+        spawn_local(async move {
+            let result = match constructing {
+                Err(error) => Err(error.to_string()),
+                Ok((entry, constructing)) => match AssertUnwindSafe(constructing).catch_unwind().await {
+                    Ok(Ok(instance)) => {
+                        host.held.replace(Some((entry, instance)));
+                        Ok(())
+                    }
+                    Ok(Err(error)) => Err(short(error.to_string())),
+                    Err(panic) => Err(format!("it panicked: {}", panic_text(&*panic))),
+                },
+            };
+            host.process.with(|state| state.constructed(result));
+            host.run();
+        });
+    }
+
+    fn start(self: &Rc<ActorHost>, ticket: Ticket, method: u32, arguments: &Bytes, carries: Vec<ActorId>) {
+        let begun = self.begin(method, arguments);
+        // What was decoded counts for itself.
+        self.process.release(carries);
+        let future = match begun {
+            Ok(future) => future,
+            Err(error) => return self.process.with(|state| state.finished(ticket, Err(error), Vec::new())),
+        };
+        let (handle, registration) = AbortHandle::new_pair();
+        let mut running: RunningMethod =
+            Abortable::new(AssertUnwindSafe(future).catch_unwind(), registration);
+        let mut context = std::task::Context::from_waker(Waker::noop());
+        match running.poll_unpin(&mut context) {
+            Poll::Ready(end) => self.finish(ticket, end),
+            Poll::Pending => {
+                self.running.borrow_mut().insert(ticket, handle);
+                let host = Rc::clone(self);
+                // The task polls it again at once, and is woken from then on.
+                spawn_local(async move {
+                    let end = running.await;
+                    host.running.borrow_mut().remove(&ticket);
+                    host.finish(ticket, end);
+                    host.ended.notify_one();
+                    host.run();
+                });
+            }
+        }
+    }
+
+    fn begin(&self, method: u32, arguments: &Bytes) -> Result<MethodFuture, CallError> {
+        let held = self.held.borrow();
+        let (entry, instance) =
+            held.as_ref().ok_or_else(|| CallError::Refused("the actor is not constructed".into()))?;
+        match ActorRegistry::get().method(method) {
+            Some((of, method)) if std::ptr::eq(of, *entry) => (method.run)(instance.clone(), arguments),
+            called => {
+                let called = called.map_or("unknown", |(of, _)| of.name);
+                let text = format!(
+                    "the actor is a {}, and was called as a {called}: name the right type",
+                    entry.name
+                );
+                Err(CallError::Refused(text))
+            }
+        }
+    }
+
+    fn finish(&self, ticket: Ticket, end: MethodEnd) {
+        match end {
+            Ok(Ok(Ok(ReturnedValue(value)))) => {
+                let carries = value.carries();
+                self.process.with(|state| state.finished(ticket, Ok(value.bytes), carries));
+                drop(value.holds);
+            }
+            Ok(Ok(Err(error))) => {
+                self.process.with(|state| state.finished(ticket, Err(error), Vec::new()));
+            }
+            Ok(Err(panic)) => {
+                let text = panic_text(&*panic);
+                self.process.with(|state| state.panicked(ticket, text));
+            }
+            Err(Aborted) => {
+                self.process.with(|state| state.finished(ticket, Err(CallError::Cancelled), Vec::new()));
+            }
+        }
+    }
+
+    /// Ends the actor: waits for its methods, and calls `stopping`. Returns whether that went well.
+    pub(crate) async fn stop(&self) -> Result<()> {
+        self.phase.set(HostPhase::Stopping);
+        if timeout(STOPPING_PATIENCE, self.idle()).await.is_err() {
+            self.running.borrow().values().for_each(AbortHandle::abort);
+            self.idle().await;
+        }
+        let Some((entry, instance)) = self.held.take() else { return Ok(()) };
+        let Some(stopping) = entry.stopping else { return Ok(()) };
+        let stopped = AssertUnwindSafe(stopping(instance)).catch_unwind().await;
+        stopped.unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_text(&*panic)))?)
+    }
+
+    async fn idle(&self) {
+        while !self.running.borrow().is_empty() {
+            self.ended.notified().await;
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    short(text.unwrap_or_else(|| "without a text".into()))
+}

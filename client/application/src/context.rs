@@ -1,0 +1,41 @@
+//! What an actor can know of the process that holds it.
+
+use std::path::{Path, PathBuf};
+
+use cohabit_types::AttemptId;
+
+/// The process that holds an actor, as its constructor and its methods may ask for with a parameter
+/// `&Context`.
+#[derive(Debug, Clone)]
+pub struct Context {
+    incarnation: u32,
+    member: AttemptId,
+    checkpoints: Option<PathBuf>,
+}
+
+impl Context {
+    pub(crate) fn new(incarnation: u32, member: AttemptId) -> Context {
+        let checkpoints = std::env::var_os("COHABIT_CHECKPOINT_DIR").map(PathBuf::from);
+        Context { incarnation, member, checkpoints }
+    }
+
+    /// How often the actor has been constructed: 1 for the first time, then one more after each end of its
+    /// process and each panic.
+    #[must_use]
+    pub const fn incarnation(&self) -> u32 {
+        self.incarnation
+    }
+
+    /// The attempt of the job that the process is.
+    #[must_use]
+    pub const fn attempt(&self) -> AttemptId {
+        self.member
+    }
+
+    /// The directory for checkpoints, which all incarnations of the actor share: save there in `stopping`,
+    /// and look there in `new`. Without a worker it is the working directory.
+    #[must_use]
+    pub fn checkpoint_folder(&self) -> &Path {
+        self.checkpoints.as_deref().unwrap_or(Path::new("."))
+    }
+}

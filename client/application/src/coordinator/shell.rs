@@ -1,0 +1,246 @@
+//! Drives the core of the coordinator: connections of processes, jobs of the head.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use cohabit_application_core::{
+    Coordinator, CoordinatorEffect, FromCoordinator, LinkNumber, Packet, SessionHello, ToCoordinator,
+};
+use cohabit_client::Error;
+use cohabit_types::{ApplicationAccess, AttemptId, JobId, RunnerRole, Share};
+use futures::StreamExt;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::spawn_local;
+use tokio::time::sleep;
+
+use super::head::{ActorRunner, RunnerJobs};
+use crate::registry::ActorRegistry;
+use crate::transport::{
+    Admission, FrameHandler, HelloPurpose, LinkFailure, MemberHello, ReceivedFrames, SendBuffer, SessionEnd,
+    SocketDirectory, accept_members, carry,
+};
+
+/// Pause before the head is asked again after an error that may pass.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The coordinator with its connections.
+struct CoordinatorShell {
+    own: AttemptId,
+    state: RefCell<ShellState>,
+    head: RunnerJobs,
+    /// Takes the exit code, or why it cannot go on.
+    exit: UnboundedSender<Result<i32, String>>,
+}
+
+struct ShellState {
+    core: Coordinator,
+    sessions: BTreeMap<AttemptId, SessionEnd<FromCoordinator>>,
+    /// Jobs that are followed.
+    followed: BTreeSet<JobId>,
+}
+
+/// Runs the application until it is over; returns its exit code.
+///
+/// # Errors
+/// In words, if it cannot go on.
+pub(super) async fn run(access: ApplicationAccess, max_gpus: Option<u32>) -> Result<i32, String> {
+    let own = access.application;
+    let listener = SocketDirectory::open(&access.directory).and_then(|directory| directory.listen(own));
+    let listener = listener.map_err(|error| format!("cannot listen for the application: {error}"))?;
+    let ceiling = max_gpus.map(|most| Share(most.saturating_mul(Share::WHOLE.0)));
+    let core = Coordinator::new(own, ceiling);
+    let (exit, mut exits) = unbounded_channel();
+    let shell = Rc::new(CoordinatorShell {
+        own,
+        state: RefCell::new(ShellState { core, sessions: BTreeMap::new(), followed: BTreeSet::new() }),
+        head: RunnerJobs::open(&access).await?,
+        exit,
+    });
+    let admission = Admission { secret: access.credentials.secret, own };
+    let accepting = Rc::clone(&shell);
+    spawn_local(accept_members(listener, admission, move |stream, buffer, hello| {
+        spawn_local(Rc::clone(&accepting).serve(stream, buffer, hello));
+    }));
+    let main = shell.head.submit_main("main").await?;
+    shell.follow_main(main);
+    exits.recv().await.unwrap_or_else(|| Err("the coordinator has nothing to do".into()))
+}
+
+impl CoordinatorShell {
+    /// Changes the core, and carries out what follows.
+    fn change<R>(
+        self: &Rc<CoordinatorShell>,
+        change: impl FnOnce(&mut Coordinator, &mut Vec<CoordinatorEffect>) -> R,
+    ) -> R {
+        let mut effects = Vec::new();
+        let mut state = self.state.borrow_mut();
+        let result = change(&mut state.core, &mut effects);
+        self.carry_out(&mut state, effects);
+        result
+    }
+
+    fn carry_out(self: &Rc<CoordinatorShell>, state: &mut ShellState, effects: Vec<CoordinatorEffect>) {
+        for effect in effects {
+            match effect {
+                CoordinatorEffect::Send { to, frame } => {
+                    if let Some(session) = state.sessions.get_mut(&to) {
+                        session.send(frame);
+                    }
+                }
+                CoordinatorEffect::Submit { actor, kind, name, restarts, gpus, claims } => {
+                    let kind = ActorRegistry::get().entry(kind).map_or("actor", |entry| entry.name);
+                    let name = name.unwrap_or_else(|| kind.to_owned());
+                    let runner = ActorRunner { actor, name, restarts, gpus, claims };
+                    spawn_local(Rc::clone(self).submit(runner));
+                }
+                CoordinatorEffect::CancelRunner { job } => {
+                    spawn_local(Rc::clone(self).cancel(job));
+                }
+                CoordinatorEffect::Close { member } => {
+                    if let Some(session) = state.sessions.remove(&member) {
+                        session.close();
+                    }
+                }
+                CoordinatorEffect::Exit { code } => self.end(Ok(code)),
+            }
+        }
+    }
+
+    fn end(&self, end: Result<i32, String>) {
+        // Only the first end counts.
+        let _ended = self.exit.send(end);
+    }
+
+    async fn submit(self: Rc<CoordinatorShell>, runner: ActorRunner) {
+        let actor = runner.actor;
+        let result = self.head.submit_actor(runner).await;
+        let job = result.as_ref().ok().copied();
+        self.change(|core, effects| core.submitted(actor, result, effects));
+        if let Some(job) = job {
+            self.follow(job);
+        }
+    }
+
+    async fn cancel(self: Rc<CoordinatorShell>, job: JobId) {
+        while let Err(error) = self.head.cancel(job).await {
+            if matches!(error, Error::NotAllowed(_)) {
+                return self.end(Err(format!("the head has ended the application: {error}")));
+            }
+            tracing::warn!(%job, %error, "cannot cancel a runner: tries again");
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// A runner runs `main`.
+    fn follow_main(self: &Rc<CoordinatorShell>, job: JobId) {
+        self.change(|core, _| core.main(job));
+        self.follow(job);
+    }
+
+    /// Passes on what the head says of a runner, until it has ended.
+    fn follow(self: &Rc<CoordinatorShell>, job: JobId) {
+        if !self.state.borrow_mut().followed.insert(job) {
+            return;
+        }
+        let shell = Rc::clone(self);
+        spawn_local(async move {
+            while let Err(error) = shell.pass_reports(job).await {
+                if matches!(error, Error::NotAllowed(_)) {
+                    return shell.end(Err(format!("the head has ended the application: {error}")));
+                }
+                tracing::warn!(%job, %error, "cannot follow a runner: tries again");
+                sleep(PAUSE).await;
+            }
+            shell.state.borrow_mut().followed.remove(&job);
+        });
+    }
+
+    async fn pass_reports(self: &Rc<CoordinatorShell>, job: JobId) -> Result<(), Error> {
+        let mut reports = self.head.watch(job);
+        while let Some(report) = reports.next().await {
+            let report = report?;
+            self.change(|core, effects| core.report(job, report, effects));
+        }
+        Ok(())
+    }
+
+    /// Carries the connection of a process.
+    async fn serve(
+        self: Rc<CoordinatorShell>,
+        mut stream: UnixStream,
+        buffer: BytesMut,
+        MemberHello { purpose, hello, .. }: MemberHello,
+    ) {
+        let HelloPurpose::Coordinator(role) = purpose else {
+            tracing::warn!(from = %hello.from, "takes the coordinator for an actor");
+            return;
+        };
+        let sending = Arc::new(SendBuffer::default());
+        match self.accept(&hello, &sending) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(failure) => return self.end(Err(failure.to_string())),
+        }
+        if role == RunnerRole::Main {
+            self.follow_main(hello.from.job);
+        }
+        self.change(|core, effects| core.connected(hello.from, effects));
+        let connection = MemberConnection { shell: Rc::clone(&self), member: hello.from, link: hello.link };
+        let failure = carry(&mut stream, buffer, &sending, &connection).await;
+        if let Some(session) = self.state.borrow_mut().sessions.get_mut(&hello.from) {
+            session.closed(hello.link);
+        }
+        if let LinkFailure::Protocol(text) = failure {
+            self.end(Err(text));
+        }
+    }
+
+    /// Whether the process lives and its connection is the latest one.
+    fn accept(&self, hello: &SessionHello, sending: &Arc<SendBuffer>) -> Result<bool, LinkFailure> {
+        let mut state = self.state.borrow_mut();
+        if !state.core.admits(hello.from) {
+            return Ok(false);
+        }
+        let session = state.sessions.entry(hello.from);
+        let session = session.or_insert_with(|| SessionEnd::new(self.own, hello.from));
+        Ok(session.accept(hello, sending)?)
+    }
+}
+
+/// One connection of a process.
+struct MemberConnection {
+    shell: Rc<CoordinatorShell>,
+    member: AttemptId,
+    link: LinkNumber,
+}
+
+impl FrameHandler for MemberConnection {
+    fn deliver(&self, frames: &mut ReceivedFrames<'_>) -> Result<(), LinkFailure> {
+        let mut state = self.shell.state.borrow_mut();
+        let mut effects = Vec::new();
+        loop {
+            let state = &mut *state;
+            let session = state.sessions.get_mut(&self.member).ok_or(LinkFailure::Closed)?;
+            let Some(packet) = frames.take::<Packet<ToCoordinator>>()? else { break };
+            if let Some(frame) = session.receive(self.link, packet)? {
+                state.core.received(self.member, frame, &mut effects);
+                self.shell.carry_out(state, std::mem::take(&mut effects));
+            }
+        }
+        if let Some(session) = state.sessions.get(&self.member) {
+            session.wake();
+        }
+        Ok(())
+    }
+
+    fn acknowledge(&self) {
+        if let Some(session) = self.shell.state.borrow_mut().sessions.get_mut(&self.member) {
+            session.acknowledge(self.link);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! An actor in its process, whatever its type, and the code that the attribute writes for it.
+
+use std::any::Any;
+use std::cell::{Ref, RefCell, RefMut};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+use cohabit_application_core::CallError;
+use futures::future::LocalBoxFuture;
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::values::{EncodedValue, encode};
+
+/// The functions of an actor, as `#[cohabit::actor]` writes them.
+pub struct ActorEntry {
+    /// The module of the impl block.
+    pub module: &'static str,
+    /// The name of the type.
+    pub name: &'static str,
+    /// File and line of the impl block.
+    pub place: &'static str,
+    /// Decodes arguments, and runs the constructor.
+    pub construct: fn(&[u8], Context) -> Result<ConstructorFuture, CallError>,
+    /// In the order of the impl block.
+    pub methods: &'static [MethodEntry],
+    /// Saves what is to be saved before the process ends.
+    pub stopping: Option<StoppingFunction>,
+}
+
+/// A method of an actor.
+pub struct MethodEntry {
+    /// Its name.
+    pub name: &'static str,
+    /// Decodes arguments, and runs the method.
+    pub run: fn(ActorInstance, &[u8]) -> Result<MethodFuture, CallError>,
+}
+
+/// A running constructor.
+pub type ConstructorFuture = LocalBoxFuture<'static, Result<ActorInstance>>;
+
+/// Saves what is to be saved.
+pub type StoppingFunction = fn(ActorInstance) -> LocalBoxFuture<'static, Result<()>>;
+
+/// A running method.
+pub type MethodFuture = LocalBoxFuture<'static, Result<ReturnedValue, CallError>>;
+
+/// What a method returned, encoded.
+#[derive(Debug)]
+pub struct ReturnedValue(pub(crate) EncodedValue);
+
+/// An actor. The gate of the core sees to it that borrows never meet.
+#[derive(Clone)]
+pub struct ActorInstance {
+    actor: Rc<dyn Any>,
+    context: Rc<Context>,
+}
+
+/// An actor that is being read.
+pub struct SharedActor<'a, A>(Ref<'a, A>);
+
+/// An actor that is being changed.
+pub struct ExclusiveActor<'a, A>(RefMut<'a, A>);
+
+impl ActorInstance {
+    /// What the process is.
+    #[must_use]
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// For a method with `&self`.
+    ///
+    /// # Panics
+    /// If it is no `A`, which its entry in the registry rules out.
+    #[must_use]
+    pub fn shared<A: 'static>(&self) -> SharedActor<'_, A> {
+        SharedActor(self.cell().borrow())
+    }
+
+    /// For a method with `&mut self`.
+    ///
+    /// # Panics
+    /// As [`ActorInstance::shared`].
+    #[must_use]
+    pub fn exclusive<A: 'static>(&self) -> ExclusiveActor<'_, A> {
+        ExclusiveActor(self.cell().borrow_mut())
+    }
+
+    fn cell<A: 'static>(&self) -> &RefCell<A> {
+        self.actor.downcast_ref().expect("the entry of the actor's own type")
+    }
+}
+
+impl<A> Deref for SharedActor<'_, A> {
+    type Target = A;
+    fn deref(&self) -> &A {
+        &self.0
+    }
+}
+
+impl<A> Deref for ExclusiveActor<'_, A> {
+    type Target = A;
+    fn deref(&self) -> &A {
+        &self.0
+    }
+}
+
+impl<A> DerefMut for ExclusiveActor<'_, A> {
+    fn deref_mut(&mut self) -> &mut A {
+        &mut self.0
+    }
+}
+
+/// The end of a constructor that cannot fail.
+///
+/// # Errors
+/// None.
+pub fn constructed<A: 'static>(actor: A, context: Context) -> Result<ActorInstance> {
+    Ok(ActorInstance { actor: Rc::new(RefCell::new(actor)), context: Rc::new(context) })
+}
+
+/// The end of a constructor.
+///
+/// # Errors
+/// That of the constructor.
+pub fn constructed_or_failed<A: 'static, E: Into<Error>>(
+    result: Result<A, E>,
+    context: Context,
+) -> Result<ActorInstance> {
+    constructed(result.map_err(Into::into)?, context)
+}
+
+/// The end of a method that cannot fail.
+///
+/// # Errors
+/// If its value is too large or cannot be encoded.
+pub fn returned<T: Serialize>(value: T) -> Result<ReturnedValue, CallError> {
+    encode(&value, "the value of the method").map(ReturnedValue).map_err(CallError::Refused)
+}
+
+/// The end of a method.
+///
+/// # Errors
+/// That of the method, as text with its causes; else as [`returned`].
+pub fn returned_or_failed<T: Serialize, E: Into<Error>>(
+    result: Result<T, E>,
+) -> Result<ReturnedValue, CallError> {
+    match result {
+        Ok(value) => returned(value),
+        Err(error) => Err(CallError::Failed(short(error.into().to_string()))),
+    }
+}
+
+/// The longest text of an error that travels, in bytes.
+const LONGEST_TEXT: usize = 64 << 10;
+
+/// The text, cut off where it is too long.
+pub(crate) fn short(mut text: String) -> String {
+    if text.len() > LONGEST_TEXT {
+        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+    }
+    text
+}
+
+impl fmt::Debug for ActorEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{} at {}", self.module, self.name, self.place)
+    }
+}

@@ -1,0 +1,118 @@
+//! Shows what a `main` prints, and passes on its exit code.
+
+use std::time::Duration;
+
+use cohabit_client::{Client, LogOptions};
+use cohabit_types::{
+    Entrypoint, Filter, JobId, JobRecord, LogRecord, LogStream, ReasonCode, RunnerRole, RunnerWork,
+};
+use futures::TryStreamExt;
+use tokio::io::{AsyncWriteExt, stderr, stdout};
+use tokio::time::sleep;
+
+use super::launched::{FAILED, LaunchFailure, Launched};
+use crate::terminal::say;
+
+/// Pauses before the head is asked again for a main that is not there yet.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The exit code of a job whose record tells none.
+const UNKNOWN_CODE: i32 = 125;
+
+/// Follows what was launched to its end; returns the exit code of its main.
+pub(super) async fn follow(client: &Client, launched: Launched) -> Result<i32, LaunchFailure> {
+    let root = match launched {
+        Launched::Main(main) => return Ok(code_of(&follow_main(client, main).await?)),
+        Launched::Root(root) => root,
+    };
+    let mut last = None;
+    loop {
+        let Some(main) = find_main(client, root, last).await? else {
+            let ended = client.job(root).record().await?;
+            say(&format!("application {root} ended before its main began: {}", ended.reason));
+            return Ok(ended.shell_code().filter(|code| *code != 0).unwrap_or(FAILED));
+        };
+        let ended = follow_main(client, main).await?;
+        let goes_on = ended.reason_code == ReasonCode::ApplicationEnded
+            && !client.job(root).record().await?.state.is_terminal();
+        if !goes_on {
+            return Ok(code_of(&ended));
+        }
+        say(&format!("application {root} starts anew"));
+        last = Some(main);
+    }
+}
+
+/// The first main of an application after this one; none if the application ended without.
+async fn find_main(
+    client: &Client,
+    root: JobId,
+    after: Option<JobId>,
+) -> Result<Option<JobId>, LaunchFailure> {
+    let (mut pause, mut told) = (FIRST_PAUSE, String::new());
+    loop {
+        let record = client.job(root).record().await?;
+        let filter = Filter { after: Some(after.unwrap_or(root)), ..Filter::default() };
+        let jobs = client.list(filter).try_filter(|job| std::future::ready(is_main(job, root)));
+        if let Some(main) = Box::pin(jobs).try_next().await? {
+            return Ok(Some(main.id));
+        }
+        if record.state.is_terminal() {
+            return Ok(None);
+        }
+        if pause == LONGEST_PAUSE && record.reason != told {
+            say(&format!("application {root} is {}: {}", record.state, record.reason));
+            told = record.reason;
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Whether a job is a main of the application: its title says so.
+fn is_main(job: &JobRecord, root: JobId) -> bool {
+    let work = RunnerWork {
+        application: root.attempt(1),
+        program: String::new(),
+        role: RunnerRole::Main,
+        arguments: Vec::new(),
+    };
+    job.application == Some(root) && job.work == Entrypoint::Runner(work).title()
+}
+
+/// Shows what a main prints until it has ended; returns its last record.
+async fn follow_main(client: &Client, main: JobId) -> Result<JobRecord, LaunchFailure> {
+    let mut output = client.logs(main, LogOptions::follow());
+    loop {
+        match output.try_next().await {
+            Ok(Some(record)) => show(&record).await,
+            Ok(None) => break,
+            Err(error) => {
+                say(&format!("the output of job {main} cannot be read: {error}"));
+                break;
+            }
+        }
+    }
+    Ok(client.job(main).wait().await?)
+}
+
+/// Whoever closes our output does not want to see more.
+async fn show(record: &LogRecord) {
+    let _shown = match record.stream {
+        LogStream::Stdout => write(stdout(), &record.bytes).await,
+        LogStream::Stderr => write(stderr(), &record.bytes).await,
+    };
+}
+
+async fn write(mut to: impl AsyncWriteExt + Unpin, bytes: &[u8]) -> std::io::Result<()> {
+    to.write_all(bytes).await?;
+    to.flush().await
+}
+
+fn code_of(ended: &JobRecord) -> i32 {
+    if ended.reason_code == ReasonCode::ApplicationEnded {
+        say(&format!("the application of job {} ended: {}", ended.id, ended.reason));
+    }
+    ended.shell_code().unwrap_or(UNKNOWN_CODE)
+}

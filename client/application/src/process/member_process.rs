@@ -1,0 +1,99 @@
+//! The process as the rest of this crate sees it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use cohabit_application_core::ActorId;
+use cohabit_types::ApplicationAccess;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::timeout;
+
+use super::hold::ActorHold;
+use super::member_state::MemberState;
+use crate::error::{Error, Result};
+use crate::transport::SocketDirectory;
+
+/// The one process of an application that this is.
+static CURRENT: OnceLock<Arc<MemberProcess>> = OnceLock::new();
+
+/// A process that runs the user's code.
+pub(crate) struct MemberProcess {
+    pub(super) access: ApplicationAccess,
+    pub(super) directory: SocketDirectory,
+    state: Mutex<MemberState<ActorHold>>,
+    /// Something was acknowledged.
+    pub(super) settled: Notify,
+}
+
+impl MemberProcess {
+    /// Makes this process a member; `dial` gets the members to which connections are needed.
+    ///
+    /// # Panics
+    /// If it is one already.
+    pub(crate) fn start(
+        access: ApplicationAccess,
+        directory: SocketDirectory,
+        dial: UnboundedSender<cohabit_types::AttemptId>,
+    ) -> Arc<MemberProcess> {
+        let state = Mutex::new(MemberState::new(access.application, access.member, dial));
+        let process = Arc::new(MemberProcess { access, directory, state, settled: Notify::new() });
+        let set = CURRENT.set(Arc::clone(&process));
+        assert!(set.is_ok(), "a process is one member of one application");
+        process
+    }
+
+    /// This process.
+    ///
+    /// # Errors
+    /// If it is not part of an application.
+    pub(crate) fn current() -> Result<&'static Arc<MemberProcess>> {
+        CURRENT.get().ok_or_else(|| {
+            let text = "this process runs in no application: use actors below a main with #[cohabit::main]";
+            Error::Refused(text.into())
+        })
+    }
+
+    pub(crate) const fn access(&self) -> &ApplicationAccess {
+        &self.access
+    }
+
+    /// Changes the state, and carries out what follows from it.
+    pub(crate) fn with<R>(&self, change: impl FnOnce(&mut MemberState<ActorHold>) -> R) -> R {
+        let (result, unneeded) = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let result = change(&mut state);
+            state.carry_out();
+            (result, state.take_unneeded())
+        };
+        // Dropping them changes the state again.
+        drop(unneeded);
+        result
+    }
+
+    /// The handles that were given to this process count no longer.
+    pub(crate) fn release(&self, actors: Vec<ActorId>) {
+        if !actors.is_empty() {
+            self.with(|state| state.release(actors));
+        }
+    }
+
+    /// Waits until all that was sent has arrived, but no longer than this.
+    pub(crate) async fn settle(&self, limit: Duration) {
+        let settled = async {
+            while !self.with(|state| state.is_settled()) {
+                self.settled.notified().await;
+            }
+        };
+        if timeout(limit, settled).await.is_err() {
+            tracing::warn!("the process ends before everything that it sent has arrived");
+        }
+    }
+}
+
+impl fmt::Debug for MemberProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} of application {}", self.access.member, self.access.application)
+    }
+}

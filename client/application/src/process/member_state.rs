@@ -1,0 +1,220 @@
+//! The state of a process: the core, its sessions, and who waits for what.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cohabit_application_core::{
+    ActorId, ActorSpec, CallError, CallNumber, CreateError, FromCoordinator, IncarnationNumber, Member,
+    MemberEffect, RequestNumber, Ticket, ToCallee, ToCaller, ToCoordinator,
+};
+use cohabit_types::AttemptId;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+
+use super::calls::{Backlog, PendingCall};
+use crate::transport::SessionEnd;
+
+/// What the host of the actor has to do, in order.
+#[derive(Debug)]
+pub(crate) enum HostWork {
+    /// Drop the actor, if there is one, and construct it.
+    Construct { kind: u32, incarnation: IncarnationNumber, arguments: Bytes },
+    /// Run a method.
+    Start { ticket: Ticket, method: u32, arguments: Bytes, carries: Vec<ActorId> },
+    /// End a method at its next await.
+    Interrupt { ticket: Ticket },
+}
+
+/// The answer to a creation or a search.
+pub(super) type ActorReply = Result<ActorId, CreateError>;
+
+/// The state of a process; `H` holds an actor, and is dropped outside of the lock.
+pub(crate) struct MemberState<H> {
+    pub(super) member: Member,
+    own: AttemptId,
+    pub(super) coordinator: SessionEnd<ToCoordinator>,
+    /// Members whose actors this process calls.
+    pub(super) callees: BTreeMap<AttemptId, SessionEnd<ToCallee>>,
+    /// Members that call the actor of this process.
+    pub(super) callers: BTreeMap<AttemptId, SessionEnd<ToCaller>>,
+    pub(super) calls: HashMap<CallNumber, PendingCall>,
+    pub(super) backlogs: BTreeMap<ActorId, Backlog<H>>,
+    creations: HashMap<RequestNumber, oneshot::Sender<ActorReply>>,
+    searches: HashMap<RequestNumber, oneshot::Sender<Option<ActorId>>>,
+    stops: HashMap<RequestNumber, oneshot::Sender<()>>,
+    work: VecDeque<HostWork>,
+    pub(super) effects: Vec<MemberEffect>,
+    pub(super) unneeded: Vec<Arc<H>>,
+    dial: UnboundedSender<AttemptId>,
+}
+
+impl<H> MemberState<H> {
+    pub(super) fn new(
+        coordinator: AttemptId,
+        own: AttemptId,
+        dial: UnboundedSender<AttemptId>,
+    ) -> MemberState<H> {
+        MemberState {
+            member: Member::new(coordinator),
+            own,
+            coordinator: SessionEnd::new(own, coordinator),
+            callees: BTreeMap::new(),
+            callers: BTreeMap::new(),
+            calls: HashMap::new(),
+            backlogs: BTreeMap::new(),
+            creations: HashMap::new(),
+            searches: HashMap::new(),
+            stops: HashMap::new(),
+            work: VecDeque::new(),
+            effects: Vec::new(),
+            unneeded: Vec::new(),
+            dial,
+        }
+    }
+
+    pub(crate) fn hold(&mut self, actor: ActorId) -> bool {
+        self.member.hold(actor)
+    }
+
+    pub(crate) fn release(&mut self, actors: impl IntoIterator<Item = ActorId>) {
+        for actor in actors {
+            self.member.release(actor, &mut self.effects);
+        }
+    }
+
+    pub(crate) fn create(&mut self, spec: ActorSpec) -> Result<oneshot::Receiver<ActorReply>, CreateError> {
+        let request = self.member.create(spec, &mut self.effects)?;
+        let (sender, receiver) = oneshot::channel();
+        self.creations.insert(request, sender);
+        Ok(receiver)
+    }
+
+    pub(crate) fn find(&mut self, name: String) -> Result<oneshot::Receiver<Option<ActorId>>, CreateError> {
+        let request = self.member.find(name, &mut self.effects)?;
+        let (sender, receiver) = oneshot::channel();
+        self.searches.insert(request, sender);
+        Ok(receiver)
+    }
+
+    pub(crate) fn stop(&mut self, actor: ActorId) -> oneshot::Receiver<()> {
+        let request = self.member.stop(actor, &mut self.effects);
+        let (sender, receiver) = oneshot::channel();
+        self.stops.insert(request, sender);
+        receiver
+    }
+
+    pub(crate) fn take_work(&mut self) -> Option<HostWork> {
+        self.work.pop_front()
+    }
+
+    pub(crate) fn constructed(&mut self, result: Result<(), String>) {
+        self.member.constructed(result, &mut self.effects);
+    }
+
+    pub(crate) fn finished(
+        &mut self,
+        ticket: Ticket,
+        result: Result<Bytes, CallError>,
+        carries: Vec<ActorId>,
+    ) {
+        self.member.finished(ticket, result, carries, &mut self.effects);
+    }
+
+    pub(crate) fn panicked(&mut self, ticket: Ticket, text: String) {
+        self.member.panicked(ticket, text, &mut self.effects);
+    }
+
+    pub(super) fn take_unneeded(&mut self) -> Vec<Arc<H>> {
+        std::mem::take(&mut self.unneeded)
+    }
+
+    /// Whether all that was sent has arrived.
+    pub(super) fn is_settled(&self) -> bool {
+        self.coordinator.is_settled()
+            && self.callees.values().all(SessionEnd::is_settled)
+            && self.callers.values().all(SessionEnd::is_settled)
+    }
+
+    /// Carries out the effects of the core, and those that follow from them.
+    pub(super) fn carry_out(&mut self) {
+        while !self.effects.is_empty() {
+            for effect in std::mem::take(&mut self.effects) {
+                self.carry_out_one(effect);
+            }
+        }
+    }
+
+    fn carry_out_one(&mut self, effect: MemberEffect) {
+        match effect {
+            MemberEffect::ToCoordinator(frame) => self.coordinator.send(frame),
+            MemberEffect::ToCallee { to, frame } => {
+                let (own, dial) = (self.own, &self.dial);
+                let session = self.callees.entry(to).or_insert_with(|| {
+                    // Nobody dials any more when the process ends.
+                    let _ended = dial.send(to);
+                    SessionEnd::new(own, to)
+                });
+                session.send(frame);
+            }
+            MemberEffect::ToCaller { to, frame } => {
+                if let Some(session) = self.callers.get_mut(&to) {
+                    session.send(frame);
+                }
+            }
+            MemberEffect::Close { member } => self.close(member),
+            MemberEffect::Created { request, result } => self.reply_created(request, result),
+            MemberEffect::Found { request, actor } => {
+                let waiting = self.searches.remove(&request);
+                let unread = match waiting {
+                    Some(waiting) => waiting.send(actor).err().flatten(),
+                    None => actor,
+                };
+                self.release(unread);
+            }
+            MemberEffect::Stopped { request } => {
+                // Nobody may wait for it any more.
+                let _told = self.stops.remove(&request).map(|waiting| waiting.send(()));
+            }
+            MemberEffect::Finish { call, result, carries } => self.finish_call(call, result, carries),
+            MemberEffect::Construct { kind, incarnation, arguments, actor: _ } => {
+                self.work.push_back(HostWork::Construct { kind, incarnation, arguments });
+            }
+            MemberEffect::Start { ticket, method, arguments, carries } => {
+                self.work.push_back(HostWork::Start { ticket, method, arguments, carries });
+            }
+            MemberEffect::Interrupt { ticket } => self.work.push_back(HostWork::Interrupt { ticket }),
+        }
+    }
+
+    fn reply_created(&mut self, request: RequestNumber, result: ActorReply) {
+        let unread = match self.creations.remove(&request) {
+            Some(waiting) => waiting.send(result).err(),
+            None => Some(result),
+        };
+        self.release(unread.and_then(Result::ok));
+    }
+
+    fn close(&mut self, member: AttemptId) {
+        if let Some(session) = self.callees.remove(&member) {
+            session.close();
+        }
+        if let Some(session) = self.callers.remove(&member) {
+            session.close();
+        }
+    }
+}
+
+impl<H> MemberState<H> {
+    pub(super) fn receive(&mut self, frame: FromCoordinator) {
+        self.member.receive(frame, &mut self.effects);
+    }
+
+    pub(super) fn receive_from_callee(&mut self, from: AttemptId, frame: ToCaller) {
+        self.member.receive_from_callee(from, frame, &mut self.effects);
+    }
+
+    pub(super) fn receive_from_caller(&mut self, from: AttemptId, frame: ToCallee) {
+        self.member.receive_from_caller(from, frame, &mut self.effects);
+    }
+}

@@ -1,0 +1,26 @@
+//! A process of an application that runs the user's code: its state, and its connections.
+//!
+//! ```text
+//! call, builder, handle ──▶ MemberProcess ──▶ MemberState: the core, its sessions, who waits for what
+//!                                │  ▲
+//!                      dialing, accepting: connections, whose frames go to the state
+//! ```
+//!
+//! The state is behind a lock, for handles may be used on any thread. Nothing of the user's runs under it:
+//! values are encoded before and decoded after, and what is dropped is dropped after it is free again.
+
+mod accepting;
+mod calls;
+mod dialing;
+mod handle_replies;
+mod hold;
+mod member_process;
+mod member_state;
+mod peer;
+
+pub(crate) use accepting::accept_callers;
+pub(crate) use calls::{Answer, SentCall};
+pub(crate) use dialing::{Dialer, keep_coordinator};
+pub(crate) use hold::ActorHold;
+pub(crate) use member_process::MemberProcess;
+pub(crate) use member_state::HostWork;

@@ -1,0 +1,171 @@
+//! Carries frames over one connection, both ways, on one task.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+
+use bytes::{Buf, BytesMut};
+use cohabit_application_core::SessionError;
+use cohabit_wire::codec::{self, CodecError};
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::{ReadHalf, WriteHalf};
+
+use super::send_buffer::{LENGTH_BYTES, MAX_FRAME, SendBuffer};
+
+/// How much is read at once, in bytes.
+const READ_BYTES: usize = 64 << 10;
+
+/// The longest hello, in bytes.
+const LONGEST_HELLO: usize = 1 << 10;
+
+/// What becomes of the frames of a connection.
+pub(crate) trait FrameHandler {
+    /// Handles all frames that came at once.
+    ///
+    /// # Errors
+    /// If the connection cannot go on.
+    fn deliver(&self, frames: &mut ReceivedFrames<'_>) -> Result<(), LinkFailure>;
+
+    /// Puts an acknowledgement into the buffer, if one is due. Called before each write.
+    fn acknowledge(&self);
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LinkFailure {
+    /// It broke, or the other end closed it.
+    #[error("the connection broke: {0}")]
+    Broken(#[from] io::Error),
+    /// This end closed it.
+    #[error("the connection was replaced or is no longer needed")]
+    Closed,
+    /// The other end sent what no process of this application sends: nothing that follows makes sense.
+    #[error("a process of the application broke the protocol: {0}")]
+    Protocol(String),
+}
+
+impl From<SessionError> for LinkFailure {
+    fn from(error: SessionError) -> LinkFailure {
+        LinkFailure::Protocol(error.to_string())
+    }
+}
+
+impl From<CodecError> for LinkFailure {
+    fn from(error: CodecError) -> LinkFailure {
+        LinkFailure::Protocol(error.to_string())
+    }
+}
+
+/// The complete frames among the bytes that came.
+pub(crate) struct ReceivedFrames<'a> {
+    bytes: &'a [u8],
+    /// How many bytes were taken.
+    taken: usize,
+    limit: usize,
+}
+
+impl ReceivedFrames<'_> {
+    /// The next frame; none if it is not complete yet.
+    ///
+    /// # Errors
+    /// If it is longer than a frame may be, or is no `T`.
+    pub(crate) fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, LinkFailure> {
+        let Some((length, rest)) = self.bytes[self.taken..].split_first_chunk::<LENGTH_BYTES>() else {
+            return Ok(None);
+        };
+        let length = u32::from_be_bytes(*length) as usize;
+        if length > self.limit {
+            let (limit, text) = (self.limit, "a frame has");
+            return Err(LinkFailure::Protocol(format!("{text} {length} bytes, of at most {limit}")));
+        }
+        let Some(frame) = rest.get(..length) else { return Ok(None) };
+        self.taken += LENGTH_BYTES + length;
+        Ok(Some(codec::decode_within(frame, self.limit)?))
+    }
+}
+
+/// Reads the first frame of a connection, whoever is at the other end. What comes after it stays in the
+/// buffer.
+///
+/// # Errors
+/// If the connection breaks, or the frame is no `T`.
+pub(super) async fn read_hello<T: DeserializeOwned>(
+    stream: &mut UnixStream,
+    buffer: &mut BytesMut,
+) -> Result<T, LinkFailure> {
+    loop {
+        let mut frames = ReceivedFrames { bytes: buffer, taken: 0, limit: LONGEST_HELLO };
+        if let Some(hello) = frames.take()? {
+            let taken = frames.taken;
+            buffer.advance(taken);
+            return Ok(hello);
+        }
+        read_some(&mut stream.split().0, buffer).await?;
+    }
+}
+
+/// Carries frames until the connection ends: returns why. `buffer` has what was read already.
+pub(crate) async fn carry(
+    stream: &mut UnixStream,
+    mut buffer: BytesMut,
+    sending: &SendBuffer,
+    endpoint: &impl FrameHandler,
+) -> LinkFailure {
+    let (mut reading, writing) = stream.split();
+    let read = async move {
+        loop {
+            let mut frames = ReceivedFrames { bytes: &buffer, taken: 0, limit: MAX_FRAME };
+            endpoint.deliver(&mut frames)?;
+            let taken = frames.taken;
+            buffer.advance(taken);
+            read_some(&mut reading, &mut buffer).await?;
+        }
+    };
+    let write = write_frames(writing, sending, endpoint);
+    // Both go on for ever unless they fail.
+    let ended: Result<(std::convert::Infallible, std::convert::Infallible), LinkFailure> =
+        futures::future::try_join(read, write).await;
+    match ended {
+        Err(failure) => failure,
+        Ok((never, _)) => match never {},
+    }
+}
+
+async fn write_frames(
+    mut writing: WriteHalf<'_>,
+    sending: &SendBuffer,
+    endpoint: &impl FrameHandler,
+) -> Result<std::convert::Infallible, LinkFailure> {
+    let mut bytes = Vec::new();
+    loop {
+        sending.changed().await;
+        // Those who were woken by what was read speak first: one write takes all, and acknowledges it.
+        yield_once().await;
+        endpoint.acknowledge();
+        bytes = sending.take(bytes).ok_or(LinkFailure::Closed)?;
+        writing.write_all(&bytes).await?;
+    }
+}
+
+async fn read_some(reading: &mut ReadHalf<'_>, buffer: &mut BytesMut) -> Result<(), LinkFailure> {
+    buffer.reserve(READ_BYTES);
+    match reading.read_buf(buffer).await? {
+        0 => Err(LinkFailure::Broken(io::ErrorKind::UnexpectedEof.into())),
+        _ => Ok(()),
+    }
+}
+
+/// Lets every other task run that can. Unlike tokio's, it does not look for input and output before.
+async fn yield_once() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

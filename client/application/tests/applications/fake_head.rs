@@ -1,0 +1,444 @@
+//! A fake head and worker in one: a real listener with TLS and tokens, which starts the processes of
+//! applications itself, and again when they fail, as a head and a worker do.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use cohabit_client::types::{
+    ApplicationRecord, ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash,
+    ContentPiece, Demand, DryRun, Entrypoint, Explanation, Filter, FollowMode, GpuRequest, HeadStatus,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, ListPage, LogChunk,
+    LogPosition, LogRequest, LogStream, ModelChoice, Models, NewToken, NodeRecord, Refusal, RefusalCode,
+    RefusedWorker, Role, RunnerRole, RunnerWork, SubmitReceipt, Time, TokenRecord,
+};
+use cohabit_client::{ConnectOptions, Token};
+use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
+use cohabit_store::{ContentStore, StoreKind, StoreLimits};
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Child;
+use tokio::sync::watch;
+
+use crate::fake_jobs::{FakeJob, Jobs, Places};
+
+/// A head with one node.
+#[derive(Clone)]
+pub(crate) struct FakeHead(Arc<Shared>);
+
+struct Shared {
+    folder: TempDir,
+    places: Places,
+    token: Token,
+    content: ContentStore,
+    secret: ApplicationSecret,
+    jobs: Mutex<Jobs>,
+    /// Counts changes of jobs.
+    changed: watch::Sender<u64>,
+    /// Submissions by their keys.
+    keys: Mutex<Vec<(String, JobId)>>,
+}
+
+impl FakeHead {
+    pub(crate) async fn start() -> FakeHead {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
+        let tokens = TokenStore::open(&folder.path().join("tokens"), identity.fingerprint()).unwrap();
+        let token = tokens.create("ada", Role::Admin, None, Time::EPOCH).unwrap();
+        let limits = StoreLimits { bytes: Bytes(1 << 30), files: 1_000 };
+        let content = ContentStore::open(&folder.path().join("code"), StoreKind::Cache, limits).unwrap();
+        let mut listener = Listener::bind("127.0.0.1:0", &identity, tokens).await.unwrap();
+        let places = Places {
+            head: listener.local_addr().to_string(),
+            token: token.expose(),
+            folder: folder.path().to_owned(),
+        };
+        let head = FakeHead(Arc::new(Shared {
+            folder,
+            places,
+            token,
+            content,
+            secret: ApplicationSecret([7; 32]),
+            jobs: Mutex::default(),
+            changed: watch::Sender::new(0),
+            keys: Mutex::default(),
+        }));
+        let service = head.clone();
+        tokio::spawn(async move {
+            loop {
+                if let Incoming::Client(peer) = listener.accept().await {
+                    tokio::spawn(peer.serve(service.clone()));
+                }
+            }
+        });
+        head
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.0.folder.path()
+    }
+
+    pub(crate) fn connect_options(&self) -> ConnectOptions {
+        ConnectOptions { head: self.0.places.head.clone(), token: self.0.token.clone() }
+    }
+
+    pub(crate) fn places(&self) -> &Places {
+        &self.0.places
+    }
+
+    /// Starts an application without a launcher; returns its root.
+    pub(crate) fn launch(&self, program: &Path, arguments: &[&str]) -> JobId {
+        self.0.places.install(program);
+        let name = program.file_name().unwrap().to_str().unwrap().to_owned();
+        let arguments = arguments.iter().map(|it| (*it).to_owned()).collect();
+        let work = cohabit_client::types::ApplicationWork { program: name, arguments, max_gpus: Some(2) };
+        self.add(self.spec("actors", Entrypoint::Application(work)))
+    }
+
+    /// Starts one more main in an application.
+    pub(crate) fn join(&self, root: JobId, program: &Path, arguments: &[&str]) -> JobId {
+        let work = RunnerWork {
+            application: root.attempt(1),
+            program: program.file_name().unwrap().to_str().unwrap().to_owned(),
+            role: RunnerRole::Main,
+            arguments: arguments.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        self.add(self.spec("joined", Entrypoint::Runner(work)))
+    }
+
+    fn spec(&self, name: &str, entrypoint: Entrypoint) -> JobSpec {
+        let folder = self.folder().to_str().unwrap().to_owned();
+        let manifest = ContentHash([1; 32]);
+        JobSpec {
+            name: name.to_owned(),
+            entrypoint,
+            demand: Demand { gpus: GpuRequest::Whole(0), ..Demand::default() },
+            code: Some(CodeSnapshot { manifest, folder: folder.clone(), files: 1, bytes: Bytes(1) }),
+            ..JobSpec::command(Vec::new(), folder)
+        }
+    }
+
+    /// Takes a job in and starts it.
+    fn add(&self, spec: JobSpec) -> JobId {
+        let id = {
+            let mut jobs = self.jobs();
+            let id = JobId::new(jobs.len() as u64 + 1);
+            jobs.insert(id, FakeJob::new(id, spec));
+            id
+        };
+        self.start_attempt(id);
+        id
+    }
+
+    fn start_attempt(&self, id: JobId) {
+        let child = {
+            let mut jobs = self.jobs();
+            let job = jobs.get_mut(&id).unwrap();
+            job.start(&self.0.places, self.0.secret)
+        };
+        self.tell();
+        tokio::spawn(self.clone().attend(id, child));
+    }
+
+    /// Reads what a process prints, and sees to its end.
+    async fn attend(self, id: JobId, mut child: Child) {
+        let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        tokio::join!(self.read(id, LogStream::Stdout, out), self.read(id, LogStream::Stderr, err));
+        let status = child.wait().await.unwrap();
+        let (is_retried, is_root) = {
+            let mut jobs = self.jobs();
+            let job = jobs.get_mut(&id).unwrap();
+            match job.record.state.is_terminal() {
+                true => {
+                    job.pid = None;
+                    (false, false)
+                }
+                false => (job.exited(status), job.is_root()),
+            }
+        };
+        if is_root && !is_retried {
+            self.end_children(id);
+        }
+        self.tell();
+        if is_retried {
+            self.start_attempt(id);
+        }
+    }
+
+    async fn read(&self, id: JobId, stream: LogStream, mut from: impl AsyncRead + Unpin) {
+        let mut bytes = vec![0; 8 << 10];
+        while let Ok(count @ 1..) = from.read(&mut bytes).await {
+            self.jobs().get_mut(&id).unwrap().print(stream, &bytes[..count]);
+            self.tell();
+        }
+    }
+
+    fn end_children(&self, root: JobId) {
+        let mut jobs = self.jobs();
+        let live = jobs.values_mut().filter(|job| job.record.application == Some(root));
+        live.filter(|job| !job.record.state.is_terminal()).for_each(FakeJob::end_with_application);
+    }
+
+    pub(crate) fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        self.0.jobs.lock().unwrap()
+    }
+
+    fn tell(&self) {
+        self.0.changed.send_modify(|changes| *changes += 1);
+    }
+
+    /// Waits until this gives something.
+    pub(crate) async fn until<T>(&self, mut look: impl FnMut(&Jobs) -> Option<T>) -> T {
+        let mut changed = self.0.changed.subscribe();
+        loop {
+            changed.borrow_and_update();
+            if let Some(found) = look(&self.jobs()) {
+                return found;
+            }
+            changed.changed().await.unwrap();
+        }
+    }
+
+    /// Waits for the end of a job.
+    pub(crate) async fn ended(&self, id: JobId) -> JobRecord {
+        self.until(|jobs| jobs.get(&id).map(|job| job.record.clone()).filter(|it| it.state.is_terminal()))
+            .await
+    }
+
+    /// What a job printed to standard output and to standard error.
+    pub(crate) fn printed(&self, id: JobId) -> (String, String) {
+        let jobs = self.jobs();
+        let job = &jobs[&id];
+        (job.text(LogStream::Stdout), job.text(LogStream::Stderr))
+    }
+
+    fn records(&self, jobs: &[JobId]) -> Vec<JobRecord> {
+        let known = self.jobs();
+        jobs.iter().filter_map(|id| known.get(id)).map(|job| job.record.clone()).collect()
+    }
+}
+
+fn not_here<T>() -> Result<T, Refusal> {
+    Err(Refusal::new(RefusalCode::Invalid, "the fake head knows applications only"))
+}
+
+fn invalid<T>(result: Result<T, impl ToString>) -> Result<T, Refusal> {
+    result.map_err(|error| Refusal::new(RefusalCode::Invalid, error.to_string()))
+}
+
+impl FakeHead {
+    fn submit_once(&self, spec: JobSpec, key: Option<String>) -> Result<JobId, Refusal> {
+        invalid(spec.check())?;
+        let wrong_state = |why: &str| Err(Refusal::new(RefusalCode::WrongState, why));
+        {
+            let keys = self.0.keys.lock().unwrap();
+            if let Some((_, job)) = keys.iter().find(|(known, _)| Some(known) == key.as_ref()) {
+                return Ok(*job);
+            }
+            let live = |job: &&FakeJob| !job.record.state.is_terminal();
+            let jobs = self.jobs();
+            match spec.entrypoint.parent() {
+                None if jobs.values().filter(live).any(|it| it.is_root() && it.spec.name == spec.name) => {
+                    return wrong_state("an application of this name is live");
+                }
+                Some(parent) if !jobs.get(&parent.job).is_some_and(|root| live(&root)) => {
+                    return wrong_state("the application has ended");
+                }
+                None | Some(_) => {}
+            }
+        }
+        self.unpack(&spec)?;
+        let job = self.add(spec);
+        self.0.keys.lock().unwrap().extend(key.map(|key| (key, job)));
+        Ok(job)
+    }
+
+    /// Puts an uploaded program where its jobs find it.
+    fn unpack(&self, spec: &JobSpec) -> Result<(), Refusal> {
+        let manifest = spec.code.as_ref().unwrap().manifest;
+        let places = &self.0.places;
+        let folder = places.folder.join("programs");
+        if folder.exists() {
+            return Ok(());
+        }
+        let manifest = invalid(self.0.content.manifest(&manifest))?;
+        invalid(cohabit_store::write_tree(&manifest, &self.0.content, &folder, Path::new(""), None))
+    }
+
+    fn live_applications(&self) -> Vec<ApplicationRecord> {
+        let jobs = self.jobs();
+        let record = |job: &FakeJob| {
+            let children = jobs.values().filter(|it| it.record.application == Some(job.record.id));
+            let live = children.filter(|it| !it.record.state.is_terminal());
+            ApplicationRecord {
+                job: job.record.id,
+                name: job.spec.name.clone(),
+                user: "ada".into(),
+                state: job.record.state,
+                attempt: (!job.is_cancelled).then(|| job.record.id.attempt(job.record.attempt)),
+                code: job.spec.code.clone(),
+                program: "actors".into(),
+                runners: live.map(|it| it.record.id).collect(),
+            }
+        };
+        let roots = jobs.values().filter(|job| job.is_root() && !job.record.state.is_terminal());
+        roots.map(record).collect()
+    }
+
+    fn change(&self, change: JobChange, id: JobId) -> ChangeResult {
+        let mut jobs = self.jobs();
+        let Some(job) = jobs.get_mut(&id) else {
+            return ChangeResult::Refused(Refusal::new(RefusalCode::NotFound, "no such job"));
+        };
+        if job.record.state.is_terminal() {
+            return ChangeResult::Already;
+        }
+        job.is_cancelled = true;
+        job.signal(if change == JobChange::Kill { Signal::SIGKILL } else { Signal::SIGTERM });
+        ChangeResult::Done
+    }
+}
+
+impl ClientService for FakeHead {
+    async fn submit(
+        self,
+        _: Context,
+        spec: Box<JobSpec>,
+        key: Option<String>,
+    ) -> Result<SubmitReceipt, Refusal> {
+        Ok(SubmitReceipt { job: self.submit_once(*spec, key)?, members: 1 })
+    }
+
+    async fn change_jobs(
+        self,
+        _: Context,
+        change: JobChange,
+        jobs: Vec<JobId>,
+    ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
+        Ok(jobs.into_iter().map(|job| (job, self.change(change, job))).collect())
+    }
+
+    async fn applications(self, _: Context) -> Result<Vec<ApplicationRecord>, Refusal> {
+        Ok(self.live_applications())
+    }
+
+    async fn missing_content(self, _: Context, files: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal> {
+        Ok(self.0.content.missing(&files))
+    }
+
+    async fn put_content(self, _: Context, pieces: Vec<ContentPiece>) -> Result<Vec<u64>, Refusal> {
+        invalid(self.0.content.put(&pieces))
+    }
+
+    async fn list(self, _: Context, filter: Filter) -> Result<ListPage, Refusal> {
+        let after = filter.after.unwrap_or(JobId::new(0));
+        let later: Vec<JobId> =
+            self.jobs().range(after..).map(|(id, _)| *id).filter(|id| *id > after).collect();
+        Ok(ListPage { jobs: self.records(&later), more: false })
+    }
+
+    async fn show(self, _: Context, jobs: Vec<JobId>) -> Result<Vec<JobRecord>, Refusal> {
+        Ok(self.records(&jobs))
+    }
+
+    async fn watch(self, _: Context, known: Vec<JobRevision>) -> Result<Vec<JobRecord>, Refusal> {
+        let changed = |jobs: &Jobs| {
+            let news = known.iter().filter_map(|known| {
+                let record = &jobs.get(&known.job)?.record;
+                (record.revision != known.revision).then(|| record.clone())
+            });
+            Some(news.collect::<Vec<_>>()).filter(|news| !news.is_empty())
+        };
+        Ok(self.until(changed).await)
+    }
+
+    async fn read_log(self, _: Context, request: LogRequest) -> Result<LogChunk, Refusal> {
+        let (LogPosition::Start | LogPosition::At(_)) = request.from else { return not_here() };
+        let from = if let LogPosition::At(from) = request.from { from as usize } else { 0 };
+        let id = request.rank.attempt.job;
+        let chunk = |jobs: &Jobs| {
+            let job = jobs.get(&id)?;
+            let records = job.printed.get(from..).unwrap_or_default().to_vec();
+            let complete = job.pid.is_none() && job.record.state.is_terminal();
+            let is_due = complete || !records.is_empty() || request.at_end == FollowMode::Return;
+            let next = (from + records.len()) as u64;
+            is_due.then_some(LogChunk { records, next, dropped: 0, complete })
+        };
+        Ok(self.until(chunk).await)
+    }
+
+    async fn ping(self, _: Context) {}
+
+    async fn drain_node(self, _: Context, _: String) -> Result<String, Refusal> {
+        not_here()
+    }
+
+    async fn resume_node(self, _: Context, _: String) -> Result<String, Refusal> {
+        not_here()
+    }
+
+    async fn unbind_node(self, _: Context, _: String) -> Result<String, Refusal> {
+        not_here()
+    }
+
+    async fn refused_workers(self, _: Context) -> Result<Vec<RefusedWorker>, Refusal> {
+        not_here()
+    }
+
+    async fn resolve(self, _: Context, _: Vec<JobRef>) -> Result<Vec<JobId>, Refusal> {
+        not_here()
+    }
+
+    async fn read_code(self, _: Context, _: CodeRequest) -> Result<ContentPiece, Refusal> {
+        not_here()
+    }
+
+    async fn explain(self, _: Context, _: JobId) -> Result<Explanation, Refusal> {
+        not_here()
+    }
+
+    async fn dry_run(self, _: Context, _: Box<JobSpec>) -> Result<Box<DryRun>, Refusal> {
+        not_here()
+    }
+
+    async fn nodes(self, _: Context) -> Result<Vec<NodeRecord>, Refusal> {
+        not_here()
+    }
+
+    async fn create_token(self, _: Context, _: NewToken) -> Result<IssuedToken, Refusal> {
+        not_here()
+    }
+
+    async fn list_tokens(self, _: Context) -> Result<Vec<TokenRecord>, Refusal> {
+        not_here()
+    }
+
+    async fn revoke_token(self, _: Context, _: String) -> Result<(), Refusal> {
+        not_here()
+    }
+
+    async fn list_models(self, _: Context) -> Result<Models, Refusal> {
+        not_here()
+    }
+
+    async fn choose_model(self, _: Context, _: ModelChoice) -> Result<Models, Refusal> {
+        not_here()
+    }
+
+    async fn own_token(self, _: Context) -> Result<TokenRecord, Refusal> {
+        not_here()
+    }
+
+    async fn head_status(self, _: Context) -> Result<HeadStatus, Refusal> {
+        not_here()
+    }
+
+    async fn head_problems(self, _: Context) -> Result<Vec<String>, Refusal> {
+        not_here()
+    }
+}
+
+/// The state in which a job ended, with its exit code.
+pub(crate) fn end_of(record: &JobRecord) -> (JobState, Option<i32>) {
+    (record.state, record.shell_code())
+}

@@ -1,0 +1,210 @@
+//! The jobs of the fake head: their processes, their records, and what they print.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+
+use cohabit_client::types::{
+    ApplicationAccess, ApplicationCredentials, ApplicationRole, ApplicationSecret, AttemptId, AttemptRecord,
+    Entrypoint, JobId, JobRecord, JobSpec, JobState, LogRecord, LogStream, ReasonCode, Signal, Time,
+};
+use nix::sys::signal::{Signal as Kill, kill};
+use nix::unistd::Pid;
+use tokio::process::{Child, Command};
+
+/// A job with the process of its latest attempt.
+pub(crate) struct FakeJob {
+    pub(crate) record: JobRecord,
+    pub(crate) spec: JobSpec,
+    /// The attempt of the root of its application.
+    pub(crate) application: AttemptId,
+    pub(crate) pid: Option<u32>,
+    pub(crate) printed: Vec<LogRecord>,
+    pub(crate) is_cancelled: bool,
+}
+
+/// Where the processes of applications find things.
+pub(crate) struct Places {
+    pub(crate) head: String,
+    pub(crate) token: String,
+    /// For sockets, checkpoints and programs.
+    pub(crate) folder: PathBuf,
+}
+
+impl FakeJob {
+    pub(crate) fn new(id: JobId, spec: JobSpec) -> FakeJob {
+        let application = spec.entrypoint.parent().unwrap_or(id.attempt(1));
+        let record = JobRecord {
+            id,
+            name: spec.name.clone(),
+            user: "ada".into(),
+            group: None,
+            state: JobState::Pending,
+            reason_code: ReasonCode::WaitingForTurn,
+            reason: "waits for its turn".into(),
+            work: spec.entrypoint.title(),
+            demand: spec.demand,
+            priority: 0,
+            time_limit: None,
+            workdir: spec.workdir.clone(),
+            code: spec.code.clone(),
+            application: spec.entrypoint.parent().map(|parent| parent.job),
+            attempt: 0,
+            attempts: Vec::new(),
+            exit_code: None,
+            signal: None,
+            submitted_at: Time::EPOCH,
+            started_at: None,
+            ended_at: None,
+            sharing_with: Vec::new(),
+            trained: Default::default(),
+            predicted: None,
+            slowdown_measured: None,
+            progress: None,
+            array: None,
+            revision: 1,
+        };
+        FakeJob { record, spec, application, pid: None, printed: Vec::new(), is_cancelled: false }
+    }
+
+    pub(crate) fn is_root(&self) -> bool {
+        self.spec.entrypoint.parent().is_none()
+    }
+
+    /// Starts the next attempt, as a worker does.
+    pub(crate) fn start(&mut self, places: &Places, secret: ApplicationSecret) -> Child {
+        let attempt = self.record.attempt + 1;
+        let member = self.record.id.attempt(attempt);
+        let role = self.spec.entrypoint.role().expect("a part of an application");
+        let access = ApplicationAccess {
+            application: self.application,
+            member,
+            credentials: ApplicationCredentials {
+                secret,
+                token: (role == ApplicationRole::Coordinator).then(|| places.token.clone()),
+            },
+            head: places.head.clone(),
+            directory: places.sockets(self.application),
+        };
+        let (program, arguments) = match &self.spec.entrypoint {
+            Entrypoint::Application(work) => (&work.program, &work.arguments),
+            Entrypoint::Runner(work) => (&work.program, &work.arguments),
+            Entrypoint::Command(command) => panic!("{command:?} is no part of an application"),
+        };
+        let child = Command::new(places.program(program))
+            .args(arguments)
+            .current_dir(&self.spec.workdir)
+            .env_clear()
+            .envs(&self.spec.environment)
+            .env(ApplicationRole::VARIABLE, role.as_str())
+            .env("COHABIT_CHECKPOINT_DIR", &places.folder)
+            .env("RUST_BACKTRACE", "0")
+            .stdin(document(&access))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the program starts");
+        self.pid = child.id();
+        self.record.attempt = attempt;
+        self.record.attempts.push(AttemptRecord {
+            attempt,
+            started_at: Time::EPOCH,
+            ended_at: None,
+            stopped: None,
+            ranks: Vec::new(),
+        });
+        self.change(JobState::Running, ReasonCode::Running, "runs");
+        child
+    }
+
+    /// Its process has ended. Whether another attempt is due.
+    pub(crate) fn exited(&mut self, status: ExitStatus) -> bool {
+        self.pid = None;
+        self.record.attempts.last_mut().expect("an attempt ran").ended_at = Some(Time::EPOCH);
+        self.record.exit_code = status.code();
+        self.record.signal = status.signal().map(Signal);
+        let retries = self.record.attempt - 1;
+        if self.is_cancelled {
+            self.change(JobState::Cancelled, ReasonCode::CancelledByUser, "its user cancelled it");
+        } else if status.success() {
+            self.change(JobState::Completed, ReasonCode::Completed, "exited with code 0");
+        } else if retries < self.spec.retry.limit {
+            self.change(JobState::Pending, ReasonCode::WaitingForRetry, "waits for its next attempt");
+            return true;
+        } else {
+            self.change(JobState::Failed, ReasonCode::ExitCode, &format!("{status}"));
+        }
+        false
+    }
+
+    /// It ends because its application has ended.
+    pub(crate) fn end_with_application(&mut self) {
+        self.signal(Kill::SIGKILL);
+        self.change(JobState::Cancelled, ReasonCode::ApplicationEnded, "its application ended");
+    }
+
+    pub(crate) fn signal(&self, signal: Kill) {
+        if let Some(pid) = self.pid {
+            // It may have ended by itself.
+            let _sent = kill(Pid::from_raw(pid as i32), signal);
+        }
+    }
+
+    pub(crate) fn print(&mut self, stream: LogStream, bytes: &[u8]) {
+        self.printed.push(LogRecord { stream, at: Time::EPOCH, bytes: bytes.to_vec() });
+    }
+
+    /// What it printed there, as text.
+    pub(crate) fn text(&self, stream: LogStream) -> String {
+        let of_stream = self.printed.iter().filter(|record| record.stream == stream);
+        let bytes: Vec<u8> = of_stream.flat_map(|record| record.bytes.clone()).collect();
+        String::from_utf8(bytes).expect("tests print text")
+    }
+
+    fn change(&mut self, state: JobState, code: ReasonCode, reason: &str) {
+        self.record.state = state;
+        self.record.reason_code = code;
+        self.record.reason = reason.to_owned();
+        self.record.revision += 1;
+    }
+}
+
+impl Places {
+    /// The directory of the sockets of an application. Its path is longer than the address of a socket may
+    /// be.
+    pub(crate) fn sockets(&self, application: AttemptId) -> PathBuf {
+        let long = "sockets-".repeat(16);
+        let directory = self.folder.join(long).join(application.to_string());
+        std::fs::create_dir_all(&directory).expect("a directory");
+        directory
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        self.folder.join("programs").join(name)
+    }
+
+    /// Puts a program where its jobs find it.
+    pub(crate) fn install(&self, program: &Path) {
+        let name = program.file_name().expect("a program");
+        let place = self.program(name.to_str().expect("a plain name"));
+        std::fs::create_dir_all(place.parent().expect("a directory")).expect("a directory");
+        std::fs::hard_link(program, &place)
+            .or_else(|_| std::fs::copy(program, &place).map(drop))
+            .expect("room");
+    }
+}
+
+/// A file with the access, which has no name.
+fn document(access: &ApplicationAccess) -> File {
+    let mut file = tempfile::tempfile().expect("a file");
+    serde_json::to_writer(&mut file, access).expect("the access is JSON");
+    file.flush().and_then(|()| file.rewind()).expect("a file can be rewound");
+    file
+}
+
+/// All jobs by their ids.
+pub(crate) type Jobs = BTreeMap<JobId, FakeJob>;
