@@ -138,7 +138,7 @@ impl CoordinatorShell {
 
     /// A runner runs `main`.
     fn follow_main(self: &Rc<CoordinatorShell>, job: JobId) {
-        self.change(|core, _| core.main(job));
+        self.change(|core, effects| core.main(job, effects));
         self.follow(job);
     }
 
