@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::instance::{ActorEntry, ActorInstance, MethodFuture, ReturnedValue, short};
+use crate::instance::{ActorInstance, MethodFuture, RegisteredActor, ReturnedValue, short};
 use crate::process::{HostWork, MemberProcess};
 use crate::registry::ActorRegistry;
 
@@ -32,7 +32,7 @@ const STOPPING_PATIENCE: Duration = Duration::from_secs(10);
 /// The actor of this process, or none yet.
 pub(crate) struct ActorHost {
     process: Arc<MemberProcess>,
-    held: RefCell<Option<(&'static ActorEntry, ActorInstance)>>,
+    held: RefCell<Option<(&'static RegisteredActor, ActorInstance)>>,
     running: RefCell<HashMap<Ticket, AbortHandle>>,
     phase: Cell<HostPhase>,
     /// A method has ended.

@@ -103,6 +103,7 @@ impl<A: RemoteActor> ActorBuilder<A> {
     pub async fn start(self) -> Result<A::Handle> {
         let ActorBuilder { arguments, options, name, lifetime, actor: _ } = self;
         let (arguments, options, process) = (arguments?, options?, MemberProcess::current()?);
+        options.check().map_err(Error::Refused)?;
         let mut spec = ActorSpec {
             kind: ActorRegistry::get().kind_of(A::entry()),
             name,

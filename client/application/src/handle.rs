@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::call::Call;
 use crate::error::{Error, Result};
-use crate::instance::ActorEntry;
+use crate::instance::RegisteredActor;
 use crate::options::ActorOptions;
 use crate::process::{ActorHold, MemberProcess};
 use crate::registry::ActorRegistry;
@@ -24,7 +24,7 @@ pub trait RemoteActor: Sized + 'static {
     /// What its attribute says.
     const OPTIONS: ActorOptions;
     /// Its functions.
-    fn entry() -> &'static ActorEntry;
+    fn entry() -> &'static RegisteredActor;
     /// A handle.
     fn handle(actor: ActorPointer<Self>) -> Self::Handle;
 }
@@ -75,7 +75,7 @@ impl<A: RemoteActor> ActorPointer<A> {
     }
 }
 
-fn method_name(entry: &ActorEntry, index: u32) -> &'static str {
+fn method_name(entry: &RegisteredActor, index: u32) -> &'static str {
     entry.methods.get(index as usize).map_or("?", |method| method.name)
 }
 

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::values::{EncodedValue, encode};
 
 /// The functions of an actor, as `#[cohabit::actor]` writes them.
-pub struct ActorEntry {
+pub struct RegisteredActor {
     /// The module of the impl block.
     pub module: &'static str,
     /// The name of the type.
@@ -165,7 +165,7 @@ pub(crate) fn short(mut text: String) -> String {
     text
 }
 
-impl fmt::Debug for ActorEntry {
+impl fmt::Debug for RegisteredActor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}::{} at {}", self.module, self.name, self.place)
     }

@@ -127,7 +127,7 @@ pub mod private {
 
     pub use crate::handle::{ActorPointer, RemoteActor, find};
     pub use crate::instance::{
-        ActorEntry, ActorInstance, ConstructorFuture, ExclusiveActor, MethodEntry, MethodFuture,
+        ActorInstance, ConstructorFuture, ExclusiveActor, MethodEntry, MethodFuture, RegisteredActor,
         ReturnedValue, SharedActor, StoppingFunction, constructed, constructed_or_failed, returned,
         returned_or_failed,
     };

@@ -48,6 +48,11 @@ impl ActorOptions {
         codec::encode(&claims).expect("a few numbers fit")
     }
 
+    /// Refuses what no job can demand, in words.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        RunnerClaims::decode(&self.claims())?.demand(Share(self.gpus)).check()
+    }
+
     /// Sets what the core knows of them.
     pub(crate) fn describe(&self, spec: &mut ActorSpec) {
         spec.gpus = Share(self.gpus);

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use crate::instance::{ActorEntry, MethodEntry};
+use crate::instance::{MethodEntry, RegisteredActor};
 
 /// Registers an actor.
-pub struct Registration(pub &'static ActorEntry);
+pub struct Registration(pub &'static RegisteredActor);
 
 inventory::collect!(Registration);
 
 /// All actors of the program, by module and name.
 #[derive(Debug)]
 pub(crate) struct ActorRegistry {
-    entries: Vec<&'static ActorEntry>,
+    entries: Vec<&'static RegisteredActor>,
     /// The number of the first method of each, which all methods of the program share.
     first_methods: Vec<u32>,
 }
@@ -29,8 +29,8 @@ impl ActorRegistry {
         REGISTRY.get_or_init(|| ActorRegistry::of(found()).unwrap_or_else(|text| panic!("{text}")))
     }
 
-    fn of(entries: impl Iterator<Item = &'static ActorEntry>) -> Result<ActorRegistry, String> {
-        let mut sorted: BTreeMap<(&str, &str), &ActorEntry> = BTreeMap::new();
+    fn of(entries: impl Iterator<Item = &'static RegisteredActor>) -> Result<ActorRegistry, String> {
+        let mut sorted: BTreeMap<(&str, &str), &RegisteredActor> = BTreeMap::new();
         for entry in entries {
             if let Some(other) = sorted.insert((entry.module, entry.name), entry) {
                 let (module, name) = (entry.module, entry.name);
@@ -53,7 +53,7 @@ impl ActorRegistry {
     ///
     /// # Panics
     /// If it is not registered, as every one is.
-    pub(crate) fn kind_of(&self, entry: &ActorEntry) -> u32 {
+    pub(crate) fn kind_of(&self, entry: &RegisteredActor) -> u32 {
         let key = (entry.module, entry.name);
         let found = self.entries.binary_search_by(|other| (other.module, other.name).cmp(&key));
         found.expect("every actor is registered") as u32
@@ -64,12 +64,12 @@ impl ActorRegistry {
         self.first_methods[kind as usize]
     }
 
-    pub(crate) fn entry(&self, kind: u32) -> Option<&'static ActorEntry> {
+    pub(crate) fn entry(&self, kind: u32) -> Option<&'static RegisteredActor> {
         self.entries.get(kind as usize).copied()
     }
 
     /// The type and the method with this number.
-    pub(crate) fn method(&self, number: u32) -> Option<(&'static ActorEntry, &'static MethodEntry)> {
+    pub(crate) fn method(&self, number: u32) -> Option<(&'static RegisteredActor, &'static MethodEntry)> {
         let kind = self.first_methods.partition_point(|first| *first <= number).checked_sub(1)?;
         let entry = self.entries.get(kind)?;
         Some((entry, entry.methods.get((number - self.first_methods[kind]) as usize)?))
@@ -90,8 +90,8 @@ mod tests {
         name: &'static str,
         place: &'static str,
         methods: &'static [MethodEntry],
-    ) -> ActorEntry {
-        ActorEntry {
+    ) -> RegisteredActor {
+        RegisteredActor {
             module,
             name,
             place,
@@ -101,10 +101,11 @@ mod tests {
         }
     }
 
-    static LIST: ActorEntry = entry("app::lists", "List", "lists.rs:3", &[method("push"), method("all")]);
-    static NONE: ActorEntry = entry("app::lists", "Idle", "lists.rs:9", &[]);
-    static COUNTER: ActorEntry = entry("app", "Counter", "main.rs:5", &[method("add")]);
-    static OTHER: ActorEntry = entry("app", "Counter", "main.rs:50", &[]);
+    static LIST: RegisteredActor =
+        entry("app::lists", "List", "lists.rs:3", &[method("push"), method("all")]);
+    static NONE: RegisteredActor = entry("app::lists", "Idle", "lists.rs:9", &[]);
+    static COUNTER: RegisteredActor = entry("app", "Counter", "main.rs:5", &[method("add")]);
+    static OTHER: RegisteredActor = entry("app", "Counter", "main.rs:50", &[]);
 
     #[test]
     fn numbers_do_not_depend_on_the_order_of_registration() {

@@ -134,7 +134,7 @@ fn registration(
     };
     quote! {
         const _: () = {
-            static ENTRY: ::cohabit::private::ActorEntry = ::cohabit::private::ActorEntry {
+            static ENTRY: ::cohabit::private::RegisteredActor = ::cohabit::private::RegisteredActor {
                 module: ::core::module_path!(),
                 name: #text,
                 place: ::core::concat!(::core::file!(), ":", ::core::line!()),
@@ -146,7 +146,7 @@ fn registration(
             impl ::cohabit::private::RemoteActor for #name {
                 type Handle = #handle;
                 const OPTIONS: ::cohabit::private::ActorOptions = #options;
-                fn entry() -> &'static ::cohabit::private::ActorEntry {
+                fn entry() -> &'static ::cohabit::private::RegisteredActor {
                     &ENTRY
                 }
                 fn handle(actor: ::cohabit::private::ActorPointer<Self>) -> #handle {

@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Error, Expr, ExprLit, ExprUnary, Lit, Meta, Result, Token, UnOp};
+use syn::{Error, Expr, ExprLit, Lit, Meta, Result, Token};
 
 const KEYS: &str = "gpus, gpu_memory, cpus, memory, restarts, concurrency, enforced, exclusive";
 
@@ -64,7 +64,7 @@ impl Options {
     }
 }
 
-/// A literal after `=`; a minus sign is left to the caller.
+/// A literal after `=`.
 fn literal<'a>(meta: &'a Meta, example: &str) -> Result<&'a Lit> {
     let expected = || {
         let key = meta.path().to_token_stream();
@@ -73,9 +73,6 @@ fn literal<'a>(meta: &'a Meta, example: &str) -> Result<&'a Lit> {
     let Meta::NameValue(pair) = meta else { return Err(expected()) };
     match &pair.value {
         Expr::Lit(ExprLit { lit, .. }) => Ok(lit),
-        Expr::Unary(ExprUnary { op: UnOp::Neg(_), .. }) => {
-            Err(Error::new(pair.value.span(), "this cannot be negative"))
-        }
         _ => Err(expected()),
     }
 }
@@ -110,13 +107,13 @@ fn gpus(meta: &Meta) -> Result<u32> {
         Lit::Float(number) => number.base10_parse::<f64>().ok(),
         _ => None,
     };
-    let amount = amount.filter(|it| (0.0..=4_000_000.0).contains(it));
-    let thousandths = amount.map(|it| (it * 1_000.0).round()).filter(|it| {
-        let is_share = amount.is_some_and(|amount| amount < 1.0);
-        let is_tiny = *it < 1.0 && amount.is_some_and(|amount| amount > 0.0);
-        (is_share && *it < 1_000.0 && !is_tiny) || it % 1_000.0 == 0.0 && !is_tiny
+    let thousandths = amount.and_then(|amount| {
+        let thousandths = (amount * 1_000.0).round();
+        let is_share = amount < 1.0 && (1.0..1_000.0).contains(&thousandths);
+        let is_whole = amount.fract() == 0.0 && (0.0..=4_000_000.0).contains(&amount);
+        (is_share || is_whole).then_some(thousandths as u32)
     });
-    thousandths.map(|it| it as u32).ok_or_else(|| {
+    thousandths.ok_or_else(|| {
         let text = "this is no number of GPUs: give whole GPUs (1, 4), a share of one (0.5) or none (0)";
         Error::new(lit.span(), text)
     })
@@ -177,7 +174,7 @@ mod tests {
         assert!(refused(quote!(gpu = 1)).contains("no option `gpu`: use gpus, gpu_memory"));
         assert!(refused(quote!(gpus = 1, gpus = 2)).contains("twice"));
         assert!(refused(quote!(gpus = 1.5)).contains("a share of one (0.5)"));
-        assert!(refused(quote!(gpus = -1)).contains("negative"));
+        assert!(refused(quote!(gpus = -1)).contains("no number of GPUs"));
         assert!(refused(quote!(gpus = 0.0001)).contains("no number of GPUs"));
         assert!(refused(quote!(gpus = 0.9999)).contains("no number of GPUs"));
         assert!(refused(quote!(memory = 8)).contains("\"8G\""));

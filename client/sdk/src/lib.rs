@@ -69,3 +69,4 @@ pub use error::Error;
 pub use job::JobHandle;
 pub use logs::{LogOptions, LogPart};
 pub use submission::Submission;
+pub use watch::JobsWatcher;

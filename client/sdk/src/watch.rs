@@ -4,6 +4,7 @@
 //! connection a watcher asks for all records, and leaves out what it has seen already.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use cohabit_types::{JobId, JobRecord, JobRevision, Progress};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
@@ -11,6 +12,9 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
 use crate::Error;
 use crate::call::{Client, PAGE, long_poll_context};
 use crate::link::HeadConnection;
+
+/// Follows a changing set of jobs, with one question to the head for all of them.
+pub struct JobsWatcher(JobWatcher);
 
 /// Jobs that are followed, and what was last seen of them.
 pub(crate) struct JobWatcher {
@@ -46,6 +50,12 @@ impl Client {
         .boxed()
     }
 
+    /// Follows jobs that are added by and by.
+    #[must_use]
+    pub fn watch_jobs(&self) -> JobsWatcher {
+        JobsWatcher(JobWatcher::new(self.clone(), &[]))
+    }
+
     /// Progress updates until the job ends. Updates in quick succession may be left out.
     #[must_use]
     pub fn progress(&self, job: JobId) -> BoxStream<'static, Result<Progress, Error>> {
@@ -56,6 +66,38 @@ impl Client {
             async { Ok(news) }
         };
         self.watch(job).try_filter_map(news).boxed()
+    }
+}
+
+impl JobsWatcher {
+    /// Follows this job, too.
+    pub fn add(&mut self, job: JobId) {
+        if !self.0.jobs.contains(&job) {
+            self.0.jobs.push(job);
+        }
+    }
+
+    /// Waits until some jobs have changed, and returns their records; the first time that of each job. A job
+    /// that has ended is followed no longer. Where nothing is followed it waits for ever. Dropping the future
+    /// loses nothing.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no such job, and those of the link.
+    pub async fn changes(&mut self) -> Result<Vec<JobRecord>, Error> {
+        while self.0.has_live_jobs() {
+            let changed = self.0.poll_changes().await?;
+            if !changed.is_empty() {
+                self.0.forget_ended();
+                return Ok(changed);
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+impl fmt::Debug for JobsWatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JobsWatcher of {} jobs", self.0.jobs.len())
     }
 }
 
@@ -105,6 +147,13 @@ impl JobWatcher {
         let (records, connection) = self.client.call(ask).await?;
         self.connection = connection;
         Ok(records.into_iter().filter_map(|record| self.store_if_changed(record)).collect())
+    }
+
+    fn forget_ended(&mut self) {
+        let mut jobs = std::mem::take(&mut self.jobs);
+        jobs.retain(|job| self.is_live(*job));
+        self.seen.retain(|_, record| !record.state.is_terminal());
+        self.jobs = jobs;
     }
 
     fn live_jobs(&self) -> Vec<JobId> {

@@ -228,6 +228,10 @@ pub(crate) async fn values_that_do_not_travel_are_refused() -> Result<()> {
     assert!(counter.echo(most.clone()).await? == most, "what fits comes back");
     let Err(Error::Refused(text)) = Counter::remote(0).gpus(1.5).start().await else { panic!("1.5") };
     assert!(text.contains("1.5 is not a number of GPUs"), "{text}");
+    let Err(Error::Refused(text)) = Counter::remote(0).gpu_memory("8G").start().await else { panic!("8G") };
+    assert!(text.contains("GPU memory but for no GPU"), "{text}");
+    let Err(Error::Refused(text)) = Counter::remote(0).gpus(3.0).start().await else { panic!("3") };
+    assert!(text.contains("raise max_gpus of main"), "{text}");
     Ok(())
 }
 

@@ -1,10 +1,10 @@
 //! The coordinator: the process of the root job. It runs none of the user's code.
 //!
-//! `shell` drives the core by what processes and the head say, `head` is the link to the head, which starts
-//! and ends the other processes, and `report` reads what the head says of their jobs.
+//! `shell` drives the core by what processes and the head say, `runner_jobs` has the head
+//! start and end the other processes, and `report` reads what it says of their jobs.
 
-mod head;
 mod report;
+mod runner_jobs;
 mod shell;
 
 use cohabit_types::ApplicationAccess;

@@ -12,13 +12,13 @@ use cohabit_application_core::{
 };
 use cohabit_client::Error;
 use cohabit_types::{ApplicationAccess, AttemptId, JobId, RunnerRole, Share};
-use futures::StreamExt;
 use tokio::net::UnixStream;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
-use super::head::{ActorRunner, RunnerJobs};
+use super::report::report_of;
+use super::runner_jobs::{ActorRunner, RunnerJobs};
 use crate::registry::ActorRegistry;
 use crate::transport::{
     Admission, FrameHandler, HelloPurpose, LinkFailure, MemberHello, ReceivedFrames, SendBuffer, SessionEnd,
@@ -32,7 +32,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 struct CoordinatorShell {
     own: AttemptId,
     state: RefCell<ShellState>,
-    head: RunnerJobs,
+    jobs: RunnerJobs,
+    /// Takes runners that are to be followed.
+    follow: UnboundedSender<JobId>,
     /// Takes the exit code, or why it cannot go on.
     exit: UnboundedSender<Result<i32, String>>,
 }
@@ -40,7 +42,7 @@ struct CoordinatorShell {
 struct ShellState {
     core: Coordinator,
     sessions: BTreeMap<AttemptId, SessionEnd<FromCoordinator>>,
-    /// Jobs that are followed.
+    /// Jobs that are, or were, followed.
     followed: BTreeSet<JobId>,
 }
 
@@ -55,10 +57,12 @@ pub(super) async fn run(access: ApplicationAccess, max_gpus: Option<u32>) -> Res
     let ceiling = max_gpus.map(|most| Share(most.saturating_mul(Share::WHOLE.0)));
     let core = Coordinator::new(own, ceiling);
     let (exit, mut exits) = unbounded_channel();
+    let (follow, followed) = unbounded_channel();
     let shell = Rc::new(CoordinatorShell {
         own,
         state: RefCell::new(ShellState { core, sessions: BTreeMap::new(), followed: BTreeSet::new() }),
-        head: RunnerJobs::open(&access).await?,
+        jobs: RunnerJobs::open(&access).await?,
+        follow,
         exit,
     });
     let admission = Admission { secret: access.credentials.secret, own };
@@ -66,7 +70,8 @@ pub(super) async fn run(access: ApplicationAccess, max_gpus: Option<u32>) -> Res
     spawn_local(accept_members(listener, admission, move |stream, buffer, hello| {
         spawn_local(Rc::clone(&accepting).serve(stream, buffer, hello));
     }));
-    let main = shell.head.submit_main("main").await?;
+    spawn_local(Rc::clone(&shell).pass_reports(followed));
+    let main = shell.jobs.submit_main("main").await?;
     shell.follow_main(main);
     exits.recv().await.unwrap_or_else(|| Err("the coordinator has nothing to do".into()))
 }
@@ -118,7 +123,7 @@ impl CoordinatorShell {
 
     async fn submit(self: Rc<CoordinatorShell>, runner: ActorRunner) {
         let actor = runner.actor;
-        let result = self.head.submit_actor(runner).await;
+        let result = self.jobs.submit_actor(runner).await;
         let job = result.as_ref().ok().copied();
         self.change(|core, effects| core.submitted(actor, result, effects));
         if let Some(job) = job {
@@ -127,7 +132,7 @@ impl CoordinatorShell {
     }
 
     async fn cancel(self: Rc<CoordinatorShell>, job: JobId) {
-        while let Err(error) = self.head.cancel(job).await {
+        while let Err(error) = self.jobs.cancel(job).await {
             if matches!(error, Error::NotAllowed(_)) {
                 return self.end(Err(format!("the head has ended the application: {error}")));
             }
@@ -138,35 +143,46 @@ impl CoordinatorShell {
 
     /// A runner runs `main`.
     fn follow_main(self: &Rc<CoordinatorShell>, job: JobId) {
-        self.change(|core, _| core.main(job));
+        self.change(|core, effects| core.main(job, effects));
         self.follow(job);
     }
 
-    /// Passes on what the head says of a runner, until it has ended.
-    fn follow(self: &Rc<CoordinatorShell>, job: JobId) {
-        if !self.state.borrow_mut().followed.insert(job) {
-            return;
+    /// From now on, what the head says of a runner is passed on.
+    fn follow(&self, job: JobId) {
+        if self.state.borrow_mut().followed.insert(job) {
+            // The receiver goes with the shell.
+            let _followed = self.follow.send(job);
         }
-        let shell = Rc::clone(self);
-        spawn_local(async move {
-            while let Err(error) = shell.pass_reports(job).await {
-                if matches!(error, Error::NotAllowed(_)) {
-                    return shell.end(Err(format!("the head has ended the application: {error}")));
-                }
-                tracing::warn!(%job, %error, "cannot follow a runner: tries again");
-                sleep(PAUSE).await;
-            }
-            shell.state.borrow_mut().followed.remove(&job);
-        });
     }
 
-    async fn pass_reports(self: &Rc<CoordinatorShell>, job: JobId) -> Result<(), Error> {
-        let mut reports = self.head.watch(job);
-        while let Some(report) = reports.next().await {
-            let report = report?;
-            self.change(|core, effects| core.report(job, report, effects));
+    /// Passes on what the head says of runners.
+    async fn pass_reports(self: Rc<CoordinatorShell>, mut jobs: UnboundedReceiver<JobId>) {
+        let mut watcher = self.jobs.watch();
+        loop {
+            let changed = tokio::select! {
+                job = jobs.recv() => match job {
+                    Some(job) => {
+                        watcher.add(job);
+                        continue;
+                    }
+                    None => return,
+                },
+                changed = watcher.changes() => changed,
+            };
+            match changed {
+                Ok(records) => records.iter().for_each(|record| {
+                    let report = report_of(record);
+                    self.change(|core, effects| core.report(record.id, report, effects));
+                }),
+                Err(error @ Error::NotAllowed(_)) => {
+                    return self.end(Err(format!("the head has ended the application: {error}")));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot follow the runners: tries again");
+                    sleep(PAUSE).await;
+                }
+            }
         }
-        Ok(())
     }
 
     /// Carries the connection of a process.

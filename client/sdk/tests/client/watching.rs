@@ -67,6 +67,31 @@ async fn after_a_broken_link_states_are_queried_again_but_not_reported_again() {
 }
 
 #[tokio::test]
+async fn jobs_that_are_added_are_asked_for_with_the_others() {
+    let cluster = Cluster::new();
+    let turns = [
+        jobs([record(JobState::Pending, 1)]),
+        jobs([numbered(8, JobState::Running, 3)]),
+        jobs([record(JobState::Completed, 2)]),
+        jobs([numbered(8, JobState::Failed, 4)]),
+    ];
+    let head = cluster.head(turns).await;
+    let mut watcher = cluster.client_of(head.address).watch_jobs();
+    watcher.add(SEVEN);
+    let first = watcher.changes().await.unwrap();
+    watcher.add(JobId::new(8));
+    let mut seen: Vec<_> = first.into_iter().map(|record| (record.id.number, record.state)).collect();
+    for _ in 0..3 {
+        let changed = watcher.changes().await.unwrap();
+        seen.extend(changed.into_iter().map(|record| (record.id.number, record.state)));
+    }
+    let states = [JobState::Pending, JobState::Running, JobState::Completed, JobState::Failed];
+    assert_eq!(seen, [7, 8, 7, 8].into_iter().zip(states).collect::<Vec<_>>());
+    let expected = [show(&[7]), watch(&[(7, 1), (8, 0)]), watch(&[(7, 1), (8, 3)]), watch(&[(8, 3)])];
+    assert_eq!(head.calls(), expected);
+}
+
+#[tokio::test]
 async fn waiting_for_several_jobs_queries_the_remaining_ones_and_returns_them_in_order() {
     let cluster = Cluster::new();
     let turns = [

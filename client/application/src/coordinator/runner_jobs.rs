@@ -1,17 +1,15 @@
-//! The link to the head, which starts the processes of the application and says how they fare.
+//! The jobs of the other processes: the head starts them, and says how they fare.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use cohabit_application_core::{ActorId, RunnerReport};
-use cohabit_client::{Client, CodeFolder, ConnectOptions, Error, Submission, Token};
+use cohabit_application_core::ActorId;
+use cohabit_client::{Client, CodeFolder, ConnectOptions, Error, JobsWatcher, Submission, Token};
 use cohabit_types::{
     ApplicationAccess, AttemptId, CodeSnapshot, Demand, Entrypoint, GpuRequest, JobChange, JobId, JobSpec,
     RetryPolicy, RunnerRole, RunnerWork, Share, Span,
 };
-use futures::stream::{BoxStream, StreamExt};
 
-use super::report::report_of;
 use crate::options::RunnerClaims;
 
 /// The coordinator goes on as long as the head lets it: executors end it if the head is away for too long.
@@ -114,9 +112,9 @@ impl RunnerJobs {
         Ok(job.id())
     }
 
-    /// How a runner fares, now and after each change, until it has ended.
-    pub(super) fn watch(&self, job: JobId) -> BoxStream<'static, Result<RunnerReport, Error>> {
-        self.client.watch(job).map(|record| record.map(|record| report_of(&record))).boxed()
+    /// Follows runners that are added by and by.
+    pub(super) fn watch(&self) -> JobsWatcher {
+        self.client.watch_jobs()
     }
 
     /// Ends a runner. Its end comes as a report.
