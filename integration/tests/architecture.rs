@@ -123,7 +123,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("cohabit-examples", &["cohabit-training", "cohabit-client"]),
     ("cohabit-benches", &["cohabit-types", "cohabit-net"]),
-    ("cohabit-integration", &["cohabit-structure", "cohabit-sim", "cohabit-client", "cohabit-fakes"]),
+    (
+        "cohabit-integration",
+        &["cohabit", "cohabit-structure", "cohabit-sim", "cohabit-client", "cohabit-fakes"],
+    ),
     (
         "cohabit-fuzz",
         &[

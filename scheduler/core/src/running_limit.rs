@@ -19,13 +19,17 @@ impl Head {
         Some(&submission.user)
     }
 
-    /// The limited users of these jobs.
+    /// The limited users of these jobs, also of those that have left memory since they changed.
     pub(crate) fn limited_users_of(&self, jobs: &BTreeSet<JobId>) -> BTreeSet<&str> {
         if self.config.max_running_jobs.is_none() {
             return BTreeSet::new();
         }
         let numbers: BTreeSet<u64> = jobs.iter().map(|job| job.number).collect();
-        numbers.into_iter().filter_map(|number| self.limited_user(number)).collect()
+        let archived = |number| self.archive.get(number).map(|summary| summary.user.as_str());
+        numbers
+            .into_iter()
+            .filter_map(|number| self.limited_user(number).or_else(|| archived(number)))
+            .collect()
     }
 
     /// How many more jobs of the user of this submission may start.

@@ -2,8 +2,8 @@
 
 use cohabit_policy::{Action, Plan};
 use cohabit_types::{
-    JobChange, JobEventKind, JobId, JobSpec, JobState, Outcome, Principal, ReasonCode, Reply, Request, Role,
-    Submit,
+    DeviceId, JobChange, JobEventKind, JobId, JobSpec, JobState, Outcome, Placement, Principal,
+    RankPlacement, ReasonCode, Reply, Report, Request, Role, Share, Span, Submit, Time,
 };
 
 use super::kit::*;
@@ -199,4 +199,34 @@ fn a_limited_head_is_the_same_after_a_replay_and_from_its_parts() {
     let restored = Head::from_snapshot(rest, parts.collect()).unwrap();
     restored.check().unwrap();
     assert_eq!(restored.view(test.now), test.head.view(test.now));
+}
+
+/// A policy that was slow for so long that the job which took the turn of another ran, ended and left memory
+/// since it last looked. The other one never got its turn back.
+#[test]
+fn the_turn_comes_back_from_a_job_that_has_left_memory_unseen() {
+    let mut test = limited(1, 1);
+    let others = submit_as(&mut test, bob(), gpus(1));
+    let (low, high) = (test.submit(gpus(1)), submit_as(&mut test, ada(), JobSpec { priority: 1, ..gpus(1) }));
+    let end = |rank| {
+        let (outcome, at) = (Outcome::Exited(0), Time::from_micros(2_000_000));
+        Event::Report(key(1, 1), Report::Ended { rank, outcome, stopped: None, progress: None, at })
+    };
+    test.event(end(rank(others.number, 1)));
+    let part = RankPlacement {
+        node: node(1),
+        devices: vec![DeviceId("gpu-0".into())],
+        share: Share::WHOLE,
+        ranks: vec![],
+    };
+    let placement = Placement { parts: vec![part] };
+    let place = Action::Place { job: high, placement, runtime: None, slowdown: None, why: "its turn".into() };
+    let request = test.head.open_plan_request.expect("a job ended");
+    test.event(Event::Planned(request, Plan { actions: vec![place], wake: None }));
+    test.event(end(rank(high.number, 1)));
+    test.now += Span::from_secs(2 * 3_600);
+    test.event(Event::Alarm);
+    assert!(!test.head.jobs.contains_key(&high), "it is in the archive");
+    test.planned();
+    assert_eq!(test.state(low), JobState::Running);
 }
