@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 mod a_srpt;
+mod applications;
 mod archive;
 mod arrays;
 mod bad_input;

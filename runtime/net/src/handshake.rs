@@ -184,6 +184,14 @@ fn check_purpose(purpose: &ConnectionPurpose, grant: &Grant, length: usize) -> R
             grant.by.user, grant.by.role
         ),
     };
+    if let (ConnectionPurpose::Worker(_), Some(application)) = (purpose, grant.application) {
+        return Err(Rejection::Refused {
+            code: HelloRefusalCode::WrongRole,
+            message: format!(
+                "the token of application {application} is for its coordinator: no worker can use it"
+            ),
+        });
+    }
     match (purpose, grant.by.role) {
         (ConnectionPurpose::Client, Role::Worker) => Err(wrong_role("a user or an admin")),
         (ConnectionPurpose::Worker(_), Role::User) => Err(wrong_role("a worker")),

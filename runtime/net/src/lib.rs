@@ -17,6 +17,7 @@
 //! - tarpc opens a span at INFO for every call: a log filter contains `tarpc=warn`.
 #![warn(missing_docs)]
 
+mod application_tokens;
 mod backoff;
 mod clock;
 mod connection_slots;
@@ -50,6 +51,7 @@ mod token_store;
 mod worker_orders;
 mod worker_reports;
 
+pub use application_tokens::ApplicationTokens;
 pub use backoff::Backoff;
 pub use cohabit_wire::codec::MAX_FRAME;
 pub use cohabit_wire::message::{MAX_CALL, context_for};

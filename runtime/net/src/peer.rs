@@ -5,7 +5,7 @@ use std::future::pending;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cohabit_types::{Inventory, Principal, WorkerKey};
+use cohabit_types::{AttemptId, Inventory, Principal, WorkerKey};
 use cohabit_wire::hello::{HelloAnswer, encode_answer};
 use cohabit_wire::message::NoMessage;
 use cohabit_wire::v4::{self, ClientService as _, ClientServiceAdapter};
@@ -84,6 +84,12 @@ impl ClientPeer {
     #[must_use]
     pub const fn by(&self) -> &Principal {
         &self.admission.grant.by
+    }
+
+    /// The application whose coordinator it is, if it connected as one.
+    #[must_use]
+    pub const fn application(&self) -> Option<AttemptId> {
+        self.admission.grant.application
     }
 
     /// The address that it connected from.

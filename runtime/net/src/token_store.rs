@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cohabit_types::{
-    FormatVersion, NewToken, Principal, Refusal, RefusalCode, Role, Span, Time, TokenRecord,
+    AttemptId, FormatVersion, NewToken, Principal, Refusal, RefusalCode, Role, Span, Time, TokenRecord,
 };
 use cohabit_wire::Secret;
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,8 @@ struct Shared {
     path: PathBuf,
     fingerprint: Fingerprint,
     entries: watch::Sender<Vec<Entry>>,
+    /// The tokens of applications that run. They are in no file, and no list.
+    applications: watch::Sender<Vec<ApplicationEntry>>,
     /// Held while the file is written: one change at a time.
     writing: Mutex<()>,
 }
@@ -46,6 +48,14 @@ struct Entry {
     #[serde(rename = "token", with = "StoredRecord")]
     record: TokenRecord,
     #[serde(rename = "sha256", with = "digest")]
+    digest: [u8; 32],
+}
+
+/// The token of an application that runs.
+#[derive(Clone)]
+struct ApplicationEntry {
+    application: AttemptId,
+    by: Principal,
     digest: [u8; 32],
 }
 
@@ -136,6 +146,8 @@ pub(crate) struct Grant {
     pub(crate) by: Principal,
     /// The one node that its worker may be.
     pub(crate) node: Option<String>,
+    /// The application whose coordinator it is, if it is one.
+    pub(crate) application: Option<AttemptId>,
     digest: [u8; 32],
 }
 
@@ -158,6 +170,7 @@ impl TokenStore {
             path: path.to_owned(),
             fingerprint,
             entries: watch::Sender::new(entries),
+            applications: watch::Sender::new(Vec::new()),
             writing: Mutex::new(()),
         })))
     }
@@ -243,25 +256,62 @@ impl TokenStore {
     pub(crate) fn admit(&self, secret: Secret, now: Time) -> Result<Grant, VerifyError> {
         let digest = secret.digest();
         let entries = self.0.entries.borrow();
+        if let Some(grant) = self.admit_application(&entries, digest, now) {
+            return Ok(grant);
+        }
         let entry = find(&entries, &digest).ok_or(VerifyError::Unknown)?;
         if entry.is_expired(now) {
             return Err(VerifyError::Expired);
         }
         let TokenRecord { name, role, account, node, .. } = &entry.record;
         let by = Principal { user: name.clone(), role: *role, account: account.clone() };
-        Ok(Grant { by, node: node.clone(), digest })
+        Ok(Grant { by, node: node.clone(), application: None, digest })
+    }
+
+    /// The grant for the token of an application that runs, while its user has a token that is good.
+    fn admit_application(&self, entries: &[Entry], digest: [u8; 32], now: Time) -> Option<Grant> {
+        let applications = self.0.applications.borrow();
+        let entry = find_application(&applications, &digest)?;
+        let by = has_good_token(entries, &entry.by, now).then(|| entry.by.clone())?;
+        Some(Grant { by, node: None, application: Some(entry.application), digest })
+    }
+
+    /// Accepts the token of an application that runs, with this secret, on behalf of this user.
+    pub(crate) fn allow_application(&self, application: AttemptId, by: Principal, secret: Secret) {
+        let entry = ApplicationEntry { application, by, digest: secret.digest() };
+        self.0.applications.send_modify(|entries| entries.push(entry));
+    }
+
+    /// Does not accept the token of this application any more; ends its links.
+    pub(crate) fn end_application(&self, application: AttemptId) {
+        self.0.applications.send_modify(|entries| entries.retain(|it| it.application != application));
+    }
+
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.0.fingerprint
     }
 
     /// Waits until an accepted token is no longer good.
     pub(crate) async fn ended(&self, grant: &Grant) -> TokenEnd {
         let mut changes = self.0.entries.subscribe();
+        let mut applications = self.0.applications.subscribe();
         loop {
-            let nap = match remaining(&changes.borrow_and_update(), grant, clock::now()) {
+            let left = {
+                let (entries, applications) = (changes.borrow_and_update(), applications.borrow_and_update());
+                remaining(&entries, &applications, grant, clock::now())
+            };
+            let nap = match left {
                 Err(end) => return end,
                 Ok(left) => left.map_or(RECHECK_INTERVAL, |left| Duration::from(left).min(RECHECK_INTERVAL)),
             };
-            // Wakes on a change or when the pause ends. The sender lives in `self`, so it cannot close.
-            let _ = tokio::time::timeout(nap, changes.changed()).await;
+            // Wakes on a change or when the pause ends. The senders live in `self`, so they cannot close.
+            let _ = tokio::time::timeout(nap, async {
+                tokio::select! {
+                    _ = changes.changed() => {}
+                    _ = applications.changed() => {}
+                }
+            })
+            .await;
         }
     }
 
@@ -298,8 +348,32 @@ fn find<'a>(entries: &'a [Entry], digest: &[u8; 32]) -> Option<&'a Entry> {
     entries.get(usize::try_from(found).ok()?)
 }
 
+/// The same for the tokens of applications.
+fn find_application<'a>(entries: &'a [ApplicationEntry], digest: &[u8; 32]) -> Option<&'a ApplicationEntry> {
+    let mut found = u64::MAX;
+    for (place, entry) in (0u64..).zip(entries) {
+        let same: Choice = entry.digest.ct_eq(digest);
+        found.conditional_assign(&place, same);
+    }
+    entries.get(usize::try_from(found).ok()?)
+}
+
+/// Whether a user has a token that is good.
+fn has_good_token(entries: &[Entry], by: &Principal, now: Time) -> bool {
+    entries.iter().any(|entry| entry.record.name == by.user && !entry.is_expired(now))
+}
+
 /// How long the grant is still good; none if it does not expire.
-fn remaining(entries: &[Entry], grant: &Grant, now: Time) -> Result<Option<Span>, TokenEnd> {
+fn remaining(
+    entries: &[Entry],
+    applications: &[ApplicationEntry],
+    grant: &Grant,
+    now: Time,
+) -> Result<Option<Span>, TokenEnd> {
+    if grant.application.is_some() {
+        find_application(applications, &grant.digest).ok_or(TokenEnd::Revoked)?;
+        return if has_good_token(entries, &grant.by, now) { Ok(None) } else { Err(TokenEnd::Revoked) };
+    }
     let entry = find(entries, &grant.digest).ok_or(TokenEnd::Revoked)?;
     if entry.is_expired(now) {
         return Err(TokenEnd::Expired);

@@ -229,6 +229,24 @@ impl Head {
         is_live.then(|| Principal { account, ..Principal::new(submission.user.clone(), submission.role) })
     }
 
+    /// The attempt of an application that runs and is not being stopped, and on whose behalf.
+    #[must_use]
+    pub fn running_application(&self, root: JobId) -> Option<(AttemptId, Principal)> {
+        let attempt = root.attempt(self.jobs.get(&root)?.live_attempt()?.number);
+        Some((attempt, self.live_application(attempt)?))
+    }
+
+    /// Whether a job is the root of an application.
+    #[must_use]
+    pub fn is_application(&self, job: JobId) -> bool {
+        self.submissions.get(&job.number).is_some_and(|submission| application_work(submission).is_some())
+    }
+
+    /// The root jobs of all applications that have not ended.
+    pub fn live_roots(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.volatile.applications.roots.values().map(|number| JobId::new(*number))
+    }
+
     /// Whether a job is a child of this attempt of an application.
     #[must_use]
     pub fn is_child(&self, job: JobId, application: AttemptId) -> bool {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cohabit_types::{Bytes, JobId, JobState, NodeId, Share};
 
 use crate::head::Head;
-use crate::job::Job;
+use crate::job::{Attempt, Job};
 use crate::node::{DeviceUse, Node};
 use crate::reason::listed;
 use crate::submission::SubmissionState;
@@ -55,8 +55,31 @@ impl Head {
             let found = &self.volatile.applications;
             format!("the live applications are {applications:?}, but {found:?} are known")
         })?;
+        self.check_children()?;
         self.check_running_limit()?;
         self.check_nodes()
+    }
+
+    /// No child of an application waits, or runs on, without the attempt of its root, or elsewhere.
+    fn check_children(&self) -> Checked {
+        for id in &self.active {
+            let parent = self.submissions.get(&id.number).and_then(|it| it.spec.entrypoint.parent());
+            let (Some(parent), Some(job)) = (parent, self.jobs.get(id)) else { continue };
+            if job.stop_requested().is_some() {
+                continue;
+            }
+            let root = self.jobs.get(&parent.job).and_then(|root| root.live_attempt());
+            let root = root.filter(|attempt| attempt.number == parent.attempt);
+            ensure(root.is_some(), || {
+                format!("job {id} goes on, but its application {parent} does not run")
+            })?;
+            let nodes = |attempt: &Attempt| attempt.placement.parts.first().map(|part| part.node);
+            let (there, here) = (root.and_then(nodes), job.live_attempt().and_then(nodes));
+            ensure(here.is_none() || here == there, || {
+                format!("job {id} runs on another node than its application {parent}")
+            })?;
+        }
+        Ok(())
     }
 
     /// No user runs more jobs than allowed, unless the limit was lowered after they had started.

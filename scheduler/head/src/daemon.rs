@@ -18,7 +18,9 @@ use std::time::Duration;
 use cohabit_actor::{ActorSystem, ActorSystemError, Address, ChildSpec, blocking};
 #[cfg(test)]
 use cohabit_net::Fingerprint;
-use cohabit_net::{HeadIdentity, Listener, NodeCredentials, TokenStore, raise_open_file_limit};
+use cohabit_net::{
+    ApplicationTokens, HeadIdentity, Listener, NodeCredentials, TokenStore, raise_open_file_limit,
+};
 use cohabit_policy::interference::SoloMetricsTable;
 use cohabit_policy::{EndedRun, parse_policy, uses_interference};
 use tokio::sync::oneshot;
@@ -75,6 +77,7 @@ struct OpenState {
 struct AccessStores {
     tokens: TokenStore,
     credentials: NodeCredentials,
+    applications: ApplicationTokens,
 }
 
 /// What the journal yields at a start.
@@ -231,7 +234,8 @@ fn open(options: &HeadOptions) -> Result<OpenState, HeadError> {
     let tokens = TokenStore::open(&state.tokens(), identity.fingerprint())?;
     first_start::write_tokens(&state, &tokens)?;
     let credentials = NodeCredentials::open(&state.node_credentials())?;
-    Ok(OpenState { state, identity, access: AccessStores { tokens, credentials } })
+    let applications = ApplicationTokens::open(&state.application_key(), tokens.clone())?;
+    Ok(OpenState { state, identity, access: AccessStores { tokens, credentials, applications } })
 }
 
 /// Rebuilds the head from the journal, and adds to the history the ended jobs, misfits and archived jobs that it
@@ -293,6 +297,7 @@ async fn run(
         ),
         history_retention: options.history_retention,
         limits: options.limits.clone(),
+        applications: access.applications,
     };
     let system = ActorSystem::new();
     let driver = spawn_driver(&system, parts);

@@ -61,6 +61,7 @@ impl Actor for Driver {
         }
         self.prune();
         self.finish().await?;
+        self.allow_running_applications();
         self.request_plan(context);
         self.arm(context);
         context.send_every(PRUNE_INTERVAL, || Message::Prune);
@@ -221,6 +222,9 @@ impl Driver {
             Query::Nodes(reply_to) => reply_to.send(head.node_records()),
             Query::ChangedSince(known, reply_to) => reply_to.send(reader.changed_since(&known)),
             Query::Archived(by, jobs, reply_to) => reply_to.send(head.archived_among(&by, &jobs)),
+            Query::NoChild(application, jobs, reply_to) => {
+                reply_to.send(jobs.into_iter().find(|job| !head.is_child(*job, application)));
+            }
             Query::Applications(user, reply_to) => reply_to.send(head.applications(&user)),
             Query::CodeInUse(user, reply_to) => reply_to.send(head.code_in_use(&user)),
             Query::CodeOn(node, job, reply_to) => {

@@ -6,6 +6,7 @@
 
 pub(crate) mod admit;
 mod answer_pacer;
+mod application;
 mod changes;
 mod client;
 mod code;
@@ -27,6 +28,7 @@ use cohabit_net::{Incoming, Listener};
 use tokio::task::JoinSet;
 
 pub(crate) use answer_pacer::AnswerPacer;
+use application::ApplicationSession;
 use client::ClientSession;
 pub(crate) use context::SessionContext;
 pub(crate) use user_limiter::UserLimiter;
@@ -82,7 +84,12 @@ async fn serve(peer: Incoming, session_context: Arc<SessionContext>) {
         Incoming::Client(client) => {
             let (by, address) = (client.by().clone(), client.address());
             tracing::debug!(user = by.user, %address, "a client connected");
-            let end = client.serve(ClientSession::new(by.clone(), session_context)).await;
+            let end = match client.application() {
+                Some(application) => {
+                    client.serve(ApplicationSession::new(application, by.clone(), session_context)).await
+                }
+                None => client.serve(ClientSession::new(by.clone(), session_context)).await,
+            };
             tracing::debug!(user = by.user, %address, %end, "a client's link ended");
         }
         Incoming::Worker(worker) => WorkerSessionTask::new(worker.key(), session_context).run(worker).await,

@@ -49,6 +49,10 @@ impl StateDir {
         self.path.join("tokens.json")
     }
 
+    pub(crate) fn application_key(&self) -> PathBuf {
+        self.path.join("application-key")
+    }
+
     pub(crate) fn node_credentials(&self) -> PathBuf {
         self.path.join("node-credentials.json")
     }

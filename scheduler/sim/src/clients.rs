@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{
-    ChangeResult, ClientRequestId, Dependency, JobChange, JobId, Principal, Refusal, RefusalCode, Reply,
-    Request, Role, Submit, Time,
+    AttemptId, ChangeResult, ClientRequestId, Dependency, Entrypoint, JobChange, JobId, Principal, Refusal,
+    RefusalCode, Reply, Request, Role, Submit, Time,
 };
 
 use crate::hostile::{ExpectedReply, HostileRequest, check_refused};
@@ -28,6 +28,8 @@ pub(crate) struct Clients {
     cancelled: BTreeMap<JobId, Time>,
     /// Jobs that somebody ever asked to requeue.
     requeued: BTreeSet<JobId>,
+    /// The attempt of its root to which each child that was submitted belongs.
+    applications: BTreeMap<usize, AttemptId>,
     /// What the hostile user was granted.
     hostile: Vec<JobId>,
     keys: u64,
@@ -39,6 +41,17 @@ enum Subject {
     Submission(usize),
     Change(JobChange, JobId),
     Hostile(ExpectedReply),
+}
+
+/// The state of the root of an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RootStatus {
+    /// It waits, or nobody can tell now.
+    Waiting,
+    /// This attempt runs.
+    Running(AttemptId),
+    /// It has ended.
+    Ended,
 }
 
 /// What is known of a submission.
@@ -64,6 +77,7 @@ impl Clients {
             pending: BTreeMap::new(),
             cancelled: BTreeMap::new(),
             requeued: BTreeSet::new(),
+            applications: BTreeMap::new(),
             hostile: Vec::new(),
             keys: 0,
         }
@@ -98,8 +112,16 @@ impl Clients {
         endless.filter_map(|(_, status)| status.job()).collect()
     }
 
-    /// The request for a submission; `None` while it depends on an unanswered one.
-    pub(crate) fn submit(&mut self, index: usize) -> Option<ClientRequest> {
+    /// The request for a submission; `None` while it depends on an unanswered one, or while no attempt runs of the
+    /// application of which it is a child.
+    pub(crate) fn submit(
+        &mut self,
+        index: usize,
+        root_status: impl Fn(JobId) -> RootStatus,
+    ) -> Option<ClientRequest> {
+        if let Some(parent) = self.submissions[index].0.parent {
+            self.choose_application(index, parent, root_status)?;
+        }
         let (submission, _) = &self.submissions[index];
         let mut spec = submission.spec.clone();
         for (earlier, when) in &submission.after {
@@ -118,6 +140,41 @@ impl Clients {
         let key = self.next_key();
         self.pending.insert(key, Subject::Submission(index));
         Some((key, by, Request::Submit(Box::new(submit))))
+    }
+
+    /// Chooses the attempt of its root to which a child belongs: the coordinator that submits it is a process of
+    /// that attempt, and repeats the same request. `None` if there is nothing to send.
+    fn choose_application(
+        &mut self,
+        index: usize,
+        parent: usize,
+        root_status: impl Fn(JobId) -> RootStatus,
+    ) -> Option<()> {
+        if self.applications.contains_key(&index) {
+            return Some(());
+        }
+        let status = match &self.submissions[parent].1 {
+            SubmissionStatus::Open => RootStatus::Waiting,
+            SubmissionStatus::Accepted(root) => root_status(*root),
+            SubmissionStatus::Refused(_) => RootStatus::Ended,
+        };
+        match status {
+            RootStatus::Waiting => None,
+            RootStatus::Running(application) => {
+                self.applications.insert(index, application);
+                let Entrypoint::Runner(work) = &mut self.submissions[index].0.spec.entrypoint else {
+                    return None;
+                };
+                work.application = application;
+                Some(())
+            }
+            RootStatus::Ended => {
+                let refusal = Refusal::new(RefusalCode::WrongState, "its application has ended");
+                self.open -= usize::from(self.submissions[index].1 == SubmissionStatus::Open);
+                self.submissions[index].1 = SubmissionStatus::Refused(refusal);
+                None
+            }
+        }
     }
 
     /// A change of an accepted job, requested by its owner.

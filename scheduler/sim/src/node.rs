@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use cohabit_types::{
-    AttemptId, DeviceId, DeviceKind, DeviceSharing, Health, Incarnation, Inventory, Isolation, NodeId, Span,
-    Time, WorkerKey,
+    AttemptId, DeviceId, DeviceKind, DeviceSharing, Health, Incarnation, Inventory, Isolation, JobId, NodeId,
+    Span, Time, WorkerKey,
 };
 use cohabit_worker_core::{Config, MpsOrder, Worker, WorkerEffect, WorkerEvent};
 
@@ -79,6 +79,8 @@ pub(crate) struct Daemon {
 /// Code that is being fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CodeFetch {
+    /// The job whose rank needs it.
+    pub(crate) job: JobId,
     /// Over which link.
     pub(crate) link: Option<LinkId>,
     /// Whether nobody waits for it any more.

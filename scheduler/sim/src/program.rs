@@ -131,11 +131,17 @@ impl SimProgram {
     /// The program of a job; one that ends at once if the job runs something else.
     #[must_use]
     pub fn of(spec: &JobSpec) -> SimProgram {
+        serde_json::from_str(SimProgram::text_of(spec)).unwrap_or(SimProgram::working(Span::ZERO))
+    }
+
+    /// The encoded program of a job.
+    pub(crate) fn text_of(spec: &JobSpec) -> &str {
         let text = match &spec.entrypoint {
-            Entrypoint::Command(command) => command.argv.get(1).map_or("", String::as_str),
-            Entrypoint::Application(_) | Entrypoint::Runner(_) => "",
+            Entrypoint::Command(command) => command.argv.get(1),
+            Entrypoint::Application(work) => work.arguments.first(),
+            Entrypoint::Runner(work) => work.arguments.first(),
         };
-        serde_json::from_str(text).unwrap_or(SimProgram::working(Span::ZERO))
+        text.map_or("", String::as_str)
     }
 
     /// How this attempt ends when its work is done.

@@ -78,6 +78,9 @@ pub struct ScenarioSubmission {
     pub user: String,
     /// Earlier submissions that it depends on, by index.
     pub after: Vec<(usize, DependencyKind)>,
+    /// The submission, by index, of the root of which it is a child. It is submitted while an attempt of the root
+    /// runs.
+    pub parent: Option<usize>,
 }
 
 /// An event from outside the cluster.
@@ -302,7 +305,12 @@ impl Scenario {
     #[must_use]
     pub fn submit(mut self, at: Time, spec: JobSpec) -> Scenario {
         self.external_events.push((at, ExternalEvent::Submit(self.submissions.len())));
-        self.submissions.push(ScenarioSubmission { spec, user: "ada".into(), after: Vec::new() });
+        self.submissions.push(ScenarioSubmission {
+            spec,
+            user: "ada".into(),
+            after: Vec::new(),
+            parent: None,
+        });
         self
     }
 

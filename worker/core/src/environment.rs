@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use cohabit_types::{LaunchMode, RankRun, RunOrder};
+use cohabit_types::{ApplicationRole, LaunchMode, RankRun, RunOrder};
 
 /// The port of the rendezvous, under `torchrun`'s name.
 const MASTER_PORT: &str = "MASTER_PORT";
@@ -42,6 +42,8 @@ fn own(order: &RunOrder, run: &RankRun) -> Variables {
         ("COHABIT_SHARE", run.share.to_string()),
         ("COHABIT_SUBMIT_DIR", order.spec.workdir.clone()),
     ]);
+    let role = order.spec.entrypoint.role();
+    variables.extend(role.map(|role| (ApplicationRole::VARIABLE, role.as_str().to_owned())));
     variables.extend(order.attempt.job.index.map(|index| ("COHABIT_ARRAY_INDEX", index.to_string())));
     variables
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cohabit_types::{
-    AttemptId, Bytes, Device, DeviceId, Enforcement, GpuReading, JobSpec, Order, Outcome, Progress, RankId,
-    Report, Role, Share, Signal, Span, StartFailure, StopReason, Time,
+    ApplicationCredentials, AttemptId, Bytes, Device, DeviceId, Enforcement, GpuReading, JobSpec, Order,
+    Outcome, Progress, RankId, Report, Role, Share, Signal, Span, StartFailure, StopReason, Time,
 };
 
 /// What can happen to a worker.
@@ -21,7 +21,7 @@ use cohabit_types::{
 pub enum WorkerEvent {
     /// An order of the head.
     Order(Order),
-    /// The copy of the code of this attempt is there, or why it cannot be made. Answers
+    /// The copy of code that belongs to this attempt is there, or why it cannot be made. Answers
     /// [`WorkerEffect::FetchCode`], also after [`WorkerEffect::ReleaseCode`].
     CodeFetched(AttemptId, Result<(), StartFailure>),
     /// The rank's process has started.
@@ -106,9 +106,10 @@ pub struct GpuSample {
 pub enum WorkerEffect {
     /// Tell the head. Comes only while there is a link; what matters is reported again over each new link.
     Report(Report),
-    /// Fetch the code of the attempt of this rank, whose job runs in a snapshot of it, and make a copy.
+    /// Fetch the code of this rank, whose job runs in a snapshot of it or is a part of an application, and make a
+    /// copy for its [`RankStart::code_owner`].
     FetchCode(Box<RankStart>),
-    /// No rank of this attempt will use its copy of the code any more; if it is still being made, nobody
+    /// No rank will use the copy of code of this attempt any more; if it is still being made, nobody
     /// waits for it.
     ReleaseCode(AttemptId),
     /// Start this rank through an executor.
@@ -195,14 +196,29 @@ pub struct RankStart {
     pub rendezvous_port: Option<u16>,
     /// The variables of the core: all but paths and devices.
     pub environment: BTreeMap<Cow<'static, str>, String>,
+    /// What the rank of an application finds on its standard input besides paths. It is not stored, so a rank that
+    /// was found has none.
+    pub application: Option<ApplicationCredentials>,
 }
 
 impl RankStart {
+    /// Whose copy of stored code it uses: its attempt's own, or that of its application, which all parts of the
+    /// application on this host share.
+    #[must_use]
+    pub fn code_owner(&self) -> AttemptId {
+        code_owner(&self.spec, self.rank.attempt)
+    }
+
     /// The directory for checkpoints that its job names, if it names one.
     #[must_use]
     pub fn named_checkpoints(&self) -> Option<PathBuf> {
         self.spec.checkpoint.as_ref().map(|place| Path::new(&self.spec.workdir).join(place))
     }
+}
+
+/// The attempt to which the copy of stored code belongs that this attempt uses.
+pub(crate) fn code_owner(spec: &JobSpec, attempt: AttemptId) -> AttemptId {
+    spec.entrypoint.application_of(attempt).unwrap_or(attempt)
 }
 
 /// How a rank accesses its GPUs.

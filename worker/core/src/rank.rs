@@ -4,8 +4,8 @@
 //! Of the order only what is still needed is kept: how and when to stop the rank.
 
 use cohabit_types::{
-    Bytes, DeviceId, Enforcement, EnforcementRequirement, HeldRankPhase, Outcome, Progress, RankId, Report,
-    Span, StartFailure, Stop, StopReason, Time,
+    AttemptId, Bytes, DeviceId, Enforcement, EnforcementRequirement, HeldRankPhase, Outcome, Progress,
+    RankId, Report, Span, StartFailure, Stop, StopReason, Time,
 };
 
 use crate::interface::{FoundRank, GpuAccess, MpsLimits, RankExit, RankStart, Stopping};
@@ -25,6 +25,8 @@ pub(crate) struct RankEntry {
     /// Its last progress.
     pub(crate) progress: Option<Progress>,
     pub(crate) devices: Vec<DeviceId>,
+    /// The attempt to which the copy of code belongs that it uses.
+    pub(crate) code_owner: AttemptId,
     /// Its access to its GPUs; `None` while it waits for them.
     pub(crate) access: GpuAccess,
     /// Whether it requires enforced limits.
@@ -71,6 +73,7 @@ impl RankEntry {
         RankEntry {
             progress: None,
             devices: start.devices.clone(),
+            code_owner: start.code_owner(),
             access: start.access,
             limits: start.spec.demand.limits,
             enforcement: None,

@@ -27,7 +27,7 @@ pub struct Worker {
     pub(crate) colocation: ColocationSampler,
     pub(crate) link: LinkState,
     pub(crate) progress: PendingProgress,
-    /// The copies of code here, of attempts whose job runs in one.
+    /// The copies of code here, by the attempt that each belongs to.
     pub(crate) code: BTreeMap<AttemptId, CodeState>,
 }
 
@@ -97,24 +97,29 @@ impl Worker {
 
     pub(crate) fn exited(&mut self, rank: RankId, ending: RankExit, out: &mut Vec<WorkerEffect>) {
         if let Some(held) = self.ranks.get_mut(&rank).filter(|held| held.is_live()) {
-            let unknown = held.end(ending);
+            let (unknown, owner) = (held.end(ending), held.code_owner);
             out.extend(unknown.map(|why| WorkerEffect::Explain(rank, why)));
             self.report_rank(rank, out);
-            self.release_code(rank.attempt, out);
+            self.release_code(owner, out);
         }
     }
 
-    /// The code of an attempt without live ranks is not needed any more.
-    fn release_code(&mut self, attempt: AttemptId, out: &mut Vec<WorkerEffect>) {
-        if self.ranks_of(attempt).any(|(_, held)| held.is_live()) {
+    /// A copy of code that no live rank uses is not needed any more.
+    fn release_code(&mut self, owner: AttemptId, out: &mut Vec<WorkerEffect>) {
+        if !self.code.contains_key(&owner) || self.is_code_used(owner) {
             return;
         }
-        match self.code.get_mut(&attempt) {
+        match self.code.get_mut(&owner) {
             Some(state @ CodeState::Fetching) => *state = CodeState::Abandoned,
-            Some(CodeState::Ready) => _ = self.code.remove(&attempt),
+            Some(CodeState::Ready) => _ = self.code.remove(&owner),
             Some(CodeState::Abandoned) | None => return,
         }
-        out.push(WorkerEffect::ReleaseCode(attempt));
+        out.push(WorkerEffect::ReleaseCode(owner));
+    }
+
+    /// Whether a live rank uses the copy of code of this attempt.
+    pub(crate) fn is_code_used(&self, owner: AttemptId) -> bool {
+        self.ranks.values().any(|held| held.code_owner == owner && held.is_live())
     }
 
     /// Stops a rank. One that waits ends at once; one that is being started is stopped as soon as it runs.

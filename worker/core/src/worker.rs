@@ -44,7 +44,7 @@ impl Worker {
             assert!(held.is_live() || held.report(*rank).is_some(), "{rank} ended and has no report");
         }
         for (attempt, state) in &self.code {
-            let is_live = self.ranks_of(*attempt).any(|(_, held)| held.is_live());
+            let is_live = self.is_code_used(*attempt);
             let is_abandoned = *state == CodeState::Abandoned;
             assert!(is_live != is_abandoned, "{attempt} keeps its code: {state:?}");
         }
@@ -77,10 +77,10 @@ impl Worker {
     /// The MPS daemon of a client is still running, too; it is adopted before anything else can happen to it.
     fn found(&mut self, now: Time, found: FoundRank, out: &mut Vec<WorkerEffect>) {
         let (rank, account) = (found.start.rank, found.start.account.clone());
-        let has_code = found.start.spec.code.is_some();
+        let (has_code, code_owner) = (found.start.spec.code.is_some(), found.start.code_owner());
         let held = self.ranks.entry(rank).or_insert_with(|| RankEntry::found(found));
         if has_code && held.is_live() {
-            self.code.insert(rank.attempt, CodeState::Ready);
+            self.code.insert(code_owner, CodeState::Ready);
         }
         match (held.is_live(), held.access) {
             (true, GpuAccess::Mps(_)) => {

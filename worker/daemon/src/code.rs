@@ -5,8 +5,8 @@
 //!                                                  the attempt ends: what it did not change is removed
 //! ```
 //!
-//! All ranks of an attempt on this host share one copy, which belongs to their user. What they wrote into it
-//! stays as long as checkpoints do.
+//! All ranks of an attempt on this host share one copy, which belongs to their user; so do all parts of an
+//! application, for which it is that of their program. What they wrote into it stays as long as checkpoints do.
 
 mod directory;
 mod fetch;
@@ -20,7 +20,7 @@ use cohabit_actor::blocking;
 use cohabit_host::rank_directory::attempts_in;
 use cohabit_net::WorkerReports;
 use cohabit_store::{ContentStore, StoreKind, StoreLimits};
-use cohabit_types::{AttemptId, Bytes, CodeSnapshot, ContentHash, JobSpec, StartFailure};
+use cohabit_types::{AttemptId, Bytes, CodeSnapshot, ContentHash, Entrypoint, JobSpec, StartFailure};
 use cohabit_worker_core::RankStart;
 use nix::sys::statvfs::statvfs;
 
@@ -88,14 +88,14 @@ impl CodeCopies {
     /// Why there is none; what was fetched stays for the next try.
     pub(crate) async fn make(&self, head: WorkerReports, order: CopyOrder) -> Result<(), StartFailure> {
         let CopyOrder { start, isolation, abandoned } = order;
-        let (attempt, spec) = (start.rank.attempt, Arc::clone(&start.spec));
+        let (owner, spec, job) = (start.code_owner(), Arc::clone(&start.spec), start.rank.attempt.job);
         let Some(code) = spec.code.as_ref() else { return Ok(()) };
         // May ask a server for the account.
         let account = blocking(move || isolation.account(&start)).await;
         let account = account.map_err(|error| error.failure())?;
-        let owner = account.map(|choice| (choice.account.uid, choice.account.gid));
+        let user = account.map(|choice| (choice.account.uid, choice.account.gid));
         let workdir = workdir(&spec, code).to_owned();
-        let fetcher = Fetcher { head, stored: Arc::clone(&self.stored), job: attempt.job, abandoned };
+        let fetcher = Fetcher { head, stored: Arc::clone(&self.stored), job, abandoned };
         let manifest = fetcher.manifest(code).await.map_err(failure)?;
         let sizes: BTreeMap<ContentHash, u64> = manifest.stored().collect();
         let _needed = self.keep(sizes.keys().copied().chain([code.manifest]).collect());
@@ -103,11 +103,15 @@ impl CodeCopies {
         let bytes = absent.iter().filter_map(|hash| sizes.get(hash)).copied().fold(0, u64::saturating_add);
         self.make_room(Bytes(bytes), absent.len()).await;
         fetcher.fetch_all(absent).await.map_err(failure)?;
-        let (directory, stored) = (self.state.code_of(attempt), Arc::clone(&self.stored));
+        let (directory, stored) = (self.state.code_of(owner), Arc::clone(&self.stored));
         let state = self.state.clone();
         let written = blocking(move || {
             state.create_code_directory(&directory)?;
-            directory.write(&manifest, &stored, &workdir, owner)
+            directory.write(&manifest, &stored, &workdir, user)?;
+            match spec.entrypoint.role() {
+                Some(_) => directory.create_sockets(user),
+                None => Ok(()),
+            }
         });
         written.await.map_err(|error| failure(FetchError::from(error)))
     }
@@ -158,9 +162,19 @@ impl CodeCopies {
 
     /// The copy that this rank starts in, if its job runs in one.
     pub(crate) fn copy_of(&self, rank: &RankStart) -> Option<CodeCopy> {
-        let code = rank.spec.code.as_ref()?;
-        let folder = self.state.code_of(rank.rank.attempt).files();
+        let code = rank.spec.code.as_ref().filter(|_| rank.spec.entrypoint.role().is_none())?;
+        let folder = self.state.code_of(rank.code_owner()).files();
         Some(CodeCopy { workdir: folder.join(workdir(&rank.spec, code)), folder })
+    }
+
+    /// The program that this rank runs, if it is a part of an application.
+    pub(crate) fn program_of(&self, rank: &RankStart) -> Option<PathBuf> {
+        let program = match &rank.spec.entrypoint {
+            Entrypoint::Command(_) => return None,
+            Entrypoint::Application(work) => &work.program,
+            Entrypoint::Runner(work) => &work.program,
+        };
+        Some(self.state.code_of(rank.code_owner()).files().join(program))
     }
 }
 
@@ -172,8 +186,11 @@ pub(crate) struct CodeCopy {
     pub(crate) workdir: PathBuf,
 }
 
-/// Where a job starts, below the folder of its snapshot.
+/// Where a job starts, below the folder of its snapshot. A part of an application does not start in it.
 fn workdir<'a>(spec: &'a JobSpec, code: &CodeSnapshot) -> &'a Path {
+    if spec.entrypoint.role().is_some() {
+        return Path::new("");
+    }
     code.relative(&spec.workdir).unwrap_or(Path::new(""))
 }
 

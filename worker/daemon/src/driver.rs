@@ -4,7 +4,7 @@
 //! is dropped; everything that matters is reported again over the next one. The only work it waits for is
 //! writing down why a rank was stopped, which must be on disk before the head hears of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,11 +85,13 @@ impl Actor for WorkerDriver {
         let library = self.rank_context.nvml_library.clone();
         let RankContext { gpus, isolation, .. } = &self.rank_context;
         self.gpus = GpuManagers::spawn(context, gpus, isolation, owners, library);
+        let mut code_owners = BTreeSet::new();
         for recovered in recovery::recover(left, &self.rank_context.gpus).await {
             let start = &recovered.found.start;
             match recovered.executor {
                 Some(executor) => {
                     let origin = RankOrigin::Found(executor);
+                    code_owners.insert(start.code_owner());
                     self.hold(context, start.rank, self.gpus.mps_of(start), origin);
                 }
                 None => self.gpus.owners.rank_ended(start.rank),
@@ -97,9 +99,8 @@ impl Actor for WorkerDriver {
             self.handle_event(context, WorkerEvent::Found(Box::new(recovered.found))).await;
         }
         self.gpus.settle();
-        let (copies, live) =
-            (Arc::clone(&self.rank_context.code), self.ranks.keys().map(|rank| rank.attempt).collect());
-        tokio::spawn(async move { copies.release_all_but(live).await });
+        let copies = Arc::clone(&self.rank_context.code);
+        tokio::spawn(async move { copies.release_all_but(code_owners).await });
         context.send_every(Duration::from(LEASE_TERM) / 4, || DriverMessage::Renew);
         self.rank_context.executors.replenish();
         Ok(())
@@ -216,10 +217,10 @@ impl WorkerDriver {
         }
     }
 
-    /// Begins to make a copy of the code of an attempt. Returns the event, if it is clear that there will be
+    /// Begins to make a copy of code for the attempt that it belongs to. Returns the event, if it is clear that there will be
     /// none.
     fn fetch_code(&mut self, context: &Context<Self>, start: RankStart) -> Option<WorkerEvent> {
-        let attempt = start.rank.attempt;
+        let attempt = start.code_owner();
         let Some(link) = &self.link else {
             let failure = StartFailure::NodeProblem("the head cannot be reached".into());
             return Some(WorkerEvent::CodeFetched(attempt, Err(failure)));

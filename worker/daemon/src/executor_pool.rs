@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -58,23 +59,25 @@ impl ExecutorPool {
         ExecutorPool { program, state, idle: Arc::default() }
     }
 
-    /// Assigns this rank to an idle executor, or to a new one. Returns the connection to it. Blocks.
+    /// Assigns this rank, with this standard input, to an idle executor, or to a new one. Returns the connection
+    /// to it. Blocks.
     ///
     /// # Errors
     /// When no executor can be started.
     pub(crate) fn assign(
         &self,
         directory: &RankDirectory,
+        input: Option<&OwnedFd>,
     ) -> Result<(ExecutorHandle, UnixStream), FileError> {
         while let Some(mut executor) = self.take() {
             // Fails if the executor has died, or its files were removed with its last rank.
-            if let Ok(connection) = executor.assign(directory) {
+            if let Ok(connection) = executor.assign(directory, input) {
                 return Ok((executor, connection));
             }
         }
         let mut executor = self.start()?;
         let connection =
-            executor.assign(directory).at("assign a rank to an executor in", directory.path())?;
+            executor.assign(directory, input).at("assign a rank to an executor in", directory.path())?;
         Ok((executor, connection))
     }
 
@@ -133,14 +136,14 @@ impl ExecutorHandle {
 
     /// The executor's files are in place before it gets the rank, so that a later daemon finds them whenever
     /// this one ends.
-    fn assign(&mut self, directory: &RankDirectory) -> io::Result<UnixStream> {
+    fn assign(&mut self, directory: &RankDirectory, input: Option<&OwnedFd>) -> io::Result<UnixStream> {
         let open = directory.open()?;
         let listener = match &self.directory {
             Some(last) => open.take_executor(last).map(|()| None)?,
             None => Some(open.listen()?),
         };
         let (connection, of_executor) = UnixStream::pair()?;
-        self.assigner.assign(directory.path(), &of_executor, listener.as_ref())?;
+        self.assigner.assign(directory.path(), &of_executor, listener.as_ref(), input)?;
         self.directory = Some(open);
         Ok(connection)
     }

@@ -12,7 +12,7 @@ use cohabit_host::clock;
 use cohabit_host::log::LogLimits;
 use cohabit_host::rank_directory::RankDirectory;
 use cohabit_host::records::StartRecord;
-use cohabit_types::{Span, Time};
+use cohabit_types::{ApplicationAccess, Span, Time};
 use cohabit_worker_core::{LEASE_TERM, RankStart};
 
 use crate::acknowledgements::Acknowledgements;
@@ -48,6 +48,8 @@ pub(crate) struct RankContext {
     pub(crate) code: Arc<CodeCopies>,
     orphan_grace: Span,
     log: LogLimits,
+    /// The address of the head, for applications.
+    head: String,
     login_variables: BTreeMap<String, String>,
     pub(crate) gpus: Arc<MpsDirectories>,
     pub(crate) nvml_library: Option<PathBuf>,
@@ -70,6 +72,7 @@ impl RankContext {
             executors: ExecutorPool::new(options.executor_program.clone(), state.root().to_owned()),
             orphan_grace: options.orphan_grace,
             log: options.log,
+            head: options.head.clone(),
             nvml_library: options.nvml_library.clone(),
             login_variables: login_variables(|name| std::env::var(name).ok()),
             gpus: gpus.into(),
@@ -107,7 +110,7 @@ impl RankContext {
         let paths = paths.into_iter().filter_map(|(name, path)| Some((name, path?.as_path()))).collect();
         let environment = self.environment(&rank, account.as_ref(), &paths);
         Ok(StartRecord {
-            rank,
+            program: self.code.program_of(&rank),
             workdir: copy.map(|copy| copy.workdir),
             environment,
             orphan_grace: self.orphan_grace,
@@ -118,6 +121,20 @@ impl RankContext {
             removal,
             account,
             cgroup,
+            rank,
+        })
+    }
+
+    /// What this rank finds on its standard input, if it is a part of an application.
+    pub(crate) fn application_access(&self, rank: &RankStart) -> Option<ApplicationAccess> {
+        let credentials = rank.application.clone()?;
+        let application = rank.code_owner();
+        Some(ApplicationAccess {
+            application,
+            member: rank.rank.attempt,
+            credentials,
+            head: self.head.clone(),
+            directory: self.state.code_of(application).sockets(),
         })
     }
 
@@ -198,6 +215,7 @@ mod tests {
             share: Share::WHOLE,
             access: GpuAccess::None,
             rendezvous_port: None,
+            application: None,
             environment: BTreeMap::from([("COHABIT_JOB_ID".into(), "12".into())]),
         }
     }
@@ -215,6 +233,7 @@ mod tests {
             executors: ExecutorPool::new(ExecutorProgram::At("/bin/true".into()), folder.path().to_owned()),
             orphan_grace: Span::from_secs(1),
             log: LogLimits::default(),
+            head: "127.0.0.1:7070".into(),
             login_variables: login_variables(|name| {
                 (name == "HOME" || name == "SECRET").then(|| "/home/ada".into())
             }),

@@ -3,15 +3,19 @@
 //! The connection exists before the executor gets the rank, however short the rank is. The socket in the
 //! rank's directory is for later daemons.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use cohabit_actor::blocking;
 use cohabit_host::files::{FileContext, FileError, is_of_machine, remove_directory};
 use cohabit_host::rank_directory::RankDirectory;
-use cohabit_types::{StartFailure, Time};
+use cohabit_types::{ApplicationAccess, StartFailure, Time};
 use cohabit_worker_core::RankStart;
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
@@ -121,13 +125,30 @@ fn start(
     clear_stale_directory(&directory)?;
     rank_context.state.create_rank_directory(&directory)?;
     let port = rank.rendezvous_port;
+    let access = rank_context.application_access(&rank);
+    let input = access.map(|access| access_file(&access)).transpose()?;
     let start = rank_context.prepare(rank, leased_at)?;
     directory.prepare(&start)?;
     if let Some(taken) = port.filter(|port| !is_free(*port)) {
         return Err(SpawnError::PortTaken(taken));
     }
-    let (executor, stream) = rank_context.executors.assign(&directory).map_err(SpawnError::Executor)?;
+    let (executor, stream) =
+        rank_context.executors.assign(&directory, input.as_ref()).map_err(SpawnError::Executor)?;
     Ok((executor, stream, start.rank.private_uid))
+}
+
+/// A file in memory that nobody can change, with what a rank of an application finds on its standard input: the
+/// secrets in it are on no disk, in no argument and in no environment.
+fn access_file(access: &ApplicationAccess) -> io::Result<OwnedFd> {
+    let text = serde_json::to_vec(access)?;
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let mut file = File::from(memfd_create("application", flags)?);
+    file.write_all(&text)?;
+    file.rewind()?;
+    let seals =
+        [SealFlag::F_SEAL_WRITE, SealFlag::F_SEAL_GROW, SealFlag::F_SEAL_SHRINK, SealFlag::F_SEAL_SEAL];
+    fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::from_iter(seals)))?;
+    Ok(file.into())
 }
 
 /// An existing directory may be of a rank with the same id before the head was reset. It is removed, unless

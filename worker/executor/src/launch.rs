@@ -3,9 +3,11 @@
 //! The program is looked up here, as a shell would do it, because `exec` alone does not distinguish a missing
 //! program from one that may not be executed. A script without a `#!` line is run by `/bin/sh`, as shells do.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -33,22 +35,21 @@ pub(crate) struct LaunchedRank {
     pub(crate) note: Option<String>,
 }
 
-/// Starts the rank's first process: the leader of a new process group, with empty standard input and its
-/// output in pipes.
+/// Starts the rank's first process: the leader of a new process group, with this standard input, or an empty
+/// one, and its output in pipes.
 ///
 /// # Errors
 /// Why it could not be started, for the rank's user.
-pub(crate) fn launch(folder: &RankDirectory, start: &StartRecord) -> Result<LaunchedRank, StartFailure> {
-    let Entrypoint::Command(command) = &start.rank.spec.entrypoint else {
-        return Err(StartFailure::Other("this worker can only run commands".into()));
-    };
-    let Some((name, arguments)) = command.argv.split_first() else {
-        return Err(StartFailure::Other("there is no command to run".into()));
-    };
-    let script = command.script.as_ref().map(|text| write_script(folder, text, start)).transpose()?;
+pub(crate) fn launch(
+    folder: &RankDirectory,
+    start: &StartRecord,
+    input: Option<OwnedFd>,
+) -> Result<LaunchedRank, StartFailure> {
+    let (name, arguments) = command(start)?;
+    let script = script(start).map(|text| write_script(folder, text, start)).transpose()?;
     let cgroup = start.cgroup.as_ref().map(RankCgroup::open).transpose();
     let cgroup = cgroup.map_err(of_file)?;
-    let launch_command = LaunchCommand { script, name, arguments, cgroup };
+    let launch_command = LaunchCommand { script, name: &name, arguments, cgroup, input };
     let workdir = start.workdir();
     let Some(account) = &start.account else { return launch_in(workdir, &launch_command, start) };
     let has_account = start.rank.private_uid.is_none();
@@ -66,6 +67,30 @@ pub(crate) fn launch(folder: &RankDirectory, start: &StartRecord) -> Result<Laun
     launched.unwrap_or_else(|error| Err(StartFailure::Other(format!("it cannot run as its user: {error}"))))
 }
 
+/// The name of the program to start, as the user or the daemon gives it, and its arguments.
+fn command(start: &StartRecord) -> Result<(Cow<'_, str>, &[String]), StartFailure> {
+    let program = || {
+        let path = start.program.as_ref().map(|path| path.to_string_lossy());
+        path.ok_or_else(|| StartFailure::Other("the program of its application is not known".into()))
+    };
+    match &start.rank.spec.entrypoint {
+        Entrypoint::Command(command) => match command.argv.split_first() {
+            Some((name, arguments)) => Ok((name.into(), arguments)),
+            None => Err(StartFailure::Other("there is no command to run".into())),
+        },
+        Entrypoint::Application(work) => Ok((program()?, &work.arguments)),
+        Entrypoint::Runner(work) => Ok((program()?, &work.arguments)),
+    }
+}
+
+/// The text of the job's own script.
+fn script(start: &StartRecord) -> Option<&str> {
+    match &start.rank.spec.entrypoint {
+        Entrypoint::Command(command) => command.script.as_deref(),
+        Entrypoint::Application(_) | Entrypoint::Runner(_) => None,
+    }
+}
+
 /// The command to start.
 struct LaunchCommand<'a> {
     /// The path of the job's own script, if it has one.
@@ -74,6 +99,8 @@ struct LaunchCommand<'a> {
     arguments: &'a [String],
     /// `cgroup.procs` of the rank's cgroup.
     cgroup: Option<File>,
+    /// Its standard input, where that is not empty.
+    input: Option<OwnedFd>,
 }
 
 fn unreachable(folder: &RankDirectory, account: &Account) -> StartFailure {
@@ -118,7 +145,9 @@ fn launch_in(
             keep_effective_ids_before_exec(process);
         }
         process.args(launch_command.arguments).current_dir(workdir).env_clear().envs(&start.environment);
-        process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()
+        let input = launch_command.input.as_ref().map(OwnedFd::try_clone).transpose()?;
+        process.stdin(input.map_or_else(Stdio::null, Stdio::from));
+        process.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()
     };
     let started = match spawn(Process::new(&program).arg0(name)) {
         Err(error) if is(&error, Errno::ENOEXEC) && is_text(&program) => {

@@ -34,7 +34,7 @@ use std::ffi::CString;
 use std::fs;
 use std::future::pending;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, ExitCode};
@@ -127,7 +127,7 @@ async fn run_ranks(mut watchdog: Watchdog) -> Result<(), ExecutorError> {
     let mut deaths = signal(SignalKind::child())?;
     let mut readers = Readers::default();
     let mut own_listener = None;
-    while let Some(Assignment { directory, connection, listener }) =
+    while let Some(Assignment { directory, connection, listener, input }) =
         next_assignment(&assignments, own_listener.as_deref()).await?
     {
         let directory = RankDirectory::new(directory);
@@ -146,7 +146,7 @@ async fn run_ranks(mut watchdog: Watchdog) -> Result<(), ExecutorError> {
             assignments: &assignments,
             watchdog: &mut watchdog,
         };
-        run_rank(&directory, sockets, lasting).await?;
+        run_rank(&directory, sockets, input, lasting).await?;
     }
     Ok(())
 }
@@ -188,6 +188,7 @@ async fn accept(listener: Option<&UnixListener>) -> io::Result<UnixStream> {
 async fn run_rank(
     directory: &RankDirectory,
     sockets: DaemonSockets,
+    input: Option<OwnedFd>,
     lasting: ExecutorResources<'_>,
 ) -> Result<(), ExecutorError> {
     let start = directory.start()?.ok_or(ExecutorError::NothingToStart)?;
@@ -205,7 +206,7 @@ async fn run_rank(
         account.own(&directory.progress())?;
     }
     let mut log = LogWriter::new(directory.log(), start.log);
-    match launch::launch(directory, &start) {
+    match launch::launch(directory, &start, input) {
         Ok(LaunchedRank { child, note }) => {
             if let Some(note) = note {
                 log.append(LogStream::Stderr, now(), note.as_bytes());

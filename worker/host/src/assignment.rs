@@ -1,9 +1,10 @@
 //! The channel by which a worker daemon assigns ranks to one of its executors.
 //!
-//! Each rank is one datagram: the path of its directory, with a connection to the daemon attached and, for
-//! the first rank, the listening socket for later daemons. The end of the channel means that no rank will
-//! follow. The format has not changed since version 1: a path is absolute, so a datagram that does not begin
-//! with `/` is of a later version.
+//! Each rank is one datagram: the path of its directory, with a connection to the daemon attached, for the
+//! first rank the listening socket for later daemons, and for a rank of an application the file that it will
+//! find on its standard input. The end of the channel means that no rank will follow. A path is absolute, so a
+//! datagram that does not begin with `/` is of a later version. The daemon that assigns a rank has started the
+//! executor itself, so both are of one version.
 //!
 //! An executor runs one rank at a time. Short ranks may use the same executor one after the other, because
 //! starting a process of our size takes longer than many of them run.
@@ -18,6 +19,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use rustix::cmsg_space;
+use rustix::fs::{FileType, fstat};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, Shutdown, SocketFlags, SocketType, recvmsg, sendmsg, shutdown,
@@ -33,8 +35,8 @@ pub const OPEN_FILES: &str = "COHABIT_OPEN_FILES";
 /// The longest path that can be sent.
 const MAX_PATH_LENGTH: usize = 4096;
 
-/// The most sockets attached to a rank.
-const MAX_SOCKETS: usize = 2;
+/// The most sockets and files attached to a rank.
+const MAX_ATTACHED: usize = 3;
 
 /// A rank to run.
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub struct Assignment {
     /// The executor's listening socket, bound in the directory. Comes with the first rank; its file then
     /// moves to the directory of each following rank.
     pub listener: Option<UnixListener>,
+    /// The standard input of the rank, where it is not empty.
+    pub input: Option<OwnedFd>,
 }
 
 /// The daemon's end of the channel to one executor.
@@ -75,11 +79,13 @@ impl Assigner {
         directory: &Path,
         connection: &UnixStream,
         listener: Option<&UnixListener>,
+        input: Option<&OwnedFd>,
     ) -> io::Result<()> {
-        let sockets: Vec<_> = iter::once(connection.as_fd()).chain(listener.map(AsFd::as_fd)).collect();
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_SOCKETS))];
+        let others = listener.map(AsFd::as_fd).into_iter().chain(input.map(AsFd::as_fd));
+        let attachments: Vec<_> = iter::once(connection.as_fd()).chain(others).collect();
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_ATTACHED))];
         let mut attached = SendAncillaryBuffer::new(&mut space);
-        attached.push(SendAncillaryMessage::ScmRights(&sockets));
+        attached.push(SendAncillaryMessage::ScmRights(&attachments));
         let text = [IoSlice::new(directory.as_os_str().as_bytes())];
         sendmsg(&self.0, &text, &mut attached, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
         Ok(())
@@ -116,16 +122,17 @@ impl Assignments {
 
 fn receive(end: BorrowedFd<'_>) -> io::Result<Option<Assignment>> {
     let mut text = [0; MAX_PATH_LENGTH];
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_SOCKETS))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_ATTACHED))];
     let mut attached = RecvAncillaryBuffer::new(&mut space);
     let received = recvmsg(end, &mut [IoSliceMut::new(&mut text)], &mut attached, RecvFlags::CMSG_CLOEXEC)?;
     if received.bytes == 0 {
         return Ok(None);
     }
-    let sockets = attached.drain().filter_map(|message| {
-        if let RecvAncillaryMessage::ScmRights(sockets) = message { Some(sockets) } else { None }
+    let attached = attached.drain().filter_map(|message| {
+        if let RecvAncillaryMessage::ScmRights(attached) = message { Some(attached) } else { None }
     });
-    let mut sockets = sockets.flatten();
+    let (sockets, files): (Vec<OwnedFd>, Vec<OwnedFd>) = attached.flatten().partition(is_socket);
+    let mut sockets = sockets.into_iter();
     let connection =
         sockets.next().ok_or_else(|| io::Error::other("a rank was assigned without a connection"))?;
     let directory = PathBuf::from(OsStr::from_bytes(&text[..received.bytes]));
@@ -136,11 +143,17 @@ fn receive(end: BorrowedFd<'_>) -> io::Result<Option<Assignment>> {
         directory,
         connection: connection.into(),
         listener: sockets.next().map(Into::into),
+        input: files.into_iter().next(),
     }))
+}
+
+fn is_socket(attached: &OwnedFd) -> bool {
+    fstat(attached).is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Socket)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::{Read, Write};
 
     use super::*;
@@ -152,16 +165,19 @@ mod tests {
         let assignments = Assignments::new(end).unwrap();
         let [first, second] = ["1", "2"].map(|name| folder.path().join(name));
         let (mut ours, theirs) = UnixStream::pair().unwrap();
-        assigner.assign(&first, &theirs, Some(&UnixListener::bind(&first).unwrap())).unwrap();
-        assigner.assign(&second, &theirs, None).unwrap();
+        assigner.assign(&first, &theirs, Some(&UnixListener::bind(&first).unwrap()), None).unwrap();
+        let input = File::open("/proc/self/stat").unwrap().into();
+        assigner.assign(&second, &theirs, None, Some(&input)).unwrap();
         drop(assigner);
         let mut assignment = assignments.next().await.unwrap().unwrap();
-        assert!(assignment.directory == first && assignment.listener.is_some());
+        assert!(assignment.directory == first && assignment.listener.is_some() && assignment.input.is_none());
         UnixStream::connect(&first).unwrap();
         assignment.connection.write_all(b"here").unwrap();
         ours.read_exact(&mut [0; 4]).unwrap();
         let assignment = assignments.next().await.unwrap().unwrap();
-        assert!(assignment.directory == second && assignment.listener.is_none());
+        assert!(
+            assignment.directory == second && assignment.listener.is_none() && assignment.input.is_some()
+        );
         assert!(assignments.next().await.unwrap().is_none());
     }
 
@@ -169,7 +185,8 @@ mod tests {
     async fn an_executor_that_is_gone_or_refuses_takes_no_rank() {
         let folder = tempfile::tempdir().unwrap();
         let (_ours, theirs) = UnixStream::pair().unwrap();
-        let refused = |assigner: &Assigner| assigner.assign(folder.path(), &theirs, None).unwrap_err().kind();
+        let refused =
+            |assigner: &Assigner| assigner.assign(folder.path(), &theirs, None, None).unwrap_err().kind();
         let (assigner, end) = assignment_channel().unwrap();
         drop(end);
         assert_eq!(refused(&assigner), io::ErrorKind::BrokenPipe);
@@ -184,7 +201,7 @@ mod tests {
     async fn a_datagram_that_is_no_absolute_path_is_refused() {
         let (assigner, end) = assignment_channel().unwrap();
         let (_ours, theirs) = UnixStream::pair().unwrap();
-        assigner.assign(Path::new("{\"version\":3}"), &theirs, None).unwrap();
+        assigner.assign(Path::new("{\"version\":3}"), &theirs, None, None).unwrap();
         let refusal = Assignments::new(end).unwrap().next().await.unwrap_err().to_string();
         assert!(refusal.contains("later version"), "{refusal}");
     }

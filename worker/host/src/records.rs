@@ -19,6 +19,8 @@ pub struct StartRecord {
     pub rank: RankStart,
     /// Where its process starts, if not in the working directory of its job: in a copy of its code.
     pub workdir: Option<PathBuf>,
+    /// The program that it runs, if it is a part of an application; the command of its job otherwise.
+    pub program: Option<PathBuf>,
     /// The complete environment of its process.
     pub environment: BTreeMap<String, String>,
     /// How long the rank may run while no daemon that reaches the head is connected to its executor.

@@ -26,6 +26,7 @@ pub(crate) fn job_sheet(job: &JobRecord, now: Time, zone: &TimeZone) -> String {
     line("user", job.user.clone());
     line("group", job.group.clone().unwrap_or_default());
     line("directory", job.workdir.clone());
+    line("application", job.application.map_or(String::new(), |root| format!("child of job {root}")));
     line("code", job.code.as_ref().map_or(String::new(), code));
     line("needs", needs(job));
     line("time limit", length(job.time_limit));

@@ -8,7 +8,7 @@ use std::slice;
 
 use cohabit_actor::TryTellError;
 use cohabit_scheduler_core::Effect;
-use cohabit_types::{JobId, Notice, Order, WorkerKey};
+use cohabit_types::{JobId, Notice, Order, RunOrder, WorkerKey};
 
 use super::message::WorkerSessionMessage;
 use super::state::Driver;
@@ -17,7 +17,7 @@ use crate::journal::JournalWrite;
 impl Driver {
     pub(super) fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::SendOrder(key, order) => self.send_order(key, order),
+            Effect::SendOrder(key, order) => self.send_order(key, self.with_credentials(order)),
             Effect::Answer(client, reply) => {
                 if let Some(reply_to) = self.clients.remove(&client) {
                     reply_to.send(reply);
@@ -30,6 +30,32 @@ impl Driver {
             Effect::Plan(request) => self.plan_request = Some(request),
             Effect::Close(key, why) => self.close(key, why),
         }
+    }
+
+    /// The order with what the ranks of an application get besides, which no effect and no journal has.
+    fn with_credentials(&self, order: Order) -> Order {
+        match order {
+            Order::Run(run) => {
+                let application = run.spec.entrypoint.application_of(run.attempt);
+                let credentials = application.map(|application| {
+                    self.parts.applications.credentials(application, application == run.attempt)
+                });
+                Order::Run(Box::new(RunOrder { application: credentials, ..*run }))
+            }
+            order @ (Order::Stop { .. } | Order::Acknowledge(_)) => order,
+        }
+    }
+
+    /// Lets in the coordinators of the applications that run now.
+    pub(super) fn allow_running_applications(&self) {
+        for job in self.parts.head.live_roots() {
+            self.allow_application(job);
+        }
+    }
+
+    /// Lets in the coordinator of this application, if it is one and runs.
+    fn allow_application(&self, job: JobId) {
+        self.parts.applications.allow(job, self.parts.head.running_application(job));
     }
 
     /// Without a session the worker has just gone; it gets the current state when it joins again.
@@ -52,6 +78,9 @@ impl Driver {
                 self.parts.memory_tracker.finish_job(&record);
                 self.history.push(JournalWrite::Ended(record));
             }
+        }
+        if self.parts.head.is_application(job) {
+            self.allow_application(job);
         }
         self.parts.watchers.notify(job);
     }

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use cohabit_actor::{Address, ReplyTo};
 use cohabit_scheduler_core::{ListPart, PolicyForecasts, SnapshotPart};
 use cohabit_types::{
-    ApplicationRecord, CodeSnapshot, ContentHash, DryRun, Explanation, Filter, Inventory, JobId, JobRecord,
-    JobRef, JobRevision, JobSpec, LogChunk, LogRequest, ModelChoice, Models, NodeId, NodeRecord, Order,
-    Principal, RankId, Refusal, Reply, Report, Request, Time, WorkerKey,
+    ApplicationRecord, AttemptId, CodeSnapshot, ContentHash, DryRun, Explanation, Filter, Inventory, JobId,
+    JobRecord, JobRef, JobRevision, JobSpec, LogChunk, LogRequest, ModelChoice, Models, NodeId, NodeRecord,
+    Order, Principal, RankId, Refusal, Reply, Report, Request, Time, WorkerKey,
 };
 use tokio::sync::oneshot;
 
@@ -117,6 +117,8 @@ pub(crate) enum Query {
     Archived(Principal, Vec<JobId>, ReplyTo<BTreeSet<u64>>),
     /// The manifests of the code snapshots that jobs of this user need.
     CodeInUse(String, ReplyTo<BTreeSet<ContentHash>>),
+    /// The first of these jobs that is no child of this attempt of an application.
+    NoChild(AttemptId, Vec<JobId>, ReplyTo<Option<JobId>>),
     /// The applications of this user that have not ended.
     Applications(String, ReplyTo<Vec<ApplicationRecord>>),
     /// The user and the code snapshot of this job, if it has a live rank on this node.
@@ -137,6 +139,7 @@ impl Query {
             | Query::Archived(..)
             | Query::CodeInUse(..)
             | Query::Applications(..)
+            | Query::NoChild(..)
             | Query::CodeOn(..)
             | Query::Known(..) => false,
         }

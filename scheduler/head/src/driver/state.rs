@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cohabit_actor::{Address, ReplyTo, TaskHandle};
+use cohabit_net::ApplicationTokens;
 use cohabit_policy::interference::GpuKind;
 use cohabit_scheduler_core::{Config, Event, Head, ViewTracker};
 use cohabit_types::{ClientRequestId, PlanRequestId, Reply, Span, Submit, Time, WorkerKey};
@@ -48,6 +49,8 @@ pub(crate) struct DriverParts {
     pub(crate) history_retention: Span,
     /// The limits of users.
     pub(crate) limits: RequestLimits,
+    /// Gives applications their secrets.
+    pub(crate) applications: ApplicationTokens,
 }
 
 /// The actor that owns the head.

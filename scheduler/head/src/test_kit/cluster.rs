@@ -205,8 +205,16 @@ impl TestHead {
         inventory: Inventory,
     ) -> Result<TestWorker, LinkError> {
         let token = Token::read_file(&self.daemon.worker_token_file()).unwrap();
+        self.try_worker_with(token, WorkerHello { key, credential, inventory }).await
+    }
+
+    /// The same with any token.
+    pub(crate) async fn try_worker_with(
+        &self,
+        token: Token,
+        hello: WorkerHello,
+    ) -> Result<TestWorker, LinkError> {
         let (tell, orders) = mpsc::unbounded_channel();
-        let hello = WorkerHello { key, credential, inventory };
         let link = within(connect_worker(&self.endpoint(token), hello, Orders(tell))).await?;
         Ok(TestWorker { link, orders })
     }

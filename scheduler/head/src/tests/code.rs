@@ -34,7 +34,7 @@ impl TestClient {
     }
 
     /// Stores a folder with this content.
-    async fn stored(&self, content: &[u8]) -> CodeSnapshot {
+    pub(super) async fn stored(&self, content: &[u8]) -> CodeSnapshot {
         let (code, manifest) = folder(content);
         self.put(vec![whole(content), whole(&manifest)]).await.unwrap();
         code

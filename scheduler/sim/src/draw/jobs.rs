@@ -33,7 +33,7 @@ pub(super) fn submit(seed: u64, count: u32, scenario: &mut Scenario) {
         let user = (*random.pick(&["ada", "grace", "alan"])).to_owned();
         let after =
             if index > 0 && random.chance(0.15) { vec![dependency(&mut random, index)] } else { vec![] };
-        scenario.submissions.push(ScenarioSubmission { spec, user, after });
+        scenario.submissions.push(ScenarioSubmission { spec, user, after, parent: None });
         scenario.external_events.push((at, ExternalEvent::Submit(index)));
     }
 }

@@ -3,6 +3,7 @@
 //! Whether a kind of fault occurs at all, and how fast network and policy are, is drawn as well. Seeds that
 //! lack one kind of fault see more of another.
 
+mod applications;
 mod faults;
 mod jobs;
 mod outages;
@@ -45,6 +46,7 @@ impl Scenario {
         scenario.policy = policy(&mut random, crowd.robust_chance);
         let count = random.between(crowd.jobs.0, crowd.jobs.1) as u32;
         jobs::submit(seed, options.jobs.unwrap_or(count), &mut scenario);
+        applications::draw(seed, &mut scenario);
         jobs::draw_changes(seed, &mut scenario);
         faults::draw_faults(seed, &mut scenario);
         suspensions::draw_suspensions(seed, &mut scenario);

@@ -115,6 +115,7 @@ fn scenario(evaluation: &Evaluation, last_arrival: Time) -> Scenario {
         spec: evaluation.behavior.submitted(evaluation.seed, index, job),
         user: job.user.clone(),
         after: Vec::new(),
+        parent: None,
     };
     Scenario {
         config: Config { retention: RETENTION, archive_after: RETENTION, ..Config::default() },

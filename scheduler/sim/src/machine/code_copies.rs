@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cohabit_types::AttemptId;
 use cohabit_worker_core::RankStart;
 
-/// The attempts for which there is a copy.
+/// The attempts to which a copy belongs.
 #[derive(Debug, Default)]
 pub(crate) struct SimCodeCopies(BTreeSet<AttemptId>);
 
@@ -24,7 +24,7 @@ impl SimCodeCopies {
 
     /// Checks that the code of a rank is there that is to start.
     pub(crate) fn check(&self, start: &RankStart) -> Result<(), String> {
-        let is_there = start.spec.code.is_none() || self.0.contains(&start.rank.attempt);
+        let is_there = start.spec.code.is_none() || self.0.contains(&start.code_owner());
         if is_there { Ok(()) } else { Err(format!("{} starts without its code", start.rank)) }
     }
 

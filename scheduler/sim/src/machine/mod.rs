@@ -289,7 +289,7 @@ impl SimMachine {
     pub(crate) fn find_ranks(&mut self, now: Time, out: &mut Outbox) -> Vec<FoundRank> {
         self.end_unanswered(now, out);
         self.copies.remove_all_but(
-            &self.processes.values().filter(|it| it.is_live()).map(|it| it.start.rank.attempt).collect(),
+            &self.processes.values().filter(|it| it.is_live()).map(|it| it.start.code_owner()).collect(),
         );
         self.daemon_acts = true;
         let unseen = self.processes.values().filter(|process| process.ended_unexplained());

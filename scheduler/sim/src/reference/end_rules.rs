@@ -38,7 +38,10 @@ impl ReferenceModel {
         // One failure may be attributed to a wrong memory prediction and then costs no retry.
         let spent = job.own_failures.saturating_sub(1)..=job.own_failures;
         let requests = match attempt.stopped {
-            Some(StopReason::Cancelled | StopReason::Killed) => job.requests.cancelled,
+            Some(StopReason::Cancelled) => job.requests.cancelled,
+            // A child is killed with a root that was killed.
+            Some(StopReason::Killed) => job.requests.cancelled || self.has_application_ended(step.id),
+            Some(StopReason::ApplicationEnded) => self.has_application_ended(step.id),
             Some(StopReason::Requeued) => job.requests.requeued,
             Some(StopReason::Preempted) => job.requests.preempted,
             Some(StopReason::TimeLimit) => spec.time_limit.is_some(),
@@ -48,7 +51,8 @@ impl ReferenceModel {
             && match (step.after.state, fault) {
                 (JobState::Completed, _) => well,
                 (JobState::Cancelled, None) => {
-                    matches!(attempt.stopped, Some(StopReason::Cancelled | StopReason::Killed))
+                    let stopped = [StopReason::Cancelled, StopReason::Killed, StopReason::ApplicationEnded];
+                    attempt.stopped.is_some_and(|why| stopped.contains(&why))
                 }
                 (JobState::Timeout, None) => attempt.stopped == Some(StopReason::TimeLimit),
                 (JobState::Pending, None) => {

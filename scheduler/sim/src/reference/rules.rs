@@ -88,6 +88,16 @@ impl ReferenceModel {
         })
     }
 
+    /// Whether a job is a child, and the attempt of its root to which it belongs has ended.
+    pub(super) fn has_application_ended(&self, id: JobId) -> bool {
+        let parent = self.specs.get(&id.number).and_then(|spec| spec.entrypoint.parent());
+        let root = parent.and_then(|parent| Some((parent, self.jobs.get(&parent.job)?)));
+        root.is_some_and(|(parent, root)| {
+            let mut attempts = root.observed.attempts.iter();
+            attempts.any(|attempt| attempt.number == parent.attempt && attempt.ended_at.is_some())
+        })
+    }
+
     fn array_has_room(&self, number: u64) -> bool {
         let limit = self.specs[&number].array.as_ref().and_then(|array| array.at_once);
         let members = JobId::new(number)..=JobId::member(number, u32::MAX);
@@ -101,6 +111,7 @@ impl ReferenceModel {
         match (after.state, after.reason) {
             (JobState::Cancelled, ReasonCode::DependencyFailed) if self.has_failed_dependency(id) => Ok(()),
             (JobState::Cancelled, ReasonCode::CancelledByUser) if cancelled => Ok(()),
+            (JobState::Cancelled, ReasonCode::ApplicationEnded) if self.has_application_ended(id) => Ok(()),
             (state, reason) => Err(format!("it was waiting and is now {state} ({reason:?}) without a cause")),
         }
     }

@@ -52,6 +52,7 @@ pub(super) fn start(number: u64, spec: JobSpec, devices: &[&str]) -> RankStart {
         devices: devices.iter().map(|device| DeviceId((*device).into())).collect(),
         access: GpuAccess::None,
         rendezvous_port: None,
+        application: None,
         environment: [].into(),
     }
 }

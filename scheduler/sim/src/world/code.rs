@@ -8,19 +8,20 @@ use super::World;
 use crate::failure::SimFailure;
 use crate::node::CodeFetch;
 use crate::planted_bug::PlantedBug;
+use crate::process::RankProcess;
 use crate::sim_event::{DaemonSimEvent, SimEvent};
 
 /// How long it takes to fetch a snapshot.
 const FETCH_DELAY: (Span, Span) = (Span::from_millis(1), Span::from_secs(20));
 
 impl World<'_> {
-    /// Begins to fetch the code of the attempt of this rank.
+    /// Begins to fetch the code of this rank.
     pub(super) fn fetch_code(&mut self, node: usize, start: &RankStart) {
-        let attempt = start.rank.attempt;
+        let (attempt, job) = (start.code_owner(), start.rank.attempt.job);
         let delay = self.delays.span(FETCH_DELAY);
         let there = &mut self.nodes[node];
         let Some(daemon) = &mut there.daemon else { return };
-        daemon.fetches.insert(attempt, CodeFetch { link: daemon.link.id(), is_abandoned: false });
+        daemon.fetches.insert(attempt, CodeFetch { job, link: daemon.link.id(), is_abandoned: false });
         let fetched = SimEvent::Daemon(node, there.generation, DaemonSimEvent::CodeFetched(attempt));
         self.queue.put(self.now + delay, fetched);
     }
@@ -35,7 +36,7 @@ impl World<'_> {
             Err(StartFailure::NodeProblem("the head does not answer".into()))
         } else if self.nodes[node].machine.has_full_disk(self.now) {
             Err(StartFailure::NodeProblem("no space is left".into()))
-        } else if self.head.head().code_on(self.nodes[node].id, attempt.job).is_none() {
+        } else if self.head.head().code_on(self.nodes[node].id, fetch.job).is_none() {
             Err(StartFailure::Other("the head has no such code".into()))
         } else {
             Ok(())
@@ -46,7 +47,7 @@ impl World<'_> {
         self.worker_event(node, WorkerEvent::CodeFetched(attempt, result))
     }
 
-    /// Removes the copy of an attempt; one that is still being made is removed when it is there.
+    /// Removes a copy; one that is still being made is removed when it is there.
     pub(super) fn release_code(&mut self, node: usize, attempt: AttemptId) -> Result<(), SimFailure> {
         let there = &mut self.nodes[node];
         let fetch = there.daemon.as_mut().and_then(|daemon| daemon.fetches.get_mut(&attempt));
@@ -58,7 +59,8 @@ impl World<'_> {
             return Ok(());
         }
         there.machine.copies.remove(attempt);
-        let runs = there.machine.live().find(|(rank, _)| rank.attempt == attempt).map(|(rank, _)| *rank);
+        let uses = |it: &RankProcess| it.start.code_owner() == attempt;
+        let runs = there.machine.live().find(|(_, process)| uses(process)).map(|(rank, _)| *rank);
         let detail = runs.map(|rank| format!("the code of {rank} is removed, and it runs"));
         self.invariant(detail.map_or(Ok(()), Err))
     }

@@ -2,12 +2,12 @@
 //!
 //! A crash of the head loses requests and replies. Submissions are repeated, changes are not.
 
-use cohabit_scheduler_core::Event;
-use cohabit_types::{ClientRequestId, Principal, Reply, Request, Role, Span};
+use cohabit_scheduler_core::{Event, Head};
+use cohabit_types::{ClientRequestId, JobId, Principal, Reply, Request, Role, Span};
 
 use super::World;
 use crate::checks;
-use crate::clients::ClientRequest;
+use crate::clients::{ClientRequest, RootStatus};
 use crate::failure::SimFailure;
 use crate::planted_bug::PlantedBug;
 use crate::sim_event::SimEvent;
@@ -15,11 +15,23 @@ use crate::sim_event::SimEvent;
 /// How long a client waits for a reply before it repeats a submission.
 const CLIENT_TIMEOUT: Span = Span::from_secs(30);
 
+/// The state of the root of an application, as a coordinator or its absence shows it.
+fn root_status(head: &Head, root: JobId) -> RootStatus {
+    match head.running_application(root) {
+        Some((attempt, _)) => RootStatus::Running(attempt),
+        None if head.live_jobs().any(|job| job == root) => RootStatus::Waiting,
+        None => RootStatus::Ended,
+    }
+}
+
 impl World<'_> {
     /// Sends a submission, and schedules its repetition until there is a reply.
     pub(super) fn submit(&mut self, index: usize) {
         if self.clients.is_open(index) {
-            let request = self.clients.submit(index);
+            let head = self.head.is_up().then(|| self.head.head());
+            let request = self
+                .clients
+                .submit(index, |root| head.map_or(RootStatus::Waiting, |it| root_status(it, root)));
             request.into_iter().for_each(|request| self.send_request(request));
             self.queue.put(self.now + CLIENT_TIMEOUT, SimEvent::RetrySubmission(index));
         }

@@ -1,9 +1,12 @@
 //! Jobs that run in a snapshot of their code.
 
-use cohabit_types::{JobSpec, Outcome, StartFailure, StopReason};
+use cohabit_types::{
+    ApplicationWork, Entrypoint, JobId, JobSpec, Outcome, RankId, RunOrder, RunnerRole, RunnerWork,
+    StartFailure, StopReason,
+};
 
-use super::kit::{ATTEMPT, RANK, TestWorker, code, ended, found, order, spec};
-use crate::{WorkerEffect, WorkerEvent};
+use super::kit::{ATTEMPT, RANK, TestWorker, at, code, ended, found, order, spec};
+use crate::{RankExit, WorkerEffect, WorkerEvent};
 
 const RELEASED: WorkerEffect = WorkerEffect::ReleaseCode(ATTEMPT);
 
@@ -26,6 +29,39 @@ fn fetched(result: Result<(), StartFailure>) -> WorkerEvent {
 #[test]
 fn the_ranks_of_an_attempt_wait_for_one_copy_of_its_code() {
     fetching(2).event(fetched(Ok(()))).spawns(&[RANK, ATTEMPT.rank(1)]);
+}
+
+#[test]
+fn the_parts_of_an_application_share_one_copy_of_its_program() {
+    let root = ApplicationWork { program: "search".into(), arguments: vec![], max_gpus: None };
+    let root = JobSpec { entrypoint: Entrypoint::Application(root), ..with_code() };
+    let child = RunnerWork {
+        application: ATTEMPT,
+        program: "search".into(),
+        role: RunnerRole::Actor,
+        arguments: vec![],
+    };
+    let child = JobSpec { entrypoint: Entrypoint::Runner(child), ..with_code() };
+    let of_child = JobId::new(9).attempt(1);
+    let child = RunOrder { attempt: of_child, ..order(child, 1) };
+    let worker = TestWorker::linked().run(order(root, 1)).run(child);
+    let fetching = worker.forget_effects();
+    let mut worker = fetching.event(fetched(Ok(())));
+    let started: Vec<RankId> = spawned(&mut worker);
+    assert_eq!(started, [RANK, of_child.rank(0)]);
+    let done = Outcome::Exited(0);
+    let worker = worker.exited(0, done.clone()).does([ended(RANK, done.clone(), None, 100)]);
+    let end = RankExit { outcome: done.clone(), stopped: None, at: at(100) };
+    let worker = worker.event(WorkerEvent::Exited(of_child.rank(0), end));
+    worker.does([ended(of_child.rank(0), done, None, 100), RELEASED]);
+}
+
+fn spawned(worker: &mut TestWorker) -> Vec<RankId> {
+    let rank = |effect| match effect {
+        WorkerEffect::Spawn(start) => Some(start.rank),
+        _ => None,
+    };
+    worker.take_effects().into_iter().filter_map(rank).collect()
 }
 
 #[test]

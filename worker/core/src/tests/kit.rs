@@ -129,6 +129,7 @@ pub(super) fn found(spec: impl Into<Arc<JobSpec>>, ending: Option<RankExit>) -> 
         share: Share::WHOLE,
         access: GpuAccess::None,
         rendezvous_port: None,
+        application: None,
         environment: [].into(),
     };
     FoundRank { start, started_at: at(10), stopping: None, ending, progress: None }

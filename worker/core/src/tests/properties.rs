@@ -188,7 +188,7 @@ impl World {
     fn apply(&mut self, effect: WorkerEffect) {
         match effect {
             WorkerEffect::FetchCode(start) => {
-                assert_eq!(self.copies.insert(start.rank.attempt, false), None, "it is fetched already");
+                assert_eq!(self.copies.insert(start.code_owner(), false), None, "it is fetched already");
             }
             // One that is being made is released when it is there.
             WorkerEffect::ReleaseCode(attempt) => {
@@ -197,7 +197,7 @@ impl World {
                 }
             }
             WorkerEffect::Spawn(start) => {
-                let (has_code, attempt) = (start.spec.code.is_some(), start.rank.attempt);
+                let (has_code, attempt) = (start.spec.code.is_some(), start.code_owner());
                 let is_there = self.copies.get(&attempt) == Some(&true);
                 assert!(is_there || !has_code, "{} starts without its code", start.rank);
                 assert_eq!(self.executors.insert(start.rank, false), None, "{} runs already", start.rank);

@@ -3,9 +3,12 @@
 //! ```text
 //! manifest.json    the list of the files that were copied
 //! files/           the copy; belongs to the user of the job
+//! sockets/         those of the processes of an application; only their user may enter it
 //! ```
 
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
 
 use cohabit_host::files::{
@@ -68,8 +71,29 @@ impl CodeDirectory {
         Ok(write_tree(manifest, stored, &self.files(), workdir, owner)?)
     }
 
+    /// Where the processes of an application meet on this host.
+    pub(crate) fn sockets(&self) -> PathBuf {
+        self.0.join("sockets")
+    }
+
+    /// Makes the directory for the sockets of an application, for this user and group. Blocks.
+    pub(crate) fn create_sockets(&self, owner: Option<(u32, u32)>) -> Result<(), CodeDirectoryError> {
+        let path = self.sockets();
+        DirBuilder::new().mode(0o700).create(&path).at("create", &path)?;
+        if let Some((uid, gid)) = owner {
+            chown(&path, Some(uid), Some(gid)).at("change the owner of", &path)?;
+        }
+        Ok(())
+    }
+
     /// Removes what nobody has changed since; all of the directory, if nothing else is in it. Blocks.
     pub(crate) fn remove_unchanged(&self) -> Result<(), CodeDirectoryError> {
+        match remove_directory(&self.sockets()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).at("remove", &self.sockets())?;
+            }
+            Ok(()) | Err(_) => {}
+        }
         let bytes = match read(&self.manifest()) {
             // It was never begun, or is cleared already.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -180,6 +180,7 @@ mod tests {
             share: Share::WHOLE,
             access: GpuAccess::None,
             rendezvous_port: None,
+            application: None,
             environment: [].into(),
         }
     }

@@ -22,7 +22,7 @@ fn pieces(content: &[u8]) -> Vec<ContentPiece> {
 
 impl Cluster {
     /// A folder with these files, stored at the head.
-    fn snapshot(&self, files: &[(&str, &[u8])]) -> CodeSnapshot {
+    pub(crate) fn snapshot(&self, files: &[(&str, &[u8])]) -> CodeSnapshot {
         let listed = files.iter().map(|(path, content)| {
             let (hash, size) = (hash_of(content), content.len() as u64);
             let content = FileContent::Stored { hash, size, is_executable: path.ends_with(".sh") };

@@ -1,6 +1,7 @@
 //! The worker daemon with real processes, from the head's side of the link.
 #![expect(clippy::unwrap_used, reason = "a test fails where it is surprised")]
 
+mod applications;
 mod code;
 mod joins;
 mod kit;

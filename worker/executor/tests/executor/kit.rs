@@ -204,10 +204,12 @@ impl Plan {
             share: Share::WHOLE,
             access: GpuAccess::None,
             rendezvous_port: None,
+            application: None,
             environment: BTreeMap::new(),
         };
         let start = StartRecord {
             workdir: None,
+            program: None,
             rank,
             environment: self.environment.clone(),
             orphan_grace: self.orphan_grace,

@@ -25,6 +25,8 @@ pub(super) struct StartFile<'a> {
     rank: RankPart<'a>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     workdir: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    program: Option<PathBuf>,
     environment: Cow<'a, BTreeMap<String, String>>,
     orphan_grace: Span,
     #[serde(default)]
@@ -130,6 +132,7 @@ impl<'a> From<&'a StartRecord> for StartFile<'a> {
             version: VERSION,
             rank: (&record.rank).into(),
             workdir: record.workdir.clone(),
+            program: record.program.clone(),
             environment: Cow::Borrowed(&record.environment),
             orphan_grace: record.orphan_grace,
             lease_term: record.lease_term,
@@ -148,6 +151,7 @@ impl From<StartFile<'_>> for StartRecord {
         StartRecord {
             rank: file.rank.into(),
             workdir: file.workdir,
+            program: file.program,
             environment: file.environment.into_owned(),
             orphan_grace: file.orphan_grace,
             lease_term: file.lease_term,
@@ -193,6 +197,7 @@ impl From<RankPart<'_>> for RankStart {
             access: part.access.into(),
             rendezvous_port: part.rendezvous_port,
             environment: part.environment.into_owned(),
+            application: None,
         }
     }
 }

@@ -11,6 +11,9 @@ use std::path::Path;
 
 use super::findings::Finding;
 
+/// The name of the program, unless somebody renamed it.
+const PROGRAM: &str = "cohabit";
+
 const CHECK: &str = "ranks";
 
 pub(super) fn check() -> Vec<Finding> {
@@ -48,7 +51,7 @@ fn diagnose(processes: &[Vec<String>]) -> Finding {
 fn is_ours(words: &[String]) -> bool {
     let Some(name) = words.first().and_then(|program| Path::new(program).file_name()) else { return false };
     let installed = env::current_exe().ok();
-    name == env!("CARGO_PKG_NAME") || installed.as_deref().and_then(Path::file_name) == Some(name)
+    name == PROGRAM || installed.as_deref().and_then(Path::file_name) == Some(name)
 }
 
 fn verb(words: &[String]) -> Option<&str> {
