@@ -176,15 +176,17 @@ impl ActorHost {
         }
     }
 
-    /// Ends the actor: waits for its methods, and calls `stopping`. Returns whether that went well.
+    /// Ends the actor. If it has something to save, waits for its methods, and calls `stopping`: returns
+    /// whether that went well.
     pub(crate) async fn stop(&self) -> Result<()> {
         self.phase.set(HostPhase::Stopping);
+        let stopping = self.held.borrow().as_ref().and_then(|(entry, _)| entry.stopping);
+        let Some(stopping) = stopping else { return Ok(()) };
         if timeout(STOPPING_PATIENCE, self.idle()).await.is_err() {
             self.running.borrow().values().for_each(AbortHandle::abort);
             self.idle().await;
         }
-        let Some((entry, instance)) = self.held.take() else { return Ok(()) };
-        let Some(stopping) = entry.stopping else { return Ok(()) };
+        let Some((_, instance)) = self.held.take() else { return Ok(()) };
         let stopped = AssertUnwindSafe(stopping(instance)).catch_unwind().await;
         stopped.unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_text(&*panic)))?)
     }

@@ -10,8 +10,8 @@ use crate::workspace::{Workspace, direct, root_file};
 
 /// Crates with async code that runs for long. A command of the command line ends soon, and waits for nothing
 /// else meanwhile.
-const CRATES: [&str; 5] =
-    ["cohabit-head", "cohabit-worker-daemon", "cohabit-executor", "cohabit-client", "cohabit-net"];
+const CRATES: [&str; 6] =
+    ["cohabit-head", "cohabit-worker-daemon", "cohabit-executor", "cohabit-client", "cohabit-net", "cohabit"];
 
 /// Calls that may block, as the crate, the function and the call, each with its reason here.
 const ALLOWED: &[(&str, &str, &str)] = &[
@@ -25,6 +25,9 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("cohabit-executor", "run_rank", "launch::launch"),
     ("cohabit-executor", "finish", ".poll_progress"),
     ("cohabit-executor", "write_outcome", ".write_ended"),
+    // A process of an application makes its socket before anything else runs in it.
+    ("cohabit", "run", ".listen"),
+    ("cohabit", "run_actor", ".listen"),
 ];
 
 /// Every function of the workspace, and whether it blocks, by the names of packages.

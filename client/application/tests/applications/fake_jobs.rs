@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::{ErrorKind, Seek, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -94,7 +94,8 @@ impl FakeJob {
             Entrypoint::Runner(work) => (&work.program, &work.arguments),
             Entrypoint::Command(command) => panic!("{command:?} is no part of an application"),
         };
-        let child = Command::new(places.program(program))
+        let mut command = Command::new(places.program(program));
+        command
             .args(arguments)
             .current_dir(&self.spec.workdir)
             .env_clear()
@@ -105,9 +106,8 @@ impl FakeJob {
             .stdin(document(&access))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("the program starts");
+            .kill_on_drop(true);
+        let child = spawn(&mut command);
         self.pid = child.id();
         self.record.attempt = attempt;
         self.record.attempts.push(AttemptRecord {
@@ -195,6 +195,17 @@ impl Places {
         std::fs::hard_link(program, &place)
             .or_else(|_| std::fs::copy(program, &place).map(drop))
             .expect("room");
+    }
+}
+
+/// Another thread that starts a process may have a copy of the file of the program, open for writing, for a
+/// moment.
+fn spawn(command: &mut Command) -> Child {
+    loop {
+        match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            spawned => return spawned.expect("the program starts"),
+        }
     }
 }
 

@@ -51,6 +51,9 @@ async fn a_launcher_shows_what_main_prints_and_exits_with_its_code() {
     let (code, out, err) = launch(&head, &program(), &["count"]).await;
     assert_eq!((code, out.as_str()), (Some(0), "total 7\n"), "{err}");
     assert_eq!(err, "cohabit: application 'actors' is job 1\ncounted\n");
+    let manifests: Vec<_> =
+        head.jobs().values().map(|job| job.spec.code.as_ref().unwrap().manifest).collect();
+    assert_eq!(manifests, [manifests[0]; 3], "root, main and actor run the same program");
     let (code, _, err) = launch(&head, &program(), &["fail"]).await;
     assert_eq!(code, Some(1));
     assert!(err.contains("main failed: nothing to do"), "{err}");
