@@ -95,9 +95,13 @@ async fn main() -> Result<()> {
     }
 }
 
-/// Waits until a file is there.
 async fn wait(file: &str) -> Result<()> {
     say("waiting");
+    until(file).await
+}
+
+/// Waits until a file is there.
+async fn until(file: &str) -> Result<()> {
     while !Path::new(file).exists() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -163,9 +167,9 @@ async fn quarters(count: usize, go: &str) -> Result<()> {
     let jobs = futures::future::join_all(quarters.iter().map(|quarter| quarter.job()));
     tokio::select! {
         jobs = jobs => say(&format!("jobs {}", jobs.into_iter().collect::<Result<Vec<_>>>()?.join(" "))),
-        result = wait(go) => result?,
+        result = until(go) => result?,
     }
-    wait(go).await
+    until(go).await
 }
 
 async fn pass() -> Result<()> {

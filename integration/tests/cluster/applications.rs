@@ -97,7 +97,7 @@ fn a_program_calls_its_actors_and_leaves_nothing() {
     until("all jobs have ended", || {
         cluster.jobs_of("", "RUNNING").is_empty() && cluster.jobs_of("", "PENDING").is_empty()
     });
-    assert!(cluster.program_processes().is_empty());
+    until("all processes are gone", || cluster.program_processes().is_empty());
     until("the program is gone from the worker", || !Path::new(&cluster.path("worker0/code/1")).exists());
 }
 
@@ -113,8 +113,7 @@ fn a_restart_says_so() {
     assert_eq!(launch.line(), "Err(Restarted { ran: Unknown })");
     assert_eq!(launch.line(), "then 1");
     assert_eq!(launch.end().code, 0);
-    let actors = cluster.jobs_of("actor", "COMPLETED");
-    assert_eq!(cluster.show(&actors[0])["attempt"], 2);
+    assert_eq!(cluster.end("3")["attempt"], 2, "job 1 is the root, and job 2 its main");
 }
 
 #[test]

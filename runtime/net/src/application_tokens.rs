@@ -1,8 +1,9 @@
-//! The secrets of applications: one for the processes of each attempt of an application, and a token with which
-//! its coordinator submits runners.
+//! The secrets of applications: one for the processes of each attempt of an application, and a token with
+//! which its coordinator submits runners.
 //!
-//! Both are derived from a key of the head and the attempt, so they are the same after a restart of the head, and
-//! neither is stored. A token is good while its attempt runs and its user has a token of their own.
+//! Both are derived from a key of the head and the attempt, so they are the same after a restart of the
+//! head, and neither is stored. A token is good while its attempt runs and its user has a token of their
+//! own.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -70,8 +71,8 @@ impl ApplicationTokens {
         ApplicationCredentials { secret, token: is_coordinator.then(token) }
     }
 
-    /// Lets in the token of the attempt of an application that runs now, and no other of it; none if it does not
-    /// run.
+    /// Lets in the token of the attempt of an application that runs now, and no other of it; none if it does
+    /// not run.
     pub fn allow(&self, application: JobId, running: Option<(AttemptId, Principal)>) {
         let mut known = self.running.write().unwrap_or_else(PoisonError::into_inner);
         let attempt = running.as_ref().map(|(attempt, _)| *attempt);

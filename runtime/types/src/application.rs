@@ -1,7 +1,8 @@
 //! Applications: a job of a Rust program that calls itself in further jobs.
 //!
 //! The root job of an application runs its coordinator, and its children run its code. All run the same
-//! program file, a code snapshot that the head stores by its hash, and belong to one attempt of the root: its end ends them.
+//! program file, a code snapshot that the head stores by its hash, and belong to one attempt of the root:
+//! its end ends them.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,16 +1,15 @@
 //! Applications: root jobs, and the child jobs that run parts of their programs.
 //!
-//! A child belongs to one attempt of its root. It runs on the node of that attempt, counts against the ceiling
-//! of the application, and ends when the attempt ends. What the children are for is decided by the
+//! A child belongs to one attempt of its root. It runs on the node of that attempt, counts against the
+//! ceiling of the application, and ends when the attempt ends. What the children are for is decided by the
 //! application's own coordinator, which submits them.
-
-use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::{
     ApplicationRecord, ApplicationWork, AttemptId, Demand, Entrypoint, JobId, JobPhase, JobSpec, NodeId,
     Principal, ReasonCode, Refusal, RefusalCode, RunnerWork, Share, StopReason,
 };
 
+use crate::application_index::ApplicationIndex;
 use crate::head::Head;
 use crate::job::{JobStatus, TerminalState};
 use crate::submission::SubmissionState;
@@ -18,65 +17,6 @@ use crate::transition::Transition;
 
 /// The most children of one application that have not ended.
 const MOST_RUNNERS: usize = 1_000;
-
-/// The applications that have not ended; follows from the submissions and the live jobs.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Applications {
-    /// The root job of each user and name.
-    roots: BTreeMap<(String, String), u64>,
-    /// The children of each root job.
-    children: BTreeMap<u64, BTreeSet<JobId>>,
-}
-
-impl Applications {
-    /// Those of these live jobs.
-    pub(crate) fn of<'s>(live: impl Iterator<Item = (JobId, &'s SubmissionState)>) -> Applications {
-        let mut applications = Applications::default();
-        live.for_each(|(id, submission)| applications.insert(id, submission));
-        applications
-    }
-
-    /// A job of this submission has not ended, or no longer.
-    pub(crate) fn insert(&mut self, id: JobId, submission: &SubmissionState) {
-        match &submission.spec.entrypoint {
-            Entrypoint::Command(_) => {}
-            Entrypoint::Application(_) => {
-                self.roots.insert((submission.user.clone(), submission.spec.name.clone()), id.number);
-            }
-            Entrypoint::Runner(work) => {
-                self.children.entry(work.application.job.number).or_default().insert(id);
-            }
-        }
-    }
-
-    /// A job of this submission has ended.
-    pub(crate) fn remove(&mut self, id: JobId, submission: &SubmissionState) {
-        match &submission.spec.entrypoint {
-            Entrypoint::Command(_) => {}
-            Entrypoint::Application(_) => {
-                let name = (submission.user.clone(), submission.spec.name.clone());
-                if self.roots.get(&name) == Some(&id.number) {
-                    self.roots.remove(&name);
-                }
-            }
-            Entrypoint::Runner(work) => {
-                let root = work.application.job.number;
-                if let Some(children) = self.children.get_mut(&root) {
-                    children.remove(&id);
-                }
-                self.children.retain(|number, children| *number != root || !children.is_empty());
-            }
-        }
-    }
-
-    fn root(&self, user: &str, name: &str) -> Option<JobId> {
-        self.roots.get(&(user.to_owned(), name.to_owned())).map(|number| JobId::new(*number))
-    }
-
-    fn children(&self, root: JobId) -> impl Iterator<Item = JobId> + '_ {
-        self.children.get(&root.number).into_iter().flatten().copied()
-    }
-}
 
 impl Transition<'_> {
     /// An attempt of the root of an application ended: its children end, too. They keep their grace, unless
@@ -244,7 +184,7 @@ impl Head {
 
     /// The root jobs of all applications that have not ended.
     pub fn live_roots(&self) -> impl Iterator<Item = JobId> + '_ {
-        self.volatile.applications.roots.values().map(|number| JobId::new(*number))
+        self.volatile.applications.roots()
     }
 
     /// Whether a job is a child of this attempt of an application.
@@ -256,10 +196,8 @@ impl Head {
     /// The applications of a user that have not ended, in the order of their names.
     #[must_use]
     pub fn applications(&self, user: &str) -> Vec<ApplicationRecord> {
-        let roots = &self.volatile.applications.roots;
-        let of_user =
-            roots.range((user.to_owned(), String::new())..).take_while(|((owner, _), _)| owner == user);
-        of_user.filter_map(|(_, number)| self.application_record(JobId::new(*number))).collect()
+        let roots = self.volatile.applications.roots_of(user);
+        roots.filter_map(|root| self.application_record(root)).collect()
     }
 
     fn application_record(&self, root: JobId) -> Option<ApplicationRecord> {
@@ -278,9 +216,9 @@ impl Head {
     }
 
     /// The applications as they follow from the live jobs.
-    pub(crate) fn live_applications(&self) -> Applications {
+    pub(crate) fn live_applications(&self) -> ApplicationIndex {
         let submission = |id: &JobId| Some((*id, self.submissions.get(&id.number)?.as_ref()));
-        Applications::of(self.active.iter().filter_map(submission))
+        ApplicationIndex::of(self.active.iter().filter_map(submission))
     }
 }
 

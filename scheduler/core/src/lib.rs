@@ -18,6 +18,7 @@ mod account_keys;
 mod account_separation;
 mod alarm;
 mod answer;
+mod application_index;
 mod applications;
 mod archive;
 mod archived_submission;

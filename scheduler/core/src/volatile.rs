@@ -7,7 +7,7 @@ use cohabit_policy::JobTraits;
 use cohabit_types::{AttemptId, DeviceId, DeviceTelemetry, JobId, NodeId, Progress};
 
 use crate::account_keys::AccountKeys;
-use crate::applications::Applications;
+use crate::application_index::ApplicationIndex;
 use crate::user_queues::UserQueues;
 use crate::user_usage::Usage;
 use crate::waiting_queue::WaitingQueue;
@@ -35,5 +35,5 @@ pub(crate) struct VolatileState {
     /// The accounts that alone are served by some nodes; follows from the nodes.
     pub(crate) accounts: AccountKeys,
     /// The applications that have not ended; follows from the live jobs.
-    pub(crate) applications: Applications,
+    pub(crate) applications: ApplicationIndex,
 }

@@ -112,8 +112,8 @@ impl Clients {
         endless.filter_map(|(_, status)| status.job()).collect()
     }
 
-    /// The request for a submission; `None` while it depends on an unanswered one, or while no attempt runs of the
-    /// application of which it is a child.
+    /// The request for a submission; `None` while it depends on an unanswered one, or while no attempt runs
+    /// of the application of which it is a child.
     pub(crate) fn submit(
         &mut self,
         index: usize,
@@ -142,8 +142,8 @@ impl Clients {
         Some((key, by, Request::Submit(Box::new(submit))))
     }
 
-    /// Chooses the attempt of its root to which a child belongs: the coordinator that submits it is a process of
-    /// that attempt, and repeats the same request. `None` if there is nothing to send.
+    /// Chooses the attempt of its root to which a child belongs: the coordinator that submits it is a
+    /// process of that attempt, and repeats the same request. `None` if there is nothing to send.
     fn choose_application(
         &mut self,
         index: usize,

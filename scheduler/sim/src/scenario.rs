@@ -78,8 +78,8 @@ pub struct ScenarioSubmission {
     pub user: String,
     /// Earlier submissions that it depends on, by index.
     pub after: Vec<(usize, DependencyKind)>,
-    /// The submission, by index, of the root of which it is a child. It is submitted while an attempt of the root
-    /// runs.
+    /// The submission, by index, of the root of which it is a child. It is submitted while an attempt of the
+    /// root runs.
     pub parent: Option<usize>,
 }
 

@@ -1,6 +1,6 @@
-//! Copies of stored code: the ranks of an attempt wait until the copy of their snapshot is there, and when the
-//! last of them has ended the copy is released. All parts of an application on this host share one copy of its
-//! program.
+//! Copies of stored code: the ranks of an attempt wait until the copy of their snapshot is there, and when
+//! the last of them has ended the copy is released. All parts of an application on this host share one copy
+//! of its program.
 
 use cohabit_types::{AttemptId, RankId, StartFailure, Time};
 

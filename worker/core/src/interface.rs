@@ -106,8 +106,8 @@ pub struct GpuSample {
 pub enum WorkerEffect {
     /// Tell the head. Comes only while there is a link; what matters is reported again over each new link.
     Report(Report),
-    /// Fetch the code of this rank, whose job runs in a snapshot of it or is a part of an application, and make a
-    /// copy for its [`RankStart::code_owner`].
+    /// Fetch the code of this rank, whose job runs in a snapshot of it or is a part of an application, and
+    /// make a copy for its [`RankStart::code_owner`].
     FetchCode(Box<RankStart>),
     /// No rank will use the copy of code of this attempt any more; if it is still being made, nobody
     /// waits for it.
@@ -196,14 +196,14 @@ pub struct RankStart {
     pub rendezvous_port: Option<u16>,
     /// The variables of the core: all but paths and devices.
     pub environment: BTreeMap<Cow<'static, str>, String>,
-    /// What the rank of an application finds on its standard input besides paths. It is not stored, so a rank that
-    /// was found has none.
+    /// What the rank of an application finds on its standard input besides paths. It is not stored, so a
+    /// rank that was found has none.
     pub application: Option<ApplicationCredentials>,
 }
 
 impl RankStart {
-    /// Whose copy of stored code it uses: its attempt's own, or that of its application, which all parts of the
-    /// application on this host share.
+    /// Whose copy of stored code it uses: its attempt's own, or that of its application, which all parts of
+    /// the application on this host share.
     #[must_use]
     pub fn code_owner(&self) -> AttemptId {
         code_owner(&self.spec, self.rank.attempt)

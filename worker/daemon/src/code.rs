@@ -6,7 +6,8 @@
 //! ```
 //!
 //! All ranks of an attempt on this host share one copy, which belongs to their user; so do all parts of an
-//! application, for which it is that of their program. What they wrote into it stays as long as checkpoints do.
+//! application, for which it is that of their program. What they wrote into it stays as long as checkpoints
+//! do.
 
 mod directory;
 mod fetch;

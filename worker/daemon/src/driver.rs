@@ -217,8 +217,8 @@ impl WorkerDriver {
         }
     }
 
-    /// Begins to make a copy of code for the attempt that it belongs to. Returns the event, if it is clear that there will be
-    /// none.
+    /// Begins to make a copy of code for the attempt that it belongs to. Returns the event, if it is clear
+    /// that there will be none.
     fn fetch_code(&mut self, context: &Context<Self>, start: RankStart) -> Option<WorkerEvent> {
         let attempt = start.code_owner();
         let Some(link) = &self.link else {

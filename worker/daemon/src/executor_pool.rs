@@ -59,8 +59,8 @@ impl ExecutorPool {
         ExecutorPool { program, state, idle: Arc::default() }
     }
 
-    /// Assigns this rank, with this standard input, to an idle executor, or to a new one. Returns the connection
-    /// to it. Blocks.
+    /// Assigns this rank, with this standard input, to an idle executor, or to a new one. Returns the
+    /// connection to it. Blocks.
     ///
     /// # Errors
     /// When no executor can be started.

@@ -137,8 +137,8 @@ fn start(
     Ok((executor, stream, start.rank.private_uid))
 }
 
-/// A file in memory that nobody can change, with what a rank of an application finds on its standard input: the
-/// secrets in it are on no disk, in no argument and in no environment.
+/// A file in memory that nobody can change, with what a rank of an application finds on its standard input:
+/// the secrets in it are on no disk, in no argument and in no environment.
 fn access_file(access: &ApplicationAccess) -> io::Result<OwnedFd> {
     let text = serde_json::to_vec(access)?;
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;

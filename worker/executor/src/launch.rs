@@ -12,6 +12,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use cohabit_host::account::Account;
 use cohabit_host::cgroup::RankCgroup;
@@ -27,6 +29,10 @@ use crate::raw::{enter_cgroup_before_exec, keep_effective_ids_before_exec};
 
 /// Where a rank runs whose user has no account on this host and may not enter its working directory.
 const FALLBACK_WORKDIR: &str = "/tmp";
+
+/// How often the start of a program is tried that somebody has open for writing, and the pauses in between.
+const BUSY_ATTEMPTS: u32 = 100;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// A rank's first process.
 pub(crate) struct LaunchedRank {
@@ -149,7 +155,7 @@ fn launch_in(
         process.stdin(input.map_or_else(Stdio::null, Stdio::from));
         process.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()
     };
-    let started = match spawn(Process::new(&program).arg0(name)) {
+    let started = match spawn_written(|| spawn(Process::new(&program).arg0(name))) {
         Err(error) if is(&error, Errno::ENOEXEC) && is_text(&program) => {
             spawn(Process::new("/bin/sh").arg(&program))
         }
@@ -157,6 +163,18 @@ fn launch_in(
     };
     let child = started.map_err(|error| failure(&error, name))?;
     Ok(LaunchedRank { child, note: None })
+}
+
+/// Starts a program that the daemon may just have written: as long as a process that another of its threads
+/// has forked is not yet another program, that process has the file open for writing, too.
+fn spawn_written(spawn: impl Fn() -> io::Result<Child>) -> io::Result<Child> {
+    for _ in 0..BUSY_ATTEMPTS {
+        match spawn() {
+            Err(error) if is(&error, Errno::ETXTBSY) => sleep(BUSY_PAUSE),
+            started => return started,
+        }
+    }
+    spawn()
 }
 
 /// Creates the directory for checkpoints that the job names, which cannot lie where its user may not write.

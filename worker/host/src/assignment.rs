@@ -2,9 +2,9 @@
 //!
 //! Each rank is one datagram: the path of its directory, with a connection to the daemon attached, for the
 //! first rank the listening socket for later daemons, and for a rank of an application the file that it will
-//! find on its standard input. The end of the channel means that no rank will follow. A path is absolute, so a
-//! datagram that does not begin with `/` is of a later version. The daemon that assigns a rank has started the
-//! executor itself, so both are of one version.
+//! find on its standard input. The end of the channel means that no rank will follow. A path is absolute, so
+//! a datagram that does not begin with `/` is of a later version. The daemon that assigns a rank has started
+//! the executor itself, so both are of one version.
 //!
 //! An executor runs one rank at a time. Short ranks may use the same executor one after the other, because
 //! starting a process of our size takes longer than many of them run.

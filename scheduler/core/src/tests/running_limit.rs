@@ -134,7 +134,7 @@ fn unlikely() -> cohabit_policy::DryRunResult {
 fn a_limit_that_a_restart_lowers_stops_nothing_and_holds_back_what_waits() {
     let mut test = limited(8, 3);
     let jobs = [(); 4].map(|()| test.submit(gpus(1)));
-    test.now += cohabit_types::Span::from_secs(1);
+    test.now += Span::from_secs(1);
     set_limit(&mut test, Some(1));
     test.rejoin(1, 2, jobs[..3].iter().map(|job| running(&test, *job)).collect());
     assert_eq!(states(&test, &jobs[..3]), [JobState::Running; 3]);
@@ -163,10 +163,10 @@ fn a_plan_that_starts_more_than_allowed_is_cut() {
     submit(&mut test);
     submit(&mut test);
     let place = |number: u64, device: &str| {
-        let devices = vec![cohabit_types::DeviceId(device.into())];
-        let share = cohabit_types::Share::WHOLE;
-        let part = cohabit_types::RankPlacement { node: node(1), devices, share, ranks: vec![] };
-        let placement = cohabit_types::Placement { parts: vec![part] };
+        let devices = vec![DeviceId(device.into())];
+        let share = Share::WHOLE;
+        let part = RankPlacement { node: node(1), devices, share, ranks: vec![] };
+        let placement = Placement { parts: vec![part] };
         Action::Place {
             job: JobId::new(number),
             placement,

@@ -1,6 +1,8 @@
-//! The session of an application's coordinator: it submits runners of its attempt, follows them and ends them.
+//! The session of an application's coordinator: it submits runners of its attempt, follows them and ends
+//! them.
 //!
-//! Everything else is refused, whatever the role of its user: the token lies in a process that runs on a worker.
+//! Everything else is refused, whatever the role of its user: the token lies in a process that runs on a
+//! worker.
 
 use std::sync::Arc;
 

@@ -7,8 +7,8 @@ use cohabit_types::{
 
 use super::samples::{at, code, demands, gpu, progress};
 
-/// Records of a plain job, of one that ran in every way, of an array as a whole, of one in a code snapshot, and
-/// of a child of an application.
+/// Records of a plain job, of one that ran in every way, of an array as a whole, of one in a code snapshot,
+/// and of a child of an application.
 pub(super) fn records() -> Vec<JobRecord> {
     let plain = JobRecord {
         id: JobId::new(7),

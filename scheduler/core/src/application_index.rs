@@ -1,0 +1,79 @@
+//! Which applications have not ended, and which children they have.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohabit_types::{Entrypoint, JobId};
+
+use crate::submission::SubmissionState;
+
+/// The applications that have not ended; follows from the submissions and the live jobs.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct ApplicationIndex {
+    /// The root job of each user and name.
+    roots: BTreeMap<(String, String), u64>,
+    /// The children of each root job.
+    children: BTreeMap<u64, BTreeSet<JobId>>,
+}
+
+impl ApplicationIndex {
+    /// Those of these live jobs.
+    pub(crate) fn of<'s>(live: impl Iterator<Item = (JobId, &'s SubmissionState)>) -> ApplicationIndex {
+        let mut index = ApplicationIndex::default();
+        live.for_each(|(id, submission)| index.insert(id, submission));
+        index
+    }
+
+    /// A job of this submission has not ended, or no longer.
+    pub(crate) fn insert(&mut self, id: JobId, submission: &SubmissionState) {
+        match &submission.spec.entrypoint {
+            Entrypoint::Command(_) => {}
+            Entrypoint::Application(_) => {
+                self.roots.insert((submission.user.clone(), submission.spec.name.clone()), id.number);
+            }
+            Entrypoint::Runner(work) => {
+                self.children.entry(work.application.job.number).or_default().insert(id);
+            }
+        }
+    }
+
+    /// A job of this submission has ended.
+    pub(crate) fn remove(&mut self, id: JobId, submission: &SubmissionState) {
+        match &submission.spec.entrypoint {
+            Entrypoint::Command(_) => {}
+            Entrypoint::Application(_) => {
+                let name = (submission.user.clone(), submission.spec.name.clone());
+                if self.roots.get(&name) == Some(&id.number) {
+                    self.roots.remove(&name);
+                }
+            }
+            Entrypoint::Runner(work) => {
+                let root = work.application.job.number;
+                if let Some(children) = self.children.get_mut(&root) {
+                    children.remove(&id);
+                }
+                self.children.retain(|number, children| *number != root || !children.is_empty());
+            }
+        }
+    }
+
+    /// The root job of the application of this user with this name.
+    pub(crate) fn root(&self, user: &str, name: &str) -> Option<JobId> {
+        self.roots.get(&(user.to_owned(), name.to_owned())).map(|number| JobId::new(*number))
+    }
+
+    /// The children of a root job.
+    pub(crate) fn children(&self, root: JobId) -> impl Iterator<Item = JobId> + '_ {
+        self.children.get(&root.number).into_iter().flatten().copied()
+    }
+
+    /// The root jobs of all users.
+    pub(crate) fn roots(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.roots.values().map(|number| JobId::new(*number))
+    }
+
+    /// The root jobs of this user, in the order of their names.
+    pub(crate) fn roots_of(&self, user: &str) -> impl Iterator<Item = JobId> {
+        let of_user = self.roots.range((user.to_owned(), String::new())..);
+        of_user.take_while(move |((owner, _), _)| owner == user).map(|(_, number)| JobId::new(*number))
+    }
+}
