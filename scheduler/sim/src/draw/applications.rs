@@ -18,9 +18,8 @@ pub(super) fn draw(seed: u64, scenario: &mut Scenario) {
     if !random.chance(0.35) {
         return;
     }
-    let jobs = scenario.external_events.iter().filter_map(|(at, event)| match event {
-        ExternalEvent::Submit(index) => Some((*at, *index)),
-        _ => None,
+    let jobs = scenario.external_events.iter().filter_map(|(at, event)| {
+        if let ExternalEvent::Submit(index) = event { Some((*at, *index)) } else { None }
     });
     for (at, index) in jobs.collect::<Vec<_>>() {
         if !random.chance(0.3) {

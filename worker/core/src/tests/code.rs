@@ -57,10 +57,7 @@ fn the_parts_of_an_application_share_one_copy_of_its_program() {
 }
 
 fn spawned(worker: &mut TestWorker) -> Vec<RankId> {
-    let rank = |effect| match effect {
-        WorkerEffect::Spawn(start) => Some(start.rank),
-        _ => None,
-    };
+    let rank = |effect| if let WorkerEffect::Spawn(start) = effect { Some(start.rank) } else { None };
     worker.take_effects().into_iter().filter_map(rank).collect()
 }
 
