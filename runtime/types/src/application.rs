@@ -111,6 +111,8 @@ pub struct ApplicationAccess {
     pub member: AttemptId,
     /// What the head gave for it.
     pub credentials: ApplicationCredentials,
+    /// The program of the application, as its jobs name it.
+    pub code: CodeSnapshot,
     /// The address of the head, `host:port`.
     pub head: String,
     /// The directory for the sockets of the application's processes on this node. Only its account enters it.
@@ -205,6 +207,7 @@ impl<'de> Deserialize<'de> for ApplicationSecret {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Bytes, ContentHash};
 
     fn access() -> ApplicationAccess {
         ApplicationAccess {
@@ -213,6 +216,12 @@ mod tests {
             credentials: ApplicationCredentials {
                 secret: ApplicationSecret([7; 32]),
                 token: Some("cohabit1.aa.bb".into()),
+            },
+            code: CodeSnapshot {
+                manifest: ContentHash([1; 32]),
+                folder: "/target".into(),
+                files: 1,
+                bytes: Bytes(1),
             },
             head: "127.0.0.1:7070".into(),
             directory: "/run/sockets".into(),

@@ -127,12 +127,13 @@ impl RankContext {
 
     /// What this rank finds on its standard input, if it is a part of an application.
     pub(crate) fn application_access(&self, rank: &RankStart) -> Option<ApplicationAccess> {
-        let credentials = rank.application.clone()?;
+        let (credentials, code) = (rank.application.clone()?, rank.spec.code.clone()?);
         let application = rank.code_owner();
         Some(ApplicationAccess {
             application,
             member: rank.rank.attempt,
             credentials,
+            code,
             head: self.head.clone(),
             directory: self.state.code_of(application).sockets(),
         })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cohabit_application_core::ActorId;
-use cohabit_client::{Client, CodeFolder, ConnectOptions, Error, JobsWatcher, Submission, Token};
+use cohabit_client::{Client, ConnectOptions, Error, JobsWatcher, Submission, Token};
 use cohabit_types::{
     ApplicationAccess, AttemptId, CodeSnapshot, Demand, Entrypoint, GpuRequest, JobChange, JobId, JobSpec,
     RetryPolicy, RunnerRole, RunnerWork, Share, Span,
@@ -40,11 +40,11 @@ pub(super) struct ActorRunner {
 }
 
 impl RunnerJobs {
-    /// A link by the token of the access. Hashes the program, which the head knows by its hash.
+    /// A link by the token of the access.
     ///
     /// # Errors
     /// In words, if the access or the program is not usable.
-    pub(super) async fn open(access: &ApplicationAccess) -> Result<RunnerJobs, String> {
+    pub(super) fn open(access: &ApplicationAccess) -> Result<RunnerJobs, String> {
         let token = access.credentials.token.as_deref();
         let token = token.ok_or("the access of the coordinator has no token of the head")?;
         let token: Token = token.parse().map_err(|error| format!("the token of the head: {error}"))?;
@@ -52,15 +52,13 @@ impl RunnerJobs {
         let mut arguments = std::env::args();
         let program = arguments.next().unwrap_or_default();
         let program = program.rsplit('/').next().unwrap_or_default().to_owned();
-        let code = CodeFolder::of_program("/proc/self/exe", program.clone()).await;
-        let code = code.map_err(|error| format!("cannot read the program: {error}"))?.snapshot();
         let workdir = std::env::current_dir().map_err(|error| format!("no working directory: {error}"))?;
         Ok(RunnerJobs {
             client: Client::disconnected(connect).with_retry_timeout(RETRY_TIMEOUT),
             application: access.application,
             program,
             arguments: arguments.collect(),
-            code,
+            code: access.code.clone(),
             workdir: workdir.to_string_lossy().into_owned(),
         })
     }

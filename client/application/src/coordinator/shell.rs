@@ -61,7 +61,7 @@ pub(super) async fn run(access: ApplicationAccess, max_gpus: Option<u32>) -> Res
     let shell = Rc::new(CoordinatorShell {
         own,
         state: RefCell::new(ShellState { core, sessions: BTreeMap::new(), followed: BTreeSet::new() }),
-        jobs: RunnerJobs::open(&access).await?,
+        jobs: RunnerJobs::open(&access)?,
         follow,
         exit,
     });

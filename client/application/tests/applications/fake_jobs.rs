@@ -86,6 +86,7 @@ impl FakeJob {
                 secret,
                 token: (role == ApplicationRole::Coordinator).then(|| places.token.clone()),
             },
+            code: self.spec.code.clone().expect("its program"),
             head: places.head.clone(),
             directory: places.sockets(self.application),
         };

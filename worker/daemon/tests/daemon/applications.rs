@@ -61,7 +61,7 @@ async fn the_parts_of_an_application_share_a_program_and_find_each_other() {
         assert_eq!((access.application, access.member), (rank(1).attempt, rank(job).attempt));
         assert_eq!(access.credentials.secret, ApplicationSecret([7; 32]));
         assert_eq!(access.credentials.token.is_some(), job == 1);
-        assert_eq!(access.directory, sockets);
+        assert_eq!((&access.directory, &access.code), (&sockets, &code));
         assert!(access.head.starts_with("127.0.0.1:"), "{}", access.head);
     }
     wait_for("the copy to be removed", || !cluster.state().join("code/1").exists()).await;
