@@ -230,6 +230,23 @@ fn four_quarters_share_a_simulated_gpu() {
     drop(launch);
 }
 
+/// Where a user may run one job, the coordinator is that one: whoever launches is told why nothing happens.
+#[test]
+fn a_main_that_waits_says_why() {
+    let mut cluster = Cluster::with_head(&["--max-running-jobs", "1"], &[]);
+    cluster.add_worker("host:1");
+    let token = cluster.token("ada", &["--role", "user", "--name", "ada"]);
+    let mut launch = Command::new(program());
+    launch.env_clear().current_dir(cluster.folder()).args(["count", "3"]);
+    launch.env("COHABIT_HEAD", cluster.address()).env("COHABIT_TOKEN_FILE", &token);
+    let mut launch = launch.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(launch.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let told = lines.into_iter().find(|line| line.contains("as many as max-running-jobs allows"));
+    assert!(told.is_some_and(|line| line.contains("main, job 2, is PENDING")));
+    launch.kill().unwrap();
+    launch.wait().unwrap();
+}
+
 /// Users see whose child a job is, and its secrets are nowhere.
 #[test]
 fn the_jobs_of_an_application_are_shown() {

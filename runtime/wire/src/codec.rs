@@ -79,10 +79,16 @@ pub fn encode_into<T: Serialize + ?Sized>(
 /// The message of these bytes, all of them, where at most this many are one.
 ///
 /// # Errors
-/// [`CodecError::Undecodable`] when they are no such message, or when bytes are left over.
+/// [`CodecError::TooLong`] when they are more, [`CodecError::Undecodable`] when they are no such message, or when
+/// bytes are left over.
 pub fn decode_within<T: DeserializeOwned>(bytes: &[u8], limit: usize) -> Result<T, CodecError> {
-    let codec = bincode::DefaultOptions::new().with_limit(limit as u64);
-    codec.deserialize(bytes).map_err(|error| CodecError::Undecodable(error.to_string()))
+    // The limits of bincode do not hold for slices.
+    if bytes.len() > limit {
+        return Err(CodecError::TooLong { limit });
+    }
+    bincode::DefaultOptions::new()
+        .deserialize(bytes)
+        .map_err(|error| CodecError::Undecodable(error.to_string()))
 }
 
 /// Fails where more than the limit is written.

@@ -1,10 +1,11 @@
 //! Shows what a `main` prints, and passes on its exit code.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use cohabit_client::{Client, LogOptions};
 use cohabit_types::{
-    Entrypoint, Filter, JobId, JobRecord, LogRecord, LogStream, ReasonCode, RunnerRole, RunnerWork,
+    Entrypoint, Filter, JobId, JobPhase, JobRecord, LogRecord, LogStream, ReasonCode, RunnerRole, RunnerWork,
 };
 use futures::TryStreamExt;
 use tokio::io::{AsyncWriteExt, stderr, stdout};
@@ -16,6 +17,9 @@ use crate::terminal::say;
 /// Pauses before the head is asked again for a main that is not there yet.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Pause before it is said why a main waits, and before that is looked at again.
+const WAIT_PAUSE: Duration = Duration::from_secs(2);
 
 /// The exit code of a job whose record tells none.
 const UNKNOWN_CODE: i32 = 125;
@@ -81,8 +85,32 @@ fn is_main(job: &JobRecord, root: JobId) -> bool {
     job.application == Some(root) && job.work == Entrypoint::Runner(work).title()
 }
 
-/// Shows what a main prints until it has ended; returns its last record.
+/// Shows what a main prints until it has ended, and why it waits before; returns its last record.
 async fn follow_main(client: &Client, main: JobId) -> Result<JobRecord, LaunchFailure> {
+    tokio::select! {
+        () = show_output(client, main) => {}
+        never = tell_wait(client, main) => match never? {},
+    }
+    Ok(client.job(main).wait().await?)
+}
+
+/// Says why a main waits, as long as it does. Never returns but for an error.
+async fn tell_wait(client: &Client, main: JobId) -> Result<Infallible, LaunchFailure> {
+    let mut told = String::new();
+    loop {
+        sleep(WAIT_PAUSE).await;
+        let record = client.job(main).record().await?;
+        if record.state.phase() != JobPhase::Waiting {
+            return std::future::pending().await;
+        }
+        if record.reason != told {
+            say(&format!("main, job {main}, is {}: {}", record.state, record.reason));
+            told = record.reason;
+        }
+    }
+}
+
+async fn show_output(client: &Client, main: JobId) {
     let mut output = client.logs(main, LogOptions::follow());
     loop {
         match output.try_next().await {
@@ -94,7 +122,6 @@ async fn follow_main(client: &Client, main: JobId) -> Result<JobRecord, LaunchFa
             }
         }
     }
-    Ok(client.job(main).wait().await?)
 }
 
 /// Whoever closes our output does not want to see more.

@@ -52,8 +52,9 @@ async fn the_parts_of_an_application_share_a_program_and_find_each_other() {
     assert_eq!(std::fs::metadata(&sockets).unwrap().permissions().mode() & 0o777, 0o700);
     assert!(!cluster.state().join("code/2").exists(), "the child has no copy of its own");
     std::fs::write(&go, "").unwrap();
+    let ends = head.all_ended([rank(1), rank(2)]).await;
+    assert!(ends.iter().all(|end| end.outcome == Outcome::Exited(0)));
     for (job, role) in [(1, "coordinator 2"), (2, "actor 1")] {
-        assert_eq!(head.ended(rank(job)).await.outcome, Outcome::Exited(0));
         let output = head.followed(rank(job)).await;
         let lines: Vec<&str> = output.lines().collect();
         assert_eq!(lines[..2], [role, &workdir]);
