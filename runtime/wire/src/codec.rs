@@ -79,8 +79,8 @@ pub fn encode_into<T: Serialize + ?Sized>(
 /// The message of these bytes, all of them, where at most this many are one.
 ///
 /// # Errors
-/// [`CodecError::TooLong`] when they are more, [`CodecError::Undecodable`] when they are no such message, or when
-/// bytes are left over.
+/// [`CodecError::TooLong`] when they are more, [`CodecError::Undecodable`] when they are no such message, or
+/// when bytes are left over.
 pub fn decode_within<T: DeserializeOwned>(bytes: &[u8], limit: usize) -> Result<T, CodecError> {
     // The limits of bincode do not hold for slices.
     if bytes.len() > limit {
