@@ -160,7 +160,8 @@ impl RunnerWork {
 }
 
 fn check_program(program: &str, arguments: &[String]) -> Result<(), String> {
-    if program.is_empty() || program.len() > LONGEST_FILE_NAME || program.contains(['/', '\0']) {
+    let is_directory = ["", ".", ".."].contains(&program);
+    if is_directory || program.len() > LONGEST_FILE_NAME || program.contains(['/', '\0']) {
         return Err(format!(
             "'{program}' cannot be the file name of a program: give a name without directories"
         ));
@@ -250,7 +251,7 @@ mod tests {
         let work = ApplicationWork { program: "search".into(), arguments: vec![], max_gpus: None };
         assert_eq!(work.check("search"), Ok(()));
         assert!(work.check("").unwrap_err().contains("needs a name"));
-        for program in ["", "a/b", "a\0b"] {
+        for program in ["", ".", "..", "a/b", "a\0b"] {
             let refused = ApplicationWork { program: program.into(), ..work.clone() }.check("a").unwrap_err();
             assert!(refused.contains("file name of a program"), "{refused}");
         }
