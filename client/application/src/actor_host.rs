@@ -3,7 +3,6 @@
 //! Everything runs on one thread. A method is polled at once when its call arrives; only one that has to wait
 //! becomes a task of its own.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -15,16 +14,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use cohabit_application_core::{ActorId, CallError, IncarnationNumber, Ticket};
 use futures::FutureExt;
-use futures::future::{AbortHandle, Abortable, Aborted, CatchUnwind};
+use futures::future::{AbortHandle, Aborted};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::instance::{ActorInstance, MethodFuture, RegisteredActor, ReturnedValue, short};
+use crate::instance::{ActorInstance, RegisteredActor};
 use crate::process::{HostWork, MemberProcess};
 use crate::registry::ActorRegistry;
+use crate::returned::{CallEnd, CallFuture, ReturnedValue, abortable, panic_text, short};
 
 /// How long methods may go on after the process was told to end, before they are ended at their next await.
 const STOPPING_PATIENCE: Duration = Duration::from_secs(10);
@@ -33,6 +33,8 @@ const STOPPING_PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct ActorHost {
     process: Arc<MemberProcess>,
     held: RefCell<Option<(&'static RegisteredActor, ActorInstance)>>,
+    /// Whether its last construction failed.
+    has_failed: Cell<bool>,
     running: RefCell<HashMap<Ticket, AbortHandle>>,
     phase: Cell<HostPhase>,
     /// A method has ended.
@@ -46,18 +48,12 @@ enum HostPhase {
     Stopping,
 }
 
-/// A method that can be ended at its next await, and whose panic is caught.
-type RunningMethod = Abortable<CatchUnwind<AssertUnwindSafe<MethodFuture>>>;
-
-/// How a method ended.
-type MethodEnd =
-    std::result::Result<std::result::Result<Result<ReturnedValue, CallError>, Box<dyn Any + Send>>, Aborted>;
-
 impl ActorHost {
     pub(crate) fn new(process: Arc<MemberProcess>) -> Rc<ActorHost> {
         Rc::new(ActorHost {
             process,
             held: RefCell::new(None),
+            has_failed: Cell::new(false),
             running: RefCell::default(),
             phase: Cell::new(HostPhase::Serving),
             ended: Notify::new(),
@@ -79,6 +75,9 @@ impl ActorHost {
                 }
                 (HostWork::Start { ticket, method, arguments, carries }, HostPhase::Serving) => {
                     self.start(ticket, method, &arguments, carries);
+                }
+                (HostWork::StartTask(start), _) => {
+                    tracing::warn!(ticket = %start.task.ticket(), "the process of an actor got a task");
                 }
             }
         }
@@ -105,6 +104,7 @@ impl ActorHost {
                     Err(panic) => Err(format!("it panicked: {}", panic_text(&*panic))),
                 },
             };
+            host.has_failed.set(result.is_err());
             host.process.with(|state| state.constructed(result));
             host.run();
         });
@@ -119,8 +119,7 @@ impl ActorHost {
             Err(error) => return self.process.with(|state| state.finished(ticket, Err(error), Vec::new())),
         };
         let (handle, registration) = AbortHandle::new_pair();
-        let mut running: RunningMethod =
-            Abortable::new(AssertUnwindSafe(future).catch_unwind(), registration);
+        let mut running = abortable(future, registration);
         let mut context = std::task::Context::from_waker(Waker::noop());
         match running.poll_unpin(&mut context) {
             Poll::Ready(end) => self.finish(ticket, end),
@@ -139,24 +138,24 @@ impl ActorHost {
         }
     }
 
-    fn begin(&self, method: u32, arguments: &Bytes) -> Result<MethodFuture, CallError> {
+    fn begin(&self, method: u32, arguments: &Bytes) -> Result<CallFuture, CallError> {
         let held = self.held.borrow();
         let (entry, instance) =
             held.as_ref().ok_or_else(|| CallError::Refused("the actor is not constructed".into()))?;
         match ActorRegistry::get().method(method) {
             Some((of, method)) if std::ptr::eq(of, *entry) => (method.run)(instance.clone(), arguments),
             called => {
-                let called = called.map_or("unknown", |(of, _)| of.name);
+                let called = called.map_or("unknown", |(of, _)| of.origin.name);
                 let text = format!(
                     "the actor is a {}, and was called as a {called}: name the right type",
-                    entry.name
+                    entry.origin.name
                 );
                 Err(CallError::Refused(text))
             }
         }
     }
 
-    fn finish(&self, ticket: Ticket, end: MethodEnd) {
+    fn finish(&self, ticket: Ticket, end: CallEnd) {
         match end {
             Ok(Ok(Ok(ReturnedValue(value)))) => {
                 let carries = value.carries();
@@ -174,6 +173,11 @@ impl ActorHost {
                 self.process.with(|state| state.finished(ticket, Err(CallError::Cancelled), Vec::new()));
             }
         }
+    }
+
+    /// Whether there is no actor, for its constructor failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.get()
     }
 
     /// Ends the actor. If it has something to save, waits for its methods, and calls `stopping`: returns
@@ -196,10 +200,4 @@ impl ActorHost {
             self.ended.notified().await;
         }
     }
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    short(text.unwrap_or_else(|| "without a text".into()))
 }

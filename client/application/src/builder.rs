@@ -3,14 +3,13 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use bytes::Bytes;
 use cohabit_application_core::{ActorSpec, Lifetime};
-use cohabit_types::{GpuRequest, Share};
 use serde::Serialize;
 
+use crate::claim_setters::claim_setters;
 use crate::error::{Error, Result};
 use crate::handle::{ActorPointer, RemoteActor};
-use crate::options::ActorOptions;
+use crate::options::{ActorOptions, Claims};
 use crate::process::MemberProcess;
 use crate::registry::ActorRegistry;
 use crate::values::{EncodedValue, encode};
@@ -29,9 +28,9 @@ impl<A: RemoteActor> ActorBuilder<A> {
     /// An actor with these arguments of its constructor, a tuple.
     #[doc(hidden)]
     pub fn new<V: Serialize>(arguments: V) -> ActorBuilder<A> {
-        let what = format!("the arguments of {}::new", A::entry().name);
+        let what = || format!("the arguments of {}::new", A::entry().origin.name);
         ActorBuilder {
-            arguments: encode(&arguments, &what).map_err(Error::Refused),
+            arguments: encode(&arguments, what).map_err(Error::Refused),
             options: Ok(A::OPTIONS),
             name: None,
             lifetime: Lifetime::Held,
@@ -50,32 +49,6 @@ impl<A: RemoteActor> ActorBuilder<A> {
         ActorBuilder { lifetime: Lifetime::Detached, ..self }
     }
 
-    /// A share of a GPU (0.5), whole GPUs (1, 2), or none (0).
-    pub fn gpus(self, gpus: f64) -> ActorBuilder<A> {
-        let share = GpuRequest::try_from(gpus).map_err(Error::Refused).and_then(|request| match request {
-            GpuRequest::Part(Share(share)) => Ok(share),
-            GpuRequest::Whole(count) => count
-                .checked_mul(Share::WHOLE.0)
-                .ok_or_else(|| Error::Refused(format!("{gpus} GPUs are more than any node has: claim less"))),
-        });
-        self.set(share, |options, share| options.gpus = share)
-    }
-
-    /// Memory on each GPU, such as `8G`.
-    pub fn gpu_memory(self, memory: &str) -> ActorBuilder<A> {
-        self.set(bytes(memory), |options, memory| options.gpu_memory = Some(memory))
-    }
-
-    /// Processor cores; 0 claims none.
-    pub fn cpus(self, cpus: u32) -> ActorBuilder<A> {
-        self.set(Ok(cpus), |options, cpus| options.cpus = cpus)
-    }
-
-    /// Host memory, such as `2G`.
-    pub fn memory(self, memory: &str) -> ActorBuilder<A> {
-        self.set(bytes(memory), |options, memory| options.memory = memory)
-    }
-
     /// How often its process may be started again after it ended.
     pub fn restarts(self, restarts: u32) -> ActorBuilder<A> {
         self.set(Ok(restarts), |options, restarts| options.restarts = restarts)
@@ -86,15 +59,7 @@ impl<A: RemoteActor> ActorBuilder<A> {
         self.set(Ok(concurrency), |options, concurrency| options.concurrency = concurrency)
     }
 
-    /// It shares a GPU only where its limits are enforced.
-    pub fn enforced(self) -> ActorBuilder<A> {
-        self.set(Ok(true), |options, enforced| options.enforced = enforced)
-    }
-
-    /// Nobody else may use its GPU.
-    pub fn exclusive(self) -> ActorBuilder<A> {
-        self.set(Ok(true), |options, exclusive| options.exclusive = exclusive)
-    }
+    claim_setters!();
 
     /// Creates it: returns when the application knows it. Its process starts then, and calls wait for it.
     ///
@@ -103,21 +68,24 @@ impl<A: RemoteActor> ActorBuilder<A> {
     pub async fn start(self) -> Result<A::Handle> {
         let ActorBuilder { arguments, options, name, lifetime, actor: _ } = self;
         let (arguments, options, process) = (arguments?, options?, MemberProcess::current()?);
-        options.check().map_err(Error::Refused)?;
-        let mut spec = ActorSpec {
+        let (gpus, claims) = options.claims.encode().map_err(Error::Refused)?;
+        let spec = ActorSpec {
             kind: ActorRegistry::get().kind_of(A::entry()),
             name,
             lifetime,
-            restarts: 0,
-            concurrency: 1,
-            gpus: Share(0),
-            claims: Bytes::new(),
+            restarts: options.restarts,
+            concurrency: options.concurrency,
+            gpus,
+            claims,
             carries: arguments.carries(),
             arguments: arguments.bytes,
         };
-        options.describe(&mut spec);
         let hold = process.create(spec, arguments.holds).await?;
         Ok(A::handle(ActorPointer::new(hold)))
+    }
+
+    fn claim<V>(self, value: Result<V>, set: impl FnOnce(&mut Claims, V)) -> ActorBuilder<A> {
+        self.set(value, |options, value| set(&mut options.claims, value))
     }
 
     fn set<V>(mut self, value: Result<V>, set: impl FnOnce(&mut ActorOptions, V)) -> ActorBuilder<A> {
@@ -128,12 +96,6 @@ impl<A: RemoteActor> ActorBuilder<A> {
         }
         self
     }
-}
-
-fn bytes(text: &str) -> Result<u64> {
-    text.parse::<cohabit_types::Bytes>()
-        .map(|bytes| bytes.0)
-        .map_err(|error| Error::Refused(error.to_string()))
 }
 
 impl<A> fmt::Debug for ActorBuilder<A> {

@@ -1,11 +1,11 @@
-//! What an actor can know of the process that holds it.
+//! What actors and tasks can know of their process.
 
 use std::path::{Path, PathBuf};
 
 use cohabit_types::AttemptId;
 
-/// The process that holds an actor, as its constructor and its methods may ask for with a parameter
-/// `&Context`.
+/// The process that holds an actor or runs a task, as constructors, methods and tasks may ask for with a
+/// parameter `&Context`.
 #[derive(Debug, Clone)]
 pub struct Context {
     incarnation: u32,
@@ -20,7 +20,7 @@ impl Context {
     }
 
     /// How often the actor has been constructed: 1 for the first time, then one more after each end of its
-    /// process and each panic.
+    /// process and each panic. Of a task it is 1: each attempt of a task is the first one of its process.
     #[must_use]
     pub const fn incarnation(&self) -> u32 {
         self.incarnation
@@ -33,7 +33,8 @@ impl Context {
     }
 
     /// The directory for checkpoints, which all incarnations of the actor share: save there in `stopping`,
-    /// and look there in `new`. Without a worker it is the working directory.
+    /// and look there in `new`. That of a task belongs to its process. Without a worker it is the working
+    /// directory.
     #[must_use]
     pub fn checkpoint_folder(&self) -> &Path {
         self.checkpoints.as_deref().unwrap_or(Path::new("."))

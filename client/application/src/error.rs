@@ -1,9 +1,13 @@
-//! What goes wrong with calls and actors, by what the program can do about it.
+//! What goes wrong with calls, actors and tasks, by what the program can do about it.
 
 use std::fmt;
 use std::time::Duration;
 
-use cohabit_application_core::{ActorEnd, CallError, CreateError};
+use cohabit_application_core::{ActorEnd, CallError, CreateError, MAX_CALLS, MAX_TASK_BYTES, MAX_TASKS};
+
+/// What to do where no process can run a task.
+const NO_RUNNER_REMEDY: &str =
+    "let the task claim less, or see with `cohabit list` and `cohabit logs` how its processes ended";
 
 /// The result of a call, with [`Error`] unless another error is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -15,9 +19,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The method returned an error: its text, and those of its causes after colons.
+    /// The method or task returned an error: its text, and those of its causes after colons.
     Failed(String),
-    /// The method panicked: its message. The actor is constructed again, as a new incarnation.
+    /// The method or task panicked: its message. An actor is constructed again, as a new incarnation.
     Panicked(String),
     /// The process of the actor ended after it had got the call.
     Restarted {
@@ -30,11 +34,17 @@ pub enum Error {
     ConstructorFailed(String),
     /// The actor does not come back: what the head says.
     GivenUp(String),
+    /// Processes ended that had got the task, and no retry is left: what is known of it.
+    Lost(String),
+    /// No process can run the task: why.
+    NoRunner(String),
+    /// The application waits for itself: for what, and who holds it.
+    Deadlock(String),
     /// The call was cancelled.
     Cancelled,
     /// The call did not end within this time, and was cancelled.
     TimedOut(Duration),
-    /// Too many calls of this process to the actor have not ended.
+    /// Too many calls of this process to the actor, or tasks of this caller, have not ended.
     Full,
     /// No live actor has this name.
     NotFound(String),
@@ -53,7 +63,11 @@ pub enum Ran {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Failed(text) | Error::Refused(text) => f.write_str(text),
+            Error::Failed(text)
+            | Error::Refused(text)
+            | Error::Lost(text)
+            | Error::NoRunner(text)
+            | Error::Deadlock(text) => f.write_str(text),
             Error::Panicked(text) => CallError::Panicked(text.clone()).fmt(f),
             Error::Restarted { ran: Ran::Unknown } => CallError::Restarted.fmt(f),
             Error::Stopped => ActorEnd::Stopped.fmt(f),
@@ -66,7 +80,12 @@ impl fmt::Display for Error {
                     "the call did not end within {limit:?} and was cancelled: give it more with .within()"
                 )
             }
-            Error::Full => CallError::Full.fmt(f),
+            Error::Full => write!(
+                f,
+                "there is no room for another call ({MAX_CALLS} of a process to an actor, {MAX_TASKS} tasks or {} \
+                 MiB of arguments of a caller): await some before the next one, or make it with .start()",
+                MAX_TASK_BYTES >> 20
+            ),
             Error::NotFound(name) => {
                 write!(f, "no live actor is named '{name}': create it, with .name(\"{name}\")")
             }
@@ -102,6 +121,9 @@ impl Error {
 
     pub(crate) fn of_call(error: CallError) -> Error {
         match error {
+            CallError::Lost { .. } => Error::Lost(error.to_string()),
+            CallError::NoRunner(_) => Error::NoRunner(format!("{error}; {NO_RUNNER_REMEDY}")),
+            CallError::Deadlock(text) => Error::Deadlock(text),
             CallError::Failed(text) => Error::Failed(text),
             CallError::Panicked(text) => Error::Panicked(text),
             CallError::Restarted => Error::Restarted { ran: Ran::Unknown },

@@ -9,7 +9,7 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::call::Call;
+use crate::call::{Call, PreparedCall, PreparedTarget};
 use crate::error::{Error, Result};
 use crate::instance::RegisteredActor;
 use crate::options::ActorOptions;
@@ -52,18 +52,18 @@ impl<A: RemoteActor> ActorPointer<A> {
         on_restart: OnRestart,
         arguments: V,
     ) -> Call<T> {
-        let what = || format!("the arguments of {}::{}", A::entry().name, method_name(A::entry(), index));
-        let prepared = match encode(&arguments, "the arguments") {
-            Err(text) => Err(Error::Refused(text.replacen("the arguments", &what(), 1))),
-            Ok(encoded) => {
-                let carries = encoded.carries();
-                let method = self.first_method + index;
-                let arguments = encoded.bytes;
-                let request = CallRequest { method, access, on_restart, arguments, carries };
-                Ok((request, encoded.holds))
-            }
+        let what = || {
+            let entry = A::entry();
+            let method = entry.methods.get(index as usize).map_or("?", |method| method.name);
+            format!("the arguments of {}::{method}", entry.origin.name)
         };
-        Call::new(Arc::clone(&self.hold), prepared)
+        let prepared = encode(&arguments, what).map_err(Error::Refused).map(|encoded| {
+            let (method, carries) = (self.first_method + index, encoded.carries());
+            let request = CallRequest { method, access, on_restart, arguments: encoded.bytes, carries };
+            let target = PreparedTarget::Method { actor: Arc::clone(&self.hold), request };
+            PreparedCall { target, holds: encoded.holds }
+        });
+        Call::new(prepared)
     }
 
     /// Stops the actor, and waits for the end of its process.
@@ -73,10 +73,6 @@ impl<A: RemoteActor> ActorPointer<A> {
     pub async fn stop(&self) -> Result<()> {
         self.hold.process().stop(self.hold.actor()).await
     }
-}
-
-fn method_name(entry: &RegisteredActor, index: u32) -> &'static str {
-    entry.methods.get(index as usize).map_or("?", |method| method.name)
 }
 
 /// The live actor with this name.
@@ -112,7 +108,7 @@ impl<'de, A: RemoteActor> Deserialize<'de> for ActorPointer<A> {
         let (kind, actor) = <(u32, ActorId)>::deserialize(deserializer)?;
         let registry = ActorRegistry::get();
         if registry.kind_of(A::entry()) != kind {
-            let text = format!("this is no handle of an actor {}", A::entry().name);
+            let text = format!("this is no handle of an actor {}", A::entry().origin.name);
             return Err(D::Error::custom(text));
         }
         let process = MemberProcess::current().map_err(D::Error::custom)?;

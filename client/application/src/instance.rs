@@ -8,20 +8,16 @@ use std::rc::Rc;
 
 use cohabit_application_core::CallError;
 use futures::future::LocalBoxFuture;
-use serde::Serialize;
 
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::values::{EncodedValue, encode};
+use crate::origin::{Origin, Registered};
+use crate::returned::CallFuture;
 
 /// The functions of an actor, as `#[cohabit::actor]` writes them.
 pub struct RegisteredActor {
-    /// The module of the impl block.
-    pub module: &'static str,
-    /// The name of the type.
-    pub name: &'static str,
-    /// File and line of the impl block.
-    pub place: &'static str,
+    /// The type, and its impl block.
+    pub origin: Origin,
     /// Decodes arguments, and runs the constructor.
     pub construct: fn(&[u8], Context) -> Result<ConstructorFuture, CallError>,
     /// In the order of the impl block.
@@ -35,7 +31,7 @@ pub struct MethodEntry {
     /// Its name.
     pub name: &'static str,
     /// Decodes arguments, and runs the method.
-    pub run: fn(ActorInstance, &[u8]) -> Result<MethodFuture, CallError>,
+    pub run: fn(ActorInstance, &[u8]) -> Result<CallFuture, CallError>,
 }
 
 /// A running constructor.
@@ -43,13 +39,6 @@ pub type ConstructorFuture = LocalBoxFuture<'static, Result<ActorInstance>>;
 
 /// Saves what is to be saved.
 pub type StoppingFunction = fn(ActorInstance) -> LocalBoxFuture<'static, Result<()>>;
-
-/// A running method.
-pub type MethodFuture = LocalBoxFuture<'static, Result<ReturnedValue, CallError>>;
-
-/// What a method returned, encoded.
-#[derive(Debug)]
-pub struct ReturnedValue(pub(crate) EncodedValue);
 
 /// An actor. The gate of the core sees to it that borrows never meet.
 #[derive(Clone)]
@@ -133,40 +122,16 @@ pub fn constructed_or_failed<A: 'static, E: Into<Error>>(
     constructed(result.map_err(Into::into)?, context)
 }
 
-/// The end of a method that cannot fail.
-///
-/// # Errors
-/// If its value is too large or cannot be encoded.
-pub fn returned<T: Serialize>(value: T) -> Result<ReturnedValue, CallError> {
-    encode(&value, "the value of the method").map(ReturnedValue).map_err(CallError::Refused)
-}
+impl Registered for RegisteredActor {
+    const PLURAL: &'static str = "actors";
 
-/// The end of a method.
-///
-/// # Errors
-/// That of the method, as text with its causes; else as [`returned`].
-pub fn returned_or_failed<T: Serialize, E: Into<Error>>(
-    result: Result<T, E>,
-) -> Result<ReturnedValue, CallError> {
-    match result {
-        Ok(value) => returned(value),
-        Err(error) => Err(CallError::Failed(short(error.into().to_string()))),
+    fn origin(&self) -> &Origin {
+        &self.origin
     }
-}
-
-/// The longest text of an error that travels, in bytes.
-const LONGEST_TEXT: usize = 64 << 10;
-
-/// The text, cut off where it is too long.
-pub(crate) fn short(mut text: String) -> String {
-    if text.len() > LONGEST_TEXT {
-        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
-    }
-    text
 }
 
 impl fmt::Debug for RegisteredActor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}::{} at {}", self.module, self.name, self.place)
+        self.origin.fmt(f)
     }
 }

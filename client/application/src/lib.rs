@@ -1,4 +1,4 @@
-//! Applications of Cohabit: programs whose actors run in processes of a cluster.
+//! Applications of Cohabit: programs whose tasks and actors run in processes of a cluster.
 //!
 //! ```no_run
 //! struct Counter {
@@ -31,9 +31,43 @@
 //!
 //! Started by hand, the program is its *launcher*: it stores itself at the head that `COHABIT_HEAD` names and
 //! submits the application, a job. The cluster runs the same file again, as the *coordinator*, as the process
-//! of `main`, and as one process for each actor, which has the share of a GPU that the actor claims. The
-//! launcher shows what `main` prints and exits with its code. A second launch of the same file while the
-//! application lives joins it; another build of it is refused.
+//! of `main`, as one process for each actor, which has the share of a GPU that the actor claims, and as
+//! *runners*, which run tasks. The launcher shows what `main` prints and exits with its code. A second launch
+//! of the same file while the application lives joins it; another build of it is refused.
+//!
+//! # Tasks
+//!
+//! ```no_run
+//! # use futures::future::try_join_all;
+//! #[cohabit::task(cpus = 2, memory = "4G")]
+//! fn count_words(path: String) -> cohabit::Result<usize> {
+//!     Ok(std::fs::read_to_string(path)?.split_whitespace().count())
+//! }
+//!
+//! # async fn total(paths: Vec<String>) -> cohabit::Result<usize> {
+//! let counts = try_join_all(paths.into_iter().map(count_words::remote)).await?;
+//! # Ok(counts.into_iter().sum())
+//! # }
+//! ```
+//!
+//! [`task`] makes a function a task: beside the function, which can be called as before, it writes a type of
+//! the same name with a function `remote`. Its [`TaskCall`] is a future of the value. Every process of the
+//! application can call tasks: `main`, actors, and tasks themselves.
+//!
+//! - A runner claims what one of its tasks claims, and runs one after the other. The application starts as
+//!   many as have something to do and as the cluster has room for, and ends those that had nothing to do for
+//!   5 s. Tasks that claim the same share runners.
+//! - A task that waits for calls of its own lets its runner run others meanwhile, unless it has a GPU: so
+//!   tasks may call tasks to any depth.
+//! - If its runner ends, a task is sent to another one, `retries` times; then it fails with [`Error::Lost`].
+//!   So it may run more than once, in part or as a whole. With `retries = 0` it starts at most once.
+//! - Errors and panics of the function are those of the call, unless it is marked `retry_errors`: then it is
+//!   run again as long as retries are left.
+//! - Dropping a call cancels the task and all that it called. Async code ends at its next await; a plain
+//!   function asks [`cancelled`], and its process is ended if it goes on for 5 s.
+//! - A caller (a task, or the rest of a process) has at most 10,000 tasks and 64 MiB of arguments that have
+//!   not ended: [`TaskCall::start`] waits for room, [`TaskCall::try_start`] does not.
+//! - A runner has one thread for its tasks, and another one for its connections.
 //!
 //! # Actors
 //!
@@ -57,10 +91,10 @@
 //!
 //! ```text
 //! start        which process this is      launcher     the program started by hand
-//! coordinator  the root job               runner       main, or one actor (actor_host)
+//! coordinator  the root job               runner       main, one actor (actor_host), or tasks (task_host)
 //! process      a process's state and connections       transport    sockets, frames
-//! handle, call, builder                   what users hold; values: their bytes
-//! instance, registry                      what the attributes write
+//! handle, call, builder, task_call        what users hold; values, returned: their bytes
+//! instance, task, options, origin         what the attributes write; registry: all of it, with numbers
 //! ```
 //!
 //! The rules are those of `cohabit-application-core`; this crate carries its effects out.
@@ -69,6 +103,7 @@
 mod actor_host;
 mod builder;
 mod call;
+mod claim_setters;
 mod context;
 mod coordinator;
 mod error;
@@ -76,11 +111,17 @@ mod handle;
 mod instance;
 mod launcher;
 mod options;
+mod origin;
+mod prepared_task;
 mod process;
 mod registry;
+mod returned;
 mod runner;
 mod start;
 mod start_entry;
+mod task;
+mod task_call;
+mod task_host;
 mod terminal;
 mod transport;
 mod values;
@@ -115,25 +156,51 @@ pub use cohabit_macros::actor;
 /// `name = "search"` names the application, unique among the live ones of its user; by default it is the name
 /// of the binary. `max_gpus = 2` limits what its actors hold together; those beyond it wait.
 pub use cohabit_macros::main;
+/// Makes a function a task: every process of the application can have it run in processes of its own.
+///
+/// It stands before a function, `async` or not, without `self` and generics, and writes a type of its name
+/// beside it: `load::remote(...)` takes the same arguments and gives a [`TaskCall`]. The options say what the
+/// processes claim that run it. All of them can be left out, and changed for one call with the methods of
+/// [`TaskCall`]:
+///
+/// | Key | Meaning | Default |
+/// |---|---|---|
+/// | `gpus = 0.25` | a share of a GPU, or whole ones | none |
+/// | `gpu_memory = "8G"` | memory on each GPU | not limited |
+/// | `cpus = 2` | processor cores | 1 |
+/// | `memory = "2G"` | host memory | none claimed |
+/// | `retries = 3` | how often it is sent again after the end of a process that had got it | 3 |
+/// | `retry_errors` | errors and panics of the function are tried again, too | |
+/// | `enforced` | shares a GPU only where limits are enforced | |
+/// | `exclusive` | nobody else joins its GPU | |
+///
+/// Arguments and values are owned types with serde's traits, without `flatten` and untagged enums; handles of
+/// actors may be in them. The function returns a value or a `Result` of it, and may have a parameter
+/// `&`[`Context`], which callers do not give.
+pub use cohabit_macros::task;
 pub use context::Context;
 pub use error::{Error, Ran, Result};
+pub use process::cancelled;
+pub use task_call::TaskCall;
 
 /// What the attributes use. Not for programs, and changed without notice.
 #[doc(hidden)]
 pub mod private {
-    pub use cohabit_application_core::{MethodAccess, OnRestart};
+    pub use cohabit_application_core::{MethodAccess, OnRestart, OnTaskError};
     pub use inventory;
     pub use serde;
 
     pub use crate::handle::{ActorPointer, RemoteActor, find};
     pub use crate::instance::{
-        ActorInstance, ConstructorFuture, ExclusiveActor, MethodEntry, MethodFuture, RegisteredActor,
-        ReturnedValue, SharedActor, StoppingFunction, constructed, constructed_or_failed, returned,
-        returned_or_failed,
+        ActorInstance, ConstructorFuture, ExclusiveActor, MethodEntry, RegisteredActor, SharedActor,
+        StoppingFunction, constructed, constructed_or_failed,
     };
-    pub use crate::options::{ActorOptions, DEFAULT_CONCURRENCY};
-    pub use crate::registry::Registration;
+    pub use crate::options::{ActorOptions, Claims, DEFAULT_CONCURRENCY, TaskOptions};
+    pub use crate::origin::Origin;
+    pub use crate::registry::{ActorRegistration, TaskRegistration};
+    pub use crate::returned::{CallFuture, ReturnedValue, returned, returned_or_failed};
     pub use crate::start::{MainReturn, run};
     pub use crate::start_entry::MainEntry;
+    pub use crate::task::{RegisteredTask, RemoteTask};
     pub use crate::values::decode_arguments;
 }

@@ -1,7 +1,7 @@
-//! What an actor claims and how it lives, as its attribute says and as a builder changes it.
+//! What actors and tasks claim and how they live, as their attributes say and as builders change it.
 
 use bytes::Bytes;
-use cohabit_application_core::ActorSpec;
+use cohabit_application_core::{OnTaskError, TaskClass};
 use cohabit_types::{Demand, EnforcementRequirement, GpuRequest, Share, Sharing};
 use cohabit_wire::codec;
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// How many `&self` methods of an actor run beside each other, unless it says otherwise.
 pub const DEFAULT_CONCURRENCY: u32 = 16;
 
-/// What the attribute of an actor says.
-#[derive(Debug, Clone, Copy)]
-pub struct ActorOptions {
+/// What the job of an actor or of tasks claims, as the attribute says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claims {
     /// Thousandths of a GPU.
     pub gpus: u32,
     /// Bytes of memory on each GPU.
@@ -20,17 +20,35 @@ pub struct ActorOptions {
     pub cpus: u32,
     /// Bytes of host memory.
     pub memory: u64,
-    /// How often its process may be started again.
-    pub restarts: u32,
-    /// Most `&self` methods at the same time.
-    pub concurrency: u32,
     /// Whether it shares GPUs only where limits are enforced.
     pub enforced: bool,
     /// Whether nobody else may join its GPU.
     pub exclusive: bool,
 }
 
-/// What the job of an actor claims beside GPUs: it passes through the cores as bytes.
+/// What the attribute of an actor says.
+#[derive(Debug, Clone, Copy)]
+pub struct ActorOptions {
+    /// What its job claims.
+    pub claims: Claims,
+    /// How often its process may be started again.
+    pub restarts: u32,
+    /// Most `&self` methods at the same time.
+    pub concurrency: u32,
+}
+
+/// What the attribute of a task says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskOptions {
+    /// What the jobs claim that run it.
+    pub claims: Claims,
+    /// How often it is sent again after the end of a process that had got it.
+    pub retries: u32,
+    /// What happens after an error or a panic.
+    pub on_error: OnTaskError,
+}
+
+/// What a job claims beside GPUs: it passes through the cores as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunnerClaims {
     gpu_memory: Option<u64>,
@@ -40,25 +58,31 @@ pub(crate) struct RunnerClaims {
     exclusive: bool,
 }
 
-impl ActorOptions {
-    /// What passes through the cores, encoded.
-    pub(crate) fn claims(&self) -> Bytes {
-        let ActorOptions { gpu_memory, cpus, memory, enforced, exclusive, .. } = *self;
-        let claims = RunnerClaims { gpu_memory, cpus, memory, enforced, exclusive };
-        codec::encode(&claims).expect("a few numbers fit")
-    }
+impl Claims {
+    #[cfg(test)]
+    pub(crate) const NONE: Claims =
+        Claims { gpus: 0, gpu_memory: None, cpus: 0, memory: 0, enforced: false, exclusive: false };
 
-    /// Refuses what no job can demand, in words.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        RunnerClaims::decode(&self.claims())?.demand(Share(self.gpus)).check()
+    /// What the cores know and pass through, unless no job can demand it.
+    ///
+    /// # Errors
+    /// In words, if none can.
+    pub(crate) fn encode(&self) -> Result<(Share, Bytes), String> {
+        let Claims { gpus, gpu_memory, cpus, memory, enforced, exclusive } = *self;
+        let (gpus, claims) = (Share(gpus), RunnerClaims { gpu_memory, cpus, memory, enforced, exclusive });
+        claims.demand(gpus).check()?;
+        Ok((gpus, codec::encode(&claims).expect("a few numbers fit")))
     }
+}
 
-    /// Sets what the core knows of them.
-    pub(crate) fn describe(&self, spec: &mut ActorSpec) {
-        spec.gpus = Share(self.gpus);
-        spec.restarts = self.restarts;
-        spec.concurrency = self.concurrency;
-        spec.claims = self.claims();
+impl TaskOptions {
+    /// The runners that can run a task with these options.
+    ///
+    /// # Errors
+    /// In words, if no job can claim that much.
+    pub(crate) fn class(&self) -> Result<TaskClass, String> {
+        let (gpus, claims) = self.claims.encode()?;
+        Ok(TaskClass { gpus, claims })
     }
 }
 
@@ -69,7 +93,7 @@ impl RunnerClaims {
         codec::decode(bytes).map_err(|error| error.to_string())
     }
 
-    /// What the job of the actor demands.
+    /// What the job demands.
     pub(crate) fn demand(&self, gpus: Share) -> Demand {
         let whole = gpus.0 / Share::WHOLE.0;
         Demand {
@@ -96,23 +120,24 @@ mod tests {
 
     #[test]
     fn claims_pass_through_the_cores_and_become_a_demand() {
-        let options = ActorOptions {
+        let claims = Claims {
             gpus: 250,
             gpu_memory: Some(8 << 30),
             cpus: 2,
             memory: 1 << 20,
-            restarts: 3,
-            concurrency: 4,
             enforced: true,
             exclusive: false,
         };
-        let claims = RunnerClaims::decode(&options.claims()).unwrap();
-        let demand = claims.demand(Share(options.gpus));
+        let (gpus, claims) = claims.encode().unwrap();
+        let claims = RunnerClaims::decode(&claims).unwrap();
+        let demand = claims.demand(gpus);
         assert_eq!(demand.gpus, GpuRequest::Part(Share(250)));
         assert_eq!((demand.gpu_memory, demand.cpus), (Some(cohabit_types::Bytes(8 << 30)), 2));
         assert_eq!(demand.limits, EnforcementRequirement::Enforced);
         assert_eq!(demand.check(), Ok(()));
         assert_eq!(claims.demand(Share(2_000)).gpus, GpuRequest::Whole(2));
         assert_eq!(claims.demand(Share(0)).gpus, GpuRequest::Whole(0));
+        let refused = Claims { gpu_memory: Some(1), ..Claims::NONE }.encode().unwrap_err();
+        assert!(refused.contains("GPU memory but for no GPU"), "{refused}");
     }
 }

@@ -10,10 +10,9 @@ use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
 use crate::error::Error;
-use crate::registry::ActorRegistry;
 use crate::start_entry::MainEntry;
 use crate::terminal::{exit, say};
-use crate::{coordinator, launcher, runner};
+use crate::{coordinator, launcher, registry, runner};
 
 /// What a `main` may return.
 pub trait MainReturn {
@@ -48,7 +47,7 @@ const LONGEST_ACCESS: u64 = 64 << 10;
 /// Runs the part of the program that this process is for.
 ///
 /// # Panics
-/// If two actors of the program have one name.
+/// If two actors or two tasks of the program have one name.
 pub fn run(entry: MainEntry, main: fn() -> LocalBoxFuture<'static, i32>) -> ExitCode {
     let runtime = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -57,8 +56,8 @@ pub fn run(entry: MainEntry, main: fn() -> LocalBoxFuture<'static, i32>) -> Exit
             return ExitCode::FAILURE;
         }
     };
-    // Every process of the program finds two actors of one name, the one that people start first.
-    let _checked = ActorRegistry::get();
+    // Every process of the program finds two of one name, the one that people start first.
+    registry::check();
     let local = LocalSet::new();
     let code = match std::env::var(ApplicationRole::VARIABLE) {
         Err(_) => runtime.block_on(local.run_until(launcher::launch(entry))),
@@ -84,6 +83,7 @@ async fn run_role(
         ApplicationRole::Coordinator => coordinator::coordinate(access, entry.max_gpus).await,
         ApplicationRole::Runner(RunnerRole::Main) => runner::run_main(access, main).await,
         ApplicationRole::Runner(RunnerRole::Actor) => runner::run_actor(access).await,
+        ApplicationRole::Runner(RunnerRole::Tasks) => runner::run_tasks(access).await,
     }
 }
 

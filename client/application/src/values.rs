@@ -4,6 +4,7 @@
 //! coordinator hears of it before the call arrives.
 
 use std::cell::RefCell;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -40,11 +41,14 @@ impl EncodedValue {
     }
 }
 
-/// Encodes arguments or a value: `what`, for the error.
+/// Encodes arguments or a value: `what` it is, for the error.
 ///
 /// # Errors
 /// In words, if it is too large or cannot be encoded.
-pub(crate) fn encode<T: Serialize>(value: &T, what: &str) -> Result<EncodedValue, String> {
+pub(crate) fn encode<T: Serialize, W: Display>(
+    value: &T,
+    what: impl FnOnce() -> W,
+) -> Result<EncodedValue, String> {
     let outer = NOTED.replace(Some(Vec::new()));
     let mut bytes = SCRATCH.take();
     bytes.clear();
@@ -56,10 +60,11 @@ pub(crate) fn encode<T: Serialize>(value: &T, what: &str) -> Result<EncodedValue
     match written {
         Ok(()) => Ok(EncodedValue { bytes: encoded, holds }),
         Err(CodecError::TooLong { limit }) => Err(format!(
-            "{what}: larger than {} MiB, the most that a call carries: pass the path of a file, or less at a time",
+            "{}: larger than {} MiB, the most that a call carries: pass the path of a file, or less at a time",
+            what(),
             limit >> 20
         )),
-        Err(CodecError::Undecodable(text)) => Err(format!("{what}: cannot be encoded ({text})")),
+        Err(CodecError::Undecodable(text)) => Err(format!("{}: cannot be encoded ({text})", what())),
     }
 }
 
@@ -93,7 +98,7 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T,
     })
 }
 
-/// The arguments of a function of an actor.
+/// The arguments of a method or a task.
 ///
 /// # Errors
 /// If the bytes are none.

@@ -115,7 +115,7 @@ fn read_stopping(function: &ImplItemFn, is_retried: bool) -> Result<Method> {
         return Err(not_retried(function));
     }
     let method = Method::read(function, Access::Exclusive, false)?;
-    match method.values().0.first() {
+    match method.function.values().0.first() {
         None => Ok(method),
         Some(value) => {
             let text = "`stopping` is called when the process is to end: it takes `&mut self` and at most `&Context`";

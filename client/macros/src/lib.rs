@@ -1,31 +1,46 @@
-//! The attributes of Cohabit applications: `#[cohabit::actor]` and `#[cohabit::main]`.
+//! The attributes of Cohabit applications: `#[cohabit::actor]`, `#[cohabit::task]` and `#[cohabit::main]`.
 //!
 //! They are documented, and meant to be used, where the crate `cohabit` exports them. What they write calls
 //! only `::cohabit::private`. A program that they refuse gets an error at the place that is wrong, which says
 //! what to write instead.
 //!
 //! ```text
-//! #[actor] -> options (the attribute)  -> actor (the impl block: checks) -> expansion
-//!                                            method (one function of it)
+//! #[actor] -> options (the attribute) -> actor (the impl block: checks) -> actor_expansion
+//!                                          method (one of its functions)     snippets (what both write)
+//! #[task]  -> options                 -> function (a signature: checks) -> task_expansion
 //! #[main]  -> main_function
 //! ```
 #![warn(missing_docs)]
 #![expect(clippy::wildcard_enum_match_arm, reason = "the enums of syn grow with the language")]
 
 mod actor;
-mod expansion;
+mod actor_expansion;
+mod function;
 mod main_function;
 mod method;
 mod options;
+mod snippets;
+mod task_expansion;
 
 use proc_macro::TokenStream;
+
+use crate::actor::ActorBlock;
+use crate::options::{ActorAttribute, Options, TaskAttribute};
 
 /// Makes the methods of an impl block callable from other processes; see the documentation of `cohabit`.
 #[proc_macro_attribute]
 pub fn actor(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    let expanded = options::Options::parse(attribute.into())
+    let expanded = ActorAttribute::parse(attribute.into())
         .and_then(|options| Ok((options, syn::parse(item)?)))
-        .and_then(|(options, item)| Ok(expansion::expand(&options, actor::ActorBlock::read(item)?)));
+        .and_then(|(options, item)| Ok(actor_expansion::expand(&options, ActorBlock::read(item)?)));
+    expanded.unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Makes a function callable in other processes; see the documentation of `cohabit`.
+#[proc_macro_attribute]
+pub fn task(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let expanded = TaskAttribute::parse(attribute.into())
+        .and_then(|options| task_expansion::expand(&options, &syn::parse(item)?));
     expanded.unwrap_or_else(|error| error.to_compile_error()).into()
 }
 

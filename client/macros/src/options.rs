@@ -1,4 +1,4 @@
-//! What stands in parentheses after `actor`: the demand and the limits of an actor.
+//! What stands in parentheses after `actor` and `task`: what its process claims, and its limits.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -7,11 +7,12 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Error, Expr, ExprLit, Lit, Meta, Result, Token};
 
-const KEYS: &str = "gpus, gpu_memory, cpus, memory, restarts, concurrency, enforced, exclusive";
+/// The keys that both attributes have.
+const CLAIM_KEYS: &str = "gpus, gpu_memory, cpus, memory, enforced, exclusive";
 
-/// The options of an actor, with their defaults.
+/// What the job of an actor or of tasks claims.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Options {
+pub(crate) struct ClaimOptions {
     /// In thousandths of a GPU.
     pub(crate) gpus: u32,
     /// Bytes on each GPU.
@@ -19,48 +20,120 @@ pub(crate) struct Options {
     pub(crate) cpus: u32,
     /// Bytes.
     pub(crate) memory: u64,
-    pub(crate) restarts: u32,
-    pub(crate) concurrency: Option<u32>,
     pub(crate) enforced: bool,
     pub(crate) exclusive: bool,
 }
 
-impl Options {
-    pub(crate) fn parse(attribute: TokenStream) -> Result<Options> {
-        let mut options = Options::default();
+/// The options of an actor, with their defaults.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct ActorAttribute {
+    pub(crate) claims: ClaimOptions,
+    pub(crate) restarts: u32,
+    pub(crate) concurrency: Option<u32>,
+}
+
+/// The options of a task, with their defaults.
+#[derive(Debug, PartialEq)]
+pub(crate) struct TaskAttribute {
+    pub(crate) claims: ClaimOptions,
+    pub(crate) retries: u32,
+    pub(crate) retry_errors: bool,
+}
+
+/// How often a task is sent again, unless it says otherwise.
+const DEFAULT_RETRIES: u32 = 3;
+
+/// What stands in parentheses after one of the attributes.
+pub(crate) trait Options: Default {
+    /// Whose they are, for people.
+    const OWNER: &'static str;
+    /// The keys beside those of the claims.
+    const KEYS: &'static str;
+
+    fn claims(&mut self) -> &mut ClaimOptions;
+
+    /// Whether it is one of these keys, which is set then.
+    fn set(&mut self, key: &str, meta: &Meta) -> Result<bool>;
+
+    fn parse(attribute: TokenStream) -> Result<Self> {
+        let mut options = Self::default();
         let mut seen: Vec<String> = Vec::new();
         for meta in Punctuated::<Meta, Token![,]>::parse_terminated.parse2(attribute)? {
             let key = meta.path().get_ident().map(ToString::to_string).unwrap_or_default();
             if seen.contains(&key) {
                 return Err(Error::new(meta.span(), format!("`{key}` is given twice: keep one of them")));
             }
-            options.set(&key, &meta)?;
+            if !options.claims().set(&key, &meta)? && !options.set(&key, &meta)? {
+                let (owner, keys) = (Self::OWNER, Self::KEYS);
+                let text = format!("{owner} has no option `{key}`: use {CLAIM_KEYS}, {keys}");
+                return Err(Error::new(meta.span(), text));
+            }
             seen.push(key);
         }
-        if options.enforced && options.exclusive {
+        if options.claims().enforced && options.claims().exclusive {
             let text =
                 "`exclusive` lets nobody share the GPU, so there is nothing to enforce: remove `enforced`";
             return Err(Error::new(proc_macro2::Span::call_site(), text));
         }
         Ok(options)
     }
+}
 
-    fn set(&mut self, key: &str, meta: &Meta) -> Result<()> {
+impl ClaimOptions {
+    fn set(&mut self, key: &str, meta: &Meta) -> Result<bool> {
         match key {
             "gpus" => self.gpus = gpus(meta)?,
             "gpu_memory" => self.gpu_memory = Some(bytes(meta)?),
             "cpus" => self.cpus = whole(meta, 0)?,
             "memory" => self.memory = bytes(meta)?,
-            "restarts" => self.restarts = whole(meta, 0)?,
-            "concurrency" => self.concurrency = Some(whole(meta, 1)?),
             "enforced" => self.enforced = flag(meta)?,
             "exclusive" => self.exclusive = flag(meta)?,
-            _ => {
-                let text = format!("an actor has no option `{key}`: use {KEYS}");
-                return Err(Error::new(meta.span(), text));
-            }
+            _ => return Ok(false),
         }
-        Ok(())
+        Ok(true)
+    }
+}
+
+impl Options for ActorAttribute {
+    const OWNER: &'static str = "an actor";
+    const KEYS: &'static str = "restarts, concurrency";
+
+    fn claims(&mut self) -> &mut ClaimOptions {
+        &mut self.claims
+    }
+
+    fn set(&mut self, key: &str, meta: &Meta) -> Result<bool> {
+        match key {
+            "restarts" => self.restarts = whole(meta, 0)?,
+            "concurrency" => self.concurrency = Some(whole(meta, 1)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+impl Default for TaskAttribute {
+    fn default() -> TaskAttribute {
+        let claims = ClaimOptions { cpus: 1, ..ClaimOptions::default() };
+        TaskAttribute { claims, retries: DEFAULT_RETRIES, retry_errors: false }
+    }
+}
+
+impl Options for TaskAttribute {
+    const OWNER: &'static str = "a task";
+    const KEYS: &'static str = "retries, retry_errors";
+
+    fn claims(&mut self) -> &mut ClaimOptions {
+        &mut self.claims
+    }
+
+    fn set(&mut self, key: &str, meta: &Meta) -> Result<bool> {
+        match key {
+            "retries" => self.retries = whole(meta, 0)?,
+            "retry_errors" => self.retry_errors = flag(meta)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 }
 
@@ -153,24 +226,33 @@ mod tests {
             concurrency = 4,
             enforced
         );
-        let expected = Options {
+        let claims = ClaimOptions {
             gpus: 250,
             gpu_memory: Some(8 << 30),
             cpus: 1,
             memory: 1_536,
-            restarts: 3,
-            concurrency: Some(4),
             enforced: true,
             exclusive: false,
         };
-        assert_eq!(Options::parse(attribute).unwrap(), expected);
-        assert_eq!(Options::parse(quote!(gpus = 2)).unwrap().gpus, 2_000);
-        assert_eq!(Options::parse(quote!()).unwrap(), Options::default());
+        let expected = ActorAttribute { claims, restarts: 3, concurrency: Some(4) };
+        assert_eq!(ActorAttribute::parse(attribute).unwrap(), expected);
+        assert_eq!(ActorAttribute::parse(quote!(gpus = 2)).unwrap().claims.gpus, 2_000);
+        assert_eq!(ActorAttribute::parse(quote!()).unwrap(), ActorAttribute::default());
+    }
+
+    #[test]
+    fn a_task_claims_a_core_and_is_sent_again_three_times() {
+        let read = |attribute: TokenStream| TaskAttribute::parse(attribute).unwrap();
+        let claims = ClaimOptions { cpus: 1, ..ClaimOptions::default() };
+        assert_eq!(read(quote!()), TaskAttribute { claims, retries: 3, retry_errors: false });
+        let claims = ClaimOptions { cpus: 2, exclusive: true, ..ClaimOptions::default() };
+        let expected = TaskAttribute { claims, retries: 0, retry_errors: true };
+        assert_eq!(read(quote!(cpus = 2, exclusive, retries = 0, retry_errors)), expected);
     }
 
     #[test]
     fn options_that_mean_nothing_are_refused() {
-        let refused = |attribute: TokenStream| Options::parse(attribute).unwrap_err().to_string();
+        let refused = |attribute: TokenStream| ActorAttribute::parse(attribute).unwrap_err().to_string();
         assert!(refused(quote!(gpu = 1)).contains("no option `gpu`: use gpus, gpu_memory"));
         assert!(refused(quote!(gpus = 1, gpus = 2)).contains("twice"));
         assert!(refused(quote!(gpus = 1.5)).contains("a share of one (0.5)"));
@@ -183,5 +265,9 @@ mod tests {
         assert!(refused(quote!(enforced = true)).contains("write `enforced` alone"));
         assert!(refused(quote!(cpus)).contains("write `cpus = 2`"));
         assert!(refused(quote!(enforced, exclusive)).contains("remove `enforced`"));
+        let text = TaskAttribute::parse(quote!(restarts = 1)).unwrap_err().to_string();
+        assert!(
+            text.starts_with("a task has no option `restarts`: use gpus") && text.ends_with("retry_errors")
+        );
     }
 }

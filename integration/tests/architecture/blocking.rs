@@ -27,7 +27,8 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("cohabit-executor", "write_outcome", ".write_ended"),
     // A process of an application makes its socket before anything else runs in it.
     ("cohabit", "run", ".listen"),
-    ("cohabit", "run_actor", ".listen"),
+    ("cohabit", "run_actor", "serve"),
+    ("cohabit", "run_tasks", "serve"),
 ];
 
 /// Every function of the workspace, and whether it blocks, by the names of packages.

@@ -30,8 +30,9 @@ pub(crate) enum Phase {
     Submitting,
     /// It has a job.
     Placed { job: JobId, run: Run },
-    /// Callers see its end; its process is being ended, or its submission is still under way.
-    Ending { job: Option<JobId>, end: ActorEnd },
+    /// Callers see its end; its process is being ended, or its submission is still under way. `told` is the
+    /// process that was told to end and may still run.
+    Ending { job: Option<JobId>, told: Option<AttemptId>, end: ActorEnd },
     /// No process of it runs or will run.
     Ended(ActorEnd),
 }
@@ -117,6 +118,19 @@ impl ActorEntry {
             carries: self.spec.carries.clone(),
         };
         effects.push(CoordinatorEffect::Send { to: member, frame: FromCoordinator::Construct(construction) });
+    }
+
+    /// Cancels its job if its process was told to end, and is one of these.
+    pub(crate) fn cancel_told(
+        &mut self,
+        effects: &mut Vec<CoordinatorEffect>,
+        which: impl FnOnce(AttemptId) -> bool,
+    ) {
+        if let Phase::Ending { told, .. } = &mut self.phase
+            && let Some(member) = told.take_if(|member| which(*member))
+        {
+            effects.push(CoordinatorEffect::CancelRunner { job: member.job });
+        }
     }
 
     /// Answers those who wait for its end.

@@ -1,14 +1,15 @@
-//! The actors of the application: names, the ceiling of GPUs, restarts, ends.
+//! The actors of the application: names, restarts, ends.
 //!
 //! An actor that ends in the eyes of its callers keeps its name and its share of GPUs until the head says
 //! that its job has ended. An ended actor is remembered as long as somebody holds it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use cohabit_types::{AttemptId, JobId, Share};
+use cohabit_types::{AttemptId, JobId};
 
 use crate::actor_entry::{ActorEntry, Phase, Run};
 use crate::actor_spec::{ActorSpec, ActorState, Lifetime};
+use crate::ceiling::{Ceiling, Claimant};
 use crate::coordinator_effect::CoordinatorEffect;
 use crate::errors::{ActorEnd, CreateError};
 use crate::frames::FromCoordinator;
@@ -19,15 +20,10 @@ use crate::runner_report::{RunnerReport, RunnerState};
 /// All actors that have not been forgotten.
 #[derive(Debug)]
 pub(crate) struct Actors {
-    ceiling: Option<Share>,
-    in_use: u32,
     last: ActorId,
     all: BTreeMap<ActorId, ActorEntry>,
     names: BTreeMap<String, ActorId>,
     jobs: BTreeMap<JobId, ActorId>,
-    queue: VecDeque<ActorId>,
-    /// Whether an actor in the queue may have become submittable.
-    admission_due: bool,
     /// Number of actors that have not ended.
     unended: usize,
     /// How many of them are detached.
@@ -38,28 +34,24 @@ pub(crate) struct Actors {
 pub(crate) type Unneeded = Vec<ActorId>;
 
 impl Actors {
-    pub(crate) const fn new(ceiling: Option<Share>) -> Actors {
+    pub(crate) const fn new() -> Actors {
         Actors {
-            ceiling,
-            in_use: 0,
             last: ActorId(0),
             all: BTreeMap::new(),
             names: BTreeMap::new(),
             jobs: BTreeMap::new(),
-            queue: VecDeque::new(),
-            admission_due: false,
             unended: 0,
             detached: 0,
         }
     }
 
-    /// Creates an actor, which waits for `admit`.
-    pub(crate) fn create(&mut self, spec: ActorSpec) -> Result<ActorId, CreateError> {
+    /// Creates an actor, which waits for the ceiling.
+    pub(crate) fn create(&mut self, spec: ActorSpec, ceiling: &mut Ceiling) -> Result<ActorId, CreateError> {
         spec.check()?;
         if let Some(name) = spec.name.as_ref().filter(|name| self.names.contains_key(*name)) {
             return Err(CreateError::NameInUse { name: name.clone() });
         }
-        if let Some(max_gpus) = self.ceiling.filter(|max_gpus| spec.gpus > *max_gpus) {
+        if let Some(max_gpus) = ceiling.forbids(spec.gpus) {
             return Err(CreateError::AboveCeiling { gpus: spec.gpus, max_gpus });
         }
         if self.unended >= MAX_ACTORS {
@@ -72,38 +64,24 @@ impl Actors {
         if let Some(name) = &spec.name {
             self.names.insert(name.clone(), id);
         }
+        ceiling.wait(Claimant::Actor(id), spec.gpus);
         self.all.insert(id, ActorEntry::new(id, spec));
-        self.queue.push_back(id);
-        self.admission_due = true;
         Ok(id)
     }
 
-    /// Submits what the ceiling leaves room for, in order. Actors without GPUs wait for nobody.
-    pub(crate) fn admit(&mut self, effects: &mut Vec<CoordinatorEffect>) {
-        if !std::mem::take(&mut self.admission_due) {
-            return;
+    /// The ceiling leaves room for an actor.
+    pub(crate) fn admitted(&mut self, id: ActorId, effects: &mut Vec<CoordinatorEffect>) {
+        if let Some(actor) = self.all.get_mut(&id) {
+            actor.change(effects, |actor| actor.phase = Phase::Submitting);
+            effects.push(submission(actor));
         }
-        let mut waiting = VecDeque::new();
-        for id in std::mem::take(&mut self.queue) {
-            let Some(actor) = self.all.get_mut(&id) else { continue };
-            let Share(gpus) = actor.spec.gpus;
-            let room = self.ceiling.is_none_or(|Share(most)| self.in_use.saturating_add(gpus) <= most);
-            if gpus == 0 || (room && waiting.is_empty()) {
-                self.in_use += gpus;
-                actor.change(effects, |actor| actor.phase = Phase::Submitting);
-                effects.push(submission(actor));
-            } else {
-                let (before, most) = (waiting.len(), self.ceiling.unwrap_or_default());
-                let why = format!(
-                    "needs {} GPUs; {} of max_gpus {most} are in use, and {before} actors wait before it",
-                    actor.spec.gpus,
-                    Share(self.in_use)
-                );
-                actor.change(effects, |actor| actor.phase = Phase::Queued { why });
-                waiting.push_back(id);
-            }
+    }
+
+    /// The ceiling leaves no room for an actor yet.
+    pub(crate) fn waits(&mut self, id: ActorId, why: String, effects: &mut Vec<CoordinatorEffect>) {
+        if let Some(actor) = self.all.get_mut(&id) {
+            actor.change(effects, |actor| actor.phase = Phase::Queued { why });
         }
-        self.queue = waiting;
     }
 
     /// The live actor with this name.
@@ -140,6 +118,7 @@ impl Actors {
         &mut self,
         id: ActorId,
         (by, request): (AttemptId, RequestNumber),
+        ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unneeded {
         match self.all.get_mut(&id).filter(|actor| !actor.has_ended()) {
@@ -148,13 +127,18 @@ impl Actors {
                 effects.push(CoordinatorEffect::Send { to: by, frame: FromCoordinator::Stopped { request } })
             }
         }
-        self.end(id, ActorEnd::Stopped, effects)
+        self.end(id, ActorEnd::Stopped, ceiling, effects)
     }
 
     /// Nobody holds an actor any more: it ends, or is forgotten if it has ended.
-    pub(crate) fn unheld(&mut self, id: ActorId, effects: &mut Vec<CoordinatorEffect>) -> Unneeded {
+    pub(crate) fn unheld(
+        &mut self,
+        id: ActorId,
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> Unneeded {
         let held = self.all.get(&id).is_some_and(|actor| actor.spec.lifetime == Lifetime::Held);
-        let unneeded = if held { self.end(id, ActorEnd::Stopped, effects) } else { Unneeded::new() };
+        let unneeded = if held { self.end(id, ActorEnd::Stopped, ceiling, effects) } else { Unneeded::new() };
         if self.all.get(&id).is_some_and(ActorEntry::has_ended) {
             self.all.remove(&id);
         }
@@ -166,6 +150,7 @@ impl Actors {
         &mut self,
         id: ActorId,
         result: Result<JobId, String>,
+        ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unneeded {
         let Some(actor) = self.all.get_mut(&id) else { return Unneeded::new() };
@@ -176,14 +161,16 @@ impl Actors {
                 self.jobs.insert(job, id);
                 Unneeded::new()
             }
-            (Phase::Submitting, Err(text)) => self.ended(id, ActorEnd::GivenUp(text), effects),
+            (Phase::Submitting, Err(text)) => self.ended(id, ActorEnd::GivenUp(text), ceiling, effects),
             (Phase::Ending { job: runner @ None, .. }, Ok(job)) => {
                 *runner = Some(job);
                 self.jobs.insert(job, id);
                 effects.push(CoordinatorEffect::CancelRunner { job });
                 Unneeded::new()
             }
-            (Phase::Ending { job: None, .. }, Err(text)) => self.ended(id, ActorEnd::GivenUp(text), effects),
+            (Phase::Ending { job: None, .. }, Err(text)) => {
+                self.ended(id, ActorEnd::GivenUp(text), ceiling, effects)
+            }
             (
                 Phase::Queued { .. }
                 | Phase::Placed { .. }
@@ -203,12 +190,13 @@ impl Actors {
         &mut self,
         job: JobId,
         report: &RunnerReport,
+        ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unneeded {
         let Some(id) = self.jobs.get(&job).copied() else { return Unneeded::new() };
         if let RunnerState::Ended { text, .. } = &report.state {
             self.jobs.remove(&job);
-            return self.ended(id, ActorEnd::GivenUp(text.clone()), effects);
+            return self.ended(id, ActorEnd::GivenUp(text.clone()), ceiling, effects);
         }
         if let Some(actor) = self.all.get_mut(&id) {
             actor.change(effects, |actor| {
@@ -216,8 +204,17 @@ impl Actors {
                     run.follow(report);
                 }
             });
+            // The process that was told to end has ended otherwise: no further attempt is wanted.
+            actor.cancel_told(effects, |member| member.attempt <= report.ended_attempts);
         }
         Unneeded::new()
+    }
+
+    /// A process that was told to end has had time for it.
+    pub(crate) fn patience_over(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
+        if let Some(actor) = self.of_job(job).and_then(|id| self.all.get_mut(&id)) {
+            actor.cancel_told(effects, |_| true);
+        }
     }
 
     /// A member is connected and all earlier attempts have ended: its actor, if it is to be constructed now.
@@ -259,10 +256,11 @@ impl Actors {
         &mut self,
         member: AttemptId,
         text: String,
+        ceiling: &mut Ceiling,
         effects: &mut Vec<CoordinatorEffect>,
     ) -> Unneeded {
         match self.of_member(member).map(|actor| actor.id) {
-            Some(id) => self.end(id, ActorEnd::ConstructorFailed(text), effects),
+            Some(id) => self.end(id, ActorEnd::ConstructorFailed(text), ceiling, effects),
             None => Unneeded::new(),
         }
     }
@@ -289,33 +287,48 @@ impl Actors {
     }
 
     /// Ends a live actor: its callers hear of it, its process is told to end.
-    fn end(&mut self, id: ActorId, end: ActorEnd, effects: &mut Vec<CoordinatorEffect>) -> Unneeded {
+    fn end(
+        &mut self,
+        id: ActorId,
+        end: ActorEnd,
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> Unneeded {
         let Some(actor) = self.all.get_mut(&id) else { return Unneeded::new() };
-        let job = match &actor.phase {
-            Phase::Queued { .. } => {
-                self.queue.retain(|queued| *queued != id);
-                return self.ended(id, end, effects);
-            }
-            Phase::Submitting => None,
-            Phase::Placed { job, .. } => Some(*job),
+        let (job, told) = match &actor.phase {
+            Phase::Queued { .. } => return self.ended(id, end, ceiling, effects),
+            Phase::Submitting => (None, None),
+            Phase::Placed { job, run } => (Some(*job), run.member()),
             Phase::Ending { .. } | Phase::Ended(_) => return Unneeded::new(),
         };
-        actor.change(effects, |actor| actor.phase = Phase::Ending { job, end });
-        effects.extend(job.map(|job| CoordinatorEffect::CancelRunner { job }));
+        actor.change(effects, |actor| actor.phase = Phase::Ending { job, told, end });
+        if let Some(to) = told {
+            effects.push(CoordinatorEffect::Send { to, frame: FromCoordinator::End });
+            effects.push(CoordinatorEffect::AwaitEnd { job: to.job });
+        } else {
+            effects.extend(job.map(|job| CoordinatorEffect::CancelRunner { job }));
+        }
         std::mem::take(&mut actor.spec.carries)
     }
 
     /// No process of an actor runs or will run. What callers saw as the cause of its end stays.
-    fn ended(&mut self, id: ActorId, end: ActorEnd, effects: &mut Vec<CoordinatorEffect>) -> Unneeded {
+    fn ended(
+        &mut self,
+        id: ActorId,
+        end: ActorEnd,
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> Unneeded {
         let Some(actor) = self.all.get_mut(&id) else { return Unneeded::new() };
         if let Some(name) = &actor.spec.name {
             self.names.remove(name);
         }
-        if !matches!(actor.phase, Phase::Queued { .. }) {
-            self.in_use -= actor.spec.gpus.0;
+        if matches!(actor.phase, Phase::Queued { .. }) {
+            ceiling.withdraw(Claimant::Actor(id));
+        } else {
+            ceiling.give_back(actor.spec.gpus);
         }
         self.unended -= 1;
-        self.admission_due = true;
         self.detached -= usize::from(actor.spec.lifetime == Lifetime::Detached);
         actor.change(effects, |actor| {
             let end = match &actor.phase {
@@ -330,6 +343,14 @@ impl Actors {
 }
 
 impl Run {
+    /// The process that has, or constructs, the actor.
+    const fn member(&self) -> Option<AttemptId> {
+        match self {
+            Run::Constructing { member } | Run::Ready { member } => Some(*member),
+            Run::Waiting { .. } | Run::Starting => None,
+        }
+    }
+
     /// Goes on to what the head reports, unless its process still lives.
     fn follow(&mut self, report: &RunnerReport) {
         let lives = match self {

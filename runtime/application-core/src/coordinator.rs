@@ -6,13 +6,15 @@ use cohabit_types::{AttemptId, JobId, Share};
 
 use crate::actor_spec::ActorSpec;
 use crate::actors::Actors;
+use crate::ceiling::{Admission, Ceiling, Claimant};
 use crate::coordinator_effect::CoordinatorEffect;
 use crate::errors::CreateError;
 use crate::frames::{FromCoordinator, ToCoordinator};
 use crate::holders::{Holders, Unheld};
-use crate::ids::{ActorId, RequestNumber};
+use crate::ids::{ActorId, RequestNumber, TaskRunnerNumber};
 use crate::mains::Mains;
 use crate::runner_report::{RunnerReport, RunnerState};
+use crate::task_runners::TaskRunners;
 
 /// The state of an application.
 #[derive(Debug)]
@@ -27,7 +29,9 @@ pub struct Coordinator {
     unclaimed: BTreeMap<JobId, RunnerReport>,
     ended_jobs: BTreeSet<JobId>,
     holders: Holders,
+    ceiling: Ceiling,
     actors: Actors,
+    task_runners: TaskRunners,
     mains: Mains,
     exit: ExitStatus,
 }
@@ -49,7 +53,9 @@ impl Coordinator {
             unclaimed: BTreeMap::new(),
             ended_jobs: BTreeSet::new(),
             holders: Holders::default(),
-            actors: Actors::new(ceiling),
+            ceiling: Ceiling::new(ceiling),
+            actors: Actors::new(),
+            task_runners: TaskRunners::new(),
             mains: Mains::default(),
             exit: ExitStatus::NotYet,
         }
@@ -91,11 +97,11 @@ impl Coordinator {
                 let result = self.create(from, spec);
                 let frame = FromCoordinator::Created { request, result };
                 effects.push(CoordinatorEffect::Send { to: from, frame });
-                self.actors.admit(effects);
+                self.admit(effects);
             }
             ToCoordinator::Find { request, name } => self.find(from, request, &name, effects),
             ToCoordinator::Stop { request, actor } => {
-                let unneeded = self.actors.stop(actor, (from, request), effects);
+                let unneeded = self.actors.stop(actor, (from, request), &mut self.ceiling, effects);
                 self.settle(unneeded, Unheld(vec![actor]), effects);
             }
             ToCoordinator::Watch { actor } => self.actors.watch(actor, from, effects),
@@ -118,8 +124,16 @@ impl Coordinator {
             ToCoordinator::Constructed { incarnation } => {
                 self.actors.constructed(from, incarnation, effects);
             }
+            ToCoordinator::WantRunners { class, runners } => {
+                self.task_runners.want(from, class, runners, &mut self.ceiling, effects);
+                self.admit(effects);
+            }
+            ToCoordinator::Idle => {
+                self.task_runners.idle(from, &mut self.ceiling, effects);
+                self.admit(effects);
+            }
             ToCoordinator::ConstructorFailed { text } => {
-                let unneeded = self.actors.constructor_failed(from, text, effects);
+                let unneeded = self.actors.constructor_failed(from, text, &mut self.ceiling, effects);
                 self.settle(unneeded, Unheld::default(), effects);
             }
         }
@@ -133,7 +147,7 @@ impl Coordinator {
         effects: &mut Vec<CoordinatorEffect>,
     ) {
         let job = result.as_ref().ok().copied();
-        let unneeded = self.actors.submitted(actor, result, effects);
+        let unneeded = self.actors.submitted(actor, result, &mut self.ceiling, effects);
         self.settle(unneeded, Unheld(vec![actor]), effects);
         if let Some(job) = job {
             self.claim(job, effects);
@@ -147,7 +161,7 @@ impl Coordinator {
             return;
         }
         let actor = self.actors.of_job(job);
-        if actor.is_none() && !self.mains.contains(job) {
+        if actor.is_none() && !self.mains.contains(job) && !self.task_runners.is_runner(job) {
             self.unclaimed.insert(job, report);
             return;
         }
@@ -159,7 +173,9 @@ impl Coordinator {
             }
             RunnerState::Waiting { .. } | RunnerState::Live => report.ended_attempts,
         };
-        let unneeded = self.actors.report(job, &report, effects);
+        let unneeded = self.actors.report(job, &report, &mut self.ceiling, effects);
+        let in_order = self.task_runners.ended_in_order(job, &report);
+        self.task_runners.report(job, &report, &mut self.ceiling, effects);
         if ended == u32::MAX {
             self.reports.remove(&job);
         } else {
@@ -168,16 +184,42 @@ impl Coordinator {
         let gone: Vec<AttemptId> = self.members.range(job.attempt(0)..=job.attempt(ended)).copied().collect();
         let mut unheld: Vec<ActorId> = actor.into_iter().collect();
         for member in gone {
+            if in_order == Some(member) {
+                self.tell_others(member, FromCoordinator::RunnerEnded { runner: member }, effects);
+            }
             unheld.extend(self.end_member(member, effects).0);
         }
+        self.task_runners.balance_all(&mut self.ceiling, effects);
         self.settle(unneeded, Unheld(unheld), effects);
         self.construct(job, effects);
     }
 
-    /// Whether nothing is left: no actor, and no counter of a handle.
+    /// The head has answered the submission of a runner of tasks: with the job, or with the text of its
+    /// refusal.
+    pub fn task_runner_submitted(
+        &mut self,
+        runner: TaskRunnerNumber,
+        result: Result<JobId, String>,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        let job = result.as_ref().ok().copied();
+        self.task_runners.submitted(runner, result, &mut self.ceiling, effects);
+        if let Some(job) = job {
+            self.claim(job, effects);
+            self.construct(job, effects);
+        }
+        self.admit(effects);
+    }
+
+    /// A process that was told to end has had time for it. If its job has not ended, it is cancelled.
+    pub fn patience_over(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
+        self.actors.patience_over(job, effects);
+    }
+
+    /// Whether nothing is left: no actor, no runner of tasks, and no counter of a handle.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.actors.len() == 0 && self.holders.len() == 0
+        self.actors.len() == 0 && self.task_runners.is_empty() && self.holders.len() == 0
     }
 
     /// It is known what a job is for: what was reported about it counts now.
@@ -192,7 +234,7 @@ impl Coordinator {
             return Err(CreateError::UnknownHandle(unknown.0));
         }
         let carries = spec.carries.clone();
-        let actor = self.actors.create(spec)?;
+        let actor = self.actors.create(spec, &mut self.ceiling)?;
         for carried in carries {
             self.holders.lend(carried, self.own, self.own);
         }
@@ -214,31 +256,50 @@ impl Coordinator {
         effects.push(CoordinatorEffect::Send { to, frame: FromCoordinator::Found { request, actor } });
     }
 
-    /// Constructs the actor of a job, if its next member is here and the head says that all before it have
-    /// ended.
+    /// Constructs the actor of a job, or lets it serve tasks, if its next member is here and the head says
+    /// that all before it have ended.
     fn construct(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
         let ended = self.reports.get(&job).map_or(0, |report| report.ended_attempts);
         let member = job.attempt(ended.saturating_add(1));
         if !self.members.contains(&member) {
             return;
         }
+        self.task_runners.serve(member, &mut self.ceiling, effects);
+        self.admit(effects);
         let carries = self.actors.construct(member, effects).map(<[ActorId]>::to_vec);
         for carried in carries.unwrap_or_default() {
             self.holders.lend(carried, self.own, member);
         }
     }
 
+    fn tell_others(&self, member: AttemptId, frame: FromCoordinator, effects: &mut Vec<CoordinatorEffect>) {
+        let others = self.members.iter().filter(|other| **other != member);
+        effects.extend(others.map(|to| CoordinatorEffect::Send { to: *to, frame: frame.clone() }));
+    }
+
     fn end_member(&mut self, member: AttemptId, effects: &mut Vec<CoordinatorEffect>) -> Unheld {
         self.members.remove(&member);
         effects.push(CoordinatorEffect::Close { member });
         self.actors.member_ended(member);
-        effects.extend(
-            self.members.iter().map(|to| CoordinatorEffect::Send {
-                to: *to,
-                frame: FromCoordinator::MemberEnded { member },
-            }),
-        );
+        self.task_runners.member_ended(member);
+        self.tell_others(member, FromCoordinator::MemberEnded { member }, effects);
         self.holders.member_ended(member, &self.members)
+    }
+
+    /// Submits what the ceiling leaves room for.
+    fn admit(&mut self, effects: &mut Vec<CoordinatorEffect>) {
+        for admission in self.ceiling.admit() {
+            match admission {
+                Admission::Granted(Claimant::Actor(id)) => self.actors.admitted(id, effects),
+                Admission::Granted(Claimant::TaskRunner(runner)) => {
+                    self.task_runners.admitted(runner, effects)
+                }
+                Admission::Waits { claimant: Claimant::Actor(id), why } => {
+                    self.actors.waits(id, why, effects);
+                }
+                Admission::Waits { claimant: Claimant::TaskRunner(_), why: _ } => {}
+            }
+        }
     }
 
     /// Lets go of handles that the coordinator held, ends or forgets what nobody holds, and goes on with
@@ -256,11 +317,11 @@ impl Coordinator {
         let_go(&mut self.holders, unneeded, &mut unheld);
         while let Some(actor) = unheld.pop() {
             if !self.holders.is_held(actor) {
-                let unneeded = self.actors.unheld(actor, effects);
+                let unneeded = self.actors.unheld(actor, &mut self.ceiling, effects);
                 let_go(&mut self.holders, unneeded, &mut unheld);
             }
         }
-        self.actors.admit(effects);
+        self.admit(effects);
         if let Some(code) = self.mains.exit_code().filter(|_| self.actors.detached() == 0)
             && self.exit == ExitStatus::NotYet
         {

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use cohabit_types::{AttemptId, JobId, Share};
 
 use crate::frames::FromCoordinator;
-use crate::ids::ActorId;
+use crate::ids::{ActorId, TaskRunnerNumber};
+use crate::task_class::TaskClass;
 
 /// What the shell of the coordinator does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +32,19 @@ pub enum CoordinatorEffect {
         /// What else it claims, as the shell of the creator encoded it.
         claims: Bytes,
     },
-    /// Cancel the job of an actor. Its end comes as a report.
+    /// Submit a runner of tasks, and say what the head answered with `task_runner_submitted`.
+    SubmitTaskRunner {
+        /// The runner.
+        runner: TaskRunnerNumber,
+        /// What its job claims.
+        class: TaskClass,
+    },
+    /// A process was told to end: call `patience_over` with its job after some time.
+    AwaitEnd {
+        /// The job.
+        job: JobId,
+    },
+    /// Cancel the job of a runner. Its end comes as a report.
     CancelRunner {
         /// The job.
         job: JobId,

@@ -23,6 +23,20 @@ pub enum CallError {
     /// The actor has ended and does not come back.
     #[error("{0}")]
     Ended(#[from] ActorEnd),
+    /// The process that ran the task ended, and no retry is left.
+    #[error("the process of the task ended {ends} times, which its retries do not allow: {text}")]
+    Lost {
+        /// How many processes ended that had got the task.
+        ends: u32,
+        /// What is known of it, and what to do.
+        text: String,
+    },
+    /// No process can run the task: what the head or the coordinator says.
+    #[error("no process can run the task: {0}")]
+    NoRunner(String),
+    /// The application waits for itself: what the task needs, and who holds it.
+    #[error("{0}")]
+    Deadlock(String),
     /// The caller cancelled the call.
     #[error("the call was cancelled")]
     Cancelled,

@@ -5,12 +5,13 @@
 //! [`ToCaller`].
 
 use bytes::Bytes;
-use cohabit_types::AttemptId;
+use cohabit_types::{AttemptId, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::actor_spec::{ActorSpec, ActorState};
 use crate::errors::{CallError, CreateError};
 use crate::ids::{ActorId, CallNumber, IncarnationNumber, RequestNumber};
+use crate::task_class::TaskClass;
 
 /// From a member to the coordinator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +63,16 @@ pub enum ToCoordinator {
         /// What arrived from it and is still held; from now on these lends count as the coordinator's.
         settled: Vec<(ActorId, u64)>,
     },
+    /// This process has tasks for so many runners of the class; 0 if it has none. Replaces what it said
+    /// before.
+    WantRunners {
+        /// Which runners.
+        class: TaskClass,
+        /// How many of them would have something to do.
+        runners: u32,
+    },
+    /// This process runs tasks and has had none for as long as such a process waits.
+    Idle,
     /// The actor of this process is constructed and takes calls.
     Constructed {
         /// Its incarnation.
@@ -108,6 +119,38 @@ pub enum FromCoordinator {
         /// The member.
         member: AttemptId,
     },
+    /// Tasks of this class may be sent to this member from now on.
+    RunnerJoined {
+        /// The class.
+        class: TaskClass,
+        /// The runner.
+        runner: AttemptId,
+    },
+    /// Send no more tasks to this runner. Those that it has got end there, or are returned.
+    RunnerLeaves {
+        /// The runner.
+        runner: AttemptId,
+    },
+    /// A runner has ended as it was told to: tasks that it has not answered have not started there.
+    /// `MemberEnded` follows.
+    RunnerEnded {
+        /// The runner.
+        runner: AttemptId,
+    },
+    /// There will be no runner: tasks of this class that no runner has fail.
+    NoRunner {
+        /// The class.
+        class: TaskClass,
+        /// Why.
+        why: String,
+    },
+    /// This process runs tasks of this class.
+    ServeTasks {
+        /// The class.
+        class: TaskClass,
+    },
+    /// Begin nothing new, end, and exit with code 0.
+    End,
     /// Construct the actor of this process; a lend of each actor that the arguments carry.
     Construct(Construction),
 }
@@ -129,7 +172,7 @@ pub struct Construction {
     pub carries: Vec<ActorId>,
 }
 
-/// From a caller to the process of an actor.
+/// From a caller to the process of an actor or of tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToCallee {
     /// A call.
@@ -141,11 +184,36 @@ pub enum ToCallee {
         /// What is called.
         request: CallRequest,
     },
+    /// Run a task.
+    Run {
+        /// The number of the call.
+        call: CallNumber,
+        /// What is run.
+        task: TaskRequest,
+    },
+    /// Return this task if it has not started: another runner has nothing to do.
+    Recall {
+        /// The number of the call.
+        call: CallNumber,
+    },
     /// Do not start this call, or interrupt it. It is answered in any case.
     Cancel {
         /// The number of the call.
         call: CallNumber,
     },
+}
+
+/// A task as its runner gets it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRequest {
+    /// Index of the function in the registry of the binary.
+    pub function: u32,
+    /// How many tasks called each other down to this one: 0 if it was called by a main or an actor.
+    pub depth: u32,
+    /// Encoded arguments.
+    pub arguments: Bytes,
+    /// The actors whose handles are in the arguments, once for each handle.
+    pub carries: Vec<ActorId>,
 }
 
 /// What is called.
@@ -181,7 +249,7 @@ pub enum OnRestart {
     Retry,
 }
 
-/// From the process of an actor to a caller.
+/// From the process of an actor or of tasks to a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToCaller {
     /// A call has ended.
@@ -194,5 +262,31 @@ pub enum ToCaller {
         result: Result<Bytes, CallError>,
         /// The actors whose handles are in the value, once for each handle.
         carries: Vec<ActorId>,
+    },
+    /// A task has ended.
+    Ran {
+        /// The number of the call.
+        call: CallNumber,
+        /// The encoded value, or why there is none.
+        result: Result<Bytes, CallError>,
+        /// The actors whose handles are in the value, once for each handle.
+        carries: Vec<ActorId>,
+        /// How long the runner worked on it, waiting for calls of its own left out.
+        took: Span,
+    },
+    /// A task waits for calls of its own and keeps its runner from nothing. Said once for each task.
+    Parked {
+        /// The number of the call.
+        call: CallNumber,
+    },
+    /// A task that was recalled has started, and stays.
+    Kept {
+        /// The number of the call.
+        call: CallNumber,
+    },
+    /// A task has not started, and will not here: another runner can have it.
+    Returned {
+        /// The number of the call.
+        call: CallNumber,
     },
 }

@@ -42,6 +42,10 @@ number! {
     Ticket(u64)
 }
 number! {
+    /// A runner of tasks; the coordinator counts them.
+    TaskRunnerNumber(u64)
+}
+number! {
     /// How often an actor has been constructed: 1 for the first construction.
     IncarnationNumber(u32)
 }

@@ -1,26 +1,26 @@
-//! An application with its actors as state machines. They decide who is called, constructed, kept and ended,
-//! and do none of it: effects are data that the shells of processes, or the simulator, carry out. They read
-//! no clock, draw no random numbers and know no sockets.
+//! An application with its actors and tasks as state machines. They decide who is called, constructed, run,
+//! kept and ended, and do none of it: effects are data that the shells of processes, or the simulator, carry
+//! out. They read no clock, draw no random numbers and know no sockets.
 //!
 //! # Processes
 //!
 //! Each process is a *member*, named by its attempt. Each member has one *coordinator session*; a caller has
-//! one *call session* with each member whose actor it calls. A member that calls another one and is called
-//! by it has two call sessions with it. All of them are [`Session`]s: frames arrive exactly once and in
-//! order as long as both processes live.
+//! one *call session* with each member whose actor it calls or to which it sends tasks. A member that calls
+//! another one and is called by it has two call sessions with it. All of them are [`Session`]s: frames arrive
+//! exactly once and in order as long as both processes live.
 //!
 //! ```text
 //!                     reports of jobs, answers to submissions
 //!                                    |
 //!                                    v
-//!   Submit, CancelRunner, Exit <- Coordinator          (names, ceiling, restarts, holders)
+//!   Submit, CancelRunner, Exit <- Coordinator          (names, ceiling, restarts, holders, runners of tasks)
 //!                                 ^         |
 //!                   ToCoordinator |         | FromCoordinator
 //!                  (member dials) |         v
 //!        +------------------------+---------+------------------------+
 //!        |                                                           |
-//!      Member (main, or an actor that calls)                       Member (holds an actor)
-//!        |  call queues, local holds                                 |  gate, local holds
+//!      Member (main, or an actor or task that calls)               Member (holds an actor, or runs tasks)
+//!        |  queues of calls and tasks, local holds                   |  gates, local holds
 //!        |                                                           |
 //!        +---------------- ToCallee (caller dials) ----------------->+
 //!        +<--------------- ToCaller ---------------------------------+
@@ -30,6 +30,15 @@
 //! |---|---|---|---|---|
 //! | coordinator session | the member | [`ToCoordinator`] | [`FromCoordinator`] | when the process starts |
 //! | call session | the caller | [`ToCallee`] | [`ToCaller`] | at the first `ToCallee` effect to the member |
+//!
+//! # Tasks
+//!
+//! A *runner of tasks* is a process that runs tasks of one [`TaskClass`], one at a time. Callers tell the
+//! coordinator how many runners of a class they could use ([`ToCoordinator::WantRunners`]) and are told of
+//! all runners of the class that live ([`FromCoordinator::RunnerJoined`]). They send tasks straight to
+//! runners, so many ahead that a runner does not wait for the next one, and it queues what comes. A task that
+//! waits for calls of its own is *parked*, and others start: so trees of any depth end on a single runner. A
+//! runner without tasks says so, and ends.
 //!
 //! # A connection
 //!
@@ -65,6 +74,17 @@
 //!   deadline: [`Member::cancel`].
 //! - In the process of an actor: [`MemberEffect::Construct`] is answered with [`Member::constructed`] and
 //!   [`MemberEffect::Start`] with [`Member::finished`] or [`Member::panicked`].
+//! - A task: [`Member::run_task`], with [`TaskSpec::caller`] if a running task calls it. A dropped future:
+//!   [`Member::cancel_task`]. The number comes back in [`MemberEffect::Finish`].
+//! - In a process of tasks [`MemberEffect::StartTask`] is answered with [`Member::task_ended`]. The shell
+//!   says [`Member::task_waits`] when the future of a task is pending while calls of its own have not ended,
+//!   and [`Member::task_goes_on`] before it polls it again. [`MemberEffect::Interrupt`] drops the future at
+//!   its next await, and with it all calls that the task has made; a task that does not end then leads to
+//!   [`Member::abandon`] and the end of the process.
+//! - [`MemberEffect::Rest`] is answered with [`Member::rested`] after the time that a runner waits for a
+//!   task.
+//! - [`MemberEffect::End`]: the actor's `stopping` runs, or no task is left; sessions are given time to
+//!   deliver what was sent, and the process exits.
 //!
 //! If the coordinator session cannot be opened again because the coordinator has ended, the process ends.
 //!
@@ -73,23 +93,35 @@
 //! It submits the first main and calls [`Coordinator::main`] with its job and with that of each other main
 //! that the head lists. Each change of a child's job becomes a [`RunnerReport`] for [`Coordinator::report`],
 //! each frame goes to [`Coordinator::received`], and each answer to a [`CoordinatorEffect::Submit`] to
-//! [`Coordinator::submitted`]. When the head cannot be reached, the shell tries again until it has an answer.
+//! [`Coordinator::submitted`], to a [`CoordinatorEffect::SubmitTaskRunner`] to
+//! [`Coordinator::task_runner_submitted`]. When the head cannot be reached, the shell tries again until it
+//! has an answer. [`CoordinatorEffect::AwaitEnd`] is answered with [`Coordinator::patience_over`] after some
+//! time.
 //!
 //! # Where to start reading
 //!
 //! ```text
 //! frames       what processes send each other       session     exactly once, in order
 //! member       one process                          coordinator the application
-//!   call_queue   its calls to one actor               actors      names, ceiling, restarts (actor_entry)
+//!   call_queue   its calls to one actor               actors      names, restarts (actor_entry)
 //!   local_holds  what it holds                        holders     who holds what
 //!   held_actor   the actor in it                      mains       how long the application lives
 //!   gate         when calls start                     runner_report what the head says
+//!   member_tasks its tasks                            ceiling     the GPUs of actors and runners
+//!     task_calls   those that it has called           task_runners who runs tasks
+//!       task_queue   of one class (queued_task)         class_demand  what is wanted of one class
+//!         task_leases  the runners' windows
+//!         runner_want  what the coordinator is told (task_load)
+//!       task_bounds, task_estimates
+//!     task_gate    when tasks start that have come
 //! ```
 
 mod actor_entry;
 mod actor_spec;
 mod actors;
 mod call_queue;
+mod ceiling;
+mod class_demand;
 mod coordinator;
 mod coordinator_effect;
 mod errors;
@@ -103,8 +135,20 @@ mod local_holds;
 mod mains;
 mod member;
 mod member_effect;
+mod member_tasks;
+mod queued_task;
 mod runner_report;
+mod runner_want;
 mod session;
+mod task_bounds;
+mod task_calls;
+mod task_class;
+mod task_estimates;
+mod task_gate;
+mod task_leases;
+mod task_load;
+mod task_queue;
+mod task_runners;
 #[cfg(test)]
 mod tests;
 
@@ -113,11 +157,15 @@ pub use coordinator::Coordinator;
 pub use coordinator_effect::CoordinatorEffect;
 pub use errors::{ActorEnd, CallError, CreateError};
 pub use frames::{
-    CallRequest, Construction, FromCoordinator, MethodAccess, OnRestart, ToCallee, ToCaller, ToCoordinator,
+    CallRequest, Construction, FromCoordinator, MethodAccess, OnRestart, TaskRequest, ToCallee, ToCaller,
+    ToCoordinator,
 };
-pub use ids::{ActorId, CallNumber, IncarnationNumber, LinkNumber, RequestNumber, Ticket};
-pub use limits::{MAX_ACTORS, MAX_ARGUMENTS, MAX_CALLS, MAX_NAME};
+pub use ids::{ActorId, CallNumber, IncarnationNumber, LinkNumber, RequestNumber, TaskRunnerNumber, Ticket};
+pub use limits::{
+    MAX_ACTORS, MAX_ARGUMENTS, MAX_CALLS, MAX_NAME, MAX_TASK_BYTES, MAX_TASK_RUNNERS, MAX_TASKS,
+};
 pub use member::Member;
 pub use member_effect::MemberEffect;
 pub use runner_report::{RunnerReport, RunnerState};
 pub use session::{Packet, Session, SessionError, SessionHello};
+pub use task_class::{OnTaskError, TaskClass, TaskSpec};

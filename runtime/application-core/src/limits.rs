@@ -9,5 +9,14 @@ pub const MAX_ARGUMENTS: usize = 16 << 20;
 /// Most calls of one process to one actor that have not ended.
 pub const MAX_CALLS: usize = 1_000;
 
+/// Most tasks of one caller (a running task, or the rest of a process) that have not ended.
+pub const MAX_TASKS: usize = 10_000;
+
+/// Most bytes of arguments of the tasks of one caller that have not ended.
+pub const MAX_TASK_BYTES: usize = 64 << 20;
+
+/// Most runners of tasks of one application.
+pub const MAX_TASK_RUNNERS: usize = 1_000;
+
 /// Most actors of one application that have not ended.
 pub const MAX_ACTORS: usize = 1_000;

@@ -1,4 +1,5 @@
-//! One process of an application: its handles, its calls, and the actor that it may hold.
+//! One process of an application: its handles, its calls, and the actor that it may hold. Its tasks are in
+//! `member_tasks`.
 //!
 //! Methods are what the process does and what it receives; effects are what its shell does then, in order.
 //! Whoever gets an effect with `carries` holds each of these handles once and gives them back with
@@ -19,6 +20,9 @@ use crate::ids::{ActorId, CallNumber, RequestNumber, Ticket};
 use crate::limits::{MAX_ARGUMENTS, MAX_NAME};
 use crate::local_holds::LocalHolds;
 use crate::member_effect::MemberEffect;
+use crate::task_calls::TaskCalls;
+use crate::task_gate::TaskGate;
+use crate::task_queue::TaskAnswer;
 
 /// A process of an application.
 #[derive(Debug)]
@@ -26,11 +30,15 @@ pub struct Member {
     coordinator: AttemptId,
     last_request: RequestNumber,
     last_call: CallNumber,
-    holds: LocalHolds,
+    pub(crate) holds: LocalHolds,
     queues: BTreeMap<ActorId, CallQueue>,
     /// Constructor arguments on their way to the coordinator, with the handles in them.
     creating: BTreeMap<RequestNumber, Vec<ActorId>>,
     actor: Option<HeldActor>,
+    pub(crate) task_calls: TaskCalls,
+    pub(crate) task_gate: TaskGate,
+    /// Whether this process was told to end.
+    ending: bool,
     /// The last attempt that has ended, of each job.
     ended: BTreeMap<JobId, u32>,
 }
@@ -47,6 +55,9 @@ impl Member {
             queues: BTreeMap::new(),
             creating: BTreeMap::new(),
             actor: None,
+            task_calls: TaskCalls::new(),
+            task_gate: TaskGate::new(),
+            ending: false,
             ended: BTreeMap::new(),
         }
     }
@@ -57,10 +68,13 @@ impl Member {
         self.ended.get(&member.job).is_none_or(|ended| *ended < member.attempt)
     }
 
-    /// Whether nothing is left: no handle, no call, no question. An actor that the process holds counts.
+    /// Whether nothing is left: no handle, no call, no task, no question. An actor that the process holds
+    /// counts.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.holds.len() == 0 && self.queues.is_empty() && self.creating.is_empty() && self.actor.is_none()
+        let is_called = self.actor.is_some() || !self.task_gate.is_empty();
+        let calls = !self.queues.is_empty() || !self.task_calls.is_empty();
+        self.holds.len() == 0 && self.creating.is_empty() && !calls && !is_called
     }
 
     /// Asks for an actor; the answer is `Created`.
@@ -147,24 +161,13 @@ impl Member {
         if !self.has_room(actor) {
             return Err(CallError::Full);
         }
-        if request.arguments.len() > MAX_ARGUMENTS {
-            let bytes = request.arguments.len();
-            let text = format!(
-                "arguments of {bytes} bytes; a call takes at most {MAX_ARGUMENTS}: pass less at a time"
-            );
-            return Err(CallError::Refused(text));
-        }
-        if let Some(unknown) =
-            std::iter::once(&actor).chain(&request.carries).find(|it| !self.holds.is_held(**it))
-        {
-            return Err(CallError::Refused(format!("this process holds no handle of actor {unknown}")));
-        }
+        check_size(&request.arguments)?;
+        self.check_held(std::iter::once(&actor).chain(&request.carries))?;
         self.holds.add(actor);
         for carried in &request.carries {
             self.holds.add(*carried);
         }
-        self.last_call = CallNumber(self.last_call.0 + 1);
-        let call = self.last_call;
+        let call = self.next_call();
         let queue = self.queues.entry(actor).or_insert_with(|| {
             effects.push(MemberEffect::ToCoordinator(ToCoordinator::Watch { actor }));
             CallQueue::new()
@@ -188,7 +191,9 @@ impl Member {
             Ok(()) => {
                 effects.push(MemberEffect::ToCoordinator(ToCoordinator::Constructed { incarnation }));
                 let mut changes = Vec::new();
-                actor.gate.open(&mut changes);
+                if !self.ending {
+                    actor.gate.open(&mut changes);
+                }
                 self.pass(changes, effects);
             }
             Err(text) => {
@@ -246,6 +251,12 @@ impl Member {
             FromCoordinator::State { actor, state } => self.receive_state(actor, state, effects),
             FromCoordinator::MemberEnded { member } => self.member_ended(member, effects),
             FromCoordinator::Construct(construction) => self.construct(construction, effects),
+            FromCoordinator::RunnerJoined { class, runner } => self.runner_joined(class, runner, effects),
+            FromCoordinator::RunnerLeaves { runner } => self.runner_leaves(runner, effects),
+            FromCoordinator::RunnerEnded { runner } => self.runner_ended(runner, effects),
+            FromCoordinator::NoRunner { class, why } => self.no_runner(class, &why, effects),
+            FromCoordinator::ServeTasks { class } => self.serve_tasks(&class, effects),
+            FromCoordinator::End => self.end(effects),
         }
     }
 
@@ -262,7 +273,10 @@ impl Member {
                     None => self.refuse(from, call, actor, request, effects),
                 }
             }
+            ToCallee::Run { call, task } => self.task_arrives(from, call, task, effects),
+            ToCallee::Recall { call } => self.recall_task_of(from, call, effects),
             ToCallee::Cancel { call } => {
+                self.cancel_task_of(from, call, effects);
                 if let Some(actor) = &mut self.actor {
                     actor.gate.cancel(from, call, &mut changes);
                 }
@@ -271,17 +285,56 @@ impl Member {
         self.pass(changes, effects);
     }
 
-    /// A frame of the process of an actor, on a session that this process dialed.
+    /// A frame of the process of an actor or of tasks, on a session that this process dialed.
     pub fn receive_from_callee(&mut self, from: AttemptId, frame: ToCaller, effects: &mut Vec<MemberEffect>) {
-        let ToCaller::Answer { actor, call, result, carries } = frame;
-        for carried in &carries {
-            self.holds.settle(*carried, from);
+        match frame {
+            ToCaller::Answer { actor, call, result, carries } => {
+                for carried in &carries {
+                    self.holds.settle(*carried, from);
+                }
+                let ended = self.queues.get_mut(&actor).and_then(|queue| queue.answered(from, call));
+                match ended {
+                    Some(arguments) => self.finish(actor, call, result, carries, arguments, effects),
+                    None => carries.into_iter().for_each(|carried| self.release(carried, effects)),
+                }
+            }
+            ToCaller::Ran { call, result, carries, took } => {
+                self.task_ran(from, TaskAnswer { call, result, carries }, took, effects);
+            }
+            ToCaller::Parked { call } => self.task_parked(from, call, effects),
+            ToCaller::Kept { call } => self.task_kept(from, call, effects),
+            ToCaller::Returned { call } => self.task_returned(from, call, effects),
         }
-        let ended = self.queues.get_mut(&actor).and_then(|queue| queue.answered(from, call));
-        match ended {
-            Some(arguments) => self.finish(actor, call, result, carries, arguments, effects),
-            None => carries.into_iter().for_each(|carried| self.release(carried, effects)),
+    }
+
+    /// The coordinator has told this process to end. The shell ends the actor, after what it runs.
+    fn end(&mut self, effects: &mut Vec<MemberEffect>) {
+        self.ending = true;
+        match &mut self.actor {
+            Some(actor) => {
+                actor.gate.shut();
+                effects.push(MemberEffect::End);
+            }
+            None => self.end_serving(effects),
         }
+    }
+
+    /// Checks that the process holds all of these actors.
+    pub(crate) fn check_held<'a>(
+        &self,
+        actors: impl IntoIterator<Item = &'a ActorId>,
+    ) -> Result<(), CallError> {
+        match actors.into_iter().find(|actor| !self.holds.is_held(**actor)) {
+            Some(unknown) => {
+                Err(CallError::Refused(format!("this process holds no handle of actor {unknown}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) const fn next_call(&mut self) -> CallNumber {
+        self.last_call = CallNumber(self.last_call.0 + 1);
+        self.last_call
     }
 
     const fn next_request(&mut self) -> RequestNumber {
@@ -319,6 +372,7 @@ impl Member {
             actor.gate.caller_ended(member, &mut changes);
         }
         self.pass(changes, effects);
+        self.end_tasks_of(member, effects);
         let settled = self.holds.transfer(member, self.coordinator);
         effects.push(MemberEffect::ToCoordinator(ToCoordinator::Closed { member, settled }));
     }
@@ -333,7 +387,9 @@ impl Member {
     }
 
     fn reconstruct_when_idle(&mut self, effects: &mut Vec<MemberEffect>) {
-        effects.extend(self.actor.as_mut().and_then(HeldActor::reconstruct_when_idle));
+        if !self.ending {
+            effects.extend(self.actor.as_mut().and_then(HeldActor::reconstruct_when_idle));
+        }
     }
 
     /// Answers a call that ended here, unless its caller has ended.
@@ -422,6 +478,17 @@ impl Member {
     }
 }
 
-const fn lend(actor: ActorId, to: AttemptId) -> MemberEffect {
+/// Checks the size of arguments.
+pub(crate) fn check_size(arguments: &Bytes) -> Result<(), CallError> {
+    let bytes = arguments.len();
+    if bytes <= MAX_ARGUMENTS {
+        return Ok(());
+    }
+    let text =
+        format!("arguments of {bytes} bytes; a call takes at most {MAX_ARGUMENTS}: pass less at a time");
+    Err(CallError::Refused(text))
+}
+
+pub(crate) const fn lend(actor: ActorId, to: AttemptId) -> MemberEffect {
     MemberEffect::ToCoordinator(ToCoordinator::Lend { actor, to })
 }

@@ -82,7 +82,26 @@ pub enum MemberEffect {
         /// The handles in the arguments.
         carries: Vec<ActorId>,
     },
-    /// Stop this running method at its next await; its end is told with `finished`.
+    /// Run this task now; its end is told with `task_ended`.
+    StartTask {
+        /// The task.
+        ticket: Ticket,
+        /// Index of the function in the registry of the binary.
+        function: u32,
+        /// Encoded arguments.
+        arguments: Bytes,
+        /// The handles in the arguments.
+        carries: Vec<ActorId>,
+    },
+    /// This process of tasks has none: call `rested` with this number when it has waited as long as it
+    /// should.
+    Rest {
+        /// The number of this rest.
+        rest: u64,
+    },
+    /// Begin nothing new, end what runs, and exit. A process of tasks has none when it gets this.
+    End,
+    /// Stop this running method or task at its next await; its end is told with `finished` or `task_ended`.
     Interrupt {
         /// The call.
         ticket: Ticket,

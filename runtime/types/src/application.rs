@@ -50,6 +50,8 @@ pub enum RunnerRole {
     Main,
     /// One actor, with the share of the job.
     Actor,
+    /// Tasks, one after another, with the share of the job.
+    Tasks,
 }
 
 /// What a process of an application is.
@@ -66,10 +68,11 @@ impl ApplicationRole {
     /// [`ApplicationAccess`].
     pub const VARIABLE: &'static str = "COHABIT_APPLICATION_ROLE";
 
-    const ALL: [ApplicationRole; 3] = [
+    const ALL: [ApplicationRole; 4] = [
         ApplicationRole::Coordinator,
         ApplicationRole::Runner(RunnerRole::Main),
         ApplicationRole::Runner(RunnerRole::Actor),
+        ApplicationRole::Runner(RunnerRole::Tasks),
     ];
 
     /// The value of the variable.
@@ -79,6 +82,7 @@ impl ApplicationRole {
             ApplicationRole::Coordinator => "coordinator",
             ApplicationRole::Runner(RunnerRole::Main) => "main",
             ApplicationRole::Runner(RunnerRole::Actor) => "actor",
+            ApplicationRole::Runner(RunnerRole::Tasks) => "tasks",
         }
     }
 

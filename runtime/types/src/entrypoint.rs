@@ -38,6 +38,7 @@ impl Entrypoint {
                 let role = match work.role {
                     RunnerRole::Main => "main",
                     RunnerRole::Actor => "actor",
+                    RunnerRole::Tasks => "tasks",
                 };
                 format!("{role} of application {}", work.application.job)
             }

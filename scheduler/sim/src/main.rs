@@ -51,7 +51,7 @@ enum Action {
         #[arg(long)]
         trace: bool,
     },
-    /// Run applications with actors, each seed twice, and check that no invariant is violated
+    /// Run applications with actors and tasks, each seed twice, and check that no invariant is violated
     Applications {
         /// Range of seeds; LAST is excluded
         #[arg(long, value_name = "FIRST..LAST", value_parser = parse_seeds, default_value = "0..200")]
@@ -250,6 +250,22 @@ fn print_applications(summary: &ApplicationSummary) -> io::Result<()> {
         out,
         "{} calls, {} ended ({} with a value, {} by a restart), {} runs ended with nothing left",
         it.calls, it.finished, it.values, it.restarted, it.rests
+    )?;
+    writeln!(
+        out,
+        "{} tasks, {} ended ({} with a value, {} lost, {} without a runner, {} cancelled)",
+        it.tasks, it.tasks_ended, it.task_values, it.task_losses, it.no_runners, it.cancelled_tasks
+    )?;
+    writeln!(
+        out,
+        "{} runners of tasks, {} starts ({} repeated), {} parked, {} given back, {} abandoned, {} processes told to end",
+        it.task_runners,
+        it.task_starts,
+        it.task_repeats,
+        it.parked,
+        it.returned,
+        it.abandoned,
+        it.orderly_ends
     )
 }
 

@@ -1,10 +1,14 @@
-//! The program of the tests: a few actors, and a `main` that plays one scenario with them.
+//! The program of the tests: a few actors and tasks, and a `main` that plays one scenario with them.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "tests look at what it prints")]
 
 mod actors;
 mod connections;
 mod measure;
 mod scenarios;
+mod task_scenarios;
+mod tasks;
+
+use std::path::Path;
 
 #[cohabit::main(name = "actors", max_gpus = 2)]
 async fn main() -> cohabit::Result<()> {
@@ -29,7 +33,30 @@ async fn main() -> cohabit::Result<()> {
         ["an_actor_saves_its_work"] => scenarios::an_actor_saves_its_work().await,
         ["wait"] => scenarios::wait().await,
         ["fail"] => scenarios::fail().await,
-        ["measure"] => measure::measure().await,
+        ["a_killed_runner_costs_a_retry", folder] => {
+            task_scenarios::a_killed_runner_costs_a_retry(Path::new(folder)).await
+        }
+        ["recursion_deeper_than_cores_ends"] => task_scenarios::recursion_deeper_than_cores_ends().await,
+        ["dropping_a_call_cancels_its_tree"] => task_scenarios::dropping_a_call_cancels_its_tree().await,
+        ["tasks_get_and_give_handles"] => task_scenarios::tasks_get_and_give_handles().await,
+        ["errors_and_panics_of_tasks_are_told"] => {
+            task_scenarios::errors_and_panics_of_tasks_are_told().await
+        }
+        ["retries_are_counted", folder] => task_scenarios::retries_are_counted(Path::new(folder)).await,
+        ["a_plain_task_asks_whether_it_is_cancelled", folder] => {
+            task_scenarios::a_plain_task_asks_whether_it_is_cancelled(Path::new(folder)).await
+        }
+        ["a_runner_that_is_told_to_end_gives_its_tasks_away", folder] => {
+            task_scenarios::a_runner_that_is_told_to_end_gives_its_tasks_away(Path::new(folder)).await
+        }
+        ["a_task_that_does_not_end_ends_its_process", folder] => {
+            task_scenarios::a_task_that_does_not_end_ends_its_process(Path::new(folder)).await
+        }
+        ["tasks_are_bounded"] => task_scenarios::tasks_are_bounded().await,
+        ["a_runner_ends_when_it_is_idle"] => task_scenarios::a_runner_ends_when_it_is_idle().await,
+        ["actors_end_in_good_order"] => task_scenarios::actors_end_in_good_order().await,
+        ["measure_calls"] => measure::measure_calls().await,
+        ["measure_tasks"] => measure::measure_tasks().await,
         _ => Err(format!("there is no scenario {arguments:?}"))?,
     }
 }

@@ -231,7 +231,7 @@ pub(crate) async fn values_that_do_not_travel_are_refused() -> Result<()> {
     let text = refused(counter.echo("a".repeat(16 << 20)).await.map(drop));
     assert!(text.contains("the arguments of Counter::echo: larger than 16 MiB"), "{text}");
     let text = refused(counter.bytes(17 << 20).await.map(drop));
-    assert!(text.contains("the value of the method: larger than 16 MiB"), "{text}");
+    assert!(text.contains("the value of the call: larger than 16 MiB"), "{text}");
     let most = "a".repeat((16 << 20) - 8);
     assert!(counter.echo(most.clone()).await? == most, "what fits comes back");
     let Err(Error::Refused(text)) = Counter::remote(0).gpus(1.5).start().await else { panic!("1.5") };

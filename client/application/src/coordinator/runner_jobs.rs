@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use cohabit_application_core::ActorId;
+use cohabit_application_core::{ActorId, TaskClass, TaskRunnerNumber};
 use cohabit_client::{Client, ConnectOptions, Error, JobsWatcher, Submission, Token};
 use cohabit_types::{
     ApplicationAccess, AttemptId, CodeSnapshot, Demand, Entrypoint, GpuRequest, JobChange, JobId, JobSpec,
@@ -80,6 +80,19 @@ impl RunnerJobs {
         let ActorRunner { actor, name, restarts, gpus, claims } = runner;
         let demand = RunnerClaims::decode(&claims)?.demand(gpus);
         self.submit(RunnerRole::Actor, &name, demand, restarts, &format!("actor {actor}")).await
+    }
+
+    /// Submits a runner of tasks. It is not started again: what it was to do, others do.
+    ///
+    /// # Errors
+    /// What the head says.
+    pub(super) async fn submit_tasks(
+        &self,
+        runner: TaskRunnerNumber,
+        class: &TaskClass,
+    ) -> Result<JobId, String> {
+        let demand = RunnerClaims::decode(&class.claims)?.demand(class.gpus);
+        self.submit(RunnerRole::Tasks, "tasks", demand, 0, &format!("tasks {runner}")).await
     }
 
     async fn submit(

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use cohabit_application_core::{
-    Coordinator, CoordinatorEffect, FromCoordinator, LinkNumber, Packet, SessionHello, ToCoordinator,
+    Coordinator, CoordinatorEffect, FromCoordinator, LinkNumber, Packet, SessionHello, TaskClass,
+    TaskRunnerNumber, ToCoordinator,
 };
 use cohabit_client::Error;
 use cohabit_types::{ApplicationAccess, AttemptId, JobId, RunnerRole, Share};
@@ -21,12 +22,15 @@ use super::report::report_of;
 use super::runner_jobs::{ActorRunner, RunnerJobs};
 use crate::registry::ActorRegistry;
 use crate::transport::{
-    Admission, FrameHandler, HelloPurpose, LinkFailure, MemberHello, ReceivedFrames, SendBuffer, SessionEnd,
+    FrameHandler, HelloCheck, HelloPurpose, LinkFailure, MemberHello, ReceivedFrames, SendBuffer, SessionEnd,
     SocketDirectory, accept_members, carry,
 };
 
 /// Pause before the head is asked again after an error that may pass.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a process that was told to end has for it, before its job is cancelled.
+const END_PATIENCE: Duration = Duration::from_secs(15);
 
 /// The coordinator with its connections.
 struct CoordinatorShell {
@@ -65,9 +69,9 @@ pub(super) async fn run(access: ApplicationAccess, max_gpus: Option<u32>) -> Res
         follow,
         exit,
     });
-    let admission = Admission { secret: access.credentials.secret, own };
+    let check = HelloCheck { secret: access.credentials.secret, own };
     let accepting = Rc::clone(&shell);
-    spawn_local(accept_members(listener, admission, move |stream, buffer, hello| {
+    spawn_local(accept_members(listener, check, move |stream, buffer, hello| {
         spawn_local(Rc::clone(&accepting).serve(stream, buffer, hello));
     }));
     spawn_local(Rc::clone(&shell).pass_reports(followed));
@@ -98,10 +102,20 @@ impl CoordinatorShell {
                     }
                 }
                 CoordinatorEffect::Submit { actor, kind, name, restarts, gpus, claims } => {
-                    let kind = ActorRegistry::get().entry(kind).map_or("actor", |entry| entry.name);
+                    let kind = ActorRegistry::get().entry(kind).map_or("actor", |entry| entry.origin.name);
                     let name = name.unwrap_or_else(|| kind.to_owned());
                     let runner = ActorRunner { actor, name, restarts, gpus, claims };
                     spawn_local(Rc::clone(self).submit(runner));
+                }
+                CoordinatorEffect::SubmitTaskRunner { runner, class } => {
+                    spawn_local(Rc::clone(self).submit_tasks(runner, class));
+                }
+                CoordinatorEffect::AwaitEnd { job } => {
+                    let shell = Rc::clone(self);
+                    spawn_local(async move {
+                        sleep(END_PATIENCE).await;
+                        shell.change(|core, effects| core.patience_over(job, effects));
+                    });
                 }
                 CoordinatorEffect::CancelRunner { job } => {
                     spawn_local(Rc::clone(self).cancel(job));
@@ -126,6 +140,15 @@ impl CoordinatorShell {
         let result = self.jobs.submit_actor(runner).await;
         let job = result.as_ref().ok().copied();
         self.change(|core, effects| core.submitted(actor, result, effects));
+        if let Some(job) = job {
+            self.follow(job);
+        }
+    }
+
+    async fn submit_tasks(self: Rc<CoordinatorShell>, runner: TaskRunnerNumber, class: TaskClass) {
+        let result = self.jobs.submit_tasks(runner, &class).await;
+        let job = result.as_ref().ok().copied();
+        self.change(|core, effects| core.task_runner_submitted(runner, result, effects));
         if let Some(job) = job {
             self.follow(job);
         }

@@ -14,7 +14,7 @@ use super::member_process::MemberProcess;
 use super::member_state::MemberState;
 use super::peer::{AfterFrames, Peer, PeerConnection};
 use crate::transport::{
-    Admission, HelloPurpose, LinkFailure, MemberHello, SendBuffer, SessionEnd, accept_members, carry,
+    HelloCheck, HelloPurpose, LinkFailure, MemberHello, SendBuffer, SessionEnd, accept_members, carry,
 };
 
 /// The exit code of a process that got what no process of its program sends.
@@ -27,9 +27,9 @@ pub(crate) async fn accept_callers(
     after: impl Fn() + 'static,
 ) {
     let secret = process.access.credentials.secret;
-    let admission = Admission { secret, own: process.access.member };
+    let check = HelloCheck { secret, own: process.access.member };
     let after: AfterFrames = Rc::new(after);
-    accept_members(listener, admission, move |stream, buffer, hello| {
+    accept_members(listener, check, move |stream, buffer, hello| {
         let (process, after) = (Arc::clone(&process), Rc::clone(&after));
         spawn_local(serve(process, after, stream, buffer, hello));
     })

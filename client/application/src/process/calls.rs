@@ -1,14 +1,40 @@
-//! Calls that have not ended, and those for which the queue to their actor has no room yet.
+//! Calls that have not ended, and those for which there is no room yet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use cohabit_application_core::{ActorId, CallError, CallNumber, CallRequest};
+use cohabit_application_core::{ActorId, CallError, CallNumber, CallRequest, TaskSpec, Ticket};
 use tokio::sync::oneshot;
 
 use super::member_state::MemberState;
+
+/// What a call is made of, as the core gets it.
+pub(crate) enum OutgoingCall {
+    /// A method of an actor.
+    Method { actor: ActorId, request: CallRequest },
+    /// A task.
+    Task(TaskSpec),
+}
+
+/// Calls with one target share its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CallTarget {
+    /// The process to this actor.
+    Actor(ActorId),
+    /// This task of the process, or the rest of it, to all tasks.
+    Tasks { caller: Option<Ticket> },
+}
+
+/// What happens to a call for which there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhenFull {
+    /// It waits.
+    Wait,
+    /// It fails.
+    Fail,
+}
 
 /// The end of a call.
 #[derive(Debug)]
@@ -21,7 +47,7 @@ pub(crate) struct Answer {
 /// A call that the core has.
 #[derive(Debug)]
 pub(super) struct PendingCall {
-    actor: ActorId,
+    target: CallTarget,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -30,7 +56,7 @@ pub(super) type Backlog<H> = VecDeque<WaitingCall<H>>;
 
 /// A call that waits for room.
 pub(super) struct WaitingCall<H> {
-    request: CallRequest,
+    call: OutgoingCall,
     /// What it calls, and the handles in its arguments, which the core does not hold for it yet.
     holds: Vec<Arc<H>>,
     number: Arc<AtomicU64>,
@@ -41,7 +67,7 @@ pub(super) struct WaitingCall<H> {
 /// A call on its way, as its maker sees it.
 #[derive(Debug)]
 pub(crate) struct SentCall {
-    pub(crate) actor: ActorId,
+    pub(crate) target: CallTarget,
     pub(crate) answer: oneshot::Receiver<Answer>,
     /// The number of the call, or 0 as long as it waits for room.
     number: Arc<AtomicU64>,
@@ -49,50 +75,76 @@ pub(crate) struct SentCall {
     pub(crate) accepted: Option<oneshot::Receiver<()>>,
 }
 
-impl<H> MemberState<H> {
-    /// Whether a call would not have to wait for room.
-    pub(crate) fn has_room(&self, actor: ActorId) -> bool {
-        self.member.has_room(actor) && !self.backlogs.contains_key(&actor)
+impl OutgoingCall {
+    const fn target(&self) -> CallTarget {
+        match self {
+            OutgoingCall::Method { actor, .. } => CallTarget::Actor(*actor),
+            OutgoingCall::Task(spec) => CallTarget::Tasks { caller: spec.caller },
+        }
     }
+}
 
-    /// Makes a call, or lets it wait for room. `holds` are what it calls and the handles in its arguments.
+impl<H> MemberState<H> {
+    /// Makes a call. `holds` are what it calls and the handles in its arguments.
     ///
     /// # Errors
     /// If the call may not be made.
     pub(crate) fn call(
         &mut self,
-        actor: ActorId,
-        request: CallRequest,
+        call: OutgoingCall,
         holds: Vec<Arc<H>>,
+        when_full: WhenFull,
     ) -> Result<SentCall, CallError> {
-        let (sender, answer) = oneshot::channel();
-        if !self.has_room(actor) {
+        let (target, (sender, answer)) = (call.target(), oneshot::channel());
+        if self.backlogs.contains_key(&target) || !self.core_has_room(&call) {
+            if when_full == WhenFull::Fail {
+                self.unneeded.extend(holds);
+                return Err(CallError::Full);
+            }
             let (accept, accepted) = oneshot::channel();
             let number = Arc::new(AtomicU64::new(0));
             let waiting =
-                WaitingCall { request, holds, number: Arc::clone(&number), answer: sender, accepted: accept };
-            self.backlogs.entry(actor).or_default().push_back(waiting);
-            return Ok(SentCall { actor, answer, number, accepted: Some(accepted) });
+                WaitingCall { call, holds, number: Arc::clone(&number), answer: sender, accepted: accept };
+            self.backlogs.entry(target).or_default().push_back(waiting);
+            return Ok(SentCall { target, answer, number, accepted: Some(accepted) });
         }
         self.unneeded.extend(holds);
-        let CallNumber(number) = self.member.call(actor, request, &mut self.effects)?;
-        self.calls.insert(CallNumber(number), PendingCall { actor, answer: sender });
-        Ok(SentCall { actor, answer, number: Arc::new(AtomicU64::new(number)), accepted: None })
+        let CallNumber(number) = self.pass_to_core(call)?;
+        self.calls.insert(CallNumber(number), PendingCall { target, answer: sender });
+        Ok(SentCall { target, answer, number: Arc::new(AtomicU64::new(number)), accepted: None })
+    }
+
+    fn core_has_room(&self, call: &OutgoingCall) -> bool {
+        match call {
+            OutgoingCall::Method { actor, .. } => self.member.has_room(*actor),
+            OutgoingCall::Task(spec) => self.member.has_task_room(spec.caller, spec.arguments.len()),
+        }
+    }
+
+    fn pass_to_core(&mut self, call: OutgoingCall) -> Result<CallNumber, CallError> {
+        match call {
+            OutgoingCall::Method { actor, request } => self.member.call(actor, request, &mut self.effects),
+            OutgoingCall::Task(spec) => self.member.run_task(spec, &mut self.effects),
+        }
     }
 
     /// Nobody waits for the answer of a call any more.
     pub(crate) fn cancel(&mut self, call: &SentCall) {
-        match call.number.load(Ordering::Relaxed) {
-            0 => {
-                let Some(backlog) = self.backlogs.get_mut(&call.actor) else { return };
+        match (call.number.load(Ordering::Relaxed), call.target) {
+            (0, target) => {
+                let Some(backlog) = self.backlogs.get_mut(&target) else { return };
                 if let Some(at) = backlog.iter().position(|it| Arc::ptr_eq(&it.number, &call.number)) {
                     self.unneeded.extend(backlog.remove(at).into_iter().flat_map(|it| it.holds));
                 }
-                if backlog.is_empty() {
-                    self.backlogs.remove(&call.actor);
-                }
+                // A call behind it may be smaller.
+                self.admit(target);
             }
-            number => self.member.cancel(call.actor, CallNumber(number), &mut self.effects),
+            (number, CallTarget::Actor(actor)) => {
+                self.member.cancel(actor, CallNumber(number), &mut self.effects);
+            }
+            (number, CallTarget::Tasks { .. }) => {
+                self.member.cancel_task(CallNumber(number), &mut self.effects);
+            }
         }
     }
 
@@ -107,22 +159,24 @@ impl<H> MemberState<H> {
         if let Err(unread) = pending.answer.send(Answer { result, carries }) {
             self.release(unread.carries);
         }
-        self.admit(pending.actor);
+        self.admit(pending.target);
     }
 
     /// Makes the calls that wait, as far as there is room.
-    fn admit(&mut self, actor: ActorId) {
-        while self.member.has_room(actor)
-            && let Some(backlog) = self.backlogs.get_mut(&actor)
-        {
-            let Some(waiting) = backlog.pop_front() else {
-                self.backlogs.remove(&actor);
+    fn admit(&mut self, target: CallTarget) {
+        while let Some(backlog) = self.backlogs.get(&target) {
+            let Some(waiting) = backlog.front() else {
+                self.backlogs.remove(&target);
                 return;
             };
-            match self.member.call(actor, waiting.request, &mut self.effects) {
+            if !self.core_has_room(&waiting.call) {
+                return;
+            }
+            let Some(waiting) = self.backlogs.get_mut(&target).and_then(VecDeque::pop_front) else { return };
+            match self.pass_to_core(waiting.call) {
                 Ok(number) => {
                     waiting.number.store(number.0, Ordering::Relaxed);
-                    self.calls.insert(number, PendingCall { actor, answer: waiting.answer });
+                    self.calls.insert(number, PendingCall { target, answer: waiting.answer });
                 }
                 Err(error) => {
                     // It carries nothing, and its maker may have gone.

@@ -7,11 +7,10 @@ use std::time::Duration;
 use cohabit_application_core::ActorId;
 use cohabit_types::ApplicationAccess;
 use tokio::sync::Notify;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 
 use super::hold::ActorHold;
-use super::member_state::MemberState;
+use super::member_state::{MemberState, Outlets};
 use crate::error::{Error, Result};
 use crate::transport::SocketDirectory;
 
@@ -25,20 +24,31 @@ pub(crate) struct MemberProcess {
     state: Mutex<MemberState<ActorHold>>,
     /// Something was acknowledged.
     pub(super) settled: Notify,
+    /// The host has something to do.
+    work: Notify,
+    /// A task has ended.
+    pub(crate) task_ended: Notify,
 }
 
 impl MemberProcess {
-    /// Makes this process a member; `dial` gets the members to which connections are needed.
+    /// Makes this process a member.
     ///
     /// # Panics
     /// If it is one already.
     pub(crate) fn start(
         access: ApplicationAccess,
         directory: SocketDirectory,
-        dial: UnboundedSender<cohabit_types::AttemptId>,
+        outlets: Outlets,
     ) -> Arc<MemberProcess> {
-        let state = Mutex::new(MemberState::new(access.application, access.member, dial));
-        let process = Arc::new(MemberProcess { access, directory, state, settled: Notify::new() });
+        let state = Mutex::new(MemberState::new(access.application, access.member, outlets));
+        let process = Arc::new(MemberProcess {
+            access,
+            directory,
+            state,
+            settled: Notify::new(),
+            work: Notify::new(),
+            task_ended: Notify::new(),
+        });
         let set = CURRENT.set(Arc::clone(&process));
         assert!(set.is_ok(), "a process is one member of one application");
         process
@@ -50,7 +60,8 @@ impl MemberProcess {
     /// If it is not part of an application.
     pub(crate) fn current() -> Result<&'static Arc<MemberProcess>> {
         CURRENT.get().ok_or_else(|| {
-            let text = "this process runs in no application: use actors below a main with #[cohabit::main]";
+            let text =
+                "this process runs in no application: use actors and tasks below a main with #[cohabit::main]";
             Error::Refused(text.into())
         })
     }
@@ -61,15 +72,23 @@ impl MemberProcess {
 
     /// Changes the state, and carries out what follows from it.
     pub(crate) fn with<R>(&self, change: impl FnOnce(&mut MemberState<ActorHold>) -> R) -> R {
-        let (result, unneeded) = {
+        let (result, unneeded, has_work) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let result = change(&mut state);
             state.carry_out();
-            (result, state.take_unneeded())
+            (result, state.take_unneeded(), state.take_new_work())
         };
+        if has_work {
+            self.work.notify_one();
+        }
         // Dropping them changes the state again.
         drop(unneeded);
         result
+    }
+
+    /// Waits until there may be work for a host on a thread of its own.
+    pub(crate) async fn new_work(&self) {
+        self.work.notified().await;
     }
 
     /// The handles that were given to this process count no longer.
@@ -79,16 +98,18 @@ impl MemberProcess {
         }
     }
 
-    /// Waits until all that was sent has arrived, but no longer than this.
-    pub(crate) async fn settle(&self, limit: Duration) {
+    /// Waits until all that was sent has arrived, but no longer than this. Returns whether it has.
+    pub(crate) async fn settle(&self, limit: Duration) -> bool {
         let settled = async {
             while !self.with(|state| state.is_settled()) {
                 self.settled.notified().await;
             }
         };
-        if timeout(limit, settled).await.is_err() {
+        let is_settled = timeout(limit, settled).await.is_ok();
+        if !is_settled {
             tracing::warn!("the process ends before everything that it sent has arrived");
         }
+        is_settled
     }
 }
 

@@ -12,10 +12,11 @@ use cohabit_types::AttemptId;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-use super::calls::{Backlog, PendingCall};
+use super::calls::{Backlog, CallTarget, PendingCall};
+use super::task_table::{TaskStart, TaskTable};
 use crate::transport::SessionEnd;
 
-/// What the host of the actor has to do, in order.
+/// What the host of the actor or of tasks has to do, in order.
 #[derive(Debug)]
 pub(crate) enum HostWork {
     /// Drop the actor, if there is one, and construct it.
@@ -24,6 +25,24 @@ pub(crate) enum HostWork {
     Start { ticket: Ticket, method: u32, arguments: Bytes, carries: Vec<ActorId> },
     /// End a method at its next await.
     Interrupt { ticket: Ticket },
+    /// Run a task.
+    StartTask(TaskStart),
+}
+
+/// What the core has said that concerns the process as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProcessEvent {
+    /// A task was interrupted, and should end soon.
+    Interrupted(Ticket),
+    /// It is to end.
+    End,
+}
+
+/// Where a process is asked for what its state cannot do: connections, timers and its end.
+#[derive(Debug)]
+pub(crate) struct Outlets {
+    pub(crate) dial: UnboundedSender<AttemptId>,
+    pub(crate) events: UnboundedSender<ProcessEvent>,
 }
 
 /// The answer to a creation or a search.
@@ -34,27 +53,26 @@ pub(crate) struct MemberState<H> {
     pub(super) member: Member,
     own: AttemptId,
     pub(super) coordinator: SessionEnd<ToCoordinator>,
-    /// Members whose actors this process calls.
+    /// Members whose actors this process calls, or which run its tasks.
     pub(super) callees: BTreeMap<AttemptId, SessionEnd<ToCallee>>,
-    /// Members that call the actor of this process.
+    /// Members that call the actor of this process, or which sent it tasks.
     pub(super) callers: BTreeMap<AttemptId, SessionEnd<ToCaller>>,
     pub(super) calls: HashMap<CallNumber, PendingCall>,
-    pub(super) backlogs: BTreeMap<ActorId, Backlog<H>>,
+    pub(super) backlogs: BTreeMap<CallTarget, Backlog<H>>,
     creations: HashMap<RequestNumber, oneshot::Sender<ActorReply>>,
     searches: HashMap<RequestNumber, oneshot::Sender<Option<ActorId>>>,
     stops: HashMap<RequestNumber, oneshot::Sender<()>>,
     work: VecDeque<HostWork>,
+    /// Whether the host has not been told of some of it.
+    has_new_work: bool,
+    pub(super) tasks: TaskTable,
     pub(super) effects: Vec<MemberEffect>,
     pub(super) unneeded: Vec<Arc<H>>,
-    dial: UnboundedSender<AttemptId>,
+    outlets: Outlets,
 }
 
 impl<H> MemberState<H> {
-    pub(super) fn new(
-        coordinator: AttemptId,
-        own: AttemptId,
-        dial: UnboundedSender<AttemptId>,
-    ) -> MemberState<H> {
+    pub(super) fn new(coordinator: AttemptId, own: AttemptId, outlets: Outlets) -> MemberState<H> {
         MemberState {
             member: Member::new(coordinator),
             own,
@@ -67,9 +85,11 @@ impl<H> MemberState<H> {
             searches: HashMap::new(),
             stops: HashMap::new(),
             work: VecDeque::new(),
+            has_new_work: false,
+            tasks: TaskTable::new(),
             effects: Vec::new(),
             unneeded: Vec::new(),
-            dial,
+            outlets,
         }
     }
 
@@ -149,7 +169,7 @@ impl<H> MemberState<H> {
         match effect {
             MemberEffect::ToCoordinator(frame) => self.coordinator.send(frame),
             MemberEffect::ToCallee { to, frame } => {
-                let (own, dial) = (self.own, &self.dial);
+                let (own, dial) = (self.own, &self.outlets.dial);
                 let session = self.callees.entry(to).or_insert_with(|| {
                     // Nobody dials any more when the process ends.
                     let _ended = dial.send(to);
@@ -178,13 +198,41 @@ impl<H> MemberState<H> {
             }
             MemberEffect::Finish { call, result, carries } => self.finish_call(call, result, carries),
             MemberEffect::Construct { kind, incarnation, arguments, actor: _ } => {
-                self.work.push_back(HostWork::Construct { kind, incarnation, arguments });
+                self.push_work(HostWork::Construct { kind, incarnation, arguments });
             }
             MemberEffect::Start { ticket, method, arguments, carries } => {
-                self.work.push_back(HostWork::Start { ticket, method, arguments, carries });
+                self.push_work(HostWork::Start { ticket, method, arguments, carries });
             }
-            MemberEffect::Interrupt { ticket } => self.work.push_back(HostWork::Interrupt { ticket }),
+            MemberEffect::StartTask { ticket, function, arguments, carries } => {
+                let start = self.tasks.start(ticket, function, arguments, carries);
+                start.into_iter().for_each(|start| self.push_work(HostWork::StartTask(start)));
+            }
+            MemberEffect::Interrupt { ticket } if self.tasks.interrupt(ticket) => {
+                self.tell(ProcessEvent::Interrupted(ticket));
+            }
+            MemberEffect::Interrupt { ticket } => self.push_work(HostWork::Interrupt { ticket }),
+            MemberEffect::Rest { rest } => self.tasks.begin_rest(rest),
+            MemberEffect::End => self.tell(ProcessEvent::End),
         }
+    }
+
+    fn push_work(&mut self, work: HostWork) {
+        self.work.push_back(work);
+        self.has_new_work = true;
+    }
+
+    pub(super) fn clear_work(&mut self) {
+        self.work.clear();
+    }
+
+    /// Whether there is work since this was asked before.
+    pub(super) const fn take_new_work(&mut self) -> bool {
+        std::mem::replace(&mut self.has_new_work, false)
+    }
+
+    fn tell(&self, event: ProcessEvent) {
+        // Nobody listens any more when the process ends.
+        let _ended = self.outlets.events.send(event);
     }
 
     fn reply_created(&mut self, request: RequestNumber, result: ActorReply) {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! call, builder, handle ──▶ MemberProcess ──▶ MemberState: the core, its sessions, who waits for what
-//!                                │  ▲
+//!                                │  ▲                       (calls, tasks: the parts of it)
 //!                      dialing, accepting: connections, whose frames go to the state
 //! ```
 //!
@@ -17,10 +17,16 @@ mod hold;
 mod member_process;
 mod member_state;
 mod peer;
+mod running_task;
+mod task_table;
+mod tasks;
 
 pub(crate) use accepting::accept_callers;
-pub(crate) use calls::{Answer, SentCall};
+pub(crate) use calls::{Answer, OutgoingCall, SentCall, WhenFull};
 pub(crate) use dialing::{Dialer, keep_coordinator};
 pub(crate) use hold::ActorHold;
 pub(crate) use member_process::MemberProcess;
-pub(crate) use member_state::HostWork;
+pub(crate) use member_state::{HostWork, Outlets, ProcessEvent};
+pub use running_task::cancelled;
+pub(crate) use running_task::{RunningTask, UnendedCall};
+pub(crate) use task_table::TaskStart;

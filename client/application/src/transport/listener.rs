@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// What a process has to show, and for whom its connection is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Admission {
+pub(crate) struct HelloCheck {
     pub(crate) secret: ApplicationSecret,
     pub(crate) own: AttemptId,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Admission {
 /// what was read after it.
 pub(crate) async fn accept_members(
     listener: UnixListener,
-    admission: Admission,
+    check: HelloCheck,
     accepted: impl Fn(UnixStream, BytesMut, MemberHello) + 'static,
 ) {
     let (accepted, strangers) = (Rc::new(accepted), Arc::new(Semaphore::new(MOST_STRANGERS)));
@@ -61,7 +61,7 @@ pub(crate) async fn accept_members(
         let accepted = Rc::clone(&accepted);
         spawn_local(async move {
             let mut buffer = BytesMut::new();
-            match timeout(HELLO_TIMEOUT, admission.check(&mut stream, &mut buffer)).await {
+            match timeout(HELLO_TIMEOUT, check.admit(&mut stream, &mut buffer)).await {
                 Ok(Ok(hello)) => {
                     drop(permit);
                     accepted(stream, buffer, hello);
@@ -73,8 +73,8 @@ pub(crate) async fn accept_members(
     }
 }
 
-impl Admission {
-    async fn check(
+impl HelloCheck {
+    async fn admit(
         &self,
         stream: &mut UnixStream,
         buffer: &mut BytesMut,

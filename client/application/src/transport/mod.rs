@@ -14,7 +14,7 @@ mod socket;
 
 pub(crate) use connection::{FrameHandler, LinkFailure, ReceivedFrames, carry};
 pub(crate) use hello::{HelloPurpose, MemberHello};
-pub(crate) use listener::{Admission, accept_members, dial};
+pub(crate) use listener::{HelloCheck, accept_members, dial};
 pub(crate) use send_buffer::SendBuffer;
 pub(crate) use session_end::SessionEnd;
 pub(crate) use socket::SocketDirectory;

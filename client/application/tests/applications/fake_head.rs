@@ -37,10 +37,17 @@ struct Shared {
     changed: watch::Sender<u64>,
     /// Submissions by their keys.
     keys: Mutex<Vec<(String, JobId)>>,
+    /// So many runners of tasks run beside each other.
+    most_runners: usize,
 }
 
 impl FakeHead {
     pub(crate) async fn start() -> FakeHead {
+        FakeHead::with_runners(4).await
+    }
+
+    /// A head whose node has room for so many runners of tasks at a time.
+    pub(crate) async fn with_runners(most_runners: usize) -> FakeHead {
         let folder = tempfile::tempdir().unwrap();
         let identity = HeadIdentity::open_or_create(folder.path()).unwrap();
         let tokens = TokenStore::open(&folder.path().join("tokens"), identity.fingerprint()).unwrap();
@@ -62,6 +69,7 @@ impl FakeHead {
             jobs: Mutex::default(),
             changed: watch::Sender::new(0),
             keys: Mutex::default(),
+            most_runners,
         }));
         let service = head.clone();
         tokio::spawn(async move {
@@ -118,7 +126,7 @@ impl FakeHead {
         }
     }
 
-    /// Takes a job in and starts it.
+    /// Takes a job in and starts it, if there is room.
     fn add(&self, spec: JobSpec) -> JobId {
         let id = {
             let mut jobs = self.jobs();
@@ -126,8 +134,30 @@ impl FakeHead {
             jobs.insert(id, FakeJob::new(id, spec));
             id
         };
-        self.start_attempt(id);
+        if self.jobs()[&id].is_of_tasks() {
+            self.start_runners();
+        } else {
+            self.start_attempt(id);
+        }
         id
+    }
+
+    /// Starts runners of tasks that wait, as far as there is room, in order.
+    fn start_runners(&self) {
+        loop {
+            let next = {
+                let jobs = self.jobs();
+                let runners = jobs.values().filter(|job| job.is_of_tasks());
+                let live = runners.clone().filter(|job| job.pid.is_some()).count();
+                let mut waiting =
+                    runners.filter(|job| job.record.attempt == 0 && !job.record.state.is_terminal());
+                waiting.next().filter(|_| live < self.0.most_runners).map(|job| job.record.id)
+            };
+            match next {
+                Some(id) => self.start_attempt(id),
+                None => return,
+            }
+        }
     }
 
     fn start_attempt(&self, id: JobId) {
@@ -163,6 +193,7 @@ impl FakeHead {
         if is_retried {
             self.start_attempt(id);
         }
+        self.start_runners();
     }
 
     async fn read(&self, id: JobId, stream: LogStream, mut from: impl AsyncRead + Unpin) {
@@ -293,7 +324,7 @@ impl FakeHead {
         if job.record.state.is_terminal() {
             return ChangeResult::Already;
         }
-        job.is_cancelled = true;
+        job.cancel();
         job.signal(if change == JobChange::Kill { Signal::SIGKILL } else { Signal::SIGTERM });
         ChangeResult::Done
     }
@@ -315,7 +346,9 @@ impl ClientService for FakeHead {
         change: JobChange,
         jobs: Vec<JobId>,
     ) -> Result<Vec<(JobId, ChangeResult)>, Refusal> {
-        Ok(jobs.into_iter().map(|job| (job, self.change(change, job))).collect())
+        let results = jobs.into_iter().map(|job| (job, self.change(change, job))).collect();
+        self.tell();
+        Ok(results)
     }
 
     async fn applications(self, _: Context) -> Result<Vec<ApplicationRecord>, Refusal> {

@@ -9,7 +9,8 @@ use std::process::{ExitStatus, Stdio};
 
 use cohabit_client::types::{
     ApplicationAccess, ApplicationCredentials, ApplicationRole, ApplicationSecret, AttemptId, AttemptRecord,
-    Entrypoint, JobId, JobRecord, JobSpec, JobState, LogRecord, LogStream, ReasonCode, Signal, Time,
+    Entrypoint, JobId, JobRecord, JobSpec, JobState, LogRecord, LogStream, ReasonCode, RunnerRole, Signal,
+    Time,
 };
 use nix::sys::signal::{Signal as Kill, kill};
 use nix::unistd::Pid;
@@ -72,6 +73,18 @@ impl FakeJob {
 
     pub(crate) fn is_root(&self) -> bool {
         self.spec.entrypoint.parent().is_none()
+    }
+
+    pub(crate) fn is_of_tasks(&self) -> bool {
+        self.spec.entrypoint.role() == Some(ApplicationRole::Runner(RunnerRole::Tasks))
+    }
+
+    /// It ends at once if it waits for its first attempt, and as cancelled else.
+    pub(crate) fn cancel(&mut self) {
+        self.is_cancelled = true;
+        if self.record.attempt == 0 {
+            self.change(JobState::Cancelled, ReasonCode::CancelledByUser, "its user cancelled it");
+        }
     }
 
     /// Starts the next attempt, as a worker does.

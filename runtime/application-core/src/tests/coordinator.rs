@@ -72,6 +72,11 @@ fn release(it: &mut Coordinator, of: u64) -> Vec<CoordinatorEffect> {
     received(it, MAIN, ToCoordinator::Release { actor: actor(of), settled: vec![(ROOT, 1)] })
 }
 
+/// The process of an actor is told to end.
+fn told_to_end() -> [CoordinatorEffect; 2] {
+    [send(RUNNER, FromCoordinator::End), CoordinatorEffect::AwaitEnd { job: RUNNER.job }]
+}
+
 /// A main is connected.
 fn application(ceiling: Option<Share>) -> Coordinator {
     let mut it = Coordinator::new(ROOT, ceiling);
@@ -135,7 +140,7 @@ fn a_panic_makes_the_next_incarnation_in_the_same_process() {
 #[test]
 fn an_actor_that_nobody_holds_ends_and_is_forgotten() {
     let mut it = with_ready_actor();
-    assert_eq!(release(&mut it, 1), [CoordinatorEffect::CancelRunner { job: RUNNER.job }]);
+    assert_eq!(release(&mut it, 1), told_to_end());
     assert!(!it.is_idle());
     assert_eq!(
         report(&mut it, RUNNER.job, 1, ended(143)),
@@ -154,7 +159,7 @@ fn a_stop_is_answered_when_the_process_has_ended_and_callers_see_its_cause_at_on
     let (request, stopped) = (RequestNumber(2), ActorState::Ended(ActorEnd::Stopped));
     assert_eq!(
         received(&mut it, MAIN, ToCoordinator::Stop { request, actor: actor(1) }),
-        [state(MAIN, stopped), CoordinatorEffect::CancelRunner { job: RUNNER.job }]
+        [&[state(MAIN, stopped)], &told_to_end()[..]].concat()
     );
     assert_eq!(
         report(&mut it, RUNNER.job, 1, ended(143)),
@@ -217,7 +222,7 @@ fn actors_beyond_the_ceiling_wait_in_order_and_those_without_gpus_do_not() {
     assert_eq!(create(&mut it, 2, &whole), [created(2, Ok(actor(2)))]);
     assert_eq!(create(&mut it, 3, &half), [created(3, Ok(actor(3)))], "no overtaking");
     assert_eq!(create(&mut it, 4, &spec()), [created(4, Ok(actor(4))), submit(4, &spec())]);
-    let why = "needs 1 GPUs; 0.5 of max_gpus 1 are in use, and 0 actors wait before it".to_owned();
+    let why = "needs 1 GPUs; 0.5 of max_gpus 1 are in use, and 0 others wait before it".to_owned();
     assert_eq!(
         received(&mut it, MAIN, ToCoordinator::Watch { actor: actor(2) }),
         [send(MAIN, FromCoordinator::State { actor: actor(2), state: ActorState::Pending { why } })]
@@ -256,10 +261,7 @@ fn constructor_arguments_keep_what_they_carry_until_the_actor_ends() {
     effects(|effects| it.submitted(actor(2), Ok(JobId::new(4)), effects));
     assert_eq!(
         release(&mut it, 2),
-        [
-            CoordinatorEffect::CancelRunner { job: JobId::new(4) },
-            CoordinatorEffect::CancelRunner { job: RUNNER.job },
-        ]
+        [&[CoordinatorEffect::CancelRunner { job: JobId::new(4) }], &told_to_end()[..]].concat()
     );
 }
 

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use cohabit_types::{AttemptId, JobId, Share};
 
-use crate::{ActorId, ActorSpec, CallRequest, Lifetime, MethodAccess, OnRestart};
+use crate::{
+    ActorId, ActorSpec, CallRequest, Lifetime, MethodAccess, OnRestart, OnTaskError, TaskClass, TaskSpec,
+};
 
 pub(super) const ROOT: AttemptId = member(1);
 pub(super) const MAIN: AttemptId = member(2);
@@ -61,4 +63,27 @@ pub(super) fn effects<T>(step: impl FnOnce(&mut Vec<T>)) -> Vec<T> {
     let mut effects = Vec::new();
     step(&mut effects);
     effects
+}
+
+/// Runners without GPUs.
+pub(super) fn class() -> TaskClass {
+    gpu_class(0)
+}
+
+/// Runners with so many thousandths of a GPU.
+pub(super) fn gpu_class(gpus: u32) -> TaskClass {
+    TaskClass { gpus: Share(gpus), claims: Bytes::from_static(b"claims") }
+}
+
+/// A task of function 3 without retries.
+pub(super) fn task() -> TaskSpec {
+    TaskSpec {
+        class: class(),
+        function: 3,
+        caller: None,
+        retries: 0,
+        on_error: OnTaskError::Fail,
+        arguments: Bytes::from_static(b"arguments"),
+        carries: Vec::new(),
+    }
 }

@@ -211,3 +211,17 @@ fn limits_are_checked_before_anything_is_sent() {
     assert!(!main.has_room(actor(1)) && main.has_room(actor(2)));
     assert_eq!(main.call(actor(1), write(), &mut sent), Err(CallError::Full));
 }
+
+#[test]
+fn an_actor_that_is_told_to_end_starts_nothing_more() {
+    let mut callee = callee(vec![]);
+    arrive(&mut callee, 1, write());
+    arrive(&mut callee, 2, write());
+    assert_eq!(effects(|it| callee.receive(FromCoordinator::End, it)), [MemberEffect::End]);
+    let panicked = answer(1, Err(CallError::Panicked("ouch".to_owned())), vec![]);
+    assert_eq!(
+        effects(|it| callee.panicked(Ticket(1), "ouch".to_owned(), it)),
+        [MemberEffect::ToCaller { to: MAIN, frame: panicked }],
+        "no call starts, and no construction"
+    );
+}

@@ -7,4 +7,8 @@ mod gate;
 mod holders;
 mod kit;
 mod member;
+mod recursion;
 mod session;
+mod task_calls;
+mod task_gate;
+mod task_runners;

@@ -99,6 +99,7 @@ pub(crate) struct StoredRunnerWork {
 pub(crate) enum StoredRunnerRole {
     Main,
     Actor,
+    Tasks,
 }
 
 #[derive(Serialize, Deserialize)]

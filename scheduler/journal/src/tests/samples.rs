@@ -88,7 +88,7 @@ fn application_parts() -> Vec<Entrypoint> {
         let (application, program) = (attempt(), "search".to_owned());
         Entrypoint::Runner(RunnerWork { application, program, role, arguments: arguments() })
     };
-    vec![root(None), root(Some(2)), runner(RunnerRole::Main), runner(RunnerRole::Actor)]
+    vec![root(None), root(Some(2)), runner(RunnerRole::Main), runner(RunnerRole::Actor), runner(RunnerRole::Tasks)]
 }
 
 /// A snapshot of code.

@@ -1,6 +1,6 @@
 //! The shell of the simulated coordinator: it carries out effects, and plants bugs around the core.
 
-use cohabit_application_core::{Coordinator, CoordinatorEffect, ToCoordinator};
+use cohabit_application_core::{Coordinator, CoordinatorEffect, FromCoordinator, ToCoordinator};
 use cohabit_types::{AttemptId, JobId, Span};
 
 use super::event::{AnyFrame, ApplicationEvent, End, Pair};
@@ -9,6 +9,8 @@ use super::planted_bug::ApplicationBug;
 use super::world::ApplicationWorld;
 
 const REQUEST_DELAY: (Span, Span) = (Span::from_millis(1), Span::from_millis(500));
+/// How long a process that was told to end has time for it.
+const PATIENCE: (Span, Span) = (Span::from_secs(10), Span::from_secs(15));
 
 impl ApplicationWorld {
     pub(super) fn drive_coordinator(
@@ -22,12 +24,25 @@ impl ApplicationWorld {
             self.recorder.add(self.now, || format!("coordinator: {effect:?}"));
             match effect {
                 CoordinatorEffect::Send { to, frame } => {
+                    if frame == FromCoordinator::End {
+                        self.tell_to_end(to);
+                    }
                     let pair = Pair { dialer: to, acceptor: self.own };
                     self.send(pair, End::Acceptor, AnyFrame::FromCoordinator(frame));
                 }
                 CoordinatorEffect::Submit { actor, restarts, gpus, .. } => {
                     let request = RunnerRequest { purpose: RunnerPurpose::Actor(actor), restarts, gpus };
                     self.after(REQUEST_DELAY, ApplicationEvent::Submit { actor, request });
+                }
+                CoordinatorEffect::SubmitTaskRunner { runner, class } => {
+                    let gpus = class.gpus;
+                    let class = self.task_classes.iter().position(|it| *it == class).unwrap_or_default();
+                    let restarts = self.random.between(0, 1) as u32;
+                    let request = RunnerRequest { purpose: RunnerPurpose::Tasks(class), restarts, gpus };
+                    self.after(REQUEST_DELAY, ApplicationEvent::SubmitTaskRunner { runner, request });
+                }
+                CoordinatorEffect::AwaitEnd { job } => {
+                    self.after(PATIENCE, ApplicationEvent::PatienceOver(job));
                 }
                 CoordinatorEffect::CancelRunner { job } => self.cancel_runner(job),
                 CoordinatorEffect::Close { member } => self.close_sessions(self.own, member),
@@ -66,11 +81,21 @@ impl ApplicationWorld {
         self.drive_coordinator(|it, effects| it.report(job, report, effects));
     }
 
-    fn cancel_runner(&mut self, job: JobId) {
+    /// A process is told to end: that of an actor, since nobody holds the actor any more.
+    fn tell_to_end(&mut self, member: AttemptId) {
+        self.counters.orderly_ends += 1;
+        self.actor_ends(member.job);
+    }
+
+    fn actor_ends(&mut self, job: JobId) {
         if let RunnerPurpose::Actor(actor) = self.head.jobs[&job].request.purpose {
             let holder = self.processes.iter().find(|(_, it)| it.holds(actor)).map(|(member, _)| *member);
             self.ledger.ended(actor, holder);
         }
+    }
+
+    fn cancel_runner(&mut self, job: JobId) {
+        self.actor_ends(job);
         self.after(REQUEST_DELAY, ApplicationEvent::Cancel(job));
     }
 
@@ -105,6 +130,8 @@ impl ApplicationWorld {
             | ToCoordinator::Stop { .. }
             | ToCoordinator::Watch { .. }
             | ToCoordinator::Closed { .. }
+            | ToCoordinator::WantRunners { .. }
+            | ToCoordinator::Idle
             | ToCoordinator::Constructed { .. }
             | ToCoordinator::ConstructorFailed { .. }) => other,
         }

@@ -29,6 +29,32 @@ pub struct ApplicationCounters {
     pub values: u64,
     /// Calls that ended because the process of the actor did.
     pub restarted: u64,
+    /// Runners of tasks that were submitted.
+    pub task_runners: u64,
+    /// Tasks that were called.
+    pub tasks: u64,
+    /// Functions of tasks that started.
+    pub task_starts: u64,
+    /// How many of them for a task that had started before.
+    pub task_repeats: u64,
+    /// Tasks that were parked.
+    pub parked: u64,
+    /// Tasks that runners gave back.
+    pub returned: u64,
+    /// Tasks that ended at their callers.
+    pub tasks_ended: u64,
+    /// Tasks that ended with a value.
+    pub task_values: u64,
+    /// Tasks that ended because their processes did.
+    pub task_losses: u64,
+    /// Tasks that ended because nothing could run them.
+    pub no_runners: u64,
+    /// Tasks that ended because they were cancelled.
+    pub cancelled_tasks: u64,
+    /// Processes that ended without a task that did not end.
+    pub abandoned: u64,
+    /// Processes that ended because they were told to.
+    pub orderly_ends: u64,
     /// Runs that ended with nothing left, and not by the end of the coordinator or of all mains.
     pub rests: u64,
 }
@@ -39,6 +65,10 @@ impl ApplicationCounters {
         let ApplicationCounters { events, processes, kills, breaks, dials, actors, constructions, .. } =
             other;
         let ApplicationCounters { calls, starts, finished, values, restarted, rests, .. } = other;
+        let ApplicationCounters { task_runners, tasks, task_starts, task_repeats, parked, returned, .. } =
+            other;
+        let ApplicationCounters { tasks_ended, task_values, task_losses, no_runners, .. } = other;
+        let ApplicationCounters { cancelled_tasks, abandoned, orderly_ends, .. } = other;
         for (total, more) in [
             (&mut self.events, events),
             (&mut self.processes, processes),
@@ -53,6 +83,19 @@ impl ApplicationCounters {
             (&mut self.values, values),
             (&mut self.restarted, restarted),
             (&mut self.rests, rests),
+            (&mut self.task_runners, task_runners),
+            (&mut self.tasks, tasks),
+            (&mut self.task_starts, task_starts),
+            (&mut self.task_repeats, task_repeats),
+            (&mut self.parked, parked),
+            (&mut self.returned, returned),
+            (&mut self.tasks_ended, tasks_ended),
+            (&mut self.task_values, task_values),
+            (&mut self.task_losses, task_losses),
+            (&mut self.no_runners, no_runners),
+            (&mut self.cancelled_tasks, cancelled_tasks),
+            (&mut self.abandoned, abandoned),
+            (&mut self.orderly_ends, orderly_ends),
         ] {
             *total += more;
         }

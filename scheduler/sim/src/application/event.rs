@@ -1,7 +1,8 @@
 //! What can happen to an application, and when.
 
 use cohabit_application_core::{
-    ActorId, FromCoordinator, LinkNumber, Packet, SessionHello, Ticket, ToCallee, ToCaller, ToCoordinator,
+    ActorId, FromCoordinator, LinkNumber, Packet, SessionHello, TaskRunnerNumber, Ticket, ToCallee, ToCaller,
+    ToCoordinator,
 };
 use cohabit_types::{AttemptId, JobId};
 
@@ -61,12 +62,26 @@ pub(super) enum ApplicationEvent {
     Step(AttemptId),
     /// A method returns, fails or panics.
     MethodEnd { member: AttemptId, ticket: Ticket },
+    /// The function of a task does its next step.
+    TaskStep { member: AttemptId, ticket: Ticket },
+    /// A runner of tasks has rested.
+    Rested { member: AttemptId, rest: u64 },
+    /// A task that was interrupted has had time to end.
+    Abandon { member: AttemptId, ticket: Ticket },
+    /// A process exits if all that it has sent has arrived.
+    Settle { member: AttemptId, code: i32 },
     /// A constructor ends.
     ConstructorEnd { member: AttemptId, incarnation: u32 },
     /// The head gets a submission.
     Submit { actor: ActorId, request: RunnerRequest },
     /// The coordinator gets the head's answer: a job, or a refusal.
     Submitted { actor: ActorId, job: Option<JobId> },
+    /// The head gets the submission of a runner of tasks.
+    SubmitTaskRunner { runner: TaskRunnerNumber, request: RunnerRequest },
+    /// The coordinator gets the head's answer to it.
+    TaskRunnerSubmitted { runner: TaskRunnerNumber, job: Option<JobId> },
+    /// A process that was told to end has had time for it.
+    PatienceOver(JobId),
     /// The head gets a cancellation.
     Cancel(JobId),
     /// The head starts the next attempt of a job.

@@ -31,6 +31,14 @@ impl ApplicationWorld {
             let at = Time::EPOCH + Span::from_micros(self.random.between(0, length));
             self.queue.put(at, ApplicationEvent::Fault(ApplicationFault::KillCoordinator));
         }
+        if self.random.chance(0.3) {
+            self.most_runners = self.random.between(1, 3) as usize;
+        }
+        self.early_death = match self.random.between(0, 9) {
+            0..=6 => 0.0,
+            7..=8 => 0.1,
+            _ => 0.7,
+        };
         self.death = if self.random.chance(0.3) { 0.001 + 0.004 * self.random.fraction() } else { 0.0 };
     }
 
@@ -53,7 +61,7 @@ impl ApplicationWorld {
                     let member = *self.random.pick(&members);
                     // Without mains the application ends early.
                     let code = self.processes[&member].code;
-                    if code == ProcessCode::Actor || self.random.chance(0.3) {
+                    if code != ProcessCode::Main || self.random.chance(0.3) {
                         self.counters.kills += 1;
                         self.kill(member, 137);
                     }
@@ -81,8 +89,8 @@ impl ApplicationWorld {
     /// The head takes a process for dead that lives, and starts the next one; the first one is ended later.
     fn start_early_attempt(&mut self) {
         let jobs = self.head.jobs.iter();
-        let actors = jobs.filter(|(_, it)| matches!(it.request.purpose, RunnerPurpose::Actor(_)));
-        let jobs: Vec<JobId> = actors.map(|(job, _)| *job).filter(|job| self.head.may_retry(*job)).collect();
+        let runners = jobs.filter(|(_, it)| it.request.purpose != RunnerPurpose::Main);
+        let jobs: Vec<JobId> = runners.map(|(job, _)| *job).filter(|job| self.head.may_retry(*job)).collect();
         if jobs.is_empty() {
             return;
         }

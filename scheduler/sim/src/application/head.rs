@@ -10,6 +10,8 @@ use cohabit_types::{AttemptId, JobId, Share};
 pub(super) enum RunnerPurpose {
     Main,
     Actor(ActorId),
+    /// Tasks of a class.
+    Tasks(usize),
 }
 
 /// A submission.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use cohabit_application_core::{
     ActorId, CallError, CallNumber, IncarnationNumber, MemberEffect, Packet, RequestNumber, Ticket, ToCallee,
+    ToCaller,
 };
 use cohabit_types::AttemptId;
 
@@ -12,6 +13,14 @@ use super::payload::{Tag, decode, encode};
 use super::planted_bug::ApplicationBug;
 use super::process::{Object, OpenRequest, Process, ProcessCode};
 use super::world::{ApplicationWorld, ProgramPhase};
+
+/// Who keeps handles that are decoded.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum HandleOwner {
+    Process,
+    Task(Ticket),
+    Nobody,
+}
 
 impl ApplicationWorld {
     /// Lets a process do something and carries out the effects in order. It may be killed before each.
@@ -47,9 +56,15 @@ impl ApplicationWorld {
                 self.send(pair, End::Dialer, AnyFrame::ToCoordinator(frame));
             }
             MemberEffect::ToCallee { to, frame } => {
+                if let ToCallee::Run { task, .. } = &frame {
+                    self.task_ledger.sent(decode(&task.arguments).0, to);
+                }
                 self.send(Pair { dialer: member, acceptor: to }, End::Dialer, AnyFrame::ToCallee(frame));
             }
             MemberEffect::ToCaller { to, frame } => {
+                if !self.passes(&frame) {
+                    return;
+                }
                 self.send(Pair { dialer: to, acceptor: member }, End::Acceptor, AnyFrame::ToCaller(frame));
             }
             MemberEffect::Close { member: other } => self.close_sessions(member, other),
@@ -57,16 +72,29 @@ impl ApplicationWorld {
             MemberEffect::Found { request, actor } => self.found(member, request, actor, more),
             MemberEffect::Stopped { request } => _ = self.process(member).requests.remove(&request),
             MemberEffect::Finish { call, result, carries } => {
-                self.finish(member, call, &result);
-                self.take_handles(member, result.as_deref().unwrap_or_default(), carries, more);
+                self.finish(member, call, &result, more);
+                self.give_back(member, carries, more);
             }
             MemberEffect::Construct { actor, kind: concurrency, incarnation, arguments } => {
                 self.construct(member, Object { actor, incarnation, concurrency }, more);
-                self.take_handles(member, &arguments, Vec::new(), more);
+                self.take_handles(member, &arguments, HandleOwner::Process, more);
             }
             MemberEffect::Start { ticket, method: _, arguments, carries } => {
                 self.start_method(member, ticket, decode(&arguments).0);
-                self.take_handles(member, &arguments, carries, more);
+                self.take_handles(member, &arguments, HandleOwner::Process, more);
+                self.give_back(member, carries, more);
+            }
+            MemberEffect::StartTask { ticket, function: _, arguments, carries } => {
+                self.start_task(member, ticket, &arguments, more);
+                self.give_back(member, carries, more);
+                if self.plant == Some(ApplicationBug::ManySlots) {
+                    self.process(member).core.task_waits(ticket, more);
+                }
+            }
+            MemberEffect::Rest { rest } => self.rest(member, rest),
+            MemberEffect::End => self.end_process(member),
+            MemberEffect::Interrupt { ticket } if self.task(member, ticket).is_some() => {
+                self.interrupt_task(member, ticket, more);
             }
             MemberEffect::Interrupt { ticket } => {
                 if self.random.chance(0.5) {
@@ -92,12 +120,27 @@ impl ApplicationWorld {
         }
     }
 
-    /// Decodes handles: some are kept. Gives back those that the core held until now.
-    fn take_handles(
+    /// Whether a frame is sent, and not left out by a planted bug.
+    fn passes(&mut self, frame: &ToCaller) -> bool {
+        match frame {
+            ToCaller::Answer { .. } | ToCaller::Ran { .. } | ToCaller::Kept { .. } => true,
+            ToCaller::Parked { .. } => {
+                self.counters.parked += 1;
+                self.plant != Some(ApplicationBug::ParkedInWindow)
+            }
+            ToCaller::Returned { .. } => {
+                self.counters.returned += 1;
+                self.plant != Some(ApplicationBug::LostReturn)
+            }
+        }
+    }
+
+    /// Decodes handles: some are kept by their new owner.
+    pub(super) fn take_handles(
         &mut self,
         member: AttemptId,
         payload: &[u8],
-        carries: Vec<ActorId>,
+        owner: HandleOwner,
         more: &mut Vec<MemberEffect>,
     ) {
         for actor in decode(payload).1 {
@@ -106,12 +149,22 @@ impl ApplicationWorld {
             let process = self.process(member);
             if !process.core.hold(actor) {
                 self.ledger.violated(format!("{member} got a handle of actor {actor} that it does not hold"));
-            } else if keeps {
-                process.handles.push(actor);
-            } else {
-                process.core.release(actor, more);
+                continue;
+            }
+            let handles = match owner {
+                HandleOwner::Process => Some(&mut process.handles),
+                HandleOwner::Task(ticket) => process.tasks.get_mut(&ticket).map(|task| &mut task.handles),
+                HandleOwner::Nobody => None,
+            };
+            match handles.filter(|_| keeps) {
+                Some(handles) => handles.push(actor),
+                None => process.core.release(actor, more),
             }
         }
+    }
+
+    /// Gives back handles that the core held until they were decoded.
+    fn give_back(&mut self, member: AttemptId, carries: Vec<ActorId>, more: &mut Vec<MemberEffect>) {
         let process = self.process(member);
         carries.into_iter().for_each(|actor| process.core.release(actor, more));
     }
@@ -153,7 +206,30 @@ impl ApplicationWorld {
         process.requests.insert(request, OpenRequest::Stop);
     }
 
-    fn finish(&mut self, member: AttemptId, call: CallNumber, result: &Result<bytes::Bytes, CallError>) {
+    fn finish(
+        &mut self,
+        member: AttemptId,
+        call: CallNumber,
+        result: &Result<bytes::Bytes, CallError>,
+        more: &mut Vec<MemberEffect>,
+    ) {
+        if self.process(member).awaits == Some(call) {
+            self.process(member).awaits = None;
+            self.step_soon(member);
+        }
+        if self.finish_task(member, call, result, more) {
+            return;
+        }
+        let caller = self.process(member).task_awaits.remove(&call);
+        let owner = match (caller, self.process(member).code) {
+            (Some(ticket), _) => HandleOwner::Task(ticket),
+            (None, ProcessCode::Main | ProcessCode::Actor) => HandleOwner::Process,
+            (None, ProcessCode::Tasks) => HandleOwner::Nobody,
+        };
+        self.take_handles(member, result.as_deref().unwrap_or_default(), owner, more);
+        if let Some(ticket) = caller {
+            self.wake_task(member, ticket, call, more);
+        }
         self.counters.finished += 1;
         self.counters.values += u64::from(result.is_ok());
         self.counters.restarted += u64::from(*result == Err(CallError::Restarted));
@@ -162,10 +238,6 @@ impl ApplicationWorld {
             self.ledger.violated(format!("call {call} of {member} ended twice"));
             return;
         };
-        if process.awaits == Some(call) {
-            process.awaits = None;
-            self.step_soon(member);
-        }
         let history = self.history(actor);
         self.ledger.finished(tag, result, history);
     }
@@ -200,6 +272,7 @@ impl ApplicationWorld {
         }
         let fails = self.phase == ProgramPhase::Work && self.random.chance(0.02);
         if fails {
+            self.process(member).exit_code = 1;
             self.ledger.failed_constructors.insert(object.actor);
         } else {
             self.step_soon(member);
@@ -246,6 +319,9 @@ impl ApplicationWorld {
         if self.random.chance(0.1) {
             self.make_call(member);
         }
+        if self.random.chance(0.05) {
+            self.call_tree(member);
+        }
         self.drive(member, |it, effects| it.core.finished(ticket, result, carries, effects));
     }
 
@@ -254,6 +330,7 @@ impl ApplicationWorld {
         self.processes.get(&member).is_some_and(|it| match it.code {
             ProcessCode::Main => true,
             ProcessCode::Actor => it.object.is_some(),
+            ProcessCode::Tasks => false,
         })
     }
 }

@@ -1,5 +1,5 @@
-//! Applications with actors on simulated processes: the production cores of `cohabit-application-core` on
-//! links that break, with processes that are killed between any two effects.
+//! Applications with actors and tasks on simulated processes: the production cores of
+//! `cohabit-application-core` on links that break, with processes that are killed between any two effects.
 //!
 //! ```text
 //! run            one seed: phases, and the result               swarm      many seeds
@@ -9,6 +9,8 @@
 //! process        one process: its core and what its user's code holds
 //! member_shell   carries out the effects of a member     coordinator_shell   those of the coordinator
 //! program        what users' code does next                     ledger     the checks, from outside
+//! task_plan      what tasks compute                             task_ledger   the checks of tasks
+//! task_program   who calls which tasks                          task_shell    how tasks run (task_process)
 //! planted_bug    bugs that the checks have to find
 //! ```
 
@@ -26,6 +28,11 @@ mod process;
 mod program;
 mod run;
 mod swarm;
+mod task_ledger;
+mod task_plan;
+mod task_process;
+mod task_program;
+mod task_shell;
 #[cfg(test)]
 mod tests;
 mod world;

@@ -61,6 +61,16 @@ impl Channel {
 }
 
 impl ApplicationWorld {
+    /// Frames that a process has sent and that are not acknowledged.
+    pub(super) fn unacknowledged_of(&self, member: AttemptId) -> usize {
+        let ends = self.network.channels.iter().flat_map(|(pair, channel)| {
+            let dialer = channel.dialer.as_ref().filter(|_| pair.dialer == member);
+            let acceptor = channel.acceptor.as_ref().filter(|_| pair.acceptor == member);
+            [dialer, acceptor].into_iter().flatten()
+        });
+        ends.map(Session::unacknowledged).sum()
+    }
+
     /// Sends a frame; the dialing end dials at its first frame.
     pub(super) fn send(&mut self, pair: Pair, from: End, frame: AnyFrame) {
         if from == End::Dialer {

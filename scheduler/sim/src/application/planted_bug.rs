@@ -9,4 +9,12 @@ pub(super) enum ApplicationBug {
     RepetitionWithoutMemory,
     /// The next incarnation is constructed as soon as its process is there.
     EarlyRestart,
+    /// After the end of a runner, its caller takes the tasks that it had got for tasks that were never sent.
+    ForgottenHandover,
+    /// Callers do not hear that tasks are parked, so that these keep their place in the window.
+    ParkedInWindow,
+    /// Callers do not hear which tasks a runner that ends has not started.
+    LostReturn,
+    /// A runner starts tasks beside those that run.
+    ManySlots,
 }

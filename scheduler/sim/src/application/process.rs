@@ -6,6 +6,7 @@ use cohabit_application_core::{ActorId, CallNumber, IncarnationNumber, Member, R
 use cohabit_types::AttemptId;
 
 use super::payload::Tag;
+use super::task_process::{OpenTask, RunningTask};
 
 /// A process.
 #[derive(Debug)]
@@ -24,6 +25,16 @@ pub(super) struct Process {
     pub(super) awaits: Option<CallNumber>,
     pub(super) object: Option<Object>,
     pub(super) running: BTreeMap<Ticket, Tag>,
+    /// Tasks that it runs.
+    pub(super) tasks: BTreeMap<Ticket, RunningTask>,
+    /// Tasks that it has called and that have not ended.
+    pub(super) task_calls: BTreeMap<CallNumber, OpenTask>,
+    /// The tasks that wait for calls of actors.
+    pub(super) task_awaits: BTreeMap<CallNumber, Ticket>,
+    /// With what it exits when it is told to end.
+    pub(super) exit_code: i32,
+    /// Whether it was told which tasks it runs.
+    pub(super) serves: bool,
 }
 
 /// What a process runs.
@@ -31,6 +42,7 @@ pub(super) struct Process {
 pub(super) enum ProcessCode {
     Main,
     Actor,
+    Tasks,
 }
 
 /// A question to the coordinator.
@@ -67,6 +79,11 @@ impl Process {
             awaits: None,
             object: None,
             running: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            task_calls: BTreeMap::new(),
+            task_awaits: BTreeMap::new(),
+            exit_code: 0,
+            serves: false,
         }
     }
 
@@ -74,6 +91,8 @@ impl Process {
     pub(super) fn holds(&self, actor: ActorId) -> bool {
         self.handles.contains(&actor)
             || self.calls.values().any(|(target, _)| *target == actor)
+            || self.tasks.values().any(|task| task.handles.contains(&actor))
+            || self.task_calls.values().any(|open| open.carries.contains(&actor))
             || self
                 .requests
                 .values()

@@ -1,7 +1,7 @@
 //! What users' code does: it creates actors, calls them, and passes handles on.
 
 use cohabit_application_core::{
-    ActorId, ActorSpec, CallRequest, Lifetime, MemberEffect, MethodAccess, OnRestart,
+    ActorId, ActorSpec, CallRequest, Lifetime, MemberEffect, MethodAccess, OnRestart, Ticket,
 };
 use cohabit_types::{AttemptId, Share};
 
@@ -33,8 +33,10 @@ impl ApplicationWorld {
         match self.random.fraction() {
             ..0.18 => self.create_actor(member),
             ..0.22 => self.find_actor(member),
-            ..0.60 => self.make_calls(member),
-            ..0.68 => self.cancel_call(member),
+            ..0.46 => self.make_calls(member),
+            ..0.60 => self.call_tasks(member),
+            ..0.65 => self.cancel_call(member),
+            ..0.68 => self.cancel_some_task(member),
             ..0.85 => self.drop_handle(member),
             ..0.93 => self.clone_handle(member),
             ..0.95 => self.stop_some_actor(member),
@@ -105,9 +107,13 @@ impl ApplicationWorld {
 
     /// Makes one call to one of the actors that the process holds.
     pub(super) fn make_call(&mut self, member: AttemptId) {
-        let Some(actor) = self.some_handle(member).filter(|_| self.phase == ProgramPhase::Work) else {
-            return;
-        };
+        if let Some(actor) = self.some_handle(member).filter(|_| self.phase == ProgramPhase::Work) {
+            self.call_actor(member, actor, None);
+        }
+    }
+
+    /// Calls an actor; a task that does so waits for the answer.
+    pub(super) fn call_actor(&mut self, member: AttemptId, actor: ActorId, caller: Option<Ticket>) {
         let carries = self.some_handles(member);
         self.last_tag += 1;
         let tag = Tag(self.last_tag);
@@ -120,6 +126,12 @@ impl ApplicationWorld {
         let process = self.process(member);
         if let Ok(call) = process.core.call(actor, request, &mut effects) {
             process.calls.insert(call, (actor, tag));
+            if let Some(ticket) = caller
+                && let Some(task) = process.tasks.get_mut(&ticket)
+            {
+                task.open.insert(call);
+                process.task_awaits.insert(call, ticket);
+            }
             self.counters.calls += 1;
             self.ledger.called(tag, CallRecord::new(member, (actor, call), access, on_restart));
         }
@@ -172,9 +184,17 @@ impl ApplicationWorld {
         let members: Vec<AttemptId> = self.processes.keys().copied().collect();
         for member in members {
             self.process(member).awaits = None;
+            if self.process(member).code == ProcessCode::Tasks {
+                continue;
+            }
             let calls: Vec<_> = self.process(member).calls.values().map(|(_, tag)| *tag).collect();
             calls.into_iter().for_each(|tag| self.ledger.cancelled(tag));
+            let tasks: Vec<_> = self.process(member).task_calls.values().map(|it| it.tag).collect();
+            tasks.into_iter().for_each(|tag| self.task_ledger.cancelled(tag));
             self.drive(member, |it, effects: &mut Vec<MemberEffect>| {
+                for call in it.task_calls.keys().copied().collect::<Vec<_>>() {
+                    it.core.cancel_task(call, effects);
+                }
                 for (call, (actor, _)) in it.calls.clone() {
                     it.core.cancel(actor, call, effects);
                 }

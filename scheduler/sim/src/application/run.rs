@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_application_core::Coordinator;
+use cohabit_application_core::{Coordinator, TaskClass};
 use cohabit_types::{AttemptId, JobId, Share, Span, Time};
 
 use super::counters::ApplicationCounters;
@@ -12,6 +12,8 @@ use super::ledger::Ledger;
 use super::network::SessionNetwork;
 use super::planted_bug::ApplicationBug;
 use super::process::ProcessCode;
+use super::task_ledger::TaskLedger;
+use super::task_plan::TASK_CLASSES;
 use super::world::{ApplicationWorld, Drained, ProgramPhase};
 use crate::digest::Digest;
 use crate::event_queue::EventQueue;
@@ -19,7 +21,7 @@ use crate::failure::{FailureKind, SimFailure, guarded};
 use crate::random::Random;
 use crate::recorder::{Recorder, TraceDetail};
 
-const MAX_EVENTS: u64 = 500_000;
+const MAX_EVENTS: u64 = 3_000_000;
 
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,6 +87,10 @@ impl ApplicationWorld {
             head: HeadModel::new(own.job),
             ceiling,
             ledger: Ledger::default(),
+            task_ledger: TaskLedger::default(),
+            task_classes: Vec::new(),
+            early_death: 0.0,
+            most_runners: usize::MAX,
             phase: ProgramPhase::Work,
             quiet_at,
             death: 0.0,
@@ -98,6 +104,7 @@ impl ApplicationWorld {
             digest: Digest::new(),
             recorder: Recorder::new(keep),
         };
+        world.draw_task_classes();
         world.draw_faults();
         world.start_main();
         for _ in 0..world.random.between(0, 3) {
@@ -107,10 +114,25 @@ impl ApplicationWorld {
         world
     }
 
+    /// Two classes without GPUs and two with: the last one perhaps with more than the ceiling.
+    fn draw_task_classes(&mut self) {
+        let most = [0, 0, 2, 6];
+        for (number, most) in (0..TASK_CLASSES).zip(most) {
+            let gpus = Share(if most == 0 { 0 } else { 250 * self.random.between(1, most) as u32 });
+            self.task_classes.push(TaskClass { gpus, claims: number.to_le_bytes().to_vec().into() });
+            if self.ceiling.is_some_and(|ceiling| gpus > ceiling) {
+                self.task_ledger.refused(number as usize);
+            }
+        }
+    }
+
     /// Lets programs run among faults, then gives everything back and checks that nothing is left.
     fn run(&mut self) -> Option<SimFailure> {
         if let Some(result) = self.after_drain() {
             return result;
+        }
+        if let Some(waiting) = self.find_waiting_task() {
+            return self.failed(FailureKind::NeverEnded, waiting);
         }
         self.quiet_at = self.now;
         self.phase = ProgramPhase::WindDown;
@@ -160,12 +182,16 @@ impl ApplicationWorld {
     /// What is left although all handles were dropped and all calls have ended.
     fn find_leftover(&self) -> Option<String> {
         for (member, process) in &self.processes {
-            let (calls, requests) = (process.calls.len(), process.requests.len());
+            let (calls, requests) = (process.calls.len() + process.task_calls.len(), process.requests.len());
             if calls + requests > 0 {
                 return Some(format!("{member} waits for {calls} calls and {requests} answers"));
             }
             if process.code == ProcessCode::Actor {
                 return Some(format!("{member} holds {:?}, which nobody holds", process.object));
+            }
+            if process.code == ProcessCode::Tasks {
+                let tasks = process.tasks.len();
+                return Some(format!("{member} serves tasks, of which it runs {tasks}"));
             }
             if !process.core.is_idle() {
                 return Some(format!("{member} is not idle"));
@@ -173,7 +199,7 @@ impl ApplicationWorld {
         }
         if !self.coordinator.is_idle() {
             return Some(format!(
-                "the coordinator keeps an actor or a counter of handles: {:?}",
+                "the coordinator keeps an actor, a runner or a counter of handles: {:?}",
                 self.coordinator
             ));
         }

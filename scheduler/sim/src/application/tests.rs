@@ -17,6 +17,11 @@ fn the_first_seeds_violate_nothing() {
     assert!(counters.actors > 150 && counters.calls > 1_000 && counters.values > 300, "{counters:?}");
     assert!(counters.kills > 30 && counters.breaks > 150 && counters.restarted > 5, "{counters:?}");
     assert!(counters.rests > 10, "{counters:?}");
+    assert!(counters.tasks > 5_000 && counters.task_values > 3_000, "{counters:?}");
+    assert!(counters.parked > 1_000 && counters.returned > 20, "{counters:?}");
+    assert!(counters.task_losses > 20 && counters.task_repeats > 50, "{counters:?}");
+    assert!(counters.no_runners > 5 && counters.cancelled_tasks > 500, "{counters:?}");
+    assert!(counters.abandoned > 5 && counters.orderly_ends > 300, "{counters:?}");
 }
 
 /// The details by which the bug is found in the first seeds that find it.
@@ -52,5 +57,26 @@ fn repetition_without_memory_is_caught() {
 
 #[test]
 fn early_restarts_are_caught() {
-    assert_found(ApplicationBug::EarlyRestart, &["and is constructed in"]);
+    let parts = ["and is constructed in", "whose cause did not happen"];
+    assert_found(ApplicationBug::EarlyRestart, &parts);
+}
+
+#[test]
+fn forgotten_handovers_are_caught() {
+    assert_found(ApplicationBug::ForgottenHandover, &["retries started"]);
+}
+
+#[test]
+fn parked_tasks_in_the_window_are_caught() {
+    assert_found(ApplicationBug::ParkedInWindow, &["waits for ever"]);
+}
+
+#[test]
+fn lost_returns_are_caught() {
+    assert_found(ApplicationBug::LostReturn, &["as Err(Lost"]);
+}
+
+#[test]
+fn tasks_beside_active_ones_are_caught() {
+    assert_found(ApplicationBug::ManySlots, &["active tasks"]);
 }

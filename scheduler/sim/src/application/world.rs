@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use cohabit_application_core::{ActorId, Coordinator};
+use cohabit_application_core::{
+    ActorId, Coordinator, FromCoordinator, TaskClass, TaskRunnerNumber, ToCaller,
+};
 use cohabit_types::{AttemptId, JobId, Share, Span, Time};
 
 use super::counters::ApplicationCounters;
@@ -12,6 +14,7 @@ use super::ledger::{ActorHistory, Ledger};
 use super::network::SessionNetwork;
 use super::planted_bug::ApplicationBug;
 use super::process::{Process, ProcessCode};
+use super::task_ledger::TaskLedger;
 use crate::digest::Digest;
 use crate::event_queue::EventQueue;
 use crate::random::Random;
@@ -36,6 +39,13 @@ pub(super) struct ApplicationWorld {
     pub(super) head: HeadModel,
     pub(super) ceiling: Option<Share>,
     pub(super) ledger: Ledger,
+    pub(super) task_ledger: TaskLedger,
+    /// The classes of runners of tasks, by their number.
+    pub(super) task_classes: Vec<TaskClass>,
+    /// Chance that a runner of tasks ends before it connects.
+    pub(super) early_death: f64,
+    /// The head refuses more runners of a class.
+    pub(super) most_runners: usize,
     pub(super) phase: ProgramPhase,
     /// Faults happen before this time only.
     pub(super) quiet_at: Time,
@@ -96,6 +106,12 @@ impl ApplicationWorld {
             ApplicationEvent::Acknowledge { pair, at } => self.acknowledge(pair, at),
             ApplicationEvent::Step(member) => self.step(member),
             ApplicationEvent::MethodEnd { member, ticket } => self.end_method(member, ticket),
+            ApplicationEvent::TaskStep { member, ticket } => self.step_task(member, ticket),
+            ApplicationEvent::Rested { member, rest } => {
+                self.drive(member, |it, effects| it.core.rested(rest, effects));
+            }
+            ApplicationEvent::Abandon { member, ticket } => self.abandon(member, ticket),
+            ApplicationEvent::Settle { member, code } => self.settle(member, code),
             ApplicationEvent::ConstructorEnd { member, incarnation } => {
                 self.end_constructor(member, incarnation);
             }
@@ -103,6 +119,16 @@ impl ApplicationWorld {
             ApplicationEvent::Submitted { actor, job } => {
                 let result = job.ok_or_else(|| "no node has so many GPUs".to_owned());
                 self.drive_coordinator(|it, effects| it.submitted(actor, result, effects));
+            }
+            ApplicationEvent::SubmitTaskRunner { runner, request } => {
+                self.submit_task_runner(runner, request);
+            }
+            ApplicationEvent::TaskRunnerSubmitted { runner, job } => {
+                let result = job.ok_or_else(|| "no node has so many GPUs".to_owned());
+                self.drive_coordinator(|it, effects| it.task_runner_submitted(runner, result, effects));
+            }
+            ApplicationEvent::PatienceOver(job) => {
+                self.drive_coordinator(|it, effects| it.patience_over(job, effects));
             }
             ApplicationEvent::Cancel(job) => {
                 for member in self.head.cancel(job) {
@@ -123,6 +149,15 @@ impl ApplicationWorld {
         match (frame, at) {
             (AnyFrame::ToCoordinator(frame), End::Acceptor) => self.coordinator_receives(pair.dialer, frame),
             (AnyFrame::FromCoordinator(frame), End::Dialer) => {
+                self.forget_handovers(pair.dialer, &frame);
+                if self.plant == Some(ApplicationBug::LostReturn)
+                    && matches!(frame, FromCoordinator::RunnerEnded { .. })
+                {
+                    return;
+                }
+                if matches!(frame, FromCoordinator::ServeTasks { .. }) {
+                    self.process(pair.dialer).serves = true;
+                }
                 self.drive(pair.dialer, |it, effects| it.core.receive(frame, effects));
             }
             (AnyFrame::ToCallee(frame), End::Acceptor) => self.drive(pair.acceptor, |it, effects| {
@@ -162,15 +197,35 @@ impl ApplicationWorld {
             self.after(HEAD_DELAY, ApplicationEvent::Submitted { actor, job: None });
             return;
         }
-        let job = self.head.submit(request);
+        let job = self.submit(request);
         self.jobs.insert(actor, job);
+        self.after(HEAD_DELAY, ApplicationEvent::Submitted { actor, job: Some(job) });
+    }
+
+    fn submit_task_runner(&mut self, runner: TaskRunnerNumber, request: RunnerRequest) {
+        let others = self.head.jobs.values().filter(|it| it.ended.is_none());
+        let others = others.filter(|it| it.request.purpose == request.purpose).count();
+        if self.random.chance(0.02) || others >= self.most_runners {
+            if let RunnerPurpose::Tasks(class) = request.purpose {
+                self.task_ledger.refused(class);
+            }
+            self.after(HEAD_DELAY, ApplicationEvent::TaskRunnerSubmitted { runner, job: None });
+            return;
+        }
+        self.counters.task_runners += 1;
+        let job = self.submit(request);
+        self.after(HEAD_DELAY, ApplicationEvent::TaskRunnerSubmitted { runner, job: Some(job) });
+    }
+
+    fn submit(&mut self, request: RunnerRequest) -> JobId {
+        let job = self.head.submit(request);
         let used = Share(self.head.gpus_in_use());
         if self.ceiling.is_some_and(|ceiling| used > ceiling) {
             self.ledger.violated(format!("the jobs of the application claim {used} GPUs"));
         }
-        self.after(HEAD_DELAY, ApplicationEvent::Submitted { actor, job: Some(job) });
         self.after(HEAD_DELAY, ApplicationEvent::Report(job));
         self.after(HEAD_DELAY, ApplicationEvent::StartAttempt(job));
+        job
     }
 
     pub(super) fn start_attempt(&mut self, job: JobId) {
@@ -182,6 +237,7 @@ impl ApplicationWorld {
             }
             RunnerPurpose::Main => (ProcessCode::Main, 0),
             RunnerPurpose::Actor(_) => (ProcessCode::Actor, self.random.between(0, 10)),
+            RunnerPurpose::Tasks(_) => (ProcessCode::Tasks, 0),
         };
         self.processes.insert(member, Process::new(self.own, code, steps as u32));
         self.counters.processes += 1;
@@ -189,12 +245,23 @@ impl ApplicationWorld {
         if code == ProcessCode::Main && steps > 0 {
             self.after(STEP_DELAY, ApplicationEvent::Step(member));
         }
+        if code == ProcessCode::Tasks && self.now < self.quiet_at && self.random.chance(self.early_death) {
+            self.after(SOON, ApplicationEvent::Kill(member));
+        }
         self.after(HEAD_DELAY, ApplicationEvent::Report(job));
     }
 
     /// Ends a process.
     pub(super) fn kill(&mut self, member: AttemptId, code: i32) {
-        if self.processes.remove(&member).is_some() {
+        if let Some(process) = self.processes.remove(&member) {
+            if code != 0 {
+                self.task_ledger.process_died(member);
+            }
+            if let RunnerPurpose::Tasks(class) = self.head.jobs[&member.job].request.purpose
+                && !process.serves
+            {
+                self.task_ledger.died_early(class);
+            }
             self.codes.insert(member, code);
             self.close_all_sessions(member);
             self.after(HEAD_DELAY, ApplicationEvent::AttemptEnded(member));
@@ -207,6 +274,21 @@ impl ApplicationWorld {
             self.after(HEAD_DELAY, ApplicationEvent::StartAttempt(member.job));
         }
         self.after(HEAD_DELAY, ApplicationEvent::Report(member.job));
+    }
+
+    /// For `ForgottenHandover`: as if a runner that has ended had given back all tasks.
+    fn forget_handovers(&mut self, member: AttemptId, frame: &FromCoordinator) {
+        if let FromCoordinator::MemberEnded { member: runner } = *frame
+            && self.plant == Some(ApplicationBug::ForgottenHandover)
+        {
+            let process = self.processes.get(&member);
+            let calls: Vec<_> = process.into_iter().flat_map(|it| it.task_calls.keys().copied()).collect();
+            for call in calls {
+                self.drive(member, |it, effects| {
+                    it.core.receive_from_callee(runner, ToCaller::Returned { call }, effects);
+                });
+            }
+        }
     }
 
     /// Whether the job of an actor has ended, and how its processes fared.

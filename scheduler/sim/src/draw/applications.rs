@@ -54,7 +54,7 @@ fn add_child(random: &mut Random, scenario: &mut Scenario, root: usize) {
         // Known when it is submitted.
         application: NO_APPLICATION,
         program: "program".into(),
-        role: *random.pick(&[RunnerRole::Main, RunnerRole::Actor]),
+        role: *random.pick(&[RunnerRole::Main, RunnerRole::Actor, RunnerRole::Tasks]),
         arguments: vec![text(&spec)],
     };
     part(&mut spec, Entrypoint::Runner(work));

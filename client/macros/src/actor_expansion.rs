@@ -5,14 +5,17 @@ use quote::{format_ident, quote};
 use syn::Ident;
 
 use crate::actor::ActorBlock;
-use crate::method::{Access, Method, MethodOutput, Parameter};
-use crate::options::Options;
+use crate::function::{FunctionOutput, RemoteFunction};
+use crate::method::{Access, Method};
+use crate::options::ActorAttribute;
+use crate::snippets::{arguments, awaiting, claims_value, decoding, end_of, origin};
 
-pub(crate) fn expand(options: &Options, actor: ActorBlock) -> TokenStream {
+pub(crate) fn expand(options: &ActorAttribute, actor: ActorBlock) -> TokenStream {
     let ActorBlock { block, name, constructor, methods, stopping } = &actor;
     let handle = format_ident!("{name}Handle");
-    let handle_struct = handle_struct(name, &handle, constructor);
+    let handle_struct = handle_struct(name, &handle, &constructor.function);
     let handle_methods = (0_u32..).zip(methods).map(|(index, method)| handle_method(index, method));
+    let constructor = &constructor.function;
     let constructors = constructors(name, &handle, constructor);
     let registration = registration(options, name, &handle, constructor, methods, stopping.as_ref());
     let visibility = &constructor.visibility;
@@ -36,7 +39,7 @@ pub(crate) fn expand(options: &Options, actor: ActorBlock) -> TokenStream {
     }
 }
 
-fn handle_struct(name: &Ident, handle: &Ident, constructor: &Method) -> TokenStream {
+fn handle_struct(name: &Ident, handle: &Ident, constructor: &RemoteFunction) -> TokenStream {
     let visibility = &constructor.visibility;
     let docs = format!(
         "A handle of an actor [`{name}`]. It can be cloned, and passed in arguments and values of calls; when \
@@ -71,9 +74,9 @@ fn handle_struct(name: &Ident, handle: &Ident, constructor: &Method) -> TokenStr
 
 /// A method of the handle.
 fn handle_method(index: u32, method: &Method) -> TokenStream {
-    let Method { name, visibility, docs, .. } = method;
-    let (names, types) = method.values();
-    let (MethodOutput::Value(value) | MethodOutput::Result(value)) = &method.output;
+    let RemoteFunction { name, visibility, docs, .. } = &method.function;
+    let (names, types) = method.function.values();
+    let value = method.function.value();
     let access = match method.access {
         Access::Constructor | Access::Exclusive => quote!(Exclusive),
         Access::Shared => quote!(Shared),
@@ -93,7 +96,7 @@ fn handle_method(index: u32, method: &Method) -> TokenStream {
     }
 }
 
-fn constructors(name: &Ident, handle: &Ident, constructor: &Method) -> TokenStream {
+fn constructors(name: &Ident, handle: &Ident, constructor: &RemoteFunction) -> TokenStream {
     let visibility = &constructor.visibility;
     let (names, types) = constructor.values();
     quote! {
@@ -117,14 +120,14 @@ fn constructors(name: &Ident, handle: &Ident, constructor: &Method) -> TokenStre
 }
 
 fn registration(
-    options: &Options,
+    options: &ActorAttribute,
     name: &Ident,
     handle: &Ident,
-    constructor: &Method,
+    constructor: &RemoteFunction,
     methods: &[Method],
     stopping: Option<&Method>,
 ) -> TokenStream {
-    let text = name.to_string();
+    let origin = origin(name);
     let options = options_value(options);
     let construct = construct_function(name, constructor);
     let entries = methods.iter().map(|method| method_entry(name, method));
@@ -135,9 +138,7 @@ fn registration(
     quote! {
         const _: () = {
             static ENTRY: ::cohabit::private::RegisteredActor = ::cohabit::private::RegisteredActor {
-                module: ::core::module_path!(),
-                name: #text,
-                place: ::core::concat!(::core::file!(), ":", ::core::line!()),
+                origin: #origin,
                 construct: #construct,
                 methods: &[#(#entries),*],
                 stopping: #stopping,
@@ -154,65 +155,33 @@ fn registration(
                 }
             }
 
-            ::cohabit::private::inventory::submit! { ::cohabit::private::Registration(&ENTRY) }
+            ::cohabit::private::inventory::submit! { ::cohabit::private::ActorRegistration(&ENTRY) }
         };
     }
 }
 
-fn options_value(options: &Options) -> TokenStream {
-    let Options { gpus, gpu_memory, cpus, memory, restarts, concurrency, enforced, exclusive } = options;
-    let gpu_memory = match gpu_memory {
-        Some(bytes) => quote!(::core::option::Option::Some(#bytes)),
-        None => quote!(::core::option::Option::None),
-    };
+fn options_value(options: &ActorAttribute) -> TokenStream {
+    let ActorAttribute { claims, restarts, concurrency } = options;
+    let claims = claims_value(claims);
     let concurrency = match concurrency {
         Some(most) => quote!(#most),
         None => quote!(::cohabit::private::DEFAULT_CONCURRENCY),
     };
     quote! {
         ::cohabit::private::ActorOptions {
-            gpus: #gpus,
-            gpu_memory: #gpu_memory,
-            cpus: #cpus,
-            memory: #memory,
+            claims: #claims,
             restarts: #restarts,
             concurrency: #concurrency,
-            enforced: #enforced,
-            exclusive: #exclusive,
         }
     }
 }
 
-/// Takes the values apart that a caller gave.
-fn decoding(method: &Method) -> TokenStream {
-    let (names, types) = method.values();
-    match names.is_empty() {
-        true => quote!(::cohabit::private::decode_arguments::<()>(arguments)?;),
-        false => quote! {
-            let (#(#names,)*): (#(#types,)*) = ::cohabit::private::decode_arguments(arguments)?;
-        },
-    }
-}
-
-/// The arguments of the user's function, where the context has this expression.
-fn arguments(method: &Method, context: &TokenStream) -> Vec<TokenStream> {
-    let argument = |parameter: &Parameter| match parameter {
-        Parameter::Context => context.clone(),
-        Parameter::Value(name, _) => quote!(#name),
-    };
-    method.parameters.iter().map(argument).collect()
-}
-
-fn awaiting(method: &Method) -> Option<TokenStream> {
-    method.is_async.then(|| quote!(.await))
-}
-
-fn construct_function(name: &Ident, method: &Method) -> TokenStream {
-    let (decoding, awaiting) = (decoding(method), awaiting(method));
-    let arguments = arguments(method, &quote!(&context));
-    let end = match method.output {
-        MethodOutput::Value(_) => quote!(constructed),
-        MethodOutput::Result(_) => quote!(constructed_or_failed),
+fn construct_function(name: &Ident, constructor: &RemoteFunction) -> TokenStream {
+    let (decoding, awaiting) = (decoding(constructor), awaiting(constructor));
+    let arguments = arguments(constructor, &quote!(&context));
+    let end = match constructor.output {
+        FunctionOutput::Value(_) => quote!(constructed),
+        FunctionOutput::Result(_) => quote!(constructed_or_failed),
     };
     quote! {
         |arguments, context| {
@@ -227,9 +196,9 @@ fn construct_function(name: &Ident, method: &Method) -> TokenStream {
 
 /// A call of the user's method, on what the instance gives.
 fn method_call(name: &Ident, method: &Method) -> TokenStream {
-    let function = &method.name;
-    let awaiting = awaiting(method);
-    let arguments = arguments(method, &quote!(instance.context()));
+    let function = &method.function.name;
+    let awaiting = awaiting(&method.function);
+    let arguments = arguments(&method.function, &quote!(instance.context()));
     match method.access {
         Access::Shared => quote! {
             let actor = instance.shared::<#name>();
@@ -243,12 +212,9 @@ fn method_call(name: &Ident, method: &Method) -> TokenStream {
 }
 
 fn method_entry(name: &Ident, method: &Method) -> TokenStream {
-    let text = method.name.to_string();
-    let (decoding, call) = (decoding(method), method_call(name, method));
-    let end = match method.output {
-        MethodOutput::Value(_) => quote!(returned),
-        MethodOutput::Result(_) => quote!(returned_or_failed),
-    };
+    let text = method.function.name.to_string();
+    let (decoding, call) = (decoding(&method.function), method_call(name, method));
+    let end = end_of(&method.function);
     quote! {
         ::cohabit::private::MethodEntry {
             name: #text,
@@ -265,9 +231,9 @@ fn method_entry(name: &Ident, method: &Method) -> TokenStream {
 
 fn stopping_function(name: &Ident, method: &Method) -> TokenStream {
     let call = method_call(name, method);
-    let end = match method.output {
-        MethodOutput::Value(_) => quote!(::core::result::Result::Ok(value)),
-        MethodOutput::Result(_) => quote!(value.map_err(::cohabit::Error::from)),
+    let end = match method.function.output {
+        FunctionOutput::Value(_) => quote!(::core::result::Result::Ok(value)),
+        FunctionOutput::Result(_) => quote!(value.map_err(::cohabit::Error::from)),
     };
     quote! {
         ::core::option::Option::Some(|instance| {

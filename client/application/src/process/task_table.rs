@@ -1,0 +1,150 @@
+//! The tasks that a process runs, and since when it has had none.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use cohabit_application_core::{ActorId, Ticket};
+use futures::future::AbortRegistration;
+
+use super::running_task::RunningTask;
+
+/// The tasks of a process of tasks.
+#[derive(Debug)]
+pub(super) struct TaskTable {
+    /// Those that were started and have not ended.
+    running: HashMap<Ticket, Arc<RunningTask>>,
+    phase: TaskPhase,
+    /// The last rest that the core has not been told to be over: its number, and when it began.
+    rest: Option<(u64, Instant)>,
+}
+
+/// Whether the process goes on running tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TaskPhase {
+    Serving,
+    /// It was told to end.
+    Stopping,
+}
+
+/// A task that is to be run.
+#[derive(Debug)]
+pub(crate) struct TaskStart {
+    pub(crate) task: Arc<RunningTask>,
+    /// Ends its future when the task is interrupted, perhaps before it begins.
+    pub(crate) abort: AbortRegistration,
+    pub(crate) function: u32,
+    pub(crate) arguments: Bytes,
+    pub(crate) carries: Vec<ActorId>,
+}
+
+/// How a rest stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RestState {
+    /// None is over for this long at least.
+    Left(Duration),
+    /// The one with this number has just ended.
+    Over(u64),
+}
+
+impl TaskTable {
+    pub(super) fn new() -> TaskTable {
+        TaskTable { running: HashMap::new(), phase: TaskPhase::Serving, rest: None }
+    }
+
+    /// A task begins; none if the process is to end.
+    pub(super) fn start(
+        &mut self,
+        ticket: Ticket,
+        function: u32,
+        arguments: Bytes,
+        carries: Vec<ActorId>,
+    ) -> Option<TaskStart> {
+        if self.phase == TaskPhase::Stopping {
+            return None;
+        }
+        let (task, abort) = RunningTask::new(ticket);
+        self.running.insert(ticket, Arc::clone(&task));
+        Some(TaskStart { task, abort, function, arguments, carries })
+    }
+
+    pub(super) fn runs(&self, ticket: Ticket) -> bool {
+        self.running.contains_key(&ticket)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Whether there is this task, which is interrupted then.
+    pub(super) fn interrupt(&self, ticket: Ticket) -> bool {
+        self.running.get(&ticket).map(|task| task.interrupt()).is_some()
+    }
+
+    /// Interrupts all tasks; none starts any more.
+    pub(super) fn stop(&mut self) {
+        self.phase = TaskPhase::Stopping;
+        self.running.values().for_each(|task| task.interrupt());
+    }
+
+    /// A task has ended here. Whether that counts: one that was interrupted because the process is to end is
+    /// run again elsewhere, and may have returned early.
+    pub(super) fn end(&mut self, ticket: Ticket) -> bool {
+        self.running.remove(&ticket);
+        self.phase == TaskPhase::Serving
+    }
+
+    /// There is no task.
+    pub(super) fn begin_rest(&mut self, number: u64) {
+        self.rest = Some((number, Instant::now()));
+    }
+
+    /// Whether a rest of this length is over, and how long it may be until one is.
+    pub(super) fn look_at_rest(&mut self, length: Duration) -> RestState {
+        match self.rest {
+            None => RestState::Left(length),
+            Some((number, since)) => match length.saturating_sub(since.elapsed()) {
+                Duration::ZERO => {
+                    self.rest = None;
+                    RestState::Over(number)
+                }
+                left => RestState::Left(left),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::cancelled;
+
+    #[test]
+    fn a_process_that_is_to_end_starts_nothing_and_counts_no_end() {
+        let mut tasks = TaskTable::new();
+        let start = |tasks: &mut TaskTable, ticket| {
+            tasks.start(Ticket(ticket), 0, Bytes::new(), Vec::new()).map(|start| start.task)
+        };
+        start(&mut tasks, 1).unwrap();
+        let second = start(&mut tasks, 2).unwrap();
+        assert!(tasks.end(Ticket(1)));
+        assert!(!tasks.interrupt(Ticket(1)) && !second.run(cancelled));
+        tasks.stop();
+        assert!(second.run(cancelled));
+        assert!(start(&mut tasks, 3).is_none());
+        assert!(!tasks.end(Ticket(2)) && tasks.is_empty());
+    }
+
+    #[test]
+    fn only_the_last_rest_ends_and_only_once() {
+        let mut tasks = TaskTable::new();
+        let hour = Duration::from_secs(3_600);
+        assert_eq!(tasks.look_at_rest(hour), RestState::Left(hour));
+        tasks.begin_rest(1);
+        tasks.begin_rest(2);
+        assert!(matches!(tasks.look_at_rest(hour), RestState::Left(left) if left <= hour));
+        assert_eq!(tasks.look_at_rest(Duration::ZERO), RestState::Over(2));
+        assert_eq!(tasks.look_at_rest(Duration::ZERO), RestState::Left(Duration::ZERO));
+    }
+}

@@ -1,0 +1,197 @@
+//! What the processes of an application may say to each other, in any order. A broken one may spoil its own
+//! application; it makes no other process panic, and takes no memory beyond what it sent.
+
+use cohabit_application_core::{
+    ActorId, CallError, CallNumber, CallRequest, Coordinator, CoordinatorEffect, FromCoordinator, Member,
+    MemberEffect, MethodAccess, OnRestart, OnTaskError, RunnerReport, RunnerState, TaskClass, TaskSpec,
+    ToCallee, ToCaller, ToCoordinator,
+};
+use cohabit_net::fuzzing::decode;
+use cohabit_types::{AttemptId, JobId, Share, Span};
+use serde::{Deserialize, Serialize};
+
+/// What happens in an application, besides what its cores do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum MemberAction {
+    /// A process connects to the coordinator.
+    Connects(u8),
+    /// It says something to the coordinator.
+    Tells(u8, ToCoordinator),
+    /// The head says of its job how many attempts have ended.
+    Reported(u8, u8),
+    /// The head says that its job has ended.
+    Over(u8),
+    /// A process hears from the coordinator.
+    Hears(FromCoordinator),
+    /// A caller says something to it.
+    Called(u8, ToCallee),
+    /// A process that it calls says something to it.
+    Answered(u8, ToCaller),
+    /// It calls an actor.
+    Calls(u64),
+    /// It calls a function, with so many retries.
+    Runs(u8),
+    /// It needs the value of a call no longer.
+    Cancels(u64),
+}
+
+/// Actions, as messages carry them: what effects ask for happens at once.
+pub(crate) fn actions(bytes: &[u8]) {
+    let Some(actions) = decode::<Vec<MemberAction>>(bytes) else { return };
+    let own = JobId::new(1).attempt(1);
+    let mut world = World {
+        coordinator: Coordinator::new(own, Some(Share(2_000))),
+        member: Member::new(own),
+        jobs: MOST_PROCESSES,
+        unended: 0,
+    };
+    world.drive_coordinator(|it, effects| it.main(process(0).job, effects));
+    for action in actions.into_iter().take(MAX_ACTIONS) {
+        world.take(action);
+    }
+}
+
+/// More would only be slow.
+const MAX_ACTIONS: usize = 64;
+/// Processes that say something.
+const MOST_PROCESSES: u64 = 8;
+
+struct World {
+    coordinator: Coordinator,
+    member: Member,
+    /// The number of the last job.
+    jobs: u64,
+    /// Calls of the member that have not ended.
+    unended: i64,
+}
+
+const fn process(number: u8) -> AttemptId {
+    JobId::new(2 + number as u64 % MOST_PROCESSES).attempt(1 + (number as u32 / 64))
+}
+
+impl World {
+    fn take(&mut self, action: MemberAction) {
+        match action {
+            MemberAction::Connects(number) => {
+                self.drive_coordinator(|it, effects| it.connected(process(number), effects));
+            }
+            MemberAction::Tells(number, frame) => {
+                self.drive_coordinator(|it, effects| it.received(process(number), frame, effects));
+            }
+            MemberAction::Reported(number, ended) => {
+                let report = RunnerReport { ended_attempts: ended.into(), state: RunnerState::Live };
+                self.drive_coordinator(|it, effects| it.report(process(number).job, report, effects));
+            }
+            MemberAction::Over(number) => {
+                let state = RunnerState::Ended { code: 1, text: "it failed".into() };
+                let report = RunnerReport { ended_attempts: process(number).attempt, state };
+                self.drive_coordinator(|it, effects| it.report(process(number).job, report, effects));
+            }
+            MemberAction::Hears(frame) => self.drive_member(|it, effects| it.receive(frame, effects)),
+            MemberAction::Called(number, frame) => {
+                self.drive_member(|it, effects| it.receive_from_caller(process(number), frame, effects));
+            }
+            MemberAction::Answered(number, frame) => {
+                self.drive_member(|it, effects| it.receive_from_callee(process(number), frame, effects));
+            }
+            MemberAction::Calls(actor) => self.call(ActorId(actor)),
+            MemberAction::Runs(retries) => self.run_task(retries),
+            MemberAction::Cancels(call) => {
+                self.drive_member(|it, effects| {
+                    it.cancel(ActorId(call % 4), CallNumber(call), effects);
+                    it.cancel_task(CallNumber(call), effects);
+                });
+            }
+        }
+    }
+
+    fn call(&mut self, actor: ActorId) {
+        let request = CallRequest {
+            method: 0,
+            access: MethodAccess::Shared,
+            on_restart: OnRestart::Retry,
+            arguments: Default::default(),
+            carries: Vec::new(),
+        };
+        let made = self.drive_member(|it, effects| it.call(actor, request, effects));
+        self.unended += i64::from(made.is_ok());
+    }
+
+    fn run_task(&mut self, retries: u8) {
+        let class = TaskClass { gpus: Share(u32::from(retries % 3) * 500), claims: Default::default() };
+        let task = TaskSpec {
+            class,
+            function: 0,
+            caller: None,
+            retries: retries.into(),
+            on_error: OnTaskError::Retry,
+            arguments: Default::default(),
+            carries: Vec::new(),
+        };
+        let made = self.drive_member(|it, effects| it.run_task(task, effects));
+        self.unended += i64::from(made.is_ok());
+    }
+
+    /// The head takes every job.
+    fn drive_coordinator(&mut self, change: impl FnOnce(&mut Coordinator, &mut Vec<CoordinatorEffect>)) {
+        let mut effects = Vec::new();
+        change(&mut self.coordinator, &mut effects);
+        while let Some(effect) = effects.pop() {
+            match effect {
+                CoordinatorEffect::Submit { actor, .. } => {
+                    self.jobs += 1;
+                    self.coordinator.submitted(actor, Ok(JobId::new(self.jobs)), &mut effects);
+                }
+                CoordinatorEffect::SubmitTaskRunner { runner, .. } => {
+                    self.jobs += 1;
+                    let job = JobId::new(self.jobs);
+                    self.coordinator.task_runner_submitted(runner, Ok(job), &mut effects);
+                }
+                CoordinatorEffect::AwaitEnd { job } => self.coordinator.patience_over(job, &mut effects),
+                CoordinatorEffect::Send { .. }
+                | CoordinatorEffect::CancelRunner { .. }
+                | CoordinatorEffect::Close { .. }
+                | CoordinatorEffect::Exit { .. } => {}
+            }
+        }
+    }
+
+    /// Methods and tasks end as soon as they begin.
+    fn drive_member<R>(&mut self, change: impl FnOnce(&mut Member, &mut Vec<MemberEffect>) -> R) -> R {
+        let mut effects = Vec::new();
+        let result = change(&mut self.member, &mut effects);
+        while let Some(effect) = effects.pop() {
+            match effect {
+                MemberEffect::Construct { .. } => self.member.constructed(Ok(()), &mut effects),
+                MemberEffect::Start { ticket, carries, .. } => {
+                    carries.into_iter().for_each(|actor| self.member.release(actor, &mut effects));
+                    self.member.finished(ticket, Err(CallError::Cancelled), Vec::new(), &mut effects);
+                }
+                MemberEffect::StartTask { ticket, carries, .. } => {
+                    carries.into_iter().for_each(|actor| self.member.release(actor, &mut effects));
+                    let (result, took) = (Err(CallError::Failed("no".into())), Span::from_micros(7));
+                    self.member.task_ended(ticket, result, Vec::new(), took, &mut effects);
+                }
+                MemberEffect::Finish { carries, .. } => {
+                    self.unended -= 1;
+                    assert!(self.unended >= 0, "a call ended twice");
+                    carries.into_iter().for_each(|actor| self.member.release(actor, &mut effects));
+                }
+                MemberEffect::Created { result: Ok(actor), .. } | MemberEffect::Found { actor: Some(actor), .. } => {
+                    self.member.release(actor, &mut effects);
+                }
+                MemberEffect::Created { .. }
+                | MemberEffect::Found { .. }
+                | MemberEffect::Stopped { .. }
+                | MemberEffect::ToCoordinator(_)
+                | MemberEffect::ToCallee { .. }
+                | MemberEffect::ToCaller { .. }
+                | MemberEffect::Close { .. }
+                | MemberEffect::Interrupt { .. }
+                | MemberEffect::Rest { .. }
+                | MemberEffect::End => {}
+            }
+        }
+        result
+    }
+}

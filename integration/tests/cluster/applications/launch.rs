@@ -1,0 +1,82 @@
+//! Launches the programs of the tests, and finds their jobs and processes.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::kit::*;
+
+/// A program of `integration/examples`, which `cargo test` built beside the tests.
+pub(super) fn program(name: &str) -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.parent().and_then(Path::parent).unwrap().join("examples").join(name);
+    assert!(program.exists(), "{} is missing: cargo build --examples", program.display());
+    program
+}
+
+/// A launched application.
+pub(super) struct Launch {
+    process: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Launch {
+    /// The next line that its `main` prints.
+    pub(super) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// The rest of what it prints, what it says on standard error, and its exit code.
+    pub(super) fn end(mut self) -> CommandOutput {
+        let mut stdout = String::new();
+        std::io::Read::read_to_string(&mut self.output, &mut stdout).unwrap();
+        let mut output = CommandOutput::from(self.process.wait_with_output().unwrap());
+        output.stdout = stdout;
+        output
+    }
+}
+
+impl Cluster {
+    pub(super) fn launch(&self, arguments: &[&str]) -> Launch {
+        self.launch_program(&program("application"), arguments)
+    }
+
+    pub(super) fn launch_program(&self, program: &Path, arguments: &[&str]) -> Launch {
+        let mut command = Command::new(program);
+        command.env_clear().current_dir(self.folder()).stdin(Stdio::null());
+        command.env("PATH", std::env::var("PATH").unwrap()).env("HOME", self.folder());
+        command.env("COHABIT_STATE", self.folder().join("head")).args(arguments);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Launch { process, output }
+    }
+
+    /// Launches the application and waits for the end of its `main`.
+    pub(super) fn application(&self, arguments: &[&str]) -> CommandOutput {
+        self.launch(arguments).end()
+    }
+
+    /// The jobs of this state whose work begins so.
+    pub(super) fn jobs_of(&self, work: &str, state: &str) -> Vec<String> {
+        let listed = self.json(&["list", "--all"]);
+        let jobs = listed["jobs"].as_array().unwrap().iter();
+        let fits = |job: &&serde_json::Value| {
+            job["state"] == state && job["work"].as_str().is_some_and(|it| it.starts_with(work))
+        };
+        jobs.filter(fits).map(|job| job["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The processes of the program on this machine, but not its launchers.
+    pub(super) fn program_processes(&self) -> Vec<i32> {
+        processes_with(&self.path("worker0/code"))
+    }
+}
+
+pub(super) fn kill_process(pid: i32) {
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+}

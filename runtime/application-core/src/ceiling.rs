@@ -1,0 +1,90 @@
+//! The GPUs that all processes of an application may claim together, and who waits for them.
+
+use std::collections::VecDeque;
+
+use cohabit_types::Share;
+
+use crate::ids::{ActorId, TaskRunnerNumber};
+
+/// The ceiling of an application.
+#[derive(Debug)]
+pub(crate) struct Ceiling {
+    most: Option<Share>,
+    in_use: u32,
+    queue: VecDeque<(Claimant, Share)>,
+    /// Whether somebody in the queue may have become admissible.
+    changed: bool,
+}
+
+/// Whose process claims GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claimant {
+    Actor(ActorId),
+    TaskRunner(TaskRunnerNumber),
+}
+
+/// What became of one in the queue.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It may be submitted, and counts as using its GPUs from now on.
+    Granted(Claimant),
+    Waits {
+        claimant: Claimant,
+        why: String,
+    },
+}
+
+impl Ceiling {
+    pub(crate) const fn new(most: Option<Share>) -> Ceiling {
+        Ceiling { most, in_use: 0, queue: VecDeque::new(), changed: false }
+    }
+
+    /// The ceiling, if a process with so many GPUs could never be submitted.
+    pub(crate) fn forbids(&self, gpus: Share) -> Option<Share> {
+        self.most.filter(|most| gpus > *most)
+    }
+
+    /// Somebody waits for `admit`.
+    pub(crate) fn wait(&mut self, claimant: Claimant, gpus: Share) {
+        self.queue.push_back((claimant, gpus));
+        self.changed = true;
+    }
+
+    /// Somebody waits no longer.
+    pub(crate) fn withdraw(&mut self, claimant: Claimant) {
+        self.queue.retain(|(queued, _)| *queued != claimant);
+        self.changed = true;
+    }
+
+    /// The process of somebody who was admitted has ended, or never comes.
+    pub(crate) const fn give_back(&mut self, gpus: Share) {
+        self.in_use -= gpus.0;
+        self.changed = true;
+    }
+
+    /// Admits what there is room for, in order. Who needs no GPUs waits for nobody.
+    pub(crate) fn admit(&mut self) -> Vec<Admission> {
+        let mut admissions = Vec::new();
+        if !std::mem::take(&mut self.changed) {
+            return admissions;
+        }
+        let mut waiting = VecDeque::new();
+        for (claimant, gpus) in std::mem::take(&mut self.queue) {
+            let room = self.most.is_none_or(|Share(most)| self.in_use.saturating_add(gpus.0) <= most);
+            if gpus.0 == 0 || (room && waiting.is_empty()) {
+                self.in_use += gpus.0;
+                admissions.push(Admission::Granted(claimant));
+            } else {
+                let (before, most) = (waiting.len(), self.most.unwrap_or_default());
+                let in_use = Share(self.in_use);
+                let why = format!(
+                    "needs {gpus} GPUs; {in_use} of max_gpus {most} are in use, and {before} others wait before it"
+                );
+                admissions.push(Admission::Waits { claimant, why });
+                waiting.push_back((claimant, gpus));
+            }
+        }
+        self.queue = waiting;
+        admissions
+    }
+}

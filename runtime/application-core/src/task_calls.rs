@@ -1,0 +1,173 @@
+//! All tasks that one process has called and that have not ended: their classes, bounds and estimates.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{AttemptId, Span};
+
+use crate::errors::CallError;
+use crate::ids::{CallNumber, Ticket};
+use crate::queued_task::{Place, QueuedTask, Recall, Turn, Wish};
+use crate::task_bounds::TaskBounds;
+use crate::task_class::{TaskClass, TaskSpec};
+use crate::task_estimates::TaskEstimates;
+use crate::task_queue::{TaskAnswer, TaskEffect, TaskQueue};
+
+/// The calling side of a process.
+#[derive(Debug)]
+pub(crate) struct TaskCalls {
+    pub(crate) classes: BTreeMap<TaskClass, TaskQueue>,
+    calls: BTreeMap<CallNumber, TaskClass>,
+    bounds: TaskBounds,
+    estimates: TaskEstimates,
+}
+
+/// A change of one class, and what it brings about.
+pub(crate) type ClassEffects = (TaskClass, Vec<TaskEffect>);
+
+impl TaskCalls {
+    pub(crate) const fn new() -> TaskCalls {
+        TaskCalls {
+            classes: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            bounds: TaskBounds::new(),
+            estimates: TaskEstimates::new(),
+        }
+    }
+
+    /// Whether every task has ended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    pub(crate) fn has_room(&self, caller: Option<Ticket>, bytes: usize) -> bool {
+        self.bounds.has_room(caller, bytes)
+    }
+
+    /// A new task at this depth; there has to be room for it.
+    pub(crate) fn push(&mut self, call: CallNumber, depth: u32, spec: TaskSpec) -> ClassEffects {
+        let TaskSpec { class, function, caller, retries, on_error, arguments, carries } = spec;
+        self.bounds.add(caller, arguments.len());
+        self.calls.insert(call, class.clone());
+        let task = QueuedTask {
+            function,
+            depth,
+            arguments,
+            carries,
+            caller,
+            on_error,
+            retries,
+            ends: 0,
+            wish: Wish::Value,
+            turn: Turn::First,
+            place: Place::Waiting,
+            recall_at_send: Recall::None,
+        };
+        self.change(class, |queue, _, _| queue.push(call, task))
+    }
+
+    pub(crate) fn cancel(&mut self, call: CallNumber) -> Option<ClassEffects> {
+        let class = self.calls.get(&call)?.clone();
+        Some(self.change(class, |queue, _, effects| queue.cancel(call, effects)))
+    }
+
+    /// A runner has answered. The answer comes back if the runner has no such task.
+    pub(crate) fn answered(
+        &mut self,
+        from: AttemptId,
+        answer: TaskAnswer,
+        took: Span,
+    ) -> Result<ClassEffects, TaskAnswer> {
+        let call = answer.call;
+        let function = self.class_of(call).and_then(|(_, queue)| queue.function_at(from, call));
+        let (Some(function), Some(class)) = (function, self.calls.get(&call).cloned()) else {
+            return Err(answer);
+        };
+        match answer.result {
+            Ok(_) | Err(CallError::Failed(_) | CallError::Panicked(_)) => {
+                self.estimates.observe(function, took);
+            }
+            Err(
+                CallError::Restarted
+                | CallError::Ended(_)
+                | CallError::Lost { .. }
+                | CallError::NoRunner(_)
+                | CallError::Deadlock(_)
+                | CallError::Cancelled
+                | CallError::Full
+                | CallError::Refused(_),
+            ) => {}
+        }
+        Ok(self.change(class, |queue, _, effects| queue.answered(answer, effects)))
+    }
+
+    pub(crate) fn parked(&mut self, from: AttemptId, call: CallNumber) -> Option<ClassEffects> {
+        let class = self.calls.get(&call)?.clone();
+        Some(self.change(class, |queue, _, _| queue.parked(from, call)))
+    }
+
+    pub(crate) fn kept(&mut self, from: AttemptId, call: CallNumber) -> Option<ClassEffects> {
+        let class = self.calls.get(&call)?.clone();
+        Some(self.change(class, |queue, _, _| queue.kept(from, call)))
+    }
+
+    pub(crate) fn returned(&mut self, from: AttemptId, call: CallNumber) -> Option<ClassEffects> {
+        let class = self.calls.get(&call)?.clone();
+        Some(self.change(class, |queue, _, effects| queue.returned(from, call, effects)))
+    }
+
+    pub(crate) fn runner_joined(&mut self, class: TaskClass, runner: AttemptId) -> ClassEffects {
+        self.change(class, |queue, _, _| queue.join(runner))
+    }
+
+    pub(crate) fn runner_leaves(&mut self, runner: AttemptId) -> Option<ClassEffects> {
+        let class = self.class_with(runner)?;
+        Some(self.change(class, |queue, estimates, effects| queue.lease_ends(runner, estimates, effects)))
+    }
+
+    pub(crate) fn runner_ended(&mut self, runner: AttemptId) -> Option<ClassEffects> {
+        let class = self.class_with(runner)?;
+        Some(self.change(class, |queue, _, effects| queue.all_returned(runner, effects)))
+    }
+
+    pub(crate) fn runner_died(&mut self, runner: AttemptId) -> Option<ClassEffects> {
+        let class = self.class_with(runner)?;
+        Some(self.change(class, |queue, _, effects| queue.runner_died(runner, effects)))
+    }
+
+    pub(crate) fn no_runner(&mut self, class: TaskClass, why: &str) -> ClassEffects {
+        self.change(class, |queue, estimates, effects| queue.no_runner(why, estimates, effects))
+    }
+
+    fn class_of(&self, call: CallNumber) -> Option<(&TaskClass, &TaskQueue)> {
+        self.classes.get_key_value(self.calls.get(&call)?)
+    }
+
+    /// The class of a runner that is known. There are few classes, and runners seldom come and go.
+    fn class_with(&self, runner: AttemptId) -> Option<TaskClass> {
+        let known = self.classes.iter().find(|(_, queue)| queue.knows(runner));
+        known.map(|(class, _)| class.clone())
+    }
+
+    /// Changes a class, sends what can be sent then, and forgets what has ended.
+    fn change(
+        &mut self,
+        class: TaskClass,
+        change: impl FnOnce(&mut TaskQueue, &TaskEstimates, &mut Vec<TaskEffect>),
+    ) -> ClassEffects {
+        let queue = self.classes.entry(class.clone()).or_insert_with(TaskQueue::new);
+        let mut effects = Vec::new();
+        change(queue, &self.estimates, &mut effects);
+        queue.advance(&self.estimates, &mut effects);
+        let is_unused = queue.is_unused();
+        for effect in &effects {
+            if let TaskEffect::Finish { call, task, .. } = effect {
+                self.calls.remove(call);
+                self.bounds.remove(task.caller, task.arguments.len());
+            }
+        }
+        if is_unused {
+            self.classes.remove(&class);
+        }
+        (class, effects)
+    }
+}

@@ -1,0 +1,314 @@
+//! When the tasks that have come to a runner start: one at a time, the deepest first.
+//!
+//! A task that waits for calls of its own is parked, if its class gives back what it uses: then the next
+//! one starts. With the deepest first, trees of tasks are walked depth first, and the number of parked tasks
+//! stays near the depth of a tree times its width.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use cohabit_types::AttemptId;
+
+use crate::frames::TaskRequest;
+use crate::ids::{ActorId, CallNumber, Ticket};
+use crate::task_class::TaskClass;
+
+/// The tasks that have come and not ended.
+#[derive(Debug)]
+pub(crate) struct TaskGate {
+    last: Ticket,
+    state: GateState,
+    /// By depth and order of arrival.
+    waiting: BTreeMap<(Reverse<u32>, Ticket), WaitingTask>,
+    started: BTreeMap<Ticket, StartedTask>,
+    /// Number of started tasks that are not parked.
+    active: usize,
+    tickets: BTreeMap<(AttemptId, CallNumber), (Reverse<u32>, Ticket)>,
+    rest: u64,
+    activity: Activity,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GateState {
+    /// The coordinator has not said yet that this process runs tasks.
+    Shut,
+    Open(OnWait),
+    /// What has started ends; everything else goes back.
+    Ending,
+    /// The process ends without waiting for what has started.
+    Abandoned,
+    /// It was said that nothing is left.
+    Ended,
+}
+
+/// What happens while a task waits for calls of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnWait {
+    StartOthers,
+    Nothing,
+}
+
+/// Whether the rest with the last number is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Activity {
+    Busy,
+    Resting,
+}
+
+#[derive(Debug)]
+struct WaitingTask {
+    caller: AttemptId,
+    call: CallNumber,
+    task: TaskRequest,
+}
+
+#[derive(Debug)]
+struct StartedTask {
+    caller: AttemptId,
+    call: CallNumber,
+    depth: u32,
+    step: TaskStep,
+    /// Whether the caller knows that it waits, or has waited.
+    announced: bool,
+    interrupted: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TaskStep {
+    Active,
+    Parked,
+}
+
+/// What a change brings about, in order.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum TaskGateEffect {
+    Start {
+        ticket: Ticket,
+        task: TaskRequest,
+    },
+    /// A task that has started should end.
+    Interrupt {
+        ticket: Ticket,
+    },
+    /// A task will never start: it was cancelled, or its caller has ended.
+    Drop {
+        caller: AttemptId,
+        call: CallNumber,
+        carries: Vec<ActorId>,
+    },
+    /// A task will not start here.
+    Return {
+        caller: AttemptId,
+        call: CallNumber,
+        carries: Vec<ActorId>,
+    },
+    /// A task that is wanted back has started.
+    Kept {
+        caller: AttemptId,
+        call: CallNumber,
+    },
+    /// A task waits for the first time.
+    Parked {
+        caller: AttemptId,
+        call: CallNumber,
+    },
+    /// There is no task.
+    Rest {
+        rest: u64,
+    },
+    /// There has been no task for the time of a rest.
+    Idle,
+    /// There is no task, and none will start.
+    Ended,
+}
+
+impl TaskGate {
+    pub(crate) const fn new() -> TaskGate {
+        TaskGate {
+            last: Ticket(0),
+            state: GateState::Shut,
+            waiting: BTreeMap::new(),
+            started: BTreeMap::new(),
+            active: 0,
+            tickets: BTreeMap::new(),
+            rest: 0,
+            activity: Activity::Busy,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.started.is_empty()
+    }
+
+    /// How deep a task is that has started.
+    pub(crate) fn depth(&self, ticket: Ticket) -> Option<u32> {
+        self.started.get(&ticket).map(|task| task.depth)
+    }
+
+    /// This process runs tasks of this class. Some may have come already.
+    pub(crate) fn open(&mut self, class: &TaskClass, effects: &mut Vec<TaskGateEffect>) {
+        if self.state == GateState::Shut {
+            let on_wait = if class.is_given_back() { OnWait::StartOthers } else { OnWait::Nothing };
+            self.state = GateState::Open(on_wait);
+            self.advance(effects);
+        }
+    }
+
+    /// A task has come.
+    pub(crate) fn arrive(
+        &mut self,
+        caller: AttemptId,
+        call: CallNumber,
+        task: TaskRequest,
+        effects: &mut Vec<TaskGateEffect>,
+    ) {
+        match self.state {
+            GateState::Shut | GateState::Open(_) => {
+                self.activity = Activity::Busy;
+                self.last = Ticket(self.last.0 + 1);
+                let key = (Reverse(task.depth), self.last);
+                self.tickets.insert((caller, call), key);
+                self.waiting.insert(key, WaitingTask { caller, call, task });
+                self.advance(effects);
+            }
+            GateState::Ending | GateState::Abandoned | GateState::Ended => {
+                effects.push(TaskGateEffect::Return { caller, call, carries: task.carries });
+            }
+        }
+    }
+
+    /// A started task has ended: whose it was.
+    pub(crate) fn finish(&mut self, ticket: Ticket) -> Option<(AttemptId, CallNumber)> {
+        let ended = self.started.remove(&ticket)?;
+        self.active -= usize::from(ended.step == TaskStep::Active);
+        self.tickets.remove(&(ended.caller, ended.call));
+        Some((ended.caller, ended.call))
+    }
+
+    /// A started task waits for calls of its own.
+    pub(crate) fn park(&mut self, ticket: Ticket, effects: &mut Vec<TaskGateEffect>) {
+        let GateState::Open(OnWait::StartOthers) = self.state else { return };
+        let Some(task) = self.started.get_mut(&ticket).filter(|task| task.step == TaskStep::Active) else {
+            return;
+        };
+        task.step = TaskStep::Parked;
+        self.active -= 1;
+        if !std::mem::replace(&mut task.announced, true) {
+            effects.push(TaskGateEffect::Parked { caller: task.caller, call: task.call });
+        }
+        self.advance(effects);
+    }
+
+    /// A parked task goes on, beside what has started meanwhile.
+    pub(crate) fn go_on(&mut self, ticket: Ticket) {
+        if let Some(task) = self.started.get_mut(&ticket).filter(|task| task.step == TaskStep::Parked) {
+            task.step = TaskStep::Active;
+            self.active += 1;
+        }
+    }
+
+    /// The caller wants a task back, unless it has started or ended.
+    pub(crate) fn recall(&mut self, caller: AttemptId, call: CallNumber, effects: &mut Vec<TaskGateEffect>) {
+        let Some(key) = self.tickets.get(&(caller, call)).copied() else { return };
+        match self.waiting.remove(&key) {
+            Some(WaitingTask { task, .. }) => {
+                self.tickets.remove(&(caller, call));
+                effects.push(TaskGateEffect::Return { caller, call, carries: task.carries });
+                self.advance(effects);
+            }
+            None => effects.push(TaskGateEffect::Kept { caller, call }),
+        }
+    }
+
+    /// The caller needs no answer any more.
+    pub(crate) fn cancel(&mut self, caller: AttemptId, call: CallNumber, effects: &mut Vec<TaskGateEffect>) {
+        if let Some(key) = self.tickets.get(&(caller, call)).copied() {
+            self.end_task(key, effects);
+            self.advance(effects);
+        }
+    }
+
+    /// A caller has ended: none of its tasks starts any more.
+    pub(crate) fn caller_ended(&mut self, caller: AttemptId, effects: &mut Vec<TaskGateEffect>) {
+        let all = (caller, CallNumber(0))..=(caller, CallNumber(u64::MAX));
+        let keys: Vec<_> = self.tickets.range(all).map(|(_, key)| *key).collect();
+        for key in keys {
+            self.end_task(key, effects);
+        }
+        self.advance(effects);
+    }
+
+    /// The time of a rest is over. Without a task in it, the process is idle, and rests again: it may be told
+    /// to stay.
+    pub(crate) fn rested(&mut self, rest: u64, effects: &mut Vec<TaskGateEffect>) {
+        if rest == self.rest && self.activity == Activity::Resting {
+            effects.push(TaskGateEffect::Idle);
+            self.activity = Activity::Busy;
+            self.advance(effects);
+        }
+    }
+
+    /// Nothing starts any more; what waits goes back.
+    pub(crate) fn end(&mut self, effects: &mut Vec<TaskGateEffect>) {
+        if matches!(self.state, GateState::Shut | GateState::Open(_)) {
+            self.state = GateState::Ending;
+            self.return_waiting(effects);
+            self.advance(effects);
+        }
+    }
+
+    /// As `end`, but nobody is told when what has started has ended.
+    pub(crate) fn abandon(&mut self, effects: &mut Vec<TaskGateEffect>) {
+        self.state = GateState::Abandoned;
+        self.return_waiting(effects);
+    }
+
+    /// Starts what may start, and says so if there is nothing.
+    pub(crate) fn advance(&mut self, effects: &mut Vec<TaskGateEffect>) {
+        match self.state {
+            GateState::Shut | GateState::Abandoned | GateState::Ended => {}
+            GateState::Ending => {
+                if self.is_empty() {
+                    self.state = GateState::Ended;
+                    effects.push(TaskGateEffect::Ended);
+                }
+            }
+            GateState::Open(_) => {
+                if self.active == 0
+                    && let Some(((Reverse(depth), ticket), first)) = self.waiting.pop_first()
+                {
+                    let WaitingTask { caller, call, task } = first;
+                    let (step, announced, interrupted) = (TaskStep::Active, false, false);
+                    let started = StartedTask { caller, call, depth, step, announced, interrupted };
+                    self.started.insert(ticket, started);
+                    self.active = 1;
+                    effects.push(TaskGateEffect::Start { ticket, task });
+                }
+                if self.is_empty() && self.activity == Activity::Busy {
+                    self.activity = Activity::Resting;
+                    self.rest += 1;
+                    effects.push(TaskGateEffect::Rest { rest: self.rest });
+                }
+            }
+        }
+    }
+
+    fn return_waiting(&mut self, effects: &mut Vec<TaskGateEffect>) {
+        for WaitingTask { caller, call, task } in std::mem::take(&mut self.waiting).into_values() {
+            self.tickets.remove(&(caller, call));
+            effects.push(TaskGateEffect::Return { caller, call, carries: task.carries });
+        }
+    }
+
+    /// Drops a task that waits, interrupts one that has started.
+    fn end_task(&mut self, key: (Reverse<u32>, Ticket), effects: &mut Vec<TaskGateEffect>) {
+        if let Some(WaitingTask { caller, call, task }) = self.waiting.remove(&key) {
+            self.tickets.remove(&(caller, call));
+            effects.push(TaskGateEffect::Drop { caller, call, carries: task.carries });
+        } else if let Some(task) = self.started.get_mut(&key.1)
+            && !std::mem::replace(&mut task.interrupted, true)
+        {
+            effects.push(TaskGateEffect::Interrupt { ticket: key.1 });
+        }
+    }
+}

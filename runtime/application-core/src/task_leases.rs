@@ -1,0 +1,226 @@
+//! The runners of one class as one caller sees them: which tasks each has got, and which takes more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohabit_types::{AttemptId, Span};
+
+use crate::ids::CallNumber;
+use crate::queued_task::Recall;
+use crate::task_estimates::WINDOW_WORK;
+
+/// So many tasks are in flight at each runner, however long they take: the next one is there when one ends.
+const LEAST_WINDOW: usize = 2;
+
+/// Most tasks in flight at one runner.
+const MOST_WINDOW: usize = 64;
+
+/// The right to send tasks to runners.
+#[derive(Debug)]
+pub(crate) struct TaskLeases {
+    first_rank: i64,
+    last_rank: i64,
+    all: BTreeMap<AttemptId, TaskLease>,
+    /// Those that take more tasks: least work first, then fewest tasks, then those that joined last,
+    /// since others may be busy with tasks of other processes; last those that have returned a task.
+    open: BTreeSet<LoadKey>,
+    joined: usize,
+    /// How many of those that get tasks have none in flight.
+    idle: usize,
+    /// Those with tasks in flight that can be recalled: most work last.
+    recallable: BTreeSet<LoadKey>,
+}
+
+type LoadKey = (Span, usize, i64, AttemptId);
+
+#[derive(Debug)]
+struct TaskLease {
+    rank: i64,
+    state: LeaseState,
+    /// The tasks that were sent and have not ended.
+    calls: BTreeSet<CallNumber>,
+    /// How many of them are not parked.
+    in_flight: usize,
+    /// How many of these cannot be recalled (again).
+    recalled: usize,
+    /// How long those in flight take.
+    work: Span,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LeaseState {
+    Joined,
+    /// It gets no more tasks.
+    Leaving,
+}
+
+impl TaskLeases {
+    pub(crate) const fn new() -> TaskLeases {
+        TaskLeases {
+            first_rank: 0,
+            last_rank: 0,
+            all: BTreeMap::new(),
+            open: BTreeSet::new(),
+            joined: 0,
+            idle: 0,
+            recallable: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn join(&mut self, runner: AttemptId) {
+        self.first_rank -= 1;
+        let rank = self.first_rank;
+        self.all.entry(runner).or_insert_with(|| {
+            self.joined += 1;
+            self.idle += 1;
+            TaskLease {
+                rank,
+                state: LeaseState::Joined,
+                calls: BTreeSet::new(),
+                in_flight: 0,
+                recalled: 0,
+                work: Span::ZERO,
+            }
+        });
+        self.change(runner, |_| {});
+    }
+
+    /// A runner gets no more tasks.
+    pub(crate) fn leave(&mut self, runner: AttemptId) {
+        if self.is_joined(runner) {
+            self.joined -= 1;
+            self.change(runner, |lease| lease.state = LeaseState::Leaving);
+        }
+    }
+
+    /// A runner has ended: the tasks that it had got.
+    pub(crate) fn end(&mut self, runner: AttemptId) -> BTreeSet<CallNumber> {
+        self.leave(runner);
+        self.all.remove(&runner).map(|lease| lease.calls).unwrap_or_default()
+    }
+
+    pub(crate) fn is_joined(&self, runner: AttemptId) -> bool {
+        self.all.get(&runner).is_some_and(|lease| lease.state == LeaseState::Joined)
+    }
+
+    /// Whether a runner has joined and not ended.
+    pub(crate) fn knows(&self, runner: AttemptId) -> bool {
+        self.all.contains_key(&runner)
+    }
+
+    /// Number of runners that get tasks.
+    pub(crate) const fn joined(&self) -> usize {
+        self.joined
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The runner that gets the next task.
+    pub(crate) fn next(&self) -> Option<AttemptId> {
+        self.open.first().map(|(_, _, _, runner)| *runner)
+    }
+
+    /// Number of runners that get tasks and have none in flight.
+    pub(crate) const fn idle(&self) -> usize {
+        self.idle
+    }
+
+    /// The runner with the most work in flight that can be recalled, if it is worth a frame.
+    pub(crate) fn most_loaded(&self) -> Option<AttemptId> {
+        let (work, _, _, runner) = self.recallable.last()?;
+        (*work >= WINDOW_WORK).then_some(*runner)
+    }
+
+    /// The tasks that a runner has got.
+    pub(crate) fn calls(&self, runner: AttemptId) -> Vec<CallNumber> {
+        self.all.get(&runner).map(|lease| lease.calls.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// A task is sent to a runner.
+    pub(crate) fn send(&mut self, runner: AttemptId, call: CallNumber, work: Span, recall: Recall) {
+        self.change(runner, |lease| {
+            lease.calls.insert(call);
+            lease.in_flight += 1;
+            lease.recalled += usize::from(recall != Recall::None);
+            lease.work = lease.work + work;
+        });
+    }
+
+    /// A task in flight is recalled.
+    pub(crate) fn recall(&mut self, runner: AttemptId) {
+        self.change(runner, |lease| lease.recalled += 1);
+    }
+
+    /// A runner has returned a task that was recalled: among equals, the others are first to get it.
+    pub(crate) fn put_last(&mut self, runner: AttemptId) {
+        self.last_rank += 1;
+        let rank = self.last_rank;
+        self.change(runner, |lease| lease.rank = rank);
+    }
+
+    /// A task in flight can be recalled again.
+    pub(crate) fn permit_recall(&mut self, runner: AttemptId) {
+        self.change(runner, |lease| lease.recalled -= 1);
+    }
+
+    /// A runner has a task that takes no room in its window.
+    pub(crate) fn keep(&mut self, runner: AttemptId, call: CallNumber) {
+        if let Some(lease) = self.all.get_mut(&runner) {
+            lease.calls.insert(call);
+        }
+    }
+
+    /// A task in flight is no longer with a runner, or no longer takes up its window.
+    pub(crate) fn remove(&mut self, runner: AttemptId, call: CallNumber, work: Span, recall: Recall) {
+        self.change(runner, |lease| {
+            lease.calls.remove(&call);
+            lease.in_flight -= 1;
+            lease.recalled -= usize::from(recall != Recall::None);
+            lease.work = lease.work - work;
+        });
+    }
+
+    /// A task that took no room in the window is no longer with a runner.
+    pub(crate) fn forget(&mut self, runner: AttemptId, call: CallNumber) {
+        if let Some(lease) = self.all.get_mut(&runner) {
+            lease.calls.remove(&call);
+        }
+    }
+
+    fn change(&mut self, runner: AttemptId, change: impl FnOnce(&mut TaskLease)) {
+        let Some(lease) = self.all.get_mut(&runner) else { return };
+        let key = lease.key(runner);
+        self.open.remove(&key);
+        self.recallable.remove(&key);
+        self.idle -= usize::from(lease.is_idle());
+        change(lease);
+        if lease.is_open() {
+            self.open.insert(lease.key(runner));
+        }
+        if lease.is_recallable() {
+            self.recallable.insert(lease.key(runner));
+        }
+        self.idle += usize::from(lease.is_idle());
+    }
+}
+
+impl TaskLease {
+    const fn key(&self, runner: AttemptId) -> LoadKey {
+        (self.work, self.in_flight, self.rank, runner)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.state == LeaseState::Joined && self.in_flight == 0
+    }
+
+    fn is_recallable(&self) -> bool {
+        self.state == LeaseState::Joined && self.in_flight > self.recalled
+    }
+
+    fn is_open(&self) -> bool {
+        let window =
+            self.in_flight < LEAST_WINDOW || (self.in_flight < MOST_WINDOW && self.work < WINDOW_WORK);
+        window && self.state == LeaseState::Joined
+    }
+}

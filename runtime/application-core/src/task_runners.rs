@@ -1,0 +1,329 @@
+//! The runners of tasks at the coordinator: who wants them, how many there are, and when they end.
+//!
+//! Whoever wants runners of a class is told of all of its live ones. There are as many as all want together;
+//! their number at most doubles at a time, since what is wanted is an estimate that the first tasks correct.
+
+use std::collections::BTreeMap;
+
+use cohabit_types::{AttemptId, JobId};
+
+use crate::ceiling::{Ceiling, Claimant};
+use crate::class_demand::ClassDemand;
+use crate::coordinator_effect::CoordinatorEffect;
+use crate::frames::FromCoordinator;
+use crate::ids::TaskRunnerNumber;
+use crate::limits::MAX_TASK_RUNNERS;
+use crate::runner_report::{RunnerReport, RunnerState};
+use crate::task_class::TaskClass;
+
+/// All runners whose jobs have not ended.
+#[derive(Debug)]
+pub(crate) struct TaskRunners {
+    last: TaskRunnerNumber,
+    classes: BTreeMap<TaskClass, ClassDemand>,
+    all: BTreeMap<TaskRunnerNumber, TaskRunner>,
+    jobs: BTreeMap<JobId, TaskRunnerNumber>,
+}
+
+#[derive(Debug)]
+struct TaskRunner {
+    class: TaskClass,
+    phase: RunnerPhase,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunnerPhase {
+    /// The ceiling of the application leaves no room.
+    Queued,
+    /// The head was asked for a job and has not answered.
+    Submitting,
+    /// As before, and the job is not wanted any more.
+    Unwanted,
+    /// It has a job, of which no process serves.
+    Waiting { job: JobId, history: History },
+    /// Its process takes tasks.
+    Live { member: AttemptId },
+    /// Its job was cancelled, or its process was told to end and may still run.
+    Leaving { job: JobId, told: Option<AttemptId> },
+}
+
+/// Whether a process of a job has ever connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum History {
+    NeverConnected,
+    Connected,
+}
+
+impl TaskRunners {
+    pub(crate) const fn new() -> TaskRunners {
+        TaskRunners {
+            last: TaskRunnerNumber(0),
+            classes: BTreeMap::new(),
+            all: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+        }
+    }
+
+    /// Whether there is no runner and nobody wants one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.classes.is_empty()
+    }
+
+    pub(crate) fn is_runner(&self, job: JobId) -> bool {
+        self.jobs.contains_key(&job)
+    }
+
+    /// A member says how many runners it could use.
+    pub(crate) fn want(
+        &mut self,
+        by: AttemptId,
+        class: TaskClass,
+        runners: u32,
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        if let Some(max_gpus) = ceiling.forbids(class.gpus).filter(|_| runners > 0) {
+            let gpus = class.gpus;
+            let why = format!(
+                "a task needs {gpus} GPUs and the application may use {max_gpus}: raise max_gpus of main"
+            );
+            effects.push(CoordinatorEffect::Send { to: by, frame: FromCoordinator::NoRunner { class, why } });
+            return;
+        }
+        if runners > 0 || self.classes.contains_key(&class) {
+            let demand = self.classes.entry(class.clone()).or_insert_with(ClassDemand::new);
+            for runner in demand.want(by, runners) {
+                let frame = FromCoordinator::RunnerJoined { class: class.clone(), runner };
+                effects.push(CoordinatorEffect::Send { to: by, frame });
+            }
+            self.balance(&class, ceiling, effects);
+        }
+    }
+
+    /// A runner has had no task for some time: it ends. What was wanted until now is out of date.
+    pub(crate) fn idle(
+        &mut self,
+        member: AttemptId,
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        let Some(runner) = self.of_job(member.job) else { return };
+        if runner.phase != (RunnerPhase::Live { member }) {
+            return;
+        }
+        runner.phase = RunnerPhase::Leaving { job: member.job, told: Some(member) };
+        let class = runner.class.clone();
+        if let Some(demand) = self.classes.get_mut(&class) {
+            demand.leave(member);
+            demand.forget_wants();
+            effects.extend(demand.callers().map(|to| CoordinatorEffect::Send {
+                to,
+                frame: FromCoordinator::RunnerLeaves { runner: member },
+            }));
+        }
+        effects.push(CoordinatorEffect::Send { to: member, frame: FromCoordinator::End });
+        self.balance(&class, ceiling, effects);
+    }
+
+    /// The ceiling leaves room for a runner.
+    pub(crate) fn admitted(&mut self, number: TaskRunnerNumber, effects: &mut Vec<CoordinatorEffect>) {
+        if let Some(runner) = self.all.get_mut(&number) {
+            runner.phase = RunnerPhase::Submitting;
+            let class = runner.class.clone();
+            effects.push(CoordinatorEffect::SubmitTaskRunner { runner: number, class });
+        }
+    }
+
+    /// The head has answered a submission.
+    pub(crate) fn submitted(
+        &mut self,
+        number: TaskRunnerNumber,
+        result: Result<JobId, String>,
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        let Some(runner) = self.all.get_mut(&number) else { return };
+        let wanted = match runner.phase {
+            RunnerPhase::Submitting => true,
+            RunnerPhase::Unwanted => false,
+            RunnerPhase::Queued
+            | RunnerPhase::Waiting { .. }
+            | RunnerPhase::Live { .. }
+            | RunnerPhase::Leaving { .. } => return,
+        };
+        match result {
+            Ok(job) if wanted => {
+                self.jobs.insert(job, number);
+                runner.phase = RunnerPhase::Waiting { job, history: History::NeverConnected };
+            }
+            Ok(job) => {
+                self.jobs.insert(job, number);
+                runner.phase = RunnerPhase::Leaving { job, told: None };
+                effects.push(CoordinatorEffect::CancelRunner { job });
+            }
+            Err(text) => {
+                let class = runner.class.clone();
+                self.remove(number, ceiling);
+                if let Some(demand) = self.classes.get_mut(&class).filter(|_| wanted) {
+                    demand.give_up(number);
+                    demand.refused(&class, &text, effects);
+                }
+                self.balance_all(ceiling, effects);
+            }
+        }
+    }
+
+    /// A member is connected and all earlier attempts have ended: it serves, if its job is that of a runner.
+    pub(crate) fn serve(
+        &mut self,
+        member: AttemptId,
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        let Some(number) = self.jobs.get(&member.job).copied() else { return };
+        let Some(runner) = self.all.get_mut(&number) else { return };
+        if !matches!(runner.phase, RunnerPhase::Waiting { .. }) {
+            return;
+        }
+        runner.phase = RunnerPhase::Live { member };
+        let class = runner.class.clone();
+        let frame = FromCoordinator::ServeTasks { class: class.clone() };
+        effects.push(CoordinatorEffect::Send { to: member, frame });
+        let demand = self.classes.entry(class.clone()).or_insert_with(ClassDemand::new);
+        demand.join(number, member);
+        effects.extend(demand.callers().map(|to| CoordinatorEffect::Send {
+            to,
+            frame: FromCoordinator::RunnerJoined { class: class.clone(), runner: member },
+        }));
+        self.balance(&class, ceiling, effects);
+    }
+
+    /// The process that was told to end and has done so, by this report: it has answered what it has started.
+    pub(crate) fn ended_in_order(&self, job: JobId, report: &RunnerReport) -> Option<AttemptId> {
+        let runner = self.all.get(self.jobs.get(&job)?)?;
+        match (runner.phase, &report.state) {
+            (RunnerPhase::Leaving { told, .. }, RunnerState::Ended { code: 0, .. }) => told,
+            (
+                RunnerPhase::Leaving { .. }
+                | RunnerPhase::Queued
+                | RunnerPhase::Submitting
+                | RunnerPhase::Unwanted
+                | RunnerPhase::Waiting { .. }
+                | RunnerPhase::Live { .. },
+                _,
+            ) => None,
+        }
+    }
+
+    /// The head has reported about a job.
+    pub(crate) fn report(
+        &mut self,
+        job: JobId,
+        report: &RunnerReport,
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        let Some(number) = self.jobs.get(&job).copied() else { return };
+        let Some(runner) = self.all.get_mut(&number) else { return };
+        let class = runner.class.clone();
+        let demand = self.classes.entry(class.clone()).or_insert_with(ClassDemand::new);
+        if let RunnerState::Ended { text, .. } = &report.state {
+            match runner.phase {
+                RunnerPhase::Live { member } => demand.leave(member),
+                RunnerPhase::Waiting { history: History::Connected, .. } => demand.give_up(number),
+                RunnerPhase::Waiting { history: History::NeverConnected, .. } => {
+                    demand.give_up(number);
+                    demand.died_early(&class, text, effects);
+                }
+                RunnerPhase::Queued
+                | RunnerPhase::Submitting
+                | RunnerPhase::Unwanted
+                | RunnerPhase::Leaving { .. } => {}
+            }
+            self.jobs.remove(&job);
+            self.remove(number, ceiling);
+            return;
+        }
+        let has_ended = |member: AttemptId| member.attempt <= report.ended_attempts;
+        match &mut runner.phase {
+            RunnerPhase::Live { member } if has_ended(*member) => {
+                demand.leave(*member);
+                demand.expect(number);
+                runner.phase = RunnerPhase::Waiting { job, history: History::Connected };
+            }
+            // The process that was told to end has ended otherwise: no further attempt is wanted.
+            RunnerPhase::Leaving { told, .. } if told.is_some_and(has_ended) => {
+                *told = None;
+                effects.push(CoordinatorEffect::CancelRunner { job });
+            }
+            RunnerPhase::Live { .. }
+            | RunnerPhase::Leaving { .. }
+            | RunnerPhase::Waiting { .. }
+            | RunnerPhase::Queued
+            | RunnerPhase::Submitting
+            | RunnerPhase::Unwanted => {}
+        }
+    }
+
+    /// A member has ended, and wants nothing any more.
+    pub(crate) fn member_ended(&mut self, member: AttemptId) {
+        self.classes.values_mut().for_each(|demand| demand.forget(member));
+    }
+
+    /// Submits or cancels runners of all classes, after a change that may concern any of them.
+    pub(crate) fn balance_all(&mut self, ceiling: &mut Ceiling, effects: &mut Vec<CoordinatorEffect>) {
+        let classes: Vec<TaskClass> = self.classes.keys().cloned().collect();
+        classes.iter().for_each(|class| self.balance(class, ceiling, effects));
+    }
+
+    fn of_job(&mut self, job: JobId) -> Option<&mut TaskRunner> {
+        self.all.get_mut(self.jobs.get(&job)?)
+    }
+
+    /// Cancels runners that nobody wants, newest first, or submits more.
+    fn balance(&mut self, class: &TaskClass, ceiling: &mut Ceiling, effects: &mut Vec<CoordinatorEffect>) {
+        let Some(demand) = self.classes.get_mut(class) else { return };
+        let surplus = demand.take_surplus();
+        let more = demand.growth().min(MAX_TASK_RUNNERS.saturating_sub(self.all.len()));
+        for _ in 0..more {
+            self.last = TaskRunnerNumber(self.last.0 + 1);
+            demand.expect(self.last);
+            let runner = TaskRunner { class: class.clone(), phase: RunnerPhase::Queued };
+            self.all.insert(self.last, runner);
+            ceiling.wait(Claimant::TaskRunner(self.last), class.gpus);
+        }
+        if demand.is_unused() {
+            self.classes.remove(class);
+        }
+        surplus.into_iter().for_each(|number| self.cancel(number, ceiling, effects));
+    }
+
+    /// A runner that does not serve is not wanted any more.
+    fn cancel(
+        &mut self,
+        number: TaskRunnerNumber,
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        let Some(runner) = self.all.get_mut(&number) else { return };
+        match runner.phase {
+            RunnerPhase::Queued => self.remove(number, ceiling),
+            RunnerPhase::Submitting => runner.phase = RunnerPhase::Unwanted,
+            RunnerPhase::Waiting { job, .. } => {
+                runner.phase = RunnerPhase::Leaving { job, told: None };
+                effects.push(CoordinatorEffect::CancelRunner { job });
+            }
+            RunnerPhase::Unwanted | RunnerPhase::Live { .. } | RunnerPhase::Leaving { .. } => {}
+        }
+    }
+
+    /// Forgets a runner that has no job, or whose job has ended.
+    fn remove(&mut self, number: TaskRunnerNumber, ceiling: &mut Ceiling) {
+        let Some(runner) = self.all.remove(&number) else { return };
+        if runner.phase == RunnerPhase::Queued {
+            ceiling.withdraw(Claimant::TaskRunner(number));
+        } else {
+            ceiling.give_back(runner.class.gpus);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What has happened to tasks, written down outside of the cores, and the checks on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use cohabit_application_core::{CallError, OnTaskError};
+use cohabit_types::AttemptId;
+
+use super::payload::{Tag, decode};
+use super::task_plan::TaskPlan;
+
+/// So many runners of a class that end before they connect leave its tasks without one.
+const EARLY_DEATHS: u32 = 3;
+
+/// The records of the tasks of a run.
+#[derive(Debug, Default)]
+pub(super) struct TaskLedger {
+    tasks: BTreeMap<Tag, TaskRecord>,
+    /// Processes that ended otherwise than by what they were told.
+    died: BTreeSet<AttemptId>,
+    /// Classes of which the head refused a runner, or which are above the ceiling.
+    refused: BTreeSet<usize>,
+    /// Runners that ended before they connected, by class.
+    early_deaths: BTreeMap<usize, u32>,
+}
+
+#[derive(Debug)]
+struct TaskRecord {
+    plan: TaskPlan,
+    /// The processes to which it was sent, once for each time.
+    sent: Vec<AttemptId>,
+    starts: Vec<AttemptId>,
+    outcomes: Vec<Result<Bytes, CallError>>,
+    cancelled: bool,
+    ended: bool,
+}
+
+/// What a check found.
+pub(super) type Finding = Option<String>;
+
+impl TaskLedger {
+    pub(super) fn called(&mut self, tag: Tag, plan: TaskPlan) {
+        let (cancelled, ended) = (false, false);
+        let (sent, starts, outcomes) = (Vec::new(), Vec::new(), Vec::new());
+        self.tasks.insert(tag, TaskRecord { plan, sent, starts, outcomes, cancelled, ended });
+    }
+
+    pub(super) fn plan(&self, tag: Tag) -> Option<TaskPlan> {
+        self.tasks.get(&tag).map(|task| task.plan)
+    }
+
+    pub(super) fn cancelled(&mut self, tag: Tag) {
+        if let Some(task) = self.tasks.get_mut(&tag) {
+            task.cancelled = true;
+        }
+    }
+
+    pub(super) fn sent(&mut self, tag: Tag, to: AttemptId) {
+        if let Some(task) = self.tasks.get_mut(&tag) {
+            task.sent.push(to);
+        }
+    }
+
+    pub(super) fn process_died(&mut self, member: AttemptId) {
+        self.died.insert(member);
+    }
+
+    pub(super) fn refused(&mut self, class: usize) {
+        self.refused.insert(class);
+    }
+
+    pub(super) fn died_early(&mut self, class: usize) {
+        *self.early_deaths.entry(class).or_insert(0) += 1;
+    }
+
+    /// A task starts in a process in which so many others are active. Whether it has started before.
+    pub(super) fn started(&mut self, tag: Tag, member: AttemptId, active: usize) -> Result<bool, String> {
+        let Some(task) = self.tasks.get_mut(&tag) else { return Ok(false) };
+        task.starts.push(member);
+        let (starts, retries) = (task.starts.len(), task.plan.retries());
+        let name = format!("task {}", tag.0);
+        if starts > 1 + retries as usize {
+            Err(format!("{name} of {retries} retries started {starts} times: {:?}", task.starts))
+        } else if task.ended {
+            Err(format!("{name} started in {member} after it had ended"))
+        } else if active > 0 {
+            Err(format!("{name} started in {member} beside {active} active tasks"))
+        } else {
+            Ok(starts > 1)
+        }
+    }
+
+    /// A task has ended in a process.
+    pub(super) fn outcome(&mut self, tag: Tag, result: Result<Bytes, CallError>) {
+        if let Some(task) = self.tasks.get_mut(&tag) {
+            task.outcomes.push(result);
+        }
+    }
+
+    /// A task has ended at its caller.
+    pub(super) fn finished(&mut self, tag: Tag, result: &Result<Bytes, CallError>) -> Finding {
+        let task = self.tasks.get(&tag)?;
+        let happened = match result {
+            Ok(value) => task.outcomes.contains(result) && decode(value).0 == Tag(task.plan.value()),
+            Err(CallError::Failed(_) | CallError::Panicked(_)) => task.outcomes.contains(result),
+            Err(CallError::Cancelled) => task.cancelled,
+            Err(CallError::Lost { ends, .. }) => self.is_lost(task, *ends),
+            Err(CallError::NoRunner(_)) => {
+                let class = task.plan.class;
+                let deaths = self.early_deaths.get(&class).copied().unwrap_or(0);
+                self.refused.contains(&class) || deaths >= EARLY_DEATHS
+            }
+            Err(
+                CallError::Restarted
+                | CallError::Ended(_)
+                | CallError::Deadlock(_)
+                | CallError::Full
+                | CallError::Refused(_),
+            ) => false,
+        };
+        let (again, plan) = (task.ended, task.plan);
+        if let Some(task) = self.tasks.get_mut(&tag) {
+            task.ended = true;
+        }
+        let name = format!("task {}", tag.0);
+        if again {
+            Some(format!("{name} ended twice"))
+        } else if happened {
+            None
+        } else if let Ok(value) = result {
+            let (got, expected) = (decode(value).0.0, plan.value());
+            Some(format!("{name} has the value {got} and not {expected}"))
+        } else {
+            Some(format!("{name} ended as {result:?}, whose cause did not happen"))
+        }
+    }
+
+    /// Whether so many processes have died that had got a task, and its retries were used up.
+    fn is_lost(&self, task: &TaskRecord, ends: u32) -> bool {
+        let deaths = task.sent.iter().filter(|member| self.died.contains(member)).count() as u32;
+        let most = task.plan.retries() + 1;
+        let all_used = task.plan.on_error() == OnTaskError::Retry || ends == most;
+        (1..=deaths.min(most)).contains(&ends) && all_used
+    }
+}

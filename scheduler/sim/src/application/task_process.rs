@@ -1,0 +1,74 @@
+//! The tasks in a simulated process: those that it runs, and those that it has called.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cohabit_application_core::{ActorId, CallNumber, Ticket};
+
+use super::payload::Tag;
+use super::task_plan::TaskPlan;
+
+/// A task that runs.
+#[derive(Debug)]
+pub(super) struct RunningTask {
+    pub(super) tag: Tag,
+    pub(super) plan: TaskPlan,
+    pub(super) state: TaskState,
+    pub(super) stage: TaskStage,
+    /// Calls of it that have not ended.
+    pub(super) open: BTreeSet<CallNumber>,
+    /// The values of the tasks that it has called, by their number.
+    pub(super) values: BTreeMap<usize, u64>,
+    /// Why it will fail.
+    pub(super) failure: Option<String>,
+    pub(super) handles: Vec<ActorId>,
+    pub(super) interrupted: bool,
+}
+
+/// What a task does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TaskState {
+    Active,
+    /// It waits for its calls, and the core has been told.
+    Waiting,
+    /// It computes and never ends.
+    Stuck,
+}
+
+/// How far a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TaskStage {
+    Begun,
+    /// It has called all that it calls.
+    Called,
+}
+
+/// A task that a process has called.
+#[derive(Debug, Clone)]
+pub(super) struct OpenTask {
+    pub(super) tag: Tag,
+    /// The running task that called it, and its number among the tasks that that one calls.
+    pub(super) caller: Option<(Ticket, usize)>,
+    /// The handles in its arguments.
+    pub(super) carries: Vec<ActorId>,
+}
+
+impl RunningTask {
+    pub(super) const fn new(tag: Tag, plan: TaskPlan) -> RunningTask {
+        RunningTask {
+            tag,
+            plan,
+            state: TaskState::Active,
+            stage: TaskStage::Begun,
+            open: BTreeSet::new(),
+            values: BTreeMap::new(),
+            failure: None,
+            handles: Vec::new(),
+            interrupted: false,
+        }
+    }
+
+    /// Whether it takes the slot of its runner.
+    pub(super) fn is_active(&self) -> bool {
+        self.state != TaskState::Waiting || self.plan.has_gpus()
+    }
+}

@@ -1,0 +1,162 @@
+//! The tasks that users' code calls: trees from mains, actors and other tasks.
+
+use bytes::Bytes;
+use cohabit_application_core::{ActorId, CallError, CallNumber, MemberEffect, TaskSpec, Ticket};
+use cohabit_types::AttemptId;
+
+use super::member_shell::HandleOwner;
+use super::payload::{Tag, decode, encode};
+use super::process::ProcessCode;
+use super::task_plan::TaskPlan;
+use super::task_process::OpenTask;
+use super::world::{ApplicationWorld, ProgramPhase};
+
+impl ApplicationWorld {
+    /// A main or actor calls some trees of tasks.
+    pub(super) fn call_tasks(&mut self, member: AttemptId) {
+        let count = if self.random.chance(0.3) { self.random.between(2, 30) } else { 1 };
+        for _ in 0..count {
+            self.call_tree(member);
+        }
+        if let Some(process) = self.processes.get_mut(&member)
+            && self.random.chance(0.4)
+        {
+            process.awaits = process.task_calls.last_key_value().map(|(call, _)| *call);
+        }
+    }
+
+    pub(super) fn call_tree(&mut self, member: AttemptId) {
+        if self.phase == ProgramPhase::Work && self.processes.contains_key(&member) {
+            let seed = self.random.between(0, u64::MAX - 1);
+            let height = self.random.between(0, 4);
+            let carries = self.some_handles(member);
+            self.call_task(member, TaskPlan::draw(seed, height), None, carries);
+        }
+    }
+
+    /// A task calls the tasks of its plan, and perhaps an actor.
+    pub(super) fn call_children(&mut self, member: AttemptId, ticket: Ticket) {
+        let Some(task) = self.task(member, ticket) else { return };
+        let (plan, handles) = (task.plan, task.handles.clone());
+        for (number, child) in plan.children().into_iter().enumerate() {
+            let carries: Vec<ActorId> =
+                handles.iter().copied().filter(|_| self.random.chance(0.5)).take(2).collect();
+            self.call_task(member, child, Some((ticket, number)), carries);
+        }
+        if plan.calls_actor() && !handles.is_empty() && self.processes.contains_key(&member) {
+            let actor = *self.random.pick(&handles);
+            self.call_actor(member, actor, Some(ticket));
+        }
+        // Some calls are dropped before they have ended; then the task cannot have its value.
+        if self.random.chance(0.05) {
+            self.cancel_child(member, ticket);
+        }
+    }
+
+    fn cancel_child(&mut self, member: AttemptId, ticket: Ticket) {
+        let Some(process) = self.processes.get(&member) else { return };
+        let mut children = process.task_calls.iter();
+        let child = children.find(|(_, it)| it.caller.is_some_and(|(caller, _)| caller == ticket));
+        if let Some((call, tag)) = child.map(|(call, it)| (*call, it.tag)) {
+            self.task_ledger.cancelled(tag);
+            self.drive(member, |it, effects| it.core.cancel_task(call, effects));
+        }
+    }
+
+    fn call_task(
+        &mut self,
+        member: AttemptId,
+        plan: TaskPlan,
+        caller: Option<(Ticket, usize)>,
+        carries: Vec<ActorId>,
+    ) {
+        self.last_tag += 1;
+        let tag = Tag(self.last_tag);
+        let Some(process) = self.processes.get_mut(&member) else { return };
+        let spec = TaskSpec {
+            class: self.task_classes[plan.class].clone(),
+            function: plan.function(),
+            caller: caller.map(|(ticket, _)| ticket),
+            retries: plan.retries(),
+            on_error: plan.on_error(),
+            arguments: encode(tag, &carries),
+            carries: carries.clone(),
+        };
+        // The call may end, and the process too, before the effects are carried out.
+        let mut effects = Vec::new();
+        match process.core.run_task(spec, &mut effects) {
+            Ok(call) => {
+                process.task_calls.insert(call, OpenTask { tag, caller, carries });
+                if let Some((ticket, _)) = caller
+                    && let Some(task) = process.tasks.get_mut(&ticket)
+                {
+                    task.open.insert(call);
+                }
+                self.counters.tasks += 1;
+                self.task_ledger.called(tag, plan);
+            }
+            Err(error) => self.ledger.violated(format!("{member} may not call a task: {error}")),
+        }
+        self.drive(member, |_, all| all.append(&mut effects));
+    }
+
+    /// A main or actor drops one of its calls of tasks.
+    pub(super) fn cancel_some_task(&mut self, member: AttemptId) {
+        let calls: Vec<_> =
+            self.process(member).task_calls.iter().map(|(call, it)| (*call, it.tag)).collect();
+        if calls.is_empty() {
+            return;
+        }
+        let (call, tag) = *self.random.pick(&calls);
+        self.task_ledger.cancelled(tag);
+        self.drive(member, |it, effects| it.core.cancel_task(call, effects));
+    }
+
+    /// A call of a task has ended. `false` if it is no call of a task.
+    pub(super) fn finish_task(
+        &mut self,
+        member: AttemptId,
+        call: CallNumber,
+        result: &Result<Bytes, CallError>,
+        more: &mut Vec<MemberEffect>,
+    ) -> bool {
+        let Some(open) = self.process(member).task_calls.remove(&call) else { return false };
+        self.counters.tasks_ended += 1;
+        self.counters.task_values += u64::from(result.is_ok());
+        self.counters.task_losses += u64::from(matches!(result, Err(CallError::Lost { .. })));
+        self.counters.no_runners += u64::from(matches!(result, Err(CallError::NoRunner(_))));
+        self.counters.cancelled_tasks += u64::from(*result == Err(CallError::Cancelled));
+        if let Some(violation) = self.task_ledger.finished(open.tag, result) {
+            self.ledger.violated(violation);
+        }
+        let value = result.as_deref().unwrap_or_default();
+        let owner = match open.caller {
+            None if self.process(member).code != ProcessCode::Tasks => HandleOwner::Process,
+            None => HandleOwner::Nobody,
+            Some((ticket, _)) => HandleOwner::Task(ticket),
+        };
+        self.take_handles(member, value, owner, more);
+        if let Some((ticket, number)) = open.caller {
+            if let Some(task) = self.task(member, ticket) {
+                match result {
+                    Ok(value) => _ = task.values.insert(number, decode(value).0.0),
+                    Err(error) => task.failure = Some(error.to_string()),
+                }
+            }
+            self.wake_task(member, ticket, call, more);
+        }
+        true
+    }
+
+    /// What waits although nothing happens any more, and need not: tasks that get by without GPUs, or all if
+    /// there is no ceiling for them.
+    pub(super) fn find_waiting_task(&self) -> Option<String> {
+        self.processes.iter().find_map(|(member, process)| {
+            let waiting = process.task_calls.values().find(|open| {
+                let plan = self.task_ledger.plan(open.tag);
+                self.ceiling.is_none() || plan.is_some_and(|plan| plan.needs_no_gpus())
+            })?;
+            Some(format!("task {} of {member} waits for ever", waiting.tag.0))
+        })
+    }
+}

@@ -1,0 +1,224 @@
+//! The shell of a process that runs tasks: it carries out what its core says and runs the users' functions.
+
+use bytes::Bytes;
+use cohabit_application_core::{CallError, CallNumber, MemberEffect, Ticket};
+use cohabit_types::{AttemptId, Span};
+
+use super::event::ApplicationEvent;
+use super::member_shell::HandleOwner;
+use super::payload::{Tag, decode, encode};
+use super::process::ProcessCode;
+use super::task_process::{RunningTask, TaskStage, TaskState};
+use super::world::{ApplicationWorld, ProgramPhase};
+
+/// How long a runner waits for a task before it says that it is idle.
+const REST: (Span, Span) = (Span::from_secs(1), Span::from_secs(5));
+/// How long a process waits for a task that was interrupted.
+const ABANDON: (Span, Span) = (Span::from_secs(4), Span::from_secs(6));
+/// How often a process that ends looks whether all that it has sent has arrived.
+const SETTLE: (Span, Span) = (Span::from_millis(1), Span::from_millis(100));
+
+impl ApplicationWorld {
+    pub(super) fn start_task(
+        &mut self,
+        member: AttemptId,
+        ticket: Ticket,
+        arguments: &Bytes,
+        more: &mut Vec<MemberEffect>,
+    ) {
+        let tag = decode(arguments).0;
+        let active = self.process(member).tasks.values().filter(|it| it.is_active()).count();
+        self.counters.task_starts += 1;
+        match self.task_ledger.started(tag, member, active) {
+            Ok(again) => self.counters.task_repeats += u64::from(again),
+            Err(violation) => self.ledger.violated(violation),
+        }
+        let Some(plan) = self.task_ledger.plan(tag) else {
+            self.ledger.violated(format!("{member} starts a task that nobody called: {}", tag.0));
+            return;
+        };
+        self.process(member).tasks.insert(ticket, RunningTask::new(tag, plan));
+        self.take_handles(member, arguments, HandleOwner::Task(ticket), more);
+        self.task_goes_on_soon(member, ticket);
+    }
+
+    pub(super) fn rest(&mut self, member: AttemptId, rest: u64) {
+        self.after(REST, ApplicationEvent::Rested { member, rest });
+    }
+
+    /// The function of a task does its next step.
+    pub(super) fn step_task(&mut self, member: AttemptId, ticket: Ticket) {
+        let Some(task) = self.task(member, ticket).filter(|it| it.state == TaskState::Active) else {
+            return;
+        };
+        let (stage, interrupted) = (task.stage, task.interrupted);
+        if interrupted && self.random.chance(0.8) {
+            self.drive_end(member, ticket, Err(CallError::Cancelled));
+            return;
+        }
+        match stage {
+            TaskStage::Begun => {
+                if let Some(task) = self.task(member, ticket) {
+                    task.stage = TaskStage::Called;
+                }
+                if self.phase == ProgramPhase::Work {
+                    self.call_children(member, ticket);
+                }
+                if self.random.chance(0.2) {
+                    self.task_goes_on_soon(member, ticket);
+                } else {
+                    self.wait_or_end(member, ticket);
+                }
+            }
+            TaskStage::Called => self.wait_or_end(member, ticket),
+        }
+    }
+
+    fn wait_or_end(&mut self, member: AttemptId, ticket: Ticket) {
+        let hasty = self.random.chance(0.5);
+        let Some(task) = self.task(member, ticket) else { return };
+        if task.open.is_empty() || (task.failure.is_some() && hasty) {
+            let result = self.draw_result(member, ticket);
+            self.drive_end(member, ticket, result);
+        } else if task.interrupted {
+            self.drive_end(member, ticket, Err(CallError::Cancelled));
+        } else {
+            task.state = TaskState::Waiting;
+            self.drive(member, |it, effects| it.core.task_waits(ticket, effects));
+        }
+    }
+
+    /// How a task ends that has done everything, or has failed before.
+    fn draw_result(&mut self, member: AttemptId, ticket: Ticket) -> Result<Bytes, CallError> {
+        let kind = self.random.fraction();
+        let value_carries = self.random.chance(0.3);
+        let Some(task) = self.task(member, ticket) else { return Err(CallError::Cancelled) };
+        let values: Vec<u64> = task.values.values().copied().collect();
+        match &task.failure {
+            Some(text) => Err(CallError::Failed(format!("task {}: {text}", task.tag.0))),
+            None if kind < 0.03 => Err(CallError::Failed(format!("error {}", task.tag.0))),
+            None if kind < 0.05 => Err(CallError::Panicked(format!("panic {}", task.tag.0))),
+            None if values.len() < task.plan.children().len() => {
+                Err(CallError::Failed(format!("task {} has not called its tasks", task.tag.0)))
+            }
+            None => {
+                let carries = if value_carries { task.handles.as_slice() } else { &[] };
+                Ok(encode(Tag(task.plan.combine(&values)), carries))
+            }
+        }
+    }
+
+    fn drive_end(&mut self, member: AttemptId, ticket: Ticket, result: Result<Bytes, CallError>) {
+        let mut effects = Vec::new();
+        self.end_task(member, ticket, result, &mut effects);
+        self.drive(member, |_, all| all.append(&mut effects));
+    }
+
+    /// A task ends; calls of it that have not ended are dropped, and its handles.
+    fn end_task(
+        &mut self,
+        member: AttemptId,
+        ticket: Ticket,
+        result: Result<Bytes, CallError>,
+        more: &mut Vec<MemberEffect>,
+    ) {
+        let Some(task) = self.process(member).tasks.remove(&ticket) else { return };
+        let took = self.random.span(match task.plan.function() {
+            0 => (Span::ZERO, Span::from_micros(10)),
+            1 => (Span::from_micros(1), Span::from_micros(400)),
+            2 => (Span::from_micros(400), Span::from_millis(5)),
+            _ => (Span::from_millis(20), Span::from_millis(300)),
+        });
+        let process = self.process(member);
+        let (mut tasks, mut calls) = (Vec::new(), Vec::new());
+        for call in &task.open {
+            if let Some(open) = process.task_calls.get(call) {
+                tasks.push(open.tag);
+                process.core.cancel_task(*call, more);
+            } else if let Some((actor, tag)) = process.calls.get(call).copied() {
+                calls.push(tag);
+                process.core.cancel(actor, *call, more);
+            }
+        }
+        let carries = result.as_ref().map(|value| decode(value).1).unwrap_or_default();
+        process.core.task_ended(ticket, result.clone(), carries, took, more);
+        for actor in task.handles {
+            process.core.release(actor, more);
+        }
+        tasks.into_iter().for_each(|tag| self.task_ledger.cancelled(tag));
+        calls.into_iter().for_each(|tag| self.ledger.cancelled(tag));
+        self.task_ledger.outcome(task.tag, result);
+    }
+
+    /// The future of a task is dropped at its next await, if it has one.
+    pub(super) fn interrupt_task(&mut self, member: AttemptId, ticket: Ticket, more: &mut Vec<MemberEffect>) {
+        let is_stuck = self.random.chance(0.1);
+        let Some(task) = self.task(member, ticket) else { return };
+        if task.state == TaskState::Waiting {
+            self.end_task(member, ticket, Err(CallError::Cancelled), more);
+            return;
+        }
+        task.interrupted = true;
+        if is_stuck {
+            task.state = TaskState::Stuck;
+            self.after(ABANDON, ApplicationEvent::Abandon { member, ticket });
+        }
+    }
+
+    /// A task has not ended although it was interrupted: the process ends without it.
+    pub(super) fn abandon(&mut self, member: AttemptId, ticket: Ticket) {
+        if self.task(member, ticket).is_some() {
+            self.counters.abandoned += 1;
+            self.drive(member, |it, effects| it.core.abandon(effects));
+            self.after(SETTLE, ApplicationEvent::Settle { member, code: 1 });
+        }
+    }
+
+    /// A call of this process has ended; its caller goes on.
+    pub(super) fn wake_task(
+        &mut self,
+        member: AttemptId,
+        ticket: Ticket,
+        call: CallNumber,
+        more: &mut Vec<MemberEffect>,
+    ) {
+        let Some(task) = self.task(member, ticket) else { return };
+        task.open.remove(&call);
+        if task.state == TaskState::Waiting {
+            task.state = TaskState::Active;
+            self.process(member).core.task_goes_on(ticket, more);
+            self.task_goes_on_soon(member, ticket);
+        }
+    }
+
+    pub(super) fn task(&mut self, member: AttemptId, ticket: Ticket) -> Option<&mut RunningTask> {
+        self.processes.get_mut(&member)?.tasks.get_mut(&ticket)
+    }
+
+    /// A process was told to end.
+    pub(super) fn end_process(&mut self, member: AttemptId) {
+        let process = self.process(member);
+        let (code, tasks) = (process.code, process.tasks.len());
+        if code == ProcessCode::Tasks && tasks > 0 {
+            self.ledger.violated(format!("{member} ends with {tasks} tasks"));
+        }
+        // The end of an actor that hangs is waited for in vain.
+        if code == ProcessCode::Tasks || self.random.chance(0.9) {
+            let code = self.process(member).exit_code;
+            self.after(SETTLE, ApplicationEvent::Settle { member, code });
+        }
+    }
+
+    /// A process exits as soon as all that it has sent has arrived.
+    pub(super) fn settle(&mut self, member: AttemptId, code: i32) {
+        if self.unacknowledged_of(member) == 0 {
+            self.kill(member, code);
+        } else if self.processes.contains_key(&member) {
+            self.after(SETTLE, ApplicationEvent::Settle { member, code });
+        }
+    }
+
+    fn task_goes_on_soon(&mut self, member: AttemptId, ticket: Ticket) {
+        self.method_ends_soon(ApplicationEvent::TaskStep { member, ticket });
+    }
+}
