@@ -114,6 +114,7 @@
 //!         runner_want  what the coordinator is told (task_load)
 //!       task_bounds, task_estimates
 //!     task_gate    when tasks start that have come
+//! object_store the objects of one node, in memory and on disk
 //! ```
 
 mod actor_entry;
@@ -136,6 +137,8 @@ mod mains;
 mod member;
 mod member_effect;
 mod member_tasks;
+mod object_store;
+mod object_store_effect;
 mod queued_task;
 mod runner_report;
 mod runner_want;
@@ -166,6 +169,10 @@ pub use limits::{
 };
 pub use member::Member;
 pub use member_effect::MemberEffect;
+pub use object_store::ObjectStore;
+pub use object_store_effect::{
+    ObjectId, ObjectKind, ObjectPlace, ObjectStoreEffect, StoreRefusal, TransferResult,
+};
 pub use runner_report::{RunnerReport, RunnerState};
 pub use session::{Packet, Session, SessionError, SessionHello};
 pub use task_class::{OnTaskError, TaskClass, TaskSpec};

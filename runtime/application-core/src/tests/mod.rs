@@ -7,6 +7,7 @@ mod gate;
 mod holders;
 mod kit;
 mod member;
+mod object_store;
 mod recursion;
 mod session;
 mod task_calls;

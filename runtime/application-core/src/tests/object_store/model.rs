@@ -1,0 +1,376 @@
+//! Any sequence of requests and answers, against a node that only carries out effects.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use cohabit_types::AttemptId;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::super::kit::member;
+use crate::{
+    ObjectId, ObjectKind, ObjectPlace, ObjectStore, ObjectStoreEffect, StoreRefusal, TransferResult,
+};
+
+const BUDGET: u64 = 100;
+
+/// What happens; numbers choose among what is there.
+#[derive(Debug, Clone)]
+enum Action {
+    Reserve { bytes: u64, kind: ObjectKind, maker: u64 },
+    Fill(usize),
+    NotAllocated(usize),
+    Abandon(u64),
+    Want(usize, u64),
+    Map(usize, u64),
+    Unmap(usize),
+    End(u64),
+    Free(usize),
+    TimeOut(usize),
+    FinishSpill(usize, TransferResult),
+    FinishReturn(usize, TransferResult),
+}
+
+fn actions() -> impl Strategy<Value = Action> {
+    let (any, who) = (any::<usize>, || 2..5u64);
+    let bytes = prop_oneof![4 => 0..=BUDGET / 2, 1 => 0..=BUDGET + 1];
+    let kind = prop_oneof![3 => Just(ObjectKind::Primary), 1 => Just(ObjectKind::Copy)];
+    let result = || prop_oneof![4 => Just(TransferResult::Done), 1 => Just(TransferResult::Failed)];
+    prop_oneof![
+        8 => (bytes, kind, who())
+            .prop_map(|(bytes, kind, maker)| Action::Reserve { bytes, kind, maker }),
+        8 => any().prop_map(Action::Fill),
+        1 => any().prop_map(Action::NotAllocated),
+        1 => who().prop_map(Action::Abandon),
+        8 => (any(), who()).prop_map(|(object, by)| Action::Want(object, by)),
+        1 => (any(), who()).prop_map(|(object, by)| Action::Map(object, by)),
+        6 => any().prop_map(Action::Unmap),
+        1 => who().prop_map(Action::End),
+        3 => any().prop_map(Action::Free),
+        2 => any().prop_map(Action::TimeOut),
+        6 => (any(), result()).prop_map(|(which, result)| Action::FinishSpill(which, result)),
+        6 => (any(), result()).prop_map(|(which, result)| Action::FinishReturn(which, result)),
+    ]
+}
+
+/// What a node would have.
+#[derive(Debug, Default)]
+struct Node {
+    /// Sizes of what lies in memory and on disk.
+    memory: BTreeMap<ObjectId, u64>,
+    disk: BTreeMap<ObjectId, u64>,
+    sizes: BTreeMap<ObjectId, (u64, ObjectKind)>,
+    unfilled: BTreeMap<ObjectId, AttemptId>,
+    spilling: Vec<ObjectId>,
+    returning: Vec<ObjectId>,
+    mappings: Vec<(ObjectId, AttemptId)>,
+    /// Complete primaries that somebody holds.
+    precious: Vec<ObjectId>,
+    freed: BTreeSet<ObjectId>,
+    /// Requests without an answer.
+    reservations: BTreeMap<ObjectId, AttemptId>,
+    readers: Vec<(ObjectId, AttemptId)>,
+    /// Objects that wait for room, in order.
+    queue: VecDeque<ObjectId>,
+}
+
+fn choose<T: Copy>(from: impl ExactSizeIterator<Item = T>, which: usize) -> Option<T> {
+    let mut from = from;
+    let count = from.len();
+    (count > 0).then(|| from.nth(which % count)).flatten()
+}
+
+impl Node {
+    /// Carries out one effect; it must be possible.
+    fn carry_out(&mut self, effect: ObjectStoreEffect) {
+        match effect {
+            ObjectStoreEffect::Allocate { object, bytes, maker } => {
+                assert_eq!(self.reservations.remove(&object), Some(maker));
+                self.leave_queue_in_order(object);
+                assert_eq!(self.memory.insert(object, bytes), None);
+                self.unfilled.insert(object, maker);
+            }
+            ObjectStoreEffect::HandOver { object, to } => {
+                self.answer(object, to);
+                assert!(self.memory.contains_key(&object) && !self.unfilled.contains_key(&object));
+                assert!(!self.returning.contains(&object), "it is complete");
+                self.mappings.push((object, to));
+            }
+            ObjectStoreEffect::Spill { object } => {
+                assert!(self.memory.contains_key(&object) && !self.disk.contains_key(&object));
+                assert!(self.mappings.iter().all(|(mapped, _)| *mapped != object));
+                assert_eq!(self.sizes[&object].1, ObjectKind::Primary);
+                self.spilling.push(object);
+            }
+            ObjectStoreEffect::BringBack { object } => {
+                self.leave_queue_in_order(object);
+                assert!(self.disk.contains_key(&object));
+                assert_eq!(self.memory.insert(object, self.sizes[&object].0), None);
+                self.returning.push(object);
+            }
+            ObjectStoreEffect::Drop { object, place: ObjectPlace::Memory } => {
+                assert!(self.mappings.iter().all(|(mapped, _)| *mapped != object));
+                assert!(self.memory.remove(&object).is_some());
+                self.unfilled.remove(&object);
+            }
+            ObjectStoreEffect::Drop { object, place: ObjectPlace::Disk } => {
+                assert!(self.disk.remove(&object).is_some());
+            }
+            ObjectStoreEffect::Refuse { object, to, reason } => self.refuse(object, to, reason),
+        }
+    }
+
+    fn refuse(&mut self, object: ObjectId, to: AttemptId, reason: StoreRefusal) {
+        if self.reservations.get(&object) == Some(&to) {
+            self.reservations.remove(&object);
+            self.queue.retain(|it| *it != object);
+        } else if self.unfilled.get(&object) == Some(&to) && reason == StoreRefusal::Full {
+            // There was no memory after all.
+            self.unfilled.remove(&object);
+            self.memory.remove(&object);
+        } else {
+            self.answer(object, to);
+            self.forget_queue_without_readers(object);
+        }
+    }
+
+    fn answer(&mut self, object: ObjectId, to: AttemptId) {
+        let place = self.readers.iter().position(|it| *it == (object, to)).expect("it was wanted");
+        self.readers.remove(place);
+    }
+
+    fn leave_queue_in_order(&mut self, object: ObjectId) {
+        if self.queue.contains(&object) {
+            assert_eq!(self.queue.pop_front(), Some(object), "nobody overtakes");
+        } else {
+            assert_eq!(self.queue, [], "nobody overtakes");
+        }
+    }
+
+    fn forget_queue_without_readers(&mut self, object: ObjectId) {
+        let is_wanted = self.readers.iter().any(|(wanted, _)| *wanted == object);
+        if !is_wanted && !self.reservations.contains_key(&object) {
+            self.queue.retain(|it| *it != object);
+        }
+    }
+
+    /// Requests that had no answer at once wait at the end.
+    fn note_waiting(&mut self, object: ObjectId) {
+        let waits_on_disk = self.disk.contains_key(&object)
+            && !self.returning.contains(&object)
+            && self.readers.iter().any(|(wanted, _)| *wanted == object);
+        let waits = self.reservations.contains_key(&object) || waits_on_disk;
+        if waits && !self.queue.contains(&object) {
+            self.queue.push_back(object);
+        }
+    }
+
+    fn member_ended(&mut self, by: AttemptId) {
+        self.mappings.retain(|(_, member)| *member != by);
+        self.readers.retain(|(_, member)| *member != by);
+        for object in self.queue.clone() {
+            self.forget_queue_without_readers(object);
+        }
+        self.abandoned(by);
+    }
+
+    fn abandoned(&mut self, by: AttemptId) {
+        let given_up: Vec<ObjectId> =
+            self.reservations.extract_if(.., |_, it| *it == by).map(|it| it.0).collect();
+        self.queue.retain(|it| !given_up.contains(it));
+    }
+
+    /// Memory and disk are as the store says, and nothing is lost.
+    fn agree(&self, store: &ObjectStore) {
+        store.check().unwrap();
+        assert_eq!(self.memory.values().sum::<u64>(), store.memory_bytes());
+        assert!(store.memory_bytes() <= BUDGET);
+        let complete = self.disk.iter().filter(|(object, _)| !self.spilling.contains(object));
+        assert_eq!(complete.map(|(_, bytes)| bytes).sum::<u64>(), store.disk_bytes());
+        for object in &self.precious {
+            assert!(self.memory.contains_key(object) || self.disk.contains_key(object), "{object} is lost");
+        }
+        for object in self.memory.keys().filter(|object| self.disk.contains_key(object)) {
+            assert!(self.returning.contains(object), "{object} is at two places");
+        }
+    }
+}
+
+/// The store, and a node that does as it says.
+struct Run {
+    store: ObjectStore,
+    node: Node,
+    last: u64,
+}
+
+impl Run {
+    fn new() -> Run {
+        Run { store: ObjectStore::new(BUDGET), node: Node::default(), last: 0 }
+    }
+
+    fn step(&mut self, step: impl FnOnce(&mut ObjectStore, &mut Vec<ObjectStoreEffect>)) {
+        let mut effects = Vec::new();
+        step(&mut self.store, &mut effects);
+        for effect in effects {
+            self.node.carry_out(effect);
+        }
+    }
+
+    fn known(&self, which: usize) -> Option<ObjectId> {
+        (self.last > 0).then(|| ObjectId(which as u64 % self.last + 1))
+    }
+
+    fn reserve(&mut self, bytes: u64, kind: ObjectKind, maker: AttemptId) {
+        self.last += 1;
+        let object = ObjectId(self.last);
+        self.node.sizes.insert(object, (bytes, kind));
+        self.node.reservations.insert(object, maker);
+        self.step(|store, out| store.reserve(object, bytes, kind, maker, out));
+        self.node.note_waiting(object);
+    }
+
+    fn fill(&mut self, object: ObjectId) {
+        self.node.unfilled.remove(&object);
+        if self.node.sizes[&object].1 == ObjectKind::Primary && !self.node.freed.contains(&object) {
+            self.node.precious.push(object);
+        }
+        self.step(|store, out| store.filled(object, out));
+    }
+
+    fn want(&mut self, object: ObjectId, by: AttemptId) {
+        self.node.readers.push((object, by));
+        self.step(|store, out| store.wanted(object, by, out));
+        self.node.note_waiting(object);
+    }
+
+    fn map(&mut self, object: ObjectId, by: AttemptId) {
+        let is_whole = self.node.memory.contains_key(&object) && !self.node.unfilled.contains_key(&object);
+        if is_whole && !self.node.returning.contains(&object) {
+            self.node.mappings.push((object, by));
+            self.store.mapped(object, by);
+        }
+    }
+
+    fn unmap(&mut self, which: usize) {
+        let Some((object, by)) = choose(self.node.mappings.iter().copied(), which) else { return };
+        let place = self.node.mappings.iter().position(|it| *it == (object, by)).unwrap();
+        self.node.mappings.remove(place);
+        self.step(|store, out| store.unmapped(object, by, out));
+    }
+
+    fn free(&mut self, object: ObjectId) {
+        self.node.precious.retain(|it| *it != object);
+        self.node.freed.insert(object);
+        self.step(|store, out| store.free(object, out));
+    }
+
+    fn time_out(&mut self, which: usize) {
+        let makers = self.node.reservations.iter().map(|(object, by)| (*object, *by));
+        let waiting: Vec<_> = makers.chain(self.node.readers.iter().copied()).collect();
+        let Some((object, by)) = choose(waiting.into_iter(), which) else { return };
+        self.step(|store, out| store.timed_out(object, by, out));
+    }
+
+    fn finish_spill(&mut self, which: usize, result: TransferResult) {
+        let Some(object) = choose(self.node.spilling.iter().copied(), which) else { return };
+        self.node.spilling.retain(|it| *it != object);
+        if result == TransferResult::Done {
+            self.node.disk.insert(object, self.node.sizes[&object].0);
+        }
+        self.step(|store, out| store.spilled(object, result, out));
+    }
+
+    fn finish_return(&mut self, which: usize, result: TransferResult) {
+        let Some(object) = choose(self.node.returning.iter().copied(), which) else { return };
+        self.node.returning.retain(|it| *it != object);
+        if result == TransferResult::Failed {
+            self.node.memory.remove(&object);
+        }
+        self.step(|store, out| store.brought_back(object, result, out));
+    }
+
+    fn act(&mut self, action: &Action) {
+        match *action {
+            Action::Reserve { bytes, kind, maker } => self.reserve(bytes, kind, member(maker)),
+            Action::Fill(which) => {
+                let unfilled = choose(self.node.unfilled.keys().copied(), which);
+                unfilled.into_iter().for_each(|object| self.fill(object));
+            }
+            Action::NotAllocated(which) => {
+                if let Some(object) = choose(self.node.unfilled.keys().copied(), which) {
+                    self.step(|store, out| store.not_allocated(object, out));
+                }
+            }
+            Action::Abandon(by) => {
+                self.node.abandoned(member(by));
+                self.step(|store, out| store.abandoned(member(by), out));
+            }
+            Action::Want(which, by) => {
+                self.known(which).into_iter().for_each(|it| self.want(it, member(by)));
+            }
+            Action::Map(which, by) => {
+                self.known(which).into_iter().for_each(|it| self.map(it, member(by)));
+            }
+            Action::Unmap(which) => self.unmap(which),
+            Action::End(by) => {
+                self.node.member_ended(member(by));
+                self.step(|store, out| store.member_ended(member(by), out));
+            }
+            Action::Free(which) => self.known(which).into_iter().for_each(|it| self.free(it)),
+            Action::TimeOut(which) => self.time_out(which),
+            Action::FinishSpill(which, result) => self.finish_spill(which, result),
+            Action::FinishReturn(which, result) => self.finish_return(which, result),
+        }
+        self.node.agree(&self.store);
+    }
+
+    /// Everything that is under way ends well: nobody waits any more, and all is there.
+    fn finish(&mut self) {
+        // A failed spill makes those behind it wait for the next request.
+        self.act(&Action::Reserve { bytes: 0, kind: ObjectKind::Primary, maker: 2 });
+        while self.is_busy() {
+            self.act(&Action::Fill(0));
+            self.act(&Action::Unmap(0));
+            self.act(&Action::FinishSpill(0, TransferResult::Done));
+            self.act(&Action::FinishReturn(0, TransferResult::Done));
+        }
+        assert_eq!((&self.node.reservations, &self.node.readers), (&BTreeMap::new(), &Vec::new()));
+        assert_eq!(self.node.queue, []);
+        for object in self.node.precious.clone() {
+            let before = self.node.mappings.len();
+            self.want(object, member(2));
+            while self.is_busy() && self.node.mappings.len() == before {
+                self.act(&Action::FinishSpill(0, TransferResult::Done));
+                self.act(&Action::FinishReturn(0, TransferResult::Done));
+            }
+            assert_eq!(self.node.mappings, [(object, member(2))], "it is readable");
+            self.act(&Action::Unmap(0));
+        }
+        for number in 0..self.last {
+            self.act(&Action::Free(number as usize));
+        }
+        while self.is_busy() {
+            self.act(&Action::FinishSpill(0, TransferResult::Done));
+            self.act(&Action::FinishReturn(0, TransferResult::Done));
+        }
+        assert!(self.store.is_empty() && self.node.memory.is_empty() && self.node.disk.is_empty());
+        assert_eq!((self.store.memory_bytes(), self.store.disk_bytes()), (0, 0));
+    }
+
+    fn is_busy(&self) -> bool {
+        let Node { unfilled, spilling, returning, mappings, .. } = &self.node;
+        !(unfilled.is_empty() && spilling.is_empty() && returning.is_empty() && mappings.is_empty())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_store_keeps_its_budget_its_order_and_its_objects(actions in vec(actions(), 0..120)) {
+        let mut run = Run::new();
+        for action in &actions {
+            run.act(action);
+        }
+        run.finish();
+    }
+}

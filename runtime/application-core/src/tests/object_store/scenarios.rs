@@ -1,0 +1,313 @@
+//! Scenarios of a store, with their effects as whole lists.
+
+use cohabit_types::AttemptId;
+
+use super::super::kit::{effects, member};
+use crate::ObjectKind::{Copy, Primary};
+use crate::ObjectPlace::{Disk, Memory};
+use crate::ObjectStoreEffect::{Allocate, BringBack, Drop, HandOver, Refuse, Spill};
+use crate::TransferResult::{Done, Failed};
+use crate::{
+    ObjectId, ObjectKind, ObjectPlace, ObjectStore, ObjectStoreEffect, StoreRefusal, TransferResult,
+};
+
+const MIB: u64 = 1 << 20;
+const MAKER: AttemptId = member(2);
+const READER: AttemptId = member(3);
+
+const fn object(number: u64) -> ObjectId {
+    ObjectId(number)
+}
+
+fn allocate(number: u64, bytes: u64) -> ObjectStoreEffect {
+    Allocate { object: object(number), bytes, maker: MAKER }
+}
+
+fn hand_over(number: u64) -> ObjectStoreEffect {
+    HandOver { object: object(number), to: READER }
+}
+
+fn drop_at(number: u64, place: ObjectPlace) -> ObjectStoreEffect {
+    Drop { object: object(number), place }
+}
+
+fn refuse(number: u64, to: AttemptId, reason: StoreRefusal) -> ObjectStoreEffect {
+    Refuse { object: object(number), to, reason }
+}
+
+fn spill(number: u64) -> ObjectStoreEffect {
+    Spill { object: object(number) }
+}
+
+fn bring_back(number: u64) -> ObjectStoreEffect {
+    BringBack { object: object(number) }
+}
+
+/// A store whose steps are checked.
+struct CheckedStore(ObjectStore);
+
+impl CheckedStore {
+    /// With one object of ten bytes for each of these kinds, from 1.
+    fn filled_with(budget: u64, kinds: &[ObjectKind]) -> CheckedStore {
+        let mut store = CheckedStore(ObjectStore::new(budget));
+        for (number, kind) in (1..).zip(kinds) {
+            let reserved = store.step(|it, out| it.reserve(object(number), 10, *kind, MAKER, out));
+            assert_eq!(reserved, [allocate(number, 10)]);
+            assert_eq!(store.step(|it, out| it.filled(object(number), out)), []);
+        }
+        store
+    }
+
+    fn step(
+        &mut self,
+        step: impl FnOnce(&mut ObjectStore, &mut Vec<ObjectStoreEffect>),
+    ) -> Vec<ObjectStoreEffect> {
+        let effects = effects(|out| step(&mut self.0, out));
+        self.0.check().unwrap();
+        effects
+    }
+
+    fn reserve(&mut self, number: u64, bytes: u64) -> Vec<ObjectStoreEffect> {
+        self.step(|it, out| it.reserve(object(number), bytes, Primary, MAKER, out))
+    }
+
+    fn wanted(&mut self, number: u64) -> Vec<ObjectStoreEffect> {
+        self.step(|it, out| it.wanted(object(number), READER, out))
+    }
+
+    fn unmapped(&mut self, number: u64) -> Vec<ObjectStoreEffect> {
+        self.step(|it, out| it.unmapped(object(number), READER, out))
+    }
+
+    fn spilled(&mut self, number: u64, result: TransferResult) -> Vec<ObjectStoreEffect> {
+        self.step(|it, out| it.spilled(object(number), result, out))
+    }
+
+    fn brought_back(&mut self, number: u64, result: TransferResult) -> Vec<ObjectStoreEffect> {
+        self.step(|it, out| it.brought_back(object(number), result, out))
+    }
+
+    fn free(&mut self, number: u64) -> Vec<ObjectStoreEffect> {
+        self.step(|it, out| it.free(object(number), out))
+    }
+
+    fn filled(&mut self, number: u64) -> Vec<ObjectStoreEffect> {
+        self.step(|it, out| it.filled(object(number), out))
+    }
+
+    fn timed_out(&mut self, number: u64, by: AttemptId) -> Vec<ObjectStoreEffect> {
+        self.step(|it, out| it.timed_out(object(number), by, out))
+    }
+
+    /// Bytes in memory and on disk.
+    fn bytes(&self) -> (u64, u64) {
+        (self.0.memory_bytes(), self.0.disk_bytes())
+    }
+}
+
+#[test]
+fn a_full_store_spills() {
+    let size = 16 * MIB;
+    let mut store = CheckedStore(ObjectStore::new(64 * MIB));
+    for number in 1..=16 {
+        let reserved = store.reserve(number, size);
+        if number <= 4 {
+            assert_eq!(reserved, [allocate(number, size)]);
+        } else {
+            assert_eq!(reserved, [spill(number - 4)]);
+            let spilled = store.spilled(number - 4, Done);
+            assert_eq!(spilled, [drop_at(number - 4, Memory), allocate(number, size)]);
+        }
+        assert_eq!(store.filled(number), []);
+    }
+    assert_eq!(store.bytes(), (64 * MIB, 192 * MIB));
+    for number in 1..=16 {
+        assert_eq!(store.wanted(number), [spill((number + 11) % 16 + 1)]);
+        let spilled = store.spilled((number + 11) % 16 + 1, Done);
+        assert_eq!(spilled, [drop_at((number + 11) % 16 + 1, Memory), bring_back(number)]);
+        assert_eq!(store.brought_back(number, Done), [drop_at(number, Disk), hand_over(number)]);
+        assert_eq!(store.unmapped(number), []);
+        assert_eq!(store.bytes(), (64 * MIB, 192 * MIB));
+    }
+    for number in 1..=16 {
+        let place = if number <= 12 { Disk } else { Memory };
+        assert_eq!(store.free(number), [drop_at(number, place)]);
+    }
+    assert_eq!(store.bytes(), (0, 0));
+    assert!(store.0.is_empty());
+}
+
+#[test]
+fn mapped_objects_stay_and_their_readers_are_waited_for() {
+    let mut store = CheckedStore::filled_with(20, &[Primary, Primary]);
+    assert_eq!(store.wanted(1), [hand_over(1)]);
+    assert_eq!(store.wanted(1), [hand_over(1)]);
+    assert_eq!(store.reserve(3, 20), [], "the other object alone does not make enough room");
+    assert_eq!(store.unmapped(1), []);
+    assert_eq!(store.unmapped(1), [spill(2), spill(1)], "the least recently used first");
+    assert_eq!(store.spilled(2, Done), [drop_at(2, Memory)]);
+    assert_eq!(store.spilled(1, Done), [drop_at(1, Memory), allocate(3, 20)]);
+    assert_eq!(store.bytes(), (20, 20));
+}
+
+#[test]
+fn an_object_that_its_maker_maps_stays() {
+    let mut store = CheckedStore::filled_with(10, &[Primary]);
+    store.0.mapped(object(1), MAKER);
+    assert_eq!(store.reserve(2, 10), []);
+    assert_eq!(store.step(|it, out| it.unmapped(object(1), MAKER, out)), [spill(1)]);
+    store.0.mapped(object(2), MAKER);
+    assert_eq!(store.spilled(1, Done), [drop_at(1, Memory), allocate(2, 10)]);
+}
+
+#[test]
+fn copies_are_dropped_instead() {
+    let mut store = CheckedStore::filled_with(20, &[Copy, Copy]);
+    assert_eq!(store.reserve(3, 10), [drop_at(1, Memory), allocate(3, 10)]);
+    assert_eq!(store.wanted(1), [refuse(1, READER, StoreRefusal::Unknown)]);
+    assert_eq!(store.wanted(2), [hand_over(2)]);
+    assert_eq!(store.bytes(), (20, 0));
+}
+
+#[test]
+fn an_object_that_is_read_while_it_is_spilled_stays() {
+    let mut store = CheckedStore::filled_with(20, &[Primary, Primary]);
+    assert_eq!(store.reserve(3, 10), [spill(1)]);
+    assert_eq!(store.wanted(1), [hand_over(1)]);
+    assert_eq!(store.spilled(1, Done), [drop_at(1, Disk), spill(2)]);
+    assert_eq!(store.spilled(2, Done), [drop_at(2, Memory), allocate(3, 10)]);
+    assert_eq!(store.bytes(), (20, 10));
+}
+
+#[test]
+fn those_that_wait_get_room_in_order() {
+    let mut store = CheckedStore::filled_with(20, &[Primary, Primary]);
+    assert_eq!([store.wanted(1), store.wanted(2)].concat(), [hand_over(1), hand_over(2)]);
+    assert_eq!(store.reserve(3, 20), []);
+    assert_eq!(store.reserve(4, 10), []);
+    assert_eq!(store.unmapped(1), [], "the later one does not overtake");
+    assert_eq!(store.timed_out(3, MAKER), [refuse(3, MAKER, StoreRefusal::Full), spill(1)]);
+    assert_eq!(store.spilled(1, Done), [drop_at(1, Memory), allocate(4, 10)]);
+    assert_eq!(store.timed_out(4, MAKER), [], "it has its memory");
+    assert_eq!(store.wanted(1), []);
+    assert_eq!(store.timed_out(1, READER), [refuse(1, READER, StoreRefusal::Full)]);
+    assert_eq!(store.unmapped(2), [], "nobody needs room any more");
+}
+
+#[test]
+fn a_full_disk_loses_nothing_and_makes_makers_wait() {
+    let mut store = CheckedStore::filled_with(20, &[Primary, Primary]);
+    assert_eq!(store.reserve(3, 10), [spill(1)]);
+    assert_eq!(store.spilled(1, Failed), [], "no endless tries");
+    assert_eq!(store.bytes(), (20, 0));
+    assert_eq!(store.reserve(4, 10), [spill(2)], "a new request, a new try, another object");
+    assert_eq!(store.spilled(2, Failed), []);
+    assert_eq!(store.timed_out(3, MAKER), [refuse(3, MAKER, StoreRefusal::Full)]);
+    assert_eq!(store.timed_out(4, MAKER), [refuse(4, MAKER, StoreRefusal::Full)]);
+    assert_eq!([store.wanted(1), store.wanted(2)].concat(), [hand_over(1), hand_over(2)]);
+}
+
+#[test]
+fn freed_disk_space_is_a_reason_to_spill_again() {
+    let mut store = CheckedStore::filled_with(20, &[Primary, Primary]);
+    assert_eq!(store.reserve(3, 10), [spill(1)]);
+    assert_eq!(store.spilled(1, Done), [drop_at(1, Memory), allocate(3, 10)]);
+    assert_eq!(store.reserve(4, 10), [spill(2)]);
+    assert_eq!(store.spilled(2, Failed), []);
+    assert_eq!(store.free(1), [drop_at(1, Disk), spill(2)]);
+}
+
+#[test]
+fn what_never_fits_or_is_there_already_is_refused_at_once() {
+    let mut store = CheckedStore::filled_with(20, &[Primary]);
+    let reason = StoreRefusal::TooLarge { bytes: 21, budget: 20 };
+    assert_eq!(store.reserve(2, 21), [refuse(2, MAKER, reason)]);
+    assert_eq!(store.reserve(1, 1), [refuse(1, MAKER, StoreRefusal::Exists)]);
+    assert_eq!(store.reserve(3, 0), [allocate(3, 0)]);
+    assert_eq!(reason.to_string(), "the object has 21 bytes, and all objects of a node may have 20");
+}
+
+#[test]
+fn a_reader_waits_for_an_object_that_is_being_made() {
+    let mut store = CheckedStore(ObjectStore::new(20));
+    store.reserve(1, 10);
+    assert_eq!(store.wanted(1), []);
+    assert_eq!(store.filled(1), [hand_over(1)]);
+    store.reserve(2, 10);
+    store.wanted(2);
+    let abandoned = store.step(|it, out| it.abandoned(MAKER, out));
+    assert_eq!(abandoned, [drop_at(2, Memory), refuse(2, READER, StoreRefusal::Abandoned)]);
+    store.reserve(3, 10);
+    assert_eq!(
+        store.step(|it, out| it.not_allocated(object(3), out)),
+        [refuse(3, MAKER, StoreRefusal::Full)]
+    );
+    assert_eq!(store.bytes(), (10, 0));
+}
+
+#[test]
+fn nothing_is_left_of_a_member_that_has_ended() {
+    let mut store = CheckedStore::filled_with(30, &[Primary, Primary]);
+    store.wanted(1);
+    store.wanted(1);
+    store.wanted(2);
+    assert_eq!(store.reserve(3, 10), [allocate(3, 10)]);
+    assert_eq!(store.reserve(4, 20), []);
+    let ended = store.step(|it, out| it.member_ended(MAKER, out));
+    assert_eq!(ended, [drop_at(3, Memory)], "the one that waits is forgotten");
+    let own = member(4);
+    let reserved = store.step(|it, out| it.reserve(object(5), 30, Primary, own, out));
+    assert_eq!(reserved, []);
+    assert_eq!(store.free(2), []);
+    let ended = store.step(|it, out| it.member_ended(READER, out));
+    assert_eq!(ended, [drop_at(2, Memory), spill(1)]);
+    assert_eq!(store.bytes(), (10, 0));
+}
+
+#[test]
+fn a_freed_object_goes_once_nothing_is_done_with_it() {
+    let mut store = CheckedStore::filled_with(20, &[Primary, Primary]);
+    store.wanted(1);
+    assert_eq!(store.free(1), [], "a reader maps it");
+    assert_eq!(store.wanted(1), [refuse(1, READER, StoreRefusal::Unknown)]);
+    assert_eq!(store.unmapped(1), [drop_at(1, Memory)]);
+    assert_eq!(store.reserve(3, 20), [spill(2)]);
+    assert_eq!(store.free(2), []);
+    assert_eq!(store.spilled(2, Done), [drop_at(2, Disk), drop_at(2, Memory), allocate(3, 20)]);
+    assert_eq!(store.free(3), [], "its maker has the memory");
+    assert_eq!(store.filled(3), [drop_at(3, Memory)]);
+    assert!(store.0.is_empty());
+}
+
+#[test]
+fn an_object_that_is_freed_on_its_way_back_goes() {
+    for result in [Done, Failed] {
+        let mut store = CheckedStore::filled_with(10, &[Primary]);
+        assert_eq!(store.reserve(2, 10), [spill(1)]);
+        assert_eq!(store.spilled(1, Done), [drop_at(1, Memory), allocate(2, 10)]);
+        assert_eq!(store.wanted(1), []);
+        assert_eq!(store.free(2), []);
+        assert_eq!(store.filled(2), [drop_at(2, Memory), bring_back(1)]);
+        assert_eq!(store.free(1), [refuse(1, READER, StoreRefusal::Freed)]);
+        let dropped = match result {
+            Done => vec![drop_at(1, Disk), drop_at(1, Memory)],
+            Failed => vec![drop_at(1, Disk)],
+        };
+        assert_eq!(store.brought_back(1, result), dropped);
+        assert!(store.0.is_empty());
+    }
+}
+
+#[test]
+fn an_object_that_cannot_be_read_back_is_told_and_kept() {
+    let mut store = CheckedStore::filled_with(10, &[Primary]);
+    store.reserve(2, 10);
+    store.spilled(1, Done);
+    store.filled(2);
+    assert_eq!(store.wanted(1), [spill(2)]);
+    assert_eq!(store.wanted(1), []);
+    assert_eq!(store.spilled(2, Done), [drop_at(2, Memory), bring_back(1)]);
+    let unreadable = refuse(1, READER, StoreRefusal::Unreadable);
+    assert_eq!(store.brought_back(1, Failed), [unreadable, unreadable]);
+    assert_eq!((store.bytes(), store.wanted(1)), ((0, 20), vec![bring_back(1)]));
+}
