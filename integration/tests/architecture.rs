@@ -40,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cohabit-worker-core", &["cohabit-types"]),
     ("cohabit-actor", &[]),
     ("cohabit-application-core", &["cohabit-types"]),
+    ("cohabit-memory", &["cohabit-wire"]),
     ("cohabit-wire", &["cohabit-types"]),
     ("cohabit-net", &["cohabit-types", "cohabit-wire"]),
     ("cohabit-client", &["cohabit-types", "cohabit-store", "cohabit-net"]),
