@@ -134,6 +134,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cohabit-cli",
             "cohabit-types",
             "cohabit-store",
+            "cohabit-memory",
             "cohabit-policy",
             "cohabit-scheduler-core",
             "cohabit-net",

@@ -81,7 +81,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// All of them.
-pub const TARGETS: [FuzzTarget; 23] = [
+pub const TARGETS: [FuzzTarget; 24] = [
     FuzzTarget::new("frames", cohabit_net::fuzzing::frames),
     // Lists are preallocated, up to 1 MiB each, and may be nested.
     FuzzTarget::new("messages", cohabit_net::fuzzing::messages).with_room(MAX_FRAME),
@@ -90,6 +90,7 @@ pub const TARGETS: [FuzzTarget; 23] = [
     FuzzTarget::new("token-store", cohabit_net::fuzzing::token_store),
     FuzzTarget::new("cluster", cluster::requests),
     FuzzTarget::new("manifests", manifests::manifests),
+    FuzzTarget::new("objects", cohabit_memory::fuzzing::objects),
     FuzzTarget::new("journal-entries", runtime::journal_entries),
     FuzzTarget::new("journal-file", journal_file).with_room(64 << 20),
     FuzzTarget::new("progress-lines", worker::progress_lines),

@@ -1,9 +1,10 @@
-//! Seeds that no editor can write: what peers say, in the encoding of links. Written once for each version of
-//! the protocol, by `cargo test -p cohabit-fuzz write_the_seeds -- --ignored`.
+//! Seeds that no editor can write: what peers say, in the encoding of links, and objects. Written once for
+//! each version of the protocol or format, by `cargo test -p cohabit-fuzz write_the_seeds -- --ignored`.
 
 use std::fs;
 use std::path::Path;
 
+use cohabit_memory::fuzzing::{ObjectExample, object_of};
 use cohabit_net::fuzzing::{decode, encode, v4};
 use cohabit_net::{Secret, WorkerHello};
 use cohabit_types::{
@@ -173,12 +174,27 @@ fn message(speaker: u8, beginning: &[u8], call: u8, argument: &impl Serialize) -
     [&[speaker], beginning, &[call], &argument[..]].concat()
 }
 
+/// Objects without and with buffers.
+fn objects() -> [(&'static str, ObjectExample); 2] {
+    let parts = vec![(Some(vec![1, u64::MAX].into()), 7), (None, 8), (Some(vec![].into()), 9)];
+    let full = ObjectExample {
+        name: "weights".into(),
+        words: (0..40).collect(),
+        parts,
+        bytes: b"bytes".to_vec().into(),
+    };
+    [("empty", ObjectExample::default()), ("full", full)]
+}
+
 /// By target and name.
 fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     let mut seeds: Vec<_> =
         recorded_messages().into_iter().map(|(name, bytes)| ("messages", name.to_owned(), bytes)).collect();
     for (number, scenario) in scenarios().iter().enumerate() {
         seeds.push(("cluster", number.to_string(), encode(scenario).expect("it is short").to_vec()));
+    }
+    for (name, object) in objects() {
+        seeds.push(("objects", name.to_owned(), object_of(&object).expect("there is memory")));
     }
     let key = WorkerKey { node: NodeId(uuid::Uuid::from_u128(7)), incarnation: Incarnation(3) };
     let worker =
