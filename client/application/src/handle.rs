@@ -9,7 +9,8 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::call::{Call, PreparedCall, PreparedTarget};
+use crate::call::Call;
+use crate::call_state::{PreparedCall, PreparedTarget};
 use crate::error::{Error, Result};
 use crate::instance::RegisteredActor;
 use crate::options::ActorOptions;

@@ -69,6 +69,36 @@
 //!   not ended: [`TaskCall::start`] waits for room, [`TaskCall::try_start`] does not.
 //! - A runner has one thread for its tasks, and another one for its connections.
 //!
+//! # Streams
+//!
+//! ```no_run
+//! use futures::{Stream, StreamExt, TryStreamExt, stream};
+//!
+//! #[cohabit::task]
+//! fn squares(to: u64) -> impl Stream<Item = cohabit::Result<u64>> {
+//!     stream::iter(1..=to).map(|number| Ok(number.checked_mul(number).ok_or("it is too large")?))
+//! }
+//!
+//! # async fn print() -> cohabit::Result<()> {
+//! let mut squares = squares::remote(1_000);
+//! while let Some(square) = squares.try_next().await? {
+//!     println!("{square}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A task that returns `impl Stream<Item = Result<T>>` sends each item as soon as it is made. Its
+//! [`StreamCall`] is such a stream itself; it is sent when it is first polled, or by [`StreamCall::start`],
+//! which gives a [`RefStream`].
+//!
+//! - The task makes no further item while 8 items or 64 MiB have not been taken, and its runner runs others
+//!   meanwhile, as if it waited for a call. An item has at most 16 MiB.
+//! - The first error is the last item. Those before it come first, also if its runner ends.
+//! - If its runner ends, the next one makes the stream anew, and the items that have arrived are left out. So
+//!   a task has to make the same items each time, or have no `retries`.
+//! - Dropping the stream cancels the task.
+//!
 //! # Actors
 //!
 //! [`actor`] makes a type an actor: `Counter::remote(...)` describes one with the arguments of `new`, and
@@ -94,6 +124,7 @@
 //! coordinator  the root job               runner       main, one actor (actor_host), or tasks (task_host)
 //! process      a process's state and connections       transport    sockets, frames
 //! handle, call, builder, task_call        what users hold; values, returned: their bytes
+//! stream_call, ref_stream                 streams; made_items: at their makers; call_state: all calls
 //! instance, task, options, origin         what the attributes write; registry: all of it, with numbers
 //! ```
 //!
@@ -103,6 +134,7 @@
 mod actor_host;
 mod builder;
 mod call;
+mod call_state;
 mod claim_setters;
 mod context;
 mod coordinator;
@@ -110,15 +142,18 @@ mod error;
 mod handle;
 mod instance;
 mod launcher;
+mod made_items;
 mod options;
 mod origin;
 mod prepared_task;
 mod process;
+mod ref_stream;
 mod registry;
 mod returned;
 mod runner;
 mod start;
 mod start_entry;
+mod stream_call;
 mod task;
 mod task_call;
 mod task_host;
@@ -176,11 +211,14 @@ pub use cohabit_macros::main;
 ///
 /// Arguments and values are owned types with serde's traits, without `flatten` and untagged enums; handles of
 /// actors may be in them. The function returns a value or a `Result` of it, and may have a parameter
-/// `&`[`Context`], which callers do not give.
+/// `&`[`Context`], which callers do not give. One that returns `impl Stream<Item = Result<T>>` sends the
+/// items as they are made, and `remote` gives a [`StreamCall`].
 pub use cohabit_macros::task;
 pub use context::Context;
 pub use error::{Error, Ran, Result};
 pub use process::cancelled;
+pub use ref_stream::RefStream;
+pub use stream_call::StreamCall;
 pub use task_call::TaskCall;
 
 /// What the attributes use. Not for programs, and changed without notice.
@@ -195,6 +233,7 @@ pub mod private {
         ActorInstance, ConstructorFuture, ExclusiveActor, MethodEntry, RegisteredActor, SharedActor,
         StoppingFunction, constructed, constructed_or_failed,
     };
+    pub use crate::made_items::send_items;
     pub use crate::options::{ActorOptions, Claims, DEFAULT_CONCURRENCY, TaskOptions};
     pub use crate::origin::Origin;
     pub use crate::registry::{ActorRegistration, TaskRegistration};

@@ -1,12 +1,17 @@
 //! A call of a task before it is sent.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use cohabit_application_core::{ActorId, TaskSpec, Ticket};
+use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::options::TaskOptions;
+use crate::process::ActorHold;
 use crate::registry::TaskRegistry;
 use crate::task::RegisteredTask;
+use crate::values::encode;
 
 /// A call of a task that was not sent yet.
 pub(crate) struct PreparedTask {
@@ -17,6 +22,20 @@ pub(crate) struct PreparedTask {
 }
 
 impl PreparedTask {
+    /// A call of this task with these arguments, a tuple, and the handles in them.
+    ///
+    /// # Errors
+    /// In words, if they are too large or cannot be encoded.
+    pub(crate) fn new<V: Serialize>(
+        entry: &'static RegisteredTask,
+        arguments: &V,
+    ) -> Result<(PreparedTask, Vec<Arc<ActorHold>>), String> {
+        let what = || format!("the arguments of {}", entry.origin.name);
+        let encoded = encode(arguments, what)?;
+        let (options, carries) = (entry.options, encoded.carries());
+        Ok((PreparedTask { entry, options, arguments: encoded.bytes, carries }, encoded.holds))
+    }
+
     /// What the core gets.
     ///
     /// # Errors

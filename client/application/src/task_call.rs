@@ -9,13 +9,13 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::call::{Call, PreparedCall, PreparedTarget};
+use crate::call::Call;
+use crate::call_state::{PreparedCall, PreparedTarget};
 use crate::claim_setters::claim_setters;
 use crate::error::{Error, Result};
 use crate::options::{Claims, TaskOptions};
 use crate::prepared_task::PreparedTask;
 use crate::task::RemoteTask;
-use crate::values::encode;
 
 /// A call of a task: await it for its value. What is not set is as its attribute says.
 ///
@@ -28,14 +28,11 @@ impl<T> TaskCall<T> {
     /// A call with these arguments, a tuple.
     #[doc(hidden)]
     pub fn new<F: RemoteTask, V: Serialize>(arguments: V) -> TaskCall<T> {
-        let entry = F::entry();
-        let what = || format!("the arguments of {}", entry.origin.name);
-        let prepared = encode(&arguments, what).map_err(Error::Refused).map(|encoded| {
-            let (options, carries) = (entry.options, encoded.carries());
-            let task = PreparedTask { entry, options, arguments: encoded.bytes, carries };
-            PreparedCall { target: PreparedTarget::Task(task), holds: encoded.holds }
-        });
-        TaskCall(Call::new(prepared))
+        let prepared = PreparedTask::new(F::entry(), &arguments).map_err(Error::Refused);
+        TaskCall(Call::new(prepared.map(|(task, holds)| {
+            let target = PreparedTarget::Task(task);
+            PreparedCall { target, holds }
+        })))
     }
 
     claim_setters!();

@@ -1,7 +1,7 @@
 //! Runs the tasks of this process, on a thread of their own: one that computes delays no connection.
 //!
 //! A task is polled at once when it is started; only one that has to wait becomes a task of the runtime. One
-//! that waits for calls that it made lets the core start others.
+//! that waits for calls that it made, or until its stream is read, lets the core start others.
 
 use std::future::poll_fn;
 use std::io;
@@ -43,7 +43,7 @@ struct TaskRun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TaskProgress {
     Active,
-    /// The core knows that it waits for its calls.
+    /// The core knows that it waits for its calls, or for who reads its stream.
     Waits,
 }
 
@@ -112,14 +112,14 @@ impl TaskHost {
         (entry.run)(arguments, &self.context)
     }
 
-    /// Polls a task, and tells the core when it begins to wait for its calls, and when it goes on.
+    /// Polls a task, and tells the core when it begins to wait for others, and when it goes on.
     fn poll(&self, run: &mut TaskRun, context: &mut PollContext<'_>) -> Poll<CallEnd> {
         if run.progress == TaskProgress::Waits {
             run.progress = TaskProgress::Active;
             self.process.with(|state| state.task_goes_on(&run.task));
         }
         let polled = run.poll(context);
-        if polled.is_pending() && run.task.has_unended_calls() {
+        if polled.is_pending() && run.task.waits_for_others() {
             run.progress = TaskProgress::Waits;
             self.process.with(|state| state.task_waits(&run.task));
         }

@@ -2,8 +2,8 @@
 
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, FnArg, GenericArgument, Ident, Pat, PathArguments, Result, ReturnType, Safety,
-    Signature, Type, TypePath, Visibility,
+    Attribute, Error, FnArg, GenericArgument, Ident, Pat, Path, PathArguments, Result, ReturnType, Safety,
+    Signature, Type, TypeParamBound, TypePath, Visibility,
 };
 
 /// The most arguments of a function: as many elements as serde knows tuples of.
@@ -15,6 +15,8 @@ pub(crate) struct RemoteFunction {
     pub(crate) visibility: Visibility,
     pub(crate) docs: Vec<Attribute>,
     pub(crate) is_async: bool,
+    /// Whether it returns a stream; the output is that of its items then.
+    pub(crate) is_stream: bool,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) output: FunctionOutput,
 }
@@ -64,14 +66,20 @@ impl RemoteFunction {
             );
             return Err(Error::new(signature.inputs.span(), text));
         }
+        let stream = stream_bound(signature).filter(|_| kind == FunctionKind::Task);
+        let output = match stream {
+            Some(stream) => FunctionOutput::Result(Box::new(value_of_items(stream)?.clone())),
+            None => output(signature, kind)?,
+        };
         let is_doc = |attribute: &&Attribute| attribute.path().is_ident("doc");
         Ok(RemoteFunction {
             name: signature.ident.clone(),
             visibility: visibility.clone(),
             docs: attributes.iter().filter(is_doc).cloned().collect(),
             is_async: signature.asyncness.is_some(),
+            is_stream: stream.is_some(),
             parameters,
-            output: output(signature, kind)?,
+            output,
         })
     }
 
@@ -84,7 +92,7 @@ impl RemoteFunction {
         values.unzip()
     }
 
-    /// The type of the value that its caller gets.
+    /// The type of the value that its caller gets, or of the items of its stream.
     pub(crate) fn value(&self) -> &Type {
         let (FunctionOutput::Value(value) | FunctionOutput::Result(value)) = &self.output;
         value
@@ -190,6 +198,38 @@ fn output(signature: &Signature, kind: FunctionKind) -> Result<FunctionOutput> {
         Some(value) => FunctionOutput::Result(Box::new(value.clone())),
         None => FunctionOutput::Value(of.clone()),
     })
+}
+
+/// The trait in an `impl Stream` that a function returns.
+fn stream_bound(signature: &Signature) -> Option<&Path> {
+    let ReturnType::Type(_, of) = &signature.output else { return None };
+    let Type::ImplTrait(of) = &**of else { return None };
+    of.bounds.iter().find_map(|bound| match bound {
+        TypeParamBound::Trait(it) if it.path.segments.last()?.ident == "Stream" => Some(&it.path),
+        _ => None,
+    })
+}
+
+/// The type in the results that are the items of a stream.
+fn value_of_items(stream: &Path) -> Result<&Type> {
+    let wrong = |at: proc_macro2::Span| {
+        let text = "the items of a stream are results, for the process that makes them can fail: write `impl \
+                    Stream<Item = Result<u64>>`";
+        Error::new(at, text)
+    };
+    let arguments = match stream.segments.last().map(|it| &it.arguments) {
+        Some(PathArguments::AngleBracketed(arguments)) => &arguments.args,
+        Some(PathArguments::None | PathArguments::Parenthesized(_)) | None => {
+            return Err(wrong(stream.span()));
+        }
+    };
+    let item = arguments.iter().find_map(|argument| match argument {
+        GenericArgument::AssocType(it) if it.ident == "Item" => Some(&it.ty),
+        _ => None,
+    });
+    let item = item.ok_or_else(|| wrong(stream.span()))?;
+    let value = first_of_result(item)?.ok_or_else(|| wrong(item.span()))?;
+    no_self(value).map(|()| value)
 }
 
 /// The type of the value, if this is a `Result`.

@@ -63,6 +63,9 @@ pub(crate) fn awaiting(function: &RemoteFunction) -> Option<TokenStream> {
 
 /// The function that makes the end of a call of what a method or a task returned.
 pub(crate) fn end_of(function: &RemoteFunction) -> TokenStream {
+    if function.is_stream {
+        return quote!(send_items);
+    }
     match function.output {
         FunctionOutput::Value(_) => quote!(returned),
         FunctionOutput::Result(_) => quote!(returned_or_failed),

@@ -25,6 +25,7 @@ fn remote(function: &RemoteFunction) -> TokenStream {
     let RemoteFunction { name, visibility, docs, .. } = function;
     let (names, types) = function.values();
     let value = function.value();
+    let call = if function.is_stream { quote!(StreamCall) } else { quote!(TaskCall) };
     let about = format!("Runs the task [`{name}()`] in other processes, with [`{name}::remote`].");
     quote! {
         #[doc = #about]
@@ -34,8 +35,8 @@ fn remote(function: &RemoteFunction) -> TokenStream {
         impl #name {
             #(#docs)*
             #[allow(dead_code, clippy::too_many_arguments)]
-            #visibility fn remote(#(#names: #types),*) -> ::cohabit::TaskCall<#value> {
-                ::cohabit::TaskCall::new::<#name, _>((#(#names,)*))
+            #visibility fn remote(#(#names: #types),*) -> ::cohabit::#call<#value> {
+                ::cohabit::#call::new::<#name, _>((#(#names,)*))
             }
         }
     }
@@ -73,6 +74,8 @@ fn registration(options: &TaskAttribute, function: &RemoteFunction) -> TokenStre
 fn run_function(function: &RemoteFunction) -> TokenStream {
     let name = &function.name;
     let (decoding, awaiting, end) = (decoding(function), awaiting(function), end_of(function));
+    // Items are sent by a future.
+    let sending = function.is_stream.then(|| quote!(.await));
     // A parameter may have the name of the function, or that of the context: these are names of their own.
     let called = Ident::new("called", Span::mixed_site());
     let context = Ident::new("context", Span::mixed_site());
@@ -85,7 +88,7 @@ fn run_function(function: &RemoteFunction) -> TokenStream {
             #keep_context
             #decoding
             ::core::result::Result::Ok(::std::boxed::Box::pin(async move {
-                ::cohabit::private::#end(#called(#(#arguments),*)#awaiting)
+                ::cohabit::private::#end(#called(#(#arguments),*)#awaiting)#sending
             }))
         }
     }

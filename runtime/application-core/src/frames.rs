@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::actor_spec::{ActorSpec, ActorState};
 use crate::errors::{CallError, CreateError};
 use crate::ids::{ActorId, CallNumber, IncarnationNumber, RequestNumber};
+use crate::stream_window::StreamPosition;
 use crate::task_class::TaskClass;
 
 /// From a member to the coordinator.
@@ -196,6 +197,15 @@ pub enum ToCallee {
         /// The number of the call.
         call: CallNumber,
     },
+    /// Items of the stream of a task were read since the last credit.
+    Credit {
+        /// The number of the call.
+        call: CallNumber,
+        /// How many.
+        items: u64,
+        /// Their size together.
+        bytes: u64,
+    },
     /// Do not start this call, or interrupt it. It is answered in any case.
     Cancel {
         /// The number of the call.
@@ -214,6 +224,8 @@ pub struct TaskRequest {
     pub arguments: Bytes,
     /// The actors whose handles are in the arguments, once for each handle.
     pub carries: Vec<ActorId>,
+    /// Where it goes on, if items of its stream have arrived from an earlier runner.
+    pub resume: Option<Box<StreamPosition>>,
 }
 
 /// What is called.
@@ -263,7 +275,18 @@ pub enum ToCaller {
         /// The actors whose handles are in the value, once for each handle.
         carries: Vec<ActorId>,
     },
-    /// A task has ended.
+    /// The next item of the stream of a task.
+    Item {
+        /// The number of the call.
+        call: CallNumber,
+        /// The number of the item in its stream, from 1.
+        number: u64,
+        /// The encoded item.
+        item: Bytes,
+        /// The actors whose handles are in the item, once for each handle.
+        carries: Vec<ActorId>,
+    },
+    /// A task has ended, and with it its stream if it made items.
     Ran {
         /// The number of the call.
         call: CallNumber,

@@ -40,6 +40,9 @@
 //! waits for calls of its own is *parked*, and others start: so trees of any depth end on a single runner. A
 //! runner without tasks says so, and ends.
 //!
+//! A task may return a stream: its maker sends each item as soon as it is made, until 8 items or 64 MiB are
+//! unread. After the death of a runner the next one makes the stream anew, and leaves out what has arrived.
+//!
 //! # A connection
 //!
 //! 1. The dialing end makes or finds its [`Session`], calls [`Session::dial`] and sends the [`SessionHello`]
@@ -81,6 +84,11 @@
 //!   and [`Member::task_goes_on`] before it polls it again. [`MemberEffect::Interrupt`] drops the future at
 //!   its next await, and with it all calls that the task has made; a task that does not end then leads to
 //!   [`Member::abandon`] and the end of the process.
+//! - The maker of a stream asks [`Member::may_make`] before each item and tells it with [`Member::item`].
+//!   If it may not, it waits as for calls of its own, until [`MemberEffect::MakeMore`]. The end of a stream
+//!   is an empty value in [`Member::task_ended`].
+//! - The reader of a stream gets [`MemberEffect::Item`] for each item, and calls [`Member::read`] when its
+//!   user has taken it: that is what the maker waits for.
 //! - [`MemberEffect::Rest`] is answered with [`Member::rested`] after the time that a runner waits for a
 //!   task.
 //! - [`MemberEffect::End`]: the actor's `stopping` runs, or no task is left; sessions are given time to
@@ -114,6 +122,8 @@
 //!         runner_want  what the coordinator is told (task_load)
 //!       task_bounds, task_estimates
 //!     task_gate    when tasks start that have come
+//!   member_streams items of its tasks (stream_window)
+//!     stream_maker when the next is made          stream_reader what has arrived and was read
 //! object_store the objects of one node, in memory and on disk
 //! ```
 
@@ -136,6 +146,7 @@ mod local_holds;
 mod mains;
 mod member;
 mod member_effect;
+mod member_streams;
 mod member_tasks;
 mod object_store;
 mod object_store_effect;
@@ -143,6 +154,9 @@ mod queued_task;
 mod runner_report;
 mod runner_want;
 mod session;
+mod stream_maker;
+mod stream_reader;
+mod stream_window;
 mod task_bounds;
 mod task_calls;
 mod task_class;
@@ -166,6 +180,7 @@ pub use frames::{
 pub use ids::{ActorId, CallNumber, IncarnationNumber, LinkNumber, RequestNumber, TaskRunnerNumber, Ticket};
 pub use limits::{
     MAX_ACTORS, MAX_ARGUMENTS, MAX_CALLS, MAX_NAME, MAX_TASK_BYTES, MAX_TASK_RUNNERS, MAX_TASKS,
+    MAX_UNREAD_BYTES, MAX_UNREAD_ITEMS,
 };
 pub use member::Member;
 pub use member_effect::MemberEffect;
@@ -175,4 +190,5 @@ pub use object_store_effect::{
 };
 pub use runner_report::{RunnerReport, RunnerState};
 pub use session::{Packet, Session, SessionError, SessionHello};
+pub use stream_window::{ItemTotal, StreamPosition};
 pub use task_class::{OnTaskError, TaskClass, TaskSpec};

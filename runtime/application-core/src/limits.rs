@@ -15,6 +15,12 @@ pub const MAX_TASKS: usize = 10_000;
 /// Most bytes of arguments of the tasks of one caller that have not ended.
 pub const MAX_TASK_BYTES: usize = 64 << 20;
 
+/// As long as so many items of a stream are unread, its maker makes no more.
+pub const MAX_UNREAD_ITEMS: u64 = 8;
+
+/// As long as so many bytes of a stream are unread, its maker makes no more.
+pub const MAX_UNREAD_BYTES: u64 = 64 << 20;
+
 /// Most runners of tasks of one application.
 pub const MAX_TASK_RUNNERS: usize = 1_000;
 

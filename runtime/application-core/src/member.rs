@@ -1,5 +1,5 @@
 //! One process of an application: its handles, its calls, and the actor that it may hold. Its tasks are in
-//! `member_tasks`.
+//! `member_tasks`, and their streams in `member_streams`.
 //!
 //! Methods are what the process does and what it receives; effects are what its shell does then, in order.
 //! Whoever gets an effect with `carries` holds each of these handles once and gives them back with
@@ -20,6 +20,8 @@ use crate::ids::{ActorId, CallNumber, RequestNumber, Ticket};
 use crate::limits::{MAX_ARGUMENTS, MAX_NAME};
 use crate::local_holds::LocalHolds;
 use crate::member_effect::MemberEffect;
+use crate::stream_reader::ArrivedItem;
+use crate::stream_window::ItemTotal;
 use crate::task_calls::TaskCalls;
 use crate::task_gate::TaskGate;
 use crate::task_queue::TaskAnswer;
@@ -275,6 +277,9 @@ impl Member {
             }
             ToCallee::Run { call, task } => self.task_arrives(from, call, task, effects),
             ToCallee::Recall { call } => self.recall_task_of(from, call, effects),
+            ToCallee::Credit { call, items, bytes } => {
+                self.credited(from, call, ItemTotal { items, bytes }, effects);
+            }
             ToCallee::Cancel { call } => {
                 self.cancel_task_of(from, call, effects);
                 if let Some(actor) = &mut self.actor {
@@ -297,6 +302,9 @@ impl Member {
                     Some(arguments) => self.finish(actor, call, result, carries, arguments, effects),
                     None => carries.into_iter().for_each(|carried| self.release(carried, effects)),
                 }
+            }
+            ToCaller::Item { call, number, item, carries } => {
+                self.item_arrives(from, ArrivedItem { call, number, item, carries }, effects);
             }
             ToCaller::Ran { call, result, carries, took } => {
                 self.task_ran(from, TaskAnswer { call, result, carries }, took, effects);

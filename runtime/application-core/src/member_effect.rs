@@ -50,7 +50,18 @@ pub enum MemberEffect {
         /// The question.
         request: RequestNumber,
     },
-    /// A call has ended; each call does so exactly once.
+    /// An item of the stream of a task has arrived: call `read` when its user has taken it.
+    Item {
+        /// The call.
+        call: CallNumber,
+        /// The number of the item, from 1 and without gaps.
+        number: u64,
+        /// The encoded item.
+        item: Bytes,
+        /// The handles in the item.
+        carries: Vec<ActorId>,
+    },
+    /// A call has ended; each call does so exactly once, after its items.
     Finish {
         /// The call.
         call: CallNumber,
@@ -92,6 +103,11 @@ pub enum MemberEffect {
         arguments: Bytes,
         /// The handles in the arguments.
         carries: Vec<ActorId>,
+    },
+    /// This running task may make the next item of its stream, which it might not before.
+    MakeMore {
+        /// The task.
+        ticket: Ticket,
     },
     /// This process of tasks has none: call `rested` with this number when it has waited as long as it
     /// should.

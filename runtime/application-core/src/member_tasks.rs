@@ -267,7 +267,7 @@ impl Member {
         for change in changes {
             match change {
                 TaskGateEffect::Start { ticket, task } => {
-                    let TaskRequest { function, depth: _, arguments, carries } = task;
+                    let TaskRequest { function, depth: _, arguments, carries, resume: _ } = task;
                     effects.push(MemberEffect::StartTask { ticket, function, arguments, carries });
                 }
                 TaskGateEffect::Interrupt { ticket } => effects.push(MemberEffect::Interrupt { ticket }),

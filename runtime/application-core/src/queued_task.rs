@@ -8,6 +8,7 @@ use cohabit_types::{AttemptId, Span};
 use crate::errors::CallError;
 use crate::frames::TaskRequest;
 use crate::ids::{ActorId, CallNumber, Ticket};
+use crate::stream_reader::StreamReader;
 use crate::task_class::OnTaskError;
 
 /// A task that has not ended.
@@ -28,6 +29,8 @@ pub(crate) struct QueuedTask {
     pub(crate) place: Place,
     /// How it stands with a recall when it is sent: `None` or `Moved`.
     pub(crate) recall_at_send: Recall,
+    /// Its stream; none as long as no item of it has arrived.
+    pub(crate) stream: Option<Box<StreamReader>>,
 }
 
 /// Whether somebody waits for its value.
@@ -88,12 +91,13 @@ impl QueuedTask {
         (self.turn, Reverse(self.depth), call)
     }
 
-    pub(crate) fn request(&self) -> TaskRequest {
+    pub(crate) fn request(&mut self) -> TaskRequest {
         TaskRequest {
             function: self.function,
             depth: self.depth,
             arguments: self.arguments.clone(),
             carries: self.carries.clone(),
+            resume: self.stream.as_mut().map(|stream| Box::new(stream.resume())),
         }
     }
 

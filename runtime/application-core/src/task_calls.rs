@@ -7,6 +7,7 @@ use cohabit_types::{AttemptId, Span};
 use crate::errors::CallError;
 use crate::ids::{CallNumber, Ticket};
 use crate::queued_task::{Place, QueuedTask, Recall, Turn, Wish};
+use crate::stream_window::ItemTotal;
 use crate::task_bounds::TaskBounds;
 use crate::task_class::{TaskClass, TaskSpec};
 use crate::task_estimates::TaskEstimates;
@@ -61,6 +62,7 @@ impl TaskCalls {
             turn: Turn::First,
             place: Place::Waiting,
             recall_at_send: Recall::None,
+            stream: None,
         };
         self.change(class, |queue, _, _| queue.push(call, task))
     }
@@ -98,6 +100,16 @@ impl TaskCalls {
             ) => {}
         }
         Ok(self.change(class, |queue, _, effects| queue.answered(answer, effects)))
+    }
+
+    /// An item of a stream has arrived. Whether it is the runner's to send and somebody waits for it.
+    pub(crate) fn item(&mut self, from: AttemptId, call: CallNumber, number: u64, bytes: u64) -> bool {
+        self.queue_of(call).is_some_and(|queue| queue.item(from, call, number, bytes))
+    }
+
+    /// The first unread item of a stream was read: who is told of how many now.
+    pub(crate) fn read(&mut self, call: CallNumber) -> Option<(AttemptId, ItemTotal)> {
+        self.queue_of(call)?.read(call)
     }
 
     pub(crate) fn parked(&mut self, from: AttemptId, call: CallNumber) -> Option<ClassEffects> {
@@ -140,6 +152,10 @@ impl TaskCalls {
 
     fn class_of(&self, call: CallNumber) -> Option<(&TaskClass, &TaskQueue)> {
         self.classes.get_key_value(self.calls.get(&call)?)
+    }
+
+    fn queue_of(&mut self, call: CallNumber) -> Option<&mut TaskQueue> {
+        self.classes.get_mut(self.calls.get(&call)?)
     }
 
     /// The class of a runner that is known. There are few classes, and runners seldom come and go.

@@ -11,6 +11,8 @@ use cohabit_types::AttemptId;
 
 use crate::frames::TaskRequest;
 use crate::ids::{ActorId, CallNumber, Ticket};
+use crate::stream_maker::StreamMaker;
+use crate::stream_window::ItemTotal;
 use crate::task_class::TaskClass;
 
 /// The tasks that have come and not ended.
@@ -71,6 +73,7 @@ struct StartedTask {
     /// Whether the caller knows that it waits, or has waited.
     announced: bool,
     interrupted: bool,
+    stream: StreamMaker,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,6 +223,29 @@ impl TaskGate {
         }
     }
 
+    /// Whether a started task may make the next item of its stream.
+    pub(crate) fn may_make(&self, ticket: Ticket) -> bool {
+        self.started.get(&ticket).is_some_and(|task| task.stream.may_make())
+    }
+
+    /// A started task has made an item: for whom, and its number, if it is to be sent.
+    pub(crate) fn make(&mut self, ticket: Ticket, bytes: u64) -> Option<(AttemptId, CallNumber, u64)> {
+        let task = self.started.get_mut(&ticket)?;
+        let number = task.stream.make(bytes)?;
+        Some((task.caller, task.call, number))
+    }
+
+    /// Items were read. The task that may go on making them.
+    pub(crate) fn credit(&mut self, caller: AttemptId, call: CallNumber, read: ItemTotal) -> Option<Ticket> {
+        let key = self.tickets.get(&(caller, call)).copied()?;
+        // One that waits can be sent again, after items have arrived from an earlier runner.
+        if let Some(position) = self.waiting.get_mut(&key).and_then(|task| task.task.resume.as_mut()) {
+            position.unread.remove(read);
+        }
+        let task = self.started.get_mut(&key.1)?;
+        task.stream.credit(read).then_some(key.1)
+    }
+
     /// The caller needs no answer any more.
     pub(crate) fn cancel(&mut self, caller: AttemptId, call: CallNumber, effects: &mut Vec<TaskGateEffect>) {
         if let Some(key) = self.tickets.get(&(caller, call)).copied() {
@@ -279,7 +305,8 @@ impl TaskGate {
                 {
                     let WaitingTask { caller, call, task } = first;
                     let (step, announced, interrupted) = (TaskStep::Active, false, false);
-                    let started = StartedTask { caller, call, depth, step, announced, interrupted };
+                    let stream = StreamMaker::new(task.resume.as_deref());
+                    let started = StartedTask { caller, call, depth, step, announced, interrupted, stream };
                     self.started.insert(ticket, started);
                     self.active = 1;
                     effects.push(TaskGateEffect::Start { ticket, task });

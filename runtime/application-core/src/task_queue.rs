@@ -13,6 +13,8 @@ use crate::frames::TaskRequest;
 use crate::ids::{ActorId, CallNumber};
 use crate::queued_task::{Place, QueuedTask, Recall, Retry, Turn, WaitingKey, Wish};
 use crate::runner_want::RunnerWant;
+use crate::stream_reader::StreamReader;
+use crate::stream_window::ItemTotal;
 use crate::task_class::OnTaskError;
 use crate::task_estimates::TaskEstimates;
 use crate::task_leases::TaskLeases;
@@ -109,6 +111,22 @@ impl TaskQueue {
         } else {
             self.finish(call, result, carries, effects);
         }
+    }
+
+    /// An item has come from a runner. Whether that runner has the task and somebody waits for it.
+    pub(crate) fn item(&mut self, from: AttemptId, call: CallNumber, number: u64, bytes: u64) -> bool {
+        let task = self.tasks.get_mut(&call).filter(|task| task.place.runner() == Some(from));
+        let Some(task) = task.filter(|task| task.wish == Wish::Value) else { return false };
+        task.stream.get_or_insert_with(|| Box::new(StreamReader::new())).arrive(number, bytes);
+        true
+    }
+
+    /// The first unread item of a task was read: what its runner is told now.
+    pub(crate) fn read(&mut self, call: CallNumber) -> Option<(AttemptId, ItemTotal)> {
+        let task = self.tasks.get_mut(&call)?;
+        let credit = task.stream.as_mut()?.read()?;
+        // A task without a runner goes on from what was read.
+        Some((task.place.runner()?, credit))
     }
 
     /// A task waits at its runner for calls of its own.
@@ -212,7 +230,7 @@ impl TaskQueue {
     /// Sends what windows leave room for, and tells the coordinator if the need for runners has changed.
     pub(crate) fn advance(&mut self, estimates: &TaskEstimates, effects: &mut Vec<TaskEffect>) {
         while let (Some((_, _, call)), Some(to)) = (self.waiting.first().copied(), self.leases.next()) {
-            let Some(task) = self.tasks.get(&call) else { break };
+            let Some(task) = self.tasks.get_mut(&call) else { break };
             let (work, recall) = (estimates.window(task.function), task.recall_at_send);
             effects.push(TaskEffect::Run { to, call, task: task.request() });
             self.move_to(call, Place::InFlight { at: to, work, recall });

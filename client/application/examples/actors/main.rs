@@ -5,6 +5,8 @@ mod actors;
 mod connections;
 mod measure;
 mod scenarios;
+mod stream_scenarios;
+mod streams;
 mod task_scenarios;
 mod tasks;
 
@@ -55,6 +57,20 @@ async fn main() -> cohabit::Result<()> {
         ["tasks_are_bounded"] => task_scenarios::tasks_are_bounded().await,
         ["a_runner_ends_when_it_is_idle"] => task_scenarios::a_runner_ends_when_it_is_idle().await,
         ["actors_end_in_good_order"] => task_scenarios::actors_end_in_good_order().await,
+        ["items_come_in_order", folder] => stream_scenarios::items_come_in_order(Path::new(folder)).await,
+        ["a_maker_pauses_at_8_unread_items", folder] => {
+            stream_scenarios::a_maker_pauses_at_8_unread_items(Path::new(folder)).await
+        }
+        ["a_stream_goes_on_after_the_end_of_its_process", folder] => {
+            stream_scenarios::a_stream_goes_on_after_the_end_of_its_process(Path::new(folder)).await
+        }
+        ["dropping_a_stream_cancels_its_task"] => {
+            stream_scenarios::dropping_a_stream_cancels_its_task().await
+        }
+        ["errors_of_streams_come_after_their_items"] => {
+            stream_scenarios::errors_of_streams_come_after_their_items().await
+        }
+        ["items_have_handles"] => stream_scenarios::items_have_handles().await,
         ["measure_calls"] => measure::measure_calls().await,
         ["measure_tasks"] => measure::measure_tasks().await,
         _ => Err(format!("there is no scenario {arguments:?}"))?,

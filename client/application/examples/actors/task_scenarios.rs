@@ -13,7 +13,7 @@ use crate::actors::{Broken, Counter};
 use crate::tasks::{self, lines};
 
 /// Waits for something that comes in any case.
-async fn until<F: Future<Output = Result<bool>>>(mut holds: impl FnMut() -> F) -> Result<()> {
+pub(crate) async fn until<F: Future<Output = Result<bool>>>(mut holds: impl FnMut() -> F) -> Result<()> {
     while !holds().await? {
         sleep(Duration::from_millis(5)).await;
     }

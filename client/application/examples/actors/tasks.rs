@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use crate::actors::{Counter, CounterHandle, die};
 
 /// Appends a line to a file that several processes write.
-fn append(log: &Path, line: &str) -> Result<()> {
+pub(crate) fn append(log: &Path, line: &str) -> Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(log)?;
     Ok(file.write_all(format!("{line}\n").as_bytes())?)
 }
@@ -47,10 +47,10 @@ pub(crate) async fn fib(n: u64) -> Result<u64> {
 }
 
 /// Counts 1 when it begins and 100 when it is dropped.
-struct CountsBoth(CounterHandle);
+pub(crate) struct CountsBoth(CounterHandle);
 
 impl CountsBoth {
-    async fn begin(counter: CounterHandle) -> Result<CountsBoth> {
+    pub(crate) async fn begin(counter: CounterHandle) -> Result<CountsBoth> {
         counter.add(1).await?;
         Ok(CountsBoth(counter))
     }

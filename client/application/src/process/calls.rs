@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use cohabit_application_core::{ActorId, CallError, CallNumber, CallRequest, TaskSpec, Ticket};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use super::member_state::MemberState;
@@ -16,6 +18,8 @@ pub(crate) enum OutgoingCall {
     Method { actor: ActorId, request: CallRequest },
     /// A task.
     Task(TaskSpec),
+    /// A task that returns a stream.
+    Stream(TaskSpec),
 }
 
 /// Calls with one target share its limits.
@@ -44,11 +48,27 @@ pub(crate) struct Answer {
     pub(crate) carries: Vec<ActorId>,
 }
 
+/// An item of a stream that nobody has taken yet. There are few of them at a time: the core sees to it.
+#[derive(Debug)]
+pub(crate) struct StreamItem {
+    pub(crate) item: Bytes,
+    /// Handles in it, which the process holds once more for it.
+    pub(crate) carries: Vec<ActorId>,
+}
+
 /// A call that the core has.
 #[derive(Debug)]
 pub(super) struct PendingCall {
     target: CallTarget,
+    maker: MakerOutlet,
+}
+
+/// Where the maker of a call gets what comes of it.
+#[derive(Debug)]
+struct MakerOutlet {
     answer: oneshot::Sender<Answer>,
+    /// For a stream; closed after its last item.
+    items: Option<UnboundedSender<StreamItem>>,
 }
 
 /// Calls that wait for room, in order.
@@ -60,7 +80,7 @@ pub(super) struct WaitingCall<H> {
     /// What it calls, and the handles in its arguments, which the core does not hold for it yet.
     holds: Vec<Arc<H>>,
     number: Arc<AtomicU64>,
-    answer: oneshot::Sender<Answer>,
+    maker: MakerOutlet,
     accepted: oneshot::Sender<()>,
 }
 
@@ -69,6 +89,7 @@ pub(super) struct WaitingCall<H> {
 pub(crate) struct SentCall {
     pub(crate) target: CallTarget,
     pub(crate) answer: oneshot::Receiver<Answer>,
+    items: Option<UnboundedReceiver<StreamItem>>,
     /// The number of the call, or 0 as long as it waits for room.
     number: Arc<AtomicU64>,
     /// Tells when it has room; none if it had from the start.
@@ -79,8 +100,31 @@ impl OutgoingCall {
     const fn target(&self) -> CallTarget {
         match self {
             OutgoingCall::Method { actor, .. } => CallTarget::Actor(*actor),
-            OutgoingCall::Task(spec) => CallTarget::Tasks { caller: spec.caller },
+            OutgoingCall::Task(spec) | OutgoingCall::Stream(spec) => {
+                CallTarget::Tasks { caller: spec.caller }
+            }
         }
+    }
+
+    const fn is_stream(&self) -> bool {
+        match self {
+            OutgoingCall::Method { .. } | OutgoingCall::Task(_) => false,
+            OutgoingCall::Stream(_) => true,
+        }
+    }
+}
+
+impl SentCall {
+    /// The next item of its stream; none after the last one.
+    pub(crate) fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<StreamItem>> {
+        self.items.as_mut().map_or(Poll::Ready(None), |items| items.poll_recv(context))
+    }
+
+    /// The items that nobody has taken; no more come.
+    pub(crate) fn take_items(&mut self) -> Vec<StreamItem> {
+        let Some(mut items) = self.items.take() else { return Vec::new() };
+        items.close();
+        std::iter::from_fn(|| items.try_recv().ok()).collect()
     }
 }
 
@@ -96,6 +140,8 @@ impl<H> MemberState<H> {
         when_full: WhenFull,
     ) -> Result<SentCall, CallError> {
         let (target, (sender, answer)) = (call.target(), oneshot::channel());
+        let (item_sender, items) = call.is_stream().then(unbounded_channel).unzip();
+        let maker = MakerOutlet { answer: sender, items: item_sender };
         if self.backlogs.contains_key(&target) || !self.core_has_room(&call) {
             if when_full == WhenFull::Fail {
                 self.unneeded.extend(holds);
@@ -103,28 +149,32 @@ impl<H> MemberState<H> {
             }
             let (accept, accepted) = oneshot::channel();
             let number = Arc::new(AtomicU64::new(0));
-            let waiting =
-                WaitingCall { call, holds, number: Arc::clone(&number), answer: sender, accepted: accept };
+            let waiting = WaitingCall { call, holds, number: Arc::clone(&number), maker, accepted: accept };
             self.backlogs.entry(target).or_default().push_back(waiting);
-            return Ok(SentCall { target, answer, number, accepted: Some(accepted) });
+            return Ok(SentCall { target, answer, items, number, accepted: Some(accepted) });
         }
         self.unneeded.extend(holds);
         let CallNumber(number) = self.pass_to_core(call)?;
-        self.calls.insert(CallNumber(number), PendingCall { target, answer: sender });
-        Ok(SentCall { target, answer, number: Arc::new(AtomicU64::new(number)), accepted: None })
+        self.calls.insert(CallNumber(number), PendingCall { target, maker });
+        let number = Arc::new(AtomicU64::new(number));
+        Ok(SentCall { target, answer, items, number, accepted: None })
     }
 
     fn core_has_room(&self, call: &OutgoingCall) -> bool {
         match call {
             OutgoingCall::Method { actor, .. } => self.member.has_room(*actor),
-            OutgoingCall::Task(spec) => self.member.has_task_room(spec.caller, spec.arguments.len()),
+            OutgoingCall::Task(spec) | OutgoingCall::Stream(spec) => {
+                self.member.has_task_room(spec.caller, spec.arguments.len())
+            }
         }
     }
 
     fn pass_to_core(&mut self, call: OutgoingCall) -> Result<CallNumber, CallError> {
         match call {
             OutgoingCall::Method { actor, request } => self.member.call(actor, request, &mut self.effects),
-            OutgoingCall::Task(spec) => self.member.run_task(spec, &mut self.effects),
+            OutgoingCall::Task(spec) | OutgoingCall::Stream(spec) => {
+                self.member.run_task(spec, &mut self.effects)
+            }
         }
     }
 
@@ -148,6 +198,21 @@ impl<H> MemberState<H> {
         }
     }
 
+    /// The user has taken the next item of a stream.
+    pub(crate) fn read(&mut self, call: &SentCall) {
+        self.member.read(CallNumber(call.number.load(Ordering::Relaxed)), &mut self.effects);
+    }
+
+    /// An item of a stream has arrived.
+    pub(super) fn pass_item(&mut self, call: CallNumber, item: StreamItem) {
+        let items = self.calls.get(&call).and_then(|pending| pending.maker.items.as_ref());
+        let unread = match items {
+            Some(items) => items.send(item).err().map(|unread| unread.0),
+            None => Some(item),
+        };
+        self.release(unread.into_iter().flat_map(|unread| unread.carries));
+    }
+
     /// A call of this process has ended.
     pub(super) fn finish_call(
         &mut self,
@@ -156,7 +221,7 @@ impl<H> MemberState<H> {
         carries: Vec<ActorId>,
     ) {
         let Some(pending) = self.calls.remove(&call) else { return self.release(carries) };
-        if let Err(unread) = pending.answer.send(Answer { result, carries }) {
+        if let Err(unread) = pending.maker.answer.send(Answer { result, carries }) {
             self.release(unread.carries);
         }
         self.admit(pending.target);
@@ -176,11 +241,11 @@ impl<H> MemberState<H> {
             match self.pass_to_core(waiting.call) {
                 Ok(number) => {
                     waiting.number.store(number.0, Ordering::Relaxed);
-                    self.calls.insert(number, PendingCall { target, answer: waiting.answer });
+                    self.calls.insert(number, PendingCall { target, maker: waiting.maker });
                 }
                 Err(error) => {
                     // It carries nothing, and its maker may have gone.
-                    let _told = waiting.answer.send(Answer { result: Err(error), carries: Vec::new() });
+                    let _told = waiting.maker.answer.send(Answer { result: Err(error), carries: Vec::new() });
                 }
             }
             // Its maker may wait for the answer alone.

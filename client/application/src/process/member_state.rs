@@ -12,7 +12,7 @@ use cohabit_types::AttemptId;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-use super::calls::{Backlog, CallTarget, PendingCall};
+use super::calls::{Backlog, CallTarget, PendingCall, StreamItem};
 use super::task_table::{TaskStart, TaskTable};
 use crate::transport::SessionEnd;
 
@@ -196,6 +196,10 @@ impl<H> MemberState<H> {
                 // Nobody may wait for it any more.
                 let _told = self.stops.remove(&request).map(|waiting| waiting.send(()));
             }
+            MemberEffect::Item { call, number: _, item, carries } => {
+                self.pass_item(call, StreamItem { item, carries });
+            }
+            MemberEffect::MakeMore { ticket } => self.tasks.make_more(ticket),
             MemberEffect::Finish { call, result, carries } => self.finish_call(call, result, carries),
             MemberEffect::Construct { kind, incarnation, arguments, actor: _ } => {
                 self.push_work(HostWork::Construct { kind, incarnation, arguments });

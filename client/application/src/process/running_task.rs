@@ -2,10 +2,12 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Waker;
 
 use cohabit_application_core::Ticket;
 use futures::future::{AbortHandle, AbortRegistration};
+use futures::task::AtomicWaker;
 
 thread_local! {
     /// The task whose code this thread runs now.
@@ -22,6 +24,9 @@ pub(crate) struct RunningTask {
     ticket: Ticket,
     abort: AbortHandle,
     unended_calls: AtomicUsize,
+    /// Whether it waits until it may make the next item of its stream, and what goes on then.
+    is_paused: AtomicBool,
+    paused: AtomicWaker,
 }
 
 /// A call that has not ended, as it counts for its caller.
@@ -33,7 +38,19 @@ pub(crate) struct UnendedCall {
 impl RunningTask {
     pub(super) fn new(ticket: Ticket) -> (Arc<RunningTask>, AbortRegistration) {
         let (abort, registration) = AbortHandle::new_pair();
-        (Arc::new(RunningTask { ticket, abort, unended_calls: AtomicUsize::new(0) }), registration)
+        let task = RunningTask {
+            ticket,
+            abort,
+            unended_calls: AtomicUsize::new(0),
+            is_paused: AtomicBool::new(false),
+            paused: AtomicWaker::new(),
+        };
+        (Arc::new(task), registration)
+    }
+
+    /// The one whose code this thread runs now.
+    pub(super) fn current() -> Option<Arc<RunningTask>> {
+        CURRENT.with_borrow(Option::clone)
     }
 
     pub(crate) const fn ticket(&self) -> Ticket {
@@ -45,6 +62,26 @@ impl RunningTask {
         self.abort.abort();
     }
 
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.abort.is_aborted()
+    }
+
+    /// Pauses the stream of the task until [`RunningTask::make_more`], unless it may go on. Whether it may.
+    pub(super) fn pause_unless(&self, may_make: impl Fn() -> bool, waker: &Waker) -> bool {
+        // Asked again, because the word that it may could have come before the waker was there.
+        let goes_on = may_make() || {
+            self.paused.register(waker);
+            may_make()
+        };
+        self.is_paused.store(!goes_on, Ordering::Relaxed);
+        goes_on
+    }
+
+    /// It may make the next item of its stream.
+    pub(super) fn make_more(&self) {
+        self.paused.wake();
+    }
+
     /// Runs code of the task.
     pub(crate) fn run<R>(self: &Arc<RunningTask>, code: impl FnOnce() -> R) -> R {
         let outer = CURRENT.replace(Some(Arc::clone(self)));
@@ -53,8 +90,13 @@ impl RunningTask {
         result
     }
 
+    /// Whether it waits for others: for its calls, or for who reads its stream.
+    pub(crate) fn waits_for_others(&self) -> bool {
+        self.has_unended_calls() || self.is_paused.load(Ordering::Relaxed)
+    }
+
     /// Whether it may wait for a call: one that it made has not ended, or one whose caller is not known.
-    pub(crate) fn has_unended_calls(&self) -> bool {
+    fn has_unended_calls(&self) -> bool {
         // They are counted by the thread that asks, unless the code has threads of its own.
         self.unended_calls.load(Ordering::Relaxed) + UNKNOWN_CALLER.load(Ordering::Relaxed) > 0
     }
@@ -63,7 +105,7 @@ impl RunningTask {
 impl UnendedCall {
     /// A call that the present code makes.
     pub(crate) fn begin() -> UnendedCall {
-        let call = UnendedCall { caller: CURRENT.with_borrow(Option::clone) };
+        let call = UnendedCall { caller: RunningTask::current() };
         call.counter().fetch_add(1, Ordering::Relaxed);
         call
     }
@@ -112,6 +154,9 @@ mod tests {
         let call = UnendedCall::begin();
         assert_eq!((call.caller(), task.has_unended_calls()), (None, true));
         drop(call);
+        assert!(!task.waits_for_others());
+        assert!(!task.pause_unless(|| false, Waker::noop()) && task.waits_for_others());
+        assert!(task.pause_unless(|| true, Waker::noop()) && !task.waits_for_others());
         task.interrupt();
         assert_eq!((cancelled(), task.run(cancelled)), (false, true));
     }

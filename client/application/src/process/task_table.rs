@@ -61,7 +61,7 @@ impl TaskTable {
         arguments: Bytes,
         carries: Vec<ActorId>,
     ) -> Option<TaskStart> {
-        if self.phase == TaskPhase::Stopping {
+        if self.is_stopping() {
             return None;
         }
         let (task, abort) = RunningTask::new(ticket);
@@ -80,6 +80,16 @@ impl TaskTable {
     /// Whether there is this task, which is interrupted then.
     pub(super) fn interrupt(&self, ticket: Ticket) -> bool {
         self.running.get(&ticket).map(|task| task.interrupt()).is_some()
+    }
+
+    /// A task may make the next item of its stream.
+    pub(super) fn make_more(&self, ticket: Ticket) {
+        self.running.get(&ticket).into_iter().for_each(|task| task.make_more());
+    }
+
+    /// Whether the process is to end.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.phase == TaskPhase::Stopping
     }
 
     /// Interrupts all tasks; none starts any more.

@@ -9,6 +9,7 @@ mod fake_jobs;
 mod launches;
 mod scenarios;
 mod strangers;
+mod streams;
 mod tasks;
 
 use std::path::PathBuf;

@@ -51,4 +51,14 @@ fn tested() {}
 #[cohabit_macros::task]
 struct NoFunction;
 
+#[cohabit_macros::task]
+fn squares(below: u64) -> impl Stream<Item = u64> {
+    stream::iter((0..below).map(|number| number * number))
+}
+
+#[cohabit_macros::task]
+async fn cubes(below: u64) -> impl Send + Stream {
+    stream::iter((0..below).map(|number| number * number * number))
+}
+
 fn main() {}

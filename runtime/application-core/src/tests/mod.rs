@@ -10,6 +10,8 @@ mod member;
 mod object_store;
 mod recursion;
 mod session;
+mod stream_ends;
+mod streams;
 mod task_calls;
 mod task_gate;
 mod task_runners;

@@ -135,6 +135,9 @@ fn without_word_of_parked_tasks_the_windows_stay_full() {
     let parked = ToCaller::Parked { call: CallNumber(1) };
     let sends = effects(|all| main.receive_from_callee(RUNNER, parked, all));
     let (call, TaskSpec { function, arguments, carries, .. }) = (CallNumber(3), task());
-    let frame = ToCallee::Run { call, task: crate::TaskRequest { function, depth: 0, arguments, carries } };
-    assert_eq!(sends[0], MemberEffect::ToCallee { to: RUNNER, frame });
+    let frame = ToCallee::Run {
+        call,
+        task: crate::TaskRequest { function, depth: 0, arguments, carries, resume: None },
+    };
+    assert_eq!(sends, [MemberEffect::ToCallee { to: RUNNER, frame }]);
 }

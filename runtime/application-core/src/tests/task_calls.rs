@@ -51,7 +51,7 @@ fn want(runners: u32) -> MemberEffect {
 /// Call number `call` goes to a runner.
 fn run(to: AttemptId, call: u64) -> MemberEffect {
     let TaskSpec { function, arguments, carries, .. } = task();
-    let task = crate::TaskRequest { function, depth: 0, arguments, carries };
+    let task = crate::TaskRequest { function, depth: 0, arguments, carries, resume: None };
     MemberEffect::ToCallee { to, frame: ToCallee::Run { call: CallNumber(call), task } }
 }
 

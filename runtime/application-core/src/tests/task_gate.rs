@@ -12,7 +12,13 @@ use crate::{
 const OTHER: AttemptId = member(5);
 
 fn request(depth: u32) -> TaskRequest {
-    TaskRequest { function: 3, depth, arguments: Bytes::from_static(b"arguments"), carries: Vec::new() }
+    TaskRequest {
+        function: 3,
+        depth,
+        arguments: Bytes::from_static(b"arguments"),
+        carries: Vec::new(),
+        resume: None,
+    }
 }
 
 fn arrives(it: &mut Member, call: u64, task: TaskRequest) -> Vec<MemberEffect> {

@@ -91,6 +91,9 @@ impl ApplicationWorld {
                     self.process(member).core.task_waits(ticket, more);
                 }
             }
+            // Streams are not drawn yet.
+            MemberEffect::Item { carries, .. } => self.give_back(member, carries, more),
+            MemberEffect::MakeMore { .. } => {}
             MemberEffect::Rest { rest } => self.rest(member, rest),
             MemberEffect::End => self.end_process(member),
             MemberEffect::Interrupt { ticket } if self.task(member, ticket).is_some() => {
@@ -123,7 +126,10 @@ impl ApplicationWorld {
     /// Whether a frame is sent, and not left out by a planted bug.
     fn passes(&mut self, frame: &ToCaller) -> bool {
         match frame {
-            ToCaller::Answer { .. } | ToCaller::Ran { .. } | ToCaller::Kept { .. } => true,
+            ToCaller::Answer { .. }
+            | ToCaller::Ran { .. }
+            | ToCaller::Kept { .. }
+            | ToCaller::Item { .. } => true,
             ToCaller::Parked { .. } => {
                 self.counters.parked += 1;
                 self.plant != Some(ApplicationBug::ParkedInWindow)
