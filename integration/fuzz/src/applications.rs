@@ -147,6 +147,9 @@ impl World {
                     let job = JobId::new(self.jobs);
                     self.coordinator.task_runner_submitted(runner, Ok(job), &mut effects);
                 }
+                CoordinatorEffect::AwaitSurplus { class } => {
+                    self.coordinator.surplus_over(&class, &mut effects);
+                }
                 CoordinatorEffect::AwaitEnd { job } => self.coordinator.patience_over(job, &mut effects),
                 CoordinatorEffect::Send { .. }
                 | CoordinatorEffect::CancelRunner { .. }

@@ -24,6 +24,18 @@ pub(crate) struct ClassDemand {
     /// How many runners have ended before they connected, since one connected.
     early_deaths: u32,
     growth: Growth,
+    surplus: Surplus,
+}
+
+/// Whether runners that are expected beyond what is wanted are given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Surplus {
+    /// There were none the last time.
+    Unseen,
+    /// There are some, and their time runs.
+    Tolerated,
+    /// It is over.
+    Cancelled,
 }
 
 /// Whether more runners are submitted.
@@ -42,6 +54,7 @@ impl ClassDemand {
             pending: BTreeSet::new(),
             early_deaths: 0,
             growth: Growth::Open,
+            surplus: Surplus::Unseen,
         }
     }
 
@@ -110,14 +123,42 @@ impl ClassDemand {
         }
     }
 
-    /// Takes the runners that are expected beyond what is wanted, the newest first.
-    pub(crate) fn take_surplus(&mut self) -> Vec<TaskRunnerNumber> {
-        let surplus = (self.live.len() + self.pending.len()).saturating_sub(self.wanted());
-        let taken: Vec<_> = std::iter::from_fn(|| self.pending.pop_last()).take(surplus).collect();
+    /// The time in which a surplus of runners is tolerated is over.
+    pub(crate) fn end_toleration(&mut self) {
+        self.surplus = Surplus::Cancelled;
+    }
+
+    /// Takes the runners that are expected beyond what is wanted, the newest first, if nobody wants any or there
+    /// have been too many for as long as that is tolerated. What is wanted changes with every estimate, and
+    /// each runner that is submitted and cancelled is work for the head.
+    pub(crate) fn take_surplus(
+        &mut self,
+        class: &TaskClass,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> Vec<TaskRunnerNumber> {
+        let wanted = self.wanted();
+        let surplus = (self.live.len() + self.pending.len()).saturating_sub(wanted).min(self.pending.len());
+        let taken = match self.surplus {
+            Surplus::Unseen if surplus > 0 && wanted > 0 => {
+                self.surplus = Surplus::Tolerated;
+                effects.push(CoordinatorEffect::AwaitSurplus { class: class.clone() });
+                Vec::new()
+            }
+            Surplus::Tolerated if wanted > 0 => Vec::new(),
+            Surplus::Unseen | Surplus::Tolerated => self.take_newest(surplus),
+            Surplus::Cancelled => {
+                self.surplus = Surplus::Unseen;
+                self.take_newest(surplus)
+            }
+        };
         if self.live.is_empty() {
             self.wants.retain(|_, want| *want > 0);
         }
         taken
+    }
+
+    fn take_newest(&mut self, count: usize) -> Vec<TaskRunnerNumber> {
+        std::iter::from_fn(|| self.pending.pop_last()).take(count).collect()
     }
 
     /// How many more runners are to be submitted now.
@@ -160,6 +201,7 @@ impl ClassDemand {
         let count = self.live.len() as u64;
         let drawn = || caller.job.number.checked_rem(count).unwrap_or(0) as usize;
         let start = own.unwrap_or_else(drawn);
-        self.live.iter().skip(start).chain(self.live.iter().take(start)).copied().collect()
+        // The one that is named last is taken first.
+        self.live.iter().skip(start).chain(self.live.iter().take(start)).rev().copied().collect()
     }
 }

@@ -14,6 +14,7 @@ use crate::holders::{Holders, Unheld};
 use crate::ids::{ActorId, RequestNumber, TaskRunnerNumber};
 use crate::mains::Mains;
 use crate::runner_report::{RunnerReport, RunnerState};
+use crate::task_class::TaskClass;
 use crate::task_runners::TaskRunners;
 
 /// The state of an application.
@@ -214,6 +215,12 @@ impl Coordinator {
     /// A process that was told to end has had time for it. If its job has not ended, it is cancelled.
     pub fn patience_over(&mut self, job: JobId, effects: &mut Vec<CoordinatorEffect>) {
         self.actors.patience_over(job, effects);
+    }
+
+    /// Runners of a class that are on their way beyond what is wanted have been tolerated for some time.
+    pub fn surplus_over(&mut self, class: &TaskClass, effects: &mut Vec<CoordinatorEffect>) {
+        self.task_runners.surplus_over(class, &mut self.ceiling, effects);
+        self.admit(effects);
     }
 
     /// Whether nothing is left: no actor, no runner of tasks, and no counter of a handle.

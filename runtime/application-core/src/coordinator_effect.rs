@@ -44,6 +44,12 @@ pub enum CoordinatorEffect {
         /// The job.
         job: JobId,
     },
+    /// More runners of the class are on their way than are wanted: call `surplus_over` after some time, since
+    /// wants come and go.
+    AwaitSurplus {
+        /// The class.
+        class: TaskClass,
+    },
     /// Cancel the job of a runner. Its end comes as a report.
     CancelRunner {
         /// The job.

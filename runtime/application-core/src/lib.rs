@@ -104,7 +104,7 @@
 //! [`Coordinator::submitted`], to a [`CoordinatorEffect::SubmitTaskRunner`] to
 //! [`Coordinator::task_runner_submitted`]. When the head cannot be reached, the shell tries again until it
 //! has an answer. [`CoordinatorEffect::AwaitEnd`] is answered with [`Coordinator::patience_over`] after some
-//! time.
+//! time, and [`CoordinatorEffect::AwaitSurplus`] with [`Coordinator::surplus_over`].
 //!
 //! # Where to start reading
 //!

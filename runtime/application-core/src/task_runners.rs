@@ -265,6 +265,19 @@ impl TaskRunners {
         }
     }
 
+    /// The time in which a surplus of runners is tolerated is over.
+    pub(crate) fn surplus_over(
+        &mut self,
+        class: &TaskClass,
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        if let Some(demand) = self.classes.get_mut(class) {
+            demand.end_toleration();
+            self.balance(class, ceiling, effects);
+        }
+    }
+
     /// A member has ended, and wants nothing any more.
     pub(crate) fn member_ended(&mut self, member: AttemptId) {
         self.classes.values_mut().for_each(|demand| demand.forget(member));
@@ -283,7 +296,7 @@ impl TaskRunners {
     /// Cancels runners that nobody wants, newest first, or submits more.
     fn balance(&mut self, class: &TaskClass, ceiling: &mut Ceiling, effects: &mut Vec<CoordinatorEffect>) {
         let Some(demand) = self.classes.get_mut(class) else { return };
-        let surplus = demand.take_surplus();
+        let surplus = demand.take_surplus(class, effects);
         let more = demand.growth().min(MAX_TASK_RUNNERS.saturating_sub(self.all.len()));
         for _ in 0..more {
             self.last = TaskRunnerNumber(self.last.0 + 1);

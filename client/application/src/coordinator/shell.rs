@@ -32,6 +32,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long a process that was told to end has for it, before its job is cancelled.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 
+/// How long more runners may be on their way than are wanted.
+const SURPLUS_PATIENCE: Duration = Duration::from_secs(5);
+
 /// The coordinator with its connections.
 struct CoordinatorShell {
     own: AttemptId,
@@ -115,6 +118,13 @@ impl CoordinatorShell {
                     spawn_local(async move {
                         sleep(END_PATIENCE).await;
                         shell.change(|core, effects| core.patience_over(job, effects));
+                    });
+                }
+                CoordinatorEffect::AwaitSurplus { class } => {
+                    let shell = Rc::clone(self);
+                    spawn_local(async move {
+                        sleep(SURPLUS_PATIENCE).await;
+                        shell.change(|core, effects| core.surplus_over(&class, effects));
                     });
                 }
                 CoordinatorEffect::CancelRunner { job } => {

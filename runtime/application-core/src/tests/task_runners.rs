@@ -137,7 +137,11 @@ fn runners_beyond_what_is_wanted_are_cancelled_before_they_serve() {
     wants(&mut it, MAIN, class(), 8);
     live(&mut it, 1..=2);
     submitted(&mut it, 3);
-    assert_eq!(wants(&mut it, MAIN, class(), 1), [cancel(3)]);
+    let surplus = CoordinatorEffect::AwaitSurplus { class: class() };
+    assert_eq!(wants(&mut it, MAIN, class(), 1), [surplus]);
+    assert_eq!(wants(&mut it, MAIN, class(), 8), [], "what is wanted comes and goes");
+    assert_eq!(wants(&mut it, MAIN, class(), 1), []);
+    assert_eq!(effects(|effects| it.surplus_over(&class(), effects)), [cancel(3)]);
     assert_eq!(
         effects(|effects| it.task_runner_submitted(TaskRunnerNumber(4), Ok(process(4).job), effects)),
         [cancel(4)],

@@ -44,6 +44,9 @@ impl ApplicationWorld {
                 CoordinatorEffect::AwaitEnd { job } => {
                     self.after(PATIENCE, ApplicationEvent::PatienceOver(job));
                 }
+                CoordinatorEffect::AwaitSurplus { class } => {
+                    self.after(PATIENCE, ApplicationEvent::SurplusOver(class));
+                }
                 CoordinatorEffect::CancelRunner { job } => self.cancel_runner(job),
                 CoordinatorEffect::Close { member } => self.close_sessions(self.own, member),
                 CoordinatorEffect::Exit { code } => self.exit(code),

@@ -1,8 +1,8 @@
 //! What can happen to an application, and when.
 
 use cohabit_application_core::{
-    ActorId, FromCoordinator, LinkNumber, Packet, SessionHello, TaskRunnerNumber, Ticket, ToCallee, ToCaller,
-    ToCoordinator,
+    ActorId, FromCoordinator, LinkNumber, Packet, SessionHello, TaskClass, TaskRunnerNumber, Ticket,
+    ToCallee, ToCaller, ToCoordinator,
 };
 use cohabit_types::{AttemptId, JobId};
 
@@ -82,6 +82,8 @@ pub(super) enum ApplicationEvent {
     TaskRunnerSubmitted { runner: TaskRunnerNumber, job: Option<JobId> },
     /// A process that was told to end has had time for it.
     PatienceOver(JobId),
+    /// Runners of a class have been too many for some time.
+    SurplusOver(TaskClass),
     /// The head gets a cancellation.
     Cancel(JobId),
     /// The head starts the next attempt of a job.

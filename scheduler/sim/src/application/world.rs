@@ -127,6 +127,9 @@ impl ApplicationWorld {
                 let result = job.ok_or_else(|| "no node has so many GPUs".to_owned());
                 self.drive_coordinator(|it, effects| it.task_runner_submitted(runner, result, effects));
             }
+            ApplicationEvent::SurplusOver(class) => {
+                self.drive_coordinator(|it, effects| it.surplus_over(&class, effects));
+            }
             ApplicationEvent::PatienceOver(job) => {
                 self.drive_coordinator(|it, effects| it.patience_over(job, effects));
             }
