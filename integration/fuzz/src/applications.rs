@@ -180,7 +180,12 @@ impl World {
                     assert!(self.unended >= 0, "a call ended twice");
                     carries.into_iter().for_each(|actor| self.member.release(actor, &mut effects));
                 }
-                MemberEffect::Created { result: Ok(actor), .. } | MemberEffect::Found { actor: Some(actor), .. } => {
+                MemberEffect::Item { call, carries, .. } => {
+                    carries.into_iter().for_each(|actor| self.member.release(actor, &mut effects));
+                    self.member.read(call, &mut effects);
+                }
+                MemberEffect::Created { result: Ok(actor), .. }
+                | MemberEffect::Found { actor: Some(actor), .. } => {
                     self.member.release(actor, &mut effects);
                 }
                 MemberEffect::Created { .. }
@@ -192,6 +197,7 @@ impl World {
                 | MemberEffect::Close { .. }
                 | MemberEffect::Interrupt { .. }
                 | MemberEffect::Rest { .. }
+                | MemberEffect::MakeMore { .. }
                 | MemberEffect::End => {}
             }
         }

@@ -4,6 +4,7 @@
 //! they get names and memory limits. `tests/mutations.rs` checks them against the seeds in `corpus` and
 //! against mutations of these; `run` starts libFuzzer.
 
+mod applications;
 mod cluster;
 mod manifests;
 mod memory;
@@ -81,7 +82,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// All of them.
-pub const TARGETS: [FuzzTarget; 24] = [
+pub const TARGETS: [FuzzTarget; 25] = [
     FuzzTarget::new("frames", cohabit_net::fuzzing::frames),
     // Lists are preallocated, up to 1 MiB each, and may be nested.
     FuzzTarget::new("messages", cohabit_net::fuzzing::messages).with_room(MAX_FRAME),
@@ -89,6 +90,8 @@ pub const TARGETS: [FuzzTarget; 24] = [
     FuzzTarget::new("token", cohabit_net::fuzzing::token),
     FuzzTarget::new("token-store", cohabit_net::fuzzing::token_store),
     FuzzTarget::new("cluster", cluster::requests),
+    // A list in a frame is preallocated, up to 1 MiB each.
+    FuzzTarget::new("applications", applications::actions).with_room(MAX_FRAME),
     FuzzTarget::new("manifests", manifests::manifests),
     FuzzTarget::new("objects", cohabit_memory::fuzzing::objects),
     FuzzTarget::new("journal-entries", runtime::journal_entries),

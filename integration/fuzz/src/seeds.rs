@@ -4,6 +4,10 @@
 use std::fs;
 use std::path::Path;
 
+use cohabit_application_core::{
+    ActorId, CallError, CallNumber, CallRequest, FromCoordinator, MethodAccess, OnRestart, RequestNumber,
+    TaskClass, TaskRequest, ToCallee, ToCaller, ToCoordinator,
+};
 use cohabit_memory::fuzzing::{ObjectExample, object_of};
 use cohabit_net::fuzzing::{decode, encode, v4};
 use cohabit_net::{Secret, WorkerHello};
@@ -16,6 +20,7 @@ use cohabit_types::{
 };
 use serde::Serialize;
 
+use crate::applications::MemberAction;
 use crate::cluster::{FuzzQuery, PeerAction, User};
 
 /// The beginning of a call: its kind, its number, the time that it has, and a trace that nobody follows.
@@ -186,6 +191,67 @@ fn objects() -> [(&'static str, ObjectExample); 2] {
     [("empty", ObjectExample::default()), ("full", full)]
 }
 
+/// What happens in an application.
+fn application_scenarios() -> Vec<(&'static str, Vec<MemberAction>)> {
+    let (actor, call) = (ActorId(1), CallNumber(1));
+    let class = || TaskClass { gpus: Share(500), claims: Default::default() };
+    let request = CallRequest {
+        method: 3,
+        access: MethodAccess::Exclusive,
+        on_restart: OnRestart::Retry,
+        arguments: b"hi".to_vec().into(),
+        carries: vec![actor],
+    };
+    let (arguments, carries) = (b"hi".to_vec().into(), Vec::new());
+    let task = TaskRequest { function: 1, depth: 2, arguments, carries, resume: None };
+    let runner = JobId::new(3).attempt(1);
+    let ran = |call, result| {
+        let (call, took) = (CallNumber(call), Span::from_micros(90));
+        MemberAction::Answered(1, ToCaller::Ran { call, result, carries: Vec::new(), took })
+    };
+    vec![
+        (
+            "actors",
+            vec![
+                MemberAction::Hears(FromCoordinator::Found { request: RequestNumber(1), actor: Some(actor) }),
+                MemberAction::Called(1, ToCallee::Call { actor, call, request }),
+                MemberAction::Calls(1),
+                MemberAction::Cancels(1),
+            ],
+        ),
+        (
+            "runner",
+            vec![
+                MemberAction::Hears(FromCoordinator::ServeTasks { class: class() }),
+                MemberAction::Called(1, ToCallee::Run { call, task }),
+                MemberAction::Called(1, ToCallee::Recall { call }),
+                MemberAction::Hears(FromCoordinator::End),
+            ],
+        ),
+        (
+            "tasks",
+            vec![
+                MemberAction::Runs(1),
+                MemberAction::Hears(FromCoordinator::RunnerJoined { class: class(), runner }),
+                ran(1, Err(CallError::Failed("no".into()))),
+                ran(1, Ok(b"yes".to_vec().into())),
+                MemberAction::Hears(FromCoordinator::MemberEnded { member: runner }),
+            ],
+        ),
+        (
+            "coordinator",
+            vec![
+                MemberAction::Connects(0),
+                MemberAction::Tells(0, ToCoordinator::WantRunners { class: class(), runners: 3 }),
+                MemberAction::Connects(7),
+                MemberAction::Tells(7, ToCoordinator::Idle),
+                MemberAction::Reported(0, 1),
+                MemberAction::Over(0),
+            ],
+        ),
+    ]
+}
+
 /// By target and name.
 fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     let mut seeds: Vec<_> =
@@ -195,6 +261,9 @@ fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     }
     for (name, object) in objects() {
         seeds.push(("objects", name.to_owned(), object_of(&object).expect("there is memory")));
+    }
+    for (name, scenario) in application_scenarios() {
+        seeds.push(("applications", name.into(), encode(&scenario).expect("it is short").to_vec()));
     }
     let key = WorkerKey { node: NodeId(uuid::Uuid::from_u128(7)), incarnation: Incarnation(3) };
     let worker =
