@@ -11,7 +11,7 @@ fn simulate(arguments: &[&str]) -> Output {
 #[track_caller]
 fn printed(arguments: &[&str]) -> String {
     let output = simulate(arguments);
-    let printed = String::from_utf8(output.stdout).unwrap();
+    let printed = String::from_utf8(output.stdout).expect("it prints text");
     assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
     printed
 }
