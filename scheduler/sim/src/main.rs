@@ -258,7 +258,8 @@ fn print_applications(summary: &ApplicationSummary) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "{} runners of tasks, {} starts ({} repeated), {} parked, {} given back, {} abandoned, {} processes told to end",
+        "{} runners of tasks, {} starts ({} repeated), {} parked, {} given back, {} abandoned, \
+         {} processes told to end",
         it.task_runners,
         it.task_starts,
         it.task_repeats,
@@ -266,6 +267,11 @@ fn print_applications(summary: &ApplicationSummary) -> io::Result<()> {
         it.returned,
         it.abandoned,
         it.orderly_ends
+    )?;
+    writeln!(
+        out,
+        "{} streams ({} sent to a further runner after items had arrived), {} items read, {} pauses",
+        it.streams, it.resumed_streams, it.items, it.pauses
     )
 }
 

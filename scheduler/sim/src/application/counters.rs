@@ -51,6 +51,14 @@ pub struct ApplicationCounters {
     pub no_runners: u64,
     /// Tasks that ended because they were cancelled.
     pub cancelled_tasks: u64,
+    /// Tasks that were called and are streams.
+    pub streams: u64,
+    /// Items of streams that were read.
+    pub items: u64,
+    /// How often makers of streams had to wait until items were read.
+    pub pauses: u64,
+    /// How often a stream was sent to a further runner after items of it had arrived.
+    pub resumed_streams: u64,
     /// Processes that ended without a task that did not end.
     pub abandoned: u64,
     /// Processes that ended because they were told to.
@@ -68,6 +76,7 @@ impl ApplicationCounters {
         let ApplicationCounters { task_runners, tasks, task_starts, task_repeats, parked, returned, .. } =
             other;
         let ApplicationCounters { tasks_ended, task_values, task_losses, no_runners, .. } = other;
+        let ApplicationCounters { streams, items, pauses, resumed_streams, .. } = other;
         let ApplicationCounters { cancelled_tasks, abandoned, orderly_ends, .. } = other;
         for (total, more) in [
             (&mut self.events, events),
@@ -94,6 +103,10 @@ impl ApplicationCounters {
             (&mut self.task_losses, task_losses),
             (&mut self.no_runners, no_runners),
             (&mut self.cancelled_tasks, cancelled_tasks),
+            (&mut self.streams, streams),
+            (&mut self.items, items),
+            (&mut self.pauses, pauses),
+            (&mut self.resumed_streams, resumed_streams),
             (&mut self.abandoned, abandoned),
             (&mut self.orderly_ends, orderly_ends),
         ] {

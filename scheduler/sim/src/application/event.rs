@@ -1,8 +1,8 @@
 //! What can happen to an application, and when.
 
 use cohabit_application_core::{
-    ActorId, FromCoordinator, LinkNumber, Packet, SessionHello, TaskClass, TaskRunnerNumber, Ticket,
-    ToCallee, ToCaller, ToCoordinator,
+    ActorId, CallNumber, FromCoordinator, LinkNumber, Packet, SessionHello, TaskClass, TaskRunnerNumber,
+    Ticket, ToCallee, ToCaller, ToCoordinator,
 };
 use cohabit_types::{AttemptId, JobId};
 
@@ -64,6 +64,8 @@ pub(super) enum ApplicationEvent {
     MethodEnd { member: AttemptId, ticket: Ticket },
     /// The function of a task does its next step.
     TaskStep { member: AttemptId, ticket: Ticket },
+    /// The reader of a stream looks at it.
+    Read { member: AttemptId, call: CallNumber },
     /// A runner of tasks has rested.
     Rested { member: AttemptId, rest: u64 },
     /// A task that was interrupted has had time to end.

@@ -12,6 +12,7 @@ use super::event::{AnyFrame, ApplicationEvent, End, Pair};
 use super::payload::{Tag, decode, encode};
 use super::planted_bug::ApplicationBug;
 use super::process::{Object, OpenRequest, Process, ProcessCode};
+use super::stream_reader::UnreadItem;
 use super::world::{ApplicationWorld, ProgramPhase};
 
 /// Who keeps handles that are decoded.
@@ -55,9 +56,11 @@ impl ApplicationWorld {
                 let pair = Pair { dialer: member, acceptor: self.own };
                 self.send(pair, End::Dialer, AnyFrame::ToCoordinator(frame));
             }
-            MemberEffect::ToCallee { to, frame } => {
-                if let ToCallee::Run { task, .. } = &frame {
+            MemberEffect::ToCallee { to, mut frame } => {
+                if let ToCallee::Run { task, .. } = &mut frame {
                     self.task_ledger.sent(decode(&task.arguments).0, to);
+                    self.counters.resumed_streams += u64::from(task.resume.is_some());
+                    task.resume.take_if(|_| self.plant == Some(ApplicationBug::RepeatedItems));
                 }
                 self.send(Pair { dialer: member, acceptor: to }, End::Dialer, AnyFrame::ToCallee(frame));
             }
@@ -91,9 +94,10 @@ impl ApplicationWorld {
                     self.process(member).core.task_waits(ticket, more);
                 }
             }
-            // Streams are not drawn yet.
-            MemberEffect::Item { carries, .. } => self.give_back(member, carries, more),
-            MemberEffect::MakeMore { .. } => {}
+            MemberEffect::Item { call, number, item, carries } => {
+                self.item_arrives(member, call, UnreadItem { number, item, carries }, more);
+            }
+            MemberEffect::MakeMore { ticket } => self.make_more(member, ticket, more),
             MemberEffect::Rest { rest } => self.rest(member, rest),
             MemberEffect::End => self.end_process(member),
             MemberEffect::Interrupt { ticket } if self.task(member, ticket).is_some() => {
@@ -114,7 +118,7 @@ impl ApplicationWorld {
     /// A frame that the receiver of a session takes although it was repeated.
     pub(super) fn repeated(&self, packet: &Packet<AnyFrame>, at: End) -> Option<AnyFrame> {
         match packet {
-            Packet::Frame { frame: AnyFrame::ToCallee(frame @ ToCallee::Call { .. }), .. }
+            Packet::Frame { frame: AnyFrame::ToCallee(frame @ (ToCallee::Call { .. } | ToCallee::Run { .. })), .. }
                 if at == End::Acceptor && self.plant == Some(ApplicationBug::RepetitionWithoutMemory) =>
             {
                 Some(AnyFrame::ToCallee(frame.clone()))
@@ -170,7 +174,12 @@ impl ApplicationWorld {
     }
 
     /// Gives back handles that the core held until they were decoded.
-    fn give_back(&mut self, member: AttemptId, carries: Vec<ActorId>, more: &mut Vec<MemberEffect>) {
+    pub(super) fn give_back(
+        &mut self,
+        member: AttemptId,
+        carries: Vec<ActorId>,
+        more: &mut Vec<MemberEffect>,
+    ) {
         let process = self.process(member);
         carries.into_iter().for_each(|actor| process.core.release(actor, more));
     }

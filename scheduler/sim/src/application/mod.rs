@@ -11,6 +11,8 @@
 //! program        what users' code does next                     ledger     the checks, from outside
 //! task_plan      what tasks compute                             task_ledger   the checks of tasks
 //! task_program   who calls which tasks                          task_shell    how tasks run (task_process)
+//! stream_maker   how tasks make items                       stream_reader   how callers read them
+//! stream_record  the checks of one stream
 //! planted_bug    bugs that the checks have to find
 //! ```
 
@@ -27,6 +29,9 @@ mod planted_bug;
 mod process;
 mod program;
 mod run;
+mod stream_maker;
+mod stream_reader;
+mod stream_record;
 mod swarm;
 mod task_ledger;
 mod task_plan;

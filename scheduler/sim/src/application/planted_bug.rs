@@ -17,4 +17,10 @@ pub(super) enum ApplicationBug {
     LostReturn,
     /// A runner starts tasks beside those that run.
     ManySlots,
+    /// The next runner of a stream does not hear which items have arrived, and sends all again.
+    RepeatedItems,
+    /// Makers of streams do not ask whether they may make the next item.
+    UnboundedStream,
+    /// Makers of streams that have paused do not hear that they may go on.
+    LostMakeMore,
 }

@@ -6,6 +6,7 @@ use cohabit_application_core::{ActorId, CallNumber, IncarnationNumber, Member, R
 use cohabit_types::AttemptId;
 
 use super::payload::Tag;
+use super::stream_reader::OpenStream;
 use super::task_process::{OpenTask, RunningTask};
 
 /// A process.
@@ -29,6 +30,8 @@ pub(super) struct Process {
     pub(super) tasks: BTreeMap<Ticket, RunningTask>,
     /// Tasks that it has called and that have not ended.
     pub(super) task_calls: BTreeMap<CallNumber, OpenTask>,
+    /// The streams of such tasks, until their readers have seen the end.
+    pub(super) streams: BTreeMap<CallNumber, OpenStream>,
     /// The tasks that wait for calls of actors.
     pub(super) task_awaits: BTreeMap<CallNumber, Ticket>,
     /// With what it exits when it is told to end.
@@ -81,6 +84,7 @@ impl Process {
             running: BTreeMap::new(),
             tasks: BTreeMap::new(),
             task_calls: BTreeMap::new(),
+            streams: BTreeMap::new(),
             task_awaits: BTreeMap::new(),
             exit_code: 0,
             serves: false,
@@ -93,6 +97,7 @@ impl Process {
             || self.calls.values().any(|(target, _)| *target == actor)
             || self.tasks.values().any(|task| task.handles.contains(&actor))
             || self.task_calls.values().any(|open| open.carries.contains(&actor))
+            || self.streams.values().any(|stream| stream.holds(actor))
             || self
                 .requests
                 .values()

@@ -191,7 +191,12 @@ impl ApplicationWorld {
             calls.into_iter().for_each(|tag| self.ledger.cancelled(tag));
             let tasks: Vec<_> = self.process(member).task_calls.values().map(|it| it.tag).collect();
             tasks.into_iter().for_each(|tag| self.task_ledger.cancelled(tag));
+            let mut dropped = Vec::new();
+            for call in self.process(member).streams.keys().copied().collect::<Vec<_>>() {
+                self.drop_stream(member, call, &mut dropped);
+            }
             self.drive(member, |it, effects: &mut Vec<MemberEffect>| {
+                effects.append(&mut dropped);
                 for call in it.task_calls.keys().copied().collect::<Vec<_>>() {
                     it.core.cancel_task(call, effects);
                 }

@@ -183,6 +183,9 @@ impl ApplicationWorld {
     fn find_leftover(&self) -> Option<String> {
         for (member, process) in &self.processes {
             let (calls, requests) = (process.calls.len() + process.task_calls.len(), process.requests.len());
+            if !process.streams.is_empty() {
+                return Some(format!("{member} reads {} streams", process.streams.len()));
+            }
             if calls + requests > 0 {
                 return Some(format!("{member} waits for {calls} calls and {requests} answers"));
             }

@@ -7,6 +7,7 @@ use cohabit_application_core::{CallError, OnTaskError};
 use cohabit_types::AttemptId;
 
 use super::payload::{Tag, decode};
+use super::stream_record::StreamRecord;
 use super::task_plan::TaskPlan;
 
 /// So many runners of a class that end before they connect leave its tasks without one.
@@ -27,12 +28,24 @@ pub(super) struct TaskLedger {
 #[derive(Debug)]
 struct TaskRecord {
     plan: TaskPlan,
+    /// The items that have come of it.
+    stream: StreamRecord,
     /// The processes to which it was sent, once for each time.
     sent: Vec<AttemptId>,
     starts: Vec<AttemptId>,
     outcomes: Vec<Result<Bytes, CallError>>,
     cancelled: bool,
     ended: bool,
+}
+
+impl TaskRecord {
+    /// Whether its function returns this. A stream that nobody has dropped must have come as a whole before.
+    fn is_value(&self, value: &[u8]) -> bool {
+        match self.plan.items() {
+            None => decode(value).0 == Tag(self.plan.value()),
+            Some(items) => value.is_empty() && (self.cancelled || self.stream.has_all(items)),
+        }
+    }
 }
 
 /// What a check found.
@@ -42,7 +55,8 @@ impl TaskLedger {
     pub(super) fn called(&mut self, tag: Tag, plan: TaskPlan) {
         let (cancelled, ended) = (false, false);
         let (sent, starts, outcomes) = (Vec::new(), Vec::new(), Vec::new());
-        self.tasks.insert(tag, TaskRecord { plan, sent, starts, outcomes, cancelled, ended });
+        let stream = StreamRecord::default();
+        self.tasks.insert(tag, TaskRecord { plan, stream, sent, starts, outcomes, cancelled, ended });
     }
 
     pub(super) fn plan(&self, tag: Tag) -> Option<TaskPlan> {
@@ -97,11 +111,34 @@ impl TaskLedger {
         }
     }
 
+    /// An item of a stream has come to its reader.
+    pub(super) fn item_arrives(&mut self, tag: Tag, number: u64, value: u64) -> Finding {
+        let task = self.tasks.get_mut(&tag)?;
+        let finding = task.stream.arrives(&task.plan, number, value);
+        let finding = finding.or_else(|| task.ended.then(|| format!("item {number} comes after the end")));
+        finding.map(|text| format!("task {}: {text}", tag.0))
+    }
+
+    /// The reader of a stream takes an item.
+    pub(super) fn item_read(&mut self, tag: Tag, number: u64, value: u64) -> Finding {
+        let task = self.tasks.get_mut(&tag)?;
+        let finding = task.stream.reads(&task.plan, number, value);
+        finding.map(|text| format!("task {}: {text}", tag.0))
+    }
+
+    /// The reader of a stream sees its end.
+    pub(super) fn end_read(&self, tag: Tag, end: &Result<Bytes, CallError>) -> Finding {
+        let task = self.tasks.get(&tag)?;
+        let items = task.plan.items().unwrap_or(0);
+        let is_right = task.ended && task.stream.is_read() && (end.is_err() || task.stream.has_all(items));
+        (!is_right).then(|| format!("task {} of {items} items ends early: {:?}", tag.0, task.stream))
+    }
+
     /// A task has ended at its caller.
     pub(super) fn finished(&mut self, tag: Tag, result: &Result<Bytes, CallError>) -> Finding {
         let task = self.tasks.get(&tag)?;
         let happened = match result {
-            Ok(value) => task.outcomes.contains(result) && decode(value).0 == Tag(task.plan.value()),
+            Ok(value) => task.outcomes.contains(result) && task.is_value(value),
             Err(CallError::Failed(_) | CallError::Panicked(_)) => task.outcomes.contains(result),
             Err(CallError::Cancelled) => task.cancelled,
             Err(CallError::Lost { ends, .. }) => self.is_lost(task, *ends),
@@ -127,6 +164,8 @@ impl TaskLedger {
             Some(format!("{name} ended twice"))
         } else if happened {
             None
+        } else if let (Ok(_), Some(items)) = (result, plan.items()) {
+            Some(format!("{name} of {items} items ended early, or with a value"))
         } else if let Ok(value) = result {
             let (got, expected) = (decode(value).0.0, plan.value());
             Some(format!("{name} has the value {got} and not {expected}"))

@@ -8,6 +8,9 @@ const CPU_CLASSES: u64 = 2;
 /// All classes of runners of a run.
 pub(super) const TASK_CLASSES: u64 = 4;
 
+/// Most items of a stream.
+const MAX_ITEMS: u64 = 40;
+
 /// A task with all tasks that it calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TaskPlan {
@@ -51,10 +54,28 @@ impl TaskPlan {
         children.iter().fold(mix(self.seed, 5), |hash, value| mix(hash, *value))
     }
 
-    /// Its value, if nothing goes wrong.
+    /// Its value, if nothing goes wrong. That of a stream is what its reader makes of the items.
     pub(super) fn value(&self) -> u64 {
+        if let Some(items) = self.items() {
+            return self.combine(&(1..=items).map(|number| self.item(number)).collect::<Vec<_>>());
+        }
         let children: Vec<u64> = self.children().iter().map(TaskPlan::value).collect();
         self.combine(&children)
+    }
+
+    /// How many items it has, if it is a stream.
+    pub(super) fn items(&self) -> Option<u64> {
+        (choice(self.seed, 10, 5) == 0).then(|| choice(self.seed, 11, MAX_ITEMS + 1))
+    }
+
+    /// An item of its stream, by its number from 1.
+    pub(super) const fn item(&self, number: u64) -> u64 {
+        mix(mix(self.seed, 12), number)
+    }
+
+    /// Whether handles are in an item of its stream, if it has some.
+    pub(super) fn has_handles(&self, number: u64) -> bool {
+        choice(mix(self.seed, 13), number, 4) == 0
     }
 
     pub(super) const fn has_gpus(&self) -> bool {

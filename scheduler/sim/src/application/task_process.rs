@@ -22,13 +22,17 @@ pub(super) struct RunningTask {
     pub(super) failure: Option<String>,
     pub(super) handles: Vec<ActorId>,
     pub(super) interrupted: bool,
+    /// Items of its stream that it has made.
+    pub(super) made: u64,
+    /// Whether it had to wait when it was about to make the next one.
+    pub(super) is_paused: bool,
 }
 
 /// What a task does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TaskState {
     Active,
-    /// It waits for its calls, and the core has been told.
+    /// It waits for its calls, or until its stream is read, and the core has been told.
     Waiting,
     /// It computes and never ends.
     Stuck,
@@ -64,6 +68,8 @@ impl RunningTask {
             failure: None,
             handles: Vec::new(),
             interrupted: false,
+            made: 0,
+            is_paused: false,
         }
     }
 

@@ -7,6 +7,7 @@ use cohabit_types::AttemptId;
 use super::member_shell::HandleOwner;
 use super::payload::{Tag, decode, encode};
 use super::process::ProcessCode;
+use super::stream_reader::OpenStream;
 use super::task_plan::TaskPlan;
 use super::task_process::OpenTask;
 use super::world::{ApplicationWorld, ProgramPhase};
@@ -58,9 +59,19 @@ impl ApplicationWorld {
         let mut children = process.task_calls.iter();
         let child = children.find(|(_, it)| it.caller.is_some_and(|(caller, _)| caller == ticket));
         if let Some((call, tag)) = child.map(|(call, it)| (*call, it.tag)) {
-            self.task_ledger.cancelled(tag);
-            self.drive(member, |it, effects| it.core.cancel_task(call, effects));
+            self.cancel_task_call(member, call, tag);
         }
+    }
+
+    /// A call of a task is dropped, and its stream, if it has one.
+    pub(super) fn cancel_task_call(&mut self, member: AttemptId, call: CallNumber, tag: Tag) {
+        self.task_ledger.cancelled(tag);
+        let mut effects = Vec::new();
+        self.drop_stream(member, call, &mut effects);
+        self.drive(member, |it, all| {
+            all.append(&mut effects);
+            it.core.cancel_task(call, all);
+        });
     }
 
     fn call_task(
@@ -86,7 +97,12 @@ impl ApplicationWorld {
         let mut effects = Vec::new();
         match process.core.run_task(spec, &mut effects) {
             Ok(call) => {
-                process.task_calls.insert(call, OpenTask { tag, caller, carries });
+                let open = OpenTask { tag, caller, carries };
+                if plan.items().is_some() {
+                    process.streams.insert(call, OpenStream::new(open.clone()));
+                    self.counters.streams += 1;
+                }
+                process.task_calls.insert(call, open);
                 if let Some((ticket, _)) = caller
                     && let Some(task) = process.tasks.get_mut(&ticket)
                 {
@@ -108,8 +124,7 @@ impl ApplicationWorld {
             return;
         }
         let (call, tag) = *self.random.pick(&calls);
-        self.task_ledger.cancelled(tag);
-        self.drive(member, |it, effects| it.core.cancel_task(call, effects));
+        self.cancel_task_call(member, call, tag);
     }
 
     /// A call of a task has ended. `false` if it is no call of a task.
@@ -129,23 +144,48 @@ impl ApplicationWorld {
         if let Some(violation) = self.task_ledger.finished(open.tag, result) {
             self.ledger.violated(violation);
         }
-        let value = result.as_deref().unwrap_or_default();
-        let owner = match open.caller {
-            None if self.process(member).code != ProcessCode::Tasks => HandleOwner::Process,
-            None => HandleOwner::Nobody,
-            Some((ticket, _)) => HandleOwner::Task(ticket),
-        };
-        self.take_handles(member, value, owner, more);
-        if let Some((ticket, number)) = open.caller {
-            if let Some(task) = self.task(member, ticket) {
-                match result {
-                    Ok(value) => _ = task.values.insert(number, decode(value).0.0),
-                    Err(error) => task.failure = Some(error.to_string()),
-                }
-            }
-            self.wake_task(member, ticket, call, more);
+        if self.end_stream(member, call, result) {
+            return true;
         }
+        let owner = self.owner_of_values(member, &open);
+        self.take_handles(member, result.as_deref().unwrap_or_default(), owner, more);
+        let result = match result {
+            Ok(_) if self.task_ledger.plan(open.tag).is_some_and(|plan| plan.items().is_some()) => {
+                Err("its stream was dropped".to_owned())
+            }
+            Ok(value) => Ok(decode(value).0.0),
+            Err(error) => Err(error.to_string()),
+        };
+        self.task_call_ends(member, call, &open, result, more);
         true
+    }
+
+    /// Who keeps the handles in the value or the items of a task.
+    pub(super) fn owner_of_values(&mut self, member: AttemptId, open: &OpenTask) -> HandleOwner {
+        match (open.caller, self.process(member).code) {
+            (Some((ticket, _)), _) => HandleOwner::Task(ticket),
+            (None, ProcessCode::Main | ProcessCode::Actor) => HandleOwner::Process,
+            (None, ProcessCode::Tasks) => HandleOwner::Nobody,
+        }
+    }
+
+    /// The caller of a task learns how it has ended.
+    pub(super) fn task_call_ends(
+        &mut self,
+        member: AttemptId,
+        call: CallNumber,
+        open: &OpenTask,
+        result: Result<u64, String>,
+        more: &mut Vec<MemberEffect>,
+    ) {
+        let Some((ticket, number)) = open.caller else { return };
+        if let Some(task) = self.task(member, ticket) {
+            match result {
+                Ok(value) => _ = task.values.insert(number, value),
+                Err(error) => task.failure = Some(error),
+            }
+        }
+        self.wake_task(member, ticket, call, more);
     }
 
     /// What waits although nothing happens any more, and need not: tasks that get by without GPUs, or all if
@@ -155,8 +195,10 @@ impl ApplicationWorld {
             let waiting = process.task_calls.values().find(|open| {
                 let plan = self.task_ledger.plan(open.tag);
                 self.ceiling.is_none() || plan.is_some_and(|plan| plan.needs_no_gpus())
-            })?;
-            Some(format!("task {} of {member} waits for ever", waiting.tag.0))
+            });
+            let unread = process.streams.iter().find(|(call, _)| !process.task_calls.contains_key(call));
+            let tag = waiting.map(|open| open.tag).or(unread.map(|(_, stream)| stream.tag()))?;
+            Some(format!("task {} of {member} waits for ever", tag.0))
         })
     }
 }

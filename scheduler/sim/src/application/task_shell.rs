@@ -67,14 +67,14 @@ impl ApplicationWorld {
                 if self.random.chance(0.2) {
                     self.task_goes_on_soon(member, ticket);
                 } else {
-                    self.wait_or_end(member, ticket);
+                    self.make_or_end(member, ticket);
                 }
             }
-            TaskStage::Called => self.wait_or_end(member, ticket),
+            TaskStage::Called => self.make_or_end(member, ticket),
         }
     }
 
-    fn wait_or_end(&mut self, member: AttemptId, ticket: Ticket) {
+    pub(super) fn wait_or_end(&mut self, member: AttemptId, ticket: Ticket) {
         let hasty = self.random.chance(0.5);
         let Some(task) = self.task(member, ticket) else { return };
         if task.open.is_empty() || (task.failure.is_some() && hasty) {
@@ -98,6 +98,7 @@ impl ApplicationWorld {
             Some(text) => Err(CallError::Failed(format!("task {}: {text}", task.tag.0))),
             None if kind < 0.03 => Err(CallError::Failed(format!("error {}", task.tag.0))),
             None if kind < 0.05 => Err(CallError::Panicked(format!("panic {}", task.tag.0))),
+            None if task.plan.items().is_some() => Ok(Bytes::new()),
             None if values.len() < task.plan.children().len() => {
                 Err(CallError::Failed(format!("task {} has not called its tasks", task.tag.0)))
             }
@@ -108,7 +109,7 @@ impl ApplicationWorld {
         }
     }
 
-    fn drive_end(&mut self, member: AttemptId, ticket: Ticket, result: Result<Bytes, CallError>) {
+    pub(super) fn drive_end(&mut self, member: AttemptId, ticket: Ticket, result: Result<Bytes, CallError>) {
         let mut effects = Vec::new();
         self.end_task(member, ticket, result, &mut effects);
         self.drive(member, |_, all| all.append(&mut effects));
@@ -144,6 +145,9 @@ impl ApplicationWorld {
         process.core.task_ended(ticket, result.clone(), carries, took, more);
         for actor in task.handles {
             process.core.release(actor, more);
+        }
+        for call in task.open {
+            self.drop_stream(member, call, more);
         }
         tasks.into_iter().for_each(|tag| self.task_ledger.cancelled(tag));
         calls.into_iter().for_each(|tag| self.ledger.cancelled(tag));
@@ -184,6 +188,12 @@ impl ApplicationWorld {
     ) {
         let Some(task) = self.task(member, ticket) else { return };
         task.open.remove(&call);
+        self.poll_task(member, ticket, more);
+    }
+
+    /// A task goes on, if it waits.
+    pub(super) fn poll_task(&mut self, member: AttemptId, ticket: Ticket, more: &mut Vec<MemberEffect>) {
+        let Some(task) = self.task(member, ticket) else { return };
         if task.state == TaskState::Waiting {
             task.state = TaskState::Active;
             self.process(member).core.task_goes_on(ticket, more);

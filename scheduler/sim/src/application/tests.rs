@@ -20,13 +20,15 @@ fn the_first_seeds_violate_nothing() {
     assert!(counters.tasks > 5_000 && counters.task_values > 3_000, "{counters:?}");
     assert!(counters.parked > 1_000 && counters.returned > 20, "{counters:?}");
     assert!(counters.task_losses > 20 && counters.task_repeats > 50, "{counters:?}");
+    assert!(counters.streams > 800 && counters.items > 5_000 && counters.pauses > 500, "{counters:?}");
+    assert!(counters.resumed_streams > 30, "{counters:?}");
     assert!(counters.no_runners > 5 && counters.cancelled_tasks > 500, "{counters:?}");
     assert!(counters.abandoned > 5 && counters.orderly_ends > 300, "{counters:?}");
 }
 
 /// The details by which the bug is found in the first seeds that find it.
 fn caught(plant: ApplicationBug) -> Vec<String> {
-    let failures = (0..400).filter_map(|seed| run_once(seed, Some(plant), TraceDetail::Nothing).failure);
+    let failures = (0..1_500).filter_map(|seed| run_once(seed, Some(plant), TraceDetail::Nothing).failure);
     let found: Vec<String> = failures
         .take(2)
         .map(|failure| {
@@ -52,7 +54,7 @@ fn unsigned_counters_are_caught() {
 
 #[test]
 fn repetition_without_memory_is_caught() {
-    assert_found(ApplicationBug::RepetitionWithoutMemory, &["started twice in"]);
+    assert_found(ApplicationBug::RepetitionWithoutMemory, &["started twice in", "retries started", "after it had ended"]);
 }
 
 #[test]
@@ -73,7 +75,23 @@ fn parked_tasks_in_the_window_are_caught() {
 
 #[test]
 fn lost_returns_are_caught() {
-    assert_found(ApplicationBug::LostReturn, &["as Err(Lost"]);
+    // A runner that has returned a task ends: by a fault, or in order.
+    assert_found(ApplicationBug::LostReturn, &["as Err(Lost", "waits for ever"]);
+}
+
+#[test]
+fn repeated_items_are_caught() {
+    assert_found(ApplicationBug::RepeatedItems, &["comes as item"]);
+}
+
+#[test]
+fn unbounded_streams_are_caught() {
+    assert_found(ApplicationBug::UnboundedStream, &["items are unread"]);
+}
+
+#[test]
+fn lost_permissions_to_make_items_are_caught() {
+    assert_found(ApplicationBug::LostMakeMore, &["waits for ever"]);
 }
 
 #[test]

@@ -107,6 +107,7 @@ impl ApplicationWorld {
             ApplicationEvent::Step(member) => self.step(member),
             ApplicationEvent::MethodEnd { member, ticket } => self.end_method(member, ticket),
             ApplicationEvent::TaskStep { member, ticket } => self.step_task(member, ticket),
+            ApplicationEvent::Read { member, call } => self.read_stream(member, call),
             ApplicationEvent::Rested { member, rest } => {
                 self.drive(member, |it, effects| it.core.rested(rest, effects));
             }
