@@ -135,6 +135,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cohabit-types",
             "cohabit-store",
             "cohabit-memory",
+            "cohabit-application-core",
             "cohabit-policy",
             "cohabit-scheduler-core",
             "cohabit-net",

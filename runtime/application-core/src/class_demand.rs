@@ -128,9 +128,9 @@ impl ClassDemand {
         self.surplus = Surplus::Cancelled;
     }
 
-    /// Takes the runners that are expected beyond what is wanted, the newest first, if nobody wants any or there
-    /// have been too many for as long as that is tolerated. What is wanted changes with every estimate, and
-    /// each runner that is submitted and cancelled is work for the head.
+    /// Takes the runners that are expected beyond what is wanted, the newest first, if nobody wants any or
+    /// there have been too many for as long as that is tolerated. What is wanted changes with every estimate,
+    /// and each runner that is submitted and cancelled is work for the head.
     pub(crate) fn take_surplus(
         &mut self,
         class: &TaskClass,

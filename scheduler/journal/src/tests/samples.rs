@@ -88,7 +88,8 @@ fn application_parts() -> Vec<Entrypoint> {
         let (application, program) = (attempt(), "search".to_owned());
         Entrypoint::Runner(RunnerWork { application, program, role, arguments: arguments() })
     };
-    vec![root(None), root(Some(2)), runner(RunnerRole::Main), runner(RunnerRole::Actor), runner(RunnerRole::Tasks)]
+    let roles = [RunnerRole::Main, RunnerRole::Actor, RunnerRole::Tasks];
+    [root(None), root(Some(2))].into_iter().chain(roles.map(runner)).collect()
 }
 
 /// A snapshot of code.

@@ -9,10 +9,10 @@ use cohabit_application_core::{
 use cohabit_types::AttemptId;
 
 use super::event::{AnyFrame, ApplicationEvent, End, Pair};
+use super::open_stream::UnreadItem;
 use super::payload::{Tag, decode, encode};
 use super::planted_bug::ApplicationBug;
 use super::process::{Object, OpenRequest, Process, ProcessCode};
-use super::stream_reader::UnreadItem;
 use super::world::{ApplicationWorld, ProgramPhase};
 
 /// Who keeps handles that are decoded.
@@ -118,9 +118,10 @@ impl ApplicationWorld {
     /// A frame that the receiver of a session takes although it was repeated.
     pub(super) fn repeated(&self, packet: &Packet<AnyFrame>, at: End) -> Option<AnyFrame> {
         match packet {
-            Packet::Frame { frame: AnyFrame::ToCallee(frame @ (ToCallee::Call { .. } | ToCallee::Run { .. })), .. }
-                if at == End::Acceptor && self.plant == Some(ApplicationBug::RepetitionWithoutMemory) =>
-            {
+            Packet::Frame {
+                frame: AnyFrame::ToCallee(frame @ (ToCallee::Call { .. } | ToCallee::Run { .. })),
+                ..
+            } if at == End::Acceptor && self.plant == Some(ApplicationBug::RepetitionWithoutMemory) => {
                 Some(AnyFrame::ToCallee(frame.clone()))
             }
             Packet::Frame { .. } | Packet::Received { .. } => None,

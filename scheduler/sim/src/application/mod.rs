@@ -12,7 +12,7 @@
 //! task_plan      what tasks compute                             task_ledger   the checks of tasks
 //! task_program   who calls which tasks                          task_shell    how tasks run (task_process)
 //! stream_maker   how tasks make items                       stream_reader   how callers read them
-//! stream_record  the checks of one stream
+//! stream_record  the checks of one stream                 open_stream     one that is read
 //! planted_bug    bugs that the checks have to find
 //! ```
 
@@ -24,6 +24,7 @@ mod head;
 mod ledger;
 mod member_shell;
 mod network;
+mod open_stream;
 mod payload;
 mod planted_bug;
 mod process;

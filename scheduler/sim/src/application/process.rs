@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use cohabit_application_core::{ActorId, CallNumber, IncarnationNumber, Member, RequestNumber, Ticket};
 use cohabit_types::AttemptId;
 
+use super::open_stream::OpenStream;
 use super::payload::Tag;
-use super::stream_reader::OpenStream;
-use super::task_process::{OpenTask, RunningTask};
+use super::task_process::{OpenTask, SimulatedTask};
 
 /// A process.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Process {
     pub(super) object: Option<Object>,
     pub(super) running: BTreeMap<Ticket, Tag>,
     /// Tasks that it runs.
-    pub(super) tasks: BTreeMap<Ticket, RunningTask>,
+    pub(super) tasks: BTreeMap<Ticket, SimulatedTask>,
     /// Tasks that it has called and that have not ended.
     pub(super) task_calls: BTreeMap<CallNumber, OpenTask>,
     /// The streams of such tasks, until their readers have seen the end.

@@ -1,54 +1,17 @@
 //! How callers read the streams of their tasks: now and then, some slowly, and some drop theirs.
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
-use cohabit_application_core::{ActorId, CallError, CallNumber, MemberEffect};
+use cohabit_application_core::{CallError, CallNumber, MemberEffect};
 use cohabit_types::{AttemptId, Span};
 
 use super::event::ApplicationEvent;
-use super::payload::{Tag, decode};
-use super::task_process::{OpenTask, TaskState};
+use super::open_stream::{OpenStream, UnreadItem};
+use super::payload::decode;
+use super::task_process::TaskState;
 use super::world::ApplicationWorld;
 
 /// How long readers that are quick wait before they look again.
 const QUICK: (Span, Span) = (Span::from_micros(1), Span::from_millis(1));
-
-/// A stream that a process reads.
-#[derive(Debug)]
-pub(super) struct OpenStream {
-    open: OpenTask,
-    unread: VecDeque<UnreadItem>,
-    /// The items that were read.
-    values: Vec<u64>,
-    /// How the task has ended.
-    end: Option<Result<Bytes, CallError>>,
-    /// Whether the reader will look at it.
-    is_due: bool,
-}
-
-/// An item that has come and that nobody has read.
-#[derive(Debug)]
-pub(super) struct UnreadItem {
-    pub(super) number: u64,
-    pub(super) item: Bytes,
-    /// The handles in it, which the process holds until it is decoded.
-    pub(super) carries: Vec<ActorId>,
-}
-
-impl OpenStream {
-    pub(super) const fn new(open: OpenTask) -> OpenStream {
-        OpenStream { open, unread: VecDeque::new(), values: Vec::new(), end: None, is_due: false }
-    }
-
-    pub(super) fn holds(&self, actor: ActorId) -> bool {
-        self.unread.iter().any(|item| item.carries.contains(&actor))
-    }
-
-    pub(super) const fn tag(&self) -> Tag {
-        self.open.tag
-    }
-}
 
 impl ApplicationWorld {
     /// An item has come.

@@ -1,6 +1,6 @@
 //! The record of one stream at its reader, written down outside of the cores, and the checks on it.
 
-use super::task_ledger::Finding;
+use super::task_ledger::FoundViolation;
 use super::task_plan::TaskPlan;
 
 /// Most items of a stream that may be with its reader and unread.
@@ -17,7 +17,7 @@ pub(super) struct StreamRecord {
 
 impl StreamRecord {
     /// An item has come to the reader's queue.
-    pub(super) fn arrives(&mut self, plan: &TaskPlan, number: u64, value: u64) -> Finding {
+    pub(super) fn arrives(&mut self, plan: &TaskPlan, number: u64, value: u64) -> FoundViolation {
         self.arrived += 1;
         let (place, items, unread) = (self.arrived, plan.items().unwrap_or(0), self.arrived - self.read);
         if number != place {
@@ -32,7 +32,7 @@ impl StreamRecord {
     }
 
     /// The reader takes an item.
-    pub(super) fn reads(&mut self, plan: &TaskPlan, number: u64, value: u64) -> Finding {
+    pub(super) fn reads(&mut self, plan: &TaskPlan, number: u64, value: u64) -> FoundViolation {
         self.read += 1;
         let place = self.read;
         let is_right = number == place && value == plan.item(number);

@@ -49,7 +49,7 @@ impl TaskRecord {
 }
 
 /// What a check found.
-pub(super) type Finding = Option<String>;
+pub(super) type FoundViolation = Option<String>;
 
 impl TaskLedger {
     pub(super) fn called(&mut self, tag: Tag, plan: TaskPlan) {
@@ -112,7 +112,7 @@ impl TaskLedger {
     }
 
     /// An item of a stream has come to its reader.
-    pub(super) fn item_arrives(&mut self, tag: Tag, number: u64, value: u64) -> Finding {
+    pub(super) fn item_arrives(&mut self, tag: Tag, number: u64, value: u64) -> FoundViolation {
         let task = self.tasks.get_mut(&tag)?;
         let finding = task.stream.arrives(&task.plan, number, value);
         let finding = finding.or_else(|| task.ended.then(|| format!("item {number} comes after the end")));
@@ -120,14 +120,14 @@ impl TaskLedger {
     }
 
     /// The reader of a stream takes an item.
-    pub(super) fn item_read(&mut self, tag: Tag, number: u64, value: u64) -> Finding {
+    pub(super) fn item_read(&mut self, tag: Tag, number: u64, value: u64) -> FoundViolation {
         let task = self.tasks.get_mut(&tag)?;
         let finding = task.stream.reads(&task.plan, number, value);
         finding.map(|text| format!("task {}: {text}", tag.0))
     }
 
     /// The reader of a stream sees its end.
-    pub(super) fn end_read(&self, tag: Tag, end: &Result<Bytes, CallError>) -> Finding {
+    pub(super) fn end_read(&self, tag: Tag, end: &Result<Bytes, CallError>) -> FoundViolation {
         let task = self.tasks.get(&tag)?;
         let items = task.plan.items().unwrap_or(0);
         let is_right = task.ended && task.stream.is_read() && (end.is_err() || task.stream.has_all(items));
@@ -135,7 +135,7 @@ impl TaskLedger {
     }
 
     /// A task has ended at its caller.
-    pub(super) fn finished(&mut self, tag: Tag, result: &Result<Bytes, CallError>) -> Finding {
+    pub(super) fn finished(&mut self, tag: Tag, result: &Result<Bytes, CallError>) -> FoundViolation {
         let task = self.tasks.get(&tag)?;
         let happened = match result {
             Ok(value) => task.outcomes.contains(result) && task.is_value(value),

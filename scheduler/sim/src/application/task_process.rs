@@ -9,7 +9,7 @@ use super::task_plan::TaskPlan;
 
 /// A task that runs.
 #[derive(Debug)]
-pub(super) struct RunningTask {
+pub(super) struct SimulatedTask {
     pub(super) tag: Tag,
     pub(super) plan: TaskPlan,
     pub(super) state: TaskState,
@@ -56,9 +56,9 @@ pub(super) struct OpenTask {
     pub(super) carries: Vec<ActorId>,
 }
 
-impl RunningTask {
-    pub(super) const fn new(tag: Tag, plan: TaskPlan) -> RunningTask {
-        RunningTask {
+impl SimulatedTask {
+    pub(super) const fn new(tag: Tag, plan: TaskPlan) -> SimulatedTask {
+        SimulatedTask {
             tag,
             plan,
             state: TaskState::Active,

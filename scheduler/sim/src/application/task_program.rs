@@ -5,9 +5,9 @@ use cohabit_application_core::{ActorId, CallError, CallNumber, MemberEffect, Tas
 use cohabit_types::AttemptId;
 
 use super::member_shell::HandleOwner;
+use super::open_stream::OpenStream;
 use super::payload::{Tag, decode, encode};
 use super::process::ProcessCode;
-use super::stream_reader::OpenStream;
 use super::task_plan::TaskPlan;
 use super::task_process::OpenTask;
 use super::world::{ApplicationWorld, ProgramPhase};

@@ -8,7 +8,7 @@ use super::event::ApplicationEvent;
 use super::member_shell::HandleOwner;
 use super::payload::{Tag, decode, encode};
 use super::process::ProcessCode;
-use super::task_process::{RunningTask, TaskStage, TaskState};
+use super::task_process::{SimulatedTask, TaskStage, TaskState};
 use super::world::{ApplicationWorld, ProgramPhase};
 
 /// How long a runner waits for a task before it says that it is idle.
@@ -37,7 +37,7 @@ impl ApplicationWorld {
             self.ledger.violated(format!("{member} starts a task that nobody called: {}", tag.0));
             return;
         };
-        self.process(member).tasks.insert(ticket, RunningTask::new(tag, plan));
+        self.process(member).tasks.insert(ticket, SimulatedTask::new(tag, plan));
         self.take_handles(member, arguments, HandleOwner::Task(ticket), more);
         self.task_goes_on_soon(member, ticket);
     }
@@ -201,7 +201,7 @@ impl ApplicationWorld {
         }
     }
 
-    pub(super) fn task(&mut self, member: AttemptId, ticket: Ticket) -> Option<&mut RunningTask> {
+    pub(super) fn task(&mut self, member: AttemptId, ticket: Ticket) -> Option<&mut SimulatedTask> {
         self.processes.get_mut(&member)?.tasks.get_mut(&ticket)
     }
 

@@ -54,7 +54,10 @@ fn unsigned_counters_are_caught() {
 
 #[test]
 fn repetition_without_memory_is_caught() {
-    assert_found(ApplicationBug::RepetitionWithoutMemory, &["started twice in", "retries started", "after it had ended"]);
+    assert_found(
+        ApplicationBug::RepetitionWithoutMemory,
+        &["started twice in", "retries started", "after it had ended"],
+    );
 }
 
 #[test]
