@@ -98,7 +98,7 @@ async fn squares(count: u64) -> Result<()> {
     Ok(())
 }
 
-/// One task, and when it is told to, 10,000.
+/// One task, and when it is told to, 10,000; then it waits until it is told to end.
 async fn many(go: &str) -> Result<()> {
     say(&square::remote(3).await?.to_string());
     until(go).await?;
@@ -108,7 +108,7 @@ async fn many(go: &str) -> Result<()> {
     }
     let squares = try_join_all(calls).await?;
     say(&format!("in order: {}", squares.into_iter().eq((0..10_000).map(|number| number * number))));
-    Ok(())
+    until(&format!("{go}.end")).await
 }
 
 async fn slow(record: &str) -> Result<()> {
