@@ -56,8 +56,10 @@ fn a_task_leaves_no_event() {
     assert_eq!(launch.line(), "in order: true");
     let after = jobs();
     assert_eq!(after[..before.len()], before, "a task changed a job");
-    // Many tasks at once may be given more processes, but not one each.
-    assert!(after.len() <= before.len() + 2, "{after:?}");
+    // The application asks for more processes while the functions' times are unknown: a live one for each
+    // core at most, and as many that wait.
+    let cores = std::thread::available_parallelism().unwrap().get();
+    assert!(after.len() <= 2 + 2 * cores, "{after:?}");
     fs::write(format!("{go}.end"), "").unwrap();
     assert_eq!(launch.end().code, 0);
 }
