@@ -38,8 +38,6 @@ pub enum Error {
     Lost(String),
     /// No process can run the task: why.
     NoRunner(String),
-    /// The application waits for itself: for what, and who holds it.
-    Deadlock(String),
     /// The call was cancelled.
     Cancelled,
     /// The call did not end within this time, and was cancelled.
@@ -63,11 +61,9 @@ pub enum Ran {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Failed(text)
-            | Error::Refused(text)
-            | Error::Lost(text)
-            | Error::NoRunner(text)
-            | Error::Deadlock(text) => f.write_str(text),
+            Error::Failed(text) | Error::Refused(text) | Error::Lost(text) | Error::NoRunner(text) => {
+                f.write_str(text)
+            }
             Error::Panicked(text) => CallError::Panicked(text.clone()).fmt(f),
             Error::Restarted { ran: Ran::Unknown } => CallError::Restarted.fmt(f),
             Error::Stopped => ActorEnd::Stopped.fmt(f),
@@ -123,7 +119,6 @@ impl Error {
         match error {
             CallError::Lost { .. } => Error::Lost(error.to_string()),
             CallError::NoRunner(_) => Error::NoRunner(format!("{error}; {NO_RUNNER_REMEDY}")),
-            CallError::Deadlock(text) => Error::Deadlock(text),
             CallError::Failed(text) => Error::Failed(text),
             CallError::Panicked(text) => Error::Panicked(text),
             CallError::Restarted => Error::Restarted { ran: Ran::Unknown },

@@ -34,9 +34,6 @@ pub enum CallError {
     /// No process can run the task: what the head or the coordinator says.
     #[error("no process can run the task: {0}")]
     NoRunner(String),
-    /// The application waits for itself: what the task needs, and who holds it.
-    #[error("{0}")]
-    Deadlock(String),
     /// The caller cancelled the call.
     #[error("the call was cancelled")]
     Cancelled,

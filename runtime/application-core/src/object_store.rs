@@ -5,8 +5,7 @@
 //! are spilled to disk, *copies* of objects of other nodes are dropped. Whoever still finds no room waits in
 //! order, until the shell says that it has waited long enough.
 //!
-//! Mapped objects stay in memory and count, also when nobody holds them any more: the memory of a mapping
-//! cannot be taken back.
+//! Mapped objects stay and count, also when nobody holds them: the memory of a mapping cannot be taken.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;

@@ -93,7 +93,6 @@ impl TaskCalls {
                 | CallError::Ended(_)
                 | CallError::Lost { .. }
                 | CallError::NoRunner(_)
-                | CallError::Deadlock(_)
                 | CallError::Cancelled
                 | CallError::Full
                 | CallError::Refused(_),
