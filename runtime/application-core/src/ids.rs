@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use cohabit_types::AttemptId;
 use serde::{Deserialize, Serialize};
 
 macro_rules! number {
@@ -48,4 +49,20 @@ number! {
 number! {
     /// How often an actor has been constructed: 1 for the first construction.
     IncarnationNumber(u32)
+}
+
+/// An object, or one that a call is to make. Its maker counts its objects, so that no two processes ever make
+/// the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ObjectId {
+    /// The process that named it.
+    pub maker: AttemptId,
+    /// From 1.
+    pub number: u64,
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.maker, self.number)
+    }
 }

@@ -177,7 +177,9 @@ pub use frames::{
     CallRequest, Construction, FromCoordinator, MethodAccess, OnRestart, TaskRequest, ToCallee, ToCaller,
     ToCoordinator,
 };
-pub use ids::{ActorId, CallNumber, IncarnationNumber, LinkNumber, RequestNumber, TaskRunnerNumber, Ticket};
+pub use ids::{
+    ActorId, CallNumber, IncarnationNumber, LinkNumber, ObjectId, RequestNumber, TaskRunnerNumber, Ticket,
+};
 pub use limits::{
     MAX_ACTORS, MAX_ARGUMENTS, MAX_CALLS, MAX_NAME, MAX_TASK_BYTES, MAX_TASK_RUNNERS, MAX_TASKS,
     MAX_UNREAD_BYTES, MAX_UNREAD_ITEMS,
@@ -185,9 +187,7 @@ pub use limits::{
 pub use member::Member;
 pub use member_effect::MemberEffect;
 pub use object_store::ObjectStore;
-pub use object_store_effect::{
-    ObjectId, ObjectKind, ObjectPlace, ObjectStoreEffect, StoreRefusal, TransferResult,
-};
+pub use object_store_effect::{ObjectKind, ObjectPlace, ObjectStoreEffect, StoreRefusal, TransferResult};
 pub use runner_report::{RunnerReport, RunnerState};
 pub use session::{Packet, Session, SessionError, SessionHello};
 pub use stream_window::{ItemTotal, StreamPosition};

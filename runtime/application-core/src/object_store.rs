@@ -12,9 +12,8 @@ use std::mem;
 
 use cohabit_types::AttemptId;
 
-use crate::object_store_effect::{
-    ObjectId, ObjectKind, ObjectPlace, ObjectStoreEffect, StoreRefusal, TransferResult,
-};
+use crate::ids::ObjectId;
+use crate::object_store_effect::{ObjectKind, ObjectPlace, ObjectStoreEffect, StoreRefusal, TransferResult};
 
 /// The store of one node.
 #[derive(Debug)]

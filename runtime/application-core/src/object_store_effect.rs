@@ -1,19 +1,8 @@
 //! What the store of a node knows objects by, and what its shell does, in order.
 
-use std::fmt;
-
 use cohabit_types::AttemptId;
-use serde::{Deserialize, Serialize};
 
-/// An object of the application. None is ever used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ObjectId(pub u64);
-
-impl fmt::Display for ObjectId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+use crate::ids::ObjectId;
 
 /// Whether the bytes are also on another node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

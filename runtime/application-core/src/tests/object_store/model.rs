@@ -13,6 +13,10 @@ use crate::{
 
 const BUDGET: u64 = 100;
 
+const fn object(number: u64) -> ObjectId {
+    ObjectId { maker: member(1), number }
+}
+
 /// What happens; numbers choose among what is there.
 #[derive(Debug, Clone)]
 enum Action {
@@ -216,12 +220,12 @@ impl Run {
     }
 
     fn known(&self, which: usize) -> Option<ObjectId> {
-        (self.last > 0).then(|| ObjectId(which as u64 % self.last + 1))
+        (self.last > 0).then(|| object(which as u64 % self.last + 1))
     }
 
     fn reserve(&mut self, bytes: u64, kind: ObjectKind, maker: AttemptId) {
         self.last += 1;
-        let object = ObjectId(self.last);
+        let object = object(self.last);
         self.node.sizes.insert(object, (bytes, kind));
         self.node.reservations.insert(object, maker);
         self.step(|store, out| store.reserve(object, bytes, kind, maker, out));

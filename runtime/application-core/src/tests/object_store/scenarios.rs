@@ -16,7 +16,7 @@ const MAKER: AttemptId = member(2);
 const READER: AttemptId = member(3);
 
 const fn object(number: u64) -> ObjectId {
-    ObjectId(number)
+    ObjectId { maker: member(1), number }
 }
 
 fn allocate(number: u64, bytes: u64) -> ObjectStoreEffect {
