@@ -46,6 +46,10 @@ pub enum Error {
     Full,
     /// No live actor has this name.
     NotFound(String),
+    /// The node has no room for an object: what fills it, and what to do.
+    StoreFull(String),
+    /// An object cannot be read any more: why.
+    ObjectLost(String),
     /// It cannot be done: why, and what to do instead.
     Refused(String),
 }
@@ -65,6 +69,8 @@ impl fmt::Display for Error {
                 f.write_str(text)
             }
             Error::Panicked(text) => CallError::Panicked(text.clone()).fmt(f),
+            Error::StoreFull(text) => CallError::StoreFull(text.clone()).fmt(f),
+            Error::ObjectLost(text) => CallError::ObjectLost(text.clone()).fmt(f),
             Error::Restarted { ran: Ran::Unknown } => CallError::Restarted.fmt(f),
             Error::Stopped => ActorEnd::Stopped.fmt(f),
             Error::ConstructorFailed(text) => ActorEnd::ConstructorFailed(text.clone()).fmt(f),
@@ -126,6 +132,8 @@ impl Error {
             CallError::Cancelled => Error::Cancelled,
             CallError::Full => Error::Full,
             CallError::Refused(text) => Error::Refused(text),
+            CallError::StoreFull(text) => Error::StoreFull(text),
+            CallError::ObjectLost(text) => Error::ObjectLost(text),
         }
     }
 

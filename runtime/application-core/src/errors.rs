@@ -45,6 +45,12 @@ pub enum CallError {
     /// The call may not be made.
     #[error("{0}")]
     Refused(String),
+    /// The node has no room for an object: what fills it, and what to do.
+    #[error("no room for an object: {0}")]
+    StoreFull(String),
+    /// An object cannot be read any more: why.
+    #[error("an object is lost: {0}")]
+    ObjectLost(String),
 }
 
 /// Why an actor ended for good.

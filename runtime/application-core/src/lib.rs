@@ -124,7 +124,9 @@
 //!     task_gate    when tasks start that have come
 //!   member_streams items of its tasks (stream_window)
 //!     stream_maker when the next is made          stream_reader what has arrived and was read
-//! object_store the objects of one node, in memory and on disk
+//! object_store the objects of one node            object_room whose memory makes room for others
+//!   object_entry where one of them is               store_figures what there is, for people
+//!   store_frames what processes and the store send each other
 //! ```
 
 mod actor_entry;
@@ -148,12 +150,16 @@ mod member;
 mod member_effect;
 mod member_streams;
 mod member_tasks;
+mod object_entry;
+mod object_room;
 mod object_store;
 mod object_store_effect;
 mod queued_task;
 mod runner_report;
 mod runner_want;
 mod session;
+mod store_figures;
+mod store_frames;
 mod stream_maker;
 mod stream_reader;
 mod stream_window;
@@ -181,8 +187,8 @@ pub use ids::{
     ActorId, CallNumber, IncarnationNumber, LinkNumber, ObjectId, RequestNumber, TaskRunnerNumber, Ticket,
 };
 pub use limits::{
-    MAX_ACTORS, MAX_ARGUMENTS, MAX_CALLS, MAX_NAME, MAX_TASK_BYTES, MAX_TASK_RUNNERS, MAX_TASKS,
-    MAX_UNREAD_BYTES, MAX_UNREAD_ITEMS,
+    MAX_ACTORS, MAX_ARGUMENTS, MAX_CALLS, MAX_NAME, MAX_STORE_FRAME, MAX_STORE_WAITS, MAX_TASK_BYTES,
+    MAX_TASK_RUNNERS, MAX_TASKS, MAX_UNREAD_BYTES, MAX_UNREAD_ITEMS,
 };
 pub use member::Member;
 pub use member_effect::MemberEffect;
@@ -190,5 +196,7 @@ pub use object_store::ObjectStore;
 pub use object_store_effect::{ObjectKind, ObjectPlace, ObjectStoreEffect, StoreRefusal, TransferResult};
 pub use runner_report::{RunnerReport, RunnerState};
 pub use session::{Packet, Session, SessionError, SessionHello};
+pub use store_figures::{ObjectFigures, StoreFigures};
+pub use store_frames::{StoreReply, StoreRequest};
 pub use stream_window::{ItemTotal, StreamPosition};
 pub use task_class::{OnTaskError, TaskClass, TaskSpec};

@@ -26,3 +26,9 @@ pub const MAX_TASK_RUNNERS: usize = 1_000;
 
 /// Most actors of one application that have not ended.
 pub const MAX_ACTORS: usize = 1_000;
+
+/// Longest frame between a process and the store of its node, in bytes.
+pub const MAX_STORE_FRAME: usize = 1 << 10;
+
+/// Most objects of one process that wait for the store of its node at the same time.
+pub const MAX_STORE_WAITS: usize = 1_000;

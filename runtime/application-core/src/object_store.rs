@@ -6,6 +6,8 @@
 //! order, until the shell says that it has waited long enough.
 //!
 //! Mapped objects stay and count, also when nobody holds them: the memory of a mapping cannot be taken.
+//!
+//! This file has what is asked of the store, `object_room` how room is found.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
@@ -13,105 +15,50 @@ use std::mem;
 use cohabit_types::AttemptId;
 
 use crate::ids::ObjectId;
+use crate::object_entry::{Holding, ObjectEntry, Progress};
 use crate::object_store_effect::{ObjectKind, ObjectPlace, ObjectStoreEffect, StoreRefusal, TransferResult};
+use crate::store_figures::{ObjectFigures, StoreFigures};
 
 /// The store of one node.
 #[derive(Debug)]
 pub struct ObjectStore {
-    budget: u64,
+    pub(crate) budget: u64,
+    /// Most objects at a time.
+    most_objects: usize,
     /// Bytes of all objects that have memory.
-    memory: u64,
+    pub(crate) memory: u64,
     /// Bytes of all objects that have a spill file, without those that are being written.
-    disk: u64,
-    objects: BTreeMap<ObjectId, StoredObject>,
+    pub(crate) disk: u64,
+    pub(crate) objects: BTreeMap<ObjectId, ObjectEntry>,
     /// Objects that may leave memory, by when they were last used.
-    cold: BTreeMap<u64, ObjectId>,
-    cold_bytes: u64,
-    spilling: BTreeSet<ObjectId>,
+    pub(crate) cold: BTreeMap<u64, ObjectId>,
+    pub(crate) cold_bytes: u64,
+    pub(crate) spilling: BTreeSet<ObjectId>,
     /// Objects that need room, in order: reservations, and objects on disk that somebody wants.
-    waiting: VecDeque<ObjectId>,
+    pub(crate) waiting: VecDeque<ObjectId>,
     /// Counts uses.
-    last_use: u64,
-    spills: SpillPermission,
+    pub(crate) last_use: u64,
+    pub(crate) spills: SpillPermission,
 }
 
 /// Whether objects may be spilled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SpillPermission {
+pub(crate) enum SpillPermission {
     Allowed,
     /// A spill has failed: the disk is probably full. The next request or freed disk space allows a new try.
     Suspended,
 }
 
-#[derive(Debug)]
-struct StoredObject {
-    bytes: u64,
-    kind: ObjectKind,
-    progress: Progress,
-    holding: Holding,
-    /// Mappings by member. Memory that is mapped stays.
-    mapped: BTreeMap<AttemptId, u64>,
-    /// Readers that wait for it, in order; one may wait several times.
-    readers: Vec<AttemptId>,
-    /// Its key among the cold objects, when it is one.
-    last_use: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    /// Its maker waits for room.
-    Awaiting {
-        maker: AttemptId,
-    },
-    /// Its maker has memory and fills it.
-    Reserved {
-        maker: AttemptId,
-    },
-    InMemory,
-    /// It is in memory, and its spill file is being written.
-    Spilling,
-    OnDisk,
-    /// It is on disk, and is being copied to memory.
-    BringingBack,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holding {
-    Held,
-    /// Nobody holds it: it goes once nothing is done with it.
-    Freed,
-}
-
-impl Progress {
-    const fn has_memory(self) -> bool {
-        match self {
-            Progress::Reserved { .. } | Progress::InMemory | Progress::Spilling | Progress::BringingBack => {
-                true
-            }
-            Progress::Awaiting { .. } | Progress::OnDisk => false,
-        }
-    }
-
-    const fn is_on_disk(self) -> bool {
-        match self {
-            Progress::OnDisk | Progress::BringingBack => true,
-            Progress::Awaiting { .. }
-            | Progress::Reserved { .. }
-            | Progress::InMemory
-            | Progress::Spilling => false,
-        }
-    }
-}
-
 /// Where effects go.
-type Effects = Vec<ObjectStoreEffect>;
+pub(crate) type Effects = Vec<ObjectStoreEffect>;
 
 impl ObjectStore {
-    /// An empty store with memory for so many bytes.
+    /// An empty store with memory for so many bytes, which takes at most so many objects.
     #[must_use]
-    pub const fn new(budget: u64) -> ObjectStore {
+    pub const fn new(budget: u64, most_objects: usize) -> ObjectStore {
         ObjectStore {
             budget,
+            most_objects,
             memory: 0,
             disk: 0,
             objects: BTreeMap::new(),
@@ -136,6 +83,23 @@ impl ObjectStore {
         self.disk
     }
 
+    /// What the store has, object by object.
+    #[must_use]
+    pub fn figures(&self) -> StoreFigures {
+        let object = |(object, entry): (&ObjectId, &ObjectEntry)| ObjectFigures {
+            object: *object,
+            bytes: entry.bytes,
+            place: entry.progress.place(),
+            mapped: entry.mapped.iter().map(|(member, count)| (*member, *count)).collect(),
+        };
+        StoreFigures {
+            budget: self.budget,
+            memory: self.memory,
+            disk: self.disk,
+            objects: self.objects.iter().map(object).collect(),
+        }
+    }
+
     /// Whether there is no object and nobody waits for one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -154,11 +118,15 @@ impl ObjectStore {
         if self.objects.contains_key(&object) {
             return effects.push(refusal(object, maker, StoreRefusal::Exists));
         }
+        if self.objects.len() >= self.most_objects {
+            let reason = StoreRefusal::TooMany { limit: self.most_objects };
+            return effects.push(refusal(object, maker, reason));
+        }
         if bytes > self.budget {
             let reason = StoreRefusal::TooLarge { bytes, budget: self.budget };
             return effects.push(refusal(object, maker, reason));
         }
-        let stored = StoredObject {
+        let stored = ObjectEntry {
             bytes,
             kind,
             progress: Progress::Awaiting { maker },
@@ -187,21 +155,25 @@ impl ObjectStore {
         }
     }
 
-    /// A maker will not fill what it has reserved and not filled.
-    pub fn abandoned(&mut self, maker: AttemptId, effects: &mut Effects) {
-        let of_maker = |it: &StoredObject| match it.progress {
-            Progress::Awaiting { maker: by } | Progress::Reserved { maker: by } => by == maker,
-            Progress::InMemory | Progress::Spilling | Progress::OnDisk | Progress::BringingBack => false,
-        };
-        let unfilled: Vec<ObjectId> =
-            self.objects.iter().filter(|(_, it)| of_maker(it)).map(|(object, _)| *object).collect();
-        for object in unfilled {
-            if let Some(Progress::Reserved { .. }) = self.progress(object) {
-                effects.push(ObjectStoreEffect::Drop { object, place: ObjectPlace::Memory });
+    /// A maker gives up an object that nobody else knows of yet: it waits for room, is being filled, or is
+    /// complete.
+    pub fn abandoned(&mut self, object: ObjectId, maker: AttemptId, effects: &mut Effects) {
+        let Some(entry) = self.objects.get(&object) else { return };
+        match entry.progress.unfilled_by() {
+            Some(by) if by == maker => {
+                self.abandon(object, effects);
+                self.advance(effects);
             }
-            self.remove(object, StoreRefusal::Abandoned, effects);
+            Some(_) => {}
+            None => self.free(object, effects),
         }
-        self.advance(effects);
+    }
+
+    fn abandon(&mut self, object: ObjectId, effects: &mut Effects) {
+        if let Some(Progress::Reserved { .. }) = self.progress(object) {
+            effects.push(ObjectStoreEffect::Drop { object, place: ObjectPlace::Memory });
+        }
+        self.remove(object, StoreRefusal::Abandoned, effects);
     }
 
     /// A maker or a reader that waits for room has waited long enough. Nothing happens if it does not wait.
@@ -273,7 +245,19 @@ impl ObjectStore {
                 self.settle(object, effects);
             }
         }
-        self.abandoned(by, effects);
+        let of_member = |it: &ObjectEntry| it.progress.unfilled_by() == Some(by);
+        let unfilled: Vec<ObjectId> =
+            self.objects.iter().filter(|(_, it)| of_member(it)).map(|(object, _)| *object).collect();
+        unfilled.into_iter().for_each(|object| self.abandon(object, effects));
+        self.advance(effects);
+    }
+
+    /// A maker has ended, and of all that it named somebody holds these objects alone: the others are freed.
+    pub fn forget(&mut self, maker: AttemptId, keep: &BTreeSet<ObjectId>, effects: &mut Effects) {
+        let named = ObjectId { maker, number: 0 }..=ObjectId { maker, number: u64::MAX };
+        let objects = self.objects.range(named).map(|(object, _)| *object);
+        let unheld: Vec<ObjectId> = objects.filter(|object| !keep.contains(object)).collect();
+        unheld.into_iter().for_each(|object| self.free(object, effects));
     }
 
     /// Nobody holds an object any more. Its memory goes once no member maps it.
@@ -354,14 +338,15 @@ impl ObjectStore {
     /// # Errors
     /// In words, if something does not.
     pub fn check(&self) -> Result<(), String> {
-        let sum = |of: fn(&StoredObject) -> bool| -> u64 {
+        let sum = |of: fn(&ObjectEntry) -> bool| -> u64 {
             self.objects.values().filter(|it| of(it)).map(|it| it.bytes).sum()
         };
         let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what}: {self:?}")) };
         demand(self.memory <= self.budget, "more memory than the budget")?;
+        demand(self.objects.len() <= self.most_objects, "more objects than the limit")?;
         demand(self.memory == sum(|it| it.progress.has_memory()), "memory is counted wrongly")?;
         demand(self.disk == sum(|it| it.progress.is_on_disk()), "disk is counted wrongly")?;
-        demand(self.cold_bytes == sum(StoredObject::is_cold), "cold bytes are counted wrongly")?;
+        demand(self.cold_bytes == sum(ObjectEntry::is_cold), "cold bytes are counted wrongly")?;
         let cold = self.objects.values().filter(|it| it.is_cold()).count();
         demand(self.cold.len() == cold, "other objects than the cold ones may leave")?;
         let spilling = self.objects.values().filter(|it| it.progress == Progress::Spilling).count();
@@ -378,46 +363,6 @@ impl ObjectStore {
 
     fn progress(&self, object: ObjectId) -> Option<Progress> {
         self.objects.get(&object).map(|it| it.progress)
-    }
-
-    /// Changes where an object is, and counts its bytes there.
-    fn change_progress(&mut self, object: ObjectId, progress: Progress) {
-        let stored = self.objects.get_mut(&object).expect("only objects that are there change");
-        let (before, bytes) = (mem::replace(&mut stored.progress, progress), stored.bytes);
-        self.count(before, Some(progress), bytes);
-        match progress {
-            Progress::Spilling => _ = self.spilling.insert(object),
-            Progress::Awaiting { .. }
-            | Progress::Reserved { .. }
-            | Progress::InMemory
-            | Progress::OnDisk
-            | Progress::BringingBack => _ = self.spilling.remove(&object),
-        }
-    }
-
-    fn count(&mut self, before: Progress, after: Option<Progress>, bytes: u64) {
-        let change = |had: bool, has: bool, total: u64| match (had, has) {
-            (false, true) => total + bytes,
-            (true, false) => total - bytes,
-            (true, true) | (false, false) => total,
-        };
-        self.memory = change(before.has_memory(), after.is_some_and(Progress::has_memory), self.memory);
-        self.disk = change(before.is_on_disk(), after.is_some_and(Progress::is_on_disk), self.disk);
-        if before.is_on_disk() && !after.is_some_and(Progress::is_on_disk) {
-            self.spills = SpillPermission::Allowed;
-        }
-    }
-
-    /// Forgets an object; its effects have been pushed. Readers that still wait are told the reason.
-    fn remove(&mut self, object: ObjectId, reason: StoreRefusal, effects: &mut Effects) {
-        let Some(stored) = self.objects.remove(&object) else { return };
-        self.count(stored.progress, None, stored.bytes);
-        self.spilling.remove(&object);
-        self.waiting.retain(|it| *it != object);
-        if self.cold.remove(&stored.last_use).is_some() {
-            self.cold_bytes -= stored.bytes;
-        }
-        refuse(object, stored.readers, reason, effects);
     }
 
     /// A complete object is in memory alone: its readers get it.
@@ -441,158 +386,12 @@ impl ObjectStore {
         let stored = self.objects.get_mut(&object).expect("it is there");
         *stored.mapped.entry(by).or_insert(0) += 1;
     }
-
-    /// Counts a use. The object is not cold for now.
-    fn use_now(&mut self, object: ObjectId) {
-        self.last_use += 1;
-        let stored = self.objects.get_mut(&object).expect("it is there");
-        let before = mem::replace(&mut stored.last_use, self.last_use);
-        if self.cold.remove(&before).is_some() {
-            self.cold_bytes -= stored.bytes;
-        }
-    }
-
-    /// An object in memory that nobody maps is cold if it is held, and goes if it is not.
-    fn settle(&mut self, object: ObjectId, effects: &mut Effects) {
-        let stored = &self.objects[&object];
-        if stored.progress != Progress::InMemory || !stored.mapped.is_empty() {
-            return;
-        }
-        match stored.holding {
-            Holding::Held => {
-                if self.cold.insert(stored.last_use, object).is_none() {
-                    self.cold_bytes += stored.bytes;
-                }
-            }
-            Holding::Freed => {
-                effects.push(ObjectStoreEffect::Drop { object, place: ObjectPlace::Memory });
-                self.remove(object, StoreRefusal::Freed, effects);
-            }
-        }
-    }
-
-    /// Puts an object at the end of those that need room. A new request is a reason to try the disk again.
-    fn wait_for_room(&mut self, object: ObjectId, effects: &mut Effects) {
-        self.waiting.push_back(object);
-        self.spills = SpillPermission::Allowed;
-        self.advance(effects);
-    }
-
-    fn stop_waiting_without_readers(&mut self, object: ObjectId) {
-        let stored = &self.objects[&object];
-        if stored.progress == Progress::OnDisk && stored.readers.is_empty() {
-            self.waiting.retain(|it| *it != object);
-        }
-    }
-
-    /// Gives room to those that wait, in order, and starts spills for the first that finds none.
-    fn advance(&mut self, effects: &mut Effects) {
-        while let Some(object) = self.waiting.front().copied() {
-            let StoredObject { bytes, progress, .. } = self.objects[&object];
-            if !self.make_room(bytes, effects) {
-                return;
-            }
-            self.waiting.pop_front();
-            if let Progress::Awaiting { maker } = progress {
-                self.change_progress(object, Progress::Reserved { maker });
-                effects.push(ObjectStoreEffect::Allocate { object, bytes, maker });
-            } else {
-                self.change_progress(object, Progress::BringingBack);
-                effects.push(ObjectStoreEffect::BringBack { object });
-            }
-        }
-    }
-
-    /// Whether so much is free, at once or after copies were dropped. If not, primaries are spilled, unless
-    /// that would not be enough: then they may as well stay.
-    fn make_room(&mut self, bytes: u64, effects: &mut Effects) -> bool {
-        let free = self.budget - self.memory;
-        if bytes <= free {
-            return true;
-        }
-        let leaving = self.spilling.iter().map(|it| &self.objects[it]);
-        let leaving: u64 = leaving.filter(|it| !it.stays_in_memory()).map(|it| it.bytes).sum();
-        let missing = bytes.saturating_sub(free + leaving);
-        for object in self.victims(missing) {
-            self.evict(object, effects);
-        }
-        bytes <= self.budget - self.memory
-    }
-
-    /// The cold objects that make room for so much; none if all of them do not.
-    fn victims(&self, missing: u64) -> Vec<ObjectId> {
-        if missing == 0 || self.cold_bytes < missing {
-            return Vec::new();
-        }
-        let (mut victims, mut found) = (Vec::new(), 0);
-        for object in self.cold.values() {
-            let stored = &self.objects[object];
-            if stored.kind == ObjectKind::Copy || self.spills == SpillPermission::Allowed {
-                victims.push(*object);
-                found += stored.bytes;
-            }
-            if found >= missing {
-                return victims;
-            }
-        }
-        Vec::new()
-    }
-
-    fn evict(&mut self, object: ObjectId, effects: &mut Effects) {
-        let StoredObject { kind, bytes, last_use, .. } = self.objects[&object];
-        match kind {
-            ObjectKind::Copy => {
-                effects.push(ObjectStoreEffect::Drop { object, place: ObjectPlace::Memory });
-                self.remove(object, StoreRefusal::Unknown, effects);
-            }
-            ObjectKind::Primary => {
-                self.cold.remove(&last_use);
-                self.cold_bytes -= bytes;
-                self.change_progress(object, Progress::Spilling);
-                effects.push(ObjectStoreEffect::Spill { object });
-            }
-        }
-    }
-}
-
-impl StoredObject {
-    /// Whether it stays in memory although its spill file is complete.
-    fn stays_in_memory(&self) -> bool {
-        !self.mapped.is_empty() || self.holding == Holding::Freed
-    }
-
-    fn is_cold(&self) -> bool {
-        self.progress == Progress::InMemory && !self.stays_in_memory()
-    }
-
-    fn needs_room(&self) -> bool {
-        match self.progress {
-            Progress::Awaiting { .. } => true,
-            Progress::OnDisk => !self.readers.is_empty(),
-            Progress::Reserved { .. } | Progress::InMemory | Progress::Spilling | Progress::BringingBack => {
-                false
-            }
-        }
-    }
-
-    /// Whether what is said of it fits together.
-    fn is_possible(&self) -> bool {
-        let (is_freed, is_mapped) = (self.holding == Holding::Freed, !self.mapped.is_empty());
-        let counts_fit = self.mapped.values().all(|count| *count > 0);
-        counts_fit
-            && match self.progress {
-                Progress::Awaiting { .. } | Progress::OnDisk => !is_freed && !is_mapped,
-                Progress::Reserved { .. } | Progress::BringingBack => !is_mapped,
-                Progress::InMemory => self.readers.is_empty() && (is_mapped || !is_freed),
-                Progress::Spilling => self.readers.is_empty() && self.kind == ObjectKind::Primary,
-            }
-    }
 }
 
 fn refusal(object: ObjectId, to: AttemptId, reason: StoreRefusal) -> ObjectStoreEffect {
     ObjectStoreEffect::Refuse { object, to, reason }
 }
 
-fn refuse(object: ObjectId, readers: Vec<AttemptId>, reason: StoreRefusal, effects: &mut Effects) {
+pub(crate) fn refuse(object: ObjectId, readers: Vec<AttemptId>, reason: StoreRefusal, effects: &mut Effects) {
     effects.extend(readers.into_iter().map(|to| refusal(object, to, reason)));
 }

@@ -42,6 +42,12 @@ pub enum StoreRefusal {
         /// The memory for all objects.
         budget: u64,
     },
+    /// The store takes no more objects.
+    #[error("the node has {limit} objects, the most that it takes")]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
     /// It waited for room too long.
     #[error("there was no room for the object for too long")]
     Full,

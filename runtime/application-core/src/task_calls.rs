@@ -95,6 +95,8 @@ impl TaskCalls {
                 | CallError::NoRunner(_)
                 | CallError::Cancelled
                 | CallError::Full
+                | CallError::StoreFull(_)
+                | CallError::ObjectLost(_)
                 | CallError::Refused(_),
             ) => {}
         }

@@ -1,9 +1,9 @@
 //! Frames survive the encoding of the wire, and errors say what to do.
 
-use super::kit::{actor, named, write};
+use super::kit::{actor, member, named, write};
 use crate::{
-    ActorEnd, CallError, CallNumber, CreateError, FromCoordinator, Lifetime, Packet, RequestNumber, ToCallee,
-    ToCoordinator,
+    ActorEnd, CallError, CallNumber, CreateError, FromCoordinator, Lifetime, ObjectId, Packet, RequestNumber,
+    StoreReply, StoreRequest, ToCallee, ToCoordinator,
 };
 
 #[test]
@@ -16,6 +16,15 @@ fn frames_come_back_from_bincode_as_they_were() {
     let call = ToCallee::Call { actor: actor(1), call: CallNumber(2), request: write() };
     let bytes = bincode::serialize(&call).unwrap();
     assert_eq!(bincode::deserialize::<ToCallee>(&bytes).unwrap(), call);
+
+    let object = ObjectId { maker: member(3), number: 7 };
+    let reserve = StoreRequest::Reserve { object, bytes: 1 << 40 };
+    let bytes = bincode::serialize(&reserve).unwrap();
+    assert_eq!(bincode::deserialize::<StoreRequest>(&bytes).unwrap(), reserve);
+
+    let refused = StoreReply::Refused { object, error: CallError::StoreFull("it is full".to_owned()) };
+    let bytes = bincode::serialize(&refused).unwrap();
+    assert_eq!(bincode::deserialize::<StoreReply>(&bytes).unwrap(), refused);
 
     let result = Err(CreateError::NameInUse { name: "ada".to_owned() });
     let created = FromCoordinator::Created { request: RequestNumber(4), result };

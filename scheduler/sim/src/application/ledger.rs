@@ -139,7 +139,12 @@ impl Ledger {
             Err(CallError::Ended(ActorEnd::ConstructorFailed(_))) => failed.contains(&call.actor),
             Err(CallError::Ended(ActorEnd::GivenUp(_))) => history.given_up || refused.contains(&call.actor),
             Err(
-                CallError::Full | CallError::Refused(_) | CallError::Lost { .. } | CallError::NoRunner(_),
+                CallError::Full
+                | CallError::Refused(_)
+                | CallError::Lost { .. }
+                | CallError::NoRunner(_)
+                | CallError::StoreFull(_)
+                | CallError::ObjectLost(_),
             ) => false,
         };
         let (name, again) = (format!("call {} of {}", call.call, call.caller), call.ended);

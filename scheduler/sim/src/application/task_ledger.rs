@@ -147,9 +147,14 @@ impl TaskLedger {
                 let deaths = self.early_deaths.get(&class).copied().unwrap_or(0);
                 self.refused.contains(&class) || deaths >= EARLY_DEATHS
             }
-            Err(CallError::Restarted | CallError::Ended(_) | CallError::Full | CallError::Refused(_)) => {
-                false
-            }
+            Err(
+                CallError::Restarted
+                | CallError::Ended(_)
+                | CallError::Full
+                | CallError::Refused(_)
+                | CallError::StoreFull(_)
+                | CallError::ObjectLost(_),
+            ) => false,
         };
         let (again, plan) = (task.ended, task.plan);
         if let Some(task) = self.tasks.get_mut(&tag) {

@@ -12,23 +12,31 @@ use crate::{
 };
 
 const BUDGET: u64 = 100;
+const MOST: usize = 1_000;
 
+/// Two processes name the objects in turn.
 const fn object(number: u64) -> ObjectId {
-    ObjectId { maker: member(1), number }
+    ObjectId { maker: member(10 + number % 2), number }
 }
 
 /// What happens; numbers choose among what is there.
 #[derive(Debug, Clone)]
 enum Action {
-    Reserve { bytes: u64, kind: ObjectKind, maker: u64 },
+    Reserve {
+        bytes: u64,
+        kind: ObjectKind,
+        maker: u64,
+    },
     Fill(usize),
     NotAllocated(usize),
-    Abandon(u64),
+    Abandon(usize),
     Want(usize, u64),
     Map(usize, u64),
     Unmap(usize),
     End(u64),
     Free(usize),
+    /// One of the two has ended, and somebody holds one of its objects.
+    Forget(u64, usize),
     TimeOut(usize),
     FinishSpill(usize, TransferResult),
     FinishReturn(usize, TransferResult),
@@ -44,12 +52,13 @@ fn actions() -> impl Strategy<Value = Action> {
             .prop_map(|(bytes, kind, maker)| Action::Reserve { bytes, kind, maker }),
         8 => any().prop_map(Action::Fill),
         1 => any().prop_map(Action::NotAllocated),
-        1 => who().prop_map(Action::Abandon),
+        1 => any().prop_map(Action::Abandon),
         8 => (any(), who()).prop_map(|(object, by)| Action::Want(object, by)),
         1 => (any(), who()).prop_map(|(object, by)| Action::Map(object, by)),
         6 => any().prop_map(Action::Unmap),
         1 => who().prop_map(Action::End),
         3 => any().prop_map(Action::Free),
+        1 => (10..12u64, any()).prop_map(|(maker, keep)| Action::Forget(maker, keep)),
         2 => any().prop_map(Action::TimeOut),
         6 => (any(), result()).prop_map(|(which, result)| Action::FinishSpill(which, result)),
         6 => (any(), result()).prop_map(|(which, result)| Action::FinishReturn(which, result)),
@@ -208,7 +217,7 @@ struct Run {
 
 impl Run {
     fn new() -> Run {
-        Run { store: ObjectStore::new(BUDGET), node: Node::default(), last: 0 }
+        Run { store: ObjectStore::new(BUDGET, MOST), node: Node::default(), last: 0 }
     }
 
     fn step(&mut self, step: impl FnOnce(&mut ObjectStore, &mut Vec<ObjectStoreEffect>)) {
@@ -267,6 +276,39 @@ impl Run {
         self.step(|store, out| store.free(object, out));
     }
 
+    fn abandon(&mut self, which: usize) {
+        let unfilled = self.node.unfilled.iter().chain(&self.node.reservations);
+        let unfilled: Vec<_> = unfilled.map(|(object, by)| (*object, *by)).collect();
+        let Some((object, by)) = choose(unfilled.into_iter(), which) else { return };
+        self.node.reservations.remove(&object);
+        self.node.queue.retain(|it| *it != object);
+        self.step(|store, out| store.abandoned(object, by, out));
+    }
+
+    fn forget(&mut self, maker: AttemptId, keep: usize) {
+        let keep: BTreeSet<ObjectId> = self.known(keep).into_iter().collect();
+        let named = self.node.sizes.keys().filter(|it| it.maker == maker && !keep.contains(it));
+        let named: BTreeSet<ObjectId> = named.copied().collect();
+        self.node.precious.retain(|it| !named.contains(it));
+        self.node.freed.extend(&named);
+        self.step(|store, out| store.forget(maker, &keep, out));
+        let figures = self.store.figures();
+        let left = figures.objects.iter().filter(|it| named.contains(&it.object));
+        for figures in left {
+            assert!(self.is_used(figures.object), "{} is left", figures.object);
+        }
+    }
+
+    /// Whether something is done with an object, or somebody maps it.
+    fn is_used(&self, object: ObjectId) -> bool {
+        let Node { unfilled, spilling, returning, mappings, .. } = &self.node;
+        let is_mapped = mappings.iter().any(|(mapped, _)| *mapped == object);
+        is_mapped
+            || unfilled.contains_key(&object)
+            || spilling.contains(&object)
+            || returning.contains(&object)
+    }
+
     fn time_out(&mut self, which: usize) {
         let makers = self.node.reservations.iter().map(|(object, by)| (*object, *by));
         let waiting: Vec<_> = makers.chain(self.node.readers.iter().copied()).collect();
@@ -304,10 +346,7 @@ impl Run {
                     self.step(|store, out| store.not_allocated(object, out));
                 }
             }
-            Action::Abandon(by) => {
-                self.node.abandoned(member(by));
-                self.step(|store, out| store.abandoned(member(by), out));
-            }
+            Action::Abandon(which) => self.abandon(which),
             Action::Want(which, by) => {
                 self.known(which).into_iter().for_each(|it| self.want(it, member(by)));
             }
@@ -320,6 +359,7 @@ impl Run {
                 self.step(|store, out| store.member_ended(member(by), out));
             }
             Action::Free(which) => self.known(which).into_iter().for_each(|it| self.free(it)),
+            Action::Forget(maker, keep) => self.forget(member(maker), keep),
             Action::TimeOut(which) => self.time_out(which),
             Action::FinishSpill(which, result) => self.finish_spill(which, result),
             Action::FinishReturn(which, result) => self.finish_return(which, result),

@@ -1,5 +1,7 @@
 //! Scenarios of a store, with their effects as whole lists.
 
+use std::collections::BTreeSet;
+
 use cohabit_types::AttemptId;
 
 use super::super::kit::{effects, member};
@@ -8,12 +10,14 @@ use crate::ObjectPlace::{Disk, Memory};
 use crate::ObjectStoreEffect::{Allocate, BringBack, Drop, HandOver, Refuse, Spill};
 use crate::TransferResult::{Done, Failed};
 use crate::{
-    ObjectId, ObjectKind, ObjectPlace, ObjectStore, ObjectStoreEffect, StoreRefusal, TransferResult,
+    ObjectFigures, ObjectId, ObjectKind, ObjectPlace, ObjectStore, ObjectStoreEffect, StoreRefusal,
+    TransferResult,
 };
 
 const MIB: u64 = 1 << 20;
 const MAKER: AttemptId = member(2);
 const READER: AttemptId = member(3);
+const MOST: usize = 100;
 
 const fn object(number: u64) -> ObjectId {
     ObjectId { maker: member(1), number }
@@ -49,7 +53,7 @@ struct CheckedStore(ObjectStore);
 impl CheckedStore {
     /// With one object of ten bytes for each of these kinds, from 1.
     fn filled_with(budget: u64, kinds: &[ObjectKind]) -> CheckedStore {
-        let mut store = CheckedStore(ObjectStore::new(budget));
+        let mut store = CheckedStore(ObjectStore::new(budget, MOST));
         for (number, kind) in (1..).zip(kinds) {
             let reserved = store.step(|it, out| it.reserve(object(number), 10, *kind, MAKER, out));
             assert_eq!(reserved, [allocate(number, 10)]);
@@ -108,7 +112,7 @@ impl CheckedStore {
 #[test]
 fn a_full_store_spills() {
     let size = 16 * MIB;
-    let mut store = CheckedStore(ObjectStore::new(64 * MIB));
+    let mut store = CheckedStore(ObjectStore::new(64 * MIB, MOST));
     for number in 1..=16 {
         let reserved = store.reserve(number, size);
         if number <= 4 {
@@ -229,13 +233,13 @@ fn what_never_fits_or_is_there_already_is_refused_at_once() {
 
 #[test]
 fn a_reader_waits_for_an_object_that_is_being_made() {
-    let mut store = CheckedStore(ObjectStore::new(20));
+    let mut store = CheckedStore(ObjectStore::new(20, MOST));
     store.reserve(1, 10);
     assert_eq!(store.wanted(1), []);
     assert_eq!(store.filled(1), [hand_over(1)]);
     store.reserve(2, 10);
     store.wanted(2);
-    let abandoned = store.step(|it, out| it.abandoned(MAKER, out));
+    let abandoned = store.step(|it, out| it.abandoned(object(2), MAKER, out));
     assert_eq!(abandoned, [drop_at(2, Memory), refuse(2, READER, StoreRefusal::Abandoned)]);
     store.reserve(3, 10);
     assert_eq!(
@@ -310,4 +314,69 @@ fn an_object_that_cannot_be_read_back_is_told_and_kept() {
     let unreadable = refuse(1, READER, StoreRefusal::Unreadable);
     assert_eq!(store.brought_back(1, Failed), [unreadable, unreadable]);
     assert_eq!((store.bytes(), store.wanted(1)), ((0, 20), vec![bring_back(1)]));
+}
+
+#[test]
+fn an_object_is_given_up_by_its_maker_alone() {
+    let mut store = CheckedStore::filled_with(20, &[Primary]);
+    assert_eq!(store.reserve(2, 10), [allocate(2, 10)]);
+    assert_eq!(store.reserve(3, 20), [], "object 1 alone does not make enough room");
+    let abandon = |number, by| move |it: &mut ObjectStore, out: &mut _| it.abandoned(object(number), by, out);
+    assert_eq!(store.step(abandon(2, READER)), []);
+    assert_eq!(store.step(abandon(9, MAKER)), [], "nobody knows it");
+    assert_eq!(store.step(abandon(2, MAKER)), [drop_at(2, Memory), spill(1)]);
+    assert_eq!(store.step(abandon(3, MAKER)), [], "it has no memory yet");
+    assert_eq!(store.spilled(1, Done), [drop_at(1, Memory)]);
+    assert_eq!(store.step(abandon(1, MAKER)), [drop_at(1, Disk)], "it was complete");
+    assert!(store.0.is_empty());
+}
+
+#[test]
+fn what_a_dead_maker_named_goes_unless_somebody_holds_it() {
+    let mut store = CheckedStore::filled_with(40, &[Primary, Primary, Primary]);
+    let other = ObjectId { maker: member(4), number: 1 };
+    store.step(|it, out| it.reserve(other, 10, Primary, member(4), out));
+    store.step(|it, out| it.filled(other, out));
+    assert_eq!(store.wanted(3), [hand_over(3)]);
+    let keep = [object(2), object(7)].into();
+    let forgotten = store.step(|it, out| it.forget(member(1), &keep, out));
+    assert_eq!(forgotten, [drop_at(1, Memory)], "a reader still maps object 3");
+    assert_eq!(store.unmapped(3), [drop_at(3, Memory)]);
+    let left: Vec<ObjectId> = store.0.figures().objects.iter().map(|it| it.object).collect();
+    assert_eq!(left, [object(2), other]);
+    let all = BTreeSet::new();
+    assert_eq!(store.step(|it, out| it.forget(member(1), &all, out)), [drop_at(2, Memory)]);
+}
+
+#[test]
+fn more_objects_than_the_limit_are_refused() {
+    let mut store = CheckedStore(ObjectStore::new(20, 2));
+    store.reserve(1, 1);
+    store.reserve(2, 1);
+    assert_eq!(store.reserve(3, 1), [refuse(3, MAKER, StoreRefusal::TooMany { limit: 2 })]);
+    store.filled(1);
+    store.free(1);
+    assert_eq!(store.reserve(3, 1), [allocate(3, 1)]);
+}
+
+#[test]
+fn figures_say_where_objects_are_and_who_maps_them() {
+    let mut store = CheckedStore::filled_with(20, &[Primary, Primary]);
+    store.reserve(3, 10);
+    store.spilled(1, Done);
+    store.wanted(2);
+    store.wanted(2);
+    store.reserve(4, 20);
+    let figures = store.0.figures();
+    assert_eq!((figures.budget, figures.memory, figures.disk, figures.mapped_bytes()), (20, 20, 10, 10));
+    let of = |number, bytes, place, mapped| ObjectFigures { object: object(number), bytes, place, mapped };
+    assert_eq!(
+        figures.objects,
+        [
+            of(1, 10, Some(Disk), vec![]),
+            of(2, 10, Some(Memory), vec![(READER, 2)]),
+            of(3, 10, Some(Memory), vec![]),
+            of(4, 20, None, vec![]),
+        ]
+    );
 }
