@@ -47,7 +47,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cohabit-macros", &[]),
     (
         "cohabit",
-        &["cohabit-types", "cohabit-wire", "cohabit-application-core", "cohabit-client", "cohabit-macros"],
+        &[
+            "cohabit-types",
+            "cohabit-wire",
+            "cohabit-memory",
+            "cohabit-application-core",
+            "cohabit-client",
+            "cohabit-macros",
+        ],
     ),
     (
         "cohabit-head",

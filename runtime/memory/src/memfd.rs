@@ -85,6 +85,14 @@ impl FreshMemory {
         Ok(())
     }
 
+    /// The memory, once the process that got its descriptor has filled and sealed it.
+    ///
+    /// # Errors
+    /// If it is not sealed.
+    pub fn into_sealed(self) -> Result<SealedMemory, MemoryError> {
+        SealedMemory::from_fd(self.fd, self.bytes)
+    }
+
     /// Makes it immutable, for this process and all others.
     ///
     /// # Errors
@@ -133,7 +141,15 @@ impl SealedMemory {
     /// # Errors
     /// If this process has no address space left, or too many mappings.
     pub fn map(&self) -> Result<MemoryMapping, MemoryError> {
-        MemoryMapping::of(self)
+        MemoryMapping::of(self, None)
+    }
+
+    /// Maps it for reading, with something that is dropped when the memory is mapped no longer.
+    ///
+    /// # Errors
+    /// As of [`SealedMemory::map`]; then the guard is dropped at once.
+    pub fn map_with(&self, guard: impl Send + Sync + 'static) -> Result<MemoryMapping, MemoryError> {
+        MemoryMapping::of(self, Some(Box::new(guard)))
     }
 }
 
