@@ -123,6 +123,7 @@
 //! start        which process this is      launcher     the program started by hand
 //! coordinator  the root job               runner       main, one actor (actor_host), or tasks (task_host)
 //! process      a process's state and connections       transport    sockets, frames
+//! store        large objects: a process's side, and the store of a node
 //! handle, call, builder, task_call        what users hold; values, returned: their bytes
 //! stream_call, ref_stream                 streams; made_items: at their makers; call_state: all calls
 //! instance, task, options, origin         what the attributes write; registry: all of it, with numbers
@@ -153,6 +154,7 @@ mod returned;
 mod runner;
 mod start;
 mod start_entry;
+mod store;
 mod stream_call;
 mod task;
 mod task_call;

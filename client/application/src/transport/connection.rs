@@ -5,20 +5,20 @@ use std::io;
 use std::task::Poll;
 
 use bytes::{Buf, BytesMut};
-use cohabit_application_core::SessionError;
-use cohabit_wire::codec::{self, CodecError};
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{ReadHalf, WriteHalf};
 
-use super::send_buffer::{LENGTH_BYTES, MAX_FRAME, SendBuffer};
+use super::frame_codec::ReceivedFrames;
+use super::link_failure::LinkFailure;
+use super::send_buffer::{MAX_FRAME, SendBuffer};
 
 /// How much is read at once, in bytes.
 const READ_BYTES: usize = 64 << 10;
 
 /// The longest hello, in bytes.
-const LONGEST_HELLO: usize = 1 << 10;
+pub(super) const LONGEST_HELLO: usize = 1 << 10;
 
 /// What becomes of the frames of a connection.
 pub(crate) trait FrameHandler {
@@ -32,60 +32,6 @@ pub(crate) trait FrameHandler {
     fn acknowledge(&self);
 }
 
-/// Why a connection ended.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LinkFailure {
-    /// It broke, or the other end closed it.
-    #[error("the connection broke: {0}")]
-    Broken(#[from] io::Error),
-    /// This end closed it.
-    #[error("the connection was replaced or is no longer needed")]
-    Closed,
-    /// The other end sent what no process of this application sends: nothing that follows makes sense.
-    #[error("a process of the application broke the protocol: {0}")]
-    Protocol(String),
-}
-
-impl From<SessionError> for LinkFailure {
-    fn from(error: SessionError) -> LinkFailure {
-        LinkFailure::Protocol(error.to_string())
-    }
-}
-
-impl From<CodecError> for LinkFailure {
-    fn from(error: CodecError) -> LinkFailure {
-        LinkFailure::Protocol(error.to_string())
-    }
-}
-
-/// The complete frames among the bytes that came.
-pub(crate) struct ReceivedFrames<'a> {
-    bytes: &'a [u8],
-    /// How many bytes were taken.
-    taken: usize,
-    limit: usize,
-}
-
-impl ReceivedFrames<'_> {
-    /// The next frame; none if it is not complete yet.
-    ///
-    /// # Errors
-    /// If it is longer than a frame may be, or is no `T`.
-    pub(crate) fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, LinkFailure> {
-        let Some((length, rest)) = self.bytes[self.taken..].split_first_chunk::<LENGTH_BYTES>() else {
-            return Ok(None);
-        };
-        let length = u32::from_be_bytes(*length) as usize;
-        if length > self.limit {
-            let (limit, text) = (self.limit, "a frame has");
-            return Err(LinkFailure::Protocol(format!("{text} {length} bytes, of at most {limit}")));
-        }
-        let Some(frame) = rest.get(..length) else { return Ok(None) };
-        self.taken += LENGTH_BYTES + length;
-        Ok(Some(codec::decode_within(frame, self.limit)?))
-    }
-}
-
 /// Reads the first frame of a connection, whoever is at the other end. What comes after it stays in the
 /// buffer.
 ///
@@ -96,9 +42,9 @@ pub(super) async fn read_hello<T: DeserializeOwned>(
     buffer: &mut BytesMut,
 ) -> Result<T, LinkFailure> {
     loop {
-        let mut frames = ReceivedFrames { bytes: buffer, taken: 0, limit: LONGEST_HELLO };
+        let mut frames = ReceivedFrames::new(buffer, LONGEST_HELLO);
         if let Some(hello) = frames.take()? {
-            let taken = frames.taken;
+            let taken = frames.taken();
             buffer.advance(taken);
             return Ok(hello);
         }
@@ -116,9 +62,9 @@ pub(crate) async fn carry(
     let (mut reading, writing) = stream.split();
     let read = async move {
         loop {
-            let mut frames = ReceivedFrames { bytes: &buffer, taken: 0, limit: MAX_FRAME };
+            let mut frames = ReceivedFrames::new(&buffer, MAX_FRAME);
             endpoint.deliver(&mut frames)?;
-            let taken = frames.taken;
+            let taken = frames.taken();
             buffer.advance(taken);
             read_some(&mut reading, &mut buffer).await?;
         }

@@ -19,9 +19,10 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
-use super::connection::{LinkFailure, read_hello};
-use super::hello::MemberHello;
-use super::send_buffer::SendBuffer;
+use super::connection::{LONGEST_HELLO, read_hello};
+use super::frame_codec::append_frame;
+use super::hello::{ConnectionHello, MemberHello};
+use super::link_failure::LinkFailure;
 use super::socket::SocketDirectory;
 
 /// How many connections may be open that have not said who they are.
@@ -42,10 +43,10 @@ pub(crate) struct HelloCheck {
 
 /// Accepts connections for ever, and passes on those of processes of the application, with what they said and
 /// what was read after it.
-pub(crate) async fn accept_members(
+pub(crate) async fn accept_members<H: ConnectionHello>(
     listener: UnixListener,
     check: HelloCheck,
-    accepted: impl Fn(UnixStream, BytesMut, MemberHello) + 'static,
+    accepted: impl Fn(UnixStream, BytesMut, H) + 'static,
 ) {
     let (accepted, strangers) = (Rc::new(accepted), Arc::new(Semaphore::new(MOST_STRANGERS)));
     loop {
@@ -74,19 +75,19 @@ pub(crate) async fn accept_members(
 }
 
 impl HelloCheck {
-    async fn admit(
+    async fn admit<H: ConnectionHello>(
         &self,
         stream: &mut UnixStream,
         buffer: &mut BytesMut,
-    ) -> Result<MemberHello, LinkFailure> {
+    ) -> Result<H, LinkFailure> {
         check_account(stream)?;
-        let hello: MemberHello = read_hello(stream, buffer).await?;
-        if !bool::from(hello.secret.0.ct_eq(&self.secret.0)) {
+        let hello: H = read_hello(stream, buffer).await?;
+        if !bool::from(hello.secret().0.ct_eq(&self.secret.0)) {
             return Err(LinkFailure::Protocol("it does not know the secret of the application".into()));
         }
-        match hello.hello.to == self.own {
+        match hello.to() == self.own {
             true => Ok(hello),
-            false => Err(LinkFailure::Protocol(format!("it is for {}", hello.hello.to))),
+            false => Err(LinkFailure::Protocol(format!("it is for {}", hello.to()))),
         }
     }
 }
@@ -100,14 +101,25 @@ pub(crate) async fn dial(
     hello: MemberHello,
 ) -> Result<(UnixStream, BytesMut, SessionHello), LinkFailure> {
     let mut stream = directory.connect(hello.hello.to).await?;
-    check_account(&stream)?;
-    let first = SendBuffer::default();
-    first.push(&hello);
-    let bytes = first.take(Vec::new()).unwrap_or_default();
-    stream.write_all(&bytes).await?;
+    introduce(&mut stream, &hello).await?;
     let mut buffer = BytesMut::new();
     let answer = read_hello(&mut stream, &mut buffer).await?;
     Ok((stream, buffer, answer))
+}
+
+/// Says who this process is on a connection that it dialed, if a process of its own account is at the other
+/// end.
+///
+/// # Errors
+/// If it is not, or the connection breaks.
+pub(crate) async fn introduce(
+    stream: &mut UnixStream,
+    hello: &impl ConnectionHello,
+) -> Result<(), LinkFailure> {
+    check_account(stream)?;
+    let mut bytes = Vec::new();
+    append_frame(hello, LONGEST_HELLO, &mut bytes)?;
+    Ok(stream.write_all(&bytes).await?)
 }
 
 fn check_account(stream: &UnixStream) -> Result<(), LinkFailure> {

@@ -1,17 +1,15 @@
-//! ReceivedFrames on their way to one connection: many go out with one write.
+//! Frames on their way to one connection: many go out with one write.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cohabit_application_core::MAX_ARGUMENTS;
-use cohabit_wire::codec;
 use serde::Serialize;
 use tokio::sync::Notify;
 
+use super::frame_codec::append_frame;
+
 /// The longest frame: the largest arguments, with what stands beside them.
 pub(super) const MAX_FRAME: usize = MAX_ARGUMENTS + (1 << 20);
-
-/// Bytes of the length in front of each frame, the most significant first.
-pub(super) const LENGTH_BYTES: usize = 4;
 
 /// A buffer that is larger is not kept for the next frames.
 const KEPT_BYTES: usize = 1 << 20;
@@ -36,11 +34,7 @@ impl SendBuffer {
     /// If it is longer than any frame: what is in it was checked before.
     pub(crate) fn push<T: Serialize>(&self, frame: &T) {
         let mut waiting = self.waiting();
-        let start = waiting.bytes.len();
-        waiting.bytes.extend_from_slice(&[0; LENGTH_BYTES]);
-        codec::encode_into(frame, MAX_FRAME, &mut waiting.bytes).expect("a frame within the limits");
-        let length = (waiting.bytes.len() - start - LENGTH_BYTES) as u32;
-        waiting.bytes[start..start + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
+        append_frame(frame, MAX_FRAME, &mut waiting.bytes).expect("a frame within the limits");
         drop(waiting);
         self.changed.notify_one();
     }

@@ -5,11 +5,20 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net;
 use std::path::{Path, PathBuf};
 
 use cohabit_types::AttemptId;
 use rustix::fs::{Mode, OFlags, open};
 use tokio::net::{UnixListener, UnixStream};
+
+/// Which socket of the directory. Those of members begin with a digit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SocketName {
+    Member(AttemptId),
+    /// That of the store of the node.
+    Store,
+}
 
 /// The directory of the sockets of an application on this node.
 #[derive(Debug)]
@@ -26,29 +35,49 @@ impl SocketDirectory {
         })
     }
 
-    /// Listens at the socket of this member.
+    /// Listens at this socket.
     ///
     /// # Errors
     /// If it cannot be made.
-    pub(crate) fn listen(&self, member: AttemptId) -> io::Result<UnixListener> {
-        let path = self.path(member);
+    pub(crate) fn listen(&self, name: impl Into<SocketName>) -> io::Result<UnixListener> {
+        UnixListener::from_std(self.bind(name)?)
+    }
+
+    /// Makes this socket, for a listener on another thread.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(crate) fn bind(&self, name: impl Into<SocketName>) -> io::Result<net::UnixListener> {
+        let path = self.path(name.into());
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        UnixListener::bind(path)
+        let listener = net::UnixListener::bind(path)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
     }
 
-    /// Connects to the socket of this member.
+    /// Connects to this socket.
     ///
     /// # Errors
     /// `ConnectionRefused` or `NotFound` if nobody listens there.
-    pub(crate) async fn connect(&self, member: AttemptId) -> io::Result<UnixStream> {
-        UnixStream::connect(self.path(member)).await
+    pub(crate) async fn connect(&self, name: impl Into<SocketName>) -> io::Result<UnixStream> {
+        UnixStream::connect(self.path(name.into())).await
     }
 
-    fn path(&self, member: AttemptId) -> PathBuf {
-        let AttemptId { job, attempt } = member;
-        format!("/proc/self/fd/{}/{job}-{attempt}", self.0.as_raw_fd()).into()
+    fn path(&self, name: SocketName) -> PathBuf {
+        let directory = format!("/proc/self/fd/{}", self.0.as_raw_fd());
+        match name {
+            SocketName::Member(AttemptId { job, attempt }) => format!("{directory}/{job}-{attempt}"),
+            SocketName::Store => format!("{directory}/store"),
+        }
+        .into()
+    }
+}
+
+impl From<AttemptId> for SocketName {
+    fn from(member: AttemptId) -> SocketName {
+        SocketName::Member(member)
     }
 }

@@ -1,0 +1,222 @@
+//! What a process of an application stores objects with, and reads them by.
+
+use std::convert::Infallible;
+use std::fmt::Display;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use cohabit_application_core::{CallError, MAX_STORE_WAITS, ObjectId, StoreReply, StoreRequest};
+use cohabit_memory::{FreshMemory, MemoryError, MemoryMapping, ObjectWriter, SealedMemory};
+use cohabit_types::{ApplicationSecret, AttemptId};
+use futures::future::try_join;
+use tokio::net::UnixStream;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
+use tokio::sync::{OnceCell, Semaphore, oneshot};
+
+use super::frame_stream::{FrameReader, send_frame};
+use super::link_table::{LinkTable, MakerReply, MakerResult, ReadStep};
+use crate::transport::{LinkFailure, SocketDirectory, SocketName, StoreHello, introduce};
+
+/// The connection of a process with the store of its node. It is opened when it is first used; when it ends,
+/// it is not opened again, since the store then takes what the process had mapped for unused.
+#[derive(Debug)]
+pub(crate) struct StoreLink {
+    directory: Arc<SocketDirectory>,
+    hello: StoreHello,
+    /// Carries the connection.
+    runtime: Handle,
+    requests: OnceCell<UnboundedSender<StoreRequest>>,
+    table: Arc<LinkTable>,
+    /// One for each object that is waited for.
+    permits: Arc<Semaphore>,
+}
+
+/// An object that is being stored. The store hears of it if that is given up.
+struct Reservation<'a> {
+    object: ObjectId,
+    table: &'a LinkTable,
+    requests: &'a UnboundedSender<StoreRequest>,
+    /// The store has it, or has refused it.
+    is_settled: bool,
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.table.forget_maker(self.object);
+            // The connection may have ended, and the store knows then.
+            let _told = self.requests.send(StoreRequest::Abandon { object: self.object });
+        }
+    }
+}
+
+impl StoreLink {
+    /// The link of the process `own` with the store that the process `store` has; it opens nothing yet. The
+    /// runtime that this is called in carries the connection, whoever uses it.
+    pub(crate) fn new(
+        directory: Arc<SocketDirectory>,
+        secret: ApplicationSecret,
+        own: AttemptId,
+        store: AttemptId,
+    ) -> StoreLink {
+        StoreLink {
+            directory,
+            hello: StoreHello { secret, from: own, to: store },
+            runtime: Handle::current(),
+            requests: OnceCell::new(),
+            table: Arc::default(),
+            permits: Arc::new(Semaphore::new(MAX_STORE_WAITS)),
+        }
+    }
+
+    /// Stores an object of this process: waits for room, fills it and seals it. Dropping the future gives it
+    /// up.
+    ///
+    /// # Errors
+    /// `StoreFull` if there was no room for too long; `Refused` if there is no store, or the connection ends.
+    pub(crate) async fn store(&self, object: ObjectId, writer: ObjectWriter) -> Result<(), CallError> {
+        let requests = self.requests().await.map_err(CallError::Refused)?;
+        let permit = self.permits.acquire().await.map_err(|_| CallError::Cancelled)?;
+        let bytes = writer.bytes();
+        let allocated = self.table.await_reply(object)?;
+        let mut reservation = Reservation { object, table: &self.table, requests, is_settled: false };
+        let answer = self.ask(StoreRequest::Reserve { object, bytes }, allocated).await;
+        // What the store has refused may be an object that is there.
+        reservation.is_settled = answer.is_err();
+        let memory = match answer? {
+            MakerReply::Allocated(memory) => memory,
+            MakerReply::Stored => return Err(out_of_order()),
+        };
+        drop(permit);
+        let filled = self.runtime.spawn_blocking(move || fill(memory, &writer)).await;
+        let cannot = |error: &dyn Display| {
+            CallError::Refused(format!("cannot fill an object of {bytes} bytes: {error}"))
+        };
+        filled.map_err(|panic| cannot(&panic))?.map_err(|error| cannot(&error))?;
+        let stored = self.table.await_reply(object)?;
+        match self.ask(StoreRequest::Filled { object }, stored).await? {
+            MakerReply::Stored => {
+                reservation.is_settled = true;
+                Ok(())
+            }
+            MakerReply::Allocated(_) => Err(out_of_order()),
+        }
+    }
+
+    /// The bytes of an object. It stays mapped while a clone of the mapping lives, and those who read it at the
+    /// same time share the mapping.
+    ///
+    /// # Errors
+    /// `ObjectLost` if the store has it no longer, or the connection ends; `StoreFull` if it is on disk and there
+    /// was no room in memory for too long.
+    pub(crate) async fn read(&self, object: ObjectId) -> Result<MemoryMapping, CallError> {
+        if let Some(mapping) = self.table.mapped(object) {
+            return Ok(mapping);
+        }
+        let requests = self.requests().await.map_err(CallError::ObjectLost)?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| CallError::Cancelled)?;
+        match self.table.read(object, permit)? {
+            ReadStep::Mapped(mapping) => Ok(mapping),
+            ReadStep::Wait { result, is_first } => {
+                if is_first {
+                    // If the connection has ended, the table says so.
+                    let _asked = requests.send(StoreRequest::Want { object });
+                }
+                result.await.map_err(|_| CallError::ObjectLost(closed()))?
+            }
+        }
+    }
+
+    /// Sends a request, and waits for the reply.
+    async fn ask(&self, request: StoreRequest, reply: oneshot::Receiver<MakerResult>) -> MakerResult {
+        let requests = self.requests().await.map_err(CallError::Refused)?;
+        // If the connection has ended, the table says so.
+        let _asked = requests.send(request);
+        reply.await.map_err(|_| CallError::Refused(closed()))?
+    }
+
+    /// The way to the store, which is opened at the first use.
+    ///
+    /// # Errors
+    /// In words, if there is no store.
+    async fn requests(&self) -> Result<&UnboundedSender<StoreRequest>, String> {
+        self.requests.get_or_try_init(|| self.open()).await
+    }
+
+    async fn open(&self) -> Result<UnboundedSender<StoreRequest>, String> {
+        let (directory, hello) = (Arc::clone(&self.directory), self.hello.clone());
+        let (requests, received) = unbounded_channel();
+        let (table, weak) = (Arc::clone(&self.table), requests.downgrade());
+        let (opened, is_open) = oneshot::channel();
+        self.runtime.spawn(async move {
+            let stream = match connect(&directory, &hello).await {
+                Ok(stream) => stream,
+                Err(failure) => {
+                    // Whoever wanted it may have gone.
+                    let _told = opened.send(Err(failure.to_string()));
+                    return;
+                }
+            };
+            let _told = opened.send(Ok(()));
+            let failure = carry(&stream, received, &table, &weak).await;
+            table.fail(&format!("the store of objects of this node: {failure}"));
+        });
+        match is_open.await {
+            Ok(Ok(())) => Ok(requests),
+            Ok(Err(text)) => Err(format!("there is no store of objects on this node: {text}")),
+            Err(_) => Err(closed()),
+        }
+    }
+}
+
+async fn connect(directory: &SocketDirectory, hello: &StoreHello) -> Result<UnixStream, LinkFailure> {
+    let mut stream = directory.connect(SocketName::Store).await?;
+    introduce(&mut stream, hello).await?;
+    Ok(stream)
+}
+
+/// Carries requests and replies until the connection ends: returns why.
+async fn carry(
+    stream: &UnixStream,
+    mut requests: UnboundedReceiver<StoreRequest>,
+    table: &Arc<LinkTable>,
+    sender: &WeakUnboundedSender<StoreRequest>,
+) -> LinkFailure {
+    let read = async {
+        let mut frames = FrameReader::new(stream, BytesMut::new());
+        loop {
+            let reply: StoreReply = frames.next().await?;
+            let descriptor = reply.has_descriptor().then(|| frames.descriptor()).transpose()?;
+            let requests = sender.upgrade().ok_or(LinkFailure::Closed)?;
+            table.receive(reply, descriptor, &requests)?;
+        }
+    };
+    let write = async {
+        while let Some(request) = requests.recv().await {
+            send_frame(stream, &request, None).await?;
+        }
+        Err(LinkFailure::Closed)
+    };
+    let ended: Result<(Infallible, Infallible), LinkFailure> = try_join(read, write).await;
+    match ended {
+        Err(failure) => failure,
+        Ok((never, _)) => match never {},
+    }
+}
+
+/// Writes the object and seals it. This process keeps nothing of it.
+fn fill(memory: OwnedFd, writer: &ObjectWriter) -> Result<(), MemoryError> {
+    let memory = FreshMemory::from_fd(memory, writer.bytes())?;
+    let _sealed: SealedMemory = writer.write(memory)?;
+    Ok(())
+}
+
+fn closed() -> String {
+    "the connection with the store of objects of this node has ended".into()
+}
+
+fn out_of_order() -> CallError {
+    CallError::Refused("the store of objects of this node answers out of order".into())
+}

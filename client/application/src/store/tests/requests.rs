@@ -1,0 +1,164 @@
+//! What processes store and read, and what is left when they go.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use cohabit_application_core::{CallError, ObjectId, ObjectPlace};
+use cohabit_memory::{Buffer, ObjectWriter, read_object};
+use futures::poll;
+use serde::{Deserialize, Serialize};
+
+use super::super::settings::ROOM_PATIENCE;
+use super::super::store_link::StoreLink;
+use super::kit::{
+    MAKER, MIB, READER, ROOT, SECRET, TestStore, content, is_intact, object, pattern, writer_of,
+};
+use crate::transport::SocketDirectory;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Sample {
+    name: String,
+    weights: Buffer<f32>,
+    parts: Vec<Option<Buffer<u64>>>,
+}
+
+fn sample() -> Sample {
+    Sample {
+        name: "digits".into(),
+        weights: (0..60_000u16).map(f32::from).collect(),
+        parts: vec![None, Some((0..9_999).collect()), Some(Buffer::default())],
+    }
+}
+
+#[tokio::test]
+async fn values_come_back_as_they_were() {
+    let test = TestStore::with_budget(64 * MIB);
+    let maker = test.link(MAKER);
+    maker.store(object(1), ObjectWriter::new(&sample()).unwrap()).await.unwrap();
+    maker.store(object(2), ObjectWriter::new("no buffers").unwrap()).await.unwrap();
+    for link in [&test.link(READER), &maker] {
+        let read: Sample = read_object(&link.read(object(1)).await.unwrap()).unwrap();
+        assert!(read == sample() && read.weights.is_shared());
+        let text: String = read_object(&link.read(object(2)).await.unwrap()).unwrap();
+        assert_eq!(text, "no buffers");
+    }
+}
+
+#[tokio::test]
+async fn readers_share_a_mapping_and_the_last_one_gives_it_back() {
+    let test = TestStore::with_budget(64 * MIB);
+    let (maker, reader) = (test.link(MAKER), test.link(READER));
+    maker.store(object(1), writer_of(1, MIB)).await.unwrap();
+    let (one, other) = futures::try_join!(reader.read(object(1)), reader.read(object(1))).unwrap();
+    let third = reader.read(object(1)).await.unwrap();
+    assert_eq!((one.as_ptr(), one.as_ptr()), (other.as_ptr(), third.as_ptr()));
+    let mapped = async || test.store.figures().await.unwrap().objects[0].mapped.clone();
+    assert_eq!(mapped().await, [(READER, 1)]);
+    let own = maker.read(object(1)).await.unwrap();
+    assert_eq!(mapped().await, [(MAKER, 1), (READER, 1)]);
+    drop((one, other));
+    test.store.free(object(1));
+    assert!(is_intact(1, &third), "what is mapped stays");
+    assert_eq!(mapped().await, [(MAKER, 1), (READER, 1)]);
+    // A window keeps the mapping, also on a thread without a runtime.
+    let window = content(&third);
+    drop(third);
+    std::thread::spawn(move || assert_eq!(*window, *pattern(1, window.len() as u64))).join().unwrap();
+    test.until(|it| it.objects[0].mapped == [(MAKER, 1)]).await;
+    drop(own);
+    test.until(|it| it.objects.is_empty() && it.memory == 0).await;
+}
+
+#[tokio::test]
+async fn an_object_outlives_its_maker() {
+    let test = TestStore::with_budget(64 * MIB);
+    let maker = test.link(MAKER);
+    maker.store(object(1), writer_of(1, MIB)).await.unwrap();
+    maker.store(object(2), writer_of(2, MIB)).await.unwrap();
+    let mapping = maker.read(object(2)).await.unwrap();
+    test.until(|it| it.mapped_bytes() == MIB).await;
+    drop((maker, mapping));
+    test.until(|it| it.mapped_bytes() == 0).await;
+    test.store.forget(MAKER, [object(1)]);
+    let reader = test.link(READER);
+    assert!(is_intact(1, &reader.read(object(1)).await.unwrap()));
+    assert!(matches!(reader.read(object(2)).await, Err(CallError::ObjectLost(_))));
+    assert_eq!(test.bytes().await.0, MIB);
+}
+
+#[tokio::test]
+async fn a_store_that_is_given_up_leaves_nothing() {
+    let test = TestStore::with_budget(2 * MIB);
+    let (maker, reader) = (test.link(MAKER), test.link(READER));
+    maker.store(object(1), writer_of(1, 2 * MIB)).await.unwrap();
+    let mapping = reader.read(object(1)).await.unwrap();
+    {
+        let mut waiting = pin!(maker.store(object(2), writer_of(2, MIB)));
+        assert!(poll!(&mut waiting).is_pending());
+        let figures = test
+            .until(|it| {
+                assert!(it.memory <= 2 * MIB);
+                it.objects.len() == 2
+            })
+            .await;
+        assert_eq!(figures.objects[1].place, None);
+        assert_eq!(figures.objects[0].place, Some(ObjectPlace::Memory));
+    }
+    test.until(|it| it.objects.len() == 1).await;
+    drop(mapping);
+    // A read that nobody waits for any more is not counted for ever.
+    maker.store(object(3), writer_of(3, 2 * MIB)).await.unwrap();
+    assert!(poll!(pin!(reader.read(object(1)))).is_pending());
+    test.until(|it| it.mapped_bytes() == 0 && it.disk == 2 * MIB).await;
+    assert!(is_intact(1, &reader.read(object(1)).await.unwrap()));
+}
+
+#[tokio::test]
+async fn an_object_is_stored_once() {
+    let test = TestStore::with_budget(64 * MIB);
+    let maker = test.link(MAKER);
+    maker.store(object(1), writer_of(1, MIB)).await.unwrap();
+    let again = maker.store(object(1), writer_of(2, MIB)).await;
+    assert_eq!(again, Err(CallError::Refused(format!("object {} is there already", object(1)))));
+    assert!(is_intact(1, &maker.read(object(1)).await.unwrap()));
+}
+
+#[tokio::test]
+async fn an_application_without_large_objects_opens_nothing() {
+    let test = TestStore::with_budget(MIB);
+    let link = test.link(MAKER);
+    test.store.figures().await.unwrap();
+    assert!(format!("{link:?}").contains("OnceCell { value: None }"), "{link:?}");
+}
+
+#[tokio::test]
+async fn the_end_of_the_store_is_told_to_those_that_wait() {
+    let test = TestStore::with_budget(MIB);
+    let (maker, reader) = (test.link(MAKER), test.link(READER));
+    maker.store(object(1), writer_of(1, MIB)).await.unwrap();
+    let mapping = reader.read(object(1)).await.unwrap();
+    let waiting = maker.store(object(2), writer_of(2, MIB));
+    let end = async {
+        test.until(|it| it.objects.len() == 2).await;
+        drop(test.store);
+    };
+    let (stored, ()) = futures::join!(waiting, end);
+    let closed = "the store of objects of this node: the connection broke: unexpected end of file";
+    assert_eq!(stored, Err(CallError::Refused(closed.into())));
+    assert!(is_intact(1, &mapping), "what is mapped stays");
+    drop(mapping);
+    let lost: ObjectId = object(1);
+    assert_eq!(maker.read(lost).await.map(drop), Err(CallError::ObjectLost(closed.into())));
+}
+
+#[tokio::test]
+async fn a_missing_store_is_told_and_looked_for_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = Arc::new(SocketDirectory::open(folder.path()).unwrap());
+    let link = StoreLink::new(Arc::clone(&directory), SECRET, MAKER, ROOT);
+    let missing = link.store(object(1), writer_of(1, MIB)).await;
+    let Err(CallError::Refused(text)) = missing else { panic!("{missing:?}") };
+    assert!(text.starts_with("there is no store of objects on this node: "), "{text}");
+    let _store = TestStore::start(&directory, folder.path(), MIB, ROOM_PATIENCE);
+    link.store(object(1), writer_of(1, MIB)).await.unwrap();
+}

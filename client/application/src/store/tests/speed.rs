@@ -1,0 +1,52 @@
+//! How fast objects are stored and read, beside plain code. Run by hand, in release mode, with 3 GiB of free
+//! memory:
+//!
+//! ```text
+//! cargo test --release -p cohabit --lib store::tests::speed -- --ignored --nocapture
+//! ```
+
+use std::fs::File;
+use std::io::Write;
+use std::time::Instant;
+
+use cohabit_memory::{Buffer, ObjectWriter, read_object};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::kit::{MAKER, READER, TestStore, object};
+
+const GIB: usize = 1 << 30;
+const ROUNDS: u64 = 5;
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_unstable_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+#[tokio::test]
+#[ignore = "a measurement of 1 GiB"]
+async fn one_gibibyte() {
+    let test = TestStore::with_budget(3 << 29);
+    let (maker, reader) = (test.link(MAKER), test.link(READER));
+    let value = Buffer::from(vec![7u8; GIB]);
+    let [mut plain, mut puts, mut reads] = [const { Vec::new() }; 3];
+    for number in 1..=ROUNDS {
+        let begin = Instant::now();
+        let mut file = File::from(memfd_create("floor", MemfdFlags::CLOEXEC).unwrap());
+        file.write_all(&value).unwrap();
+        plain.push(begin.elapsed().as_secs_f64() * 1e3);
+        drop(file);
+        let begin = Instant::now();
+        maker.store(object(number), ObjectWriter::new(&value).unwrap()).await.unwrap();
+        puts.push(begin.elapsed().as_secs_f64() * 1e3);
+        let begin = Instant::now();
+        let read: Buffer<u8> = read_object(&reader.read(object(number)).await.unwrap()).unwrap();
+        assert_eq!(read[GIB - 1], 7);
+        reads.push(begin.elapsed().as_secs_f64() * 1e3);
+        drop(read);
+        test.store.free(object(number));
+        test.until(|it| it.objects.is_empty()).await;
+    }
+    let [plain, put, read] = [plain, puts, reads].map(median);
+    println!("put 1 GiB {put:.0} ms; plain write {plain:.0} ms: {:.2} times as fast", plain / put);
+    println!("read 1 GiB to a slice {read:.3} ms");
+}
