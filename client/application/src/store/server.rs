@@ -228,7 +228,9 @@ impl StoreServer {
         let spilled = blocking(move || SpillFile::write(&memory, &directory)).await;
         let result = match spilled {
             Ok(file) => {
-                self.state.borrow_mut().memories.spilled(object, file);
+                let mut state = self.state.borrow_mut();
+                state.memories.spilled(object, file);
+                state.failure = None;
                 TransferResult::Done
             }
             Err(error) => {

@@ -35,8 +35,6 @@ pub(super) async fn serve(
         Err(failure @ LinkFailure::Protocol(_)) => tracing::warn!(%from, %failure, "cut a process off"),
         Ok((never, _)) => match never {},
     }
-    // It hears of its end no later than others of what follows.
-    drop(stream);
     server.leave(from);
 }
 

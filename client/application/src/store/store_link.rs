@@ -23,14 +23,20 @@ use crate::transport::{LinkFailure, SocketDirectory, SocketName, StoreHello, int
 /// it is not opened again, since the store then takes what the process had mapped for unused.
 #[derive(Debug)]
 pub(crate) struct StoreLink {
-    directory: Arc<SocketDirectory>,
-    hello: StoreHello,
-    /// Carries the connection.
-    runtime: Handle,
-    requests: OnceCell<UnboundedSender<StoreRequest>>,
+    connection: Arc<StoreConnection>,
     table: Arc<LinkTable>,
     /// One for each object that is waited for.
     permits: Arc<Semaphore>,
+    /// Carries the connection.
+    runtime: Handle,
+}
+
+/// What it takes to open the connection, and the way to the store once it is open.
+#[derive(Debug)]
+struct StoreConnection {
+    directory: Arc<SocketDirectory>,
+    hello: StoreHello,
+    requests: OnceCell<UnboundedSender<StoreRequest>>,
 }
 
 /// An object that is being stored. The store hears of it if that is given up.
@@ -61,13 +67,12 @@ impl StoreLink {
         own: AttemptId,
         store: AttemptId,
     ) -> StoreLink {
+        let hello = StoreHello { secret, from: own, to: store };
         StoreLink {
-            directory,
-            hello: StoreHello { secret, from: own, to: store },
-            runtime: Handle::current(),
-            requests: OnceCell::new(),
+            connection: Arc::new(StoreConnection { directory, hello, requests: OnceCell::new() }),
             table: Arc::default(),
             permits: Arc::new(Semaphore::new(MAX_STORE_WAITS)),
+            runtime: Handle::current(),
         }
     }
 
@@ -81,8 +86,9 @@ impl StoreLink {
         let permit = self.permits.acquire().await.map_err(|_| CallError::Cancelled)?;
         let bytes = writer.bytes();
         let allocated = self.table.await_reply(object)?;
-        let mut reservation = Reservation { object, table: &self.table, requests, is_settled: false };
-        let answer = self.ask(StoreRequest::Reserve { object, bytes }, allocated).await;
+        let mut reservation =
+            Reservation { object, table: &self.table, requests: &requests, is_settled: false };
+        let answer = ask(&requests, StoreRequest::Reserve { object, bytes }, allocated).await;
         // What the store has refused may be an object that is there.
         reservation.is_settled = answer.is_err();
         let memory = match answer? {
@@ -96,7 +102,7 @@ impl StoreLink {
         };
         filled.map_err(|panic| cannot(&panic))?.map_err(|error| cannot(&error))?;
         let stored = self.table.await_reply(object)?;
-        match self.ask(StoreRequest::Filled { object }, stored).await? {
+        match ask(&requests, StoreRequest::Filled { object }, stored).await? {
             MakerReply::Stored => {
                 reservation.is_settled = true;
                 Ok(())
@@ -129,46 +135,47 @@ impl StoreLink {
         }
     }
 
-    /// Sends a request, and waits for the reply.
-    async fn ask(&self, request: StoreRequest, reply: oneshot::Receiver<MakerResult>) -> MakerResult {
-        let requests = self.requests().await.map_err(CallError::Refused)?;
-        // If the connection has ended, the table says so.
-        let _asked = requests.send(request);
-        reply.await.map_err(|_| CallError::Refused(closed()))?
-    }
-
     /// The way to the store, which is opened at the first use.
     ///
     /// # Errors
     /// In words, if there is no store.
-    async fn requests(&self) -> Result<&UnboundedSender<StoreRequest>, String> {
-        self.requests.get_or_try_init(|| self.open()).await
+    async fn requests(&self) -> Result<UnboundedSender<StoreRequest>, String> {
+        if let Some(requests) = self.connection.requests.get() {
+            return Ok(requests.clone());
+        }
+        let (connection, table) = (Arc::clone(&self.connection), Arc::clone(&self.table));
+        // A task, so that a caller that gives up leaves no second connection behind.
+        let opening = self.runtime.spawn(async move {
+            connection.requests.get_or_try_init(|| connection.open(&table)).await.cloned()
+        });
+        let opened = opening.await.map_err(|_| closed())?;
+        opened.map_err(|failure| format!("there is no store of objects on this node: {failure}"))
     }
+}
 
-    async fn open(&self) -> Result<UnboundedSender<StoreRequest>, String> {
-        let (directory, hello) = (Arc::clone(&self.directory), self.hello.clone());
+impl StoreConnection {
+    /// Opens the connection, and has a task carry it.
+    async fn open(&self, table: &Arc<LinkTable>) -> Result<UnboundedSender<StoreRequest>, LinkFailure> {
+        let stream = connect(&self.directory, &self.hello).await?;
         let (requests, received) = unbounded_channel();
-        let (table, weak) = (Arc::clone(&self.table), requests.downgrade());
-        let (opened, is_open) = oneshot::channel();
-        self.runtime.spawn(async move {
-            let stream = match connect(&directory, &hello).await {
-                Ok(stream) => stream,
-                Err(failure) => {
-                    // Whoever wanted it may have gone.
-                    let _told = opened.send(Err(failure.to_string()));
-                    return;
-                }
-            };
-            let _told = opened.send(Ok(()));
+        let (table, weak) = (Arc::clone(table), requests.downgrade());
+        tokio::spawn(async move {
             let failure = carry(&stream, received, &table, &weak).await;
             table.fail(&format!("the store of objects of this node: {failure}"));
         });
-        match is_open.await {
-            Ok(Ok(())) => Ok(requests),
-            Ok(Err(text)) => Err(format!("there is no store of objects on this node: {text}")),
-            Err(_) => Err(closed()),
-        }
+        Ok(requests)
     }
+}
+
+/// Sends a request of a maker, and waits for the reply.
+async fn ask(
+    requests: &UnboundedSender<StoreRequest>,
+    request: StoreRequest,
+    reply: oneshot::Receiver<MakerResult>,
+) -> MakerResult {
+    // If the connection has ended, the table says so.
+    let _asked = requests.send(request);
+    reply.await.map_err(|_| CallError::Refused(closed()))?
 }
 
 async fn connect(directory: &SocketDirectory, hello: &StoreHello) -> Result<UnixStream, LinkFailure> {

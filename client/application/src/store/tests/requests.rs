@@ -114,6 +114,15 @@ async fn a_store_that_is_given_up_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn a_first_use_that_is_given_up_does_no_harm() {
+    let test = TestStore::with_budget(MIB);
+    let maker = test.link(MAKER);
+    assert!(poll!(pin!(maker.store(object(1), writer_of(1, MIB)))).is_pending());
+    maker.store(object(2), writer_of(2, MIB)).await.unwrap();
+    assert!(is_intact(2, &maker.read(object(2)).await.unwrap()));
+}
+
+#[tokio::test]
 async fn an_object_is_stored_once() {
     let test = TestStore::with_budget(64 * MIB);
     let maker = test.link(MAKER);
