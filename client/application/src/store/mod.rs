@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Each process has one connection, which `transport` lets in like any other. Frames have at most 1 KiB; the
-//! bytes of objects never travel, for all map the same memory. The end of a connection is the end of one side:
-//! what it had reserved goes, and what it has stored stays.
+//! bytes of objects never travel, for all map the same memory. The end of a connection is the end of one
+//! side: what it had reserved goes, and what it has stored stays.
 //!
 //! # Where to start reading
 //!

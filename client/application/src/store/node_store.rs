@@ -42,8 +42,8 @@ enum StoreCommand {
 pub(crate) struct StoreEnded;
 
 impl NodeStore {
-    /// Starts the store: it listens in the directory for the processes that know what `check` says, and raises
-    /// the limit of this process on open files.
+    /// Starts the store: it listens in the directory for the processes that know what `check` says, and
+    /// raises the limit of this process on open files.
     ///
     /// # Errors
     /// If there is no socket or no thread.

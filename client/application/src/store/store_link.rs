@@ -111,12 +111,12 @@ impl StoreLink {
         }
     }
 
-    /// The bytes of an object. It stays mapped while a clone of the mapping lives, and those who read it at the
-    /// same time share the mapping.
+    /// The bytes of an object. It stays mapped while a clone of the mapping lives, and those who read it at
+    /// the same time share the mapping.
     ///
     /// # Errors
-    /// `ObjectLost` if the store has it no longer, or the connection ends; `StoreFull` if it is on disk and there
-    /// was no room in memory for too long.
+    /// `ObjectLost` if the store has it no longer, or the connection ends; `StoreFull` if it is on disk and
+    /// there was no room in memory for too long.
     pub(crate) async fn read(&self, object: ObjectId) -> Result<MemoryMapping, CallError> {
         if let Some(mapping) = self.table.mapped(object) {
             return Ok(mapping);
