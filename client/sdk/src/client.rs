@@ -1,16 +1,15 @@
 //! What can be asked of a head: one method for each question and each change.
 //!
 //! This file holds what is asked once. Following a job over time is in `watch` and `logs`, pages of jobs are
-//! in
-//! `list`, and how a call is repeated is in `call`.
+//! in `list`, applications in `applications`, and how a call is repeated is in `call`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use cohabit_net::HelloAccepted;
 use cohabit_types::{
-    ApplicationRecord, ChangeResult, DryRun, Explanation, HeadStatus, IssuedToken, JobChange, JobId,
-    JobRecord, JobRef, ModelChoice, Models, NewToken, NodeRecord, RefusedWorker, TokenRecord,
+    ChangeResult, DryRun, Explanation, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    ModelChoice, Models, NewToken, NodeRecord, RefusedWorker, TokenRecord,
 };
 
 use crate::call::{Client, PAGE, short_call_context};
@@ -233,15 +232,6 @@ impl Client {
             |to: HeadConnection| async move { to.service.choose_model(short_call_context(), choice).await },
         )
         .await
-    }
-
-    /// The user's applications that have not ended, in the order of their names.
-    ///
-    /// # Errors
-    /// As for every call.
-    pub async fn applications(&self) -> Result<Vec<ApplicationRecord>, Error> {
-        self.call(|to: HeadConnection| async move { to.service.applications(short_call_context()).await })
-            .await
     }
 
     /// The jobs that these references mean, in their order.

@@ -44,6 +44,7 @@
 //! about jobs, keeps no state on disk, and depends on nothing of the head or of the workers.
 #![warn(missing_docs)]
 
+mod applications;
 mod builder;
 mod call;
 mod client;

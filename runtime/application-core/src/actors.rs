@@ -270,6 +270,11 @@ impl Actors {
         self.detached
     }
 
+    /// All that are not forgotten, in the order of their creation.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ActorEntry> {
+        self.all.values()
+    }
+
     /// Number of actors that are not forgotten.
     pub(crate) fn len(&self) -> usize {
         self.all.len()

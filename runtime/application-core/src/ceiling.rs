@@ -62,6 +62,12 @@ impl Ceiling {
         self.changed = true;
     }
 
+    /// Why somebody waits who needs so many GPUs.
+    pub(crate) fn shortage(&self, gpus: Share) -> String {
+        let (in_use, most) = (Share(self.in_use), self.most.unwrap_or_default());
+        format!("needs {gpus} GPUs; {in_use} of max_gpus {most} are in use")
+    }
+
     /// Admits what there is room for, in order. Who needs no GPUs waits for nobody.
     pub(crate) fn admit(&mut self) -> Vec<Admission> {
         let mut admissions = Vec::new();
@@ -75,11 +81,8 @@ impl Ceiling {
                 self.in_use += gpus.0;
                 admissions.push(Admission::Granted(claimant));
             } else {
-                let (before, most) = (waiting.len(), self.most.unwrap_or_default());
-                let in_use = Share(self.in_use);
-                let why = format!(
-                    "needs {gpus} GPUs; {in_use} of max_gpus {most} are in use, and {before} others wait before it"
-                );
+                let (before, shortage) = (waiting.len(), self.shortage(gpus));
+                let why = format!("{shortage}, and {before} others wait before it");
                 admissions.push(Admission::Waits { claimant, why });
                 waiting.push_back((claimant, gpus));
             }

@@ -190,7 +190,8 @@ impl ClassDemand {
         }
     }
 
-    fn wanted(&self) -> usize {
+    /// How many runners all want together.
+    pub(crate) fn wanted(&self) -> usize {
         self.wants.values().fold(0_usize, |sum, want| sum.saturating_add(*want as usize))
     }
 

@@ -8,6 +8,8 @@ use crate::actor_spec::ActorSpec;
 use crate::actors::Actors;
 use crate::ceiling::{Admission, Ceiling, Claimant};
 use crate::coordinator_effect::CoordinatorEffect;
+use crate::describe_application::{CoordinatorParts, describe_application};
+use crate::descriptions::{ApplicationDescription, MemberTopic};
 use crate::errors::CreateError;
 use crate::frames::{FromCoordinator, ToCoordinator};
 use crate::holders::{Holders, Unheld};
@@ -133,6 +135,9 @@ impl Coordinator {
                 self.task_runners.idle(from, &mut self.ceiling, effects);
                 self.admit(effects);
             }
+            ToCoordinator::Description { request, description } => {
+                effects.push(CoordinatorEffect::Described { member: from, request, description });
+            }
             ToCoordinator::ConstructorFailed { text } => {
                 let unneeded = self.actors.constructor_failed(from, text, &mut self.ceiling, effects);
                 self.settle(unneeded, Unheld::default(), effects);
@@ -221,6 +226,31 @@ impl Coordinator {
     pub fn surplus_over(&mut self, class: &TaskClass, effects: &mut Vec<CoordinatorEffect>) {
         self.task_runners.surplus_over(class, &mut self.ceiling, effects);
         self.admit(effects);
+    }
+
+    /// The application as it is now.
+    #[must_use]
+    pub fn describe(&self) -> ApplicationDescription {
+        describe_application(&CoordinatorParts {
+            actors: &self.actors,
+            task_runners: &self.task_runners,
+            holders: &self.holders,
+            ceiling: &self.ceiling,
+            reports: &self.reports,
+        })
+    }
+
+    /// Asks all members to describe themselves: who was asked. The answers come as `Described`.
+    pub fn ask_members(
+        &self,
+        request: RequestNumber,
+        topic: MemberTopic,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) -> BTreeSet<AttemptId> {
+        let frame = FromCoordinator::Describe { request, topic };
+        let send = |to: &AttemptId| CoordinatorEffect::Send { to: *to, frame: frame.clone() };
+        effects.extend(self.members.iter().map(send));
+        self.members.clone()
     }
 
     /// Whether nothing is left: no actor, no runner of tasks, and no counter of a handle.

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use cohabit_types::{AttemptId, JobId, Share};
 
+use crate::descriptions::MemberDescription;
 use crate::frames::FromCoordinator;
-use crate::ids::{ActorId, TaskRunnerNumber};
+use crate::ids::{ActorId, RequestNumber, TaskRunnerNumber};
 use crate::task_class::TaskClass;
 
 /// What the shell of the coordinator does.
@@ -54,6 +55,15 @@ pub enum CoordinatorEffect {
     CancelRunner {
         /// The job.
         job: JobId,
+    },
+    /// A member has described itself.
+    Described {
+        /// The member.
+        member: AttemptId,
+        /// The question.
+        request: RequestNumber,
+        /// What it said.
+        description: Box<MemberDescription>,
     },
     /// A member has ended: close its session and read nothing more from it.
     Close {

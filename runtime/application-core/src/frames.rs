@@ -9,6 +9,7 @@ use cohabit_types::{AttemptId, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::actor_spec::{ActorSpec, ActorState};
+use crate::descriptions::{MemberDescription, MemberTopic};
 use crate::errors::{CallError, CreateError};
 use crate::ids::{ActorId, CallNumber, IncarnationNumber, RequestNumber};
 use crate::stream_window::StreamPosition;
@@ -78,6 +79,13 @@ pub enum ToCoordinator {
     Constructed {
         /// Its incarnation.
         incarnation: IncarnationNumber,
+    },
+    /// The answer to `Describe`.
+    Description {
+        /// The number of the question.
+        request: RequestNumber,
+        /// What the process knows.
+        description: Box<MemberDescription>,
     },
     /// The constructor returned an error or panicked.
     ConstructorFailed {
@@ -149,6 +157,13 @@ pub enum FromCoordinator {
     ServeTasks {
         /// The class.
         class: TaskClass,
+    },
+    /// Say what this process does; answered by `Description`.
+    Describe {
+        /// The number of the question.
+        request: RequestNumber,
+        /// What is asked.
+        topic: MemberTopic,
     },
     /// Begin nothing new, end, and exit with code 0.
     End,

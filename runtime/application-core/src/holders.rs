@@ -76,6 +76,15 @@ impl Holders {
         self.ended.contains_key(&ended)
     }
 
+    /// Who holds which actors, once for each lender.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (AttemptId, ActorId)> {
+        let held = |(holder, counters): (&AttemptId, &BTreeMap<_, _>)| {
+            let holder = *holder;
+            counters.keys().map(move |(_, actor): &(AttemptId, ActorId)| (holder, *actor)).collect::<Vec<_>>()
+        };
+        self.counters.iter().flat_map(held)
+    }
+
     /// Number of counters that are not zero.
     pub(crate) fn len(&self) -> usize {
         self.held.values().sum()

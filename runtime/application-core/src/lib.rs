@@ -106,6 +106,9 @@
 //! has an answer. [`CoordinatorEffect::AwaitEnd`] is answered with [`Coordinator::patience_over`] after some
 //! time, and [`CoordinatorEffect::AwaitSurplus`] with [`Coordinator::surplus_over`].
 //!
+//! Whoever looks at the application gets [`Coordinator::describe`], joined with what members say of
+//! themselves: [`Coordinator::ask_members`] asks them, and each answer is a [`CoordinatorEffect::Described`].
+//!
 //! # Where to start reading
 //!
 //! ```text
@@ -124,6 +127,7 @@
 //!     task_gate    when tasks start that have come
 //!   member_streams items of its tasks (stream_window)
 //!     stream_maker when the next is made          stream_reader what has arrived and was read
+//! descriptions what is told of it all to whoever looks (describe_application, describe_member, ended_tasks)
 //! object_store the objects of one node            object_room whose memory makes room for others
 //!   object_entry where one of them is               store_figures what there is, for people
 //!   store_frames what processes and the store send each other
@@ -137,6 +141,10 @@ mod ceiling;
 mod class_demand;
 mod coordinator;
 mod coordinator_effect;
+mod describe_application;
+mod describe_member;
+mod descriptions;
+mod ended_tasks;
 mod errors;
 mod frames;
 mod gate;
@@ -178,6 +186,11 @@ mod tests;
 pub use actor_spec::{ActorSpec, ActorState, Lifetime};
 pub use coordinator::Coordinator;
 pub use coordinator_effect::CoordinatorEffect;
+pub use descriptions::{
+    ActorDescription, ActorWait, ApplicationDescription, CalledTasks, ClassDescription, EndedTaskDescription,
+    MemberDescription, MemberTopic, RunnerCondition, RunnerDescription, StartedTaskDescription,
+    TaskDescription, TaskOutcome, TaskPlace,
+};
 pub use errors::{ActorEnd, CallError, CreateError};
 pub use frames::{
     CallRequest, Construction, FromCoordinator, MethodAccess, OnRestart, TaskRequest, ToCallee, ToCaller,
@@ -187,8 +200,9 @@ pub use ids::{
     ActorId, CallNumber, IncarnationNumber, LinkNumber, ObjectId, RequestNumber, TaskRunnerNumber, Ticket,
 };
 pub use limits::{
-    MAX_ACTORS, MAX_ARGUMENTS, MAX_CALLS, MAX_NAME, MAX_STORE_FRAME, MAX_STORE_WAITS, MAX_TASK_BYTES,
-    MAX_TASK_RUNNERS, MAX_TASKS, MAX_UNREAD_BYTES, MAX_UNREAD_ITEMS,
+    MAX_ACTORS, MAX_ARGUMENTS, MAX_CALLS, MAX_DESCRIBED_TASKS, MAX_DESCRIBED_TEXT, MAX_NAME,
+    MAX_REMEMBERED_TASKS, MAX_STORE_FRAME, MAX_STORE_WAITS, MAX_TASK_BYTES, MAX_TASK_RUNNERS, MAX_TASKS,
+    MAX_UNREAD_BYTES, MAX_UNREAD_ITEMS,
 };
 pub use member::Member;
 pub use member_effect::MemberEffect;

@@ -24,6 +24,15 @@ pub const MAX_UNREAD_BYTES: u64 = 64 << 20;
 /// Most runners of tasks of one application.
 pub const MAX_TASK_RUNNERS: usize = 1_000;
 
+/// Most tasks in one description.
+pub const MAX_DESCRIBED_TASKS: usize = 10_000;
+
+/// Of so many ended tasks that it has called, a process remembers how they ended.
+pub const MAX_REMEMBERED_TASKS: usize = 1_000;
+
+/// Longest text of an error in a description, in bytes.
+pub const MAX_DESCRIBED_TEXT: usize = 200;
+
 /// Most actors of one application that have not ended.
 pub const MAX_ACTORS: usize = 1_000;
 

@@ -12,6 +12,8 @@ use cohabit_types::{AttemptId, JobId};
 
 use crate::actor_spec::{ActorSpec, ActorState};
 use crate::call_queue::{CallQueue, QueueEffect};
+use crate::describe_member::{MemberParts, describe_member};
+use crate::descriptions::{MemberDescription, MemberTopic};
 use crate::errors::{CallError, CreateError};
 use crate::frames::{CallRequest, Construction, FromCoordinator, ToCallee, ToCaller, ToCoordinator};
 use crate::gate::{GateEffect, RunningCall};
@@ -77,6 +79,13 @@ impl Member {
         let is_called = self.actor.is_some() || !self.task_gate.is_empty();
         let calls = !self.queues.is_empty() || !self.task_calls.is_empty();
         self.holds.len() == 0 && self.creating.is_empty() && !calls && !is_called
+    }
+
+    /// What this process does now.
+    #[must_use]
+    pub fn describe(&self, topic: MemberTopic) -> MemberDescription {
+        let (queues, task_calls, task_gate) = (&self.queues, &self.task_calls, &self.task_gate);
+        describe_member(topic, &MemberParts { queues, task_calls, task_gate })
     }
 
     /// Asks for an actor; the answer is `Created`.
@@ -258,6 +267,11 @@ impl Member {
             FromCoordinator::RunnerEnded { runner } => self.runner_ended(runner, effects),
             FromCoordinator::NoRunner { class, why } => self.no_runner(class, &why, effects),
             FromCoordinator::ServeTasks { class } => self.serve_tasks(&class, effects),
+            FromCoordinator::Describe { request, topic } => {
+                let description = Box::new(self.describe(topic));
+                let frame = ToCoordinator::Description { request, description };
+                effects.push(MemberEffect::ToCoordinator(frame));
+            }
             FromCoordinator::End => self.end(effects),
         }
     }

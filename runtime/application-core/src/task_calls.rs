@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use cohabit_types::{AttemptId, Span};
 
+use crate::ended_tasks::EndedTasks;
 use crate::errors::CallError;
 use crate::ids::{CallNumber, Ticket};
 use crate::queued_task::{Place, QueuedTask, Recall, Turn, Wish};
@@ -20,6 +21,7 @@ pub(crate) struct TaskCalls {
     calls: BTreeMap<CallNumber, TaskClass>,
     bounds: TaskBounds,
     estimates: TaskEstimates,
+    pub(crate) ended: EndedTasks,
 }
 
 /// A change of one class, and what it brings about.
@@ -32,6 +34,7 @@ impl TaskCalls {
             calls: BTreeMap::new(),
             bounds: TaskBounds::new(),
             estimates: TaskEstimates::new(),
+            ended: EndedTasks::new(),
         }
     }
 
@@ -100,7 +103,9 @@ impl TaskCalls {
                 | CallError::Refused(_),
             ) => {}
         }
-        Ok(self.change(class, |queue, _, effects| queue.answered(answer, effects)))
+        let effects = self.change(class, |queue, _, effects| queue.answered(answer, effects));
+        self.ended.took(call, took);
+        Ok(effects)
     }
 
     /// An item of a stream has arrived. Whether it is the runner's to send and somebody waits for it.
@@ -177,7 +182,8 @@ impl TaskCalls {
         queue.advance(&self.estimates, &mut effects);
         let is_unused = queue.is_unused();
         for effect in &effects {
-            if let TaskEffect::Finish { call, task, .. } = effect {
+            if let TaskEffect::Finish { call, result, carries: _, task } = effect {
+                self.ended.push(*call, task, result);
                 self.calls.remove(call);
                 self.bounds.remove(task.caller, task.arguments.len());
             }

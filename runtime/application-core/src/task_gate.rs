@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use cohabit_types::AttemptId;
 
+use crate::descriptions::StartedTaskDescription;
 use crate::frames::TaskRequest;
 use crate::ids::{ActorId, CallNumber, Ticket};
 use crate::stream_maker::StreamMaker;
@@ -141,6 +142,11 @@ impl TaskGate {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.started.is_empty()
+    }
+
+    /// The tasks that have started and not ended.
+    pub(crate) fn started(&self) -> impl Iterator<Item = StartedTaskDescription> {
+        self.started.values().map(|task| StartedTaskDescription { caller: task.caller, call: task.call })
     }
 
     /// How deep a task is that has started.

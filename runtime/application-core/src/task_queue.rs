@@ -72,6 +72,11 @@ impl TaskQueue {
         self.tasks.is_empty() && self.leases.is_empty() && self.want.is_nothing()
     }
 
+    /// All of them, by their calls.
+    pub(crate) fn tasks(&self) -> impl ExactSizeIterator<Item = (CallNumber, &QueuedTask)> {
+        self.tasks.iter().map(|(call, task)| (*call, task))
+    }
+
     /// Whether the coordinator has named this runner.
     pub(crate) fn knows(&self, runner: AttemptId) -> bool {
         self.leases.knows(runner)

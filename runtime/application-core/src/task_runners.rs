@@ -10,6 +10,7 @@ use cohabit_types::{AttemptId, JobId};
 use crate::ceiling::{Ceiling, Claimant};
 use crate::class_demand::ClassDemand;
 use crate::coordinator_effect::CoordinatorEffect;
+use crate::descriptions::{ClassDescription, RunnerCondition, RunnerDescription};
 use crate::frames::FromCoordinator;
 use crate::ids::TaskRunnerNumber;
 use crate::limits::MAX_TASK_RUNNERS;
@@ -289,6 +290,28 @@ impl TaskRunners {
         classes.iter().for_each(|class| self.balance(class, ceiling, effects));
     }
 
+    /// All runners, by class.
+    pub(crate) fn describe(
+        &self,
+        ceiling: &Ceiling,
+        reports: &BTreeMap<JobId, RunnerReport>,
+    ) -> Vec<ClassDescription> {
+        let mut classes: BTreeMap<&TaskClass, ClassDescription> = BTreeMap::new();
+        let empty = |class: &TaskClass, wanted| {
+            let (class, runners) = (class.clone(), Vec::new());
+            ClassDescription { class, wanted, runners }
+        };
+        for (class, demand) in &self.classes {
+            classes.insert(class, empty(class, demand.wanted() as u64));
+        }
+        for (number, runner) in &self.all {
+            let class = classes.entry(&runner.class).or_insert_with(|| empty(&runner.class, 0));
+            let shortage = || ceiling.shortage(runner.class.gpus);
+            class.runners.push(runner.phase.describe(*number, shortage, reports));
+        }
+        classes.into_values().collect()
+    }
+
     fn of_job(&mut self, job: JobId) -> Option<&mut TaskRunner> {
         self.all.get_mut(self.jobs.get(&job)?)
     }
@@ -338,5 +361,32 @@ impl TaskRunners {
         } else {
             ceiling.give_back(runner.class.gpus);
         }
+    }
+}
+
+impl RunnerPhase {
+    fn describe(
+        self,
+        runner: TaskRunnerNumber,
+        shortage: impl FnOnce() -> String,
+        reports: &BTreeMap<JobId, RunnerReport>,
+    ) -> RunnerDescription {
+        let pending = |why: &str| RunnerCondition::Pending { why: why.to_owned() };
+        let (job, state) = match self {
+            RunnerPhase::Queued => (None, RunnerCondition::Pending { why: shortage() }),
+            RunnerPhase::Submitting => (None, pending("it is being submitted")),
+            RunnerPhase::Unwanted => (None, RunnerCondition::Leaving),
+            RunnerPhase::Live { member } => (Some(member.job), RunnerCondition::Live { member }),
+            RunnerPhase::Leaving { job, told: _ } => (Some(job), RunnerCondition::Leaving),
+            RunnerPhase::Waiting { job, .. } => {
+                let why = match reports.get(&job).map(|report| &report.state) {
+                    Some(RunnerState::Waiting { why }) => why,
+                    Some(RunnerState::Live | RunnerState::Ended { .. }) => "its process starts",
+                    None => "it was submitted",
+                };
+                (Some(job), pending(why))
+            }
+        };
+        RunnerDescription { runner, job, state }
     }
 }

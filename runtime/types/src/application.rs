@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::hex::{from_hex, to_hex};
-use crate::{AttemptId, CodeSnapshot, JobId, JobState};
+use crate::{AttemptId, CodeSnapshot, JobId, JobState, Share, Time};
 
 /// The longest name of an application, in bytes.
 const LONGEST_NAME: usize = 128;
@@ -54,6 +54,21 @@ pub enum RunnerRole {
     Tasks,
 }
 
+impl RunnerRole {
+    /// All roles.
+    pub const ALL: [RunnerRole; 3] = [RunnerRole::Main, RunnerRole::Actor, RunnerRole::Tasks];
+
+    /// In words.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            RunnerRole::Main => "main",
+            RunnerRole::Actor => "actor",
+            RunnerRole::Tasks => "tasks",
+        }
+    }
+}
+
 /// What a process of an application is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ApplicationRole {
@@ -80,9 +95,7 @@ impl ApplicationRole {
     pub const fn as_str(self) -> &'static str {
         match self {
             ApplicationRole::Coordinator => "coordinator",
-            ApplicationRole::Runner(RunnerRole::Main) => "main",
-            ApplicationRole::Runner(RunnerRole::Actor) => "actor",
-            ApplicationRole::Runner(RunnerRole::Tasks) => "tasks",
+            ApplicationRole::Runner(role) => role.as_str(),
         }
     }
 
@@ -142,6 +155,31 @@ pub struct ApplicationRecord {
     pub program: String,
     /// Its child jobs that have not ended, by number.
     pub runners: Vec<JobId>,
+    /// The child jobs of the running attempt that run, or ran, its `main`, by number.
+    pub mains: Vec<JobId>,
+    /// How many of its child jobs that have not ended do what; none of a role without any.
+    pub counts: Vec<RunnerCount>,
+    /// When it was submitted.
+    pub submitted_at: Time,
+    /// When the running attempt started.
+    pub started_at: Option<Time>,
+    /// The node of the running attempt.
+    pub node: Option<String>,
+    /// The GPUs that its child jobs hold together.
+    pub gpus: Share,
+    /// The GPUs that they may hold together, if that is limited.
+    pub max_gpus: Option<u32>,
+}
+
+/// How many child jobs of an application have one role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunnerCount {
+    /// The role.
+    pub role: RunnerRole,
+    /// How many of them have a place.
+    pub placed: u32,
+    /// How many wait.
+    pub waiting: u32,
 }
 
 impl ApplicationWork {

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ApplicationRole, ApplicationWork, AttemptId, RunnerRole, RunnerWork};
+use crate::{ApplicationRole, ApplicationWork, AttemptId, RunnerWork};
+
+/// How the title of an application begins.
+const APPLICATION_TITLE: &str = "application ";
 
 /// What a job runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -32,17 +35,18 @@ impl Entrypoint {
         match self {
             Entrypoint::Command(command) => command.argv.join(" "),
             Entrypoint::Application(work) => {
-                format!("application {}", titled(&work.program, &work.arguments))
+                format!("{APPLICATION_TITLE}{}", titled(&work.program, &work.arguments))
             }
             Entrypoint::Runner(work) => {
-                let role = match work.role {
-                    RunnerRole::Main => "main",
-                    RunnerRole::Actor => "actor",
-                    RunnerRole::Tasks => "tasks",
-                };
-                format!("{role} of application {}", work.application.job)
+                format!("{} of application {}", work.role.as_str(), work.application.job)
             }
         }
+    }
+
+    /// Whether this may be the title of an application: that of a command may begin in the same way.
+    #[must_use]
+    pub fn is_application_title(title: &str) -> bool {
+        title.starts_with(APPLICATION_TITLE)
     }
 
     /// Its role in an application, if it is a part of one.

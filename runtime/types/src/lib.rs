@@ -19,6 +19,7 @@ mod format_version;
 mod head_status;
 pub mod hex;
 mod ids;
+mod inspection;
 mod interference_models;
 mod isolation;
 mod job;
@@ -40,6 +41,7 @@ mod report;
 mod request;
 mod retry;
 pub mod shared;
+mod shortened;
 mod state;
 mod stop;
 mod telemetry;
@@ -48,7 +50,7 @@ mod token;
 
 pub use application::{
     ApplicationAccess, ApplicationCredentials, ApplicationRecord, ApplicationRole, ApplicationSecret,
-    ApplicationWork, RunnerRole, RunnerWork,
+    ApplicationWork, RunnerCount, RunnerRole, RunnerWork,
 };
 pub use array::{Array, IndexRange};
 pub use bandwidth::{Bandwidth, ParseBandwidthError};
@@ -66,6 +68,11 @@ pub use head_status::{HeadStatus, TokenFileStatus};
 pub use ids::{
     AttemptId, ClientRequestId, DeviceId, Incarnation, JobId, NodeId, ParseIdError, PlanRequestId, RankId,
     WorkerKey,
+};
+pub use inspection::{
+    ActorListing, ActorRecord, ActorStage, ApplicationAnswer, ApplicationOwner, ApplicationQuestion,
+    ApplicationTopic, MOST_LISTED, ObjectListing, ObjectLocation, ObjectRecord, ObjectStoreRecord,
+    TaskClassRecord, TaskListing, TaskRecord, TaskRunnerRecord, TaskRunnerStage, TaskStage,
 };
 pub use interference_models::{ModelChoice, ModelRecord, Models};
 pub use isolation::{AccountKey, Isolation, UserIsolation};
@@ -95,6 +102,7 @@ pub use request::{
     RefusalCode, Reply, Request, Submit, SubmitReceipt,
 };
 pub use retry::RetryPolicy;
+pub use shortened::shortened;
 pub use state::{JobPhase, JobState, ReasonCode};
 pub use stop::{Signal, Stop, WarningSignal};
 pub use telemetry::{

@@ -6,10 +6,11 @@
 //! broke a promise; its `kind` arrives wrong, so nothing reads it.
 
 use cohabit_types::{
-    ApplicationRecord, ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter,
-    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk,
-    LogRequest, ModelChoice, Models, NewToken, NodeRecord, Order, Refusal, RefusedWorker, Report,
-    SubmitReceipt, TokenRecord,
+    ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
+    CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange,
+    JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models,
+    NewToken, NodeRecord, ObjectListing, Order, Refusal, RefusedWorker, Report, SubmitReceipt, TaskListing,
+    TokenRecord,
 };
 
 /// Client to head. Changes come back when they are durable.
@@ -31,8 +32,18 @@ pub trait ClientService {
     async fn refused_workers() -> Result<Vec<RefusedWorker>, Refusal>;
     /// The jobs that these references mean to this user, in their order.
     async fn resolve(references: Vec<JobRef>) -> Result<Vec<JobId>, Refusal>;
-    /// The applications of this user that have not ended, in the order of their names.
-    async fn applications() -> Result<Vec<ApplicationRecord>, Refusal>;
+    /// The applications of this user, or of all, that have not ended, by user and name.
+    async fn applications(owner: ApplicationOwner) -> Result<Vec<ApplicationRecord>, Refusal>;
+    /// The actors of the application with this root job, as its coordinator tells. For its user and admins.
+    async fn actors(application: JobId) -> Result<ActorListing, Refusal>;
+    /// The tasks of the application with this root job, as its coordinator tells. For its user and admins.
+    async fn tasks(application: JobId) -> Result<TaskListing, Refusal>;
+    /// The objects of the application with this root job, as its coordinator tells. For its user and admins.
+    async fn objects(application: JobId) -> Result<ObjectListing, Refusal>;
+    /// Questions about the application of this coordinator, each once; a long poll, which may end with none.
+    async fn questions() -> Result<Vec<ApplicationQuestion>, Refusal>;
+    /// Answers the question with this number about the application of this coordinator.
+    async fn answer_question(number: u64, answer: Box<ApplicationAnswer>) -> Result<(), Refusal>;
     /// Those of these files that the head does not store for this user, in their order.
     async fn missing_content(files: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal>;
     /// Stores pieces of files for this user; comes back when those that are complete are durable. Answers for

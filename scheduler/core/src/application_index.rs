@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_types::{Entrypoint, JobId};
+use cohabit_types::{Entrypoint, JobId, RunnerRole, RunnerWork};
 
 use crate::submission::SubmissionState;
 
@@ -13,6 +13,8 @@ pub(crate) struct ApplicationIndex {
     roots: BTreeMap<(String, String), u64>,
     /// The children of each root job.
     children: BTreeMap<u64, BTreeSet<JobId>>,
+    /// The mains of the live attempt of each root job that are in memory, also those that have ended.
+    mains: BTreeMap<u64, BTreeSet<JobId>>,
 }
 
 impl ApplicationIndex {
@@ -56,6 +58,35 @@ impl ApplicationIndex {
         }
     }
 
+    /// A job of this submission belongs to the live attempt of its root. If it runs `main`, that is remembered
+    /// until the attempt ends.
+    pub(crate) fn insert_main(&mut self, id: JobId, submission: &SubmissionState) {
+        if let Some(root) = root_of_main(submission) {
+            self.mains.entry(root).or_default().insert(id);
+        }
+    }
+
+    /// A job of this submission is no longer in memory.
+    pub(crate) fn forget_main(&mut self, id: JobId, submission: &SubmissionState) {
+        let Some(root) = root_of_main(submission) else { return };
+        if let Some(mains) = self.mains.get_mut(&root) {
+            mains.remove(&id);
+            if mains.is_empty() {
+                self.mains.remove(&root);
+            }
+        }
+    }
+
+    /// The live attempt of a root job has ended.
+    pub(crate) fn forget_mains(&mut self, root: JobId) {
+        self.mains.remove(&root.number);
+    }
+
+    /// The mains of the live attempt of a root job.
+    pub(crate) fn mains(&self, root: JobId) -> impl Iterator<Item = JobId> + '_ {
+        self.mains.get(&root.number).into_iter().flatten().copied()
+    }
+
     /// The root job of the application of this user with this name.
     pub(crate) fn root(&self, user: &str, name: &str) -> Option<JobId> {
         self.roots.get(&(user.to_owned(), name.to_owned())).map(|number| JobId::new(*number))
@@ -75,5 +106,15 @@ impl ApplicationIndex {
     pub(crate) fn roots_of(&self, user: &str) -> impl Iterator<Item = JobId> {
         let of_user = self.roots.range((user.to_owned(), String::new())..);
         of_user.take_while(move |((owner, _), _)| owner == user).map(|(_, number)| JobId::new(*number))
+    }
+}
+
+/// The root job of a main.
+fn root_of_main(submission: &SubmissionState) -> Option<u64> {
+    match &submission.spec.entrypoint {
+        Entrypoint::Runner(RunnerWork { application, role: RunnerRole::Main, .. }) => {
+            Some(application.job.number)
+        }
+        Entrypoint::Command(_) | Entrypoint::Application(_) | Entrypoint::Runner(_) => None,
     }
 }

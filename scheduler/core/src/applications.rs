@@ -6,7 +6,7 @@
 
 use cohabit_types::{
     ApplicationRecord, ApplicationWork, AttemptId, Demand, Entrypoint, JobId, JobPhase, JobSpec, NodeId,
-    Principal, ReasonCode, Refusal, RefusalCode, RunnerWork, Share, StopReason,
+    Principal, ReasonCode, Refusal, RefusalCode, RunnerCount, RunnerRole, RunnerWork, Share, StopReason,
 };
 
 use crate::application_index::ApplicationIndex;
@@ -26,6 +26,7 @@ impl Transition<'_> {
             Some(StopReason::Killed) => StopReason::Killed,
             Some(_) | None => StopReason::ApplicationEnded,
         };
+        self.head.volatile.applications.forget_mains(application.job);
         let children = self.head.volatile.applications.children(application.job);
         for child in children.collect::<Vec<_>>() {
             if self.head.application_of(child) == Some(application) {
@@ -200,9 +201,24 @@ impl Head {
         roots.filter_map(|root| self.application_record(root)).collect()
     }
 
+    /// The applications of all users that have not ended, by user and name.
+    #[must_use]
+    pub fn all_applications(&self) -> Vec<ApplicationRecord> {
+        self.live_roots().filter_map(|root| self.application_record(root)).collect()
+    }
+
+    /// The application with this root job, if it has not ended.
+    #[must_use]
+    pub fn application(&self, root: JobId) -> Option<ApplicationRecord> {
+        self.application_record(root).filter(|application| !application.state.is_terminal())
+    }
+
     fn application_record(&self, root: JobId) -> Option<ApplicationRecord> {
         let (submission, job) = (self.submissions.get(&root.number)?, self.jobs.get(&root)?);
-        let attempt = job.live_attempt().map(|attempt| root.attempt(attempt.number));
+        let work = application_work(submission)?;
+        let live = job.live_attempt();
+        let attempt = live.map(|attempt| root.attempt(attempt.number));
+        let runners: Vec<JobId> = self.volatile.applications.children(root).collect();
         Some(ApplicationRecord {
             job: root,
             name: submission.spec.name.clone(),
@@ -210,15 +226,74 @@ impl Head {
             state: job.state(),
             attempt: attempt.filter(|attempt| self.live_application(*attempt).is_some()),
             code: submission.spec.code.clone(),
-            program: application_work(submission)?.program.clone(),
-            runners: self.volatile.applications.children(root).collect(),
+            program: work.program.clone(),
+            mains: self.volatile.applications.mains(root).collect(),
+            counts: self.count_runners(&runners),
+            submitted_at: submission.submitted_at,
+            started_at: live.map(|attempt| attempt.started_at),
+            node: live.and_then(|attempt| Some(attempt.ranks.first()?.node_name.clone())),
+            gpus: self.held_gpus(&runners),
+            max_gpus: work.max_gpus,
+            runners,
         })
     }
 
-    /// The applications as they follow from the live jobs.
+    fn count_runners(&self, runners: &[JobId]) -> Vec<RunnerCount> {
+        let count = |role| {
+            let mut count = RunnerCount { role, placed: 0, waiting: 0 };
+            for runner in runners.iter().filter(|runner| self.runner_role(**runner) == Some(role)) {
+                match self.jobs.get(runner).map(|job| job.state().phase()) {
+                    Some(JobPhase::Placed) => count.placed += 1,
+                    Some(JobPhase::Waiting) => count.waiting += 1,
+                    Some(JobPhase::Ended) | None => {}
+                }
+            }
+            count
+        };
+        let counts = RunnerRole::ALL.map(count).into_iter();
+        counts.filter(|count| count.placed + count.waiting > 0).collect()
+    }
+
+    fn runner_role(&self, runner: JobId) -> Option<RunnerRole> {
+        match &self.submissions.get(&runner.number)?.spec.entrypoint {
+            Entrypoint::Runner(work) => Some(work.role),
+            Entrypoint::Command(_) | Entrypoint::Application(_) => None,
+        }
+    }
+
+    /// What those of these jobs hold that have a place.
+    fn held_gpus(&self, jobs: &[JobId]) -> Share {
+        let is_placed =
+            |id: &&JobId| self.jobs.get(*id).is_some_and(|job| job.state().phase() == JobPhase::Placed);
+        let placed = jobs.iter().filter(is_placed).filter_map(|id| self.submissions.get(&id.number));
+        let held: u64 = placed.map(|submission| thousandths(&submission.spec.demand)).sum();
+        Share(u32::try_from(held).unwrap_or(u32::MAX))
+    }
+
+    /// The applications as they follow from the jobs.
     pub(crate) fn live_applications(&self) -> ApplicationIndex {
         let submission = |id: &JobId| Some((*id, self.submissions.get(&id.number)?.as_ref()));
-        ApplicationIndex::of(self.active.iter().filter_map(submission))
+        let mut index = ApplicationIndex::of(self.active.iter().filter_map(submission));
+        for (id, submission) in self.jobs.keys().filter_map(submission) {
+            if submission.spec.entrypoint.parent().is_some_and(|it| self.has_live_attempt(it)) {
+                index.insert_main(id, submission);
+            }
+        }
+        index
+    }
+
+    /// A job is in memory again.
+    pub(crate) fn remember_main(&mut self, id: JobId) {
+        if self.application_of(id).is_some_and(|application| self.has_live_attempt(application))
+            && let Some(submission) = self.submissions.get(&id.number)
+        {
+            self.volatile.applications.insert_main(id, submission);
+        }
+    }
+
+    fn has_live_attempt(&self, attempt: AttemptId) -> bool {
+        let live = self.jobs.get(&attempt.job).and_then(|root| root.live_attempt());
+        live.is_some_and(|live| live.number == attempt.attempt)
     }
 }
 

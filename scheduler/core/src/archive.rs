@@ -18,6 +18,7 @@ use crate::interface::{ArchivedPart, Effect};
 use crate::job::{Job, TerminalState};
 use crate::requests::may_change;
 use crate::snapshot_part::{MissingFirstJob, SnapshotPart, expand_runs};
+use crate::submission::SubmissionState;
 use crate::transition::Transition;
 
 /// One alarm archives about this many jobs at most, so that other events do not wait for long.
@@ -47,7 +48,7 @@ impl Transition<'_> {
     fn archive(&mut self, number: u64, ended_at: Time) -> usize {
         self.head.ended_submissions.remove(&(ended_at, number));
         let Some(submission) = self.head.submissions.remove(&number) else { return 0 };
-        let jobs = self.take_ended_jobs(number);
+        let jobs = self.take_ended_jobs(number, &submission);
         self.head.volatile.traits.remove(&number);
         self.head.volatile.revisions.remove(&JobId::new(number));
         let summary = ArchivedSubmission::of(&submission, &jobs, ended_at);
@@ -65,11 +66,12 @@ impl Transition<'_> {
     }
 
     /// Takes the jobs of a submission out of the head.
-    fn take_ended_jobs(&mut self, number: u64) -> Vec<(JobId, Arc<Job>)> {
+    fn take_ended_jobs(&mut self, number: u64, submission: &SubmissionState) -> Vec<(JobId, Arc<Job>)> {
         let of_submission = self.head.jobs.range(members_of(number));
         let jobs: Vec<_> = of_submission.map(|(id, job)| (*id, Arc::clone(job))).collect();
         for (id, job) in &jobs {
             self.head.jobs.remove(id);
+            self.head.volatile.applications.forget_main(*id, submission);
             if let Some(end) = job.ended() {
                 self.head.ended.remove(&(end.at, *id));
             }
@@ -106,6 +108,7 @@ impl Transition<'_> {
             self.count_history(id.number, job.history_weight(), 0);
             self.head.ended.extend(job.ended().map(|end| (end.at, id)));
             self.head.jobs.insert(id, job);
+            self.head.remember_main(id);
         }
         let ends =
             restored.into_iter().filter_map(|number| Some((self.head.archivable_end(number)?, number)));

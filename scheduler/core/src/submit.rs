@@ -53,6 +53,7 @@ impl Transition<'_> {
         self.head.active.insert(id);
         if let Some(submission) = self.head.submissions.get(&id.number) {
             self.head.volatile.applications.insert(id, submission);
+            self.head.volatile.applications.insert_main(id, submission);
         }
     }
 }

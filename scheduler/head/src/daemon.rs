@@ -26,6 +26,7 @@ use cohabit_policy::{EndedRun, parse_policy, uses_interference};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::application_questions::ApplicationQuestions;
 use crate::clock::Clock;
 use crate::code_cleaner::CodeCleaner;
 use crate::code_store::CodeStores;
@@ -330,6 +331,7 @@ async fn run(
         joins: SharedRates::default(),
         refusal_lines: SharedRates::default(),
         code,
+        application_questions: ApplicationQuestions::default(),
         limits: options.limits.clone(),
         private_data: options.private_data,
         user_token_lifetime: options.user_token_lifetime,

@@ -225,7 +225,9 @@ impl Driver {
             Query::NoChild(application, jobs, reply_to) => {
                 reply_to.send(jobs.into_iter().find(|job| !head.is_child(*job, application)));
             }
-            Query::Applications(user, reply_to) => reply_to.send(head.applications(&user)),
+            Query::Applications(Some(user), reply_to) => reply_to.send(head.applications(&user)),
+            Query::Applications(None, reply_to) => reply_to.send(head.all_applications()),
+            Query::Application(root, reply_to) => reply_to.send(head.application(root)),
             Query::CodeInUse(user, reply_to) => reply_to.send(head.code_in_use(&user)),
             Query::CodeOn(node, job, reply_to) => {
                 let found = head.code_on(node, job);

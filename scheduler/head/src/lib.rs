@@ -21,9 +21,11 @@
 //! | `planner` | the policy on a thread of its own, with a time limit |
 //! | `interference`, `gpu_memory`, `estimates`, `ended_runs` | what the head learns from the jobs that ran |
 //! | `watchers` | clients that wait for a job to change |
+//! | `application_questions` | what users ask the coordinators of live applications |
 //! | `state_dir`, `clock`, `actor_thread` | the state directory, monotonic time, actors on threads |
 
 mod actor_thread;
+mod application_questions;
 mod clock;
 mod code_cleaner;
 mod code_store;

@@ -2,10 +2,18 @@
 //!
 //! `shell` drives the core by what processes and the head say, `runner_jobs` has the head
 //! start and end the other processes, and `report` reads what it says of their jobs.
+//!
+//! What users ask about the application comes in `inspection`; the answers are made in `actor_listing`,
+//! `task_listing` and `object_listing` of what the core knows and of what a `survey` of the members finds.
 
+mod actor_listing;
+mod inspection;
+mod object_listing;
 mod report;
 mod runner_jobs;
 mod shell;
+mod survey;
+mod task_listing;
 
 use cohabit_types::ApplicationAccess;
 

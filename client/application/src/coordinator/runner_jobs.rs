@@ -6,8 +6,8 @@ use bytes::Bytes;
 use cohabit_application_core::{ActorId, TaskClass, TaskRunnerNumber};
 use cohabit_client::{Client, ConnectOptions, Error, JobsWatcher, Submission, Token};
 use cohabit_types::{
-    ApplicationAccess, AttemptId, CodeSnapshot, Demand, Entrypoint, GpuRequest, JobChange, JobId, JobSpec,
-    RetryPolicy, RunnerRole, RunnerWork, Share, Span,
+    ApplicationAccess, ApplicationAnswer, ApplicationQuestion, AttemptId, CodeSnapshot, Demand, Entrypoint,
+    GpuRequest, JobChange, JobId, JobSpec, RetryPolicy, RunnerRole, RunnerWork, Share, Span,
 };
 
 use crate::options::RunnerClaims;
@@ -126,6 +126,22 @@ impl RunnerJobs {
     /// Follows runners that are added by and by.
     pub(super) fn watch(&self) -> JobsWatcher {
         self.client.watch_jobs()
+    }
+
+    /// Waits for questions of users about the application.
+    ///
+    /// # Errors
+    /// What the head says.
+    pub(super) async fn questions(&self) -> Result<Vec<ApplicationQuestion>, Error> {
+        self.client.questions().await
+    }
+
+    /// Answers one of them.
+    ///
+    /// # Errors
+    /// What the head says.
+    pub(super) async fn answer(&self, number: u64, answer: ApplicationAnswer) -> Result<(), Error> {
+        self.client.answer_question(number, answer).await
     }
 
     /// Ends a runner. Its end comes as a report.

@@ -8,18 +8,23 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use cohabit_application_core::{
-    Coordinator, CoordinatorEffect, FromCoordinator, LinkNumber, Packet, SessionHello, TaskClass,
-    TaskRunnerNumber, ToCoordinator,
+    Coordinator, CoordinatorEffect, FromCoordinator, LinkNumber, MemberTopic, Packet, SessionHello,
+    TaskClass, TaskRunnerNumber, ToCoordinator,
 };
 use cohabit_client::Error;
-use cohabit_types::{ApplicationAccess, AttemptId, JobId, RunnerRole, Share};
+use cohabit_types::{
+    ApplicationAccess, ApplicationAnswer, ApplicationTopic, AttemptId, JobId, RunnerRole, Share,
+};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
+use super::inspection::answer_questions;
 use super::report::report_of;
 use super::runner_jobs::{ActorRunner, RunnerJobs};
+use super::survey::{SurveyResult, Surveys};
+use super::{actor_listing, object_listing, task_listing};
 use crate::registry::ActorRegistry;
 use crate::transport::{
     FrameHandler, HelloCheck, HelloPurpose, LinkFailure, MemberHello, ReceivedFrames, SendBuffer, SessionEnd,
@@ -51,6 +56,7 @@ struct ShellState {
     sessions: BTreeMap<AttemptId, SessionEnd<FromCoordinator>>,
     /// Jobs that are, or were, followed.
     followed: BTreeSet<JobId>,
+    surveys: Surveys,
 }
 
 /// Runs the application until it is over; returns its exit code.
@@ -67,7 +73,12 @@ pub(super) async fn run(access: ApplicationAccess, max_gpus: Option<u32>) -> Res
     let (follow, followed) = unbounded_channel();
     let shell = Rc::new(CoordinatorShell {
         own,
-        state: RefCell::new(ShellState { core, sessions: BTreeMap::new(), followed: BTreeSet::new() }),
+        state: RefCell::new(ShellState {
+            core,
+            sessions: BTreeMap::new(),
+            followed: BTreeSet::new(),
+            surveys: Surveys::default(),
+        }),
         jobs: RunnerJobs::open(&access)?,
         follow,
         exit,
@@ -78,6 +89,10 @@ pub(super) async fn run(access: ApplicationAccess, max_gpus: Option<u32>) -> Res
         spawn_local(Rc::clone(&accepting).serve(stream, buffer, hello));
     }));
     spawn_local(Rc::clone(&shell).pass_reports(followed));
+    let inspected = Rc::clone(&shell);
+    spawn_local(async move {
+        answer_questions(&inspected.jobs, async |topic| inspected.inspect(topic).await).await
+    });
     let main = shell.jobs.submit_main("main").await?;
     shell.follow_main(main);
     exits.recv().await.unwrap_or_else(|| Err("the coordinator has nothing to do".into()))
@@ -130,7 +145,11 @@ impl CoordinatorShell {
                 CoordinatorEffect::CancelRunner { job } => {
                     spawn_local(Rc::clone(self).cancel(job));
                 }
+                CoordinatorEffect::Described { member, request, description } => {
+                    state.surveys.answered(member, request, *description);
+                }
                 CoordinatorEffect::Close { member } => {
+                    state.surveys.ended(member);
                     if let Some(session) = state.sessions.remove(&member) {
                         session.close();
                     }
@@ -178,6 +197,32 @@ impl CoordinatorShell {
     fn follow_main(self: &Rc<CoordinatorShell>, job: JobId) {
         self.change(|core, effects| core.main(job, effects));
         self.follow(job);
+    }
+
+    /// What a user sees of the application.
+    async fn inspect(self: &Rc<CoordinatorShell>, topic: ApplicationTopic) -> ApplicationAnswer {
+        match topic {
+            ApplicationTopic::Actors => {
+                let found = self.survey(MemberTopic::Calls).await;
+                let application = self.state.borrow().core.describe();
+                ApplicationAnswer::Actors(actor_listing::listing(application, found))
+            }
+            ApplicationTopic::Tasks => {
+                let found = self.survey(MemberTopic::Tasks).await;
+                let application = self.state.borrow().core.describe();
+                ApplicationAnswer::Tasks(task_listing::listing(application, found))
+            }
+            ApplicationTopic::Objects => ApplicationAnswer::Objects(object_listing::listing()),
+        }
+    }
+
+    /// What all processes say of themselves.
+    async fn survey(self: &Rc<CoordinatorShell>, topic: MemberTopic) -> SurveyResult {
+        let request = self.state.borrow_mut().surveys.next();
+        let asked = self.change(|core, effects| core.ask_members(request, topic, effects));
+        let complete = self.state.borrow_mut().surveys.open(request, asked);
+        complete.wait().await;
+        self.state.borrow_mut().surveys.close(request)
     }
 
     /// From now on, what the head says of a runner is passed on.

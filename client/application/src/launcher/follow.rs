@@ -48,7 +48,8 @@ pub(super) async fn follow(client: &Client, launched: Launched) -> Result<i32, L
     }
 }
 
-/// The first main of an application after this one; none if the application ended without.
+/// The first main of an application after this one; none if the application ended without. The head names the
+/// mains of applications that live; of one that has ended they are found among all jobs.
 async fn find_main(
     client: &Client,
     root: JobId,
@@ -56,14 +57,17 @@ async fn find_main(
 ) -> Result<Option<JobId>, LaunchFailure> {
     let (mut pause, mut told) = (FIRST_PAUSE, String::new());
     loop {
-        let record = client.job(root).record().await?;
-        let filter = Filter { after: Some(after.unwrap_or(root)), ..Filter::default() };
-        let jobs = client.list(filter).try_filter(|job| std::future::ready(is_main(job, root)));
-        if let Some(main) = Box::pin(jobs).try_next().await? {
-            return Ok(Some(main.id));
+        let after = after.unwrap_or(root);
+        let live = client.applications().await?.into_iter().find(|it| it.job == root);
+        let mains = live.map(|it| it.mains).unwrap_or_default();
+        if let Some(main) = mains.into_iter().find(|main| *main > after) {
+            return Ok(Some(main));
         }
+        let record = client.job(root).record().await?;
         if record.state.is_terminal() {
-            return Ok(None);
+            let filter = Filter { after: Some(after), ..Filter::default() };
+            let jobs = client.list(filter).try_filter(|job| std::future::ready(is_main(job, root)));
+            return Ok(Box::pin(jobs).try_next().await?.map(|main| main.id));
         }
         if pause == LONGEST_PAUSE && record.reason != told {
             say(&format!("application {root} is {}: {}", record.state, record.reason));

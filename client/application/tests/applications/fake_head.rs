@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use cohabit_client::types::{
-    ApplicationRecord, ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash,
-    ContentPiece, Demand, DryRun, Entrypoint, Explanation, Filter, FollowMode, GpuRequest, HeadStatus,
-    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, ListPage, LogChunk,
-    LogPosition, LogRequest, LogStream, ModelChoice, Models, NewToken, NodeRecord, Refusal, RefusalCode,
-    RefusedWorker, Role, RunnerRole, RunnerWork, SubmitReceipt, Time, TokenRecord,
+    ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord,
+    ApplicationSecret, Bytes, ChangeResult, CodeRequest, CodeSnapshot, ContentHash, ContentPiece, Demand,
+    DryRun, Entrypoint, Explanation, Filter, FollowMode, GpuRequest, HeadStatus, IssuedToken, JobChange,
+    JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, ListPage, LogChunk, LogPosition, LogRequest,
+    LogStream, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Refusal, RefusalCode, RefusedWorker,
+    Role, RunnerRole, RunnerWork, Share, SubmitReceipt, TaskListing, Time, TokenRecord,
 };
 use cohabit_client::{ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -299,8 +300,10 @@ impl FakeHead {
     fn live_applications(&self) -> Vec<ApplicationRecord> {
         let jobs = self.jobs();
         let record = |job: &FakeJob| {
-            let children = jobs.values().filter(|it| it.record.application == Some(job.record.id));
-            let live = children.filter(|it| !it.record.state.is_terminal());
+            let children = || jobs.values().filter(|it| it.record.application == Some(job.record.id));
+            let live = children().filter(|it| !it.record.state.is_terminal());
+            let root = job.record.id.attempt(job.record.attempt);
+            let mains = children().filter(|it| it.is_main_of(root)).map(|it| it.record.id);
             ApplicationRecord {
                 job: job.record.id,
                 name: job.spec.name.clone(),
@@ -310,6 +313,13 @@ impl FakeHead {
                 code: job.spec.code.clone(),
                 program: "actors".into(),
                 runners: live.map(|it| it.record.id).collect(),
+                mains: mains.collect(),
+                counts: Vec::new(),
+                submitted_at: Time::EPOCH,
+                started_at: None,
+                node: None,
+                gpus: Share(0),
+                max_gpus: None,
             }
         };
         let roots = jobs.values().filter(|job| job.is_root() && !job.record.state.is_terminal());
@@ -351,8 +361,29 @@ impl ClientService for FakeHead {
         Ok(results)
     }
 
-    async fn applications(self, _: Context) -> Result<Vec<ApplicationRecord>, Refusal> {
+    async fn applications(self, _: Context, _: ApplicationOwner) -> Result<Vec<ApplicationRecord>, Refusal> {
         Ok(self.live_applications())
+    }
+
+    async fn actors(self, _: Context, _: JobId) -> Result<ActorListing, Refusal> {
+        not_here()
+    }
+
+    async fn tasks(self, _: Context, _: JobId) -> Result<TaskListing, Refusal> {
+        not_here()
+    }
+
+    async fn objects(self, _: Context, _: JobId) -> Result<ObjectListing, Refusal> {
+        not_here()
+    }
+
+    /// Nobody looks at its applications.
+    async fn questions(self, _: Context) -> Result<Vec<ApplicationQuestion>, Refusal> {
+        std::future::pending().await
+    }
+
+    async fn answer_question(self, _: Context, _: u64, _: Box<ApplicationAnswer>) -> Result<(), Refusal> {
+        not_here()
     }
 
     async fn missing_content(self, _: Context, files: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal> {

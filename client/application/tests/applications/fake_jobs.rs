@@ -75,6 +75,12 @@ impl FakeJob {
         self.spec.entrypoint.parent().is_none()
     }
 
+    /// Whether it runs `main` for this attempt of an application.
+    pub(crate) fn is_main_of(&self, root: AttemptId) -> bool {
+        let is_main = self.spec.entrypoint.role() == Some(ApplicationRole::Runner(RunnerRole::Main));
+        is_main && self.spec.entrypoint.parent() == Some(root)
+    }
+
     pub(crate) fn is_of_tasks(&self) -> bool {
         self.spec.entrypoint.role() == Some(ApplicationRole::Runner(RunnerRole::Tasks))
     }

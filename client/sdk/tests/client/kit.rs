@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cohabit_client::types::{
-    ApplicationRecord, Bytes, ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DryRun,
-    Explanation, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec,
-    JobState, ListPage, LogChunk, LogRecord, LogRequest, LogStream, ModelChoice, Models, NewToken,
-    NodeRecord, ReasonCode, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, Time, TokenRecord,
+    ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, Demand, DryRun, Explanation, Filter, HeadStatus,
+    IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, JobState, ListPage, LogChunk,
+    LogRecord, LogRequest, LogStream, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, ReasonCode,
+    Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt, TaskListing, Time, TokenRecord,
 };
 use cohabit_client::{Client, ConnectOptions, Token};
 use cohabit_net::{ClientService, Context, HeadIdentity, Incoming, Listener, TokenStore};
@@ -51,6 +52,12 @@ pub(crate) enum Call {
     MissingContent(usize),
     /// Each piece by its file, its offset and its length.
     PutContent(Vec<(ContentHash, u64, usize)>),
+    Applications(ApplicationOwner),
+    Actors(JobId),
+    Tasks(JobId),
+    Objects(JobId),
+    Questions,
+    AnswerQuestion(u64, Box<ApplicationAnswer>),
 }
 
 /// What the fake head does about a call.
@@ -71,6 +78,10 @@ pub(crate) enum Turn {
     Tokens(Vec<TokenRecord>),
     Revoked,
     Models(Models),
+    Applications(Vec<ApplicationRecord>),
+    Inspected(ApplicationAnswer),
+    Questions(Vec<ApplicationQuestion>),
+    AnswerTaken,
     Refuse(Refusal),
     /// Breaks the caller's connection.
     Cut,
@@ -360,8 +371,49 @@ impl<F: FnMut(&Call) -> Turn + Send + 'static> ClientService for Script<F> {
         Ok(it)
     }
 
-    async fn applications(self, _: Context) -> Result<Vec<ApplicationRecord>, Refusal> {
-        Ok(Vec::new())
+    async fn applications(
+        self,
+        _: Context,
+        owner: ApplicationOwner,
+    ) -> Result<Vec<ApplicationRecord>, Refusal> {
+        let turn = self.turn(Call::Applications(owner)).await?;
+        let Turn::Applications(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn actors(self, _: Context, application: JobId) -> Result<ActorListing, Refusal> {
+        let turn = self.turn(Call::Actors(application)).await?;
+        let Turn::Inspected(ApplicationAnswer::Actors(it)) = turn else { panic!("{turn:?}") };
+        Ok(it)
+    }
+
+    async fn tasks(self, _: Context, application: JobId) -> Result<TaskListing, Refusal> {
+        let turn = self.turn(Call::Tasks(application)).await?;
+        let Turn::Inspected(ApplicationAnswer::Tasks(it)) = turn else { panic!("{turn:?}") };
+        Ok(it)
+    }
+
+    async fn objects(self, _: Context, application: JobId) -> Result<ObjectListing, Refusal> {
+        let turn = self.turn(Call::Objects(application)).await?;
+        let Turn::Inspected(ApplicationAnswer::Objects(it)) = turn else { panic!("{turn:?}") };
+        Ok(it)
+    }
+
+    async fn questions(self, _: Context) -> Result<Vec<ApplicationQuestion>, Refusal> {
+        let turn = self.turn(Call::Questions).await?;
+        let Turn::Questions(it) = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(it)
+    }
+
+    async fn answer_question(
+        self,
+        _: Context,
+        number: u64,
+        answer: Box<ApplicationAnswer>,
+    ) -> Result<(), Refusal> {
+        let turn = self.turn(Call::AnswerQuestion(number, answer)).await?;
+        let Turn::AnswerTaken = turn else { panic!("{turn:?} does not answer this call") };
+        Ok(())
     }
 
     async fn missing_content(self, _: Context, files: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal> {

@@ -4,6 +4,7 @@
 //! The real head is tested with the SDK in the integration tests.
 #![expect(clippy::unwrap_used, reason = "tests, and what they share, end where something is wrong")]
 
+mod applications;
 mod changes;
 mod code;
 mod dry_runs;

@@ -2,6 +2,7 @@
 
 mod call_queue;
 mod coordinator;
+mod descriptions;
 mod formats;
 mod gate;
 mod holders;

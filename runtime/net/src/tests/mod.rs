@@ -11,11 +11,12 @@ mod versions;
 use std::time::{Duration, Instant};
 
 use cohabit_types::{
-    ApplicationRecord, Bytes, ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation,
-    Filter, FollowMode, HeadStatus, Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId,
-    JobRecord, JobRef, JobRevision, JobSpec, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest,
-    ModelChoice, Models, NewToken, NodeId, NodeRecord, Order, Refusal, RefusalCode, RefusedWorker, Report,
-    Role, SharingLimits, Span, SubmitReceipt, TokenRecord, WorkerKey,
+    ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, Bytes,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, FollowMode,
+    HeadStatus, Incarnation, Inventory, Isolation, IssuedToken, JobChange, JobId, JobRecord, JobRef,
+    JobRevision, JobSpec, LinkBandwidths, ListPage, LogChunk, LogPosition, LogRequest, ModelChoice, Models,
+    NewToken, NodeId, NodeRecord, ObjectListing, Order, Refusal, RefusalCode, RefusedWorker, Report, Role,
+    SharingLimits, Span, SubmitReceipt, TaskListing, TokenRecord, WorkerKey,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -197,8 +198,28 @@ impl ClientService for ClientHandler {
         Ok(Explanation { sentences, history: Vec::new() })
     }
 
-    async fn applications(self, _: Context) -> Result<Vec<ApplicationRecord>, Refusal> {
-        unreachable!("these tests ask for no applications")
+    async fn applications(self, _: Context, _: ApplicationOwner) -> Result<Vec<ApplicationRecord>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn actors(self, _: Context, _: JobId) -> Result<ActorListing, Refusal> {
+        Err(unasked())
+    }
+
+    async fn tasks(self, _: Context, _: JobId) -> Result<TaskListing, Refusal> {
+        Err(unasked())
+    }
+
+    async fn objects(self, _: Context, _: JobId) -> Result<ObjectListing, Refusal> {
+        Err(unasked())
+    }
+
+    async fn questions(self, _: Context) -> Result<Vec<ApplicationQuestion>, Refusal> {
+        Err(unasked())
+    }
+
+    async fn answer_question(self, _: Context, _: u64, _: Box<ApplicationAnswer>) -> Result<(), Refusal> {
+        Err(unasked())
     }
 
     async fn missing_content(self, _: Context, _: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal> {

@@ -2,9 +2,10 @@
 
 use cohabit_policy::parse_policy;
 use cohabit_types::{
-    ApplicationWork, AttemptId, Bytes, ChangeResult, CodeSnapshot, ContentHash, Demand, Entrypoint,
-    GpuRequest, JobChange, JobId, JobSpec, JobState, Order, Outcome, Principal, ReasonCode, Refusal,
-    RefusalCode, Reply, Request, Role, RunnerRole, RunnerWork, Share, Signal, Span, StopReason, Submit,
+    ApplicationRecord, ApplicationWork, AttemptId, Bytes, ChangeResult, CodeSnapshot, ContentHash, Demand,
+    Entrypoint, GpuRequest, JobChange, JobId, JobSpec, JobState, Order, Outcome, Principal, ReasonCode,
+    Refusal, RefusalCode, Reply, Request, Role, RunnerCount, RunnerRole, RunnerWork, Share, Signal, Span,
+    StopReason, Submit,
 };
 
 use super::kit::{TestHead, ada, command, gpus, job, rank};
@@ -151,6 +152,66 @@ fn a_root_that_runs_anew_has_no_children_of_before() {
     let younger = test.submit(runner(job(1).attempt(2), 1_000));
     assert_eq!(test.state(younger), JobState::Running);
     assert_eq!(test.head.applications("ada")[0].runners, [child, younger]);
+}
+
+fn main(application: AttemptId) -> JobSpec {
+    let mut spec = runner(application, 0);
+    if let Entrypoint::Runner(work) = &mut spec.entrypoint {
+        work.role = RunnerRole::Main;
+    }
+    spec
+}
+
+#[test]
+fn the_mains_of_the_live_attempt_are_named_also_those_that_have_ended() {
+    let mut test = TestHead::with_devices(2);
+    let mut spec = application("search", None);
+    (spec.retry.limit, spec.retry.backoff) = (1, Span::ZERO);
+    test.submit(spec);
+    let mains = |test: &TestHead| test.head.application(job(1)).map(|it| it.mains);
+    assert_eq!(mains(&test), Some(vec![]));
+    let (first, actor, second) =
+        (test.submit(main(root())), test.submit(runner(root(), 1_000)), test.submit(main(root())));
+    assert_eq!(mains(&test), Some(vec![first, second]));
+    test.ended(rank(first.number, 1), Outcome::Exited(0), None);
+    assert_eq!(mains(&test), Some(vec![first, second]));
+    let counts = |test: &TestHead| test.head.application(job(1)).map(|it| it.counts);
+    let count = |role, placed, waiting| RunnerCount { role, placed, waiting };
+    let both = vec![count(RunnerRole::Main, 1, 0), count(RunnerRole::Actor, 1, 0)];
+    assert_eq!(counts(&test), Some(both));
+    test.head.check().unwrap();
+
+    test.ended(rank(1, 1), Outcome::Signalled(Signal::KILL), None);
+    assert_eq!(test.state(job(1)), JobState::Running);
+    assert_eq!(mains(&test), Some(vec![]), "the next attempt has none yet");
+    assert_eq!(test.state(actor), JobState::Completing);
+    let third = test.submit(main(job(1).attempt(2)));
+    assert_eq!(mains(&test), Some(vec![third]));
+    test.ended(rank(1, 2), Outcome::Exited(0), None);
+    assert_eq!(mains(&test), None, "it has ended");
+    test.head.check().unwrap();
+}
+
+#[test]
+fn a_live_application_is_described() {
+    let mut test = running(Some(3));
+    let before = test.head.application(job(1)).unwrap();
+    assert_eq!((before.node.as_deref(), before.max_gpus, before.gpus), (Some("node1"), Some(3), Share(0)));
+    assert!(before.started_at.is_some() && before.counts.is_empty());
+    test.submit(runner(root(), 500));
+    test.submit(runner(root(), 1_000));
+    test.submit(runner(root(), 1_000));
+    let record = test.head.application(job(1)).unwrap();
+    let waiting = RunnerCount { role: RunnerRole::Actor, placed: 2, waiting: 1 };
+    assert_eq!((record.gpus, record.counts), (Share(1_500), vec![waiting]));
+    assert_eq!(test.head.application(job(2)), None, "it is a child");
+    let mut other = application("other", None);
+    other.name = "other".into();
+    let other = Submit { spec: other, idempotency_key: None, estimate: None };
+    test.request(Principal::new("eve", Role::User), Request::Submit(Box::new(other)));
+    let names = |all: Vec<ApplicationRecord>| all.into_iter().map(|it| it.name).collect::<Vec<_>>();
+    assert_eq!(names(test.head.applications("ada")), ["search"]);
+    assert_eq!(names(test.head.all_applications()), ["search", "other"]);
 }
 
 #[test]

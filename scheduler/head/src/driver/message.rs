@@ -119,8 +119,10 @@ pub(crate) enum Query {
     CodeInUse(String, ReplyTo<BTreeSet<ContentHash>>),
     /// The first of these jobs that is no child of this attempt of an application.
     NoChild(AttemptId, Vec<JobId>, ReplyTo<Option<JobId>>),
-    /// The applications of this user that have not ended.
-    Applications(String, ReplyTo<Vec<ApplicationRecord>>),
+    /// The applications of this user, or of all, that have not ended.
+    Applications(Option<String>, ReplyTo<Vec<ApplicationRecord>>),
+    /// The application with this root job, if it has not ended.
+    Application(JobId, ReplyTo<Option<ApplicationRecord>>),
     /// The user and the code snapshot of this job, if it has a live rank on this node.
     CodeOn(NodeId, JobId, ReplyTo<Option<(String, CodeSnapshot)>>),
     /// Those of these jobs that are in memory.
@@ -139,6 +141,7 @@ impl Query {
             | Query::Archived(..)
             | Query::CodeInUse(..)
             | Query::Applications(..)
+            | Query::Application(..)
             | Query::NoChild(..)
             | Query::CodeOn(..)
             | Query::Known(..) => false,

@@ -1,5 +1,5 @@
 //! The session of an application's coordinator: it submits runners of its attempt, follows them and ends
-//! them.
+//! them, and answers what users ask about it.
 //!
 //! Everything else is refused, whatever the role of its user: the token lies in a process that runs on a
 //! worker.
@@ -8,11 +8,14 @@ use std::sync::Arc;
 
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
-    ApplicationRecord, AttemptId, ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Entrypoint,
-    Explanation, Filter, HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec,
-    ListPage, LogChunk, LogRequest, ModelChoice, Models, NewToken, NodeRecord, Principal, Refusal,
-    RefusalCode, RefusedWorker, SubmitReceipt, TokenRecord,
+    ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, AttemptId,
+    ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Entrypoint, Explanation, Filter,
+    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk,
+    LogRequest, ModelChoice, Models, NewToken, NodeRecord, ObjectListing, Principal, Refusal, RefusalCode,
+    RefusedWorker, SubmitReceipt, TaskListing, TokenRecord,
 };
+
+use tokio::time::Instant;
 
 use super::client::ClientSession;
 use super::context::SessionContext;
@@ -130,8 +133,35 @@ impl ClientService for ApplicationSession {
         self.refusal("look up jobs")
     }
 
-    async fn applications(self, _: Context) -> Result<Vec<ApplicationRecord>, Refusal> {
+    async fn questions(self, _: Context) -> Result<Vec<ApplicationQuestion>, Refusal> {
+        let context = &self.client.session_context;
+        let limit = Instant::now() + context.watch_limit;
+        Ok(context.application_questions.next(self.application, limit).await)
+    }
+
+    async fn answer_question(
+        self,
+        _: Context,
+        number: u64,
+        answer: Box<ApplicationAnswer>,
+    ) -> Result<(), Refusal> {
+        self.client.session_context.application_questions.answer(self.application, number, *answer)
+    }
+
+    async fn applications(self, _: Context, _: ApplicationOwner) -> Result<Vec<ApplicationRecord>, Refusal> {
         self.refusal("list applications")
+    }
+
+    async fn actors(self, _: Context, _: JobId) -> Result<ActorListing, Refusal> {
+        self.refusal("look at an application")
+    }
+
+    async fn tasks(self, _: Context, _: JobId) -> Result<TaskListing, Refusal> {
+        self.refusal("look at an application")
+    }
+
+    async fn objects(self, _: Context, _: JobId) -> Result<ObjectListing, Refusal> {
+        self.refusal("look at an application")
     }
 
     async fn missing_content(self, _: Context, _: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal> {

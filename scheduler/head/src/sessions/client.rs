@@ -10,10 +10,11 @@ use std::sync::Arc;
 use cohabit_actor::AskError;
 use cohabit_net::{ClientService, Context};
 use cohabit_types::{
-    ApplicationRecord, ChangeResult, CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter,
-    HeadStatus, IssuedToken, JobChange, JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk,
-    LogRequest, ModelChoice, Models, NewToken, NodeRecord, Principal, Refusal, RefusalCode, RefusedWorker,
-    Role, SubmitReceipt, TokenRecord, counted,
+    ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationRecord, ChangeResult,
+    CodeRequest, ContentHash, ContentPiece, DryRun, Explanation, Filter, HeadStatus, IssuedToken, JobChange,
+    JobId, JobRecord, JobRef, JobRevision, JobSpec, ListPage, LogChunk, LogRequest, ModelChoice, Models,
+    NewToken, NodeRecord, ObjectListing, Principal, Refusal, RefusalCode, RefusedWorker, Role, SubmitReceipt,
+    TaskListing, TokenRecord, counted,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -149,9 +150,32 @@ impl ClientService for ClientSession {
         self.look_up_references(references).await
     }
 
-    async fn applications(self, _: Context) -> Result<Vec<ApplicationRecord>, Refusal> {
-        let user = self.by.user.clone();
-        self.ask(|reply_to| Query::Applications(user, reply_to)).await
+    async fn applications(
+        self,
+        _: Context,
+        owner: ApplicationOwner,
+    ) -> Result<Vec<ApplicationRecord>, Refusal> {
+        self.live_applications(owner).await
+    }
+
+    async fn actors(self, _: Context, application: JobId) -> Result<ActorListing, Refusal> {
+        self.actors_of(application).await
+    }
+
+    async fn tasks(self, _: Context, application: JobId) -> Result<TaskListing, Refusal> {
+        self.tasks_of(application).await
+    }
+
+    async fn objects(self, _: Context, application: JobId) -> Result<ObjectListing, Refusal> {
+        self.objects_of(application).await
+    }
+
+    async fn questions(self, _: Context) -> Result<Vec<ApplicationQuestion>, Refusal> {
+        Err(only_for_coordinators())
+    }
+
+    async fn answer_question(self, _: Context, _: u64, _: Box<ApplicationAnswer>) -> Result<(), Refusal> {
+        Err(only_for_coordinators())
     }
 
     async fn missing_content(self, _: Context, files: Vec<ContentHash>) -> Result<Vec<ContentHash>, Refusal> {
@@ -238,6 +262,10 @@ impl ClientService for ClientSession {
     }
 }
 
+fn only_for_coordinators() -> Refusal {
+    Refusal::new(RefusalCode::NotAllowed, "only the coordinator of an application answers questions about it")
+}
+
 /// The refusal when the driver is gone.
 pub(super) fn ending(error: &AskError) -> Refusal {
     let message = format!("the head is stopping ({error}): try again when it is back");
@@ -260,6 +288,7 @@ mod tests {
     use super::super::user_limiter::UserLimiter;
     use super::*;
     use crate::RequestLimits;
+    use crate::application_questions::ApplicationQuestions;
     use crate::code_store::CodeStores;
     use crate::history::HistoryReader;
     use crate::rates::SharedRates;
@@ -284,6 +313,7 @@ mod tests {
             joins: SharedRates::default(),
             refusal_lines: SharedRates::default(),
             code: Arc::new(CodeStores::new(folder.join("code"), &RequestLimits::default())),
+            application_questions: ApplicationQuestions::default(),
             limits: RequestLimits::default(),
             private_data: PrivateData::Off,
             user_token_lifetime: None,

@@ -11,6 +11,7 @@ use super::answer_pacer::AnswerPacer;
 use super::status::HeadSetup;
 use super::user_limiter::UserLimiter;
 use crate::RequestLimits;
+use crate::application_questions::ApplicationQuestions;
 use crate::code_store::CodeStores;
 use crate::driver::Message;
 use crate::history::HistoryReader;
@@ -43,6 +44,8 @@ pub(crate) struct SessionContext {
     pub(crate) refusal_lines: SharedRates<String>,
     /// The stored code of users.
     pub(crate) code: Arc<CodeStores>,
+    /// What users ask the coordinators of their applications.
+    pub(crate) application_questions: ApplicationQuestions,
     /// The limits of requests.
     pub(crate) limits: RequestLimits,
     /// Whether users see the particulars of each other's jobs.

@@ -3,8 +3,8 @@
 //! Answers pass through here last, wherever they come from: memory and history are alike.
 
 use cohabit_types::{
-    AttemptRecord, DryRun, Explanation, Filter, JobId, JobPrediction, JobRecord, ListPage, PrivateData,
-    RankRecord, Refusal, Role, TrainingSpec,
+    ApplicationRecord, AttemptRecord, DryRun, Explanation, Filter, JobId, JobPrediction, JobRecord, ListPage,
+    PrivateData, RankRecord, Refusal, Role, TrainingSpec,
 };
 
 use super::client::ClientSession;
@@ -29,6 +29,12 @@ impl ClientSession {
 
     pub(super) fn visible_records(&self, records: Vec<JobRecord>) -> Vec<JobRecord> {
         records.into_iter().map(|record| self.visible_record(record)).collect()
+    }
+
+    /// Applications as this client may see them.
+    pub(super) fn visible_applications(&self, found: Vec<ApplicationRecord>) -> Vec<ApplicationRecord> {
+        let is_visible = |it: &ApplicationRecord| !self.sees_partly() || it.user == self.by.user;
+        found.into_iter().map(|it| if is_visible(&it) { it } else { private_application(it) }).collect()
     }
 
     /// A page of jobs as this client may see them.
@@ -109,6 +115,28 @@ fn private_record(record: JobRecord) -> JobRecord {
         progress: None,
         array: record.array,
         revision: record.revision,
+    }
+}
+
+/// The application without what its user wrote. Every field is named: one that is added has to be decided on
+/// here.
+fn private_application(application: ApplicationRecord) -> ApplicationRecord {
+    ApplicationRecord {
+        job: application.job,
+        name: PRIVATE.to_owned(),
+        user: application.user,
+        state: application.state,
+        attempt: application.attempt,
+        code: None,
+        program: String::new(),
+        runners: application.runners,
+        mains: application.mains,
+        counts: application.counts,
+        submitted_at: application.submitted_at,
+        started_at: application.started_at,
+        node: application.node,
+        gpus: application.gpus,
+        max_gpus: application.max_gpus,
     }
 }
 

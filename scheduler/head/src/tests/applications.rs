@@ -2,8 +2,10 @@
 
 use cohabit_net::Token;
 use cohabit_types::{
+    ActorListing, ApplicationAnswer, ApplicationOwner, ApplicationQuestion, ApplicationTopic,
     ApplicationWork, AttemptId, CodeSnapshot, Demand, Entrypoint, GpuRequest, HeldRank, HeldRankPhase,
-    JobChange, JobSpec, Outcome, Refusal, RefusalCode, Role, RunOrder, RunnerRole, RunnerWork, Submit,
+    JobChange, JobId, JobSpec, Outcome, Refusal, RefusalCode, Role, RunOrder, RunnerRole, RunnerWork, Span,
+    Submit, TaskListing,
 };
 
 use crate::test_kit::cluster::{TestClient, TestHead, TestWorker};
@@ -72,6 +74,84 @@ async fn a_coordinator_submits_follows_and_ends_its_runners_and_nothing_else() {
     assert!(ada.show(child).await.reason.contains("cancelled"));
 }
 
+fn patient() -> cohabit_net::Context {
+    cohabit_net::context_for(Span::from_secs(60))
+}
+
+async fn next_question(coordinator: &TestClient) -> ApplicationQuestion {
+    let asked = coordinator.head.questions(patient()).await.unwrap().unwrap();
+    let [question] = asked.as_slice() else { panic!("{asked:?}") };
+    *question
+}
+
+#[tokio::test]
+async fn a_coordinator_answers_what_its_user_asks_and_others_are_refused() {
+    let (head, _worker, ada, _code, order) = running().await;
+    let root = order.attempt.job;
+    let coordinator = head.client(token(&order)).await.unwrap();
+    let mut listing = ActorListing::default();
+    listing.silent.push(order.attempt);
+    let asking = tokio::spawn({
+        let ada = ada.head.clone();
+        async move { ada.actors(patient(), root).await.unwrap() }
+    });
+    let question = next_question(&coordinator).await;
+    assert_eq!(question.topic, ApplicationTopic::Actors);
+    let answer = Box::new(ApplicationAnswer::Actors(listing.clone()));
+    let answered = coordinator.head.answer_question(patient(), question.number, answer).await.unwrap();
+    assert_eq!(answered, Ok(()));
+    assert_eq!(asking.await.unwrap(), Ok(listing));
+
+    let eve = head.user("eve").await;
+    let refused = eve.head.actors(patient(), root).await.unwrap().unwrap_err();
+    assert_eq!(refused.code, RefusalCode::NotAllowed);
+    assert_eq!(refused.message, "job 1 belongs to ada: only its owner and admins may see its actors");
+    assert_eq!(code_of(ada.head.questions(patient()).await.unwrap()), RefusalCode::NotAllowed);
+    let forged = Box::new(ApplicationAnswer::Tasks(TaskListing::default()));
+    assert_eq!(
+        code_of(eve.head.answer_question(patient(), 2, forged).await.unwrap()),
+        RefusalCode::NotAllowed
+    );
+    assert_eq!(code_of(coordinator.head.tasks(patient(), root).await.unwrap()), RefusalCode::NotAllowed);
+
+    let admin = head.admin().await;
+    let asking = tokio::spawn(async move { admin.head.tasks(patient(), root).await.unwrap() });
+    let question = next_question(&coordinator).await;
+    let answer = Box::new(ApplicationAnswer::Tasks(TaskListing::default()));
+    coordinator.head.answer_question(patient(), question.number, answer).await.unwrap().unwrap();
+    assert_eq!(asking.await.unwrap(), Ok(TaskListing::default()));
+}
+
+#[tokio::test]
+async fn only_live_applications_can_be_looked_at() {
+    let (head, worker, ada, _code, order) = running().await;
+    let plain = ada.submit().await;
+    let refused = ada.head.tasks(patient(), plain).await.unwrap().unwrap_err();
+    assert_eq!(refused.code, RefusalCode::WrongState);
+    assert!(refused.message.contains("job 2 is no live application"), "{refused:?}");
+    let unknown = ada.head.tasks(patient(), JobId::new(99)).await.unwrap();
+    assert_eq!(code_of(unknown), RefusalCode::NotFound);
+    worker.ended(order.attempt.rank(0), Outcome::Exited(0)).await;
+    ada.seen(order.attempt.job, |record| record.state.is_terminal()).await;
+    let refused = ada.head.objects(patient(), order.attempt.job).await.unwrap().unwrap_err();
+    assert!(refused.message.contains("job 1 is no live application: it is COMPLETED"), "{refused:?}");
+    drop(head);
+}
+
+#[tokio::test]
+async fn applications_of_all_users_are_listed_on_demand() {
+    let (head, _worker, ada, _code, _order) = running().await;
+    let eve = head.user("eve").await;
+    let listed = async |client: &TestClient, owner| {
+        let listed = client.head.applications(patient(), owner).await.unwrap().unwrap();
+        listed.into_iter().map(|it| (it.name, it.user)).collect::<Vec<_>>()
+    };
+    let expected = [("search".to_owned(), "ada".to_owned())];
+    assert_eq!(listed(&ada, ApplicationOwner::Caller).await, expected);
+    assert_eq!(listed(&eve, ApplicationOwner::Caller).await, []);
+    assert_eq!(listed(&eve, ApplicationOwner::Anyone).await, expected);
+}
+
 #[tokio::test]
 async fn the_token_of_an_application_ends_with_its_attempt() {
     let (head, worker, ada, code, order) = running().await;
@@ -79,11 +159,7 @@ async fn the_token_of_an_application_ends_with_its_attempt() {
     worker.ended(order.attempt.rank(0), Outcome::Exited(0)).await;
     ada.seen(order.attempt.job, |record| record.state.is_terminal()).await;
     // Its link ends, too: whichever comes first, nothing is submitted any more.
-    let refused = coordinator.head.submit(
-        cohabit_net::context_for(cohabit_types::Span::from_secs(60)),
-        Box::new(runner(&code, order.attempt).spec),
-        None,
-    );
+    let refused = coordinator.head.submit(patient(), Box::new(runner(&code, order.attempt).spec), None);
     assert!(!matches!(refused.await, Ok(Ok(_))));
     assert!(head.client(token(&order)).await.is_err());
 }

@@ -1,9 +1,10 @@
 //! What users see of each other's jobs where data is private.
 
 use cohabit_types::{
-    AttemptProgress, CodeRequest, ContentHash, Demand, Filter, FollowMode, GpuRequest, JobChange, JobId,
-    JobRef, JobRevision, JobSpec, LogPosition, LogRequest, ModelChoice, ModelDescription, NewToken, Outcome,
-    PrivateData, Progress, RankId, RefusalCode, Report, Role, Share, Span,
+    ActorListing, ApplicationAnswer, ApplicationOwner, AttemptProgress, CodeRequest, ContentHash, Demand,
+    Filter, FollowMode, GpuRequest, JobChange, JobId, JobRef, JobRevision, JobSpec, LogPosition, LogRequest,
+    ModelChoice, ModelDescription, NewToken, Outcome, PrivateData, Progress, RankId, RefusalCode, Report,
+    Role, Share, Span,
 };
 use cohabit_wire::ClientServiceRequest as Question;
 use serde::Serialize;
@@ -86,7 +87,16 @@ fn questions(job: JobId) -> Vec<Question> {
         Question::RevokeToken { name: "ada".into() },
         Question::ListModels {},
         Question::ChooseModel { choice },
-        Question::Applications {},
+        Question::Applications { owner: ApplicationOwner::Caller },
+        Question::Applications { owner: ApplicationOwner::Anyone },
+        Question::Actors { application: job },
+        Question::Tasks { application: job },
+        Question::Objects { application: job },
+        Question::Questions {},
+        Question::AnswerQuestion {
+            number: 1,
+            answer: Box::new(ApplicationAnswer::Actors(ActorListing::default())),
+        },
         Question::MissingContent { files: vec![ContentHash([7; 32])] },
         Question::PutContent { pieces: Vec::new() },
         Question::ReadCode { request: CodeRequest { job, file: ContentHash([7; 32]), offset: 0 } },
@@ -121,7 +131,12 @@ async fn answer(client: &TestClient, question: Question) -> String {
         Question::RevokeToken { name } => text(head.revoke_token(long, name)).await,
         Question::ListModels {} => text(head.list_models(long)).await,
         Question::ChooseModel { choice } => text(head.choose_model(long, choice)).await,
-        Question::Applications {} => text(head.applications(long)).await,
+        Question::Applications { owner } => text(head.applications(long, owner)).await,
+        Question::Actors { application } => text(head.actors(long, application)).await,
+        Question::Tasks { application } => text(head.tasks(long, application)).await,
+        Question::Objects { application } => text(head.objects(long, application)).await,
+        Question::Questions {} => text(head.questions(long)).await,
+        Question::AnswerQuestion { number, answer } => text(head.answer_question(long, number, answer)).await,
         Question::MissingContent { files } => text(head.missing_content(long, files)).await,
         Question::PutContent { pieces } => text(head.put_content(long, pieces)).await,
         Question::ReadCode { request } => text(head.read_code(long, request)).await,

@@ -50,6 +50,8 @@ impl ApplicationWorld {
                 CoordinatorEffect::CancelRunner { job } => self.cancel_runner(job),
                 CoordinatorEffect::Close { member } => self.close_sessions(self.own, member),
                 CoordinatorEffect::Exit { code } => self.exit(code),
+                // Nobody looks at the application.
+                CoordinatorEffect::Described { .. } => {}
             }
         }
     }
@@ -130,6 +132,7 @@ impl ApplicationWorld {
             }
             other @ (ToCoordinator::Create { .. }
             | ToCoordinator::Find { .. }
+            | ToCoordinator::Description { .. }
             | ToCoordinator::Stop { .. }
             | ToCoordinator::Watch { .. }
             | ToCoordinator::Closed { .. }

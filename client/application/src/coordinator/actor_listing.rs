@@ -1,0 +1,146 @@
+//! What users see of the actors of the application.
+
+use std::collections::BTreeMap;
+
+use cohabit_application_core::{
+    ActorDescription, ActorId, ActorState, ActorWait, ApplicationDescription, Lifetime,
+};
+use cohabit_types::{ActorListing, ActorRecord, ActorStage, shortened};
+
+use super::survey::SurveyResult;
+use crate::registry::ActorRegistry;
+
+/// Most actors in a listing: all that have not ended, which are at most 1,000, and some others.
+const MOST_ACTORS: usize = 2_000;
+
+/// Longest name of a type, in bytes.
+const LONGEST_NAME: usize = 100;
+
+/// Longest reason, in bytes.
+const LONGEST_REASON: usize = 400;
+
+/// The listing of what the core and the processes know.
+pub(super) fn listing(application: ApplicationDescription, found: SurveyResult) -> ActorListing {
+    let mut calls: BTreeMap<ActorId, u64> = BTreeMap::new();
+    for (actor, count) in found.answers.iter().flat_map(|(_, description)| &description.calls) {
+        *calls.entry(*actor).or_insert(0) += u64::from(*count);
+    }
+    let all_answered = found.silent.is_empty();
+    let mut actors: Vec<ActorRecord> = application.actors.into_iter().map(record).collect();
+    let omitted = omit_ended(&mut actors);
+    for actor in &mut actors {
+        actor.calls = all_answered.then(|| calls.get(&ActorId(actor.id)).copied().unwrap_or(0));
+    }
+    ActorListing { actors, omitted, silent: found.silent }
+}
+
+/// Leaves out some of those that have ended, if there are too many.
+fn omit_ended(actors: &mut Vec<ActorRecord>) -> u64 {
+    let surplus = actors.len().saturating_sub(MOST_ACTORS);
+    let mut left = surplus;
+    actors.retain(|actor| {
+        let is_omitted = left > 0 && actor.state == ActorStage::Ended;
+        left -= usize::from(is_omitted);
+        !is_omitted
+    });
+    (surplus - left) as u64
+}
+
+fn record(actor: ActorDescription) -> ActorRecord {
+    let (state, why) = stage(&actor);
+    let kind = ActorRegistry::get().entry(actor.kind).map_or("actor", |entry| entry.origin.name);
+    ActorRecord {
+        id: actor.actor.0,
+        kind: shortened(kind, LONGEST_NAME),
+        name: actor.name,
+        detached: actor.lifetime == Lifetime::Detached,
+        gpus: actor.gpus,
+        state,
+        why: shortened(&why, LONGEST_REASON),
+        incarnation: actor.incarnation,
+        job: actor.job,
+        calls: None,
+        holders: actor.holders,
+    }
+}
+
+fn stage(actor: &ActorDescription) -> (ActorStage, String) {
+    match (&actor.state, actor.wait) {
+        (ActorState::Pending { why }, ActorWait::Ceiling) => (ActorStage::Queued, why.clone()),
+        (ActorState::Pending { why }, ActorWait::Other) => (ActorStage::Pending, why.clone()),
+        (ActorState::Starting, _) => (ActorStage::Starting, String::new()),
+        (ActorState::Ready { .. }, _) => (ActorStage::Ready, String::new()),
+        (ActorState::Restarting, _) => (ActorStage::Restarting, String::new()),
+        (ActorState::Ended(end), _) => (ActorStage::Ended, end.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_application_core::{ActorEnd, MemberDescription};
+    use cohabit_types::{JobId, Share};
+
+    use super::*;
+
+    fn actor(number: u64, state: ActorState) -> ActorDescription {
+        ActorDescription {
+            actor: ActorId(number),
+            kind: u32::MAX,
+            name: Some("ada".into()),
+            lifetime: Lifetime::Held,
+            gpus: Share(250),
+            state,
+            wait: ActorWait::Other,
+            incarnation: 2,
+            job: Some(JobId::new(7)),
+            holders: 3,
+        }
+    }
+
+    fn application(actors: Vec<ActorDescription>) -> ApplicationDescription {
+        ApplicationDescription { actors, classes: Vec::new() }
+    }
+
+    #[test]
+    fn the_calls_of_all_processes_are_added_unless_one_is_silent() {
+        let (main, other) = (JobId::new(2).attempt(1), JobId::new(3).attempt(1));
+        let calls = |calls: &[(u64, u32)]| MemberDescription {
+            calls: calls.iter().map(|(actor, count)| (ActorId(*actor), *count)).collect(),
+            ..MemberDescription::default()
+        };
+        let found = |silent: &[_]| SurveyResult {
+            answers: vec![(main, calls(&[(1, 2), (2, 5)])), (other, calls(&[(1, 1)]))],
+            silent: silent.to_vec(),
+        };
+        let actors = || (1..=3).map(|number| actor(number, ActorState::Restarting)).collect();
+        let counted = listing(application(actors()), found(&[]));
+        let calls: Vec<_> = counted.actors.iter().map(|it| it.calls).collect();
+        assert_eq!(calls, [Some(3), Some(5), Some(0)]);
+        let unknown = listing(application(actors()), found(&[other]));
+        assert!(unknown.actors.iter().all(|it| it.calls.is_none()));
+        assert_eq!(unknown.silent, [other]);
+    }
+
+    #[test]
+    fn states_come_with_their_reasons() {
+        let pending = || ActorState::Pending { why: "no GPU is free".into() };
+        let queued = ActorDescription { wait: ActorWait::Ceiling, ..actor(2, pending()) };
+        let ended = actor(3, ActorState::Ended(ActorEnd::ConstructorFailed("x".repeat(1_000))));
+        let all = listing(application(vec![actor(1, pending()), queued, ended]), SurveyResult::default());
+        let states: Vec<_> = all.actors.iter().map(|it| (it.state, it.why.as_str())).collect();
+        assert_eq!(states[0], (ActorStage::Pending, "no GPU is free"));
+        assert_eq!(states[1], (ActorStage::Queued, "no GPU is free"));
+        assert_eq!(states[2].0, ActorStage::Ended);
+        assert!(states[2].1.len() < 410 && states[2].1.starts_with("the constructor of the actor failed"));
+        assert_eq!(all.actors[0].kind, "actor", "of another program");
+    }
+
+    #[test]
+    fn of_many_actors_that_have_ended_some_are_left_out() {
+        let ended = (2..=3_000).map(|number| actor(number, ActorState::Ended(ActorEnd::Stopped)));
+        let live = [actor(1, ActorState::Starting), actor(3_001, ActorState::Starting)];
+        let all = listing(application(live.into_iter().chain(ended).collect()), SurveyResult::default());
+        assert_eq!((all.actors.len(), all.omitted), (2_000, 1_001));
+        assert_eq!(all.actors.iter().filter(|it| it.state == ActorStage::Starting).count(), 2);
+    }
+}
