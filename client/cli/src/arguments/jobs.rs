@@ -86,7 +86,8 @@ pub(crate) struct ShowArguments {
 // Arguments of `logs`.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
-    /// Job: a number (12), an array member (12.5), a name, `last`, or @~1 (the one before the last)
+    /// Job: a number (12), an array member (12.5), a name, `last`, or @~1 (the one before the last). A live
+    /// application (its name, or the number of its root job): the output of all its jobs, in order of time
     #[arg(value_name = "ID")]
     pub(crate) job: JobRef,
     /// Keep printing new output until the job has ended
@@ -95,10 +96,11 @@ pub(crate) struct LogsArguments {
     /// Start this many lines before the end
     #[arg(long, value_name = "COUNT")]
     pub(crate) tail: Option<u64>,
-    /// Rank whose output to print
-    #[arg(long, default_value_t = 0)]
-    pub(crate) rank: u32,
-    /// Attempt whose output to print [default: the latest]
+    /// Rank whose output to print [default: 0]
+    #[arg(long)]
+    pub(crate) rank: Option<u32>,
+    /// Attempt whose output to print [default: the latest]. With --rank or --attempt the output of the root job
+    /// of an application is that of its coordinator alone
     #[arg(long)]
     pub(crate) attempt: Option<u32>,
     #[command(flatten)]
@@ -144,7 +146,8 @@ pub(crate) struct CancelArguments {
 // Arguments of `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
-    /// Job: a number (12), an array member (12.5), a name, `last`, or @~1 (the one before the last)
+    /// Job: a number (12), an array member (12.5), a name, `last`, or @~1 (the one before the last). A live
+    /// application (its name, or the number of its root job): also why parts of it wait
     #[arg(value_name = "ID")]
     pub(crate) job: JobRef,
     #[command(flatten)]

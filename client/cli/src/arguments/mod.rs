@@ -6,6 +6,7 @@
 //! Comments on structs of flags are plain comments: clap would print a doc comment as the help of the command
 //! that uses them.
 
+mod applications;
 mod cluster;
 mod connection;
 mod daemons;
@@ -24,6 +25,7 @@ use cohabit_lab::profile::ProfileArguments;
 #[cfg(feature = "simulate")]
 use cohabit_lab::simulate::SimulateArguments;
 
+pub(crate) use self::applications::{ApplicationArguments, ApplicationsArguments};
 pub(crate) use self::cluster::{DoctorArguments, NodesArguments, TopArguments};
 pub(crate) use self::connection::ConnectionArguments;
 pub(crate) use self::daemons::*;
@@ -94,7 +96,7 @@ pub(crate) enum Verb {
     List(ListArguments),
     /// Show jobs in full
     Show(ShowArguments),
-    /// Print the output of a job
+    /// Print the output of a job, or of all jobs of an application
     Logs(LogsArguments),
     /// Wait until jobs have ended and exit with the first exit code other than 0
     Wait(WaitArguments),
@@ -106,8 +108,16 @@ pub(crate) enum Verb {
     Release(ChangeArguments),
     /// Queue jobs again; running jobs are stopped first
     Requeue(ChangeArguments),
-    /// Explain why a job is waiting or how it ended
+    /// Explain why a job or a part of an application is waiting, or how a job ended
     Explain(ExplainArguments),
+    /// List live applications with their processes
+    Applications(ApplicationsArguments),
+    /// List the actors of an application
+    Actors(ApplicationArguments),
+    /// List the tasks of an application and the processes that run them
+    Tasks(ApplicationArguments),
+    /// List the objects of an application
+    Objects(ApplicationArguments),
     /// Show how files have changed since a job was submitted with --snapshot, or extract its files
     Code(CodeArguments),
     /// List nodes and their devices
@@ -189,6 +199,10 @@ impl Verb {
                 Some(&arguments.display)
             }
             Verb::Explain(arguments) => Some(&arguments.display),
+            Verb::Applications(arguments) => Some(&arguments.display),
+            Verb::Actors(arguments) | Verb::Tasks(arguments) | Verb::Objects(arguments) => {
+                Some(&arguments.display)
+            }
             Verb::Code(arguments) => Some(&arguments.display),
             Verb::Nodes(arguments) => Some(&arguments.display),
             Verb::Models(arguments) => Some(arguments.display()),

@@ -29,6 +29,9 @@ fn the_definitions_are_sound() {
 fn help_texts_are_reviewed() {
     insta::assert_snapshot!("help_submit", help(&["submit"]));
     insta::assert_snapshot!("help_list", help(&["list"]));
+    insta::assert_snapshot!("help_logs", help(&["logs"]));
+    insta::assert_snapshot!("help_applications", help(&["applications"]));
+    insta::assert_snapshot!("help_actors", help(&["actors"]));
     #[cfg(feature = "demo")]
     insta::assert_snapshot!("help", help(&[]));
     #[cfg(feature = "simulate")]
@@ -79,6 +82,8 @@ fn errors_on_wrong_values_say_how_to_write_them() {
         ("submit --launch many x", "per-node, per-gpu"),
         ("submit", "<CMD>"),
         ("show", "<ID>"),
+        ("actors", "<APP>"),
+        ("applications --all --user ada", "cannot be used with"),
         ("show 1.x", "is not a job"),
         ("list --state SLEEPING", "PENDING"),
         ("token create --role king", "worker, user, admin"),

@@ -1,4 +1,5 @@
-//! `logs`: prints the output of a job, and with --follow its new output until it has ended.
+//! `logs`: prints the output of a job, and with --follow its new output until it has ended. That of all jobs of
+//! an application is in `application_logs`.
 
 use std::process::ExitCode;
 
@@ -8,6 +9,7 @@ use cohabit_console::{CommandError, CommandErrorKind, output, with_schema};
 use futures::TryStreamExt as _;
 use serde::Serialize;
 
+use super::application_logs::{application_logs, find_with_logs};
 use crate::arguments::{LogsArguments, OutputFormat};
 use crate::endpoint::connect;
 use crate::log_printer::LogPrinter;
@@ -15,15 +17,21 @@ use crate::render::rfc3339;
 
 pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandError> {
     let client = connect(&arguments.connection).await?;
-    let job = resolve_one(&client, &arguments.job).await?;
+    let format = arguments.display.output;
     let options = LogOptions {
-        rank: arguments.rank,
+        rank: arguments.rank.unwrap_or(0),
         attempt: arguments.attempt,
         from: arguments.tail.map_or(LogPosition::Start, LogPosition::Tail),
         at_end: if arguments.follow { FollowMode::Wait } else { FollowMode::Return },
     };
+    if arguments.rank.is_none()
+        && arguments.attempt.is_none()
+        && let Some(application) = find_with_logs(&client, &arguments.job).await?
+    {
+        return application_logs(client, application, options, format).await;
+    }
+    let job = resolve_one(&client, &arguments.job).await?;
     let mut parts = client.log_parts(job, options);
-    let format = arguments.display.output;
     let mut writer = LogPrinter::start(move |part: &LogPart| match format {
         OutputFormat::Json => print_lines(part),
         OutputFormat::Table | OutputFormat::Wide | OutputFormat::Quiet => print(part),

@@ -3,6 +3,9 @@
 //! A command returns an exit code or an error, and prints through `cohabit_console::output` only. Start
 //! reading at [`dispatch`].
 
+mod actors;
+mod application_logs;
+mod applications;
 mod change;
 mod code;
 mod completions;
@@ -15,10 +18,13 @@ mod executor;
 mod explain;
 #[cfg(feature = "head")]
 mod head;
+mod line_merge;
 mod list;
+mod log_lines;
 mod logs;
 mod models;
 mod nodes;
+mod objects;
 #[cfg(feature = "worker")]
 mod profile;
 mod run;
@@ -26,6 +32,7 @@ mod show;
 mod snapshot;
 mod submission;
 mod submit;
+mod tasks;
 mod token;
 mod top;
 #[cfg(feature = "demo")]
@@ -58,6 +65,10 @@ pub(crate) fn dispatch(verb: Verb, script: Option<Script>) -> Result<ExitCode, C
         Verb::Release(arguments) => block_on(change::change(JobChange::Release, arguments)),
         Verb::Requeue(arguments) => block_on(change::change(JobChange::Requeue, arguments)),
         Verb::Explain(arguments) => block_on(explain::explain(arguments)),
+        Verb::Applications(arguments) => block_on(applications::applications(arguments)),
+        Verb::Actors(arguments) => block_on(actors::actors(arguments)),
+        Verb::Tasks(arguments) => block_on(tasks::tasks(arguments)),
+        Verb::Objects(arguments) => block_on(objects::objects(arguments)),
         Verb::Code(arguments) => block_on(code::code(arguments)),
         Verb::Nodes(arguments) => block_on(nodes::nodes(arguments)),
         Verb::Models(arguments) => block_on(models::models(arguments)),

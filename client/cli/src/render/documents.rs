@@ -290,6 +290,33 @@ pub(crate) struct ExplanationDocument {
     sentences: Vec<String>,
     #[serde(rename = "story")]
     history: Vec<JobEventDocument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<WaitsDocument>,
+}
+
+/// What waits of an application.
+#[derive(Debug, Serialize)]
+pub(crate) struct WaitsDocument {
+    pub(crate) jobs: Vec<WaitingJobDocument>,
+    pub(crate) actors: Vec<WaitingActorDocument>,
+    /// Why the coordinator could not be asked for actors.
+    pub(crate) problem: Option<String>,
+}
+
+/// A child job that waits.
+#[derive(Debug, Serialize)]
+pub(crate) struct WaitingJobDocument {
+    pub(crate) id: JobId,
+    pub(crate) name: String,
+    pub(crate) reason: String,
+}
+
+/// An actor that waits for GPUs of its application.
+#[derive(Debug, Serialize)]
+pub(crate) struct WaitingActorDocument {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) reason: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -299,12 +326,18 @@ struct JobEventDocument {
 }
 
 impl ExplanationDocument {
-    pub(crate) fn new(id: JobId, explanation: Explanation) -> ExplanationDocument {
+    /// `waiting` is what waits of the application, if it is one.
+    pub(crate) fn new(
+        id: JobId,
+        explanation: Explanation,
+        waiting: Option<WaitsDocument>,
+    ) -> ExplanationDocument {
         let document = |event: &JobEvent| JobEventDocument { at: rfc3339(event.at), text: event.to_string() };
         ExplanationDocument {
             id,
             sentences: explanation.sentences,
             history: explanation.history.iter().map(document).collect(),
+            waiting,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The sheet of one job, for `show`.
 
 use cohabit_client::types::{
-    AttemptRecord, CodeSnapshot, ComputeLimit, Enforcement, EnforcementRequirement, JobRecord, RankRecord,
-    Share, Span, Spread, Time, counted,
+    AttemptRecord, CodeSnapshot, ComputeLimit, Demand, Enforcement, EnforcementRequirement, JobRecord,
+    RankRecord, Share, Span, Spread, Time, counted,
 };
 use cohabit_console::{format_number, printable_line};
 use jiff::tz::TimeZone;
@@ -53,8 +53,16 @@ fn code(code: &CodeSnapshot) -> String {
 }
 
 fn needs(job: &JobRecord) -> String {
-    let demand = &job.demand;
-    let mut needs = vec![match gpus(job).as_str() {
+    let mut needs = claims(&job.demand);
+    if job.priority != 0 {
+        needs.push(format!("priority {}", job.priority));
+    }
+    needs.join(", ")
+}
+
+/// What a job claims, in words.
+pub(crate) fn claims(demand: &Demand) -> Vec<String> {
+    let mut needs = vec![match gpus(demand).as_str() {
         "0" => "no GPU".to_owned(),
         "1" => "1 GPU".to_owned(),
         count => format!("{count} GPUs"),
@@ -86,10 +94,7 @@ fn needs(job: &JobRecord) -> String {
     if demand.memory.0 > 0 {
         needs.push(format!("{} of host memory", demand.memory));
     }
-    if job.priority != 0 {
-        needs.push(format!("priority {}", job.priority));
-    }
-    needs.join(", ")
+    needs
 }
 
 fn members(job: &JobRecord) -> String {

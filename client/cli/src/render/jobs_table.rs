@@ -1,6 +1,8 @@
 //! The table of jobs, for `list` and `wait`.
 
-use cohabit_client::types::{GpuRequest, JobPhase, JobRecord, JobState, Progress, Slowdown, Span, Time};
+use cohabit_client::types::{
+    Demand, GpuRequest, JobPhase, JobRecord, JobState, Progress, Slowdown, Span, Time,
+};
 use cohabit_console::Screen;
 use cohabit_console::table::{self, cell};
 use comfy_table::Row;
@@ -71,7 +73,7 @@ fn usual_row(job: &JobRecord, now: Time) -> Row {
 }
 
 fn add_wide_cells(row: &mut Row, job: &JobRecord, zone: &TimeZone) {
-    row.add_cell(cell(gpus(job)))
+    row.add_cell(cell(gpus(&job.demand)))
         .add_cell(cell(slowdown(job).map_or(String::new(), |slowdown| format!("{slowdown:.2}"))))
         .add_cell(cell(job.priority))
         .add_cell(cell(job.group.as_deref().unwrap_or("")))
@@ -116,9 +118,9 @@ fn slowdown(job: &JobRecord) -> Option<Slowdown> {
 }
 
 /// The total of devices on all nodes.
-pub(crate) fn gpus(job: &JobRecord) -> String {
-    match job.demand.gpus {
+pub(crate) fn gpus(demand: &Demand) -> String {
+    match demand.gpus {
         GpuRequest::Part(share) => share.to_string(),
-        GpuRequest::Whole(count) => count.saturating_mul(job.demand.nodes).to_string(),
+        GpuRequest::Whole(count) => count.saturating_mul(demand.nodes).to_string(),
     }
 }

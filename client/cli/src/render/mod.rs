@@ -2,6 +2,9 @@
 //!
 //! Nothing here prints or reads anything. The properties of the screen come in as an argument.
 
+pub(crate) mod actors_table;
+pub(crate) mod application_documents;
+pub(crate) mod applications_table;
 pub(crate) mod change_results;
 pub(crate) mod code_diff;
 pub(crate) mod code_documents;
@@ -13,8 +16,11 @@ pub(crate) mod model_documents;
 pub(crate) mod models_table;
 pub(crate) mod node_documents;
 pub(crate) mod nodes_table;
+pub(crate) mod objects_table;
 mod progress;
+mod silence;
 pub(crate) mod states;
+pub(crate) mod tasks_table;
 mod time;
 pub(crate) mod tokens_table;
 
@@ -22,6 +28,10 @@ pub(crate) mod tokens_table;
 pub(crate) use self::progress::progress_text;
 pub(crate) use self::time::{local_time, rfc3339};
 
+#[cfg(test)]
+pub(crate) mod application_samples;
+#[cfg(test)]
+mod application_tests;
 #[cfg(test)]
 pub(crate) mod hostile_text;
 #[cfg(test)]

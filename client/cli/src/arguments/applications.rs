@@ -1,0 +1,34 @@
+//! Arguments of commands on live applications.
+
+use clap::Args;
+use cohabit_client::types::JobRef;
+use cohabit_console::DisplayArguments;
+
+use super::connection::ConnectionArguments;
+
+// Arguments of `applications`.
+#[derive(Debug, Args)]
+pub(crate) struct ApplicationsArguments {
+    /// List the applications of all users
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// List the applications of this user
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) user: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArguments,
+    #[command(flatten)]
+    pub(crate) display: DisplayArguments,
+}
+
+// Arguments of `actors`, `tasks` and `objects`.
+#[derive(Debug, Args)]
+pub(crate) struct ApplicationArguments {
+    /// Live application: its name, or the number of its root job
+    #[arg(value_name = "APP")]
+    pub(crate) application: JobRef,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArguments,
+    #[command(flatten)]
+    pub(crate) display: DisplayArguments,
+}

@@ -1,0 +1,134 @@
+//! The output of a process as lines: what was printed at once is not always a line.
+
+use std::collections::VecDeque;
+
+use cohabit_client::types::{LogRecord, LogStream, Time};
+use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
+
+/// A line that is longer is cut, in bytes.
+const LONGEST_LINE: usize = 64 << 10;
+
+/// A line that a process has printed, without its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LogLine {
+    pub(super) stream: LogStream,
+    /// When its last part was read.
+    pub(super) at: Time,
+    pub(super) text: Vec<u8>,
+}
+
+/// What was printed and is no whole line yet.
+#[derive(Debug, Default)]
+struct LineBuffer {
+    parts: [Vec<u8>; 2],
+    ready: VecDeque<LogLine>,
+}
+
+/// The lines of this output. Those of the two streams are in the order of their ends.
+pub(super) fn lines<E: Send + 'static>(
+    records: BoxStream<'static, Result<LogRecord, E>>,
+) -> BoxStream<'static, Result<LogLine, E>> {
+    // Records are there until they have ended.
+    let state = (Some(records), LineBuffer::default(), Time::EPOCH);
+    try_unfold(state, |(mut records, mut buffer, mut last)| async move {
+        loop {
+            if let Some(line) = buffer.ready.pop_front() {
+                return Ok(Some((line, (records, buffer, last))));
+            }
+            let Some(open) = &mut records else { return Ok(None) };
+            match open.try_next().await? {
+                Some(record) => {
+                    last = record.at;
+                    buffer.push(&record);
+                }
+                None => {
+                    records = None;
+                    buffer.finish(last);
+                }
+            }
+        }
+    })
+    .boxed()
+}
+
+impl LineBuffer {
+    fn push(&mut self, record: &LogRecord) {
+        let mut rest = record.bytes.as_slice();
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            self.part(record.stream).extend_from_slice(&rest[..end]);
+            self.end_line(record.stream, record.at);
+            rest = &rest[end + 1..];
+        }
+        self.part(record.stream).extend_from_slice(rest);
+        if self.part(record.stream).len() > LONGEST_LINE {
+            self.end_line(record.stream, record.at);
+        }
+    }
+
+    /// Nothing more comes: what is left are lines.
+    fn finish(&mut self, at: Time) {
+        for stream in [LogStream::Stdout, LogStream::Stderr] {
+            if !self.part(stream).is_empty() {
+                self.end_line(stream, at);
+            }
+        }
+    }
+
+    fn end_line(&mut self, stream: LogStream, at: Time) {
+        let text = std::mem::take(self.part(stream));
+        self.ready.push_back(LogLine { stream, at, text });
+    }
+
+    const fn part(&mut self, stream: LogStream) -> &mut Vec<u8> {
+        match stream {
+            LogStream::Stdout => &mut self.parts[0],
+            LogStream::Stderr => &mut self.parts[1],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cohabit_console::CommandError;
+    use futures::stream;
+
+    use super::*;
+    use crate::process::block_on;
+    use crate::render::samples::at;
+
+    #[test]
+    fn lines_end_where_they_were_ended_and_with_the_output() {
+        let record = |stream, seconds, text: &str| {
+            Ok::<_, CommandError>(LogRecord { stream, at: at(seconds), bytes: text.into() })
+        };
+        let records = stream::iter([
+            record(LogStream::Stdout, 1, "one\ntw"),
+            record(LogStream::Stderr, 2, "error\n\n"),
+            record(LogStream::Stdout, 3, "o\nthree"),
+            record(LogStream::Stderr, 4, "last"),
+        ]);
+        let found: Vec<LogLine> = block_on(lines(records.boxed()).try_collect()).unwrap();
+        let line = |stream, seconds, text: &str| LogLine { stream, at: at(seconds), text: text.into() };
+        let expected = [
+            line(LogStream::Stdout, 1, "one"),
+            line(LogStream::Stderr, 2, "error"),
+            line(LogStream::Stderr, 2, ""),
+            line(LogStream::Stdout, 3, "two"),
+            line(LogStream::Stdout, 4, "three"),
+            line(LogStream::Stderr, 4, "last"),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_cut() {
+        let record = |_| {
+            let bytes = vec![b'x'; LONGEST_LINE / 2 + 1];
+            Ok::<_, CommandError>(LogRecord { stream: LogStream::Stdout, at: at(1), bytes })
+        };
+        let records = stream::iter((0..3).map(record));
+        let found: Vec<LogLine> = block_on(lines(records.boxed()).try_collect()).unwrap();
+        let lengths: Vec<usize> = found.iter().map(|line| line.text.len()).collect();
+        assert_eq!(lengths, [LONGEST_LINE + 2, LONGEST_LINE / 2 + 1]);
+    }
+}

@@ -1,0 +1,37 @@
+//! The table of the objects of an application.
+
+use cohabit_client::types::{ObjectListing, ObjectRecord, ObjectStoreRecord};
+use cohabit_console::table::{self, cell};
+use cohabit_console::{Screen, printable_line};
+use comfy_table::Row;
+
+use super::silence::omissions;
+
+const HEADINGS: [&str; 6] = ["ID", "SIZE", "STORE", "PLACE", "HOLDERS", "MAPPED BY"];
+
+/// A line for each store, and the table.
+pub(crate) fn objects_table(listing: &ObjectListing, screen: Screen) -> String {
+    let stores: String = listing.stores.iter().map(store).collect();
+    let mut table = table::table(&HEADINGS, screen);
+    table.add_rows(listing.objects.iter().map(row));
+    let missing = omissions(listing.omitted, ("object", "objects"), &listing.silent, &[]);
+    stores + &table::text(&table) + &missing
+}
+
+fn store(store: &ObjectStoreRecord) -> String {
+    let ObjectStoreRecord { member, memory, disk, budget } = store;
+    let line = format!("store of job {}: {memory} of {budget} in memory, {disk} on disk", member.job);
+    printable_line(&line).into_owned() + "\n"
+}
+
+fn row(object: &ObjectRecord) -> Row {
+    let mapped = object.mapped_by.iter().map(|member| member.job.to_string());
+    let mut row = Row::new();
+    row.add_cell(cell(&object.id))
+        .add_cell(cell(object.bytes))
+        .add_cell(cell(object.store.job))
+        .add_cell(cell(object.place))
+        .add_cell(cell(object.holders))
+        .add_cell(cell(mapped.collect::<Vec<_>>().join(",")));
+    row
+}
