@@ -1,5 +1,6 @@
 //! Applications: Rust programs whose actors and tasks run in processes of a real cluster.
 
 mod actors;
+mod inspect;
 mod launch;
 mod tasks;

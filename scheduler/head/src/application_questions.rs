@@ -48,8 +48,11 @@ struct OpenQuestions {
 #[derive(Debug)]
 struct OpenQuestion {
     topic: ApplicationTopic,
-    reply_to: oneshot::Sender<ApplicationAnswer>,
+    reply_to: oneshot::Sender<SizedAnswer>,
 }
+
+/// An answer, with its size in bytes on a link.
+type SizedAnswer = (ApplicationAnswer, usize);
 
 /// A question, which is open as long as this exists.
 #[derive(Debug)]
@@ -68,7 +71,7 @@ struct ListenerGuard {
 }
 
 impl ApplicationQuestions {
-    /// The answer of a coordinator.
+    /// The answer of a coordinator, with its size in bytes.
     ///
     /// # Errors
     /// If it does not answer in time, or too many questions to it are open.
@@ -76,7 +79,7 @@ impl ApplicationQuestions {
         &self,
         application: AttemptId,
         topic: ApplicationTopic,
-    ) -> Result<ApplicationAnswer, Refusal> {
+    ) -> Result<SizedAnswer, Refusal> {
         self.ask_within(application, topic, PATIENCE).await
     }
 
@@ -85,7 +88,7 @@ impl ApplicationQuestions {
         application: AttemptId,
         topic: ApplicationTopic,
         patience: Duration,
-    ) -> Result<ApplicationAnswer, Refusal> {
+    ) -> Result<SizedAnswer, Refusal> {
         let (_open, answer) = self.open(application, topic)?;
         timeout(patience, answer).await.ok().and_then(Result::ok).ok_or_else(|| {
             let seconds = patience.as_secs();
@@ -105,7 +108,7 @@ impl ApplicationQuestions {
         &self,
         application: AttemptId,
         topic: ApplicationTopic,
-    ) -> Result<(QuestionGuard, oneshot::Receiver<ApplicationAnswer>), Refusal> {
+    ) -> Result<(QuestionGuard, oneshot::Receiver<SizedAnswer>), Refusal> {
         let mut table = self.table();
         let number = table.last + 1;
         let questions = table.applications.entry(application).or_default();
@@ -159,7 +162,7 @@ impl ApplicationQuestions {
         number: u64,
         answer: ApplicationAnswer,
     ) -> Result<(), Refusal> {
-        check_size(&answer)?;
+        let bytes = size(&answer)?;
         let mut table = self.table();
         let Some(questions) = table.applications.get_mut(&application) else { return Ok(()) };
         let Some(question) = questions.open.get(&number) else { return Ok(()) };
@@ -169,7 +172,7 @@ impl ApplicationQuestions {
         }
         if let Some(question) = questions.open.remove(&number) {
             // Nobody may wait for it any more.
-            let _answered = question.reply_to.send(answer);
+            let _answered = question.reply_to.send((answer, bytes));
         }
         Ok(())
     }
@@ -204,12 +207,13 @@ impl Drop for ListenerGuard {
     }
 }
 
-fn check_size(answer: &ApplicationAnswer) -> Result<(), Refusal> {
+fn size(answer: &ApplicationAnswer) -> Result<usize, Refusal> {
     let mut bytes = Vec::new();
     codec::encode_into(answer, LONGEST_ANSWER, &mut bytes).map_err(|_| {
         let most = Bytes(LONGEST_ANSWER as u64);
         Refusal::new(RefusalCode::Invalid, format!("an answer has at most {most}: leave more out of it"))
-    })
+    })?;
+    Ok(bytes.len())
 }
 
 #[cfg(test)]
@@ -248,7 +252,7 @@ mod tests {
         let other = JobId::new(4).attempt(1);
         assert_eq!(questions.answer(other, number, actors()), Ok(()), "nobody asked it that");
         assert_eq!(questions.answer(application(), number, actors()), Ok(()));
-        assert_eq!(asking.await.unwrap(), Ok(actors()));
+        assert_eq!(asking.await.unwrap().map(|(answer, _)| answer), Ok(actors()));
         assert_eq!(questions.answer(application(), number, actors()), Ok(()), "it is answered");
         assert!(questions.table().applications.is_empty());
     }

@@ -31,6 +31,10 @@ impl Launch {
         line.trim_end().to_owned()
     }
 
+    pub(super) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.process.id() as i32), signal).unwrap();
+    }
+
     /// The rest of what it prints, what it says on standard error, and its exit code.
     pub(super) fn end(mut self) -> CommandOutput {
         let mut stdout = String::new();

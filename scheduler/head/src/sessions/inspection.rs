@@ -71,7 +71,9 @@ impl ClientSession {
             );
             return Err(Refusal::new(RefusalCode::WrongState, message));
         };
-        self.session_context.application_questions.ask(attempt, topic).await
+        let (answer, bytes) = self.session_context.application_questions.ask(attempt, topic).await?;
+        self.pace_answer(bytes).await;
+        Ok(answer)
     }
 }
 
