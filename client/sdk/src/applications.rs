@@ -29,8 +29,8 @@ impl Client {
         .await
     }
 
-    /// The actors of the application with this root job, as its coordinator tells. A coordinator that does not
-    /// answer is not asked again.
+    /// The actors of the application with this root job, as its coordinator tells. A coordinator that
+    /// does not answer is not asked again.
     ///
     /// # Errors
     /// [`Error::Refused`] if it is no live application, or its coordinator does not answer;
@@ -42,8 +42,8 @@ impl Client {
         Ok(self.call(ask).await??)
     }
 
-    /// The tasks of the application with this root job, as its coordinator tells. A coordinator that does not
-    /// answer is not asked again.
+    /// The tasks of the application with this root job, as its coordinator tells. A coordinator that
+    /// does not answer is not asked again.
     ///
     /// # Errors
     /// As for [`Client::actors`].
@@ -54,8 +54,8 @@ impl Client {
         Ok(self.call(ask).await??)
     }
 
-    /// The objects of the application with this root job, as its coordinator tells. A coordinator that does not
-    /// answer is not asked again.
+    /// The objects of the application with this root job, as its coordinator tells. A coordinator that
+    /// does not answer is not asked again.
     ///
     /// # Errors
     /// As for [`Client::actors`].

@@ -171,7 +171,7 @@ pub struct TaskRecord {
     /// Its class, as an index of the classes of its listing; none if it has ended.
     pub class: Option<u32>,
     /// Its state.
-    pub state: TaskStage,
+    pub state: TaskStatus,
     /// What it waits for besides a process of its class, or the text of its error; empty otherwise.
     pub why: String,
     /// The process that has it, or had it last.
@@ -183,7 +183,7 @@ pub struct TaskRecord {
 /// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum TaskStage {
+pub enum TaskStatus {
     /// It runs.
     Running,
     /// It has started, and waits for calls of its own.
@@ -312,21 +312,21 @@ impl TaskRunnerStage {
     }
 }
 
-impl TaskStage {
+impl TaskStatus {
     /// In words, as in documents.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            TaskStage::Running => "RUNNING",
-            TaskStage::Parked => "PARKED",
-            TaskStage::Sent => "SENT",
-            TaskStage::Waiting => "WAITING",
-            TaskStage::Returned => "RETURNED",
-            TaskStage::Failed => "FAILED",
-            TaskStage::Panicked => "PANICKED",
-            TaskStage::Lost => "LOST",
-            TaskStage::NoRunner => "NO_RUNNER",
-            TaskStage::Cancelled => "CANCELLED",
+            TaskStatus::Running => "RUNNING",
+            TaskStatus::Parked => "PARKED",
+            TaskStatus::Sent => "SENT",
+            TaskStatus::Waiting => "WAITING",
+            TaskStatus::Returned => "RETURNED",
+            TaskStatus::Failed => "FAILED",
+            TaskStatus::Panicked => "PANICKED",
+            TaskStatus::Lost => "LOST",
+            TaskStatus::NoRunner => "NO_RUNNER",
+            TaskStatus::Cancelled => "CANCELLED",
         }
     }
 }
@@ -353,7 +353,7 @@ macro_rules! shown_as_word {
     )*};
 }
 
-shown_as_word!(ApplicationTopic, ActorStage, TaskRunnerStage, TaskStage, ObjectLocation);
+shown_as_word!(ApplicationTopic, ActorStage, TaskRunnerStage, TaskStatus, ObjectLocation);
 
 #[cfg(test)]
 mod tests {
@@ -377,16 +377,16 @@ mod tests {
             check(state.as_str(), serde_json::to_value(state).unwrap());
         }
         for state in [
-            TaskStage::Running,
-            TaskStage::Parked,
-            TaskStage::Sent,
-            TaskStage::Waiting,
-            TaskStage::Returned,
-            TaskStage::Failed,
-            TaskStage::Panicked,
-            TaskStage::Lost,
-            TaskStage::NoRunner,
-            TaskStage::Cancelled,
+            TaskStatus::Running,
+            TaskStatus::Parked,
+            TaskStatus::Sent,
+            TaskStatus::Waiting,
+            TaskStatus::Returned,
+            TaskStatus::Failed,
+            TaskStatus::Panicked,
+            TaskStatus::Lost,
+            TaskStatus::NoRunner,
+            TaskStatus::Cancelled,
         ] {
             check(state.as_str(), serde_json::to_value(state).unwrap());
         }

@@ -72,7 +72,7 @@ pub use ids::{
 pub use inspection::{
     ActorListing, ActorRecord, ActorStage, ApplicationAnswer, ApplicationOwner, ApplicationQuestion,
     ApplicationTopic, MOST_LISTED, ObjectListing, ObjectLocation, ObjectRecord, ObjectStoreRecord,
-    TaskClassRecord, TaskListing, TaskRecord, TaskRunnerRecord, TaskRunnerStage, TaskStage,
+    TaskClassRecord, TaskListing, TaskRecord, TaskRunnerRecord, TaskRunnerStage, TaskStatus,
 };
 pub use interference_models::{ModelChoice, ModelRecord, Models};
 pub use isolation::{AccountKey, Isolation, UserIsolation};

@@ -58,8 +58,8 @@ impl ApplicationIndex {
         }
     }
 
-    /// A job of this submission belongs to the live attempt of its root. If it runs `main`, that is remembered
-    /// until the attempt ends.
+    /// A job of this submission belongs to the live attempt of its root. If it runs `main`, that is
+    /// remembered until the attempt ends.
     pub(crate) fn insert_main(&mut self, id: JobId, submission: &SubmissionState) {
         if let Some(root) = root_of_main(submission) {
             self.mains.entry(root).or_default().insert(id);

@@ -2,7 +2,8 @@
 //!
 //! A coordinator waits for questions with a long poll, gets each once, and answers by its number. Questions
 //! and answers are in memory only. Their number, their time and their bytes are bounded, and a question goes
-//! when the user who has asked it does.
+//! when the user who has asked it does. Where several sessions of one coordinator wait, the links of all but
+//! the newest have broken.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +41,7 @@ struct OpenQuestions {
     /// Those that the coordinator has not got.
     new: VecDeque<ApplicationQuestion>,
     open: BTreeMap<u64, OpenQuestion>,
+    /// Wakes the session of the coordinator that began to wait last.
     asked: Arc<Notify>,
     /// How many sessions of the coordinator wait.
     listeners: usize,
@@ -131,7 +133,7 @@ impl ApplicationQuestions {
     pub(crate) async fn next(&self, application: AttemptId, limit: Instant) -> Vec<ApplicationQuestion> {
         let listener = self.listen(application);
         loop {
-            let new = self.take_new(application);
+            let new = self.take_new(&listener);
             if !new.is_empty() || timeout_at(limit, listener.asked.notified()).await.is_err() {
                 return new;
             }
@@ -142,14 +144,16 @@ impl ApplicationQuestions {
         let mut table = self.table();
         let questions = table.applications.entry(application).or_default();
         questions.listeners += 1;
-        let asked = Arc::clone(&questions.asked);
+        let asked = Arc::new(Notify::new());
+        questions.asked = Arc::clone(&asked);
         ListenerGuard { questions: self.clone(), application, asked }
     }
 
-    fn take_new(&self, application: AttemptId) -> Vec<ApplicationQuestion> {
+    fn take_new(&self, listener: &ListenerGuard) -> Vec<ApplicationQuestion> {
         let mut table = self.table();
-        let questions = table.applications.get_mut(&application);
-        questions.map(|questions| questions.new.drain(..).collect()).unwrap_or_default()
+        let questions = table.applications.get_mut(&listener.application);
+        let newest = questions.filter(|questions| Arc::ptr_eq(&questions.asked, &listener.asked));
+        newest.map(|questions| questions.new.drain(..).collect()).unwrap_or_default()
     }
 
     /// A coordinator has answered. Who has asked may not wait any more.
@@ -264,6 +268,19 @@ mod tests {
         assert!(waiting.as_mut().now_or_never().is_none());
         let (_open, _answer) = questions.open(application(), ApplicationTopic::Tasks).unwrap();
         assert_eq!(waiting.await.len(), 1);
+    }
+
+    /// The older one waits on a link that has broken unnoticed.
+    #[tokio::test]
+    async fn the_session_that_began_to_wait_last_gets_the_question() {
+        let questions = ApplicationQuestions::default();
+        let mut older = Box::pin(next(&questions));
+        assert!(older.as_mut().now_or_never().is_none());
+        let mut newer = Box::pin(next(&questions));
+        assert!(newer.as_mut().now_or_never().is_none());
+        let (_open, _answer) = questions.open(application(), ApplicationTopic::Tasks).unwrap();
+        assert!(older.as_mut().now_or_never().is_none());
+        assert_eq!(newer.await.len(), 1);
     }
 
     #[tokio::test]

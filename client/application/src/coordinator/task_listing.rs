@@ -10,7 +10,7 @@ use cohabit_application_core::{
 };
 use cohabit_types::{
     AttemptId, Demand, MOST_LISTED, TaskClassRecord, TaskListing, TaskRecord, TaskRunnerRecord,
-    TaskRunnerStage, TaskStage, shortened,
+    TaskRunnerStage, TaskStatus, shortened,
 };
 
 use super::survey::SurveyResult;
@@ -89,9 +89,9 @@ impl CollectedTasks {
 
     fn listing(self, silent: Vec<AttemptId>) -> TaskListing {
         let CollectedTasks { mut classes, started, mut sent, waiting, ended, mut omitted, .. } = self;
-        for task in sent.iter_mut().filter(|task| task.state == TaskStage::Sent) {
+        for task in sent.iter_mut().filter(|task| task.state == TaskStatus::Sent) {
             if started.contains(&(task.caller, CallNumber(task.call))) {
-                task.state = TaskStage::Running;
+                task.state = TaskStatus::Running;
             }
         }
         sent.sort_by_key(|task| task.state);
@@ -151,9 +151,9 @@ fn reason(class: &TaskClassRecord) -> String {
 
 fn unended_record(caller: AttemptId, class: u32, task: TaskDescription) -> TaskRecord {
     let (state, runner) = match task.place {
-        TaskPlace::Waiting => (TaskStage::Waiting, None),
-        TaskPlace::Sent { runner } => (TaskStage::Sent, Some(runner)),
-        TaskPlace::Parked { runner } => (TaskStage::Parked, Some(runner)),
+        TaskPlace::Waiting => (TaskStatus::Waiting, None),
+        TaskPlace::Sent { runner } => (TaskStatus::Sent, Some(runner)),
+        TaskPlace::Parked { runner } => (TaskStatus::Parked, Some(runner)),
     };
     TaskRecord {
         name: name_of(task.function),
@@ -170,12 +170,12 @@ fn unended_record(caller: AttemptId, class: u32, task: TaskDescription) -> TaskR
 
 fn ended_record(caller: AttemptId, task: EndedTaskDescription) -> TaskRecord {
     let state = match task.outcome {
-        TaskOutcome::Returned => TaskStage::Returned,
-        TaskOutcome::Failed => TaskStage::Failed,
-        TaskOutcome::Panicked => TaskStage::Panicked,
-        TaskOutcome::Lost => TaskStage::Lost,
-        TaskOutcome::NoRunner => TaskStage::NoRunner,
-        TaskOutcome::Cancelled => TaskStage::Cancelled,
+        TaskOutcome::Returned => TaskStatus::Returned,
+        TaskOutcome::Failed => TaskStatus::Failed,
+        TaskOutcome::Panicked => TaskStatus::Panicked,
+        TaskOutcome::Lost => TaskStatus::Lost,
+        TaskOutcome::NoRunner => TaskStatus::NoRunner,
+        TaskOutcome::Cancelled => TaskStatus::Cancelled,
     };
     TaskRecord {
         name: name_of(task.function),
@@ -263,11 +263,11 @@ mod tests {
 
         let states: Vec<_> = all.tasks.iter().map(|task| (task.call, task.state)).collect();
         let expected = [
-            (2, TaskStage::Running),
-            (3, TaskStage::Parked),
-            (1, TaskStage::Sent),
-            (4, TaskStage::Waiting),
-            (7, TaskStage::Failed),
+            (2, TaskStatus::Running),
+            (3, TaskStatus::Parked),
+            (1, TaskStatus::Sent),
+            (4, TaskStatus::Waiting),
+            (7, TaskStatus::Failed),
         ];
         assert_eq!(states, expected);
         assert_eq!((all.omitted, all.silent), (3, vec![member(9)]));
@@ -319,7 +319,7 @@ mod tests {
         };
         let all = listed(vec![], vec![(member(2), some(waiting)), (member(3), some(sent))]);
         assert_eq!((all.tasks.len(), all.omitted), (MOST_LISTED, 8_000));
-        assert!(all.tasks[..8_000].iter().all(|task| task.state == TaskStage::Sent));
+        assert!(all.tasks[..8_000].iter().all(|task| task.state == TaskStatus::Sent));
         let many = (0..20).map(|job| {
             let ended = vec![long.clone(); 1_000];
             (member(job), MemberDescription { ended, ..MemberDescription::default() })

@@ -99,8 +99,8 @@ pub(crate) struct LogsArguments {
     /// Rank whose output to print [default: 0]
     #[arg(long)]
     pub(crate) rank: Option<u32>,
-    /// Attempt whose output to print [default: the latest]. With --rank or --attempt the output of the root job
-    /// of an application is that of its coordinator alone
+    /// Attempt whose output to print [default: the latest]. With --rank or --attempt the output of the root
+    /// job of an application is that of its coordinator alone
     #[arg(long)]
     pub(crate) attempt: Option<u32>,
     #[command(flatten)]

@@ -15,8 +15,8 @@ use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
 use super::applications::look_for_application;
-use super::line_merge::{LineMerge, Merged, Pace};
-use super::log_lines::{LogLine, lines};
+use super::line_merge::{LineMerge, MergePace, Merged};
+use super::log_lines::{OutputLine, lines};
 use crate::arguments::OutputFormat;
 use crate::log_printer::LogPrinter;
 use crate::render::rfc3339;
@@ -38,7 +38,7 @@ struct ProcessName {
 #[derive(Debug)]
 struct ProcessLine {
     process: Arc<ProcessName>,
-    line: LogLine,
+    line: OutputLine,
 }
 
 /// A line of an application, as one line of JSON.
@@ -119,7 +119,7 @@ impl ApplicationReader {
             client,
             root,
             options,
-            merge: LineMerge::new(if follows { Pace::Followed } else { Pace::Finished }),
+            merge: LineMerge::new(if follows { MergePace::Followed } else { MergePace::Finished }),
             processes: Vec::new(),
             known: BTreeSet::new(),
             next_look: follows.then(|| Instant::now() + LOOK),

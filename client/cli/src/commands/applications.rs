@@ -7,7 +7,7 @@ use cohabit_client::types::{ApplicationOwner, ApplicationRecord, JobId, JobRef};
 use cohabit_console::{CommandError, CommandErrorKind, Screen, output, with_schema};
 use jiff::tz::TimeZone;
 
-use super::logs::resolve_one;
+use super::job_reference::resolve_one;
 use crate::arguments::{ApplicationsArguments, OutputFormat};
 use crate::endpoint::connect;
 use crate::render::application_documents::{ApplicationDocument, ApplicationListDocument};

@@ -11,7 +11,7 @@ use cohabit_client::types::JobRecord;
 use cohabit_console::{CommandError, CommandErrorKind};
 
 use self::stored_code::StoredCode;
-use super::logs::resolve_one;
+use super::job_reference::resolve_one;
 use crate::arguments::CodeArguments;
 use crate::endpoint::connect;
 

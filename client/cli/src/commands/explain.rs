@@ -9,7 +9,7 @@ use cohabit_console::{CommandError, output, printable_line, with_schema};
 use jiff::tz::TimeZone;
 
 use super::applications::look_for_application;
-use super::logs::resolve_one;
+use super::job_reference::resolve_one;
 use crate::arguments::{ExplainArguments, OutputFormat};
 use crate::endpoint::connect;
 use crate::render::documents::{

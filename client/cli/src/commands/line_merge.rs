@@ -14,17 +14,17 @@ use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesUnordered, StreamExt};
 use tokio::time::{Instant, timeout};
 
-use super::log_lines::LogLine;
+use super::log_lines::OutputLine;
 
 /// An output that has had nothing for so long is not waited for.
 const QUIET: Duration = Duration::from_millis(200);
 
 /// The lines of an output.
-pub(super) type Lines<E> = BoxStream<'static, Result<LogLine, E>>;
+pub(super) type OutputLines<E> = BoxStream<'static, Result<OutputLine, E>>;
 
 /// Whether the ends of all outputs are near.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pace {
+pub(super) enum MergePace {
     /// All lines are there.
     Finished,
     /// More lines may come at any time.
@@ -35,19 +35,19 @@ pub(super) enum Pace {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Merged<E> {
     /// A line of the output with this number.
-    Line(usize, LogLine),
+    Line(usize, OutputLine),
     /// The output with this number cannot be read on.
     Failed(usize, E),
 }
 
 /// Outputs that are read.
 pub(super) struct LineMerge<E> {
-    pace: Pace,
+    pace: MergePace,
     /// Those that were not opened, by the time at which they begin.
     unopened: VecDeque<Unopened<E>>,
     /// The first lines of those that have one.
     heads: BinaryHeap<Reverse<Head>>,
-    open: BTreeMap<usize, Lines<E>>,
+    open: BTreeMap<usize, OutputLines<E>>,
     /// Those whose next line is waited for, with the time since when.
     pulled: FuturesUnordered<BoxFuture<'static, Pulled<E>>>,
     since: BTreeMap<usize, Instant>,
@@ -56,20 +56,20 @@ pub(super) struct LineMerge<E> {
 struct Unopened<E> {
     number: usize,
     begins_at: Time,
-    open: Box<dyn FnOnce() -> Lines<E> + Send>,
+    open: Box<dyn FnOnce() -> OutputLines<E> + Send>,
 }
 
 struct Pulled<E> {
     number: usize,
-    next: Option<Result<LogLine, E>>,
-    rest: Lines<E>,
+    next: Option<Result<OutputLine, E>>,
+    rest: OutputLines<E>,
 }
 
 /// A line; the earliest comes first, then that of the output with the lowest number.
 #[derive(PartialEq, Eq)]
 struct Head {
     number: usize,
-    line: LogLine,
+    line: OutputLine,
 }
 
 impl Head {
@@ -91,7 +91,7 @@ impl PartialOrd for Head {
 }
 
 impl<E: Send + 'static> LineMerge<E> {
-    pub(super) fn new(pace: Pace) -> LineMerge<E> {
+    pub(super) fn new(pace: MergePace) -> LineMerge<E> {
         LineMerge {
             pace,
             unopened: VecDeque::new(),
@@ -107,7 +107,7 @@ impl<E: Send + 'static> LineMerge<E> {
         &mut self,
         number: usize,
         begins_at: Time,
-        open: impl FnOnce() -> Lines<E> + Send + 'static,
+        open: impl FnOnce() -> OutputLines<E> + Send + 'static,
     ) {
         let position = self.unopened.partition_point(|other| other.begins_at <= begins_at);
         self.unopened.insert(position, Unopened { number, begins_at, open: Box::new(open) });
@@ -173,14 +173,14 @@ impl<E: Send + 'static> LineMerge<E> {
     /// Whether no line is expected now that may be earlier than those that are there.
     fn is_settled(&self) -> bool {
         match self.pace {
-            Pace::Finished => self.pulled.is_empty(),
-            Pace::Followed => self.since.values().all(|since| since.elapsed() >= QUIET),
+            MergePace::Finished => self.pulled.is_empty(),
+            MergePace::Followed => self.since.values().all(|since| since.elapsed() >= QUIET),
         }
     }
 
     /// How long to wait for a line before those that are there count.
     fn patience(&self) -> Option<Duration> {
-        let waits = self.pace == Pace::Followed && !(self.heads.is_empty() && self.unopened.is_empty());
+        let waits = self.pace == MergePace::Followed && !(self.heads.is_empty() && self.unopened.is_empty());
         let youngest = self.since.values().max().filter(|_| waits)?;
         Some(QUIET.saturating_sub(youngest.elapsed()))
     }
@@ -198,11 +198,11 @@ mod tests {
     use crate::process::block_on;
     use crate::render::samples::at;
 
-    fn line(seconds: u64) -> LogLine {
-        LogLine { stream: LogStream::Stdout, at: at(seconds), text: Vec::new() }
+    fn line(seconds: u64) -> OutputLine {
+        OutputLine { stream: LogStream::Stdout, at: at(seconds), text: Vec::new() }
     }
 
-    fn output(times: &'static [u64]) -> Lines<&'static str> {
+    fn output(times: &'static [u64]) -> OutputLines<&'static str> {
         stream::iter(times.iter().map(|seconds| Ok(line(*seconds)))).boxed()
     }
 
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn lines_come_in_the_order_of_their_times() {
-        for pace in [Pace::Finished, Pace::Followed] {
+        for pace in [MergePace::Finished, MergePace::Followed] {
             let mut merge = LineMerge::new(pace);
             merge.add(2, at(2), || output(&[3, 3, 7]));
             merge.add(1, at(0), || output(&[1, 3, 6]));
@@ -242,7 +242,7 @@ mod tests {
             }
         }
         let most = Arc::new(AtomicUsize::new(0));
-        let mut merge = LineMerge::new(Pace::Finished);
+        let mut merge = LineMerge::new(MergePace::Finished);
         for number in 0..100_usize {
             let most = Arc::clone(&most);
             merge.add(number, at(number as u64), move || {
@@ -264,7 +264,7 @@ mod tests {
     /// One that never ends and has nothing holds nobody up.
     #[test]
     fn a_quiet_output_is_not_waited_for() {
-        let mut merge = LineMerge::new(Pace::Followed);
+        let mut merge = LineMerge::new(MergePace::Followed);
         merge.add(1, at(0), || stream::pending().boxed());
         merge.add(2, at(50), || output(&[51, 52]));
         let found = block_on(async move {
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn an_output_that_cannot_be_read_ends_alone() {
-        let mut merge = LineMerge::new(Pace::Finished);
+        let mut merge = LineMerge::new(MergePace::Finished);
         merge.add(1, at(0), || stream::iter([Ok(line(1)), Err("its node is away")]).boxed());
         merge.add(2, at(0), || output(&[2, 3]));
         let found = block_on(async move {

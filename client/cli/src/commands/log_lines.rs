@@ -10,7 +10,7 @@ const LONGEST_LINE: usize = 64 << 10;
 
 /// A line that a process has printed, without its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LogLine {
+pub(super) struct OutputLine {
     pub(super) stream: LogStream,
     /// When its last part was read.
     pub(super) at: Time,
@@ -21,13 +21,13 @@ pub(super) struct LogLine {
 #[derive(Debug, Default)]
 struct LineBuffer {
     parts: [Vec<u8>; 2],
-    ready: VecDeque<LogLine>,
+    ready: VecDeque<OutputLine>,
 }
 
 /// The lines of this output. Those of the two streams are in the order of their ends.
 pub(super) fn lines<E: Send + 'static>(
     records: BoxStream<'static, Result<LogRecord, E>>,
-) -> BoxStream<'static, Result<LogLine, E>> {
+) -> BoxStream<'static, Result<OutputLine, E>> {
     // Records are there until they have ended.
     let state = (Some(records), LineBuffer::default(), Time::EPOCH);
     try_unfold(state, |(mut records, mut buffer, mut last)| async move {
@@ -76,7 +76,7 @@ impl LineBuffer {
 
     fn end_line(&mut self, stream: LogStream, at: Time) {
         let text = std::mem::take(self.part(stream));
-        self.ready.push_back(LogLine { stream, at, text });
+        self.ready.push_back(OutputLine { stream, at, text });
     }
 
     const fn part(&mut self, stream: LogStream) -> &mut Vec<u8> {
@@ -107,8 +107,8 @@ mod tests {
             record(LogStream::Stdout, 3, "o\nthree"),
             record(LogStream::Stderr, 4, "last"),
         ]);
-        let found: Vec<LogLine> = block_on(lines(records.boxed()).try_collect()).unwrap();
-        let line = |stream, seconds, text: &str| LogLine { stream, at: at(seconds), text: text.into() };
+        let found: Vec<OutputLine> = block_on(lines(records.boxed()).try_collect()).unwrap();
+        let line = |stream, seconds, text: &str| OutputLine { stream, at: at(seconds), text: text.into() };
         let expected = [
             line(LogStream::Stdout, 1, "one"),
             line(LogStream::Stderr, 2, "error"),
@@ -127,7 +127,7 @@ mod tests {
             Ok::<_, CommandError>(LogRecord { stream: LogStream::Stdout, at: at(1), bytes })
         };
         let records = stream::iter((0..3).map(record));
-        let found: Vec<LogLine> = block_on(lines(records.boxed()).try_collect()).unwrap();
+        let found: Vec<OutputLine> = block_on(lines(records.boxed()).try_collect()).unwrap();
         let lengths: Vec<usize> = found.iter().map(|line| line.text.len()).collect();
         assert_eq!(lengths, [LONGEST_LINE + 2, LONGEST_LINE / 2 + 1]);
     }

@@ -1,15 +1,16 @@
-//! `logs`: prints the output of a job, and with --follow its new output until it has ended. That of all jobs of
-//! an application is in `application_logs`.
+//! `logs`: prints the output of a job, and with --follow its new output until it has ended. That of all jobs
+//! of an application is in `application_logs`.
 
 use std::process::ExitCode;
 
-use cohabit_client::types::{FollowMode, JobId, JobRef, LogPosition, LogRecord, LogStream};
-use cohabit_client::{Client, LogOptions, LogPart};
-use cohabit_console::{CommandError, CommandErrorKind, output, with_schema};
+use cohabit_client::types::{FollowMode, LogPosition, LogRecord, LogStream};
+use cohabit_client::{LogOptions, LogPart};
+use cohabit_console::{CommandError, output, with_schema};
 use futures::TryStreamExt as _;
 use serde::Serialize;
 
 use super::application_logs::{application_logs, find_with_logs};
+use super::job_reference::resolve_one;
 use crate::arguments::{LogsArguments, OutputFormat};
 use crate::endpoint::connect;
 use crate::log_printer::LogPrinter;
@@ -45,17 +46,6 @@ pub(super) async fn logs(arguments: LogsArguments) -> Result<ExitCode, CommandEr
     };
     writer.finish().await?;
     ended
-}
-
-/// The job that a reference names.
-pub(super) async fn resolve_one(client: &Client, reference: &JobRef) -> Result<JobId, CommandError> {
-    match client.resolve(std::slice::from_ref(reference)).await?.as_slice() {
-        [job] => Ok(*job),
-        jobs => Err(CommandError::new(
-            CommandErrorKind::Impossible("ambiguous"),
-            format!("'{reference}' matches {} jobs: name one of them", jobs.len()),
-        )),
-    }
 }
 
 /// Prints the output as it is: stdout to stdout, stderr to stderr.

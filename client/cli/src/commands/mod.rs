@@ -18,6 +18,7 @@ mod executor;
 mod explain;
 #[cfg(feature = "head")]
 mod head;
+mod job_reference;
 mod line_merge;
 mod list;
 mod log_lines;

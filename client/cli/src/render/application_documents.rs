@@ -5,7 +5,7 @@
 use cohabit_client::types::{
     ActorListing, ActorRecord, ActorStage, ApplicationRecord, AttemptId, GpuRequest, JobId, JobRecord,
     JobState, ObjectListing, ObjectLocation, Span, TaskClassRecord, TaskListing, TaskRecord,
-    TaskRunnerRecord, TaskRunnerStage, TaskStage,
+    TaskRunnerRecord, TaskRunnerStage, TaskStatus,
 };
 use serde::Serialize;
 
@@ -170,7 +170,7 @@ struct TaskDocument {
     call: u64,
     depth: u32,
     class: Option<u32>,
-    state: TaskStage,
+    state: TaskStatus,
     reason: Option<String>,
     process: Option<AttemptId>,
     took_s: Option<f64>,

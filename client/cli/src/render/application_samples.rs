@@ -3,7 +3,7 @@
 use cohabit_client::types::{
     ActorListing, ActorRecord, ActorStage, ApplicationRecord, Bytes, Demand, GpuRequest, JobId, JobState,
     ObjectListing, ObjectLocation, ObjectRecord, ObjectStoreRecord, RunnerCount, RunnerRole, Share, Span,
-    TaskClassRecord, TaskListing, TaskRecord, TaskRunnerRecord, TaskRunnerStage, TaskStage,
+    TaskClassRecord, TaskListing, TaskRecord, TaskRunnerRecord, TaskRunnerStage, TaskStatus,
 };
 
 use super::samples::{at, running};
@@ -109,13 +109,13 @@ pub(crate) fn tasks() -> TaskListing {
         call: 17,
         depth: 0,
         class: Some(0),
-        state: TaskStage::Running,
+        state: TaskStatus::Running,
         why: String::new(),
         runner: Some(JobId::new(12).attempt(1)),
         took: None,
     };
     let with = |call, state| TaskRecord { call, state, ..running.clone() };
-    let waits = TaskRecord { class: Some(1), runner: None, ..with(18, TaskStage::Waiting) };
+    let waits = TaskRecord { class: Some(1), runner: None, ..with(18, TaskStatus::Waiting) };
     let ended = |call, state, why: &str, took| TaskRecord {
         class: None,
         why: why.into(),
@@ -124,10 +124,10 @@ pub(crate) fn tasks() -> TaskListing {
     };
     let tasks = vec![
         running.clone(),
-        with(16, TaskStage::Parked),
+        with(16, TaskStatus::Parked),
         waits,
-        ended(15, TaskStage::Returned, "", 950),
-        ended(14, TaskStage::Failed, "no such file", 12_345_678),
+        ended(15, TaskStatus::Returned, "", 950),
+        ended(14, TaskStatus::Failed, "no such file", 12_345_678),
     ];
     TaskListing {
         classes: vec![live, waiting],

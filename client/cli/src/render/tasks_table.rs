@@ -1,7 +1,7 @@
 //! The tables of the tasks of an application and of the processes that run them.
 
 use cohabit_client::types::{
-    JobRecord, Span, TaskClassRecord, TaskListing, TaskRecord, TaskRunnerRecord, TaskRunnerStage, TaskStage,
+    JobRecord, Span, TaskClassRecord, TaskListing, TaskRecord, TaskRunnerRecord, TaskRunnerStage, TaskStatus,
 };
 use cohabit_console::Screen;
 use cohabit_console::table::{self, cell};
@@ -66,21 +66,21 @@ fn took(span: Span) -> String {
 
 /// Its own reason, or that of its class.
 fn detail<'a>(task: &'a TaskRecord, classes: &'a [TaskClassRecord]) -> &'a str {
-    if !task.why.is_empty() || task.state != TaskStage::Waiting {
+    if !task.why.is_empty() || task.state != TaskStatus::Waiting {
         return &task.why;
     }
     let class = task.class.and_then(|number| classes.get(number as usize));
     class.map_or("", |class| &class.why)
 }
 
-fn state(state: TaskStage) -> Cell {
+fn state(state: TaskStatus) -> Cell {
     let cell = Cell::new(state.as_str());
     match state {
-        TaskStage::Running | TaskStage::Parked => cell.fg(Color::Blue),
-        TaskStage::Sent | TaskStage::Waiting => cell,
-        TaskStage::Returned => cell.fg(Color::Green),
-        TaskStage::Cancelled => cell.fg(Color::Yellow),
-        TaskStage::Failed | TaskStage::Panicked | TaskStage::Lost | TaskStage::NoRunner => {
+        TaskStatus::Running | TaskStatus::Parked => cell.fg(Color::Blue),
+        TaskStatus::Sent | TaskStatus::Waiting => cell,
+        TaskStatus::Returned => cell.fg(Color::Green),
+        TaskStatus::Cancelled => cell.fg(Color::Yellow),
+        TaskStatus::Failed | TaskStatus::Panicked | TaskStatus::Lost | TaskStatus::NoRunner => {
             cell.fg(Color::Red)
         }
     }
