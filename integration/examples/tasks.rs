@@ -79,13 +79,13 @@ async fn main() -> Result<()> {
         ["many", go] => many(go).await,
         ["slow", record] => slow(record).await,
         ["fibonacci", number] => {
-            say(&fibonacci::remote(number.parse()?).await?.to_string());
+            say(&fibonacci::remote(number.parse::<u32>()?).await?.to_string());
             Ok(())
         }
         ["drop", record] => drop_a_tree(record).await,
         ["errors"] => errors().await,
         ["gpu", depth] => {
-            say(&format!("{:?}", nested_gpu::remote(depth.parse()?).await));
+            say(&format!("{:?}", nested_gpu::remote(depth.parse::<u32>()?).await));
             Ok(())
         }
         _ => Err(format!("{words:?} says nothing that this program does").into()),

@@ -66,6 +66,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "cohabit-policy",
             "cohabit-actor",
             "cohabit-net",
+            "cohabit-wire",
             "cohabit-predict",
         ],
     ),

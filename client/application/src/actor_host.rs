@@ -11,20 +11,20 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use bytes::Bytes;
-use cohabit_application_core::{ActorId, CallError, IncarnationNumber, Ticket};
+use cohabit_application_core::{CallError, IncarnationNumber, Ticket};
 use futures::FutureExt;
 use futures::future::{AbortHandle, Aborted};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
+use crate::arguments::CallArguments;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::instance::{ActorInstance, RegisteredActor};
-use crate::process::{HostWork, MemberProcess};
+use crate::process::{ArrivedArguments, HostWork, MemberProcess};
 use crate::registry::ActorRegistry;
-use crate::returned::{CallEnd, CallFuture, ReturnedValue, abortable, panic_text, short};
+use crate::returned::{CallEnd, CallFuture, abortable, panic_text, short};
 
 /// How long methods may go on after the process was told to end, before they are ended at their next await.
 const STOPPING_PATIENCE: Duration = Duration::from_secs(10);
@@ -71,10 +71,10 @@ impl ActorHost {
                 }
                 (HostWork::Construct { .. } | HostWork::Start { .. }, HostPhase::Stopping) => {}
                 (HostWork::Construct { kind, incarnation, arguments }, HostPhase::Serving) => {
-                    self.construct(kind, incarnation, &arguments);
+                    self.construct(kind, incarnation, arguments);
                 }
-                (HostWork::Start { ticket, method, arguments, carries }, HostPhase::Serving) => {
-                    self.start(ticket, method, &arguments, carries);
+                (HostWork::Start { ticket, method, arguments }, HostPhase::Serving) => {
+                    self.start(ticket, method, arguments);
                 }
                 (HostWork::StartTask(start), _) => {
                     tracing::warn!(ticket = %start.task.ticket(), "the process of an actor got a task");
@@ -83,26 +83,24 @@ impl ActorHost {
         }
     }
 
-    fn construct(self: &Rc<ActorHost>, kind: u32, incarnation: IncarnationNumber, arguments: &Bytes) {
+    fn construct(
+        self: &Rc<ActorHost>,
+        kind: u32,
+        incarnation: IncarnationNumber,
+        arguments: ArrivedArguments,
+    ) {
         self.held.replace(None);
         let context = Context::new(incarnation.0, self.process.access().member);
-        let entry = ActorRegistry::get().entry(kind);
-        let constructing = match entry {
-            None => Err(CallError::Refused(format!("the program has no actor number {kind}"))),
-            Some(entry) => (entry.construct)(arguments, context).map(|constructing| (entry, constructing)),
-        };
         let host = Rc::clone(self);
         spawn_local(async move {
-            let result = match constructing {
-                Err(error) => Err(error.to_string()),
-                Ok((entry, constructing)) => match AssertUnwindSafe(constructing).catch_unwind().await {
-                    Ok(Ok(instance)) => {
-                        host.held.replace(Some((entry, instance)));
-                        Ok(())
-                    }
-                    Ok(Err(error)) => Err(short(error.to_string())),
-                    Err(panic) => Err(format!("it panicked: {}", panic_text(&*panic))),
-                },
+            let constructing = AssertUnwindSafe(host.make(kind, context, arguments)).catch_unwind();
+            let result = match constructing.await {
+                Ok(Ok(held)) => {
+                    host.held.replace(Some(held));
+                    Ok(())
+                }
+                Ok(Err(error)) => Err(short(error.to_string())),
+                Err(panic) => Err(format!("it panicked: {}", panic_text(&*panic))),
             };
             host.has_failed.set(result.is_err());
             host.process.with(|state| state.constructed(result));
@@ -110,10 +108,27 @@ impl ActorHost {
         });
     }
 
-    fn start(self: &Rc<ActorHost>, ticket: Ticket, method: u32, arguments: &Bytes, carries: Vec<ActorId>) {
-        let begun = self.begin(method, arguments);
+    /// Runs the constructor.
+    async fn make(
+        &self,
+        kind: u32,
+        context: Context,
+        arguments: ArrivedArguments,
+    ) -> Result<(&'static RegisteredActor, ActorInstance)> {
+        let unknown = || CallError::Refused(format!("the program has no actor number {kind}"));
+        let entry = ActorRegistry::get().entry(kind).ok_or_else(unknown).map_err(Error::of_call)?;
+        let arguments = CallArguments::fetch(&self.process, arguments).await.map_err(Error::of_call)?;
+        let constructing = (entry.construct)(&arguments, context).map_err(Error::of_call)?;
         // What was decoded counts for itself.
-        self.process.release(carries);
+        drop(arguments);
+        Ok((entry, constructing.await?))
+    }
+
+    fn start(self: &Rc<ActorHost>, ticket: Ticket, method: u32, arguments: ArrivedArguments) {
+        let begun = match CallArguments::at_once(&self.process, arguments) {
+            Ok(arguments) => self.begin(method, &arguments),
+            Err(arguments) => Ok(Rc::clone(self).begin_later(method, arguments)),
+        };
         let future = match begun {
             Ok(future) => future,
             Err(error) => return self.process.with(|state| state.finished(ticket, Err(error), Vec::new())),
@@ -138,7 +153,17 @@ impl ActorHost {
         }
     }
 
-    fn begin(&self, method: u32, arguments: &Bytes) -> Result<CallFuture, CallError> {
+    /// A method that begins when the values of its arguments are here.
+    fn begin_later(self: Rc<ActorHost>, method: u32, arguments: ArrivedArguments) -> CallFuture {
+        Box::pin(async move {
+            let arguments = CallArguments::fetch(&self.process, arguments).await?;
+            let future = self.begin(method, &arguments)?;
+            drop(arguments);
+            future.await
+        })
+    }
+
+    fn begin(&self, method: u32, arguments: &CallArguments) -> Result<CallFuture, CallError> {
         let held = self.held.borrow();
         let (entry, instance) =
             held.as_ref().ok_or_else(|| CallError::Refused("the actor is not constructed".into()))?;
@@ -157,10 +182,10 @@ impl ActorHost {
 
     fn finish(&self, ticket: Ticket, end: CallEnd) {
         match end {
-            Ok(Ok(Ok(ReturnedValue(value)))) => {
-                let carries = value.carries();
-                self.process.with(|state| state.finished(ticket, Ok(value.bytes), carries));
-                drop(value.holds);
+            Ok(Ok(Ok(returned))) => {
+                let (value, carries, holds) = returned.into_parts();
+                self.process.with(|state| state.finished(ticket, Ok(value), carries));
+                drop(holds);
             }
             Ok(Ok(Err(error))) => {
                 self.process.with(|state| state.finished(ticket, Err(error), Vec::new()));

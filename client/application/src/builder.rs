@@ -12,12 +12,12 @@ use crate::handle::{ActorPointer, RemoteActor};
 use crate::options::{ActorOptions, Claims};
 use crate::process::MemberProcess;
 use crate::registry::ActorRegistry;
-use crate::values::{EncodedValue, encode};
+use crate::values::{EncodedArguments, encode_arguments};
 
 /// Describes an actor that is to be created. What is not set is as its attribute says.
 #[must_use = "an actor is created by .start()"]
 pub struct ActorBuilder<A> {
-    arguments: Result<EncodedValue>,
+    arguments: Result<EncodedArguments>,
     options: Result<ActorOptions>,
     name: Option<String>,
     lifetime: Lifetime,
@@ -30,7 +30,7 @@ impl<A: RemoteActor> ActorBuilder<A> {
     pub fn new<V: Serialize>(arguments: V) -> ActorBuilder<A> {
         let what = || format!("the arguments of {}::new", A::entry().origin.name);
         ActorBuilder {
-            arguments: encode(&arguments, what).map_err(Error::Refused),
+            arguments: encode_arguments(&arguments, what).map_err(Error::Refused),
             options: Ok(A::OPTIONS),
             name: None,
             lifetime: Lifetime::Held,
@@ -61,13 +61,17 @@ impl<A: RemoteActor> ActorBuilder<A> {
 
     claim_setters!();
 
-    /// Creates it: returns when the application knows it. Its process starts then, and calls wait for it.
+    /// Creates it: waits until the values of references in its arguments are known, and returns when the
+    /// application knows it. Its process starts then, and calls wait for it.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it can never run, or its name is taken.
+    /// [`Error::Refused`] if it can never run, or its name is taken; [`Error::Dependency`] if the call of a
+    /// reference in its arguments failed.
     pub async fn start(self) -> Result<A::Handle> {
         let ActorBuilder { arguments, options, name, lifetime, actor: _ } = self;
         let (arguments, options, process) = (arguments?, options?, MemberProcess::current()?);
+        let EncodedArguments { value, needs } = arguments;
+        process.all_known(&needs).await.map_err(Error::of_call)?;
         let (gpus, claims) = options.claims.encode().map_err(Error::Refused)?;
         let spec = ActorSpec {
             kind: ActorRegistry::get().kind_of(A::entry()),
@@ -77,11 +81,11 @@ impl<A: RemoteActor> ActorBuilder<A> {
             concurrency: options.concurrency,
             gpus,
             claims,
-            carries: arguments.carries(),
-            arguments: arguments.bytes,
+            arguments: value.bytes,
+            needs,
         };
-        let hold = process.create(spec, arguments.holds).await?;
-        Ok(A::handle(ActorPointer::new(hold)))
+        let actor = process.create(spec, value.holds).await?;
+        Ok(A::handle(ActorPointer::held(process, actor)))
     }
 
     fn claim<V>(self, value: Result<V>, set: impl FnOnce(&mut Claims, V)) -> ActorBuilder<A> {

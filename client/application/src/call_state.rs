@@ -7,15 +7,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use cohabit_application_core::CallRequest;
-use tokio::time::{Sleep, sleep};
+use cohabit_application_core::{ActorId, CallRequest, HeldId, ObjectId};
+use tokio::time::{Sleep, sleep, timeout};
 
 use crate::error::{Error, Result};
 use crate::options::TaskOptions;
 use crate::prepared_task::PreparedTask;
 use crate::process::{
-    ActorHold, Answer, MemberProcess, OutgoingCall, SentCall, StreamItem, UnendedCall, WhenFull,
+    Answer, CallLimit, Hold, MemberProcess, OutgoingCall, ReferenceTerms, SentCall, StartedCall, StreamItem,
+    UnendedCall, WhenFull,
 };
+use crate::values::held;
 
 /// A call.
 pub(crate) struct CallState {
@@ -25,16 +27,20 @@ pub(crate) struct CallState {
     at_drop: AtDrop,
 }
 
+/// The process that makes calls.
+type ThisProcess = &'static Arc<MemberProcess>;
+
 /// A call that was not sent, with the handles in its arguments.
 pub(crate) struct PreparedCall {
     pub(crate) target: PreparedTarget,
-    pub(crate) holds: Vec<Arc<ActorHold>>,
+    pub(crate) holds: Vec<Arc<Hold>>,
 }
 
 /// What is called.
 pub(crate) enum PreparedTarget {
     Method {
-        actor: Arc<ActorHold>,
+        hold: Arc<Hold>,
+        actor: ActorId,
         request: CallRequest,
     },
     Task(PreparedTask),
@@ -46,7 +52,7 @@ enum CallProgress {
     /// Nothing was sent.
     Prepared(Result<PreparedCall>),
     Sent {
-        process: &'static MemberProcess,
+        process: ThisProcess,
         call: SentCall,
         _counts: UnendedCall,
     },
@@ -103,22 +109,54 @@ impl CallState {
         else {
             return Ok(());
         };
-        let PreparedCall { target, mut holds } = prepared?;
         let (process, counts) = (MemberProcess::current()?, UnendedCall::begin());
-        let call = match target {
-            PreparedTarget::Method { actor: hold, request } => {
-                let actor = hold.actor();
-                holds.push(hold);
-                OutgoingCall::Method { actor, request }
-            }
-            PreparedTarget::Task(task) => OutgoingCall::Task(task.describe(counts.caller())?),
-            PreparedTarget::Stream(task) => OutgoingCall::Stream(task.describe(counts.caller())?),
-        };
+        let (call, holds) = prepared?.describe(&counts)?;
         let sent = process.with(|state| state.call(call, holds, when_full));
         let call = sent.map_err(Error::of_call)?;
         self.progress = CallProgress::Sent { process, call, _counts: counts };
         self.deadline = self.limit.map(|limit| Box::pin(sleep(limit)));
         Ok(())
+    }
+
+    /// Makes the call, which has a reference: waits until there is room for it.
+    ///
+    /// # Errors
+    /// If it may not be made, or there was no room in time.
+    pub(crate) async fn start(self) -> Result<(Arc<Hold>, ObjectId)> {
+        let limit = self.limit;
+        let (process, started) = self.pass_on(WhenFull::Wait)?;
+        let object = match (started, limit) {
+            (StartedCall::Made(object), _) => object,
+            (StartedCall::Waits(ticket), None) => process.room(ticket).await?,
+            (StartedCall::Waits(ticket), Some(limit)) => {
+                timeout(limit, process.room(ticket)).await.map_err(|_| Error::TimedOut(limit))??
+            }
+        };
+        Ok((Hold::held_already(process, HeldId::Object(object)), object))
+    }
+
+    /// Makes the call, which has a reference, if there is room for it.
+    ///
+    /// # Errors
+    /// If there is none, or it may not be made.
+    pub(crate) fn try_start(self) -> Result<(Arc<Hold>, ObjectId)> {
+        let (process, started) = self.pass_on(WhenFull::Fail)?;
+        match started {
+            StartedCall::Made(object) => Ok((Hold::held_already(process, HeldId::Object(object)), object)),
+            StartedCall::Waits(_) => Err(Error::Full),
+        }
+    }
+
+    fn pass_on(mut self, when_full: WhenFull) -> Result<(ThisProcess, StartedCall)> {
+        let CallProgress::Prepared(prepared) = std::mem::replace(&mut self.progress, CallProgress::Ended)
+        else {
+            return Err(Error::Refused("this call was awaited before: start it first".into()));
+        };
+        let (process, counts) = (MemberProcess::current()?, UnendedCall::begin());
+        let (call, holds) = prepared?.describe(&counts)?;
+        let terms = ReferenceTerms { counts, limit: self.limit.and_then(CallLimit::from_now) };
+        let started = process.with(|state| state.start_call(call, holds, when_full, terms));
+        Ok((process, started.map_err(Error::of_call)?))
     }
 
     /// Waits until there is room for the call.
@@ -139,10 +177,7 @@ impl CallState {
     ///
     /// # Errors
     /// If it could not be made, or did not end in time, or its end was taken before.
-    pub(crate) fn poll_answer(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<(&'static MemberProcess, Answer)>> {
+    pub(crate) fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<(ThisProcess, Answer)>> {
         self.send(WhenFull::Wait)?;
         let CallProgress::Sent { process, call, .. } = &mut self.progress else {
             return Poll::Ready(Err(Error::Refused("this call has ended and was awaited before".into())));
@@ -163,7 +198,7 @@ impl CallState {
     pub(crate) fn poll_item(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Option<(&'static MemberProcess, StreamItem)>>> {
+    ) -> Poll<Result<Option<(ThisProcess, StreamItem)>>> {
         self.send(WhenFull::Wait)?;
         self.poll_deadline(context)?;
         let CallProgress::Sent { process, call, .. } = &mut self.progress else {
@@ -203,6 +238,28 @@ impl CallState {
     }
 }
 
+impl PreparedCall {
+    /// What the core gets, and what it has to hold then.
+    ///
+    /// # Errors
+    /// If no job can claim what a task claims.
+    fn describe(self, counts: &UnendedCall) -> Result<(OutgoingCall, Vec<Arc<Hold>>)> {
+        let PreparedCall { target, mut holds } = self;
+        let call = match target {
+            PreparedTarget::Method { hold, actor, request } => {
+                let carries = held(&holds);
+                holds.push(hold);
+                OutgoingCall::Method { actor, request, carries }
+            }
+            PreparedTarget::Task(task) => OutgoingCall::Task(task.describe(counts.caller(), held(&holds))?),
+            PreparedTarget::Stream(task) => {
+                OutgoingCall::Stream(task.describe(counts.caller(), held(&holds))?)
+            }
+        };
+        Ok((call, holds))
+    }
+}
+
 impl Drop for CallState {
     fn drop(&mut self) {
         self.cancel();
@@ -213,7 +270,7 @@ impl fmt::Debug for CallState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.progress {
             CallProgress::Prepared(Ok(prepared)) => match &prepared.target {
-                PreparedTarget::Method { actor, .. } => write!(f, "call of {actor:?}, not made yet"),
+                PreparedTarget::Method { hold, .. } => write!(f, "call of {hold:?}, not made yet"),
                 PreparedTarget::Task(task) | PreparedTarget::Stream(task) => {
                     write!(f, "call of task {}, not made yet", task.entry.origin.name)
                 }

@@ -38,6 +38,12 @@ pub enum Error {
     Lost(String),
     /// No process can run the task: why.
     NoRunner(String),
+    /// An argument was a reference whose call failed: its error.
+    Dependency(String),
+    /// The value of a reference is nowhere any more: why.
+    ObjectLost(String),
+    /// There was no room for a value in the shared memory of its node: what is full, and what to do.
+    StoreFull(String),
     /// The call was cancelled.
     Cancelled,
     /// The call did not end within this time, and was cancelled.
@@ -46,10 +52,6 @@ pub enum Error {
     Full,
     /// No live actor has this name.
     NotFound(String),
-    /// The node has no room for an object: what fills it, and what to do.
-    StoreFull(String),
-    /// An object cannot be read any more: why.
-    ObjectLost(String),
     /// It cannot be done: why, and what to do instead.
     Refused(String),
 }
@@ -65,12 +67,14 @@ pub enum Ran {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Failed(text) | Error::Refused(text) | Error::Lost(text) | Error::NoRunner(text) => {
-                f.write_str(text)
-            }
+            Error::Failed(text)
+            | Error::Refused(text)
+            | Error::Lost(text)
+            | Error::NoRunner(text)
+            | Error::Dependency(text)
+            | Error::ObjectLost(text)
+            | Error::StoreFull(text) => f.write_str(text),
             Error::Panicked(text) => CallError::Panicked(text.clone()).fmt(f),
-            Error::StoreFull(text) => CallError::StoreFull(text.clone()).fmt(f),
-            Error::ObjectLost(text) => CallError::ObjectLost(text.clone()).fmt(f),
             Error::Restarted { ran: Ran::Unknown } => CallError::Restarted.fmt(f),
             Error::Stopped => ActorEnd::Stopped.fmt(f),
             Error::ConstructorFailed(text) => ActorEnd::ConstructorFailed(text.clone()).fmt(f),
@@ -125,6 +129,10 @@ impl Error {
         match error {
             CallError::Lost { .. } => Error::Lost(error.to_string()),
             CallError::NoRunner(_) => Error::NoRunner(format!("{error}; {NO_RUNNER_REMEDY}")),
+            CallError::Dependency(_) => Error::Dependency(error.to_string()),
+            CallError::ObjectLost(_) => Error::ObjectLost(error.to_string()),
+            CallError::StoreFull(_) => Error::StoreFull(error.to_string()),
+            CallError::TimedOut(limit) => Error::TimedOut(limit.into()),
             CallError::Failed(text) => Error::Failed(text),
             CallError::Panicked(text) => Error::Panicked(text),
             CallError::Restarted => Error::Restarted { ran: Ran::Unknown },
@@ -132,8 +140,6 @@ impl Error {
             CallError::Cancelled => Error::Cancelled,
             CallError::Full => Error::Full,
             CallError::Refused(text) => Error::Refused(text),
-            CallError::StoreFull(text) => Error::StoreFull(text),
-            CallError::ObjectLost(text) => Error::ObjectLost(text),
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use cohabit_application_core::{ActorId, CallRequest, MethodAccess, OnRestart};
+use cohabit_application_core::{ActorId, CallRequest, HeldId, MethodAccess, OnRestart};
 use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,9 +14,9 @@ use crate::call_state::{PreparedCall, PreparedTarget};
 use crate::error::{Error, Result};
 use crate::instance::RegisteredActor;
 use crate::options::ActorOptions;
-use crate::process::{ActorHold, MemberProcess};
+use crate::process::{Hold, MemberProcess};
 use crate::registry::ActorRegistry;
-use crate::values::{encode, note};
+use crate::values::{EncodedArguments, encode_arguments, note};
 
 /// A type with `#[cohabit::actor]`.
 pub trait RemoteActor: Sized + 'static {
@@ -32,17 +32,23 @@ pub trait RemoteActor: Sized + 'static {
 
 /// The handle of an actor, before it has the methods of its type.
 pub struct ActorPointer<A> {
-    hold: Arc<ActorHold>,
+    hold: Arc<Hold>,
+    id: ActorId,
     kind: u32,
     first_method: u32,
     actor: PhantomData<fn() -> A>,
 }
 
 impl<A: RemoteActor> ActorPointer<A> {
-    pub(crate) fn new(hold: Arc<ActorHold>) -> ActorPointer<A> {
+    pub(crate) fn new(hold: Arc<Hold>, id: ActorId) -> ActorPointer<A> {
         let registry = ActorRegistry::get();
         let kind = registry.kind_of(A::entry());
-        ActorPointer { hold, kind, first_method: registry.first_method(kind), actor: PhantomData }
+        ActorPointer { hold, id, kind, first_method: registry.first_method(kind), actor: PhantomData }
+    }
+
+    /// That of an actor of which the process holds one handle.
+    pub(crate) fn held(process: &Arc<MemberProcess>, id: ActorId) -> ActorPointer<A> {
+        ActorPointer::new(Hold::held_already(process, HeldId::Actor(id)), id)
     }
 
     /// A call of the method with this index in its impl block.
@@ -58,11 +64,12 @@ impl<A: RemoteActor> ActorPointer<A> {
             let method = entry.methods.get(index as usize).map_or("?", |method| method.name);
             format!("the arguments of {}::{method}", entry.origin.name)
         };
-        let prepared = encode(&arguments, what).map_err(Error::Refused).map(|encoded| {
-            let (method, carries) = (self.first_method + index, encoded.carries());
-            let request = CallRequest { method, access, on_restart, arguments: encoded.bytes, carries };
-            let target = PreparedTarget::Method { actor: Arc::clone(&self.hold), request };
-            PreparedCall { target, holds: encoded.holds }
+        let encoded = encode_arguments(&arguments, what).map_err(Error::Refused);
+        let prepared = encoded.map(|EncodedArguments { value, needs }| {
+            let method = self.first_method + index;
+            let request = CallRequest { method, access, on_restart, arguments: value.bytes, needs };
+            let target = PreparedTarget::Method { hold: Arc::clone(&self.hold), actor: self.id, request };
+            PreparedCall { target, holds: value.holds }
         });
         Call::new(prepared)
     }
@@ -72,7 +79,7 @@ impl<A: RemoteActor> ActorPointer<A> {
     /// # Errors
     /// If this process ends first.
     pub async fn stop(&self) -> Result<()> {
-        self.hold.process().stop(self.hold.actor()).await
+        self.hold.process().stop(self.id).await
     }
 }
 
@@ -81,8 +88,9 @@ impl<A: RemoteActor> ActorPointer<A> {
 /// # Errors
 /// [`Error::NotFound`] if there is none.
 pub async fn find<A: RemoteActor>(name: &str) -> Result<A::Handle> {
-    let hold = MemberProcess::current()?.find(name).await?;
-    Ok(A::handle(ActorPointer::new(hold)))
+    let process = MemberProcess::current()?;
+    let actor = process.find(name).await?;
+    Ok(A::handle(ActorPointer::held(process, actor)))
 }
 
 impl<A> Clone for ActorPointer<A> {
@@ -100,7 +108,7 @@ impl<A> fmt::Debug for ActorPointer<A> {
 impl<A> Serialize for ActorPointer<A> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         note(&self.hold).map_err(S::Error::custom)?;
-        (self.kind, self.hold.actor()).serialize(serializer)
+        (self.kind, self.id).serialize(serializer)
     }
 }
 
@@ -113,11 +121,11 @@ impl<'de, A: RemoteActor> Deserialize<'de> for ActorPointer<A> {
             return Err(D::Error::custom(text));
         }
         let process = MemberProcess::current().map_err(D::Error::custom)?;
-        let hold = ActorHold::one_more(process, actor).ok_or_else(|| {
+        let hold = Hold::one_more(process, HeldId::Actor(actor)).ok_or_else(|| {
             D::Error::custom(format!(
                 "this process holds no handle of actor {actor}: handles cannot be stored"
             ))
         })?;
-        Ok(ActorPointer::new(hold))
+        Ok(ActorPointer::new(hold, actor))
     }
 }

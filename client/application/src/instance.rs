@@ -9,6 +9,7 @@ use std::rc::Rc;
 use cohabit_application_core::CallError;
 use futures::future::LocalBoxFuture;
 
+use crate::arguments::CallArguments;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::origin::{Origin, Registered};
@@ -19,7 +20,7 @@ pub struct RegisteredActor {
     /// The type, and its impl block.
     pub origin: Origin,
     /// Decodes arguments, and runs the constructor.
-    pub construct: fn(&[u8], Context) -> Result<ConstructorFuture, CallError>,
+    pub construct: fn(&CallArguments, Context) -> Result<ConstructorFuture, CallError>,
     /// In the order of the impl block.
     pub methods: &'static [MethodEntry],
     /// Saves what is to be saved before the process ends.
@@ -31,7 +32,7 @@ pub struct MethodEntry {
     /// Its name.
     pub name: &'static str,
     /// Decodes arguments, and runs the method.
-    pub run: fn(ActorInstance, &[u8]) -> Result<CallFuture, CallError>,
+    pub run: fn(ActorInstance, &CallArguments) -> Result<CallFuture, CallError>,
 }
 
 /// A running constructor.

@@ -117,6 +117,41 @@
 //! - Each process has one thread for its methods and connections. A method that computes for long delays
 //!   what else its process does; `tokio::task::spawn_blocking` gives it another thread.
 //!
+//! # Objects
+//!
+//! ```no_run
+//! use cohabit::{Buffer, Ref};
+//! # use futures::future::try_join_all;
+//!
+//! #[cohabit::task]
+//! fn load(path: String) -> cohabit::Result<Buffer<f32>> {
+//!     let bytes = std::fs::read(path)?;
+//!     Ok(bytes.chunks_exact(4).map(|it| f32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect())
+//! }
+//!
+//! #[cohabit::task]
+//! fn loss(samples: Buffer<f32>, seed: u64) -> f32 {
+//!     samples.iter().skip(seed as usize).sum()
+//! }
+//!
+//! # async fn losses() -> cohabit::Result<Vec<f32>> {
+//! let samples: Ref<Buffer<f32>> = load::remote("/data/samples").start().await?;
+//! let losses = try_join_all((0..8).map(|seed| loss::remote(&samples, seed))).await?;
+//! # Ok(losses)
+//! # }
+//! ```
+//!
+//! A [`Ref`] stands for the value of a call that was started, or for one that was [`put`]. It is a future of
+//! the value, and can be cloned and passed on. An [`Arg`] is a value or a reference: the code that is called
+//! gets the value in both cases, when it is known.
+//!
+//! - A value of up to 64 KiB travels with its reference. A larger one is an object in shared memory of the
+//!   node, which all processes read in place; objects that nobody uses go to disk when memory is short. A
+//!   [`Buffer`] in it is a slice of that memory.
+//! - A value lives as long as any process has a reference of it, also when its maker has ended.
+//! - Dropping the last reference of a call that has not ended cancels it; [`Ref::detach`] lets it go on.
+//! - If the call of a reference fails, calls that wait for it fail with [`Error::Dependency`].
+//!
 //! # Where to start reading
 //!
 //! ```text
@@ -125,6 +160,7 @@
 //! process      a process's state and connections       transport    sockets, frames
 //! store        large objects: a process's side, and the store of a node
 //! handle, call, builder, task_call        what users hold; values, returned: their bytes
+//! reference, arguments                    references, and what stands for them in calls
 //! stream_call, ref_stream                 streams; made_items: at their makers; call_state: all calls
 //! instance, task, options, origin         what the attributes write; registry: all of it, with numbers
 //! ```
@@ -133,6 +169,7 @@
 #![warn(missing_docs)]
 
 mod actor_host;
+mod arguments;
 mod builder;
 mod call;
 mod call_state;
@@ -149,6 +186,7 @@ mod origin;
 mod prepared_task;
 mod process;
 mod ref_stream;
+mod reference;
 mod registry;
 mod returned;
 mod runner;
@@ -163,6 +201,7 @@ mod terminal;
 mod transport;
 mod values;
 
+pub use arguments::Arg;
 pub use builder::ActorBuilder;
 pub use call::Call;
 /// Makes a type an actor: its methods can be called from every process of the application.
@@ -183,7 +222,8 @@ pub use call::Call;
 ///
 /// In the block, `new` is the constructor: it returns `Self` or a `Result` of it. Methods with `&self` or
 /// `&mut self` can be called by handles; their arguments and values are owned types with serde's traits,
-/// without `flatten` and untagged enums. All of them may be `async` or not, return a value or a `Result`,
+/// without `flatten` and untagged enums; callers give a value or a reference for each argument, see [`Arg`].
+/// All of them may be `async` or not, return a value or a `Result`,
 /// and have a parameter `&`[`Context`], which callers do not give. `#[retry]` before a method sends its calls
 /// again when the process of the actor ends. `stopping(&mut self)` is called once when the process is told to
 /// end. Functions that only the process itself calls belong into another impl block.
@@ -192,6 +232,8 @@ pub use cohabit_macros::actor;
 ///
 /// `name = "search"` names the application, unique among the live ones of its user; by default it is the name
 /// of the binary. `max_gpus = 2` limits what its actors hold together; those beyond it wait.
+/// `object_memory = "8G"` says how much memory its objects may have on a node, by default 1 GiB; those beyond
+/// it are spilled to disk.
 pub use cohabit_macros::main;
 /// Makes a function a task: every process of the application can have it run in processes of its own.
 ///
@@ -212,14 +254,17 @@ pub use cohabit_macros::main;
 /// | `exclusive` | nobody else joins its GPU | |
 ///
 /// Arguments and values are owned types with serde's traits, without `flatten` and untagged enums; handles of
-/// actors may be in them. The function returns a value or a `Result` of it, and may have a parameter
+/// actors and references may be in them. Callers give a value or a reference for each, see [`Arg`]. The
+/// function returns a value or a `Result` of it, and may have a parameter
 /// `&`[`Context`], which callers do not give. One that returns `impl Stream<Item = Result<T>>` sends the
 /// items as they are made, and `remote` gives a [`StreamCall`].
 pub use cohabit_macros::task;
+pub use cohabit_memory::Buffer;
 pub use context::Context;
 pub use error::{Error, Ran, Result};
 pub use process::cancelled;
 pub use ref_stream::RefStream;
+pub use reference::{Ref, put};
 pub use stream_call::StreamCall;
 pub use task_call::TaskCall;
 
@@ -230,6 +275,7 @@ pub mod private {
     pub use inventory;
     pub use serde;
 
+    pub use crate::arguments::{ArgumentTuple, CallArguments, decode_arguments};
     pub use crate::handle::{ActorPointer, RemoteActor, find};
     pub use crate::instance::{
         ActorInstance, ConstructorFuture, ExclusiveActor, MethodEntry, RegisteredActor, SharedActor,
@@ -241,7 +287,6 @@ pub mod private {
     pub use crate::registry::{ActorRegistration, TaskRegistration};
     pub use crate::returned::{CallFuture, ReturnedValue, returned, returned_or_failed};
     pub use crate::start::{MainReturn, run};
-    pub use crate::start_entry::MainEntry;
+    pub use crate::start_entry::{DEFAULT_OBJECT_MEMORY, MainEntry};
     pub use crate::task::{RegisteredTask, RemoteTask};
-    pub use crate::values::decode_arguments;
 }

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::process::ItemSender;
-use crate::returned::{ReturnedValue, returned, returned_or_failed};
-use crate::values::encode;
+use crate::returned::{ReturnedValue, failed, returned};
+use crate::values::encode_item;
 
 /// Sends the items of a stream as they are made, and pauses while too many are unread. It has no value.
 ///
@@ -28,11 +28,11 @@ where
         sender.room().await;
         match stream.next().await {
             Some(Ok(item)) => {
-                let encoded = encode(&item, || "an item of the stream").map_err(CallError::Refused)?;
+                let encoded = encode_item(&item).map_err(CallError::Refused)?;
                 sender.send(encoded)?;
             }
-            Some(Err(error)) => return returned_or_failed::<(), E>(Err(error)),
-            None => return returned(()),
+            Some(Err(error)) => return Err(failed(error)),
+            None => return returned(()).await,
         }
     }
 }

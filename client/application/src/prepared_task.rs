@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cohabit_application_core::{ActorId, TaskSpec, Ticket};
+use cohabit_application_core::{HeldId, ObjectId, TaskSpec, Ticket};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::options::TaskOptions;
-use crate::process::ActorHold;
+use crate::process::Hold;
 use crate::registry::TaskRegistry;
 use crate::task::RegisteredTask;
-use crate::values::encode;
+use crate::values::{EncodedArguments, encode_arguments};
 
 /// A call of a task that was not sent yet.
 pub(crate) struct PreparedTask {
     pub(crate) entry: &'static RegisteredTask,
     pub(crate) options: TaskOptions,
     pub(crate) arguments: Bytes,
-    pub(crate) carries: Vec<ActorId>,
+    pub(crate) needs: Vec<ObjectId>,
 }
 
 impl PreparedTask {
@@ -29,19 +29,19 @@ impl PreparedTask {
     pub(crate) fn new<V: Serialize>(
         entry: &'static RegisteredTask,
         arguments: &V,
-    ) -> Result<(PreparedTask, Vec<Arc<ActorHold>>), String> {
+    ) -> Result<(PreparedTask, Vec<Arc<Hold>>), String> {
         let what = || format!("the arguments of {}", entry.origin.name);
-        let encoded = encode(arguments, what)?;
-        let (options, carries) = (entry.options, encoded.carries());
-        Ok((PreparedTask { entry, options, arguments: encoded.bytes, carries }, encoded.holds))
+        let EncodedArguments { value, needs } = encode_arguments(arguments, what)?;
+        let task = PreparedTask { entry, options: entry.options, arguments: value.bytes, needs };
+        Ok((task, value.holds))
     }
 
-    /// What the core gets.
+    /// What the core gets. `carries` are the handles in the arguments.
     ///
     /// # Errors
     /// If no job can claim what the task claims.
-    pub(crate) fn describe(self, caller: Option<Ticket>) -> Result<TaskSpec> {
-        let PreparedTask { entry, options, arguments, carries } = self;
+    pub(crate) fn describe(self, caller: Option<Ticket>, carries: Vec<HeldId>) -> Result<TaskSpec> {
+        let PreparedTask { entry, options, arguments, needs } = self;
         let registry = TaskRegistry::get();
         let function = registry.number_of(entry);
         let class = match options.claims == entry.options.claims {
@@ -50,6 +50,6 @@ impl PreparedTask {
         };
         let class = class.map_err(Error::Refused)?;
         let TaskOptions { retries, on_error, claims: _ } = options;
-        Ok(TaskSpec { class, function, caller, retries, on_error, arguments, carries })
+        Ok(TaskSpec { class, function, caller, retries, on_error, arguments, needs, carries })
     }
 }

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::call_state::{CallState, PreparedCall};
 use crate::error::{Error, Result};
 use crate::process::WhenFull;
-use crate::values::decode;
+use crate::values::{ITEM, decode};
 
 /// The items of a task, in the order in which it makes them: a [`Stream`].
 ///
@@ -50,7 +50,7 @@ impl<T: DeserializeOwned> Stream for RefStream<T> {
         let Some((process, arrived)) = ready!(self.call.poll_item(context))? else {
             return Poll::Ready(None);
         };
-        let item = decode(&arrived.item, "an item of the stream").map_err(Error::Refused);
+        let item = decode(&arrived.item, ITEM).map_err(Error::Refused);
         // What was decoded counts for itself.
         process.release(arrived.carries);
         if item.is_err() {

@@ -2,14 +2,16 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
-use cohabit_application_core::CallError;
+use cohabit_application_core::{CallError, CallValue, HeldId};
 use futures::FutureExt;
 use futures::future::{AbortRegistration, Abortable, Aborted, CatchUnwind, LocalBoxFuture};
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::values::{EncodedValue, encode};
+use crate::process::{Hold, MemberProcess};
+use crate::values::{EncodedValue, OutgoingValue, VALUE, encode_value, held};
 
 /// A running method or task.
 pub type CallFuture = LocalBoxFuture<'static, Result<ReturnedValue, CallError>>;
@@ -25,29 +27,57 @@ pub(crate) fn abortable(future: CallFuture, registration: AbortRegistration) -> 
     Abortable::new(AssertUnwindSafe(future).catch_unwind(), registration)
 }
 
-/// What it returned, encoded.
+/// What it returned, encoded or stored.
 #[derive(Debug)]
-pub struct ReturnedValue(pub(crate) EncodedValue);
+pub struct ReturnedValue {
+    value: CallValue,
+    /// The handles in the value, or the reference of what was stored.
+    holds: Vec<Arc<Hold>>,
+}
 
-/// The end of a function that cannot fail.
+impl ReturnedValue {
+    /// The value, the handles that go with it, and what holds them until the core has got it.
+    pub(crate) fn into_parts(self) -> (CallValue, Vec<HeldId>, Vec<Arc<Hold>>) {
+        let carries = held(&self.holds);
+        (self.value, carries, self.holds)
+    }
+}
+
+/// The end of a function that cannot fail: stores its value if it is large.
 ///
 /// # Errors
-/// If its value is too large or cannot be encoded.
-pub fn returned<T: Serialize>(value: T) -> Result<ReturnedValue, CallError> {
-    encode(&value, || "the value of the call").map(ReturnedValue).map_err(CallError::Refused)
+/// If it cannot be encoded, or there is no room for it.
+pub async fn returned<T: Serialize>(value: T) -> Result<ReturnedValue, CallError> {
+    let encoded = encode_value(&value, VALUE).map_err(CallError::Refused)?;
+    drop(value);
+    match encoded {
+        OutgoingValue::Inline(EncodedValue { bytes, holds }) => {
+            Ok(ReturnedValue { value: CallValue::Inline(bytes), holds })
+        }
+        OutgoingValue::Large(writer, holds) => {
+            let process = MemberProcess::current().map_err(|error| CallError::Refused(error.to_string()))?;
+            let (stored, hold) = process.store_value(writer, holds).await?;
+            Ok(ReturnedValue { value: CallValue::Stored(stored), holds: vec![hold] })
+        }
+    }
 }
 
 /// The end of a function.
 ///
 /// # Errors
 /// That of the function, as text with its causes; else as [`returned`].
-pub fn returned_or_failed<T: Serialize, E: Into<Error>>(
+pub async fn returned_or_failed<T: Serialize, E: Into<Error>>(
     result: Result<T, E>,
 ) -> Result<ReturnedValue, CallError> {
     match result {
-        Ok(value) => returned(value),
-        Err(error) => Err(CallError::Failed(short(error.into().to_string()))),
+        Ok(value) => returned(value).await,
+        Err(error) => Err(failed(error)),
     }
+}
+
+/// The end of a function that failed.
+pub(crate) fn failed(error: impl Into<Error>) -> CallError {
+    CallError::Failed(short(error.into().to_string()))
 }
 
 /// The longest text of an error that travels, in bytes.

@@ -14,6 +14,7 @@ use tokio::time::sleep;
 
 use crate::actor_host::ActorHost;
 use crate::process::{Dialer, MemberProcess, Outlets, ProcessEvent, accept_callers, keep_coordinator};
+use crate::store::StoreLink;
 use crate::task_host;
 use crate::terminal::{exit, say};
 use crate::transport::SocketDirectory;
@@ -183,7 +184,12 @@ fn join(
 ) -> Result<(Arc<MemberProcess>, UnboundedReceiver<ProcessEvent>), String> {
     let directory = SocketDirectory::open(&access.directory).map_err(|error| error.to_string())?;
     let ((dial, members), (events, received)) = (unbounded_channel(), unbounded_channel());
-    let process = MemberProcess::start(access, directory, Outlets { dial, events });
+    let (secret, own, application) = (access.credentials.secret, access.member, access.application);
+    let directory = Arc::new(directory);
+    let store = StoreLink::new(Arc::clone(&directory), secret, own, application);
+    let process = MemberProcess::start(access, directory, Outlets { dial, events }, store);
+    let timed = Arc::clone(&process);
+    spawn_local(async move { timed.watch_deadlines().await });
     let dialer = Dialer::new(&process, after.clone());
     spawn_local(async move {
         let ended = keep_coordinator(&dialer, role).await;

@@ -80,7 +80,7 @@ async fn run_role(
     main: fn() -> LocalBoxFuture<'static, i32>,
 ) -> i32 {
     match role {
-        ApplicationRole::Coordinator => coordinator::coordinate(access, entry.max_gpus).await,
+        ApplicationRole::Coordinator => coordinator::coordinate(access, entry).await,
         ApplicationRole::Runner(RunnerRole::Main) => runner::run_main(access, main).await,
         ApplicationRole::Runner(RunnerRole::Actor) => runner::run_actor(access).await,
         ApplicationRole::Runner(RunnerRole::Tasks) => runner::run_tasks(access).await,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use cohabit_application_core::CallError;
 
+use crate::arguments::CallArguments;
 use crate::context::Context;
 use crate::options::TaskOptions;
 use crate::origin::{Origin, Registered};
@@ -16,7 +17,7 @@ pub struct RegisteredTask {
     /// What its attribute says.
     pub options: TaskOptions,
     /// Decodes arguments, and runs the function.
-    pub run: fn(&[u8], &Context) -> Result<CallFuture, CallError>,
+    pub run: fn(&CallArguments, &Context) -> Result<CallFuture, CallError>,
 }
 
 /// The struct beside a function with `#[cohabit::task]`.

@@ -15,6 +15,7 @@ use crate::claim_setters::claim_setters;
 use crate::error::{Error, Result};
 use crate::options::{Claims, TaskOptions};
 use crate::prepared_task::PreparedTask;
+use crate::reference::Ref;
 use crate::task::RemoteTask;
 
 /// A call of a task: await it for its value. What is not set is as its attribute says.
@@ -47,20 +48,19 @@ impl<T> TaskCall<T> {
         TaskCall(self.0.within(limit))
     }
 
-    /// Sends the task, waits until its caller may have one more, and returns the call: await it for its
-    /// value.
+    /// Sends the task, waits until its caller may have one more, and returns a reference of its value.
     ///
     /// # Errors
     /// [`Error::Refused`] if it can never run; [`Error::TimedOut`] if there was no room in time.
-    pub async fn start(self) -> Result<Call<T>> {
+    pub async fn start(self) -> Result<Ref<T>> {
         self.0.start().await
     }
 
-    /// Sends the task if its caller may have one more, and returns the call.
+    /// Sends the task if its caller may have one more, and returns a reference of its value.
     ///
     /// # Errors
     /// [`Error::Full`] if it may not; [`Error::Refused`] if it can never run.
-    pub fn try_start(self) -> Result<Call<T>> {
+    pub fn try_start(self) -> Result<Ref<T>> {
         self.0.try_start()
     }
 

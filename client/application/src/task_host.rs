@@ -16,8 +16,9 @@ use futures::FutureExt;
 use tokio::runtime::Builder;
 use tokio::task::{LocalSet, spawn_local};
 
+use crate::arguments::CallArguments;
 use crate::context::Context;
-use crate::process::{HostWork, MemberProcess, RunningTask, TaskStart};
+use crate::process::{ArrivedArguments, HostWork, MemberProcess, RunningTask, TaskStart};
 use crate::registry::TaskRegistry;
 use crate::returned::{AbortableCall, CallEnd, CallFuture, ReturnedValue, abortable, panic_text};
 use crate::terminal::{exit, say};
@@ -83,10 +84,11 @@ impl TaskHost {
         }
     }
 
-    fn start(self: &Rc<TaskHost>, TaskStart { task, abort, function, arguments, carries }: TaskStart) {
-        let begun = self.begin(function, &arguments);
-        // What was decoded counts for itself.
-        self.process.release(carries);
+    fn start(self: &Rc<TaskHost>, TaskStart { task, abort, function, arguments }: TaskStart) {
+        let begun = match CallArguments::at_once(&self.process, arguments) {
+            Ok(arguments) => self.begin(function, &arguments),
+            Err(arguments) => Ok(Rc::clone(self).begin_later(function, arguments)),
+        };
         let code = match begun {
             Ok(code) => abortable(code, abort),
             Err(error) => return self.tell_end(&task, Err(error), Duration::ZERO),
@@ -106,7 +108,18 @@ impl TaskHost {
         }
     }
 
-    fn begin(&self, function: u32, arguments: &[u8]) -> Result<CallFuture, CallError> {
+    /// A task that begins when the values of its arguments are here.
+    fn begin_later(self: Rc<TaskHost>, function: u32, arguments: ArrivedArguments) -> CallFuture {
+        Box::pin(async move {
+            let arguments = CallArguments::fetch(&self.process, arguments).await?;
+            let future = self.begin(function, &arguments)?;
+            // What was decoded counts for itself.
+            drop(arguments);
+            future.await
+        })
+    }
+
+    fn begin(&self, function: u32, arguments: &CallArguments) -> Result<CallFuture, CallError> {
         let unknown = || CallError::Refused(format!("the program has no task number {function}"));
         let entry = TaskRegistry::get().entry(function).ok_or_else(unknown)?;
         (entry.run)(arguments, &self.context)
@@ -141,7 +154,10 @@ impl TaskHost {
 
     fn tell_end(&self, task: &RunningTask, result: Result<ReturnedValue, CallError>, took: Duration) {
         let (result, carries, holds) = match result {
-            Ok(ReturnedValue(value)) => (Ok(value.bytes.clone()), value.carries(), value.holds),
+            Ok(returned) => {
+                let (value, carries, holds) = returned.into_parts();
+                (Ok(value), carries, holds)
+            }
             Err(error) => (Err(error), Vec::new(), Vec::new()),
         };
         self.process.with(|state| state.task_ended(task, result, carries, took));

@@ -8,7 +8,7 @@ use crate::actor::ActorBlock;
 use crate::function::{FunctionOutput, RemoteFunction};
 use crate::method::{Access, Method};
 use crate::options::ActorAttribute;
-use crate::snippets::{arguments, awaiting, claims_value, decoding, end_of, origin};
+use crate::snippets::{arguments, awaiting, claims_value, decoding, end_of, origin, parameters, passed};
 
 pub(crate) fn expand(options: &ActorAttribute, actor: ActorBlock) -> TokenStream {
     let ActorBlock { block, name, constructor, methods, stopping } = &actor;
@@ -75,7 +75,7 @@ fn handle_struct(name: &Ident, handle: &Ident, constructor: &RemoteFunction) -> 
 /// A method of the handle.
 fn handle_method(index: u32, method: &Method) -> TokenStream {
     let RemoteFunction { name, visibility, docs, .. } = &method.function;
-    let (names, types) = method.function.values();
+    let (parameters, passed) = (parameters(&method.function), passed(&method.function));
     let value = method.function.value();
     let access = match method.access {
         Access::Constructor | Access::Exclusive => quote!(Exclusive),
@@ -85,12 +85,12 @@ fn handle_method(index: u32, method: &Method) -> TokenStream {
     quote! {
         #(#docs)*
         #[allow(dead_code)]
-        #visibility fn #name(&self, #(#names: #types),*) -> ::cohabit::Call<#value> {
+        #visibility fn #name(&self, #parameters) -> ::cohabit::Call<#value> {
             self.actor.call(
                 #index,
                 ::cohabit::private::MethodAccess::#access,
                 ::cohabit::private::OnRestart::#on_restart,
-                (#(#names,)*),
+                #passed,
             )
         }
     }
@@ -98,13 +98,13 @@ fn handle_method(index: u32, method: &Method) -> TokenStream {
 
 fn constructors(name: &Ident, handle: &Ident, constructor: &RemoteFunction) -> TokenStream {
     let visibility = &constructor.visibility;
-    let (names, types) = constructor.values();
+    let (parameters, passed) = (parameters(constructor), passed(constructor));
     quote! {
         impl #name {
             /// An actor in a process of its own, to be created with these arguments of its constructor.
             #[allow(dead_code, clippy::too_many_arguments)]
-            #visibility fn remote(#(#names: #types),*) -> ::cohabit::ActorBuilder<#name> {
-                ::cohabit::ActorBuilder::new((#(#names,)*))
+            #visibility fn remote(#parameters) -> ::cohabit::ActorBuilder<#name> {
+                ::cohabit::ActorBuilder::new(#passed)
             }
 
             /// A handle of the live actor with this name.
@@ -222,7 +222,7 @@ fn method_entry(name: &Ident, method: &Method) -> TokenStream {
                 #decoding
                 ::core::result::Result::Ok(::std::boxed::Box::pin(async move {
                     #call
-                    ::cohabit::private::#end(value)
+                    ::cohabit::private::#end(value).await
                 }))
             },
         }

@@ -160,6 +160,10 @@ fn parameter(argument: &FnArg, kind: FunctionKind) -> Option<Result<Parameter>> 
         Type::Reference(reference) if is_context(&reference.elem) && reference.mutability.is_none() => {
             Ok(Parameter::Context)
         }
+        Type::Reference(reference) if is_named(&reference.elem, "Ref") => {
+            let text = "take the reference by value: callers give `&` of theirs, or a clone";
+            Err(Error::new(reference.span(), text))
+        }
         Type::Reference(reference) => {
             let owned = "arguments travel between processes: take an owned value, such as String for &str";
             let text = match kind.is_of_actor() {
@@ -174,6 +178,10 @@ fn parameter(argument: &FnArg, kind: FunctionKind) -> Option<Result<Parameter>> 
         Type::ImplTrait(it) => {
             Err(Error::new(it.span(), "name the type: other processes send this argument"))
         }
+        of if is_named(of, "Arg") => {
+            let text = "write the type of the value: callers may give a reference in its place";
+            Err(Error::new(of.span(), text))
+        }
         of => no_self(of).map(|()| Parameter::Value(name, Box::new(of.clone()))),
     })
 }
@@ -181,6 +189,12 @@ fn parameter(argument: &FnArg, kind: FunctionKind) -> Option<Result<Parameter>> 
 fn is_context(of: &Type) -> bool {
     let Type::Path(TypePath { path, qself: None, .. }) = of else { return false };
     path.segments.last().is_some_and(|it| it.ident == "Context" && it.arguments.is_none())
+}
+
+/// Whether it is a type of this name with parameters.
+fn is_named(of: &Type, name: &str) -> bool {
+    let Type::Path(TypePath { path, qself: None, .. }) = of else { return false };
+    path.segments.last().is_some_and(|it| it.ident == name && !it.arguments.is_none())
 }
 
 fn output(signature: &Signature, kind: FunctionKind) -> Result<FunctionOutput> {

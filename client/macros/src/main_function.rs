@@ -7,7 +7,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Error, Expr, ExprLit, ItemFn, Lit, LitStr, Meta, Result, Token};
 
-use crate::options::whole;
+use crate::options::{bytes, whole};
 
 /// The longest name of an application, in bytes.
 const LONGEST_NAME: usize = 128;
@@ -16,6 +16,7 @@ const LONGEST_NAME: usize = 128;
 struct MainOptions {
     name: Option<LitStr>,
     max_gpus: Option<u32>,
+    object_memory: Option<u64>,
 }
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
@@ -35,6 +36,10 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         Some(most) => quote!(::core::option::Option::Some(#most)),
         None => quote!(::core::option::Option::None),
     };
+    let object_memory = match options.object_memory {
+        Some(bytes) => quote!(#bytes),
+        None => quote!(::cohabit::private::DEFAULT_OBJECT_MEMORY),
+    };
     let call = match function.sig.asyncness {
         Some(_) => quote!(main().await),
         None => quote!(main()),
@@ -42,8 +47,11 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
     Ok(quote! {
         fn main() -> ::std::process::ExitCode {
             #function
-            const ENTRY: ::cohabit::private::MainEntry =
-                ::cohabit::private::MainEntry { name: #name, max_gpus: #max_gpus };
+            const ENTRY: ::cohabit::private::MainEntry = ::cohabit::private::MainEntry {
+                name: #name,
+                max_gpus: #max_gpus,
+                object_memory: #object_memory,
+            };
             ::cohabit::private::run(ENTRY, || {
                 ::std::boxed::Box::pin(async { ::cohabit::private::MainReturn::code(#call) })
             })
@@ -75,8 +83,10 @@ impl MainOptions {
             match meta.path().get_ident().map(ToString::to_string).as_deref() {
                 Some("name") => options.name = Some(name(&meta)?),
                 Some("max_gpus") => options.max_gpus = Some(whole(&meta, 0)?),
+                Some("object_memory") => options.object_memory = Some(bytes(&meta)?),
                 Some(_) | None => {
-                    return Err(Error::new(meta.span(), "`main` has no such option: use name, max_gpus"));
+                    let text = "`main` has no such option: use name, max_gpus, object_memory";
+                    return Err(Error::new(meta.span(), text));
                 }
             }
         }
@@ -136,7 +146,7 @@ mod tests {
                     async fn main() {}
                 )
             )
-            .contains("use name, max_gpus")
+            .contains("use name, max_gpus, object_memory")
         );
         assert!(
             refused(
@@ -157,7 +167,7 @@ mod tests {
             .contains("name = \"search\"")
         );
         expand(
-            quote!(name = "a", max_gpus = 2),
+            quote!(name = "a", max_gpus = 2, object_memory = "2G"),
             quote!(
                 fn main() {}
             ),

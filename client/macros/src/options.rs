@@ -193,7 +193,7 @@ fn gpus(meta: &Meta) -> Result<u32> {
 }
 
 /// `"8G"`, in binary units.
-fn bytes(meta: &Meta) -> Result<u64> {
+pub(crate) fn bytes(meta: &Meta) -> Result<u64> {
     let lit = literal(meta, "\"8G\"")?;
     let text = match lit {
         Lit::Str(text) => text.value().trim().to_ascii_uppercase(),

@@ -37,13 +37,26 @@ pub(crate) fn claims_value(claims: &ClaimOptions) -> TokenStream {
     }
 }
 
+/// Parameters of a function that makes a call: each takes a value or a reference.
+pub(crate) fn parameters(function: &RemoteFunction) -> TokenStream {
+    let (names, types) = function.values();
+    quote!(#(#names: impl ::core::convert::Into<::cohabit::Arg<#types>>),*)
+}
+
+/// The tuple of arguments that these parameters make.
+pub(crate) fn passed(function: &RemoteFunction) -> TokenStream {
+    let (names, types) = function.values();
+    quote!((#(::core::convert::Into::<::cohabit::Arg<#types>>::into(#names),)*))
+}
+
 /// Takes the values apart that a caller gave.
 pub(crate) fn decoding(function: &RemoteFunction) -> TokenStream {
     let (names, types) = function.values();
     match names.is_empty() {
         true => quote!(::cohabit::private::decode_arguments::<()>(arguments)?;),
         false => quote! {
-            let (#(#names,)*): (#(#types,)*) = ::cohabit::private::decode_arguments(arguments)?;
+            let (#(#names,)*) =
+                ::cohabit::private::decode_arguments::<(#(::cohabit::Arg<#types>,)*)>(arguments)?;
         },
     }
 }

@@ -7,7 +7,7 @@ use syn::{Ident, ItemFn, Result};
 
 use crate::function::{FunctionKind, RemoteFunction};
 use crate::options::TaskAttribute;
-use crate::snippets::{arguments, awaiting, claims_value, decoding, end_of, origin};
+use crate::snippets::{arguments, awaiting, claims_value, decoding, end_of, origin, parameters, passed};
 
 pub(crate) fn expand(options: &TaskAttribute, item: &ItemFn) -> Result<TokenStream> {
     let function = RemoteFunction::read(&item.attrs, &item.vis, &item.sig, FunctionKind::Task)?;
@@ -23,7 +23,7 @@ pub(crate) fn expand(options: &TaskAttribute, item: &ItemFn) -> Result<TokenStre
 /// The struct, which is a type and leaves the name of the function to the function.
 fn remote(function: &RemoteFunction) -> TokenStream {
     let RemoteFunction { name, visibility, docs, .. } = function;
-    let (names, types) = function.values();
+    let (parameters, passed) = (parameters(function), passed(function));
     let value = function.value();
     let call = if function.is_stream { quote!(StreamCall) } else { quote!(TaskCall) };
     let about = format!("Runs the task [`{name}()`] in other processes, with [`{name}::remote`].");
@@ -35,8 +35,8 @@ fn remote(function: &RemoteFunction) -> TokenStream {
         impl #name {
             #(#docs)*
             #[allow(dead_code, clippy::too_many_arguments)]
-            #visibility fn remote(#(#names: #types),*) -> ::cohabit::#call<#value> {
-                ::cohabit::#call::new::<#name, _>((#(#names,)*))
+            #visibility fn remote(#parameters) -> ::cohabit::#call<#value> {
+                ::cohabit::#call::new::<#name, _>(#passed)
             }
         }
     }
@@ -74,8 +74,6 @@ fn registration(options: &TaskAttribute, function: &RemoteFunction) -> TokenStre
 fn run_function(function: &RemoteFunction) -> TokenStream {
     let name = &function.name;
     let (decoding, awaiting, end) = (decoding(function), awaiting(function), end_of(function));
-    // Items are sent by a future.
-    let sending = function.is_stream.then(|| quote!(.await));
     // A parameter may have the name of the function, or that of the context: these are names of their own.
     let called = Ident::new("called", Span::mixed_site());
     let context = Ident::new("context", Span::mixed_site());
@@ -88,7 +86,7 @@ fn run_function(function: &RemoteFunction) -> TokenStream {
             #keep_context
             #decoding
             ::core::result::Result::Ok(::std::boxed::Box::pin(async move {
-                ::cohabit::private::#end(#called(#(#arguments),*)#awaiting)#sending
+                ::cohabit::private::#end(#called(#(#arguments),*)#awaiting).await
             }))
         }
     }

@@ -2,9 +2,9 @@
 //! application; it makes no other process panic, and takes no memory beyond what it sent.
 
 use cohabit_application_core::{
-    ActorId, CallError, CallNumber, CallRequest, Coordinator, CoordinatorEffect, FromCoordinator, Member,
-    MemberEffect, MethodAccess, OnRestart, OnTaskError, RunnerReport, RunnerState, TaskClass, TaskSpec,
-    ToCallee, ToCaller, ToCoordinator,
+    ActorId, CallError, CallNumber, CallRequest, Coordinator, CoordinatorEffect, FromCoordinator, HeldId,
+    Member, MemberEffect, MethodAccess, ObjectId, OnRestart, OnTaskError, RunnerReport, RunnerState,
+    TaskClass, TaskSpec, ToCallee, ToCaller, ToCoordinator,
 };
 use cohabit_net::fuzzing::decode;
 use cohabit_types::{AttemptId, JobId, Share, Span};
@@ -33,6 +33,16 @@ pub(crate) enum MemberAction {
     Runs(u8),
     /// It needs the value of a call no longer.
     Cancels(u64),
+    /// It calls a function for a reference, which needs the values of all references that it holds.
+    RunsForReference(u8),
+    /// It makes an object of a small value with all of its references in it, or stores a large one.
+    Makes(bool),
+    /// It asks for the handles in an object, and looks at its value.
+    Opens(ObjectId),
+    /// The time of one of its references is over.
+    Fails(u8),
+    /// It drops one of its references.
+    Drops(u8),
 }
 
 /// Actions, as messages carry them: what effects ask for happens at once.
@@ -41,9 +51,10 @@ pub(crate) fn actions(bytes: &[u8]) {
     let own = JobId::new(1).attempt(1);
     let mut world = World {
         coordinator: Coordinator::new(own, Some(Share(2_000))),
-        member: Member::new(own),
+        member: Member::new(process(0), own),
         jobs: MOST_PROCESSES,
         unended: 0,
+        references: Vec::new(),
     };
     world.drive_coordinator(|it, effects| it.main(process(0).job, effects));
     for action in actions.into_iter().take(MAX_ACTIONS) {
@@ -63,6 +74,21 @@ struct World {
     jobs: u64,
     /// Calls of the member that have not ended.
     unended: i64,
+    /// What the member holds.
+    references: Vec<ObjectId>,
+}
+
+fn task(retries: u8) -> TaskSpec {
+    TaskSpec {
+        class: TaskClass { gpus: Share(u32::from(retries % 3) * 500), claims: Default::default() },
+        function: 0,
+        caller: None,
+        retries: retries.into(),
+        on_error: OnTaskError::Retry,
+        arguments: Default::default(),
+        needs: Vec::new(),
+        carries: Vec::new(),
+    }
 }
 
 const fn process(number: u8) -> AttemptId {
@@ -102,7 +128,55 @@ impl World {
                     it.cancel_task(CallNumber(call), effects);
                 });
             }
+            MemberAction::RunsForReference(retries) => self.run_for_reference(retries),
+            MemberAction::Makes(is_large) => self.make(is_large),
+            MemberAction::Opens(object) => self.drive_member(|it, effects| {
+                it.open_object(object, effects);
+                let _value = it.object_value(object);
+            }),
+            MemberAction::Fails(which) => {
+                if let Some(object) = self.some_reference(which) {
+                    let error = CallError::TimedOut(Span::from_micros(1));
+                    self.drive_member(|it, effects| it.fail_reference(object, error, effects));
+                }
+            }
+            MemberAction::Drops(which) => {
+                if let Some(object) = self.some_reference(which) {
+                    self.references.retain(|it| *it != object);
+                    self.drive_member(|it, effects| it.release(HeldId::Object(object), effects));
+                }
+            }
         }
+    }
+
+    fn some_reference(&self, which: u8) -> Option<ObjectId> {
+        self.references.get(usize::from(which).checked_rem(self.references.len())?).copied()
+    }
+
+    fn held(&self) -> Vec<HeldId> {
+        self.references.iter().copied().map(HeldId::Object).collect()
+    }
+
+    fn run_for_reference(&mut self, retries: u8) {
+        let task = TaskSpec { needs: self.references.clone(), carries: self.held(), ..task(retries) };
+        let made = self.drive_member(|it, effects| it.run_task_for_reference(task, effects));
+        if let Ok((_, object)) = made {
+            self.unended += 1;
+            self.references.push(object);
+        }
+    }
+
+    fn make(&mut self, is_large: bool) {
+        let carries = self.held();
+        let object = self.drive_member(|it, effects| match is_large {
+            true => {
+                let object = it.new_object();
+                it.stored(object, 1 << 20, &carries, effects);
+                object
+            }
+            false => it.keep_inline(Default::default(), carries, effects),
+        });
+        self.references.push(object);
     }
 
     fn call(&mut self, actor: ActorId) {
@@ -111,24 +185,15 @@ impl World {
             access: MethodAccess::Shared,
             on_restart: OnRestart::Retry,
             arguments: Default::default(),
-            carries: Vec::new(),
+            needs: self.references.clone(),
         };
-        let made = self.drive_member(|it, effects| it.call(actor, request, effects));
+        let carries = self.held();
+        let made = self.drive_member(|it, effects| it.call(actor, request, carries, effects));
         self.unended += i64::from(made.is_ok());
     }
 
     fn run_task(&mut self, retries: u8) {
-        let class = TaskClass { gpus: Share(u32::from(retries % 3) * 500), claims: Default::default() };
-        let task = TaskSpec {
-            class,
-            function: 0,
-            caller: None,
-            retries: retries.into(),
-            on_error: OnTaskError::Retry,
-            arguments: Default::default(),
-            carries: Vec::new(),
-        };
-        let made = self.drive_member(|it, effects| it.run_task(task, effects));
+        let made = self.drive_member(|it, effects| it.run_task(task(retries), effects));
         self.unended += i64::from(made.is_ok());
     }
 
@@ -152,6 +217,9 @@ impl World {
                 }
                 CoordinatorEffect::AwaitEnd { job } => self.coordinator.patience_over(job, &mut effects),
                 CoordinatorEffect::Send { .. }
+                | CoordinatorEffect::Described { .. }
+                | CoordinatorEffect::FreeObject { .. }
+                | CoordinatorEffect::ForgetMaker { .. }
                 | CoordinatorEffect::CancelRunner { .. }
                 | CoordinatorEffect::Close { .. }
                 | CoordinatorEffect::Exit { .. } => {}
@@ -167,26 +235,33 @@ impl World {
             match effect {
                 MemberEffect::Construct { .. } => self.member.constructed(Ok(()), &mut effects),
                 MemberEffect::Start { ticket, carries, .. } => {
-                    carries.into_iter().for_each(|actor| self.member.release(actor, &mut effects));
+                    carries.into_iter().for_each(|held| self.member.release(held, &mut effects));
                     self.member.finished(ticket, Err(CallError::Cancelled), Vec::new(), &mut effects);
                 }
                 MemberEffect::StartTask { ticket, carries, .. } => {
-                    carries.into_iter().for_each(|actor| self.member.release(actor, &mut effects));
+                    carries.into_iter().for_each(|held| self.member.release(held, &mut effects));
                     let (result, took) = (Err(CallError::Failed("no".into())), Span::from_micros(7));
                     self.member.task_ended(ticket, result, Vec::new(), took, &mut effects);
                 }
                 MemberEffect::Finish { carries, .. } => {
                     self.unended -= 1;
                     assert!(self.unended >= 0, "a call ended twice");
-                    carries.into_iter().for_each(|actor| self.member.release(actor, &mut effects));
+                    carries.into_iter().for_each(|held| self.member.release(held, &mut effects));
                 }
                 MemberEffect::Item { call, carries, .. } => {
-                    carries.into_iter().for_each(|actor| self.member.release(actor, &mut effects));
+                    carries.into_iter().for_each(|held| self.member.release(held, &mut effects));
                     self.member.read(call, &mut effects);
                 }
                 MemberEffect::Created { result: Ok(actor), .. }
                 | MemberEffect::Found { actor: Some(actor), .. } => {
-                    self.member.release(actor, &mut effects);
+                    self.member.release(HeldId::Actor(actor), &mut effects);
+                }
+                MemberEffect::ObjectReady { call, object: _ } => {
+                    self.unended -= i64::from(call.is_some());
+                    assert!(self.unended >= 0, "a call with a reference ended twice");
+                }
+                MemberEffect::Opened { carries, .. } => {
+                    carries.into_iter().for_each(|held| self.member.release(held, &mut effects));
                 }
                 MemberEffect::Created { .. }
                 | MemberEffect::Found { .. }

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use cohabit_application_core::{
-    ActorId, CallError, CallNumber, CallRequest, FromCoordinator, MethodAccess, OnRestart, RequestNumber,
-    TaskClass, TaskRequest, ToCallee, ToCaller, ToCoordinator,
+    ActorId, CallError, CallNumber, CallRequest, CallValue, Carried, CarriedValue, FromCoordinator,
+    FromDirectory, HeldId, MethodAccess, ObjectId, OnRestart, RequestNumber, SharedValue, StoredObject,
+    TaskClass, TaskRequest, ToCallee, ToCaller, ToCoordinator, ToDirectory,
 };
 use cohabit_memory::fuzzing::{ObjectExample, object_of};
 use cohabit_net::fuzzing::{decode, encode, v4};
@@ -200,10 +201,10 @@ fn application_scenarios() -> Vec<(&'static str, Vec<MemberAction>)> {
         access: MethodAccess::Exclusive,
         on_restart: OnRestart::Retry,
         arguments: b"hi".to_vec().into(),
-        carries: vec![actor],
+        needs: Vec::new(),
     };
-    let (arguments, carries) = (b"hi".to_vec().into(), Vec::new());
-    let task = TaskRequest { function: 1, depth: 2, arguments, carries, resume: None };
+    let (arguments, needs, carries) = (b"hi".to_vec().into(), Vec::new(), vec![Carried::Actor(actor)]);
+    let task = TaskRequest { function: 1, depth: 2, arguments, needs, resume: None };
     let runner = JobId::new(3).attempt(1);
     let ran = |call, result| {
         let (call, took) = (CallNumber(call), Span::from_micros(90));
@@ -214,7 +215,7 @@ fn application_scenarios() -> Vec<(&'static str, Vec<MemberAction>)> {
             "actors",
             vec![
                 MemberAction::Hears(FromCoordinator::Found { request: RequestNumber(1), actor: Some(actor) }),
-                MemberAction::Called(1, ToCallee::Call { actor, call, request }),
+                MemberAction::Called(1, ToCallee::Call { actor, call, request, carries }),
                 MemberAction::Calls(1),
                 MemberAction::Cancels(1),
             ],
@@ -223,7 +224,7 @@ fn application_scenarios() -> Vec<(&'static str, Vec<MemberAction>)> {
             "runner",
             vec![
                 MemberAction::Hears(FromCoordinator::ServeTasks { class: class() }),
-                MemberAction::Called(1, ToCallee::Run { call, task }),
+                MemberAction::Called(1, ToCallee::Run { call, task, carries: Vec::new() }),
                 MemberAction::Called(1, ToCallee::Recall { call }),
                 MemberAction::Hears(FromCoordinator::End),
             ],
@@ -234,7 +235,7 @@ fn application_scenarios() -> Vec<(&'static str, Vec<MemberAction>)> {
                 MemberAction::Runs(1),
                 MemberAction::Hears(FromCoordinator::RunnerJoined { class: class(), runner }),
                 ran(1, Err(CallError::Failed("no".into()))),
-                ran(1, Ok(b"yes".to_vec().into())),
+                ran(1, Ok(CallValue::Inline(b"yes".to_vec().into()))),
                 MemberAction::Hears(FromCoordinator::MemberEnded { member: runner }),
             ],
         ),
@@ -249,6 +250,63 @@ fn application_scenarios() -> Vec<(&'static str, Vec<MemberAction>)> {
                 MemberAction::Over(0),
             ],
         ),
+        ("references", references()),
+        ("directory", directory()),
+    ]
+}
+
+/// A process makes objects, calls with them, gets some from others, and drops them.
+fn references() -> Vec<MemberAction> {
+    let maker = JobId::new(3).attempt(1);
+    let object = |number| ObjectId { maker, number };
+    let stored = StoredObject { object: object(2), bytes: 1 << 20, has_handles: true };
+    let values = [
+        CarriedValue::Shared,
+        CarriedValue::Stored(stored),
+        CarriedValue::Inline(b"leaf".to_vec().into()),
+        CarriedValue::Failed(CallError::Cancelled),
+    ];
+    let carries = (1..).zip(values).map(|(number, value)| Carried::Object { object: object(number), value });
+    let item = b"item".to_vec().into();
+    let value = SharedValue::Inline { value: b"late".to_vec().into(), carries: Vec::new() };
+    vec![
+        MemberAction::RunsForReference(1),
+        MemberAction::Makes(false),
+        MemberAction::Makes(true),
+        MemberAction::RunsForReference(0),
+        MemberAction::Calls(1),
+        MemberAction::Answered(
+            1,
+            ToCaller::Item { call: CallNumber(1), number: 1, item, carries: carries.collect() },
+        ),
+        MemberAction::Opens(object(2)),
+        MemberAction::Hears(FromCoordinator::Object(FromDirectory::Known { object: object(1), value })),
+        MemberAction::Fails(0),
+        MemberAction::Drops(1),
+        MemberAction::Drops(0),
+    ]
+}
+
+/// Processes share references, wait for them, store objects, and end.
+fn directory() -> Vec<MemberAction> {
+    let maker = JobId::new(2).attempt(1);
+    let object = |number| ObjectId { maker, number };
+    let tells = |who, report| MemberAction::Tells(who, ToCoordinator::Object(report));
+    let stored = StoredObject { object: object(2), bytes: 9, has_handles: true };
+    let carries = vec![Carried::Object { object: object(1), value: CarriedValue::Shared }];
+    let held = HeldId::Object(object(1));
+    let to = JobId::new(3).attempt(1);
+    vec![
+        MemberAction::Connects(0),
+        MemberAction::Connects(1),
+        tells(0, ToDirectory::Share { object: object(1), value: None }),
+        tells(1, ToDirectory::Watch { object: object(1), lender: maker }),
+        tells(0, ToDirectory::Stored { stored, carries }),
+        tells(1, ToDirectory::Open { request: RequestNumber(1), object: object(2) }),
+        MemberAction::Tells(0, ToCoordinator::Lend { held, to }),
+        tells(0, ToDirectory::Resolve { object: object(1), value: SharedValue::Stored(stored) }),
+        MemberAction::Tells(0, ToCoordinator::Release { held, settled: vec![(JobId::new(1).attempt(1), 1)] }),
+        MemberAction::Over(0),
     ]
 }
 

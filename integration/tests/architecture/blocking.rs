@@ -25,10 +25,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("cohabit-executor", "run_rank", "launch::launch"),
     ("cohabit-executor", "finish", ".poll_progress"),
     ("cohabit-executor", "write_outcome", ".write_ended"),
-    // A process of an application makes its socket before anything else runs in it.
-    ("cohabit", "run", ".listen"),
-    ("cohabit", "run_actor", "serve"),
-    ("cohabit", "run_tasks", "serve"),
 ];
 
 /// Every function of the workspace, and whether it blocks, by the names of packages.

@@ -3,4 +3,5 @@
 mod actors;
 mod inspect;
 mod launch;
+mod objects;
 mod tasks;

@@ -9,11 +9,14 @@ use crate::coordinator_effect::CoordinatorEffect;
 use crate::errors::ActorEnd;
 use crate::frames::{Construction, FromCoordinator};
 use crate::ids::{ActorId, IncarnationNumber, RequestNumber};
+use crate::object_value::Carried;
 
 #[derive(Debug)]
 pub(crate) struct ActorEntry {
     pub(crate) id: ActorId,
     pub(crate) spec: ActorSpec,
+    /// The handles in the arguments of its constructor.
+    pub(crate) carries: Vec<Carried>,
     /// How often it was constructed, or 0.
     pub(crate) incarnation: u32,
     pub(crate) phase: Phase,
@@ -47,9 +50,9 @@ pub(crate) enum Run {
 }
 
 impl ActorEntry {
-    pub(crate) const fn new(id: ActorId, spec: ActorSpec) -> ActorEntry {
+    pub(crate) const fn new(id: ActorId, spec: ActorSpec, carries: Vec<Carried>) -> ActorEntry {
         let phase = Phase::Queued { why: String::new() };
-        ActorEntry { id, spec, incarnation: 0, phase, watchers: BTreeSet::new(), stops: Vec::new() }
+        ActorEntry { id, spec, carries, incarnation: 0, phase, watchers: BTreeSet::new(), stops: Vec::new() }
     }
 
     /// Whether callers see it as live.
@@ -115,7 +118,8 @@ impl ActorEntry {
             incarnation: IncarnationNumber(self.incarnation),
             concurrency: self.spec.concurrency,
             arguments: self.spec.arguments.clone(),
-            carries: self.spec.carries.clone(),
+            needs: self.spec.needs.clone(),
+            carries: self.carries.clone(),
         };
         effects.push(CoordinatorEffect::Send { to: member, frame: FromCoordinator::Construct(construction) });
     }

@@ -5,7 +5,7 @@ use cohabit_types::{AttemptId, Share};
 use serde::{Deserialize, Serialize};
 
 use crate::errors::{ActorEnd, CreateError};
-use crate::ids::{ActorId, IncarnationNumber};
+use crate::ids::{IncarnationNumber, ObjectId};
 use crate::limits::{MAX_ARGUMENTS, MAX_NAME};
 
 /// An actor to be created.
@@ -27,8 +27,8 @@ pub struct ActorSpec {
     pub claims: Bytes,
     /// Encoded arguments of the constructor.
     pub arguments: Bytes,
-    /// The actors whose handles are in the arguments, once for each handle.
-    pub carries: Vec<ActorId>,
+    /// References in the arguments whose values the constructor gets.
+    pub needs: Vec<ObjectId>,
 }
 
 /// When an actor ends by itself.

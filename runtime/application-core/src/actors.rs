@@ -13,8 +13,10 @@ use crate::ceiling::{Ceiling, Claimant};
 use crate::coordinator_effect::CoordinatorEffect;
 use crate::errors::{ActorEnd, CreateError};
 use crate::frames::FromCoordinator;
+use crate::held::HeldId;
 use crate::ids::{ActorId, IncarnationNumber, RequestNumber};
 use crate::limits::MAX_ACTORS;
+use crate::object_value::Carried;
 use crate::runner_report::{RunnerReport, RunnerState};
 
 /// All actors that have not been forgotten.
@@ -30,8 +32,8 @@ pub(crate) struct Actors {
     detached: usize,
 }
 
-/// Handles in constructor arguments that are no longer needed.
-pub(crate) type Unneeded = Vec<ActorId>;
+/// What constructor arguments have in them and is no longer needed.
+pub(crate) type Unneeded = Vec<HeldId>;
 
 impl Actors {
     pub(crate) const fn new() -> Actors {
@@ -46,7 +48,12 @@ impl Actors {
     }
 
     /// Creates an actor, which waits for the ceiling.
-    pub(crate) fn create(&mut self, spec: ActorSpec, ceiling: &mut Ceiling) -> Result<ActorId, CreateError> {
+    pub(crate) fn create(
+        &mut self,
+        spec: ActorSpec,
+        carries: Vec<Carried>,
+        ceiling: &mut Ceiling,
+    ) -> Result<ActorId, CreateError> {
         spec.check()?;
         if let Some(name) = spec.name.as_ref().filter(|name| self.names.contains_key(*name)) {
             return Err(CreateError::NameInUse { name: name.clone() });
@@ -65,7 +72,7 @@ impl Actors {
             self.names.insert(name.clone(), id);
         }
         ceiling.wait(Claimant::Actor(id), spec.gpus);
-        self.all.insert(id, ActorEntry::new(id, spec));
+        self.all.insert(id, ActorEntry::new(id, spec, carries));
         Ok(id)
     }
 
@@ -222,12 +229,12 @@ impl Actors {
         &mut self,
         member: AttemptId,
         effects: &mut Vec<CoordinatorEffect>,
-    ) -> Option<&[ActorId]> {
+    ) -> Option<&[Carried]> {
         let actor = self.all.get_mut(self.jobs.get(&member.job)?)?;
         match &actor.phase {
             Phase::Placed { run: Run::Waiting { .. } | Run::Starting, .. } => {
                 actor.construct(member, effects);
-                Some(&actor.spec.carries)
+                Some(&actor.carries)
             }
             Phase::Placed { run: Run::Constructing { .. } | Run::Ready { .. }, .. }
             | Phase::Queued { .. }
@@ -313,7 +320,7 @@ impl Actors {
         } else {
             effects.extend(job.map(|job| CoordinatorEffect::CancelRunner { job }));
         }
-        std::mem::take(&mut actor.spec.carries)
+        std::mem::take(&mut actor.carries).iter().filter_map(Carried::lent).collect()
     }
 
     /// No process of an actor runs or will run. What callers saw as the cause of its end stays.
@@ -343,7 +350,7 @@ impl Actors {
             actor.phase = Phase::Ended(end);
         });
         actor.answer_stops(effects);
-        std::mem::take(&mut actor.spec.carries)
+        std::mem::take(&mut actor.carries).iter().filter_map(Carried::lent).collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The calls of one process to one actor, in order.
 //!
-//! A call waits until the actor is ready, is handed over to the member that holds the actor, and ends with
-//! an answer. When that member ends, calls that were handed over fail, unless they are to be sent again:
-//! then they wait in front of all others.
+//! A call waits until the actor is ready and what it needs is known, is handed over to the member that holds
+//! the actor, and ends with an answer. When that member ends, calls that were handed over fail, unless they
+//! are to be sent again: then they wait in front of all others.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,8 @@ use cohabit_types::AttemptId;
 use crate::actor_spec::ActorState;
 use crate::errors::{ActorEnd, CallError};
 use crate::frames::{CallRequest, OnRestart};
-use crate::ids::{ActorId, CallNumber};
+use crate::held::HeldId;
+use crate::ids::CallNumber;
 use crate::limits::MAX_CALLS;
 
 /// The calls that have not ended.
@@ -21,7 +22,24 @@ pub(crate) struct CallQueue {
     /// Handed over to the member that is the target.
     handed_over: BTreeMap<CallNumber, HandedOver>,
     /// All later than those handed over.
-    waiting: VecDeque<(CallNumber, CallRequest)>,
+    waiting: VecDeque<QueuedCall>,
+}
+
+/// A call that was not handed over, with the handles in its arguments.
+#[derive(Debug)]
+struct QueuedCall {
+    call: CallNumber,
+    request: CallRequest,
+    carries: Vec<HeldId>,
+    needs: Needs,
+}
+
+/// Whether everything is known that a call needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Known,
+    /// It waits, and all later calls behind it.
+    Unknown,
 }
 
 #[derive(Debug)]
@@ -35,20 +53,20 @@ enum Target {
 #[derive(Debug)]
 enum HandedOver {
     /// It fails if the member ends; these handles were in its arguments.
-    Once(Vec<ActorId>),
+    Once(Vec<HeldId>),
     /// It is sent again if the member ends.
-    Repeatable(CallRequest),
+    Repeatable(CallRequest, Vec<HeldId>),
 }
 
 /// What a change brings about, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum QueueEffect {
     /// Send the call.
-    HandOver { to: AttemptId, call: CallNumber, request: CallRequest },
+    HandOver { to: AttemptId, call: CallNumber, request: CallRequest, carries: Vec<HeldId> },
     /// Ask for the end of a call that was handed over.
     Cancel { to: AttemptId, call: CallNumber },
     /// The call has ended without an answer. The handles in its arguments are no longer needed.
-    Fail { call: CallNumber, error: CallError, carries: Vec<ActorId> },
+    Fail { call: CallNumber, error: CallError, carries: Vec<HeldId> },
 }
 
 impl CallQueue {
@@ -68,9 +86,33 @@ impl CallQueue {
     }
 
     /// Makes a call, whose number is larger than all before; there has to be room for it.
-    pub(crate) fn push(&mut self, call: CallNumber, request: CallRequest, effects: &mut Vec<QueueEffect>) {
-        self.waiting.push_back((call, request));
+    pub(crate) fn push(
+        &mut self,
+        call: CallNumber,
+        (request, carries): (CallRequest, Vec<HeldId>),
+        needs: Needs,
+        effects: &mut Vec<QueueEffect>,
+    ) {
+        self.waiting.push_back(QueuedCall { call, request, carries, needs });
         self.advance(effects);
+    }
+
+    /// Everything is known that a call needs.
+    pub(crate) fn needs_known(&mut self, call: CallNumber, effects: &mut Vec<QueueEffect>) {
+        if let Ok(at) = self.waiting.binary_search_by_key(&call, |it| it.call) {
+            self.waiting[at].needs = Needs::Known;
+            self.advance(effects);
+        }
+    }
+
+    /// A call that waits ends with this error.
+    pub(crate) fn fail(&mut self, call: CallNumber, error: CallError, effects: &mut Vec<QueueEffect>) {
+        if let Ok(at) = self.waiting.binary_search_by_key(&call, |it| it.call) {
+            let carries = self.waiting.remove(at).map(|it| it.carries).unwrap_or_default();
+            effects.push(QueueEffect::Fail { call, error, carries });
+            // What waited behind it may go on.
+            self.advance(effects);
+        }
     }
 
     /// The coordinator said in which state the actor is.
@@ -101,7 +143,7 @@ impl CallQueue {
     }
 
     /// An answer came: the handles that were in the arguments. Nothing if the call is not with this member.
-    pub(crate) fn answered(&mut self, from: AttemptId, call: CallNumber) -> Option<Vec<ActorId>> {
+    pub(crate) fn answered(&mut self, from: AttemptId, call: CallNumber) -> Option<Vec<HeldId>> {
         if !matches!(self.target, Target::Member(target) if target == from) {
             return None;
         }
@@ -110,11 +152,7 @@ impl CallQueue {
 
     /// The caller needs no answer any more. A call that was handed over ends with its answer.
     pub(crate) fn cancel(&mut self, call: CallNumber, effects: &mut Vec<QueueEffect>) {
-        if let Ok(at) = self.waiting.binary_search_by_key(&call, |(call, _)| *call) {
-            let request = self.waiting.remove(at).map(|(_, request)| request);
-            let carries = request.map(|request| request.carries).unwrap_or_default();
-            effects.push(QueueEffect::Fail { call, error: CallError::Cancelled, carries });
-        }
+        self.fail(call, CallError::Cancelled, effects);
         if let (Some(handed_over), Target::Member(to)) = (self.handed_over.get_mut(&call), &self.target) {
             handed_over.forbid_repetition();
             effects.push(QueueEffect::Cancel { to: *to, call });
@@ -126,15 +164,16 @@ impl CallQueue {
         match &self.target {
             Target::None => {}
             Target::Member(to) => {
-                for (call, request) in self.waiting.drain(..) {
-                    self.handed_over.insert(call, HandedOver::of(&request));
-                    effects.push(QueueEffect::HandOver { to: *to, call, request });
+                while let Some(first) = self.waiting.pop_front_if(|first| first.needs == Needs::Known) {
+                    let QueuedCall { call, request, carries, needs: _ } = first;
+                    self.handed_over.insert(call, HandedOver::of(&request, &carries));
+                    effects.push(QueueEffect::HandOver { to: *to, call, request, carries });
                 }
             }
             Target::Ended(end) => {
                 let handed_over = std::mem::take(&mut self.handed_over);
                 let handed_over = handed_over.into_iter().map(|(call, it)| (call, it.into_carries()));
-                let waiting = self.waiting.drain(..).map(|(call, request)| (call, request.carries));
+                let waiting = self.waiting.drain(..).map(|it| (it.call, it.carries));
                 effects.extend(handed_over.chain(waiting).map(|(call, carries)| QueueEffect::Fail {
                     call,
                     error: CallError::Ended(end.clone()),
@@ -149,7 +188,9 @@ impl CallQueue {
         let mut repeated = VecDeque::new();
         for (call, handed_over) in std::mem::take(&mut self.handed_over) {
             match handed_over {
-                HandedOver::Repeatable(request) => repeated.push_back((call, request)),
+                HandedOver::Repeatable(request, carries) => {
+                    repeated.push_back(QueuedCall { call, request, carries, needs: Needs::Known });
+                }
                 HandedOver::Once(carries) => {
                     effects.push(QueueEffect::Fail { call, error: CallError::Restarted, carries });
                 }
@@ -161,23 +202,22 @@ impl CallQueue {
 }
 
 impl HandedOver {
-    fn of(request: &CallRequest) -> HandedOver {
+    fn of(request: &CallRequest, carries: &[HeldId]) -> HandedOver {
         match request.on_restart {
-            OnRestart::Fail => HandedOver::Once(request.carries.clone()),
-            OnRestart::Retry => HandedOver::Repeatable(request.clone()),
+            OnRestart::Fail => HandedOver::Once(carries.to_vec()),
+            OnRestart::Retry => HandedOver::Repeatable(request.clone(), carries.to_vec()),
         }
     }
 
-    fn into_carries(self) -> Vec<ActorId> {
+    fn into_carries(self) -> Vec<HeldId> {
         match self {
-            HandedOver::Once(carries) => carries,
-            HandedOver::Repeatable(request) => request.carries,
+            HandedOver::Once(carries) | HandedOver::Repeatable(_, carries) => carries,
         }
     }
 
     fn forbid_repetition(&mut self) {
-        if let HandedOver::Repeatable(request) = self {
-            *self = HandedOver::Once(std::mem::take(&mut request.carries));
+        if let HandedOver::Repeatable(_, carries) = self {
+            *self = HandedOver::Once(std::mem::take(carries));
         }
     }
 }

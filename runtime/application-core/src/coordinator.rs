@@ -1,4 +1,5 @@
-//! The coordinator of an application: its members, its actors, and who holds them.
+//! The coordinator of an application: its members, its actors, and who holds what. Its objects are in
+//! `coordinator_objects`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +11,14 @@ use crate::ceiling::{Admission, Ceiling, Claimant};
 use crate::coordinator_effect::CoordinatorEffect;
 use crate::describe_application::{CoordinatorParts, describe_application};
 use crate::descriptions::{ApplicationDescription, MemberTopic};
+use crate::directory::Directory;
 use crate::errors::CreateError;
 use crate::frames::{FromCoordinator, ToCoordinator};
+use crate::held::HeldId;
 use crate::holders::{Holders, Unheld};
 use crate::ids::{ActorId, RequestNumber, TaskRunnerNumber};
 use crate::mains::Mains;
+use crate::object_value::Carried;
 use crate::runner_report::{RunnerReport, RunnerState};
 use crate::task_class::TaskClass;
 use crate::task_runners::TaskRunners;
@@ -23,15 +27,16 @@ use crate::task_runners::TaskRunners;
 #[derive(Debug)]
 pub struct Coordinator {
     /// The coordinator itself: it holds the handles in constructor arguments.
-    own: AttemptId,
+    pub(crate) own: AttemptId,
     /// Connected members that have not ended.
-    members: BTreeSet<AttemptId>,
+    pub(crate) members: BTreeSet<AttemptId>,
     /// The last reports about jobs that have not ended.
     reports: BTreeMap<JobId, RunnerReport>,
     /// The last reports about jobs whose submission was not answered yet.
     unclaimed: BTreeMap<JobId, RunnerReport>,
     ended_jobs: BTreeSet<JobId>,
     holders: Holders,
+    pub(crate) directory: Directory,
     ceiling: Ceiling,
     actors: Actors,
     task_runners: TaskRunners,
@@ -56,6 +61,7 @@ impl Coordinator {
             unclaimed: BTreeMap::new(),
             ended_jobs: BTreeSet::new(),
             holders: Holders::default(),
+            directory: Directory::new(),
             ceiling: Ceiling::new(ceiling),
             actors: Actors::new(),
             task_runners: TaskRunners::new(),
@@ -96,8 +102,8 @@ impl Coordinator {
             return;
         }
         match frame {
-            ToCoordinator::Create { request, spec } => {
-                let result = self.create(from, spec);
+            ToCoordinator::Create { request, spec, carries } => {
+                let result = self.create(from, spec, carries);
                 let frame = FromCoordinator::Created { request, result };
                 effects.push(CoordinatorEffect::Send { to: from, frame });
                 self.admit(effects);
@@ -105,25 +111,29 @@ impl Coordinator {
             ToCoordinator::Find { request, name } => self.find(from, request, &name, effects),
             ToCoordinator::Stop { request, actor } => {
                 let unneeded = self.actors.stop(actor, (from, request), &mut self.ceiling, effects);
-                self.settle(unneeded, Unheld(vec![actor]), effects);
+                self.settle(unneeded, Unheld(vec![HeldId::Actor(actor)]), effects);
             }
             ToCoordinator::Watch { actor } => self.actors.watch(actor, from, effects),
-            ToCoordinator::Lend { actor, to } => {
+            ToCoordinator::Lend { held, to } => {
                 // Nobody lends to a member of whose end it has heard, but a lend may be under way.
                 if self.members.contains(&to) || self.holders.awaits(to) {
-                    let unheld = self.holders.lend(actor, from, to);
+                    let unheld = self.holders.lend(held, from, to);
                     self.settle(Vec::new(), unheld, effects);
                 }
             }
-            ToCoordinator::Release { actor, settled } => {
-                self.actors.unwatch(actor, from);
-                let unheld = self.holders.release(actor, from, &settled);
+            ToCoordinator::Release { held, settled } => {
+                if let HeldId::Actor(actor) = held {
+                    self.actors.unwatch(actor, from);
+                }
+                let unheld = self.holders.release(held, from, &settled);
                 self.settle(Vec::new(), unheld, effects);
             }
             ToCoordinator::Closed { member, settled } => {
-                let unheld = self.holders.close(member, from, &settled, self.own);
-                self.settle(Vec::new(), unheld, effects);
+                let Unheld(mut unheld) = self.holders.close(member, from, &settled, self.own);
+                unheld.extend(self.unasked());
+                self.settle(Vec::new(), Unheld(unheld), effects);
             }
+            ToCoordinator::Object(report) => self.received_object(from, report, effects),
             ToCoordinator::Constructed { incarnation } => {
                 self.actors.constructed(from, incarnation, effects);
             }
@@ -154,7 +164,7 @@ impl Coordinator {
     ) {
         let job = result.as_ref().ok().copied();
         let unneeded = self.actors.submitted(actor, result, &mut self.ceiling, effects);
-        self.settle(unneeded, Unheld(vec![actor]), effects);
+        self.settle(unneeded, Unheld(vec![HeldId::Actor(actor)]), effects);
         if let Some(job) = job {
             self.claim(job, effects);
             self.construct(job, effects);
@@ -187,13 +197,14 @@ impl Coordinator {
         } else {
             self.reports.insert(job, report);
         }
+        let mut unheld: Vec<HeldId> = actor.into_iter().map(HeldId::Actor).collect();
         let gone: Vec<AttemptId> = self.members.range(job.attempt(0)..=job.attempt(ended)).copied().collect();
-        let mut unheld: Vec<ActorId> = actor.into_iter().collect();
         for member in gone {
             if in_order == Some(member) {
                 self.tell_others(member, FromCoordinator::RunnerEnded { runner: member }, effects);
             }
             unheld.extend(self.end_member(member, effects).0);
+            unheld.extend(self.unasked());
         }
         self.task_runners.balance_all(&mut self.ceiling, effects);
         self.settle(unneeded, Unheld(unheld), effects);
@@ -253,10 +264,16 @@ impl Coordinator {
         self.members.clone()
     }
 
-    /// Whether nothing is left: no actor, no runner of tasks, and no counter of a handle.
+    /// Whether nothing is left: no actor, no runner of tasks, no object, and no counter of a handle.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.actors.len() == 0 && self.task_runners.is_empty() && self.holders.len() == 0
+        let holds = self.holders.len() > 0 || !self.directory.is_empty();
+        self.actors.len() == 0 && self.task_runners.is_empty() && !holds
+    }
+
+    /// The coordinator lends something. No release of it has come before: nothing is unheld by this.
+    pub(crate) fn lend(&mut self, held: HeldId, to: AttemptId) {
+        self.holders.lend(held, self.own, to);
     }
 
     /// It is known what a job is for: what was reported about it counts now.
@@ -266,16 +283,21 @@ impl Coordinator {
         }
     }
 
-    fn create(&mut self, creator: AttemptId, spec: ActorSpec) -> Result<ActorId, CreateError> {
-        if let Some(unknown) = spec.carries.iter().find(|actor| !self.holders.is_held(**actor)) {
-            return Err(CreateError::UnknownHandle(unknown.0));
+    fn create(
+        &mut self,
+        creator: AttemptId,
+        spec: ActorSpec,
+        carries: Vec<Carried>,
+    ) -> Result<ActorId, CreateError> {
+        let lent: Vec<HeldId> = carries.iter().filter_map(Carried::lent).collect();
+        let is_unknown = |held: &&HeldId| matches!(held, HeldId::Actor(_)) && !self.holders.is_held(**held);
+        if let Some(unknown) = lent.iter().find(is_unknown) {
+            return Err(CreateError::UnknownHandle(*unknown));
         }
-        let carries = spec.carries.clone();
-        let actor = self.actors.create(spec, &mut self.ceiling)?;
-        for carried in carries {
-            self.holders.lend(carried, self.own, self.own);
-        }
-        self.holders.lend(actor, self.own, creator);
+        let actor = self.actors.create(spec, carries, &mut self.ceiling)?;
+        let own = self.own;
+        lent.into_iter().for_each(|held| self.lend(held, own));
+        self.lend(HeldId::Actor(actor), creator);
         Ok(actor)
     }
 
@@ -288,7 +310,7 @@ impl Coordinator {
     ) {
         let actor = self.actors.find(name);
         if let Some(actor) = actor {
-            self.holders.lend(actor, self.own, to);
+            self.lend(HeldId::Actor(actor), to);
         }
         effects.push(CoordinatorEffect::Send { to, frame: FromCoordinator::Found { request, actor } });
     }
@@ -303,10 +325,9 @@ impl Coordinator {
         }
         self.task_runners.serve(member, &mut self.ceiling, effects);
         self.admit(effects);
-        let carries = self.actors.construct(member, effects).map(<[ActorId]>::to_vec);
-        for carried in carries.unwrap_or_default() {
-            self.holders.lend(carried, self.own, member);
-        }
+        let carries = self.actors.construct(member, effects).unwrap_or_default();
+        let lent: Vec<HeldId> = carries.iter().filter_map(Carried::lent).collect();
+        lent.into_iter().for_each(|held| self.lend(held, member));
     }
 
     fn tell_others(&self, member: AttemptId, frame: FromCoordinator, effects: &mut Vec<CoordinatorEffect>) {
@@ -319,8 +340,18 @@ impl Coordinator {
         effects.push(CoordinatorEffect::Close { member });
         self.actors.member_ended(member);
         self.task_runners.member_ended(member);
+        self.directory.member_ended(member, effects);
         self.tell_others(member, FromCoordinator::MemberEnded { member }, effects);
         self.holders.member_ended(member, &self.members)
+    }
+
+    /// References without a value that nobody may hold, once it is known who holds what: those who asked for
+    /// them have ended, as those who were to say what they are.
+    fn unasked(&self) -> Vec<HeldId> {
+        if self.holders.awaits_any() {
+            return Vec::new();
+        }
+        self.directory.failed().map(HeldId::Object).collect()
     }
 
     /// Submits what the ceiling leaves room for.
@@ -343,20 +374,32 @@ impl Coordinator {
     /// what that makes possible.
     fn settle(
         &mut self,
-        unneeded: Vec<ActorId>,
+        unneeded: Vec<HeldId>,
         Unheld(mut unheld): Unheld,
         effects: &mut Vec<CoordinatorEffect>,
     ) {
         let own = self.own;
-        let let_go = |holders: &mut Holders, unneeded: Vec<ActorId>, unheld: &mut Vec<ActorId>| {
+        let let_go = |holders: &mut Holders, unneeded: Vec<HeldId>, unheld: &mut Vec<HeldId>| {
             unheld.extend(unneeded.into_iter().flat_map(|it| holders.release(it, own, &[(own, 1)]).0));
         };
         let_go(&mut self.holders, unneeded, &mut unheld);
-        while let Some(actor) = unheld.pop() {
-            if !self.holders.is_held(actor) {
-                let unneeded = self.actors.unheld(actor, &mut self.ceiling, effects);
-                let_go(&mut self.holders, unneeded, &mut unheld);
+        while let Some(held) = unheld.pop() {
+            if self.holders.is_held(held) {
+                continue;
             }
+            let unneeded = match held {
+                HeldId::Actor(actor) => self.actors.unheld(actor, &mut self.ceiling, effects),
+                HeldId::Object(object) => {
+                    let maker = object.maker;
+                    let has_ended = !self.members.contains(&maker) && !self.holders.awaits(maker);
+                    self.directory.unheld(object, has_ended, effects)
+                }
+            };
+            let_go(&mut self.holders, unneeded, &mut unheld);
+        }
+        for maker in self.holders.take_closed() {
+            let keep = self.holders.objects_of(maker);
+            effects.push(CoordinatorEffect::ForgetMaker { maker, keep });
         }
         self.admit(effects);
         if let Some(code) = self.mains.exit_code().filter(|_| self.actors.detached() == 0)

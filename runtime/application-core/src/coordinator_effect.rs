@@ -5,7 +5,7 @@ use cohabit_types::{AttemptId, JobId, Share};
 
 use crate::descriptions::MemberDescription;
 use crate::frames::FromCoordinator;
-use crate::ids::{ActorId, RequestNumber, TaskRunnerNumber};
+use crate::ids::{ActorId, ObjectId, RequestNumber, TaskRunnerNumber};
 use crate::task_class::TaskClass;
 
 /// What the shell of the coordinator does.
@@ -69,6 +69,18 @@ pub enum CoordinatorEffect {
     Close {
         /// The member.
         member: AttemptId,
+    },
+    /// Nobody holds a stored object any more: its store frees it.
+    FreeObject {
+        /// The object.
+        object: ObjectId,
+    },
+    /// A process has ended: stores free what it has put into them, except these objects.
+    ForgetMaker {
+        /// The process.
+        maker: AttemptId,
+        /// What somebody holds.
+        keep: Vec<ObjectId>,
     },
     /// The application is over: exit with this code. The head ends what is left.
     Exit {

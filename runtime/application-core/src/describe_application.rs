@@ -8,8 +8,8 @@ use crate::actor_entry::{ActorEntry, Phase};
 use crate::actors::Actors;
 use crate::ceiling::Ceiling;
 use crate::descriptions::{ActorDescription, ActorWait, ApplicationDescription};
+use crate::held::HeldId;
 use crate::holders::Holders;
-use crate::ids::ActorId;
 use crate::runner_report::RunnerReport;
 use crate::task_runners::TaskRunners;
 
@@ -24,14 +24,16 @@ pub(crate) struct CoordinatorParts<'a> {
 
 /// The description of what the coordinator knows.
 pub(crate) fn describe_application(parts: &CoordinatorParts<'_>) -> ApplicationDescription {
-    let mut holders: BTreeMap<ActorId, BTreeSet<AttemptId>> = BTreeMap::new();
-    for (holder, actor) in parts.holders.all() {
-        holders.entry(actor).or_default().insert(holder);
+    let mut holders: BTreeMap<HeldId, BTreeSet<AttemptId>> = BTreeMap::new();
+    for (holder, held) in parts.holders.all() {
+        holders.entry(held).or_default().insert(holder);
     }
-    let count = |actor| holders.get(&actor).map_or(0, |holders| holders.len() as u32);
+    let count = |actor| holders.get(&HeldId::Actor(actor)).map_or(0, |holders| holders.len() as u32);
+    let object = |(held, holders): (&HeldId, &BTreeSet<_>)| Some((held.object()?, holders.len() as u32));
     ApplicationDescription {
         actors: parts.actors.iter().map(|actor| describe_actor(actor, count(actor.id))).collect(),
         classes: parts.task_runners.describe(parts.ceiling, parts.reports),
+        object_holders: holders.iter().filter_map(object).collect(),
     }
 }
 

@@ -47,6 +47,14 @@ fn describe_tasks(calls: &TaskCalls, gate: &TaskGate) -> MemberDescription {
             description.called.push(CalledTasks { class: class.clone(), tasks });
         }
     }
+    for (call, depth, spec) in calls.held_back().take(room) {
+        let task = TaskDescription { call, function: spec.function, depth, place: TaskPlace::Dependent };
+        room -= 1;
+        match description.called.iter_mut().find(|called| called.class == spec.class) {
+            Some(called) => called.tasks.push(task),
+            None => description.called.push(CalledTasks { class: spec.class.clone(), tasks: vec![task] }),
+        }
+    }
     description.ended.extend(calls.ended.newest().take(room).cloned());
     description.omitted += calls.ended.count() - description.ended.len() as u64;
     description

@@ -3,11 +3,13 @@
 //! Everything is bounded by [`MAX_DESCRIBED_TASKS`](crate::MAX_DESCRIBED_TASKS) and by the limits of an
 //! application. Functions and types are numbers of the registry: shells know their names.
 
+use std::collections::BTreeMap;
+
 use cohabit_types::{AttemptId, JobId, Share, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::actor_spec::{ActorState, Lifetime};
-use crate::ids::{ActorId, CallNumber, TaskRunnerNumber};
+use crate::ids::{ActorId, CallNumber, ObjectId, TaskRunnerNumber};
 use crate::task_class::TaskClass;
 
 /// The application, as its coordinator knows it.
@@ -17,6 +19,8 @@ pub struct ApplicationDescription {
     pub actors: Vec<ActorDescription>,
     /// Runners of tasks, by what they claim.
     pub classes: Vec<ClassDescription>,
+    /// How many processes hold an object.
+    pub object_holders: BTreeMap<ObjectId, u32>,
 }
 
 /// An actor that somebody holds, or whose process runs.
@@ -141,8 +145,10 @@ pub struct TaskDescription {
 /// Where a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaskPlace {
-    /// With its caller.
+    /// With its caller, until a runner takes it.
     Waiting,
+    /// With its caller, until the values are known that it needs.
+    Dependent,
     /// At a runner, which may have started it.
     Sent {
         /// The runner.

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
 use cohabit_types::{Span, shortened};
 
 use crate::descriptions::{EndedTaskDescription, TaskOutcome};
 use crate::errors::CallError;
 use crate::ids::CallNumber;
 use crate::limits::{MAX_DESCRIBED_TEXT, MAX_REMEMBERED_TASKS};
+use crate::object_value::CallValue;
 use crate::queued_task::QueuedTask;
 
 /// The last ones, the newest last.
@@ -25,7 +25,12 @@ impl EndedTasks {
     }
 
     /// A task has ended.
-    pub(crate) fn push(&mut self, call: CallNumber, task: &QueuedTask, result: &Result<Bytes, CallError>) {
+    pub(crate) fn push(
+        &mut self,
+        call: CallNumber,
+        task: &QueuedTask,
+        result: &Result<CallValue, CallError>,
+    ) {
         if self.last.len() >= MAX_REMEMBERED_TASKS {
             self.last.pop_front();
         }
@@ -71,7 +76,9 @@ fn outcome(error: &CallError) -> (TaskOutcome, String) {
         CallError::Restarted
         | CallError::Ended(_)
         | CallError::Full
+        | CallError::Dependency(_)
+        | CallError::ObjectLost(_)
         | CallError::StoreFull(_)
-        | CallError::ObjectLost(_) => (TaskOutcome::Failed, short(&error.to_string())),
+        | CallError::TimedOut(_) => (TaskOutcome::Failed, short(&error.to_string())),
     }
 }

@@ -1,8 +1,9 @@
 //! Why a call failed, why an actor ended, why an actor was not created.
 
-use cohabit_types::Share;
+use cohabit_types::{Share, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::held::HeldId;
 use crate::limits::{MAX_ACTORS, MAX_ARGUMENTS, MAX_CALLS, MAX_NAME};
 
 /// Why a call has no value.
@@ -34,6 +35,12 @@ pub enum CallError {
     /// No process can run the task: what the head or the coordinator says.
     #[error("no process can run the task: {0}")]
     NoRunner(String),
+    /// An argument is the value of a call that failed: its error.
+    #[error("an argument is missing: {0}")]
+    Dependency(String),
+    /// The time that the caller gave it is over.
+    #[error("the call did not end within {0}")]
+    TimedOut(Span),
     /// The caller cancelled the call.
     #[error("the call was cancelled")]
     Cancelled,
@@ -104,7 +111,7 @@ pub enum CreateError {
     /// There are too many actors.
     #[error("{MAX_ACTORS} actors of the application live: drop or stop some before creating more")]
     TooManyActors,
-    /// The arguments name an actor that the process does not hold.
-    #[error("the arguments contain a handle of actor {0}, which this process does not hold")]
-    UnknownHandle(u64),
+    /// The arguments name something that the process does not hold.
+    #[error("the arguments contain a handle of {0}, which this process does not hold")]
+    UnknownHandle(HeldId),
 }

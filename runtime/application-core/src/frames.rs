@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::actor_spec::{ActorSpec, ActorState};
 use crate::descriptions::{MemberDescription, MemberTopic};
 use crate::errors::{CallError, CreateError};
-use crate::ids::{ActorId, CallNumber, IncarnationNumber, RequestNumber};
+use crate::held::HeldId;
+use crate::ids::{ActorId, CallNumber, IncarnationNumber, ObjectId, RequestNumber};
+use crate::object_frames::{FromDirectory, ToDirectory};
+use crate::object_value::{CallValue, Carried};
 use crate::stream_window::StreamPosition;
 use crate::task_class::TaskClass;
 
@@ -24,6 +27,8 @@ pub enum ToCoordinator {
         request: RequestNumber,
         /// The actor.
         spec: ActorSpec,
+        /// The handles in the arguments, once for each; nothing is lent, the coordinator takes its own.
+        carries: Vec<Carried>,
     },
     /// Find a live actor; answered by `Found`.
     Find {
@@ -46,15 +51,15 @@ pub enum ToCoordinator {
     },
     /// A handle is on its way to another member. Sent before the frame that carries the handle.
     Lend {
-        /// The actor.
-        actor: ActorId,
+        /// What it stands for.
+        held: HeldId,
         /// Who gets the handle.
         to: AttemptId,
     },
-    /// The member holds the actor no longer.
+    /// The member holds a thing no longer.
     Release {
-        /// The actor.
-        actor: ActorId,
+        /// The thing.
+        held: HeldId,
         /// The lends that arrived since the last release, by lender.
         settled: Vec<(AttemptId, u64)>,
     },
@@ -63,8 +68,10 @@ pub enum ToCoordinator {
         /// The member that has ended.
         member: AttemptId,
         /// What arrived from it and is still held; from now on these lends count as the coordinator's.
-        settled: Vec<(ActorId, u64)>,
+        settled: Vec<(HeldId, u64)>,
     },
+    /// About an object.
+    Object(ToDirectory),
     /// This process has tasks for so many runners of the class; 0 if it has none. Replaces what it said
     /// before.
     WantRunners {
@@ -158,6 +165,8 @@ pub enum FromCoordinator {
         /// The class.
         class: TaskClass,
     },
+    /// About an object.
+    Object(FromDirectory),
     /// Say what this process does; answered by `Description`.
     Describe {
         /// The number of the question.
@@ -184,8 +193,10 @@ pub struct Construction {
     pub concurrency: u32,
     /// Encoded arguments.
     pub arguments: Bytes,
-    /// The actors whose handles are in the arguments, once for each handle.
-    pub carries: Vec<ActorId>,
+    /// References in the arguments whose values the constructor gets.
+    pub needs: Vec<ObjectId>,
+    /// The handles in the arguments, once for each.
+    pub carries: Vec<Carried>,
 }
 
 /// From a caller to the process of an actor or of tasks.
@@ -199,6 +210,8 @@ pub enum ToCallee {
         call: CallNumber,
         /// What is called.
         request: CallRequest,
+        /// The handles in the arguments, once for each.
+        carries: Vec<Carried>,
     },
     /// Run a task.
     Run {
@@ -206,6 +219,8 @@ pub enum ToCallee {
         call: CallNumber,
         /// What is run.
         task: TaskRequest,
+        /// The handles in the arguments, once for each.
+        carries: Vec<Carried>,
     },
     /// Return this task if it has not started: another runner has nothing to do.
     Recall {
@@ -237,8 +252,8 @@ pub struct TaskRequest {
     pub depth: u32,
     /// Encoded arguments.
     pub arguments: Bytes,
-    /// The actors whose handles are in the arguments, once for each handle.
-    pub carries: Vec<ActorId>,
+    /// References in the arguments whose values the code gets.
+    pub needs: Vec<ObjectId>,
     /// Where it goes on, if items of its stream have arrived from an earlier runner.
     pub resume: Option<Box<StreamPosition>>,
 }
@@ -254,8 +269,8 @@ pub struct CallRequest {
     pub on_restart: OnRestart,
     /// Encoded arguments.
     pub arguments: Bytes,
-    /// The actors whose handles are in the arguments, once for each handle.
-    pub carries: Vec<ActorId>,
+    /// References in the arguments whose values the code gets.
+    pub needs: Vec<ObjectId>,
 }
 
 /// Whether a method runs beside others.
@@ -285,10 +300,10 @@ pub enum ToCaller {
         actor: ActorId,
         /// The number of the call.
         call: CallNumber,
-        /// The encoded value, or why there is none.
-        result: Result<Bytes, CallError>,
-        /// The actors whose handles are in the value, once for each handle.
-        carries: Vec<ActorId>,
+        /// The value, or why there is none.
+        result: Result<CallValue, CallError>,
+        /// The handles in the value, once for each.
+        carries: Vec<Carried>,
     },
     /// The next item of the stream of a task.
     Item {
@@ -298,17 +313,17 @@ pub enum ToCaller {
         number: u64,
         /// The encoded item.
         item: Bytes,
-        /// The actors whose handles are in the item, once for each handle.
-        carries: Vec<ActorId>,
+        /// The handles in the item, once for each.
+        carries: Vec<Carried>,
     },
     /// A task has ended, and with it its stream if it made items.
     Ran {
         /// The number of the call.
         call: CallNumber,
-        /// The encoded value, or why there is none.
-        result: Result<Bytes, CallError>,
-        /// The actors whose handles are in the value, once for each handle.
-        carries: Vec<ActorId>,
+        /// The value, or why there is none.
+        result: Result<CallValue, CallError>,
+        /// The handles in the value, once for each.
+        carries: Vec<Carried>,
         /// How long the runner worked on it, waiting for calls of its own left out.
         took: Span,
     },

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use cohabit_types::AttemptId;
 
 use crate::frames::{CallRequest, MethodAccess};
+use crate::held::HeldId;
 use crate::ids::{CallNumber, Ticket};
 
 /// The calls that have arrived and not ended.
@@ -34,6 +35,7 @@ struct WaitingCall {
     caller: AttemptId,
     call: CallNumber,
     request: CallRequest,
+    carries: Vec<HeldId>,
 }
 
 /// Who waits for the answer of a running call.
@@ -49,6 +51,7 @@ pub(crate) enum GateEffect {
     Start {
         ticket: Ticket,
         request: CallRequest,
+        carries: Vec<HeldId>,
     },
     /// A running call should end.
     Interrupt {
@@ -58,7 +61,7 @@ pub(crate) enum GateEffect {
     Drop {
         caller: AttemptId,
         call: CallNumber,
-        request: CallRequest,
+        carries: Vec<HeldId>,
     },
 }
 
@@ -82,11 +85,12 @@ impl CallGate {
         caller: AttemptId,
         call: CallNumber,
         request: CallRequest,
+        carries: Vec<HeldId>,
         effects: &mut Vec<GateEffect>,
     ) {
         self.last = Ticket(self.last.0 + 1);
         self.tickets.insert((caller, call), self.last);
-        self.waiting.insert(self.last, WaitingCall { caller, call, request });
+        self.waiting.insert(self.last, WaitingCall { caller, call, request, carries });
         self.advance(effects);
     }
 
@@ -135,9 +139,9 @@ impl CallGate {
 
     /// Drops a call that waits, interrupts one that runs.
     fn end(&mut self, ticket: Ticket, effects: &mut Vec<GateEffect>) {
-        if let Some(WaitingCall { caller, call, request }) = self.waiting.remove(&ticket) {
+        if let Some(WaitingCall { caller, call, carries, request: _ }) = self.waiting.remove(&ticket) {
             self.forget(caller, call, ticket);
-            effects.push(GateEffect::Drop { caller, call, request });
+            effects.push(GateEffect::Drop { caller, call, carries });
         } else if self.running.contains_key(&ticket) {
             effects.push(GateEffect::Interrupt { ticket });
         }
@@ -158,12 +162,12 @@ impl CallGate {
             if !may_start || self.position == Position::Shut {
                 break;
             }
-            let (ticket, WaitingCall { caller, call, request }) = first.remove_entry();
+            let (ticket, WaitingCall { caller, call, request, carries }) = first.remove_entry();
             if request.access == MethodAccess::Exclusive {
                 self.exclusive = Some(ticket);
             }
             self.running.insert(ticket, RunningCall { caller, call });
-            effects.push(GateEffect::Start { ticket, request });
+            effects.push(GateEffect::Start { ticket, request, carries });
         }
     }
 }

@@ -39,8 +39,10 @@ impl HeldActor {
     }
 
     pub(crate) fn construct(&mut self) -> MemberEffect {
-        let Construction { actor, kind, incarnation, .. } = self.construction;
-        MemberEffect::Construct { actor, kind, incarnation, arguments: self.construction.arguments.clone() }
+        let Construction { actor, kind, incarnation, arguments, needs, .. } = &self.construction;
+        let (actor, kind, incarnation) = (*actor, *kind, *incarnation);
+        let (arguments, needs) = (arguments.clone(), needs.clone());
+        MemberEffect::Construct { actor, kind, incarnation, arguments, needs }
     }
 
     /// The next construction, if a panic demands it and no call runs any more.

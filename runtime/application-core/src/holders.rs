@@ -1,8 +1,8 @@
-//! Who holds what, as the coordinator knows it: a signed counter for each member, lender and actor.
+//! Who holds what, as the coordinator knows it: a signed counter for each member, lender and thing.
 //!
 //! A lend makes a counter larger and a release smaller by what the member has received. The two travel on
-//! different sessions, so a release may overtake its lend and the counter may be negative for a while. An
-//! actor is held while one of its counters is not zero.
+//! different sessions, so a release may overtake its lend and the counter may be negative for a while. A
+//! thing (an actor, an object) is held while one of its counters is not zero.
 //!
 //! A member that has ended may have lent what the coordinator never heard of, or what never arrived. So its
 //! counters stay until each other member has said what it got from it (`close`), and only then go.
@@ -11,29 +11,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_types::AttemptId;
 
-use crate::ids::ActorId;
+use crate::held::HeldId;
+use crate::ids::ObjectId;
 
 /// The counters of all members.
 #[derive(Debug, Default)]
 pub(crate) struct Holders {
-    /// By holder, then by lender and actor. No counter is zero.
-    counters: BTreeMap<AttemptId, BTreeMap<(AttemptId, ActorId), i64>>,
+    /// By holder, then by lender and thing. No counter is zero.
+    counters: BTreeMap<AttemptId, BTreeMap<(AttemptId, HeldId), i64>>,
     /// Number of counters that are not zero.
-    held: BTreeMap<ActorId, usize>,
+    held: BTreeMap<HeldId, usize>,
     /// Members that have ended, with those that have not said what they got from them.
     ended: BTreeMap<AttemptId, BTreeSet<AttemptId>>,
+    /// Members that have ended and of which nothing more will be heard, until they are taken.
+    closed: Vec<AttemptId>,
 }
 
 impl Holders {
-    pub(crate) fn lend(&mut self, actor: ActorId, by: AttemptId, to: AttemptId) -> Unheld {
-        self.change(to, by, actor, 1)
+    pub(crate) fn lend(&mut self, id: HeldId, by: AttemptId, to: AttemptId) -> Unheld {
+        self.change(to, by, id, 1)
     }
 
-    pub(crate) fn release(&mut self, actor: ActorId, by: AttemptId, settled: &[(AttemptId, u64)]) -> Unheld {
+    pub(crate) fn release(&mut self, id: HeldId, by: AttemptId, settled: &[(AttemptId, u64)]) -> Unheld {
         settled.iter().for_each(|(lender, count)| {
-            self.change(by, *lender, actor, -signed(*count));
+            self.change(by, *lender, id, -signed(*count));
         });
-        self.unheld([actor])
+        self.unheld([id])
     }
 
     /// A member has ended; `others` have to say what they got from it.
@@ -50,7 +53,7 @@ impl Holders {
         &mut self,
         ended: AttemptId,
         by: AttemptId,
-        settled: &[(ActorId, u64)],
+        settled: &[(HeldId, u64)],
         owner: AttemptId,
     ) -> Unheld {
         let Some(waiting) = self.ended.get_mut(&ended).filter(|waiting| waiting.contains(&by)) else {
@@ -58,17 +61,29 @@ impl Holders {
         };
         waiting.remove(&by);
         let mut touched = self.remove(by, |lender| lender == ended);
-        for (actor, count) in settled {
-            self.change(by, owner, *actor, signed(*count));
+        for (id, count) in settled {
+            self.change(by, owner, *id, signed(*count));
         }
-        touched.extend(settled.iter().map(|(actor, _)| *actor));
+        touched.extend(settled.iter().map(|(id, _)| *id));
         let Unheld(mut unheld) = self.unheld(touched);
         unheld.extend(self.forget_closed().0);
         Unheld(unheld)
     }
 
-    pub(crate) fn is_held(&self, actor: ActorId) -> bool {
-        self.held.contains_key(&actor)
+    /// Members that have ended, and of which everything is known now that anybody got from them.
+    pub(crate) fn take_closed(&mut self) -> Vec<AttemptId> {
+        std::mem::take(&mut self.closed)
+    }
+
+    /// The objects that a process has named and that somebody holds.
+    pub(crate) fn objects_of(&self, maker: AttemptId) -> Vec<ObjectId> {
+        let named = |number| HeldId::Object(ObjectId { maker, number });
+        let held = self.held.range(named(0)..=named(u64::MAX)).map(|(id, _)| *id);
+        held.filter_map(HeldId::object).collect()
+    }
+
+    pub(crate) fn is_held(&self, id: HeldId) -> bool {
+        self.held.contains_key(&id)
     }
 
     /// Whether a member that has ended is waited for: a lend to it may still explain a release.
@@ -76,11 +91,16 @@ impl Holders {
         self.ended.contains_key(&ended)
     }
 
-    /// Who holds which actors, once for each lender.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (AttemptId, ActorId)> {
+    /// Whether any member that has ended is waited for: if not, whatever a member holds has a counter.
+    pub(crate) fn awaits_any(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// Who holds what, once for each lender.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (AttemptId, HeldId)> {
         let held = |(holder, counters): (&AttemptId, &BTreeMap<_, _>)| {
             let holder = *holder;
-            counters.keys().map(move |(_, actor): &(AttemptId, ActorId)| (holder, *actor)).collect::<Vec<_>>()
+            counters.keys().map(move |(_, id): &(AttemptId, HeldId)| (holder, *id)).collect::<Vec<_>>()
         };
         self.counters.iter().flat_map(held)
     }
@@ -97,64 +117,65 @@ impl Holders {
         let mut touched = Vec::new();
         for member in closed {
             touched.extend(self.remove(member, |_| true));
+            self.closed.push(member);
         }
         self.unheld(touched)
     }
 
-    /// Removes counters of a holder and says of which actors.
-    fn remove(&mut self, holder: AttemptId, of: impl Fn(AttemptId) -> bool) -> Vec<ActorId> {
+    /// Removes counters of a holder and says of what.
+    fn remove(&mut self, holder: AttemptId, of: impl Fn(AttemptId) -> bool) -> Vec<HeldId> {
         let Some(counters) = self.counters.get_mut(&holder) else { return Vec::new() };
-        let removed: Vec<ActorId> =
-            counters.extract_if(.., |(lender, _), _| of(*lender)).map(|((_, actor), _)| actor).collect();
+        let removed: Vec<HeldId> =
+            counters.extract_if(.., |(lender, _), _| of(*lender)).map(|((_, id), _)| id).collect();
         if counters.is_empty() {
             self.counters.remove(&holder);
         }
-        for actor in &removed {
-            self.uncount(*actor);
+        for id in &removed {
+            self.uncount(*id);
         }
         removed
     }
 
-    fn change(&mut self, holder: AttemptId, lender: AttemptId, actor: ActorId, by: i64) -> Unheld {
+    fn change(&mut self, holder: AttemptId, lender: AttemptId, id: HeldId, by: i64) -> Unheld {
         if by == 0 {
             return Unheld::default();
         }
         let counters = self.counters.entry(holder).or_default();
-        let counter = counters.entry((lender, actor)).or_insert(0);
+        let counter = counters.entry((lender, id)).or_insert(0);
         let was_zero = *counter == 0;
         *counter = counter.saturating_add(by);
         let is_zero = *counter == 0;
         if is_zero {
-            counters.remove(&(lender, actor));
+            counters.remove(&(lender, id));
             if counters.is_empty() {
                 self.counters.remove(&holder);
             }
         }
         match (was_zero, is_zero) {
-            (true, false) => *self.held.entry(actor).or_insert(0) += 1,
-            (false, true) => self.uncount(actor),
+            (true, false) => *self.held.entry(id).or_insert(0) += 1,
+            (false, true) => self.uncount(id),
             (true, true) | (false, false) => {}
         }
-        self.unheld([actor])
+        self.unheld([id])
     }
 
-    fn uncount(&mut self, actor: ActorId) {
-        if let Some(count) = self.held.get_mut(&actor) {
+    fn uncount(&mut self, id: HeldId) {
+        if let Some(count) = self.held.get_mut(&id) {
             *count -= 1;
             if *count == 0 {
-                self.held.remove(&actor);
+                self.held.remove(&id);
             }
         }
     }
 
-    fn unheld(&self, touched: impl IntoIterator<Item = ActorId>) -> Unheld {
-        Unheld(touched.into_iter().filter(|actor| !self.held.contains_key(actor)).collect())
+    fn unheld(&self, touched: impl IntoIterator<Item = HeldId>) -> Unheld {
+        Unheld(touched.into_iter().filter(|id| !self.held.contains_key(id)).collect())
     }
 }
 
-/// Actors that a change left without a holder; one may be named twice.
+/// What a change left without a holder; one may be named twice.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Unheld(pub(crate) Vec<ActorId>);
+pub(crate) struct Unheld(pub(crate) Vec<HeldId>);
 
 /// No process receives 2^63 lends.
 fn signed(count: u64) -> i64 {

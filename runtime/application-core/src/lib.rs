@@ -43,6 +43,22 @@
 //! A task may return a stream: its maker sends each item as soon as it is made, until 8 items or 64 MiB are
 //! unread. After the death of a runner the next one makes the stream anew, and leaves out what has arrived.
 //!
+//! # Objects
+//!
+//! A call can have a *reference* to its value, and a process can make one of any value. References are held
+//! like handles of actors, and travel in arguments, values and items. What one stands for is known at once,
+//! or when its call has ended:
+//!
+//! - a small value without handles travels with the reference, and nobody else hears of it;
+//! - a larger value lies in the store of a node, an [`ObjectStore`], under a name that its maker gave it. The
+//!   store keeps it as long as the coordinator counts a holder, also when its maker has ended;
+//! - everything else is *shared* when it is passed on: the coordinator keeps what is known of it in its
+//!   directory, and tells those who watch it ([`ToDirectory`], [`FromDirectory`]).
+//!
+//! Arguments may *need* the value of a reference: such a call is sent when the value is known, and ends as
+//! [`CallError::Dependency`] if there is none. Dropping the last reference of a call that has not ended
+//! cancels it.
+//!
 //! # A connection
 //!
 //! 1. The dialing end makes or finds its [`Session`], calls [`Session::dial`] and sends the [`SessionHello`]
@@ -71,10 +87,18 @@
 //! - [`MemberEffect::Close`]: drop both call sessions with the member and read nothing more from it. A shell
 //!   that reads a connection at its end before it passes `MemberEnded` on saves answers that were sent.
 //! - An actor may call itself: the session is one from the process to itself.
-//! - A handle is cloned or decoded: [`Member::hold`]; dropped: [`Member::release`]. Effects with `carries`
-//!   give the shell one handle of each to release after decoding, also if nobody waits for the value.
+//! - A handle or reference is cloned or decoded: [`Member::hold`]; dropped: [`Member::release`]. Effects with
+//!   `carries` give the shell one handle of each to release after decoding, also if nobody waits for the
+//!   value.
 //! - A call: [`Member::call`], whose number comes back in [`MemberEffect::Finish`]. A dropped future or a
 //!   deadline: [`Member::cancel`].
+//! - A call with a reference: [`Member::call_for_reference`], [`Member::run_task_for_reference`]. Its end is
+//!   [`MemberEffect::ObjectReady`]; a deadline is [`Member::fail_reference`].
+//! - A value becomes an object: a small one by [`Member::keep_inline`]. For a larger one the shell takes a
+//!   name from [`Member::new_object`], fills memory of the node's store, and says so with [`Member::stored`].
+//! - A reader asks [`Member::object_value`]. A stored object is read from the store; if it has handles,
+//!   [`Member::open_object`] comes first, and [`MemberEffect::Opened`] brings them.
+//! - What is in `needs` of an effect is read before the user's code begins.
 //! - In the process of an actor: [`MemberEffect::Construct`] is answered with [`Member::constructed`] and
 //!   [`MemberEffect::Start`] with [`Member::finished`] or [`Member::panicked`].
 //! - A task: [`Member::run_task`], with [`TaskSpec::caller`] if a running task calls it. A dropped future:
@@ -115,7 +139,7 @@
 //! frames       what processes send each other       session     exactly once, in order
 //! member       one process                          coordinator the application
 //!   call_queue   its calls to one actor               actors      names, restarts (actor_entry)
-//!   local_holds  what it holds                        holders     who holds what
+//!   local_holds  what it holds (held)                 holders     who holds what
 //!   held_actor   the actor in it                      mains       how long the application lives
 //!   gate         when calls start                     runner_report what the head says
 //!   member_tasks its tasks                            ceiling     the GPUs of actors and runners
@@ -127,10 +151,13 @@
 //!     task_gate    when tasks start that have come
 //!   member_streams items of its tasks (stream_window)
 //!     stream_maker when the next is made          stream_reader what has arrived and was read
-//! descriptions what is told of it all to whoever looks (describe_application, describe_member, ended_tasks)
+//!   member_references what its references are         coordinator_objects
+//!     references   each of them (object_value)          directory   values of shared ones (object_frames)
+//!     dependents   calls that wait for some
 //! object_store the objects of one node            object_room whose memory makes room for others
 //!   object_entry where one of them is               store_figures what there is, for people
 //!   store_frames what processes and the store send each other
+//! descriptions what is told of it all to whoever looks (describe_application, describe_member, ended_tasks)
 //! ```
 
 mod actor_entry;
@@ -141,13 +168,17 @@ mod ceiling;
 mod class_demand;
 mod coordinator;
 mod coordinator_effect;
+mod coordinator_objects;
+mod dependents;
 mod describe_application;
 mod describe_member;
 mod descriptions;
+mod directory;
 mod ended_tasks;
 mod errors;
 mod frames;
 mod gate;
+mod held;
 mod held_actor;
 mod holders;
 mod ids;
@@ -156,13 +187,17 @@ mod local_holds;
 mod mains;
 mod member;
 mod member_effect;
+mod member_references;
 mod member_streams;
 mod member_tasks;
 mod object_entry;
+mod object_frames;
 mod object_room;
 mod object_store;
 mod object_store_effect;
+mod object_value;
 mod queued_task;
+mod references;
 mod runner_report;
 mod runner_want;
 mod session;
@@ -196,18 +231,21 @@ pub use frames::{
     CallRequest, Construction, FromCoordinator, MethodAccess, OnRestart, TaskRequest, ToCallee, ToCaller,
     ToCoordinator,
 };
+pub use held::HeldId;
 pub use ids::{
     ActorId, CallNumber, IncarnationNumber, LinkNumber, ObjectId, RequestNumber, TaskRunnerNumber, Ticket,
 };
 pub use limits::{
-    MAX_ACTORS, MAX_ARGUMENTS, MAX_CALLS, MAX_DESCRIBED_TASKS, MAX_DESCRIBED_TEXT, MAX_NAME,
+    MAX_ACTORS, MAX_ARGUMENTS, MAX_CALLS, MAX_DESCRIBED_TASKS, MAX_DESCRIBED_TEXT, MAX_INLINE, MAX_NAME,
     MAX_REMEMBERED_TASKS, MAX_STORE_FRAME, MAX_STORE_WAITS, MAX_TASK_BYTES, MAX_TASK_RUNNERS, MAX_TASKS,
     MAX_UNREAD_BYTES, MAX_UNREAD_ITEMS,
 };
 pub use member::Member;
 pub use member_effect::MemberEffect;
+pub use object_frames::{FromDirectory, ToDirectory};
 pub use object_store::ObjectStore;
 pub use object_store_effect::{ObjectKind, ObjectPlace, ObjectStoreEffect, StoreRefusal, TransferResult};
+pub use object_value::{CallValue, Carried, CarriedValue, ObjectValue, SharedValue, StoredObject};
 pub use runner_report::{RunnerReport, RunnerState};
 pub use session::{Packet, Session, SessionError, SessionHello};
 pub use store_figures::{ObjectFigures, StoreFigures};

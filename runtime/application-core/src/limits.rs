@@ -9,6 +9,19 @@ pub const MAX_ARGUMENTS: usize = 16 << 20;
 /// Most calls of one process to one actor that have not ended.
 pub const MAX_CALLS: usize = 1_000;
 
+/// A larger value goes into the store of a node, in bytes.
+pub const MAX_INLINE: usize = 64 << 10;
+
+/// Most bytes of the values that travel with the references in one frame. What is beyond it, the coordinator
+/// passes on.
+pub(crate) const MAX_ATTACHED: usize = 1 << 20;
+
+/// Most references that the coordinator passes on at a time.
+pub(crate) const MAX_SHARED: usize = 1_000_000;
+
+/// Most bytes of the values that the coordinator passes on at a time.
+pub(crate) const MAX_SHARED_BYTES: usize = 256 << 20;
+
 /// Most tasks of one caller (a running task, or the rest of a process) that have not ended.
 pub const MAX_TASKS: usize = 10_000;
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use cohabit_types::AttemptId;
 
-use crate::ids::ActorId;
+use crate::held::HeldId;
 
 /// Local counts of handles, and the lends that have arrived and were not yet released.
 #[derive(Debug)]
 pub(crate) struct LocalHolds {
-    actors: BTreeMap<ActorId, LocalHold>,
+    things: BTreeMap<HeldId, LocalHold>,
 }
 
 #[derive(Debug)]
@@ -20,49 +20,61 @@ struct LocalHold {
 
 impl LocalHolds {
     pub(crate) const fn new() -> LocalHolds {
-        LocalHolds { actors: BTreeMap::new() }
+        LocalHolds { things: BTreeMap::new() }
+    }
+
+    /// A value has arrived with a thing that was not lent: one more handle.
+    pub(crate) fn gain(&mut self, id: HeldId) {
+        self.things.entry(id).or_insert(LocalHold { count: 0, settled: Vec::new() }).count += 1;
+    }
+
+    /// The coordinator counts a thing that is held as lent by itself from now on.
+    pub(crate) fn note_lend(&mut self, id: HeldId, lender: AttemptId) {
+        if let Some(hold) = self.things.get_mut(&id) {
+            add(&mut hold.settled, lender, 1);
+        }
     }
 
     /// A lend has arrived: one more handle.
-    pub(crate) fn settle(&mut self, actor: ActorId, lender: AttemptId) {
-        let hold = self.actors.entry(actor).or_insert(LocalHold { count: 0, settled: Vec::new() });
+    pub(crate) fn settle(&mut self, id: HeldId, lender: AttemptId) {
+        let hold = self.things.entry(id).or_insert(LocalHold { count: 0, settled: Vec::new() });
         hold.count += 1;
         add(&mut hold.settled, lender, 1);
     }
 
-    /// One more handle of an actor that is held. `false` if it is not held.
-    pub(crate) fn add(&mut self, actor: ActorId) -> bool {
-        let hold = self.actors.get_mut(&actor);
+    /// One more handle of a thing that is held. `false` if it is not held.
+    pub(crate) fn add(&mut self, id: HeldId) -> bool {
+        let hold = self.things.get_mut(&id);
         hold.map(|hold| hold.count += 1).is_some()
     }
 
     /// One handle less. After the last one, the lends to release.
-    pub(crate) fn remove(&mut self, actor: ActorId) -> Option<Vec<(AttemptId, u64)>> {
-        let hold = self.actors.get_mut(&actor)?;
+    pub(crate) fn remove(&mut self, id: HeldId) -> Option<Vec<(AttemptId, u64)>> {
+        let hold = self.things.get_mut(&id)?;
         hold.count -= 1;
         if hold.count > 0 {
             return None;
         }
-        self.actors.remove(&actor).map(|hold| hold.settled)
+        self.things.remove(&id).map(|hold| hold.settled)
     }
 
-    pub(crate) fn is_held(&self, actor: ActorId) -> bool {
-        self.actors.contains_key(&actor)
+    pub(crate) fn is_held(&self, id: HeldId) -> bool {
+        self.things.contains_key(&id)
     }
 
-    /// Number of actors that are held.
+    /// Number of things that are held.
     pub(crate) fn len(&self) -> usize {
-        self.actors.len()
+        self.things.len()
     }
 
     /// The lends of a lender that has ended count as those of another: which.
-    pub(crate) fn transfer(&mut self, from: AttemptId, to: AttemptId) -> Vec<(ActorId, u64)> {
+    pub(crate) fn transfer(&mut self, from: AttemptId, to: AttemptId) -> Vec<(HeldId, u64)> {
         let mut moved = Vec::new();
-        for (actor, hold) in &mut self.actors {
+        for (id, hold) in &mut self.things {
             if let Some(at) = hold.settled.iter().position(|(lender, _)| *lender == from) {
                 let (_, count) = hold.settled.remove(at);
                 add(&mut hold.settled, to, count);
-                moved.push((*actor, count));
+                moved.push((*id, count));
             }
         }
         moved

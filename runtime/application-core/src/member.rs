@@ -1,27 +1,32 @@
 //! One process of an application: its handles, its calls, and the actor that it may hold. Its tasks are in
-//! `member_tasks`, and their streams in `member_streams`.
+//! `member_tasks`, their streams in `member_streams`, its references in `member_references`.
 //!
 //! Methods are what the process does and what it receives; effects are what its shell does then, in order.
 //! Whoever gets an effect with `carries` holds each of these handles once and gives them back with
 //! [`Member::release`] after decoding (a decoded handle counts for itself, by [`Member::hold`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use cohabit_types::{AttemptId, JobId};
 
 use crate::actor_spec::{ActorSpec, ActorState};
-use crate::call_queue::{CallQueue, QueueEffect};
+use crate::call_queue::{CallQueue, Needs, QueueEffect};
+use crate::dependents::{Callee, Dependents};
 use crate::describe_member::{MemberParts, describe_member};
 use crate::descriptions::{MemberDescription, MemberTopic};
 use crate::errors::{CallError, CreateError};
 use crate::frames::{CallRequest, Construction, FromCoordinator, ToCallee, ToCaller, ToCoordinator};
 use crate::gate::{GateEffect, RunningCall};
+use crate::held::HeldId;
 use crate::held_actor::HeldActor;
-use crate::ids::{ActorId, CallNumber, RequestNumber, Ticket};
+use crate::ids::{ActorId, CallNumber, ObjectId, RequestNumber, Ticket};
 use crate::limits::{MAX_ARGUMENTS, MAX_NAME};
 use crate::local_holds::LocalHolds;
 use crate::member_effect::MemberEffect;
+use crate::member_references::Chore;
+use crate::object_value::CallValue;
+use crate::references::References;
 use crate::stream_reader::ArrivedItem;
 use crate::stream_window::ItemTotal;
 use crate::task_calls::TaskCalls;
@@ -31,13 +36,19 @@ use crate::task_queue::TaskAnswer;
 /// A process of an application.
 #[derive(Debug)]
 pub struct Member {
-    coordinator: AttemptId,
+    pub(crate) coordinator: AttemptId,
     last_request: RequestNumber,
     last_call: CallNumber,
     pub(crate) holds: LocalHolds,
+    pub(crate) references: References,
+    /// Calls that wait for references.
+    pub(crate) dependents: Dependents,
+    /// What follows from the last change.
+    pub(crate) chores: VecDeque<Chore>,
+    pub(crate) is_working: bool,
     queues: BTreeMap<ActorId, CallQueue>,
     /// Constructor arguments on their way to the coordinator, with the handles in them.
-    creating: BTreeMap<RequestNumber, Vec<ActorId>>,
+    creating: BTreeMap<RequestNumber, Vec<HeldId>>,
     actor: Option<HeldActor>,
     pub(crate) task_calls: TaskCalls,
     pub(crate) task_gate: TaskGate,
@@ -50,12 +61,16 @@ pub struct Member {
 impl Member {
     /// A process that holds nothing.
     #[must_use]
-    pub const fn new(coordinator: AttemptId) -> Member {
+    pub const fn new(own: AttemptId, coordinator: AttemptId) -> Member {
         Member {
             coordinator,
             last_request: RequestNumber(0),
             last_call: CallNumber(0),
             holds: LocalHolds::new(),
+            references: References::new(own),
+            dependents: Dependents::new(),
+            chores: VecDeque::new(),
+            is_working: false,
             queues: BTreeMap::new(),
             creating: BTreeMap::new(),
             actor: None,
@@ -78,7 +93,8 @@ impl Member {
     pub fn is_idle(&self) -> bool {
         let is_called = self.actor.is_some() || !self.task_gate.is_empty();
         let calls = !self.queues.is_empty() || !self.task_calls.is_empty();
-        self.holds.len() == 0 && self.creating.is_empty() && !calls && !is_called
+        let holds = self.holds.len() > 0 || !self.references.is_empty();
+        !holds && self.creating.is_empty() && !calls && !is_called
     }
 
     /// What this process does now.
@@ -96,18 +112,21 @@ impl Member {
     pub fn create(
         &mut self,
         spec: ActorSpec,
+        carries: Vec<HeldId>,
         effects: &mut Vec<MemberEffect>,
     ) -> Result<RequestNumber, CreateError> {
         spec.check()?;
-        if let Some(unknown) = spec.carries.iter().find(|actor| !self.holds.is_held(**actor)) {
-            return Err(CreateError::UnknownHandle(unknown.0));
+        if let Some(unknown) = carries.iter().find(|held| !self.holds.is_held(**held)) {
+            return Err(CreateError::UnknownHandle(*unknown));
         }
         let request = self.next_request();
-        for actor in &spec.carries {
-            self.holds.add(*actor);
+        for held in &carries {
+            self.holds.add(*held);
         }
-        self.creating.insert(request, spec.carries.clone());
-        effects.push(MemberEffect::ToCoordinator(ToCoordinator::Create { request, spec }));
+        let carried = self.carry_all(&carries, effects);
+        self.creating.insert(request, carries);
+        let frame = ToCoordinator::Create { request, spec, carries: carried };
+        effects.push(MemberEffect::ToCoordinator(frame));
         Ok(request)
     }
 
@@ -136,62 +155,125 @@ impl Member {
         request
     }
 
-    /// A handle was cloned or decoded. `false` if the process does not hold the actor, as when a handle is
-    /// decoded that was written to a file: it is of no use.
-    #[must_use]
-    pub fn hold(&mut self, actor: ActorId) -> bool {
-        self.holds.add(actor)
-    }
-
-    /// A handle was dropped.
-    pub fn release(&mut self, actor: ActorId, effects: &mut Vec<MemberEffect>) {
-        if let Some(settled) = self.holds.remove(actor) {
-            self.queues.remove(&actor);
-            effects.push(MemberEffect::ToCoordinator(ToCoordinator::Release { actor, settled }));
-        }
-    }
-
     /// Whether `call` would not say `Full` now.
     #[must_use]
     pub fn has_room(&self, actor: ActorId) -> bool {
         self.queues.get(&actor).is_none_or(CallQueue::has_room)
     }
 
-    /// Calls a method of an actor; the answer is `Finish`.
+    /// Calls a method of an actor, with the handles in the arguments; the answer is `Finish`.
     ///
     /// # Errors
     ///
     /// `Full` if too many calls to the actor have not ended, `Refused` if the arguments are too large or the
-    /// process does not hold what it uses.
+    /// process does not hold what it uses, `Dependency` if it needs the value of a call that failed.
     pub fn call(
         &mut self,
         actor: ActorId,
         request: CallRequest,
+        carries: Vec<HeldId>,
+        effects: &mut Vec<MemberEffect>,
+    ) -> Result<CallNumber, CallError> {
+        self.call_as(None, actor, request, carries, effects)
+    }
+
+    /// As `call`, with a reference to the value, which the process holds once.
+    ///
+    /// # Errors
+    ///
+    /// As `call`.
+    pub fn call_for_reference(
+        &mut self,
+        actor: ActorId,
+        request: CallRequest,
+        carries: Vec<HeldId>,
+        effects: &mut Vec<MemberEffect>,
+    ) -> Result<(CallNumber, ObjectId), CallError> {
+        let object = self.references.name();
+        let call = self.call_as(Some(object), actor, request, carries, effects)?;
+        Ok((call, object))
+    }
+
+    fn call_as(
+        &mut self,
+        reference: Option<ObjectId>,
+        actor: ActorId,
+        request: CallRequest,
+        carries: Vec<HeldId>,
         effects: &mut Vec<MemberEffect>,
     ) -> Result<CallNumber, CallError> {
         if !self.has_room(actor) {
             return Err(CallError::Full);
         }
         check_size(&request.arguments)?;
-        self.check_held(std::iter::once(&actor).chain(&request.carries))?;
-        self.holds.add(actor);
-        for carried in &request.carries {
+        self.check_held(std::iter::once(&HeldId::Actor(actor)).chain(&carries))?;
+        let missing = self.missing(&request.needs)?;
+        self.holds.add(HeldId::Actor(actor));
+        for carried in &carries {
             self.holds.add(*carried);
         }
         let call = self.next_call();
+        if let Some(object) = reference {
+            self.add_reference(object, call, Callee::Actor(actor));
+        }
+        let needs = if missing.is_empty() { Needs::Known } else { Needs::Unknown };
+        if needs == Needs::Unknown {
+            self.dependents.add(call, Callee::Actor(actor), missing);
+        }
         let queue = self.queues.entry(actor).or_insert_with(|| {
             effects.push(MemberEffect::ToCoordinator(ToCoordinator::Watch { actor }));
             CallQueue::new()
         });
         let mut changes = Vec::new();
-        queue.push(call, request, &mut changes);
+        queue.push(call, (request, carries), needs, &mut changes);
         self.carry_out(actor, changes, effects);
         Ok(call)
+    }
+
+    pub(crate) fn add_reference(&mut self, object: ObjectId, call: CallNumber, callee: Callee) {
+        self.references.add_call(object, call, callee);
+        self.holds.gain(HeldId::Object(object));
     }
 
     /// The caller dropped the future of its call. The call still ends with `Finish`.
     pub fn cancel(&mut self, actor: ActorId, call: CallNumber, effects: &mut Vec<MemberEffect>) {
         self.change_queue(actor, effects, |queue, changes| queue.cancel(call, changes));
+    }
+
+    /// Everything is known that a call needs.
+    pub(crate) fn admit_dependent(
+        &mut self,
+        call: CallNumber,
+        callee: Callee,
+        effects: &mut Vec<MemberEffect>,
+    ) {
+        match callee {
+            Callee::Actor(actor) => {
+                self.change_queue(actor, effects, |queue, changes| queue.needs_known(call, changes));
+            }
+            Callee::Task => self.admit_task(call, effects),
+        }
+    }
+
+    /// A call needs the value of one that failed.
+    pub(crate) fn fail_dependent(
+        &mut self,
+        call: CallNumber,
+        callee: Callee,
+        error: CallError,
+        effects: &mut Vec<MemberEffect>,
+    ) {
+        match callee {
+            Callee::Actor(actor) => {
+                self.change_queue(actor, effects, |queue, changes| queue.fail(call, error, changes));
+            }
+            Callee::Task => self.fail_task(call, error, effects),
+        }
+    }
+
+    /// The process holds an actor no longer.
+    pub(crate) fn forget_queue(&mut self, actor: ActorId) {
+        self.queues.remove(&actor);
     }
 
     /// A constructor has ended: with the actor, or with the text of its error.
@@ -218,8 +300,8 @@ impl Member {
     pub fn finished(
         &mut self,
         ticket: Ticket,
-        result: Result<Bytes, CallError>,
-        carries: Vec<ActorId>,
+        result: Result<CallValue, CallError>,
+        carries: Vec<HeldId>,
         effects: &mut Vec<MemberEffect>,
     ) {
         let Some(actor) = &mut self.actor else { return };
@@ -245,16 +327,16 @@ impl Member {
         match frame {
             FromCoordinator::Created { request, result } => {
                 if let Ok(actor) = result {
-                    self.holds.settle(actor, self.coordinator);
+                    self.holds.settle(HeldId::Actor(actor), self.coordinator);
                 }
-                for actor in self.creating.remove(&request).unwrap_or_default() {
-                    self.release(actor, effects);
+                for held in self.creating.remove(&request).unwrap_or_default() {
+                    self.release(held, effects);
                 }
                 effects.push(MemberEffect::Created { request, result });
             }
             FromCoordinator::Found { request, actor } => {
                 if let Some(actor) = actor {
-                    self.holds.settle(actor, self.coordinator);
+                    self.holds.settle(HeldId::Actor(actor), self.coordinator);
                 }
                 effects.push(MemberEffect::Found { request, actor });
             }
@@ -267,6 +349,7 @@ impl Member {
             FromCoordinator::RunnerEnded { runner } => self.runner_ended(runner, effects),
             FromCoordinator::NoRunner { class, why } => self.no_runner(class, &why, effects),
             FromCoordinator::ServeTasks { class } => self.serve_tasks(&class, effects),
+            FromCoordinator::Object(news) => self.receive_news(news, effects),
             FromCoordinator::Describe { request, topic } => {
                 let description = Box::new(self.describe(topic));
                 let frame = ToCoordinator::Description { request, description };
@@ -280,16 +363,17 @@ impl Member {
     pub fn receive_from_caller(&mut self, from: AttemptId, frame: ToCallee, effects: &mut Vec<MemberEffect>) {
         let mut changes = Vec::new();
         match frame {
-            ToCallee::Call { actor, call, request } => {
-                for carried in &request.carries {
-                    self.holds.settle(*carried, from);
-                }
+            ToCallee::Call { actor, call, request, carries } => {
+                let carries = self.accept_all(carries, from, effects);
                 match self.actor.as_mut().filter(|held| held.actor() == actor) {
-                    Some(held) => held.gate.arrive(from, call, request, &mut changes),
-                    None => self.refuse(from, call, actor, request, effects),
+                    Some(held) => held.gate.arrive(from, call, request, carries, &mut changes),
+                    None => self.refuse(from, call, actor, carries, effects),
                 }
             }
-            ToCallee::Run { call, task } => self.task_arrives(from, call, task, effects),
+            ToCallee::Run { call, task, carries } => {
+                let carries = self.accept_all(carries, from, effects);
+                self.task_arrives(from, call, task, carries, effects);
+            }
             ToCallee::Recall { call } => self.recall_task_of(from, call, effects),
             ToCallee::Credit { call, items, bytes } => {
                 self.credited(from, call, ItemTotal { items, bytes }, effects);
@@ -308,9 +392,7 @@ impl Member {
     pub fn receive_from_callee(&mut self, from: AttemptId, frame: ToCaller, effects: &mut Vec<MemberEffect>) {
         match frame {
             ToCaller::Answer { actor, call, result, carries } => {
-                for carried in &carries {
-                    self.holds.settle(*carried, from);
-                }
+                let carries = self.accept_all(carries, from, effects);
                 let ended = self.queues.get_mut(&actor).and_then(|queue| queue.answered(from, call));
                 match ended {
                     Some(arguments) => self.finish(actor, call, result, carries, arguments, effects),
@@ -318,9 +400,11 @@ impl Member {
                 }
             }
             ToCaller::Item { call, number, item, carries } => {
+                let carries = self.accept_all(carries, from, effects);
                 self.item_arrives(from, ArrivedItem { call, number, item, carries }, effects);
             }
             ToCaller::Ran { call, result, carries, took } => {
+                let carries = self.accept_all(carries, from, effects);
                 self.task_ran(from, TaskAnswer { call, result, carries }, took, effects);
             }
             ToCaller::Parked { call } => self.task_parked(from, call, effects),
@@ -341,15 +425,10 @@ impl Member {
         }
     }
 
-    /// Checks that the process holds all of these actors.
-    pub(crate) fn check_held<'a>(
-        &self,
-        actors: impl IntoIterator<Item = &'a ActorId>,
-    ) -> Result<(), CallError> {
-        match actors.into_iter().find(|actor| !self.holds.is_held(**actor)) {
-            Some(unknown) => {
-                Err(CallError::Refused(format!("this process holds no handle of actor {unknown}")))
-            }
+    /// Checks that the process holds all of these.
+    pub(crate) fn check_held<'a>(&self, held: impl IntoIterator<Item = &'a HeldId>) -> Result<(), CallError> {
+        match held.into_iter().find(|held| !self.holds.is_held(**held)) {
+            Some(unknown) => Err(CallError::Refused(format!("this process holds no {unknown}"))),
             None => Ok(()),
         }
     }
@@ -359,7 +438,7 @@ impl Member {
         self.last_call
     }
 
-    const fn next_request(&mut self) -> RequestNumber {
+    pub(crate) const fn next_request(&mut self) -> RequestNumber {
         self.last_request = RequestNumber(self.last_request.0 + 1);
         self.last_request
     }
@@ -400,9 +479,10 @@ impl Member {
     }
 
     fn construct(&mut self, construction: Construction, effects: &mut Vec<MemberEffect>) {
-        for carried in &construction.carries {
-            self.holds.settle(*carried, self.coordinator);
-        }
+        let mut construction = construction;
+        // The actor holds them for as long as the process lives.
+        let carries = std::mem::take(&mut construction.carries);
+        self.accept_all(carries, self.coordinator, effects);
         let mut actor = HeldActor::new(construction);
         effects.push(actor.construct());
         self.actor = Some(actor);
@@ -418,14 +498,14 @@ impl Member {
     fn answer(
         &mut self,
         ended: RunningCall,
-        result: Result<Bytes, CallError>,
-        carries: Vec<ActorId>,
+        result: Result<CallValue, CallError>,
+        carries: Vec<HeldId>,
         effects: &mut Vec<MemberEffect>,
     ) {
         let Some(actor) = self.actor.as_ref().map(HeldActor::actor) else { return };
         let RunningCall { caller: to, call } = ended;
         if self.admits(to) {
-            effects.extend(carries.iter().map(|actor| lend(*actor, to)));
+            let carries = self.carry_to(to, &carries, effects);
             effects.push(MemberEffect::ToCaller {
                 to,
                 frame: ToCaller::Answer { actor, call, result, carries },
@@ -438,7 +518,7 @@ impl Member {
         to: AttemptId,
         call: CallNumber,
         actor: ActorId,
-        request: CallRequest,
+        carries: Vec<HeldId>,
         effects: &mut Vec<MemberEffect>,
     ) {
         let result = Err(CallError::Refused(format!("this process does not hold actor {actor}")));
@@ -446,7 +526,7 @@ impl Member {
             to,
             frame: ToCaller::Answer { actor, call, result, carries: Vec::new() },
         });
-        request.carries.into_iter().for_each(|carried| self.release(carried, effects));
+        carries.into_iter().for_each(|carried| self.release(carried, effects));
     }
 
     /// A call of this process has ended.
@@ -454,30 +534,34 @@ impl Member {
         &mut self,
         actor: ActorId,
         call: CallNumber,
-        result: Result<Bytes, CallError>,
-        carries: Vec<ActorId>,
-        arguments: Vec<ActorId>,
+        result: Result<CallValue, CallError>,
+        carries: Vec<HeldId>,
+        arguments: Vec<HeldId>,
         effects: &mut Vec<MemberEffect>,
     ) {
-        effects.push(MemberEffect::Finish { call, result, carries });
+        self.end_call(call, result, carries, effects);
         arguments.into_iter().for_each(|carried| self.release(carried, effects));
-        self.release(actor, effects);
+        self.release(HeldId::Actor(actor), effects);
     }
 
     fn carry_out(&mut self, actor: ActorId, changes: Vec<QueueEffect>, effects: &mut Vec<MemberEffect>) {
-        for change in changes {
-            match change {
-                QueueEffect::HandOver { to, call, request } => {
-                    effects.extend(request.carries.iter().map(|carried| lend(*carried, to)));
-                    let frame = ToCallee::Call { actor, call, request };
-                    effects.push(MemberEffect::ToCallee { to, frame });
-                }
-                QueueEffect::Cancel { to, call } => {
-                    effects.push(MemberEffect::ToCallee { to, frame: ToCallee::Cancel { call } });
-                }
-                QueueEffect::Fail { call, error, carries } => {
-                    self.finish(actor, call, Err(error), Vec::new(), carries, effects);
-                }
+        self.in_order(effects, |member, effects| {
+            changes.into_iter().for_each(|change| member.carry_out_one(actor, change, effects));
+        });
+    }
+
+    fn carry_out_one(&mut self, actor: ActorId, change: QueueEffect, effects: &mut Vec<MemberEffect>) {
+        match change {
+            QueueEffect::HandOver { to, call, request, carries } => {
+                let carries = self.carry_to(to, &carries, effects);
+                let frame = ToCallee::Call { actor, call, request, carries };
+                effects.push(MemberEffect::ToCallee { to, frame });
+            }
+            QueueEffect::Cancel { to, call } => {
+                effects.push(MemberEffect::ToCallee { to, frame: ToCallee::Cancel { call } });
+            }
+            QueueEffect::Fail { call, error, carries } => {
+                self.finish(actor, call, Err(error), Vec::new(), carries, effects);
             }
         }
     }
@@ -485,15 +569,15 @@ impl Member {
     fn pass(&mut self, changes: Vec<GateEffect>, effects: &mut Vec<MemberEffect>) {
         for change in changes {
             match change {
-                GateEffect::Start { ticket, request } => {
-                    let CallRequest { method, arguments, carries, .. } = request;
-                    effects.push(MemberEffect::Start { ticket, method, arguments, carries });
+                GateEffect::Start { ticket, request, carries } => {
+                    let CallRequest { method, arguments, needs, .. } = request;
+                    effects.push(MemberEffect::Start { ticket, method, arguments, needs, carries });
                 }
                 GateEffect::Interrupt { ticket } => effects.push(MemberEffect::Interrupt { ticket }),
-                GateEffect::Drop { caller, call, request } => {
+                GateEffect::Drop { caller, call, carries } => {
                     let ended = RunningCall { caller, call };
                     self.answer(ended, Err(CallError::Cancelled), Vec::new(), effects);
-                    request.carries.into_iter().for_each(|carried| self.release(carried, effects));
+                    carries.into_iter().for_each(|carried| self.release(carried, effects));
                 }
             }
         }
@@ -509,8 +593,4 @@ pub(crate) fn check_size(arguments: &Bytes) -> Result<(), CallError> {
     let text =
         format!("arguments of {bytes} bytes; a call takes at most {MAX_ARGUMENTS}: pass less at a time");
     Err(CallError::Refused(text))
-}
-
-pub(crate) const fn lend(actor: ActorId, to: AttemptId) -> MemberEffect {
-    MemberEffect::ToCoordinator(ToCoordinator::Lend { actor, to })
 }

@@ -5,7 +5,9 @@ use cohabit_types::AttemptId;
 
 use crate::errors::{CallError, CreateError};
 use crate::frames::{ToCallee, ToCaller, ToCoordinator};
-use crate::ids::{ActorId, CallNumber, IncarnationNumber, RequestNumber, Ticket};
+use crate::held::HeldId;
+use crate::ids::{ActorId, CallNumber, IncarnationNumber, ObjectId, RequestNumber, Ticket};
+use crate::object_value::CallValue;
 
 /// What the shell of a member does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,16 +61,30 @@ pub enum MemberEffect {
         /// The encoded item.
         item: Bytes,
         /// The handles in the item.
-        carries: Vec<ActorId>,
+        carries: Vec<HeldId>,
     },
-    /// A call has ended; each call does so exactly once, after its items.
+    /// A call without a reference has ended; each does so exactly once, after its items.
     Finish {
         /// The call.
         call: CallNumber,
-        /// The encoded value, or why there is none.
-        result: Result<Bytes, CallError>,
+        /// The value, or why there is none.
+        result: Result<CallValue, CallError>,
         /// The handles in the value.
-        carries: Vec<ActorId>,
+        carries: Vec<HeldId>,
+    },
+    /// The value of a reference is known from now on, or its call has ended.
+    ObjectReady {
+        /// The reference, which may not be held any more.
+        object: ObjectId,
+        /// Its call, if it was one of this process.
+        call: Option<CallNumber>,
+    },
+    /// A stored object was opened.
+    Opened {
+        /// The question.
+        request: RequestNumber,
+        /// The handles in the object.
+        carries: Vec<HeldId>,
     },
     /// Drop the actor of this process, if there is one, construct it and say so with `constructed`.
     /// The member itself holds the handles in the arguments.
@@ -81,6 +97,9 @@ pub enum MemberEffect {
         incarnation: IncarnationNumber,
         /// Encoded arguments.
         arguments: Bytes,
+        /// References in the arguments whose values are to be had first: `ObjectReady` tells of those that
+        /// are not known.
+        needs: Vec<ObjectId>,
     },
     /// Run this method now; its end is told with `finished` or `panicked`.
     Start {
@@ -90,8 +109,11 @@ pub enum MemberEffect {
         method: u32,
         /// Encoded arguments.
         arguments: Bytes,
+        /// References in the arguments whose values are to be had first: `ObjectReady` tells of those that
+        /// are not known.
+        needs: Vec<ObjectId>,
         /// The handles in the arguments.
-        carries: Vec<ActorId>,
+        carries: Vec<HeldId>,
     },
     /// Run this task now; its end is told with `task_ended`.
     StartTask {
@@ -101,8 +123,11 @@ pub enum MemberEffect {
         function: u32,
         /// Encoded arguments.
         arguments: Bytes,
+        /// References in the arguments whose values are to be had first: `ObjectReady` tells of those that
+        /// are not known.
+        needs: Vec<ObjectId>,
         /// The handles in the arguments.
-        carries: Vec<ActorId>,
+        carries: Vec<HeldId>,
     },
     /// This running task may make the next item of its stream, which it might not before.
     MakeMore {

@@ -5,9 +5,10 @@ use cohabit_types::AttemptId;
 
 use crate::errors::CallError;
 use crate::frames::{ToCallee, ToCaller};
-use crate::ids::{ActorId, CallNumber, Ticket};
+use crate::held::HeldId;
+use crate::ids::{CallNumber, Ticket};
 use crate::limits::MAX_ARGUMENTS;
-use crate::member::{Member, lend};
+use crate::member::Member;
 use crate::member_effect::MemberEffect;
 use crate::stream_reader::ArrivedItem;
 use crate::stream_window::ItemTotal;
@@ -30,7 +31,7 @@ impl Member {
         &mut self,
         ticket: Ticket,
         item: Bytes,
-        carries: Vec<ActorId>,
+        carries: Vec<HeldId>,
         effects: &mut Vec<MemberEffect>,
     ) -> Result<(), CallError> {
         let bytes = item.len();
@@ -42,7 +43,7 @@ impl Member {
         }
         let Some((to, call, number)) = self.task_gate.make(ticket, bytes as u64) else { return Ok(()) };
         if self.admits(to) {
-            effects.extend(carries.iter().map(|actor| lend(*actor, to)));
+            let carries = self.carry_to(to, &carries, effects);
             let frame = ToCaller::Item { call, number, item, carries };
             effects.push(MemberEffect::ToCaller { to, frame });
         }
@@ -64,9 +65,6 @@ impl Member {
         effects: &mut Vec<MemberEffect>,
     ) {
         let ArrivedItem { call, number, item, carries } = arrived;
-        for carried in &carries {
-            self.holds.settle(*carried, from);
-        }
         if self.task_calls.item(from, call, number, item.len() as u64) {
             effects.push(MemberEffect::Item { call, number, item, carries });
         } else {

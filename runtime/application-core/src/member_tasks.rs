@@ -1,13 +1,15 @@
 //! The tasks of a process: those that it calls, and those that it runs.
 
-use bytes::Bytes;
 use cohabit_types::{AttemptId, Span};
 
+use crate::dependents::Callee;
 use crate::errors::CallError;
 use crate::frames::{TaskRequest, ToCallee, ToCaller, ToCoordinator};
-use crate::ids::{ActorId, CallNumber, Ticket};
-use crate::member::{Member, check_size, lend};
+use crate::held::HeldId;
+use crate::ids::{CallNumber, ObjectId, Ticket};
+use crate::member::{Member, check_size};
 use crate::member_effect::MemberEffect;
+use crate::object_value::CallValue;
 use crate::task_calls::ClassEffects;
 use crate::task_class::{TaskClass, TaskSpec};
 use crate::task_gate::TaskGateEffect;
@@ -25,9 +27,33 @@ impl Member {
     /// # Errors
     ///
     /// `Full` if too many tasks of the caller have not ended, `Refused` if the arguments are too large or the
-    /// process does not hold what it uses.
+    /// process does not hold what it uses, `Dependency` if it needs the value of a call that failed.
     pub fn run_task(
         &mut self,
+        spec: TaskSpec,
+        effects: &mut Vec<MemberEffect>,
+    ) -> Result<CallNumber, CallError> {
+        self.run_task_as(None, spec, effects)
+    }
+
+    /// As `run_task`, with a reference to the value, which the process holds once.
+    ///
+    /// # Errors
+    ///
+    /// As `run_task`.
+    pub fn run_task_for_reference(
+        &mut self,
+        spec: TaskSpec,
+        effects: &mut Vec<MemberEffect>,
+    ) -> Result<(CallNumber, ObjectId), CallError> {
+        let object = self.references.name();
+        let call = self.run_task_as(Some(object), spec, effects)?;
+        Ok((call, object))
+    }
+
+    fn run_task_as(
+        &mut self,
+        reference: Option<ObjectId>,
         spec: TaskSpec,
         effects: &mut Vec<MemberEffect>,
     ) -> Result<CallNumber, CallError> {
@@ -36,19 +62,43 @@ impl Member {
             return Err(CallError::Full);
         }
         self.check_held(&spec.carries)?;
+        let missing = self.missing(&spec.needs)?;
         for carried in &spec.carries {
             self.holds.add(*carried);
         }
         let parent = spec.caller.and_then(|caller| self.task_gate.depth(caller));
         let depth = parent.map_or(0, |depth| depth.saturating_add(1));
         let call = self.next_call();
-        let changes = self.task_calls.push(call, depth, spec);
-        self.carry_out_tasks(Some(changes), effects);
+        if let Some(object) = reference {
+            self.add_reference(object, call, Callee::Task);
+        }
+        if missing.is_empty() {
+            let changes = self.task_calls.push(call, depth, spec);
+            self.carry_out_tasks(Some(changes), effects);
+        } else {
+            self.dependents.add(call, Callee::Task, missing);
+            self.task_calls.hold_back(call, depth, spec);
+        }
         Ok(call)
+    }
+
+    /// Everything is known that a task needs.
+    pub(crate) fn admit_task(&mut self, call: CallNumber, effects: &mut Vec<MemberEffect>) {
+        let changes = self.task_calls.admit(call);
+        self.carry_out_tasks(changes, effects);
+    }
+
+    /// A task that was held back ends with this error.
+    pub(crate) fn fail_task(&mut self, call: CallNumber, error: CallError, effects: &mut Vec<MemberEffect>) {
+        if let Some(carries) = self.task_calls.take_held_back(call) {
+            self.end_call(call, Err(error), Vec::new(), effects);
+            carries.into_iter().for_each(|carried| self.release(carried, effects));
+        }
     }
 
     /// Nobody waits for the value of a task any more. It still ends with `Finish`.
     pub fn cancel_task(&mut self, call: CallNumber, effects: &mut Vec<MemberEffect>) {
+        self.fail_task(call, CallError::Cancelled, effects);
         let changes = self.task_calls.cancel(call);
         self.carry_out_tasks(changes, effects);
     }
@@ -59,14 +109,14 @@ impl Member {
     pub fn task_ended(
         &mut self,
         ticket: Ticket,
-        result: Result<Bytes, CallError>,
-        carries: Vec<ActorId>,
+        result: Result<CallValue, CallError>,
+        carries: Vec<HeldId>,
         took: Span,
         effects: &mut Vec<MemberEffect>,
     ) {
         let Some((to, call)) = self.task_gate.finish(ticket) else { return };
         if self.admits(to) {
-            effects.extend(carries.iter().map(|actor| lend(*actor, to)));
+            let carries = self.carry_to(to, &carries, effects);
             let frame = ToCaller::Ran { call, result, carries, took };
             effects.push(MemberEffect::ToCaller { to, frame });
         }
@@ -162,13 +212,11 @@ impl Member {
         from: AttemptId,
         call: CallNumber,
         task: TaskRequest,
+        carries: Vec<HeldId>,
         effects: &mut Vec<MemberEffect>,
     ) {
-        for carried in &task.carries {
-            self.holds.settle(*carried, from);
-        }
         let mut changes = Vec::new();
-        self.task_gate.arrive(from, call, task, &mut changes);
+        self.task_gate.arrive(from, call, task, carries, &mut changes);
         self.pass_tasks(changes, effects);
     }
 
@@ -192,9 +240,6 @@ impl Member {
         took: Span,
         effects: &mut Vec<MemberEffect>,
     ) {
-        for carried in &answer.carries {
-            self.holds.settle(*carried, from);
-        }
         match self.task_calls.answered(from, answer, took) {
             Ok(changes) => self.carry_out_tasks(Some(changes), effects),
             Err(unknown) => unknown.carries.into_iter().for_each(|carried| self.release(carried, effects)),
@@ -238,27 +283,31 @@ impl Member {
 
     fn carry_out_tasks(&mut self, changes: Option<ClassEffects>, effects: &mut Vec<MemberEffect>) {
         let Some((class, changes)) = changes else { return };
-        for change in changes {
-            match change {
-                TaskEffect::Run { to, call, task } => {
-                    effects.extend(task.carries.iter().map(|carried| lend(*carried, to)));
-                    effects.push(MemberEffect::ToCallee { to, frame: ToCallee::Run { call, task } });
-                }
-                TaskEffect::Recall { to, call } => {
-                    effects.push(MemberEffect::ToCallee { to, frame: ToCallee::Recall { call } });
-                }
-                TaskEffect::Cancel { to, call } => {
-                    effects.push(MemberEffect::ToCallee { to, frame: ToCallee::Cancel { call } });
-                }
-                TaskEffect::Finish { call, result, carries, task } => {
-                    effects.push(MemberEffect::Finish { call, result, carries });
-                    task.carries.into_iter().for_each(|carried| self.release(carried, effects));
-                }
-                TaskEffect::Want { runners } => {
-                    let class = class.clone();
-                    let frame = ToCoordinator::WantRunners { class, runners };
-                    effects.push(MemberEffect::ToCoordinator(frame));
-                }
+        self.in_order(effects, |member, effects| {
+            changes.into_iter().for_each(|change| member.carry_out_task(&class, change, effects));
+        });
+    }
+
+    fn carry_out_task(&mut self, class: &TaskClass, change: TaskEffect, effects: &mut Vec<MemberEffect>) {
+        match change {
+            TaskEffect::Run { to, call, task, carries } => {
+                let carries = self.carry_to(to, &carries, effects);
+                effects.push(MemberEffect::ToCallee { to, frame: ToCallee::Run { call, task, carries } });
+            }
+            TaskEffect::Recall { to, call } => {
+                effects.push(MemberEffect::ToCallee { to, frame: ToCallee::Recall { call } });
+            }
+            TaskEffect::Cancel { to, call } => {
+                effects.push(MemberEffect::ToCallee { to, frame: ToCallee::Cancel { call } });
+            }
+            TaskEffect::Finish { call, result, carries, task } => {
+                self.end_call(call, result, carries, effects);
+                task.carries.into_iter().for_each(|carried| self.release(carried, effects));
+            }
+            TaskEffect::Want { runners } => {
+                let class = class.clone();
+                let frame = ToCoordinator::WantRunners { class, runners };
+                effects.push(MemberEffect::ToCoordinator(frame));
             }
         }
     }
@@ -266,9 +315,10 @@ impl Member {
     fn pass_tasks(&mut self, changes: Vec<TaskGateEffect>, effects: &mut Vec<MemberEffect>) {
         for change in changes {
             match change {
-                TaskGateEffect::Start { ticket, task } => {
-                    let TaskRequest { function, depth: _, arguments, carries, resume: _ } = task;
-                    effects.push(MemberEffect::StartTask { ticket, function, arguments, carries });
+                TaskGateEffect::Start { ticket, task, carries } => {
+                    let TaskRequest { function, depth: _, arguments, needs, resume: _ } = task;
+                    let start = MemberEffect::StartTask { ticket, function, arguments, needs, carries };
+                    effects.push(start);
                 }
                 TaskGateEffect::Interrupt { ticket } => effects.push(MemberEffect::Interrupt { ticket }),
                 TaskGateEffect::Drop { caller, call, carries } => {
@@ -297,7 +347,7 @@ impl Member {
         &mut self,
         to: AttemptId,
         frame: ToCaller,
-        arguments: Vec<ActorId>,
+        arguments: Vec<HeldId>,
         effects: &mut Vec<MemberEffect>,
     ) {
         if self.admits(to) {

@@ -11,7 +11,7 @@ use crate::object_store_effect::{ObjectKind, ObjectPlace};
 pub(crate) struct ObjectEntry {
     pub(crate) bytes: u64,
     pub(crate) kind: ObjectKind,
-    pub(crate) progress: Progress,
+    pub(crate) progress: ObjectProgress,
     pub(crate) holding: Holding,
     /// Mappings by member. Memory that is mapped stays.
     pub(crate) mapped: BTreeMap<AttemptId, u64>,
@@ -23,7 +23,7 @@ pub(crate) struct ObjectEntry {
 
 /// How far an object is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum ObjectProgress {
     /// Its maker waits for room.
     Awaiting {
         maker: AttemptId,
@@ -48,42 +48,47 @@ pub(crate) enum Holding {
     Freed,
 }
 
-impl Progress {
+impl ObjectProgress {
     pub(crate) const fn has_memory(self) -> bool {
         match self {
-            Progress::Reserved { .. } | Progress::InMemory | Progress::Spilling | Progress::BringingBack => {
-                true
-            }
-            Progress::Awaiting { .. } | Progress::OnDisk => false,
+            ObjectProgress::Reserved { .. }
+            | ObjectProgress::InMemory
+            | ObjectProgress::Spilling
+            | ObjectProgress::BringingBack => true,
+            ObjectProgress::Awaiting { .. } | ObjectProgress::OnDisk => false,
         }
     }
 
     /// Where its bytes are, those to come included: while it is moved, in memory.
     pub(crate) const fn place(self) -> Option<ObjectPlace> {
         match self {
-            Progress::Awaiting { .. } => None,
-            Progress::OnDisk => Some(ObjectPlace::Disk),
-            Progress::Reserved { .. } | Progress::InMemory | Progress::Spilling | Progress::BringingBack => {
-                Some(ObjectPlace::Memory)
-            }
+            ObjectProgress::Awaiting { .. } => None,
+            ObjectProgress::OnDisk => Some(ObjectPlace::Disk),
+            ObjectProgress::Reserved { .. }
+            | ObjectProgress::InMemory
+            | ObjectProgress::Spilling
+            | ObjectProgress::BringingBack => Some(ObjectPlace::Memory),
         }
     }
 
     /// Who has reserved it and not filled it.
     pub(crate) const fn unfilled_by(self) -> Option<AttemptId> {
         match self {
-            Progress::Awaiting { maker } | Progress::Reserved { maker } => Some(maker),
-            Progress::InMemory | Progress::Spilling | Progress::OnDisk | Progress::BringingBack => None,
+            ObjectProgress::Awaiting { maker } | ObjectProgress::Reserved { maker } => Some(maker),
+            ObjectProgress::InMemory
+            | ObjectProgress::Spilling
+            | ObjectProgress::OnDisk
+            | ObjectProgress::BringingBack => None,
         }
     }
 
     pub(crate) const fn is_on_disk(self) -> bool {
         match self {
-            Progress::OnDisk | Progress::BringingBack => true,
-            Progress::Awaiting { .. }
-            | Progress::Reserved { .. }
-            | Progress::InMemory
-            | Progress::Spilling => false,
+            ObjectProgress::OnDisk | ObjectProgress::BringingBack => true,
+            ObjectProgress::Awaiting { .. }
+            | ObjectProgress::Reserved { .. }
+            | ObjectProgress::InMemory
+            | ObjectProgress::Spilling => false,
         }
     }
 }
@@ -95,16 +100,17 @@ impl ObjectEntry {
     }
 
     pub(crate) fn is_cold(&self) -> bool {
-        self.progress == Progress::InMemory && !self.stays_in_memory()
+        self.progress == ObjectProgress::InMemory && !self.stays_in_memory()
     }
 
     pub(crate) fn needs_room(&self) -> bool {
         match self.progress {
-            Progress::Awaiting { .. } => true,
-            Progress::OnDisk => !self.readers.is_empty(),
-            Progress::Reserved { .. } | Progress::InMemory | Progress::Spilling | Progress::BringingBack => {
-                false
-            }
+            ObjectProgress::Awaiting { .. } => true,
+            ObjectProgress::OnDisk => !self.readers.is_empty(),
+            ObjectProgress::Reserved { .. }
+            | ObjectProgress::InMemory
+            | ObjectProgress::Spilling
+            | ObjectProgress::BringingBack => false,
         }
     }
 
@@ -114,10 +120,10 @@ impl ObjectEntry {
         let counts_fit = self.mapped.values().all(|count| *count > 0);
         counts_fit
             && match self.progress {
-                Progress::Awaiting { .. } | Progress::OnDisk => !is_freed && !is_mapped,
-                Progress::Reserved { .. } | Progress::BringingBack => !is_mapped,
-                Progress::InMemory => self.readers.is_empty() && (is_mapped || !is_freed),
-                Progress::Spilling => self.readers.is_empty() && self.kind == ObjectKind::Primary,
+                ObjectProgress::Awaiting { .. } | ObjectProgress::OnDisk => !is_freed && !is_mapped,
+                ObjectProgress::Reserved { .. } | ObjectProgress::BringingBack => !is_mapped,
+                ObjectProgress::InMemory => self.readers.is_empty() && (is_mapped || !is_freed),
+                ObjectProgress::Spilling => self.readers.is_empty() && self.kind == ObjectKind::Primary,
             }
     }
 }

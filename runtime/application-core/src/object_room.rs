@@ -3,41 +3,41 @@
 use std::mem;
 
 use crate::ids::ObjectId;
-use crate::object_entry::{Holding, ObjectEntry, Progress};
-use crate::object_store::{Effects, ObjectStore, SpillPermission, refuse};
+use crate::object_entry::{Holding, ObjectEntry, ObjectProgress};
+use crate::object_store::{ObjectStore, SpillPermission, StoreEffects, refuse};
 use crate::object_store_effect::{ObjectKind, ObjectPlace, ObjectStoreEffect, StoreRefusal};
 
 impl ObjectStore {
     /// Changes where an object is, and counts its bytes there.
-    pub(crate) fn change_progress(&mut self, object: ObjectId, progress: Progress) {
+    pub(crate) fn change_progress(&mut self, object: ObjectId, progress: ObjectProgress) {
         let stored = self.objects.get_mut(&object).expect("only objects that are there change");
         let (before, bytes) = (mem::replace(&mut stored.progress, progress), stored.bytes);
         self.count(before, Some(progress), bytes);
         match progress {
-            Progress::Spilling => _ = self.spilling.insert(object),
-            Progress::Awaiting { .. }
-            | Progress::Reserved { .. }
-            | Progress::InMemory
-            | Progress::OnDisk
-            | Progress::BringingBack => _ = self.spilling.remove(&object),
+            ObjectProgress::Spilling => _ = self.spilling.insert(object),
+            ObjectProgress::Awaiting { .. }
+            | ObjectProgress::Reserved { .. }
+            | ObjectProgress::InMemory
+            | ObjectProgress::OnDisk
+            | ObjectProgress::BringingBack => _ = self.spilling.remove(&object),
         }
     }
 
-    fn count(&mut self, before: Progress, after: Option<Progress>, bytes: u64) {
+    fn count(&mut self, before: ObjectProgress, after: Option<ObjectProgress>, bytes: u64) {
         let change = |had: bool, has: bool, total: u64| match (had, has) {
             (false, true) => total + bytes,
             (true, false) => total - bytes,
             (true, true) | (false, false) => total,
         };
-        self.memory = change(before.has_memory(), after.is_some_and(Progress::has_memory), self.memory);
-        self.disk = change(before.is_on_disk(), after.is_some_and(Progress::is_on_disk), self.disk);
-        if before.is_on_disk() && !after.is_some_and(Progress::is_on_disk) {
+        self.memory = change(before.has_memory(), after.is_some_and(ObjectProgress::has_memory), self.memory);
+        self.disk = change(before.is_on_disk(), after.is_some_and(ObjectProgress::is_on_disk), self.disk);
+        if before.is_on_disk() && !after.is_some_and(ObjectProgress::is_on_disk) {
             self.spills = SpillPermission::Allowed;
         }
     }
 
     /// Forgets an object; its effects have been pushed. Readers that still wait are told the reason.
-    pub(crate) fn remove(&mut self, object: ObjectId, reason: StoreRefusal, effects: &mut Effects) {
+    pub(crate) fn remove(&mut self, object: ObjectId, reason: StoreRefusal, effects: &mut StoreEffects) {
         let Some(stored) = self.objects.remove(&object) else { return };
         self.count(stored.progress, None, stored.bytes);
         self.spilling.remove(&object);
@@ -59,9 +59,9 @@ impl ObjectStore {
     }
 
     /// An object in memory that nobody maps is cold if it is held, and goes if it is not.
-    pub(crate) fn settle(&mut self, object: ObjectId, effects: &mut Effects) {
+    pub(crate) fn settle(&mut self, object: ObjectId, effects: &mut StoreEffects) {
         let stored = &self.objects[&object];
-        if stored.progress != Progress::InMemory || !stored.mapped.is_empty() {
+        if stored.progress != ObjectProgress::InMemory || !stored.mapped.is_empty() {
             return;
         }
         match stored.holding {
@@ -78,7 +78,7 @@ impl ObjectStore {
     }
 
     /// Puts an object at the end of those that need room. A new request is a reason to try the disk again.
-    pub(crate) fn wait_for_room(&mut self, object: ObjectId, effects: &mut Effects) {
+    pub(crate) fn wait_for_room(&mut self, object: ObjectId, effects: &mut StoreEffects) {
         self.waiting.push_back(object);
         self.spills = SpillPermission::Allowed;
         self.advance(effects);
@@ -86,24 +86,24 @@ impl ObjectStore {
 
     pub(crate) fn stop_waiting_without_readers(&mut self, object: ObjectId) {
         let stored = &self.objects[&object];
-        if stored.progress == Progress::OnDisk && stored.readers.is_empty() {
+        if stored.progress == ObjectProgress::OnDisk && stored.readers.is_empty() {
             self.waiting.retain(|it| *it != object);
         }
     }
 
     /// Gives room to those that wait, in order, and starts spills for the first that finds none.
-    pub(crate) fn advance(&mut self, effects: &mut Effects) {
+    pub(crate) fn advance(&mut self, effects: &mut StoreEffects) {
         while let Some(object) = self.waiting.front().copied() {
             let ObjectEntry { bytes, progress, .. } = self.objects[&object];
             if !self.make_room(bytes, effects) {
                 return;
             }
             self.waiting.pop_front();
-            if let Progress::Awaiting { maker } = progress {
-                self.change_progress(object, Progress::Reserved { maker });
+            if let ObjectProgress::Awaiting { maker } = progress {
+                self.change_progress(object, ObjectProgress::Reserved { maker });
                 effects.push(ObjectStoreEffect::Allocate { object, bytes, maker });
             } else {
-                self.change_progress(object, Progress::BringingBack);
+                self.change_progress(object, ObjectProgress::BringingBack);
                 effects.push(ObjectStoreEffect::BringBack { object });
             }
         }
@@ -111,7 +111,7 @@ impl ObjectStore {
 
     /// Whether so much is free, at once or after copies were dropped. If not, primaries are spilled, unless
     /// that would not be enough: then they may as well stay.
-    fn make_room(&mut self, bytes: u64, effects: &mut Effects) -> bool {
+    fn make_room(&mut self, bytes: u64, effects: &mut StoreEffects) -> bool {
         let free = self.budget - self.memory;
         if bytes <= free {
             return true;
@@ -144,7 +144,7 @@ impl ObjectStore {
         Vec::new()
     }
 
-    fn evict(&mut self, object: ObjectId, effects: &mut Effects) {
+    fn evict(&mut self, object: ObjectId, effects: &mut StoreEffects) {
         let ObjectEntry { kind, bytes, last_use, .. } = self.objects[&object];
         match kind {
             ObjectKind::Copy => {
@@ -154,7 +154,7 @@ impl ObjectStore {
             ObjectKind::Primary => {
                 self.cold.remove(&last_use);
                 self.cold_bytes -= bytes;
-                self.change_progress(object, Progress::Spilling);
+                self.change_progress(object, ObjectProgress::Spilling);
                 effects.push(ObjectStoreEffect::Spill { object });
             }
         }

@@ -15,7 +15,7 @@ use std::mem;
 use cohabit_types::AttemptId;
 
 use crate::ids::ObjectId;
-use crate::object_entry::{Holding, ObjectEntry, Progress};
+use crate::object_entry::{Holding, ObjectEntry, ObjectProgress};
 use crate::object_store_effect::{ObjectKind, ObjectPlace, ObjectStoreEffect, StoreRefusal, TransferResult};
 use crate::store_figures::{ObjectFigures, StoreFigures};
 
@@ -50,7 +50,7 @@ pub(crate) enum SpillPermission {
 }
 
 /// Where effects go.
-pub(crate) type Effects = Vec<ObjectStoreEffect>;
+pub(crate) type StoreEffects = Vec<ObjectStoreEffect>;
 
 impl ObjectStore {
     /// An empty store with memory for so many bytes, which takes at most so many objects.
@@ -113,7 +113,7 @@ impl ObjectStore {
         bytes: u64,
         kind: ObjectKind,
         maker: AttemptId,
-        effects: &mut Effects,
+        effects: &mut StoreEffects,
     ) {
         if self.objects.contains_key(&object) {
             return effects.push(refusal(object, maker, StoreRefusal::Exists));
@@ -129,7 +129,7 @@ impl ObjectStore {
         let stored = ObjectEntry {
             bytes,
             kind,
-            progress: Progress::Awaiting { maker },
+            progress: ObjectProgress::Awaiting { maker },
             holding: Holding::Held,
             mapped: BTreeMap::new(),
             readers: Vec::new(),
@@ -140,16 +140,16 @@ impl ObjectStore {
     }
 
     /// There was no memory for a reservation, although the budget had room.
-    pub fn not_allocated(&mut self, object: ObjectId, effects: &mut Effects) {
-        let Some(Progress::Reserved { maker }) = self.progress(object) else { return };
+    pub fn not_allocated(&mut self, object: ObjectId, effects: &mut StoreEffects) {
+        let Some(ObjectProgress::Reserved { maker }) = self.progress(object) else { return };
         effects.push(refusal(object, maker, StoreRefusal::Full));
         self.remove(object, StoreRefusal::Abandoned, effects);
         self.advance(effects);
     }
 
     /// The maker has filled and sealed the memory.
-    pub fn filled(&mut self, object: ObjectId, effects: &mut Effects) {
-        if let Some(Progress::Reserved { .. }) = self.progress(object) {
+    pub fn filled(&mut self, object: ObjectId, effects: &mut StoreEffects) {
+        if let Some(ObjectProgress::Reserved { .. }) = self.progress(object) {
             self.enter_memory(object, effects);
             self.advance(effects);
         }
@@ -157,7 +157,7 @@ impl ObjectStore {
 
     /// A maker gives up an object that nobody else knows of yet: it waits for room, is being filled, or is
     /// complete.
-    pub fn abandoned(&mut self, object: ObjectId, maker: AttemptId, effects: &mut Effects) {
+    pub fn abandoned(&mut self, object: ObjectId, maker: AttemptId, effects: &mut StoreEffects) {
         let Some(entry) = self.objects.get(&object) else { return };
         match entry.progress.unfilled_by() {
             Some(by) if by == maker => {
@@ -169,60 +169,63 @@ impl ObjectStore {
         }
     }
 
-    fn abandon(&mut self, object: ObjectId, effects: &mut Effects) {
-        if let Some(Progress::Reserved { .. }) = self.progress(object) {
+    fn abandon(&mut self, object: ObjectId, effects: &mut StoreEffects) {
+        if let Some(ObjectProgress::Reserved { .. }) = self.progress(object) {
             effects.push(ObjectStoreEffect::Drop { object, place: ObjectPlace::Memory });
         }
         self.remove(object, StoreRefusal::Abandoned, effects);
     }
 
     /// A maker or a reader that waits for room has waited long enough. Nothing happens if it does not wait.
-    pub fn timed_out(&mut self, object: ObjectId, by: AttemptId, effects: &mut Effects) {
+    pub fn timed_out(&mut self, object: ObjectId, by: AttemptId, effects: &mut StoreEffects) {
         let Some(stored) = self.objects.get_mut(&object) else { return };
         match stored.progress {
-            Progress::Awaiting { maker } if maker == by => {
+            ObjectProgress::Awaiting { maker } if maker == by => {
                 effects.push(refusal(object, by, StoreRefusal::Full));
                 self.remove(object, StoreRefusal::Full, effects);
             }
-            Progress::Awaiting { .. } | Progress::OnDisk => {
+            ObjectProgress::Awaiting { .. } | ObjectProgress::OnDisk => {
                 let Some(place) = stored.readers.iter().position(|reader| *reader == by) else { return };
                 stored.readers.remove(place);
                 effects.push(refusal(object, by, StoreRefusal::Full));
                 self.stop_waiting_without_readers(object);
             }
-            Progress::Reserved { .. } | Progress::InMemory | Progress::Spilling | Progress::BringingBack => {}
+            ObjectProgress::Reserved { .. }
+            | ObjectProgress::InMemory
+            | ObjectProgress::Spilling
+            | ObjectProgress::BringingBack => {}
         }
         self.advance(effects);
     }
 
     /// A reader wants an object: `HandOver` or `Refuse`, now or later.
-    pub fn wanted(&mut self, object: ObjectId, by: AttemptId, effects: &mut Effects) {
+    pub fn wanted(&mut self, object: ObjectId, by: AttemptId, effects: &mut StoreEffects) {
         let held = self.objects.get_mut(&object).filter(|it| it.holding == Holding::Held);
         let Some(stored) = held else {
             return effects.push(refusal(object, by, StoreRefusal::Unknown));
         };
         match stored.progress {
-            Progress::InMemory | Progress::Spilling => self.hand_over(object, by, effects),
-            Progress::OnDisk if stored.readers.is_empty() => {
+            ObjectProgress::InMemory | ObjectProgress::Spilling => self.hand_over(object, by, effects),
+            ObjectProgress::OnDisk if stored.readers.is_empty() => {
                 stored.readers.push(by);
                 self.wait_for_room(object, effects);
             }
-            Progress::Awaiting { .. }
-            | Progress::Reserved { .. }
-            | Progress::OnDisk
-            | Progress::BringingBack => stored.readers.push(by),
+            ObjectProgress::Awaiting { .. }
+            | ObjectProgress::Reserved { .. }
+            | ObjectProgress::OnDisk
+            | ObjectProgress::BringingBack => stored.readers.push(by),
         }
     }
 
     /// A member maps an object that was not handed over for it: as its maker, for example.
     pub fn mapped(&mut self, object: ObjectId, by: AttemptId) {
-        if let Some(Progress::InMemory | Progress::Spilling) = self.progress(object) {
+        if let Some(ObjectProgress::InMemory | ObjectProgress::Spilling) = self.progress(object) {
             self.add_mapping(object, by);
         }
     }
 
     /// One mapping by a member has ended.
-    pub fn unmapped(&mut self, object: ObjectId, by: AttemptId, effects: &mut Effects) {
+    pub fn unmapped(&mut self, object: ObjectId, by: AttemptId, effects: &mut StoreEffects) {
         let Some(stored) = self.objects.get_mut(&object) else { return };
         let Some(count) = stored.mapped.get_mut(&by) else { return };
         *count -= 1;
@@ -234,7 +237,7 @@ impl ObjectStore {
     }
 
     /// A member has ended: it maps, makes and wants nothing any more.
-    pub fn member_ended(&mut self, by: AttemptId, effects: &mut Effects) {
+    pub fn member_ended(&mut self, by: AttemptId, effects: &mut StoreEffects) {
         let objects: Vec<ObjectId> = self.objects.keys().copied().collect();
         for object in objects {
             let Some(stored) = self.objects.get_mut(&object) else { continue };
@@ -253,7 +256,7 @@ impl ObjectStore {
     }
 
     /// A maker has ended, and of all that it named somebody holds these objects alone: the others are freed.
-    pub fn forget(&mut self, maker: AttemptId, keep: &BTreeSet<ObjectId>, effects: &mut Effects) {
+    pub fn forget(&mut self, maker: AttemptId, keep: &BTreeSet<ObjectId>, effects: &mut StoreEffects) {
         let named = ObjectId { maker, number: 0 }..=ObjectId { maker, number: u64::MAX };
         let objects = self.objects.range(named).map(|(object, _)| *object);
         let unheld: Vec<ObjectId> = objects.filter(|object| !keep.contains(object)).collect();
@@ -261,46 +264,46 @@ impl ObjectStore {
     }
 
     /// Nobody holds an object any more. Its memory goes once no member maps it.
-    pub fn free(&mut self, object: ObjectId, effects: &mut Effects) {
+    pub fn free(&mut self, object: ObjectId, effects: &mut StoreEffects) {
         let Some(stored) = self.objects.get_mut(&object) else { return };
         stored.holding = Holding::Freed;
         let readers = mem::take(&mut stored.readers);
         refuse(object, readers, StoreRefusal::Freed, effects);
         match stored.progress {
-            Progress::Awaiting { maker } => {
+            ObjectProgress::Awaiting { maker } => {
                 effects.push(refusal(object, maker, StoreRefusal::Freed));
                 self.remove(object, StoreRefusal::Freed, effects);
             }
-            Progress::OnDisk => {
+            ObjectProgress::OnDisk => {
                 effects.push(ObjectStoreEffect::Drop { object, place: ObjectPlace::Disk });
                 self.remove(object, StoreRefusal::Freed, effects);
             }
-            Progress::InMemory => self.settle(object, effects),
+            ObjectProgress::InMemory => self.settle(object, effects),
             // Whoever works on it says when it has finished.
-            Progress::Reserved { .. } | Progress::Spilling | Progress::BringingBack => {}
+            ObjectProgress::Reserved { .. } | ObjectProgress::Spilling | ObjectProgress::BringingBack => {}
         }
         self.advance(effects);
     }
 
     /// A spill has ended.
-    pub fn spilled(&mut self, object: ObjectId, result: TransferResult, effects: &mut Effects) {
-        if self.progress(object) != Some(Progress::Spilling) {
+    pub fn spilled(&mut self, object: ObjectId, result: TransferResult, effects: &mut StoreEffects) {
+        if self.progress(object) != Some(ObjectProgress::Spilling) {
             return;
         }
         let stays = self.objects[&object].stays_in_memory();
         match result {
             TransferResult::Done if stays => {
                 effects.push(ObjectStoreEffect::Drop { object, place: ObjectPlace::Disk });
-                self.change_progress(object, Progress::InMemory);
+                self.change_progress(object, ObjectProgress::InMemory);
                 self.settle(object, effects);
             }
             TransferResult::Done => {
                 effects.push(ObjectStoreEffect::Drop { object, place: ObjectPlace::Memory });
-                self.change_progress(object, Progress::OnDisk);
+                self.change_progress(object, ObjectProgress::OnDisk);
             }
             TransferResult::Failed => {
                 self.spills = SpillPermission::Suspended;
-                self.change_progress(object, Progress::InMemory);
+                self.change_progress(object, ObjectProgress::InMemory);
                 // As if it had been used: the next try is another object, which may be smaller.
                 self.use_now(object);
                 self.settle(object, effects);
@@ -310,8 +313,8 @@ impl ObjectStore {
     }
 
     /// An object has come back from disk, or not.
-    pub fn brought_back(&mut self, object: ObjectId, result: TransferResult, effects: &mut Effects) {
-        if self.progress(object) != Some(Progress::BringingBack) {
+    pub fn brought_back(&mut self, object: ObjectId, result: TransferResult, effects: &mut StoreEffects) {
+        if self.progress(object) != Some(ObjectProgress::BringingBack) {
             return;
         }
         match result {
@@ -320,7 +323,7 @@ impl ObjectStore {
                 self.enter_memory(object, effects);
             }
             TransferResult::Failed => {
-                self.change_progress(object, Progress::OnDisk);
+                self.change_progress(object, ObjectProgress::OnDisk);
                 let stored = self.objects.get_mut(&object).expect("it is there");
                 let readers = mem::take(&mut stored.readers);
                 refuse(object, readers, StoreRefusal::Unreadable, effects);
@@ -349,7 +352,7 @@ impl ObjectStore {
         demand(self.cold_bytes == sum(ObjectEntry::is_cold), "cold bytes are counted wrongly")?;
         let cold = self.objects.values().filter(|it| it.is_cold()).count();
         demand(self.cold.len() == cold, "other objects than the cold ones may leave")?;
-        let spilling = self.objects.values().filter(|it| it.progress == Progress::Spilling).count();
+        let spilling = self.objects.values().filter(|it| it.progress == ObjectProgress::Spilling).count();
         demand(self.spilling.len() == spilling, "spills are forgotten")?;
         let in_queue: BTreeSet<ObjectId> = self.waiting.iter().copied().collect();
         demand(in_queue.len() == self.waiting.len(), "an object waits twice")?;
@@ -361,13 +364,13 @@ impl ObjectStore {
         demand(first > self.budget - self.memory, "the first that waits has room")
     }
 
-    fn progress(&self, object: ObjectId) -> Option<Progress> {
+    fn progress(&self, object: ObjectId) -> Option<ObjectProgress> {
         self.objects.get(&object).map(|it| it.progress)
     }
 
     /// A complete object is in memory alone: its readers get it.
-    fn enter_memory(&mut self, object: ObjectId, effects: &mut Effects) {
-        self.change_progress(object, Progress::InMemory);
+    fn enter_memory(&mut self, object: ObjectId, effects: &mut StoreEffects) {
+        self.change_progress(object, ObjectProgress::InMemory);
         self.use_now(object);
         let stored = self.objects.get_mut(&object).expect("it is there");
         for reader in mem::take(&mut stored.readers) {
@@ -376,7 +379,7 @@ impl ObjectStore {
         self.settle(object, effects);
     }
 
-    fn hand_over(&mut self, object: ObjectId, to: AttemptId, effects: &mut Effects) {
+    fn hand_over(&mut self, object: ObjectId, to: AttemptId, effects: &mut StoreEffects) {
         self.add_mapping(object, to);
         effects.push(ObjectStoreEffect::HandOver { object, to });
     }
@@ -392,6 +395,11 @@ fn refusal(object: ObjectId, to: AttemptId, reason: StoreRefusal) -> ObjectStore
     ObjectStoreEffect::Refuse { object, to, reason }
 }
 
-pub(crate) fn refuse(object: ObjectId, readers: Vec<AttemptId>, reason: StoreRefusal, effects: &mut Effects) {
+pub(crate) fn refuse(
+    object: ObjectId,
+    readers: Vec<AttemptId>,
+    reason: StoreRefusal,
+    effects: &mut StoreEffects,
+) {
     effects.extend(readers.into_iter().map(|to| refusal(object, to, reason)));
 }

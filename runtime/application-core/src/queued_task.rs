@@ -7,7 +7,8 @@ use cohabit_types::{AttemptId, Span};
 
 use crate::errors::CallError;
 use crate::frames::TaskRequest;
-use crate::ids::{ActorId, CallNumber, Ticket};
+use crate::held::HeldId;
+use crate::ids::{CallNumber, ObjectId, Ticket};
 use crate::stream_reader::StreamReader;
 use crate::task_class::OnTaskError;
 
@@ -17,7 +18,8 @@ pub(crate) struct QueuedTask {
     pub(crate) function: u32,
     pub(crate) depth: u32,
     pub(crate) arguments: Bytes,
-    pub(crate) carries: Vec<ActorId>,
+    pub(crate) needs: Vec<ObjectId>,
+    pub(crate) carries: Vec<HeldId>,
     pub(crate) caller: Option<Ticket>,
     pub(crate) on_error: OnTaskError,
     /// How often it may still be sent again.
@@ -96,7 +98,7 @@ impl QueuedTask {
             function: self.function,
             depth: self.depth,
             arguments: self.arguments.clone(),
-            carries: self.carries.clone(),
+            needs: self.needs.clone(),
             resume: self.stream.as_mut().map(|stream| Box::new(stream.resume())),
         }
     }

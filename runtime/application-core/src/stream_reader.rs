@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::ids::{ActorId, CallNumber};
+use crate::held::HeldId;
+use crate::ids::CallNumber;
 use crate::stream_window::{ItemTotal, StreamPosition};
 
 /// A stream of which an item has arrived.
@@ -25,7 +26,7 @@ pub(crate) struct ArrivedItem {
     pub(crate) call: CallNumber,
     pub(crate) number: u64,
     pub(crate) item: Bytes,
-    pub(crate) carries: Vec<ActorId>,
+    pub(crate) carries: Vec<HeldId>,
 }
 
 impl StreamReader {

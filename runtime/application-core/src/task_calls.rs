@@ -6,6 +6,7 @@ use cohabit_types::{AttemptId, Span};
 
 use crate::ended_tasks::EndedTasks;
 use crate::errors::CallError;
+use crate::held::HeldId;
 use crate::ids::{CallNumber, Ticket};
 use crate::queued_task::{Place, QueuedTask, Recall, Turn, Wish};
 use crate::stream_window::ItemTotal;
@@ -19,6 +20,8 @@ use crate::task_queue::{TaskAnswer, TaskEffect, TaskQueue};
 pub(crate) struct TaskCalls {
     pub(crate) classes: BTreeMap<TaskClass, TaskQueue>,
     calls: BTreeMap<CallNumber, TaskClass>,
+    /// Tasks that need what is not known yet, with their depths. They count for the bounds alone.
+    held_back: BTreeMap<CallNumber, (u32, TaskSpec)>,
     bounds: TaskBounds,
     estimates: TaskEstimates,
     pub(crate) ended: EndedTasks,
@@ -32,6 +35,7 @@ impl TaskCalls {
         TaskCalls {
             classes: BTreeMap::new(),
             calls: BTreeMap::new(),
+            held_back: BTreeMap::new(),
             bounds: TaskBounds::new(),
             estimates: TaskEstimates::new(),
             ended: EndedTasks::new(),
@@ -40,7 +44,7 @@ impl TaskCalls {
 
     /// Whether every task has ended.
     pub(crate) fn is_empty(&self) -> bool {
-        self.calls.is_empty()
+        self.calls.is_empty() && self.held_back.is_empty()
     }
 
     pub(crate) fn has_room(&self, caller: Option<Ticket>, bytes: usize) -> bool {
@@ -49,13 +53,42 @@ impl TaskCalls {
 
     /// A new task at this depth; there has to be room for it.
     pub(crate) fn push(&mut self, call: CallNumber, depth: u32, spec: TaskSpec) -> ClassEffects {
-        let TaskSpec { class, function, caller, retries, on_error, arguments, carries } = spec;
-        self.bounds.add(caller, arguments.len());
+        self.bounds.add(spec.caller, spec.arguments.len());
+        self.enqueue(call, depth, spec)
+    }
+
+    /// A new task that needs what is not known yet; there has to be room for it.
+    pub(crate) fn hold_back(&mut self, call: CallNumber, depth: u32, spec: TaskSpec) {
+        self.bounds.add(spec.caller, spec.arguments.len());
+        self.held_back.insert(call, (depth, spec));
+    }
+
+    /// A task that was held back may be sent.
+    pub(crate) fn admit(&mut self, call: CallNumber) -> Option<ClassEffects> {
+        let (depth, spec) = self.held_back.remove(&call)?;
+        Some(self.enqueue(call, depth, spec))
+    }
+
+    /// A task that was held back will not be sent: the handles in its arguments.
+    pub(crate) fn take_held_back(&mut self, call: CallNumber) -> Option<Vec<HeldId>> {
+        let (_, spec) = self.held_back.remove(&call)?;
+        self.bounds.remove(spec.caller, spec.arguments.len());
+        Some(spec.carries)
+    }
+
+    /// The tasks that are held back, with their depths.
+    pub(crate) fn held_back(&self) -> impl Iterator<Item = (CallNumber, u32, &TaskSpec)> {
+        self.held_back.iter().map(|(call, (depth, spec))| (*call, *depth, spec))
+    }
+
+    fn enqueue(&mut self, call: CallNumber, depth: u32, spec: TaskSpec) -> ClassEffects {
+        let TaskSpec { class, function, caller, retries, on_error, arguments, needs, carries } = spec;
         self.calls.insert(call, class.clone());
         let task = QueuedTask {
             function,
             depth,
             arguments,
+            needs,
             carries,
             caller,
             on_error,
@@ -96,10 +129,12 @@ impl TaskCalls {
                 | CallError::Ended(_)
                 | CallError::Lost { .. }
                 | CallError::NoRunner(_)
+                | CallError::Dependency(_)
+                | CallError::ObjectLost(_)
+                | CallError::StoreFull(_)
+                | CallError::TimedOut(_)
                 | CallError::Cancelled
                 | CallError::Full
-                | CallError::StoreFull(_)
-                | CallError::ObjectLost(_)
                 | CallError::Refused(_),
             ) => {}
         }

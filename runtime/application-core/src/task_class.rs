@@ -4,7 +4,8 @@ use bytes::Bytes;
 use cohabit_types::Share;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ActorId, Ticket};
+use crate::held::HeldId;
+use crate::ids::{ObjectId, Ticket};
 
 /// Which runners can run a task: those whose jobs claim exactly this.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -39,8 +40,10 @@ pub struct TaskSpec {
     pub on_error: OnTaskError,
     /// Encoded arguments.
     pub arguments: Bytes,
-    /// The actors whose handles are in the arguments, once for each handle.
-    pub carries: Vec<ActorId>,
+    /// References in the arguments whose values the function gets: it is sent when they are known.
+    pub needs: Vec<ObjectId>,
+    /// The handles in the arguments, once for each, those of `needs` among them.
+    pub carries: Vec<HeldId>,
 }
 
 /// What happens to a task whose function fails or panics.

@@ -11,7 +11,8 @@ use cohabit_types::AttemptId;
 
 use crate::descriptions::StartedTaskDescription;
 use crate::frames::TaskRequest;
-use crate::ids::{ActorId, CallNumber, Ticket};
+use crate::held::HeldId;
+use crate::ids::{CallNumber, Ticket};
 use crate::stream_maker::StreamMaker;
 use crate::stream_window::ItemTotal;
 use crate::task_class::TaskClass;
@@ -63,6 +64,7 @@ struct WaitingTask {
     caller: AttemptId,
     call: CallNumber,
     task: TaskRequest,
+    carries: Vec<HeldId>,
 }
 
 #[derive(Debug)]
@@ -89,6 +91,7 @@ pub(crate) enum TaskGateEffect {
     Start {
         ticket: Ticket,
         task: TaskRequest,
+        carries: Vec<HeldId>,
     },
     /// A task that has started should end.
     Interrupt {
@@ -98,13 +101,13 @@ pub(crate) enum TaskGateEffect {
     Drop {
         caller: AttemptId,
         call: CallNumber,
-        carries: Vec<ActorId>,
+        carries: Vec<HeldId>,
     },
     /// A task will not start here.
     Return {
         caller: AttemptId,
         call: CallNumber,
-        carries: Vec<ActorId>,
+        carries: Vec<HeldId>,
     },
     /// A task that is wanted back has started.
     Kept {
@@ -169,6 +172,7 @@ impl TaskGate {
         caller: AttemptId,
         call: CallNumber,
         task: TaskRequest,
+        carries: Vec<HeldId>,
         effects: &mut Vec<TaskGateEffect>,
     ) {
         match self.state {
@@ -177,11 +181,11 @@ impl TaskGate {
                 self.last = Ticket(self.last.0 + 1);
                 let key = (Reverse(task.depth), self.last);
                 self.tickets.insert((caller, call), key);
-                self.waiting.insert(key, WaitingTask { caller, call, task });
+                self.waiting.insert(key, WaitingTask { caller, call, task, carries });
                 self.advance(effects);
             }
             GateState::Ending | GateState::Abandoned | GateState::Ended => {
-                effects.push(TaskGateEffect::Return { caller, call, carries: task.carries });
+                effects.push(TaskGateEffect::Return { caller, call, carries });
             }
         }
     }
@@ -220,9 +224,9 @@ impl TaskGate {
     pub(crate) fn recall(&mut self, caller: AttemptId, call: CallNumber, effects: &mut Vec<TaskGateEffect>) {
         let Some(key) = self.tickets.get(&(caller, call)).copied() else { return };
         match self.waiting.remove(&key) {
-            Some(WaitingTask { task, .. }) => {
+            Some(WaitingTask { carries, .. }) => {
                 self.tickets.remove(&(caller, call));
-                effects.push(TaskGateEffect::Return { caller, call, carries: task.carries });
+                effects.push(TaskGateEffect::Return { caller, call, carries });
                 self.advance(effects);
             }
             None => effects.push(TaskGateEffect::Kept { caller, call }),
@@ -309,13 +313,13 @@ impl TaskGate {
                 if self.active == 0
                     && let Some(((Reverse(depth), ticket), first)) = self.waiting.pop_first()
                 {
-                    let WaitingTask { caller, call, task } = first;
+                    let WaitingTask { caller, call, task, carries } = first;
                     let (step, announced, interrupted) = (TaskStep::Active, false, false);
                     let stream = StreamMaker::new(task.resume.as_deref());
                     let started = StartedTask { caller, call, depth, step, announced, interrupted, stream };
                     self.started.insert(ticket, started);
                     self.active = 1;
-                    effects.push(TaskGateEffect::Start { ticket, task });
+                    effects.push(TaskGateEffect::Start { ticket, task, carries });
                 }
                 if self.is_empty() && self.activity == Activity::Busy {
                     self.activity = Activity::Resting;
@@ -327,17 +331,18 @@ impl TaskGate {
     }
 
     fn return_waiting(&mut self, effects: &mut Vec<TaskGateEffect>) {
-        for WaitingTask { caller, call, task } in std::mem::take(&mut self.waiting).into_values() {
+        for WaitingTask { caller, call, carries, task: _ } in std::mem::take(&mut self.waiting).into_values()
+        {
             self.tickets.remove(&(caller, call));
-            effects.push(TaskGateEffect::Return { caller, call, carries: task.carries });
+            effects.push(TaskGateEffect::Return { caller, call, carries });
         }
     }
 
     /// Drops a task that waits, interrupts one that has started.
     fn end_task(&mut self, key: (Reverse<u32>, Ticket), effects: &mut Vec<TaskGateEffect>) {
-        if let Some(WaitingTask { caller, call, task }) = self.waiting.remove(&key) {
+        if let Some(WaitingTask { caller, call, carries, task: _ }) = self.waiting.remove(&key) {
             self.tickets.remove(&(caller, call));
-            effects.push(TaskGateEffect::Drop { caller, call, carries: task.carries });
+            effects.push(TaskGateEffect::Drop { caller, call, carries });
         } else if let Some(task) = self.started.get_mut(&key.1)
             && !std::mem::replace(&mut task.interrupted, true)
         {

@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
 use cohabit_types::{AttemptId, Span};
 
 use crate::errors::CallError;
 use crate::frames::TaskRequest;
-use crate::ids::{ActorId, CallNumber};
+use crate::held::HeldId;
+use crate::ids::CallNumber;
+use crate::object_value::CallValue;
 use crate::queued_task::{Place, QueuedTask, Recall, Retry, Turn, WaitingKey, Wish};
 use crate::runner_want::RunnerWant;
 use crate::stream_reader::StreamReader;
@@ -36,13 +37,13 @@ pub(crate) struct TaskQueue {
 #[derive(Debug)]
 pub(crate) enum TaskEffect {
     /// Send the task.
-    Run { to: AttemptId, call: CallNumber, task: TaskRequest },
+    Run { to: AttemptId, call: CallNumber, task: TaskRequest, carries: Vec<HeldId> },
     /// Ask for a task back that was sent.
     Recall { to: AttemptId, call: CallNumber },
     /// Ask for the end of a task that was sent.
     Cancel { to: AttemptId, call: CallNumber },
     /// The task has ended, with the handles in its value.
-    Finish { call: CallNumber, result: Result<Bytes, CallError>, carries: Vec<ActorId>, task: QueuedTask },
+    Finish { call: CallNumber, result: Result<CallValue, CallError>, carries: Vec<HeldId>, task: QueuedTask },
     /// The coordinator is told how many runners are wanted.
     Want { runners: u32 },
 }
@@ -51,8 +52,8 @@ pub(crate) enum TaskEffect {
 #[derive(Debug)]
 pub(crate) struct TaskAnswer {
     pub(crate) call: CallNumber,
-    pub(crate) result: Result<Bytes, CallError>,
-    pub(crate) carries: Vec<ActorId>,
+    pub(crate) result: Result<CallValue, CallError>,
+    pub(crate) carries: Vec<HeldId>,
 }
 
 impl TaskQueue {
@@ -237,7 +238,8 @@ impl TaskQueue {
         while let (Some((_, _, call)), Some(to)) = (self.waiting.first().copied(), self.leases.next()) {
             let Some(task) = self.tasks.get_mut(&call) else { break };
             let (work, recall) = (estimates.window(task.function), task.recall_at_send);
-            effects.push(TaskEffect::Run { to, call, task: task.request() });
+            let (task, carries) = (task.request(), task.carries.clone());
+            effects.push(TaskEffect::Run { to, call, task, carries });
             self.move_to(call, Place::InFlight { at: to, work, recall });
         }
         self.recall(effects);
@@ -302,8 +304,8 @@ impl TaskQueue {
     fn finish(
         &mut self,
         call: CallNumber,
-        result: Result<Bytes, CallError>,
-        carries: Vec<ActorId>,
+        result: Result<CallValue, CallError>,
+        carries: Vec<HeldId>,
         effects: &mut Vec<TaskEffect>,
     ) {
         if let Some(task) = self.tasks.remove(&call) {

@@ -43,6 +43,6 @@ pub use errors::{MemoryError, ObjectError};
 pub use layout::{BUFFER_ALIGNMENT, MAX_BODY, MAX_BUFFERS};
 pub use mapping::{MemoryMapping, WeakMapping};
 pub use memfd::{FreshMemory, MAX_OBJECT, SealedMemory};
-pub use object::{ObjectWriter, read_object, write_object};
+pub use object::{ObjectWriter, read_object, read_object_seed, write_object};
 pub use passing::{ReceivedMessage, receive_message, send_message};
 pub use spill::SpillFile;

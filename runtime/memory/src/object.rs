@@ -1,8 +1,10 @@
 //! Values to objects, and objects to values.
 
+use std::marker::PhantomData;
+
 use cohabit_wire::codec::{self, CodecError};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 
 use crate::buffer::BufferBytes;
 use crate::errors::{MemoryError, ObjectError};
@@ -75,10 +77,21 @@ pub fn write_object<T: Serialize + ?Sized>(value: &T) -> Result<SealedMemory, Ob
 /// # Errors
 /// If the bytes are no object, or one of another type.
 pub fn read_object<T: DeserializeOwned>(object: &MemoryMapping) -> Result<T, ObjectError> {
+    read_object_seed(PhantomData::<T>, object)
+}
+
+/// As [`read_object`], of what the seed makes.
+///
+/// # Errors
+/// As [`read_object`].
+pub fn read_object_seed<'de, S: DeserializeSeed<'de>>(
+    seed: S,
+    object: &'de MemoryMapping,
+) -> Result<S::Value, ObjectError> {
     let layout = CheckedLayout::read(object)?;
     let body = &object[layout.body.clone()];
     let reading = Scope::Reading(ReadingScope { mapping: object.clone(), layout, next: 0 });
-    let (decoded, scope) = within(reading, || codec::decode_within(body, MAX_BODY));
+    let (decoded, scope) = within(reading, || codec::decode_seed_within(seed, body, MAX_BODY));
     let value = decoded.map_err(|error| match error {
         CodecError::TooLong { limit } => ObjectError::BodyTooLarge { limit },
         CodecError::Undecodable(text) => ObjectError::OtherType(text),

@@ -4,10 +4,11 @@
 //! `decode` anew and raise the protocol; the golden bytes hold the layout until then.
 
 use std::io;
+use std::marker::PhantomData;
 
 use bincode::Options;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 use tokio_util::bytes::Bytes;
 
 /// No message is longer than this many bytes, whoever sends it.
@@ -82,13 +83,24 @@ pub fn encode_into<T: Serialize + ?Sized>(
 /// [`CodecError::TooLong`] when they are more, [`CodecError::Undecodable`] when they are no such message, or
 /// when bytes are left over.
 pub fn decode_within<T: DeserializeOwned>(bytes: &[u8], limit: usize) -> Result<T, CodecError> {
+    decode_seed_within(PhantomData::<T>, bytes, limit)
+}
+
+/// As [`decode_within`], of what the seed makes.
+///
+/// # Errors
+/// As [`decode_within`].
+pub fn decode_seed_within<'de, S: DeserializeSeed<'de>>(
+    seed: S,
+    bytes: &'de [u8],
+    limit: usize,
+) -> Result<S::Value, CodecError> {
     // The limits of bincode do not hold for slices.
     if bytes.len() > limit {
         return Err(CodecError::TooLong { limit });
     }
-    bincode::DefaultOptions::new()
-        .deserialize(bytes)
-        .map_err(|error| CodecError::Undecodable(error.to_string()))
+    let decoded = bincode::DefaultOptions::new().deserialize_seed(seed, bytes);
+    decoded.map_err(|error| CodecError::Undecodable(error.to_string()))
 }
 
 /// Fails where more than the limit is written.

@@ -222,7 +222,7 @@ fn size(answer: &ApplicationAnswer) -> Result<usize, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use cohabit_types::{ActorListing, JobId, ObjectListing, TaskListing, TaskRecord, TaskStage};
+    use cohabit_types::{ActorListing, JobId, ObjectListing, TaskListing, TaskRecord, TaskStatus};
     use futures::FutureExt;
 
     use super::*;
@@ -308,7 +308,7 @@ mod tests {
             call: 1,
             depth: 0,
             class: None,
-            state: TaskStage::Returned,
+            state: TaskStatus::Returned,
             why: String::new(),
             runner: None,
             took: None,

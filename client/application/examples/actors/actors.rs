@@ -69,10 +69,6 @@ impl Counter {
         other
     }
 
-    pub(crate) fn bytes(&self, count: usize) -> Vec<u8> {
-        vec![7; count]
-    }
-
     pub(crate) fn echo(&self, text: String) -> String {
         text
     }

@@ -4,6 +4,8 @@
 mod actors;
 mod connections;
 mod measure;
+mod reference_scenarios;
+mod references;
 mod scenarios;
 mod stream_scenarios;
 mod streams;
@@ -73,6 +75,42 @@ async fn main() -> cohabit::Result<()> {
         ["items_have_handles"] => stream_scenarios::items_have_handles().await,
         ["measure_calls"] => measure::measure_calls().await,
         ["measure_tasks"] => measure::measure_tasks().await,
+        _ => play_references(&arguments).await,
+    }
+}
+
+/// Plays a scenario with references.
+async fn play_references(arguments: &[&str]) -> cohabit::Result<()> {
+    match *arguments {
+        ["references_are_arguments", folder] => {
+            reference_scenarios::references_are_arguments(Path::new(folder)).await
+        }
+        ["a_task_returns_the_reference_of_its_call", folder] => {
+            reference_scenarios::a_task_returns_the_reference_of_its_call(Path::new(folder)).await
+        }
+        ["a_process_with_calls_is_not_idle", folder] => {
+            reference_scenarios::a_process_with_calls_is_not_idle(Path::new(folder)).await
+        }
+        ["a_failed_dependency_is_told"] => reference_scenarios::a_failed_dependency_is_told().await,
+        ["dropping_the_last_reference_cancels", folder] => {
+            reference_scenarios::dropping_the_last_reference_cancels(Path::new(folder)).await
+        }
+        ["a_limit_holds_for_what_nobody_awaits"] => {
+            reference_scenarios::a_limit_holds_for_what_nobody_awaits().await
+        }
+        ["who_waits_for_a_reference_gives_its_core_back", folder] => {
+            reference_scenarios::who_waits_for_a_reference_gives_its_core_back(Path::new(folder)).await
+        }
+        ["large_values_travel"] => reference_scenarios::large_values_travel().await,
+        ["objects_are_read_in_place"] => reference_scenarios::objects_are_read_in_place().await,
+        ["references_lie_in_objects"] => reference_scenarios::references_lie_in_objects().await,
+        ["an_object_outlives_its_maker", folder] => {
+            reference_scenarios::an_object_outlives_its_maker(Path::new(folder)).await
+        }
+        ["an_actor_keeps_its_arguments"] => reference_scenarios::an_actor_keeps_its_arguments().await,
+        ["references_that_do_not_travel_are_refused"] => {
+            reference_scenarios::references_that_do_not_travel_are_refused().await
+        }
         _ => Err(format!("there is no scenario {arguments:?}"))?,
     }
 }

@@ -33,11 +33,11 @@ pub(crate) async fn a_maker_pauses_at_8_unread_items(folder: &Path) -> Result<()
     let mut stream = streams::numbers::remote(20, log.clone()).start().await?;
     until(|| async { Ok(lines(&log).len() == 8) }).await?;
     // The one process runs it, because the maker waits and gave its core back.
-    assert_eq!(echo::remote("beside".into()).await?, "beside");
+    assert_eq!(echo::remote("beside").await?, "beside");
     assert_eq!(lines(&log), texts(1..=8));
     assert_eq!(stream.next().await, Some(Ok(1)));
     until(|| async { Ok(lines(&log).len() == 9) }).await?;
-    assert_eq!(echo::remote("beside".into()).await?, "beside");
+    assert_eq!(echo::remote("beside").await?, "beside");
     assert_eq!(lines(&log), texts(1..=9));
     let rest: Vec<u64> = stream.try_collect().await?;
     assert_eq!(rest, (2..=20).collect::<Vec<u64>>());
@@ -91,7 +91,7 @@ pub(crate) async fn errors_of_streams_come_after_their_items() -> Result<()> {
     let failed: Vec<Result<String>> = streams::fail_after::remote(2).collect().await;
     let error = Err(Error::Failed("no more: no disk".into()));
     assert_eq!(failed, [Ok("0".into()), Ok("1".into()), error]);
-    let panicked: Vec<Result<String>> = streams::panic_after::remote("ouch".into()).collect().await;
+    let panicked: Vec<Result<String>> = streams::panic_after::remote("ouch").collect().await;
     assert_eq!(panicked, [Ok("ouch".into()), Err(Error::Panicked("ouch".into()))]);
 
     // 5 bytes are the length of the text.
@@ -119,6 +119,6 @@ pub(crate) async fn items_have_handles() -> Result<()> {
     }
     // With the handles of items that nobody reads.
     drop(stream);
-    assert_eq!(echo::remote("still here".into()).await?, "still here");
+    assert_eq!(echo::remote("still here").await?, "still here");
     Ok(())
 }

@@ -54,16 +54,16 @@ pub(crate) async fn tasks_get_and_give_handles() -> Result<()> {
     // The argument is the last handle of this process.
     let (counter, made) = tasks::add_to::remote(counter, 2).await?;
     assert_eq!((counter.add(1).await?, made.add(1).await?), (8, 8));
-    assert_eq!(tasks::names::remote("a".into(), 1, 2, 3).await?, "a 1 2 3");
+    assert_eq!(tasks::names::remote("a", 1, 2, 3).await?, "a 1 2 3");
     assert_eq!(tasks::echo("plain".into()), "plain");
     Ok(())
 }
 
 pub(crate) async fn errors_and_panics_of_tasks_are_told() -> Result<()> {
-    let missing = tasks::open_missing::remote("/nowhere/weights".into()).await;
+    let missing = tasks::open_missing::remote("/nowhere/weights").await;
     let expected = "no weights: No such file or directory (os error 2)";
     assert_eq!(missing, Err(Error::Failed(expected.into())));
-    let panicked = tasks::panic_with::remote("out of order".into()).await;
+    let panicked = tasks::panic_with::remote("out of order").await;
     assert_eq!(panicked, Err(Error::Panicked("out of order".into())));
     // A panic costs no process.
     let (process, attempt) = tasks::process::remote().await?;
@@ -132,7 +132,7 @@ pub(crate) async fn tasks_are_bounded() -> Result<()> {
     calls.pop();
     until(|| async { Ok(tasks::sleep::remote(counter.clone()).try_start().is_ok()) }).await?;
     calls.clear();
-    assert_eq!(tasks::echo::remote("still here".into()).await?, "still here");
+    assert_eq!(tasks::echo::remote("still here").await?, "still here");
     Ok(())
 }
 
@@ -149,7 +149,7 @@ pub(crate) async fn actors_end_in_good_order() -> Result<()> {
     let counter = Counter::remote(0).name("counter").start().await?;
     assert_eq!(counter.add(1).await?, 1);
     drop(counter);
-    let broken = Broken::remote("none of 0".into()).name("broken").start().await?;
+    let broken = Broken::remote("none of 0").name("broken").start().await?;
     assert!(matches!(broken.nothing().await, Err(Error::ConstructorFailed(_))));
     std::future::pending().await
 }

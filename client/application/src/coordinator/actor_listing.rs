@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn application(actors: Vec<ActorDescription>) -> ApplicationDescription {
-        ApplicationDescription { actors, classes: Vec::new() }
+        ApplicationDescription { actors, classes: Vec::new(), object_holders: BTreeMap::new() }
     }
 
     #[test]

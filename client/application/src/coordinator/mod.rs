@@ -17,14 +17,15 @@ mod task_listing;
 
 use cohabit_types::ApplicationAccess;
 
+use crate::start_entry::MainEntry;
 use crate::terminal::say;
 
 /// The exit code of a coordinator that cannot begin.
 const FAILED: i32 = 1;
 
 /// Runs the application until it is over; returns its exit code.
-pub(crate) async fn coordinate(access: ApplicationAccess, max_gpus: Option<u32>) -> i32 {
-    match shell::run(access, max_gpus).await {
+pub(crate) async fn coordinate(access: ApplicationAccess, entry: MainEntry) -> i32 {
+    match shell::run(access, entry).await {
         Ok(code) => code,
         Err(text) => {
             say(&text);

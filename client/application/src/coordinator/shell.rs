@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +15,12 @@ use cohabit_application_core::{
 };
 use cohabit_client::Error;
 use cohabit_types::{
-    ApplicationAccess, ApplicationAnswer, ApplicationTopic, AttemptId, JobId, RunnerRole, Share,
+    ApplicationAccess, ApplicationAnswer, ApplicationTopic, AttemptId, JobId, ObjectListing, RunnerRole,
+    Share,
 };
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::spawn_local;
+use tokio::task::{spawn_blocking, spawn_local};
 use tokio::time::sleep;
 
 use super::inspection::answer_questions;
@@ -26,6 +29,8 @@ use super::runner_jobs::{ActorRunner, RunnerJobs};
 use super::survey::{SurveyResult, Surveys};
 use super::{actor_listing, object_listing, task_listing};
 use crate::registry::ActorRegistry;
+use crate::start_entry::MainEntry;
+use crate::store::{NodeStore, ROOM_PATIENCE, StoreEnded, StoreSettings};
 use crate::transport::{
     FrameHandler, HelloCheck, HelloPurpose, LinkFailure, MemberHello, ReceivedFrames, SendBuffer, SessionEnd,
     SocketDirectory, accept_members, carry,
@@ -45,6 +50,8 @@ struct CoordinatorShell {
     own: AttemptId,
     state: RefCell<ShellState>,
     jobs: RunnerJobs,
+    /// The objects of this node.
+    store: NodeStore,
     /// Takes runners that are to be followed.
     follow: UnboundedSender<JobId>,
     /// Takes the exit code, or why it cannot go on.
@@ -63,11 +70,16 @@ struct ShellState {
 ///
 /// # Errors
 /// In words, if it cannot go on.
-pub(super) async fn run(access: ApplicationAccess, max_gpus: Option<u32>) -> Result<i32, String> {
+pub(super) async fn run(access: ApplicationAccess, entry: MainEntry) -> Result<i32, String> {
     let own = access.application;
-    let listener = SocketDirectory::open(&access.directory).and_then(|directory| directory.listen(own));
-    let listener = listener.map_err(|error| format!("cannot listen for the application: {error}"))?;
-    let ceiling = max_gpus.map(|most| Share(most.saturating_mul(Share::WHOLE.0)));
+    let check = HelloCheck { secret: access.credentials.secret, own };
+    let cannot = |error: io::Error| format!("cannot listen for the application: {error}");
+    let directory = SocketDirectory::open(&access.directory).map_err(cannot)?;
+    let listener = directory.listen(own).map_err(cannot)?;
+    let settings = store_settings(&access, entry);
+    let store = spawn_blocking(move || NodeStore::start(&directory, check, settings)).await;
+    let store = store.map_err(|error| error.to_string())?.map_err(cannot)?;
+    let ceiling = entry.max_gpus.map(|most| Share(most.saturating_mul(Share::WHOLE.0)));
     let core = Coordinator::new(own, ceiling);
     let (exit, mut exits) = unbounded_channel();
     let (follow, followed) = unbounded_channel();
@@ -80,10 +92,10 @@ pub(super) async fn run(access: ApplicationAccess, max_gpus: Option<u32>) -> Res
             surveys: Surveys::default(),
         }),
         jobs: RunnerJobs::open(&access)?,
+        store,
         follow,
         exit,
     });
-    let check = HelloCheck { secret: access.credentials.secret, own };
     let accepting = Rc::clone(&shell);
     spawn_local(accept_members(listener, check, move |stream, buffer, hello| {
         spawn_local(Rc::clone(&accepting).serve(stream, buffer, hello));
@@ -96,6 +108,16 @@ pub(super) async fn run(access: ApplicationAccess, max_gpus: Option<u32>) -> Res
     let main = shell.jobs.submit_main("main").await?;
     shell.follow_main(main);
     exits.recv().await.unwrap_or_else(|| Err("the coordinator has nothing to do".into()))
+}
+
+/// Objects are spilled to where the checkpoints of the root job would be, which is on a disk.
+fn store_settings(access: &ApplicationAccess, entry: MainEntry) -> StoreSettings {
+    let checkpoints = std::env::var_os("COHABIT_CHECKPOINT_DIR").map(PathBuf::from);
+    StoreSettings {
+        budget: entry.object_memory,
+        spill_directory: checkpoints.unwrap_or_else(|| access.directory.clone()),
+        patience: ROOM_PATIENCE,
+    }
 }
 
 impl CoordinatorShell {
@@ -154,6 +176,8 @@ impl CoordinatorShell {
                         session.close();
                     }
                 }
+                CoordinatorEffect::FreeObject { object } => self.store.free(object),
+                CoordinatorEffect::ForgetMaker { maker, keep } => self.store.forget(maker, keep),
                 CoordinatorEffect::Exit { code } => self.end(Ok(code)),
             }
         }
@@ -212,7 +236,14 @@ impl CoordinatorShell {
                 let application = self.state.borrow().core.describe();
                 ApplicationAnswer::Tasks(task_listing::listing(application, found))
             }
-            ApplicationTopic::Objects => ApplicationAnswer::Objects(object_listing::listing()),
+            ApplicationTopic::Objects => {
+                let figures = self.store.figures().await;
+                let application = self.state.borrow().core.describe();
+                ApplicationAnswer::Objects(match figures {
+                    Ok(figures) => object_listing::listing(self.own, figures, &application),
+                    Err(StoreEnded) => ObjectListing { silent: vec![self.own], ..ObjectListing::default() },
+                })
+            }
         }
     }
 

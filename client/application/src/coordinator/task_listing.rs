@@ -151,7 +151,7 @@ fn reason(class: &TaskClassRecord) -> String {
 
 fn unended_record(caller: AttemptId, class: u32, task: TaskDescription) -> TaskRecord {
     let (state, runner) = match task.place {
-        TaskPlace::Waiting => (TaskStatus::Waiting, None),
+        TaskPlace::Waiting | TaskPlace::Dependent => (TaskStatus::Waiting, None),
         TaskPlace::Sent { runner } => (TaskStatus::Sent, Some(runner)),
         TaskPlace::Parked { runner } => (TaskStatus::Parked, Some(runner)),
     };
@@ -162,7 +162,10 @@ fn unended_record(caller: AttemptId, class: u32, task: TaskDescription) -> TaskR
         depth: task.depth,
         class: Some(class),
         state,
-        why: String::new(),
+        why: match task.place {
+            TaskPlace::Dependent => "the value of an argument is not known yet".to_owned(),
+            TaskPlace::Waiting | TaskPlace::Sent { .. } | TaskPlace::Parked { .. } => String::new(),
+        },
         runner,
         took: None,
     }
@@ -238,7 +241,8 @@ mod tests {
     }
 
     fn listed(classes: Vec<ClassDescription>, answers: Vec<(AttemptId, MemberDescription)>) -> TaskListing {
-        let application = ApplicationDescription { actors: Vec::new(), classes };
+        let (actors, object_holders) = (Vec::new(), BTreeMap::new());
+        let application = ApplicationDescription { actors, classes, object_holders };
         listing(application, SurveyResult { answers, silent: vec![member(9)] })
     }
 

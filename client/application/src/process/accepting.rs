@@ -9,7 +9,7 @@ use cohabit_application_core::SessionHello;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::spawn_local;
 
-use super::hold::ActorHold;
+use super::hold::Hold;
 use super::member_process::MemberProcess;
 use super::member_state::MemberState;
 use super::peer::{AfterFrames, Peer, PeerConnection};
@@ -64,7 +64,7 @@ async fn serve(
 
 /// Whether the caller lives and its connection is the latest one.
 fn accept(
-    state: &mut MemberState<ActorHold>,
+    state: &mut MemberState<Hold>,
     hello: &SessionHello,
     sending: &Arc<SendBuffer>,
 ) -> Result<bool, LinkFailure> {

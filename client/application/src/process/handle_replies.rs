@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use cohabit_application_core::{ActorId, ActorSpec};
+use cohabit_application_core::{ActorId, ActorSpec, HeldId};
 use tokio::sync::oneshot;
 
-use super::hold::ActorHold;
+use super::hold::Hold;
 use super::member_process::MemberProcess;
 use crate::error::{Error, Result};
+use crate::values::held;
 
 /// An answer that may bring a handle. If nobody reads it, the handle is given back.
 struct HandleReply<'a, T> {
@@ -26,40 +27,39 @@ impl<T> Drop for HandleReply<'_, T> {
     fn drop(&mut self) {
         self.reply.close();
         if let Ok(unread) = self.reply.try_recv() {
-            self.process.release((self.handle)(unread).into_iter().collect());
+            self.process.release((self.handle)(unread).map(HeldId::Actor).into_iter().collect());
         }
     }
 }
 
 impl MemberProcess {
-    /// Creates an actor. `holds` are the handles in the arguments of its constructor.
+    /// Creates an actor, of which the process then holds one handle. `holds` are the handles in the arguments
+    /// of its constructor.
     ///
     /// # Errors
     /// If it cannot be created.
     pub(crate) async fn create(
         self: &Arc<MemberProcess>,
         spec: ActorSpec,
-        holds: Vec<Arc<ActorHold>>,
-    ) -> Result<Arc<ActorHold>> {
-        let reply = self.with(|state| state.create(spec)).map_err(|error| Error::of_creation(&error))?;
+        holds: Vec<Arc<Hold>>,
+    ) -> Result<ActorId> {
+        let carries = held(&holds);
+        let reply = self.with(|state| state.create(spec, carries));
+        let reply = reply.map_err(|error| Error::of_creation(&error))?;
         drop(holds);
         let reply = HandleReply { process: self, reply, handle: |reply| reply.ok() };
-        match reply.read().await? {
-            Ok(actor) => Ok(ActorHold::held(self, actor)),
-            Err(error) => Err(Error::of_creation(&error)),
-        }
+        reply.read().await?.map_err(|error| Error::of_creation(&error))
     }
 
-    /// Finds a live actor by its name.
+    /// Finds a live actor by its name. The process then holds one handle.
     ///
     /// # Errors
     /// If there is none.
-    pub(crate) async fn find(self: &Arc<MemberProcess>, name: &str) -> Result<Arc<ActorHold>> {
+    pub(crate) async fn find(self: &Arc<MemberProcess>, name: &str) -> Result<ActorId> {
         let reply =
             self.with(|state| state.find(name.to_owned())).map_err(|error| Error::of_creation(&error))?;
         let reply = HandleReply { process: self, reply, handle: |actor| actor };
-        let actor = reply.read().await?.ok_or_else(|| Error::NotFound(name.to_owned()))?;
-        Ok(ActorHold::held(self, actor))
+        reply.read().await?.ok_or_else(|| Error::NotFound(name.to_owned()))
     }
 
     /// Stops an actor, and waits for the end of its process.

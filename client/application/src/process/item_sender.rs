@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use cohabit_application_core::{ActorId, CallError};
+use cohabit_application_core::{CallError, HeldId};
 use tokio::task::coop::consume_budget;
 
 use super::member_process::MemberProcess;
@@ -69,7 +69,7 @@ impl<H> MemberState<H> {
         self.member.may_make(task.ticket())
     }
 
-    fn send_item(&mut self, task: &RunningTask, item: Bytes, carries: Vec<ActorId>) -> Result<(), CallError> {
+    fn send_item(&mut self, task: &RunningTask, item: Bytes, carries: Vec<HeldId>) -> Result<(), CallError> {
         // One that is made because the process is to end may be wrong; another process makes it anew.
         if self.tasks.is_stopping() {
             return Ok(());

@@ -4,14 +4,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use cohabit_application_core::ActorId;
+use cohabit_application_core::HeldId;
 use cohabit_types::ApplicationAccess;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::hold::ActorHold;
+use super::hold::Hold;
 use super::member_state::{MemberState, Outlets};
 use crate::error::{Error, Result};
+use crate::store::StoreLink;
 use crate::transport::SocketDirectory;
 
 /// The one process of an application that this is.
@@ -20,14 +21,17 @@ static CURRENT: OnceLock<Arc<MemberProcess>> = OnceLock::new();
 /// A process that runs the user's code.
 pub(crate) struct MemberProcess {
     pub(super) access: ApplicationAccess,
-    pub(super) directory: SocketDirectory,
-    state: Mutex<MemberState<ActorHold>>,
+    pub(super) directory: Arc<SocketDirectory>,
+    state: Mutex<MemberState<Hold>>,
     /// Something was acknowledged.
     pub(super) settled: Notify,
     /// The host has something to do.
     work: Notify,
     /// A task has ended.
     pub(crate) task_ended: Notify,
+    /// A call has to end before all others that are limited.
+    pub(super) new_deadline: Notify,
+    store: StoreLink,
 }
 
 impl MemberProcess {
@@ -37,8 +41,9 @@ impl MemberProcess {
     /// If it is one already.
     pub(crate) fn start(
         access: ApplicationAccess,
-        directory: SocketDirectory,
+        directory: Arc<SocketDirectory>,
         outlets: Outlets,
+        store: StoreLink,
     ) -> Arc<MemberProcess> {
         let state = Mutex::new(MemberState::new(access.application, access.member, outlets));
         let process = Arc::new(MemberProcess {
@@ -48,6 +53,8 @@ impl MemberProcess {
             settled: Notify::new(),
             work: Notify::new(),
             task_ended: Notify::new(),
+            new_deadline: Notify::new(),
+            store,
         });
         let set = CURRENT.set(Arc::clone(&process));
         assert!(set.is_ok(), "a process is one member of one application");
@@ -66,20 +73,28 @@ impl MemberProcess {
         })
     }
 
+    /// The store of the node.
+    pub(super) const fn store(&self) -> &StoreLink {
+        &self.store
+    }
+
     pub(crate) const fn access(&self) -> &ApplicationAccess {
         &self.access
     }
 
     /// Changes the state, and carries out what follows from it.
-    pub(crate) fn with<R>(&self, change: impl FnOnce(&mut MemberState<ActorHold>) -> R) -> R {
-        let (result, unneeded, has_work) = {
+    pub(crate) fn with<R>(&self, change: impl FnOnce(&mut MemberState<Hold>) -> R) -> R {
+        let (result, unneeded, has_work, has_new_deadline) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let result = change(&mut state);
             state.carry_out();
-            (result, state.take_unneeded(), state.take_new_work())
+            (result, state.take_unneeded(), state.take_new_work(), state.take_new_deadline())
         };
         if has_work {
             self.work.notify_one();
+        }
+        if has_new_deadline {
+            self.new_deadline.notify_one();
         }
         // Dropping them changes the state again.
         drop(unneeded);
@@ -92,9 +107,9 @@ impl MemberProcess {
     }
 
     /// The handles that were given to this process count no longer.
-    pub(crate) fn release(&self, actors: Vec<ActorId>) {
-        if !actors.is_empty() {
-            self.with(|state| state.release(actors));
+    pub(crate) fn release(&self, all: Vec<HeldId>) {
+        if !all.is_empty() {
+            self.with(|state| state.release(all));
         }
     }
 

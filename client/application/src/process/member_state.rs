@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use cohabit_application_core::{
-    ActorId, ActorSpec, CallError, CallNumber, CreateError, FromCoordinator, IncarnationNumber, Member,
-    MemberEffect, RequestNumber, Ticket, ToCallee, ToCaller, ToCoordinator,
+    ActorId, ActorSpec, CallError, CallNumber, CallValue, CreateError, FromCoordinator, HeldId,
+    IncarnationNumber, Member, MemberEffect, RequestNumber, Ticket, ToCallee, ToCaller, ToCoordinator,
 };
 use cohabit_types::AttemptId;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
+use super::arrived::ArrivedArguments;
 use super::calls::{Backlog, CallTarget, PendingCall, StreamItem};
+use super::reference_table::ReferenceTable;
 use super::task_table::{TaskStart, TaskTable};
 use crate::transport::SessionEnd;
 
@@ -20,9 +21,9 @@ use crate::transport::SessionEnd;
 #[derive(Debug)]
 pub(crate) enum HostWork {
     /// Drop the actor, if there is one, and construct it.
-    Construct { kind: u32, incarnation: IncarnationNumber, arguments: Bytes },
+    Construct { kind: u32, incarnation: IncarnationNumber, arguments: ArrivedArguments },
     /// Run a method.
-    Start { ticket: Ticket, method: u32, arguments: Bytes, carries: Vec<ActorId> },
+    Start { ticket: Ticket, method: u32, arguments: ArrivedArguments },
     /// End a method at its next await.
     Interrupt { ticket: Ticket },
     /// Run a task.
@@ -48,7 +49,7 @@ pub(crate) struct Outlets {
 /// The answer to a creation or a search.
 pub(super) type ActorReply = Result<ActorId, CreateError>;
 
-/// The state of a process; `H` holds an actor, and is dropped outside of the lock.
+/// The state of a process; `H` holds an actor or an object, and is dropped outside of the lock.
 pub(crate) struct MemberState<H> {
     pub(super) member: Member,
     own: AttemptId,
@@ -62,6 +63,9 @@ pub(crate) struct MemberState<H> {
     creations: HashMap<RequestNumber, oneshot::Sender<ActorReply>>,
     searches: HashMap<RequestNumber, oneshot::Sender<Option<ActorId>>>,
     stops: HashMap<RequestNumber, oneshot::Sender<()>>,
+    pub(super) references: ReferenceTable,
+    /// Whether a call has to end before all others that are limited.
+    pub(super) has_new_deadline: bool,
     work: VecDeque<HostWork>,
     /// Whether the host has not been told of some of it.
     has_new_work: bool,
@@ -74,7 +78,7 @@ pub(crate) struct MemberState<H> {
 impl<H> MemberState<H> {
     pub(super) fn new(coordinator: AttemptId, own: AttemptId, outlets: Outlets) -> MemberState<H> {
         MemberState {
-            member: Member::new(coordinator),
+            member: Member::new(own, coordinator),
             own,
             coordinator: SessionEnd::new(own, coordinator),
             callees: BTreeMap::new(),
@@ -84,6 +88,8 @@ impl<H> MemberState<H> {
             creations: HashMap::new(),
             searches: HashMap::new(),
             stops: HashMap::new(),
+            references: ReferenceTable::default(),
+            has_new_deadline: false,
             work: VecDeque::new(),
             has_new_work: false,
             tasks: TaskTable::new(),
@@ -93,18 +99,31 @@ impl<H> MemberState<H> {
         }
     }
 
-    pub(crate) fn hold(&mut self, actor: ActorId) -> bool {
-        self.member.hold(actor)
+    pub(crate) fn hold(&mut self, held: HeldId) -> bool {
+        self.member.hold(held)
     }
 
-    pub(crate) fn release(&mut self, actors: impl IntoIterator<Item = ActorId>) {
-        for actor in actors {
-            self.member.release(actor, &mut self.effects);
+    pub(crate) fn release(&mut self, all: impl IntoIterator<Item = HeldId>) {
+        for held in all {
+            self.member.release(held, &mut self.effects);
         }
     }
 
-    pub(crate) fn create(&mut self, spec: ActorSpec) -> Result<oneshot::Receiver<ActorReply>, CreateError> {
-        let request = self.member.create(spec, &mut self.effects)?;
+    /// A handle or a reference, with all its clones, was dropped.
+    pub(super) fn give_back(&mut self, held: HeldId) {
+        match held {
+            HeldId::Actor(_) => {}
+            HeldId::Object(object) => self.references.forget(object),
+        }
+        self.release([held]);
+    }
+
+    pub(crate) fn create(
+        &mut self,
+        spec: ActorSpec,
+        carries: Vec<HeldId>,
+    ) -> Result<oneshot::Receiver<ActorReply>, CreateError> {
+        let request = self.member.create(spec, carries, &mut self.effects)?;
         let (sender, receiver) = oneshot::channel();
         self.creations.insert(request, sender);
         Ok(receiver)
@@ -135,8 +154,8 @@ impl<H> MemberState<H> {
     pub(crate) fn finished(
         &mut self,
         ticket: Ticket,
-        result: Result<Bytes, CallError>,
-        carries: Vec<ActorId>,
+        result: Result<CallValue, CallError>,
+        carries: Vec<HeldId>,
     ) {
         self.member.finished(ticket, result, carries, &mut self.effects);
     }
@@ -190,7 +209,7 @@ impl<H> MemberState<H> {
                     Some(waiting) => waiting.send(actor).err().flatten(),
                     None => actor,
                 };
-                self.release(unread);
+                self.release(unread.map(HeldId::Actor));
             }
             MemberEffect::Stopped { request } => {
                 // Nobody may wait for it any more.
@@ -201,14 +220,23 @@ impl<H> MemberState<H> {
             }
             MemberEffect::MakeMore { ticket } => self.tasks.make_more(ticket),
             MemberEffect::Finish { call, result, carries } => self.finish_call(call, result, carries),
-            MemberEffect::Construct { kind, incarnation, arguments, actor: _ } => {
+            MemberEffect::ObjectReady { object, call } => self.object_ready(object, call),
+            MemberEffect::Opened { request, carries } => {
+                let unread = self.references.opened(request, carries);
+                self.release(unread);
+            }
+            MemberEffect::Construct { kind, incarnation, arguments: bytes, needs, actor: _ } => {
+                // The core keeps the handles in them.
+                let arguments = ArrivedArguments { bytes, needs, carries: Vec::new() };
                 self.push_work(HostWork::Construct { kind, incarnation, arguments });
             }
-            MemberEffect::Start { ticket, method, arguments, carries } => {
-                self.push_work(HostWork::Start { ticket, method, arguments, carries });
+            MemberEffect::Start { ticket, method, arguments: bytes, needs, carries } => {
+                let arguments = ArrivedArguments { bytes, needs, carries };
+                self.push_work(HostWork::Start { ticket, method, arguments });
             }
-            MemberEffect::StartTask { ticket, function, arguments, carries } => {
-                let start = self.tasks.start(ticket, function, arguments, carries);
+            MemberEffect::StartTask { ticket, function, arguments: bytes, needs, carries } => {
+                let arguments = ArrivedArguments { bytes, needs, carries };
+                let start = self.tasks.start(ticket, function, arguments);
                 start.into_iter().for_each(|start| self.push_work(HostWork::StartTask(start)));
             }
             MemberEffect::Interrupt { ticket } if self.tasks.interrupt(ticket) => {
@@ -234,6 +262,11 @@ impl<H> MemberState<H> {
         std::mem::replace(&mut self.has_new_work, false)
     }
 
+    /// Whether the next call that may be late is another one since this was asked before.
+    pub(super) const fn take_new_deadline(&mut self) -> bool {
+        std::mem::replace(&mut self.has_new_deadline, false)
+    }
+
     fn tell(&self, event: ProcessEvent) {
         // Nobody listens any more when the process ends.
         let _ended = self.outlets.events.send(event);
@@ -244,7 +277,7 @@ impl<H> MemberState<H> {
             Some(waiting) => waiting.send(result).err(),
             None => Some(result),
         };
-        self.release(unread.and_then(Result::ok));
+        self.release(unread.and_then(Result::ok).map(HeldId::Actor));
     }
 
     fn close(&mut self, member: AttemptId) {

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use cohabit_application_core::{ActorId, Ticket};
+use cohabit_application_core::Ticket;
 use futures::future::AbortRegistration;
 
+use super::arrived::ArrivedArguments;
 use super::running_task::RunningTask;
 
 /// The tasks of a process of tasks.
@@ -35,8 +35,7 @@ pub(crate) struct TaskStart {
     /// Ends its future when the task is interrupted, perhaps before it begins.
     pub(crate) abort: AbortRegistration,
     pub(crate) function: u32,
-    pub(crate) arguments: Bytes,
-    pub(crate) carries: Vec<ActorId>,
+    pub(crate) arguments: ArrivedArguments,
 }
 
 /// How a rest stands.
@@ -58,15 +57,14 @@ impl TaskTable {
         &mut self,
         ticket: Ticket,
         function: u32,
-        arguments: Bytes,
-        carries: Vec<ActorId>,
+        arguments: ArrivedArguments,
     ) -> Option<TaskStart> {
         if self.is_stopping() {
             return None;
         }
         let (task, abort) = RunningTask::new(ticket);
         self.running.insert(ticket, Arc::clone(&task));
-        Some(TaskStart { task, abort, function, arguments, carries })
+        Some(TaskStart { task, abort, function, arguments })
     }
 
     pub(super) fn runs(&self, ticket: Ticket) -> bool {
@@ -127,6 +125,8 @@ impl TaskTable {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
     use crate::process::cancelled;
 
@@ -134,7 +134,8 @@ mod tests {
     fn a_process_that_is_to_end_starts_nothing_and_counts_no_end() {
         let mut tasks = TaskTable::new();
         let start = |tasks: &mut TaskTable, ticket| {
-            tasks.start(Ticket(ticket), 0, Bytes::new(), Vec::new()).map(|start| start.task)
+            let arguments = ArrivedArguments { bytes: Bytes::new(), needs: Vec::new(), carries: Vec::new() };
+            tasks.start(Ticket(ticket), 0, arguments).map(|start| start.task)
         };
         start(&mut tasks, 1).unwrap();
         let second = start(&mut tasks, 2).unwrap();

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use cohabit_application_core::{ActorId, CallError, Ticket};
+use cohabit_application_core::{CallError, CallValue, HeldId, Ticket};
 use cohabit_types::Span;
 use tokio::time::timeout;
 
@@ -17,8 +16,8 @@ impl<H> MemberState<H> {
     pub(crate) fn task_ended(
         &mut self,
         task: &RunningTask,
-        result: Result<Bytes, CallError>,
-        carries: Vec<ActorId>,
+        result: Result<CallValue, CallError>,
+        carries: Vec<HeldId>,
         took: Duration,
     ) {
         if self.tasks.end(task.ticket()) {
@@ -49,6 +48,10 @@ impl<H> MemberState<H> {
     /// Tells the core if the process has had no task for this long. Returns how long it may be until the next
     /// such time.
     pub(crate) fn look_at_rest(&mut self, length: Duration) -> Duration {
+        // Tasks that have ended may have passed on references of calls that have not.
+        if !self.calls.is_empty() || !self.backlogs.is_empty() {
+            return length;
+        }
         match self.tasks.look_at_rest(length) {
             RestState::Left(left) => left,
             RestState::Over(rest) => {

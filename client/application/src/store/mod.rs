@@ -24,7 +24,6 @@
 //!   server_connection one process         reply_queue   what it is told
 //! frame_stream frames with descriptors, both ways
 //! ```
-#![cfg_attr(not(test), expect(dead_code, reason = "the processes do not use it yet"))]
 
 mod file_limit;
 mod frame_stream;
@@ -39,3 +38,7 @@ mod settings;
 mod store_link;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use node_store::{NodeStore, StoreEnded};
+pub(crate) use settings::{ROOM_PATIENCE, StoreSettings};
+pub(crate) use store_link::StoreLink;

@@ -110,9 +110,7 @@ async fn obey(server: &Rc<StoreServer>, mut commands: UnboundedReceiver<StoreCom
     while let Some(command) = commands.recv().await {
         match command {
             StoreCommand::Free(object) => server.change(|core, effects| core.free(object, effects)),
-            StoreCommand::Forget { maker, keep } => {
-                server.change(|core, effects| core.forget(maker, &keep, effects));
-            }
+            StoreCommand::Forget { maker, keep } => server.forget(maker, keep),
             StoreCommand::Tell(asking) => {
                 // Nobody may wait for it any more.
                 let _told = asking.send(server.figures());

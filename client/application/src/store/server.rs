@@ -1,7 +1,7 @@
 //! Carries out the effects of the store's core: memory, spill files, timers, replies.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::panic::resume_unwind;
 use std::rc::Rc;
@@ -38,6 +38,9 @@ struct ServerState {
     core: ObjectStore,
     memories: ObjectMemories,
     members: BTreeMap<AttemptId, ConnectedMember>,
+    /// What is held of that which ended processes have stored, as long as their connections have not ended:
+    /// what they said last may not have been read.
+    forgotten: BTreeMap<AttemptId, BTreeSet<ObjectId>>,
     /// Why the last spill, allocation or return from disk failed.
     failure: Option<String>,
 }
@@ -57,6 +60,7 @@ impl StoreServer {
             core: ObjectStore::new(settings.budget, most_objects),
             memories: ObjectMemories::default(),
             members: BTreeMap::new(),
+            forgotten: BTreeMap::new(),
             failure: None,
         };
         StoreServer {
@@ -89,6 +93,20 @@ impl StoreServer {
         let left = self.state.borrow_mut().members.remove(&member);
         left.into_iter().flat_map(|it| it.waits).for_each(|(_, timer)| timer.abort());
         self.change(|core, effects| core.member_ended(member, effects));
+        let kept = self.state.borrow_mut().forgotten.remove(&member);
+        if let Some(keep) = kept {
+            self.forget(member, keep);
+        }
+    }
+
+    /// A process has ended: of the objects that it named, these alone are held.
+    pub(super) fn forget(self: &Rc<StoreServer>, maker: AttemptId, keep: BTreeSet<ObjectId>) {
+        let is_connected = self.state.borrow().members.contains_key(&maker);
+        if is_connected {
+            self.state.borrow_mut().forgotten.insert(maker, keep);
+        } else {
+            self.change(|core, effects| core.forget(maker, &keep, effects));
+        }
     }
 
     /// What goes with a reply. None if the object has gone, and with it the reason for the reply.

@@ -7,7 +7,7 @@ use crate::program;
 use crate::scenarios::{play, play_on, show};
 
 /// Plays a scenario that keeps files in the folder of the head.
-async fn play_with_folder(scenario: &str) -> FakeHead {
+pub(crate) async fn play_with_folder(scenario: &str) -> FakeHead {
     let head = FakeHead::start().await;
     play_on(&head, &[scenario, head.folder().to_str().unwrap()]).await;
     head

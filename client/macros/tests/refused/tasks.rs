@@ -61,4 +61,14 @@ async fn cubes(below: u64) -> impl Send + Stream {
     stream::iter((0..below).map(|number| number * number * number))
 }
 
+#[cohabit_macros::task]
+fn double(number: &cohabit::Ref<u64>) -> u64 {
+    0
+}
+
+#[cohabit_macros::task]
+fn half(number: Arg<u64>) -> u64 {
+    0
+}
+
 fn main() {}

@@ -2,7 +2,7 @@
 
 use cohabit_types::{AttemptId, JobId, Share};
 
-use super::kit::{MAIN, ROOT, actor, effects, member, named, spec};
+use super::kit::{MAIN, ROOT, actor, carried, effects, forget, handle, member, named, spec};
 use crate::{
     ActorEnd, ActorId, ActorSpec, ActorState, Construction, Coordinator, CoordinatorEffect, CreateError,
     FromCoordinator, IncarnationNumber, Lifetime, RequestNumber, RunnerReport, RunnerState, ToCoordinator,
@@ -34,7 +34,7 @@ fn submit(number: u64, spec: &ActorSpec) -> CoordinatorEffect {
 }
 
 fn construct(incarnation: u32) -> FromCoordinator {
-    let ActorSpec { kind, concurrency, arguments, carries, .. } = spec();
+    let ActorSpec { kind, concurrency, arguments, needs, .. } = spec();
     let incarnation = IncarnationNumber(incarnation);
     FromCoordinator::Construct(Construction {
         actor: actor(1),
@@ -42,12 +42,14 @@ fn construct(incarnation: u32) -> FromCoordinator {
         incarnation,
         concurrency,
         arguments,
-        carries,
+        needs,
+        carries: Vec::new(),
     })
 }
 
 fn create(it: &mut Coordinator, request: u64, spec: &ActorSpec) -> Vec<CoordinatorEffect> {
-    let frame = ToCoordinator::Create { request: RequestNumber(request), spec: spec.clone() };
+    let frame =
+        ToCoordinator::Create { request: RequestNumber(request), spec: spec.clone(), carries: Vec::new() };
     received(it, MAIN, frame)
 }
 
@@ -69,7 +71,7 @@ fn ended(code: i32) -> RunnerState {
 }
 
 fn release(it: &mut Coordinator, of: u64) -> Vec<CoordinatorEffect> {
-    received(it, MAIN, ToCoordinator::Release { actor: actor(of), settled: vec![(ROOT, 1)] })
+    received(it, MAIN, ToCoordinator::Release { held: handle(of), settled: vec![(ROOT, 1)] })
 }
 
 /// The process of an actor is told to end.
@@ -255,8 +257,9 @@ fn a_name_belongs_to_one_live_actor_until_its_process_has_ended() {
 #[test]
 fn constructor_arguments_keep_what_they_carry_until_the_actor_ends() {
     let mut it = with_ready_actor();
-    let carrying = ActorSpec { carries: vec![actor(1)], ..spec() };
-    create(&mut it, 2, &carrying);
+    let request = RequestNumber(2);
+    let create = ToCoordinator::Create { request, spec: spec(), carries: vec![carried(1)] };
+    received(&mut it, MAIN, create);
     assert_eq!(release(&mut it, 1), []);
     effects(|effects| it.submitted(actor(2), Ok(JobId::new(4)), effects));
     assert_eq!(
@@ -283,6 +286,6 @@ fn the_application_exits_with_the_code_of_its_first_main_when_no_main_and_no_det
     received(&mut it, second, ToCoordinator::Closed { member: MAIN, settled: vec![] });
     received(&mut it, second, ToCoordinator::Stop { request: RequestNumber(1), actor: actor(1) });
     let close = CoordinatorEffect::Close { member: second };
-    assert_eq!(report(&mut it, second.job, 1, ended(0)), [close], "the detached actor lives");
+    assert_eq!(report(&mut it, second.job, 1, ended(0)), [close, forget(second)], "the detached actor lives");
     assert_eq!(report(&mut it, RUNNER.job, 1, ended(0)), [CoordinatorEffect::Exit { code: 5 }]);
 }

@@ -5,12 +5,13 @@ use cohabit_types::{AttemptId, Share, Span};
 
 use super::kit::{MAIN, ROOT, actor, class, effects, gpu_class, member, named, spec, task, write};
 use crate::{
-    ActorDescription, ActorEnd, ActorSpec, ActorState, ActorWait, CallError, CallNumber, CalledTasks,
-    ClassDescription, Coordinator, CoordinatorEffect, EndedTaskDescription, FromCoordinator,
-    IncarnationNumber, Lifetime, MAX_DESCRIBED_TASKS, MAX_DESCRIBED_TEXT, MAX_REMEMBERED_TASKS, Member,
-    MemberDescription, MemberEffect, MemberTopic, RequestNumber, RunnerCondition, RunnerDescription,
-    RunnerReport, RunnerState, StartedTaskDescription, TaskDescription, TaskOutcome, TaskPlace, TaskRequest,
-    TaskRunnerNumber, TaskSpec, Ticket, ToCallee, ToCaller, ToCoordinator,
+    ActorDescription, ActorEnd, ActorSpec, ActorState, ActorWait, CallError, CallNumber, CallValue,
+    CalledTasks, Carried, ClassDescription, Coordinator, CoordinatorEffect, EndedTaskDescription,
+    FromCoordinator, IncarnationNumber, Lifetime, MAX_DESCRIBED_TASKS, MAX_DESCRIBED_TEXT,
+    MAX_REMEMBERED_TASKS, Member, MemberDescription, MemberEffect, MemberTopic, RequestNumber,
+    RunnerCondition, RunnerDescription, RunnerReport, RunnerState, StartedTaskDescription, TaskDescription,
+    TaskOutcome, TaskPlace, TaskRequest, TaskRunnerNumber, TaskSpec, Ticket, ToCallee, ToCaller,
+    ToCoordinator,
 };
 
 const RUNNER: AttemptId = member(3);
@@ -30,8 +31,8 @@ fn received(it: &mut Coordinator, from: AttemptId, frame: ToCoordinator) -> Vec<
     effects(|effects| it.received(from, frame, effects))
 }
 
-fn create(it: &mut Coordinator, spec: ActorSpec) {
-    received(it, MAIN, ToCoordinator::Create { request: RequestNumber(1), spec });
+fn create(it: &mut Coordinator, spec: ActorSpec, carries: Vec<Carried>) {
+    received(it, MAIN, ToCoordinator::Create { request: RequestNumber(1), spec, carries });
 }
 
 fn waits(it: &mut Coordinator, job: AttemptId, why: &str) {
@@ -46,8 +47,9 @@ fn pending(why: &str) -> ActorState {
 #[test]
 fn actors_are_described_with_what_they_wait_for_and_how_many_processes_hold_them() {
     let mut it = application();
-    create(&mut it, ActorSpec { gpus: Share::WHOLE, ..spec() });
-    create(&mut it, ActorSpec { gpus: Share(500), carries: vec![actor(1)], ..named("ada", Lifetime::Held) });
+    create(&mut it, ActorSpec { gpus: Share::WHOLE, ..spec() }, Vec::new());
+    let ada = ActorSpec { gpus: Share(500), ..named("ada", Lifetime::Held) };
+    create(&mut it, ada, vec![Carried::Actor(actor(1))]);
     effects(|effects| it.submitted(actor(1), Ok(RUNNER.job), effects));
     waits(&mut it, RUNNER, "no GPU is free");
     let first = ActorDescription {
@@ -134,7 +136,7 @@ fn members_are_asked_and_their_answers_come_back() {
     assert_eq!(sent, [CoordinatorEffect::Send { to: MAIN, frame: frame.clone() }]);
     assert_eq!(asked, [MAIN].into());
 
-    let mut main = Member::new(ROOT);
+    let mut main = Member::new(MAIN, ROOT);
     let answer = effects(|effects| main.receive(frame, effects));
     let [MemberEffect::ToCoordinator(frame)] = answer.as_slice() else { panic!("{answer:?}") };
     let description = Box::<MemberDescription>::default();
@@ -158,6 +160,7 @@ fn says(it: &mut Member, frame: ToCaller) {
 }
 
 fn ran(it: &mut Member, call: u64, result: Result<Bytes, CallError>, took: Span) {
+    let result = result.map(CallValue::Inline);
     says(it, ToCaller::Ran { call: CallNumber(call), result, carries: Vec::new(), took });
 }
 
@@ -167,7 +170,7 @@ fn described(call: u64, place: TaskPlace) -> TaskDescription {
 
 #[test]
 fn a_caller_describes_its_tasks_and_how_the_last_ones_ended() {
-    let mut main = Member::new(ROOT);
+    let mut main = Member::new(MAIN, ROOT);
     joins(&mut main, RUNNER);
     for _ in 0..4 {
         call(&mut main, &task());
@@ -212,7 +215,7 @@ fn a_caller_describes_its_tasks_and_how_the_last_ones_ended() {
 /// One that waits to be sent again has not ended.
 #[test]
 fn a_task_that_is_tried_again_has_not_ended() {
-    let mut main = Member::new(ROOT);
+    let mut main = Member::new(MAIN, ROOT);
     joins(&mut main, RUNNER);
     call(&mut main, &TaskSpec { retries: 1, on_error: crate::OnTaskError::Retry, ..task() });
     ran(&mut main, 1, Err(CallError::Failed("no".to_owned())), Span::ZERO);
@@ -223,12 +226,12 @@ fn a_task_that_is_tried_again_has_not_ended() {
 
 #[test]
 fn a_runner_describes_what_it_has_started() {
-    let mut runner = Member::new(ROOT);
+    let mut runner = Member::new(MAIN, ROOT);
     effects(|effects| runner.receive(FromCoordinator::ServeTasks { class: class() }, effects));
     for call in [1, 2] {
-        let TaskSpec { function, arguments, carries, .. } = task();
-        let task = TaskRequest { function, depth: 0, arguments, carries, resume: None };
-        let frame = ToCallee::Run { call: CallNumber(call), task };
+        let TaskSpec { function, arguments, .. } = task();
+        let task = TaskRequest { function, depth: 0, arguments, needs: Vec::new(), resume: None };
+        let frame = ToCallee::Run { call: CallNumber(call), task, carries: Vec::new() };
         effects(|effects| runner.receive_from_caller(MAIN, frame, effects));
     }
     let started = |call| StartedTaskDescription { caller: MAIN, call: CallNumber(call) };
@@ -239,12 +242,12 @@ fn a_runner_describes_what_it_has_started() {
 
 #[test]
 fn a_caller_describes_how_many_of_its_calls_have_not_ended() {
-    let mut main = Member::new(ROOT);
+    let mut main = Member::new(MAIN, ROOT);
     effects(|effects| {
-        let request = main.create(spec(), effects).unwrap();
+        let request = main.create(spec(), Vec::new(), effects).unwrap();
         main.receive(FromCoordinator::Created { request, result: Ok(actor(1)) }, effects);
-        main.call(actor(1), write(), effects).unwrap();
-        main.call(actor(1), write(), effects).unwrap();
+        main.call(actor(1), write(), Vec::new(), effects).unwrap();
+        main.call(actor(1), write(), Vec::new(), effects).unwrap();
     });
     assert_eq!(main.describe(MemberTopic::Calls).calls, [(actor(1), 2)]);
 }
@@ -252,7 +255,7 @@ fn a_caller_describes_how_many_of_its_calls_have_not_ended() {
 /// Tasks that were sent come first, then those that wait, then those that have ended; the rest is counted.
 #[test]
 fn what_does_not_fit_a_description_is_counted() {
-    let mut main = Member::new(ROOT);
+    let mut main = Member::new(MAIN, ROOT);
     joins(&mut main, RUNNER);
     let rounds = MAX_REMEMBERED_TASKS as u64 + 5;
     for number in 1..=rounds {

@@ -1,6 +1,6 @@
 //! Frames survive the encoding of the wire, and errors say what to do.
 
-use super::kit::{actor, member, named, write};
+use super::kit::{actor, carried, member, named, write};
 use crate::{
     ActorEnd, CallError, CallNumber, CreateError, FromCoordinator, Lifetime, ObjectId, Packet, RequestNumber,
     StoreReply, StoreRequest, ToCallee, ToCoordinator,
@@ -8,12 +8,14 @@ use crate::{
 
 #[test]
 fn frames_come_back_from_bincode_as_they_were() {
-    let create = ToCoordinator::Create { request: RequestNumber(4), spec: named("ada", Lifetime::Detached) };
+    let (request, spec) = (RequestNumber(4), named("ada", Lifetime::Detached));
+    let create = ToCoordinator::Create { request, spec, carries: vec![carried(5)] };
     let packet = Packet::Frame { number: 1, received: 9, frame: create };
     let bytes = bincode::serialize(&packet).unwrap();
     assert_eq!(bincode::deserialize::<Packet<ToCoordinator>>(&bytes).unwrap(), packet);
 
-    let call = ToCallee::Call { actor: actor(1), call: CallNumber(2), request: write() };
+    let (call, request) = (CallNumber(2), write());
+    let call = ToCallee::Call { actor: actor(1), call, request, carries: vec![carried(5)] };
     let bytes = bincode::serialize(&call).unwrap();
     assert_eq!(bincode::deserialize::<ToCallee>(&bytes).unwrap(), call);
 

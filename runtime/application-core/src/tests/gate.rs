@@ -5,7 +5,7 @@ use crate::gate::{CallGate, GateEffect, RunningCall};
 use crate::{CallNumber, CallRequest, Ticket};
 
 fn start(ticket: u64, request: CallRequest) -> GateEffect {
-    GateEffect::Start { ticket: Ticket(ticket), request }
+    GateEffect::Start { ticket: Ticket(ticket), request, carries: Vec::new() }
 }
 
 /// An open gate of two reads at the same time; the calls of member 2 have arrived.
@@ -14,7 +14,7 @@ fn gate(requests: &[CallRequest]) -> (CallGate, Vec<GateEffect>) {
     let effects = effects(|it| {
         gate.open(it);
         for (number, request) in (1..).zip(requests) {
-            gate.arrive(member(2), CallNumber(number), request.clone(), it);
+            gate.arrive(member(2), CallNumber(number), request.clone(), vec![], it);
         }
     });
     (gate, effects)
@@ -34,7 +34,7 @@ fn reads_overlap_up_to_the_concurrency_and_a_write_waits_for_all() {
 fn a_cancelled_call_never_starts_or_is_interrupted() {
     let (mut gate, started) = gate(&[write(), write(), read()]);
     assert_eq!(started, [start(1, write())]);
-    let dropped = GateEffect::Drop { caller: member(2), call: CallNumber(2), request: write() };
+    let dropped = GateEffect::Drop { caller: member(2), call: CallNumber(2), carries: vec![] };
     assert_eq!(effects(|it| gate.cancel(member(2), CallNumber(2), it)), [dropped]);
     let interrupt = GateEffect::Interrupt { ticket: Ticket(1) };
     assert_eq!(effects(|it| gate.cancel(member(2), CallNumber(1), it)), [interrupt]);
@@ -48,12 +48,12 @@ fn a_cancelled_call_never_starts_or_is_interrupted() {
 #[test]
 fn nothing_of_a_caller_that_has_ended_starts() {
     let (mut gate, _) = gate(&[write(), write()]);
-    effects(|it| gate.arrive(member(3), CallNumber(1), read(), it));
+    effects(|it| gate.arrive(member(3), CallNumber(1), read(), vec![], it));
     assert_eq!(
         effects(|it| gate.caller_ended(member(2), it)),
         [
             GateEffect::Interrupt { ticket: Ticket(1) },
-            GateEffect::Drop { caller: member(2), call: CallNumber(2), request: write() },
+            GateEffect::Drop { caller: member(2), call: CallNumber(2), carries: vec![] },
         ]
     );
     assert_eq!(effects(|it| _ = gate.finish(Ticket(1), it)), [start(3, read())]);

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use cohabit_types::{AttemptId, JobId, Share};
 
 use crate::{
-    ActorId, ActorSpec, CallRequest, Lifetime, MethodAccess, OnRestart, OnTaskError, TaskClass, TaskSpec,
+    ActorId, ActorSpec, CallRequest, CallValue, Carried, CoordinatorEffect, HeldId, Lifetime, MethodAccess,
+    OnRestart, OnTaskError, TaskClass, TaskSpec,
 };
 
 pub(super) const ROOT: AttemptId = member(1);
@@ -19,6 +20,25 @@ pub(super) const fn actor(number: u64) -> ActorId {
     ActorId(number)
 }
 
+/// A handle of an actor.
+pub(super) const fn handle(number: u64) -> HeldId {
+    HeldId::Actor(actor(number))
+}
+
+/// A handle of an actor on its way.
+pub(super) const fn carried(number: u64) -> Carried {
+    Carried::Actor(actor(number))
+}
+
+pub(super) fn inline(value: &'static str) -> CallValue {
+    CallValue::Inline(Bytes::from_static(value.as_bytes()))
+}
+
+/// A process has ended whose stored objects nobody holds.
+pub(super) const fn forget(maker: AttemptId) -> CoordinatorEffect {
+    CoordinatorEffect::ForgetMaker { maker, keep: Vec::new() }
+}
+
 pub(super) fn spec() -> ActorSpec {
     ActorSpec {
         kind: 7,
@@ -29,7 +49,7 @@ pub(super) fn spec() -> ActorSpec {
         gpus: Share(0),
         claims: Bytes::from_static(b"claims"),
         arguments: Bytes::from_static(b"new"),
-        carries: Vec::new(),
+        needs: Vec::new(),
     }
 }
 
@@ -44,7 +64,7 @@ pub(super) fn write() -> CallRequest {
         access: MethodAccess::Exclusive,
         on_restart: OnRestart::Fail,
         arguments: Bytes::from_static(b"arguments"),
-        carries: Vec::new(),
+        needs: Vec::new(),
     }
 }
 
@@ -84,6 +104,7 @@ pub(super) fn task() -> TaskSpec {
         retries: 0,
         on_error: OnTaskError::Fail,
         arguments: Bytes::from_static(b"arguments"),
+        needs: Vec::new(),
         carries: Vec::new(),
     }
 }

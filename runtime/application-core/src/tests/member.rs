@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use super::kit::{MAIN, ROOT, actor, effects, member, read, spec, write};
+use super::kit::{MAIN, ROOT, actor, carried, effects, handle, inline, member, read, spec, write};
 use crate::{
-    ActorId, ActorSpec, ActorState, CallError, CallNumber, CallRequest, Construction, CreateError,
+    ActorSpec, ActorState, CallError, CallNumber, CallRequest, CallValue, Carried, Construction, CreateError,
     FromCoordinator, IncarnationNumber, MAX_ARGUMENTS, MAX_CALLS, Member, MemberEffect, RequestNumber,
     Ticket, ToCallee, ToCaller, ToCoordinator,
 };
@@ -16,18 +16,18 @@ fn to_coordinator(frame: ToCoordinator) -> MemberEffect {
 }
 
 fn lend(of: u64, to: cohabit_types::AttemptId) -> MemberEffect {
-    to_coordinator(ToCoordinator::Lend { actor: actor(of), to })
+    to_coordinator(ToCoordinator::Lend { held: handle(of), to })
 }
 
 fn release(of: u64, lender: cohabit_types::AttemptId) -> MemberEffect {
-    to_coordinator(ToCoordinator::Release { actor: actor(of), settled: vec![(lender, 1)] })
+    to_coordinator(ToCoordinator::Release { held: handle(of), settled: vec![(lender, 1)] })
 }
 
 /// A main that holds actor 1 and actor 2.
 fn main_with_two_actors() -> Member {
-    let mut main = Member::new(ROOT);
+    let mut main = Member::new(MAIN, ROOT);
     for number in [1, 2] {
-        let request = effects(|it| _ = main.create(spec(), it));
+        let request = effects(|it| _ = main.create(spec(), vec![], it));
         assert_eq!(request.len(), 1);
         let created = FromCoordinator::Created { request: RequestNumber(number), result: Ok(actor(number)) };
         effects(|it| main.receive(created, it));
@@ -44,14 +44,15 @@ fn ready(main: &mut Member, of: u64) -> Vec<MemberEffect> {
 }
 
 /// The process of actor 1, constructed.
-fn callee(carries: Vec<ActorId>) -> Member {
-    let mut callee = Member::new(ROOT);
+fn callee(carries: Vec<Carried>) -> Member {
+    let mut callee = Member::new(CALLEE, ROOT);
     let construction = Construction {
         actor: actor(1),
         kind: 7,
         incarnation: IncarnationNumber(1),
         concurrency: 2,
         arguments: Bytes::from_static(b"new"),
+        needs: Vec::new(),
         carries,
     };
     effects(|it| callee.receive(FromCoordinator::Construct(construction), it));
@@ -64,25 +65,35 @@ fn callee(carries: Vec<ActorId>) -> Member {
 }
 
 fn arrive(callee: &mut Member, call: u64, request: CallRequest) -> Vec<MemberEffect> {
-    let frame = ToCallee::Call { actor: actor(1), call: CallNumber(call), request };
+    arrive_with(callee, call, request, vec![])
+}
+
+fn arrive_with(
+    callee: &mut Member,
+    call: u64,
+    request: CallRequest,
+    carries: Vec<Carried>,
+) -> Vec<MemberEffect> {
+    let frame = ToCallee::Call { actor: actor(1), call: CallNumber(call), request, carries };
     effects(|it| callee.receive_from_caller(MAIN, frame, it))
 }
 
-fn answer(call: u64, result: Result<Bytes, CallError>, carries: Vec<ActorId>) -> ToCaller {
+fn answer(call: u64, result: Result<CallValue, CallError>, carries: Vec<Carried>) -> ToCaller {
     ToCaller::Answer { actor: actor(1), call: CallNumber(call), result, carries }
 }
 
 #[test]
 fn a_call_watches_its_actor_lends_before_it_goes_out_and_ends_with_the_answer() {
     let mut main = main_with_two_actors();
-    let request = CallRequest { carries: vec![actor(2)], ..write() };
-    let call = effects(|it| assert_eq!(main.call(actor(1), request.clone(), it), Ok(CallNumber(1))));
+    let request = write();
+    let carries = vec![handle(2)];
+    let call = effects(|it| assert_eq!(main.call(actor(1), request.clone(), carries, it), Ok(CallNumber(1))));
     assert_eq!(call, [to_coordinator(ToCoordinator::Watch { actor: actor(1) })]);
-    let frame = ToCallee::Call { actor: actor(1), call: CallNumber(1), request };
+    let frame = ToCallee::Call { actor: actor(1), call: CallNumber(1), request, carries: vec![carried(2)] };
     assert_eq!(ready(&mut main, 1), [lend(2, CALLEE), MemberEffect::ToCallee { to: CALLEE, frame }]);
-    assert_eq!(effects(|it| main.release(actor(1), it)), [], "the call holds its actor");
-    assert_eq!(effects(|it| main.release(actor(2), it)), [], "and what it carries");
-    let value = Ok(Bytes::from_static(b"value"));
+    assert_eq!(effects(|it| main.release(handle(1), it)), [], "the call holds its actor");
+    assert_eq!(effects(|it| main.release(handle(2), it)), [], "and what it carries");
+    let value = Ok(inline("value"));
     assert_eq!(
         effects(|it| main.receive_from_callee(CALLEE, answer(1, value.clone(), vec![]), it)),
         [
@@ -97,47 +108,47 @@ fn a_call_watches_its_actor_lends_before_it_goes_out_and_ends_with_the_answer() 
 #[test]
 fn a_value_with_a_handle_is_lent_by_its_maker_and_held_by_its_receiver() {
     let mut main = main_with_two_actors();
-    effects(|it| main.call(actor(1), read(), it).map(|_| ()).unwrap());
+    effects(|it| main.call(actor(1), read(), vec![], it).map(|_| ()).unwrap());
     ready(&mut main, 1);
-    let mut callee = callee(vec![actor(9)]);
+    let mut callee = callee(vec![carried(9)]);
     arrive(&mut callee, 1, read());
-    let value = Ok(Bytes::from_static(b"9"));
-    let frame = answer(1, value.clone(), vec![actor(9)]);
+    let value = Ok(inline("9"));
+    let frame = answer(1, value.clone(), vec![carried(9)]);
     assert_eq!(
-        effects(|it| callee.finished(Ticket(1), value.clone(), vec![actor(9)], it)),
+        effects(|it| callee.finished(Ticket(1), value.clone(), vec![handle(9)], it)),
         [lend(9, MAIN), MemberEffect::ToCaller { to: MAIN, frame: frame.clone() }]
     );
     assert_eq!(
         effects(|it| main.receive_from_callee(CALLEE, frame, it)),
-        [MemberEffect::Finish { call: CallNumber(1), result: value, carries: vec![actor(9)] }]
+        [MemberEffect::Finish { call: CallNumber(1), result: value, carries: vec![handle(9)] }]
     );
-    assert_eq!(effects(|it| main.release(actor(9), it)), [release(9, CALLEE)]);
+    assert_eq!(effects(|it| main.release(handle(9), it)), [release(9, CALLEE)]);
 }
 
 #[test]
 fn the_end_of_a_member_ends_its_calls_and_is_confirmed_with_what_came_from_it() {
     let mut main = main_with_two_actors();
-    effects(|it| main.call(actor(1), read(), it).map(|_| ()).unwrap());
-    effects(|it| main.call(actor(1), read(), it).map(|_| ()).unwrap());
+    effects(|it| main.call(actor(1), read(), vec![], it).map(|_| ()).unwrap());
+    effects(|it| main.call(actor(1), read(), vec![], it).map(|_| ()).unwrap());
     ready(&mut main, 1);
-    effects(|it| main.receive_from_callee(CALLEE, answer(1, Ok(Bytes::new()), vec![actor(9)]), it));
+    effects(|it| main.receive_from_callee(CALLEE, answer(1, Ok(inline("")), vec![carried(9)]), it));
     assert_eq!(
         effects(|it| main.receive(FromCoordinator::MemberEnded { member: CALLEE }, it)),
         [
             MemberEffect::Close { member: CALLEE },
             MemberEffect::Finish { call: CallNumber(2), result: Err(CallError::Restarted), carries: vec![] },
-            to_coordinator(ToCoordinator::Closed { member: CALLEE, settled: vec![(actor(9), 1)] }),
+            to_coordinator(ToCoordinator::Closed { member: CALLEE, settled: vec![(handle(9), 1)] }),
         ]
     );
     assert!(!main.admits(CALLEE) && main.admits(CALLEE.job.attempt(2)));
-    assert_eq!(effects(|it| main.release(actor(9), it)), [release(9, ROOT)]);
+    assert_eq!(effects(|it| main.release(handle(9), it)), [release(9, ROOT)]);
 }
 
 #[test]
 fn nobody_answers_a_caller_that_has_ended_and_its_waiting_calls_never_start() {
     let mut callee = callee(vec![]);
     arrive(&mut callee, 1, write());
-    arrive(&mut callee, 2, CallRequest { carries: vec![actor(5)], ..write() });
+    arrive_with(&mut callee, 2, write(), vec![carried(5)]);
     assert_eq!(
         effects(|it| callee.receive(FromCoordinator::MemberEnded { member: MAIN }, it)),
         [
@@ -164,28 +175,28 @@ fn a_panic_fails_its_call_and_constructs_the_actor_when_no_call_runs() {
     let incarnation = IncarnationNumber(2);
     let arguments = Bytes::from_static(b"new");
     assert_eq!(
-        effects(|it| callee.finished(Ticket(2), Ok(Bytes::new()), vec![], it)),
+        effects(|it| callee.finished(Ticket(2), Ok(inline("")), vec![], it)),
         [
-            MemberEffect::ToCaller { to: MAIN, frame: answer(2, Ok(Bytes::new()), vec![]) },
-            MemberEffect::Construct { actor: actor(1), kind: 7, incarnation, arguments },
+            MemberEffect::ToCaller { to: MAIN, frame: answer(2, Ok(inline("")), vec![]) },
+            MemberEffect::Construct { actor: actor(1), kind: 7, incarnation, arguments, needs: vec![] },
         ]
     );
-    let CallRequest { method, arguments, carries, .. } = write();
+    let CallRequest { method, arguments, needs, .. } = write();
     assert_eq!(
         effects(|it| callee.constructed(Ok(()), it)),
         [
             to_coordinator(ToCoordinator::Constructed { incarnation }),
-            MemberEffect::Start { ticket: Ticket(3), method, arguments, carries },
+            MemberEffect::Start { ticket: Ticket(3), method, arguments, needs, carries: vec![] },
         ]
     );
 }
 
 #[test]
 fn a_call_for_an_actor_that_is_not_here_is_refused() {
-    let mut main = Member::new(ROOT);
+    let mut main = Member::new(MAIN, ROOT);
     let refused = CallError::Refused("this process does not hold actor 1".to_owned());
     assert_eq!(
-        arrive(&mut main, 1, CallRequest { carries: vec![actor(5)], ..write() }),
+        arrive_with(&mut main, 1, write(), vec![carried(5)]),
         [MemberEffect::ToCaller { to: MAIN, frame: answer(1, Err(refused), vec![]) }, release(5, MAIN)]
     );
 }
@@ -195,21 +206,21 @@ fn limits_are_checked_before_anything_is_sent() {
     let mut main = main_with_two_actors();
     let mut sent = Vec::new();
     let large = Bytes::from(vec![0; MAX_ARGUMENTS + 1]);
-    let call = main.call(actor(1), CallRequest { arguments: large.clone(), ..write() }, &mut sent);
+    let call = main.call(actor(1), CallRequest { arguments: large.clone(), ..write() }, vec![], &mut sent);
     let text = "arguments of 16777217 bytes; a call takes at most 16777216: pass less at a time";
     assert_eq!(call, Err(CallError::Refused(text.to_owned())));
-    let unknown = main.call(actor(8), write(), &mut sent);
-    assert_eq!(unknown, Err(CallError::Refused("this process holds no handle of actor 8".to_owned())));
-    let create = main.create(ActorSpec { arguments: large, ..spec() }, &mut sent);
+    let unknown = main.call(actor(8), write(), vec![], &mut sent);
+    assert_eq!(unknown, Err(CallError::Refused("this process holds no actor 8".to_owned())));
+    let create = main.create(ActorSpec { arguments: large, ..spec() }, vec![], &mut sent);
     assert_eq!(create, Err(CreateError::ArgumentsTooLarge { bytes: MAX_ARGUMENTS + 1 }));
     let name = "a".repeat(129);
     assert_eq!(main.find(name, &mut sent), Err(CreateError::NameLength { bytes: 129 }));
     assert_eq!(sent, []);
     for _ in 0..MAX_CALLS {
-        main.call(actor(1), write(), &mut sent).unwrap();
+        main.call(actor(1), write(), vec![], &mut sent).unwrap();
     }
     assert!(!main.has_room(actor(1)) && main.has_room(actor(2)));
-    assert_eq!(main.call(actor(1), write(), &mut sent), Err(CallError::Full));
+    assert_eq!(main.call(actor(1), write(), vec![], &mut sent), Err(CallError::Full));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod kit;
 mod member;
 mod object_store;
 mod recursion;
+mod references;
 mod session;
 mod stream_ends;
 mod streams;

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use cohabit_types::{AttemptId, Span};
 
 use super::kit::{MAIN, ROOT, class, effects, member, task};
-use crate::{CallNumber, FromCoordinator, Member, MemberEffect, TaskSpec, Ticket, ToCallee, ToCaller};
+use crate::{
+    CallNumber, CallValue, FromCoordinator, Member, MemberEffect, TaskSpec, Ticket, ToCallee, ToCaller,
+};
 
 const RUNNER: AttemptId = member(3);
 
@@ -38,8 +40,8 @@ fn number(bytes: &Bytes) -> u64 {
 impl Recursion {
     fn new() -> Recursion {
         let mut it = Recursion {
-            main: Member::new(ROOT),
-            runner: Member::new(ROOT),
+            main: Member::new(MAIN, ROOT),
+            runner: Member::new(RUNNER, ROOT),
             queue: VecDeque::new(),
             sums: BTreeMap::new(),
             callers: BTreeMap::new(),
@@ -70,7 +72,8 @@ impl Recursion {
             } else if let MemberEffect::StartTask { ticket, arguments, .. } = effect {
                 self.start(ticket, number(&arguments));
             } else if let MemberEffect::Finish { call, result, .. } = effect {
-                self.finish(who, call, number(&result.unwrap()));
+                let CallValue::Inline(value) = result.unwrap() else { panic!("a small value") };
+                self.finish(who, call, number(&value));
             }
         }
     }
@@ -106,7 +109,7 @@ impl Recursion {
     }
 
     fn end(&mut self, ticket: Ticket, value: u64) {
-        let value = Bytes::copy_from_slice(&value.to_le_bytes());
+        let value = CallValue::Inline(Bytes::copy_from_slice(&value.to_le_bytes()));
         let took = Span::from_micros(10);
         self.act(RUNNER, |it, all| it.task_ended(ticket, Ok(value), Vec::new(), took, all));
     }
@@ -124,7 +127,7 @@ fn recursion_on_one_slot_ends_and_is_walked_depth_first() {
 /// What the runner would do if its callers did not hear that tasks are parked.
 #[test]
 fn without_word_of_parked_tasks_the_windows_stay_full() {
-    let mut main = Member::new(ROOT);
+    let mut main = Member::new(MAIN, ROOT);
     let joined = FromCoordinator::RunnerJoined { class: class(), runner: RUNNER };
     effects(|all| main.receive(joined, all));
     let sent = |effects: &[MemberEffect]| {
@@ -134,10 +137,11 @@ fn without_word_of_parked_tasks_the_windows_stay_full() {
     assert_eq!(sends, [1, 1, 0]);
     let parked = ToCaller::Parked { call: CallNumber(1) };
     let sends = effects(|all| main.receive_from_callee(RUNNER, parked, all));
-    let (call, TaskSpec { function, arguments, carries, .. }) = (CallNumber(3), task());
+    let (call, TaskSpec { function, arguments, needs, .. }) = (CallNumber(3), task());
     let frame = ToCallee::Run {
         call,
-        task: crate::TaskRequest { function, depth: 0, arguments, carries, resume: None },
+        task: crate::TaskRequest { function, depth: 0, arguments, needs, resume: None },
+        carries: Vec::new(),
     };
     assert_eq!(sends, [MemberEffect::ToCallee { to: RUNNER, frame }]);
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use cohabit_types::{AttemptId, Span};
 
-use super::kit::{MAIN, ROOT, class, effects, member, task};
+use super::kit::{MAIN, ROOT, class, effects, inline, member, task};
 use crate::{
     CallNumber, FromCoordinator, MAX_UNREAD_ITEMS, Member, MemberEffect, TaskSpec, Ticket, ToCallee, ToCaller,
 };
@@ -31,8 +31,8 @@ struct Ends {
 impl Ends {
     fn new(length: u64) -> Ends {
         let mut it = Ends {
-            reader: Member::new(ROOT),
-            runner: Member::new(ROOT),
+            reader: Member::new(MAIN, ROOT),
+            runner: Member::new(member(3), ROOT),
             name: member(3),
             to_runner: VecDeque::new(),
             to_reader: VecDeque::new(),
@@ -52,7 +52,7 @@ impl Ends {
 
     fn join(&mut self) {
         let (class, runner) = (class(), self.name);
-        self.runner = Member::new(ROOT);
+        self.runner = Member::new(runner, ROOT);
         self.act_runner(|it, all| it.receive(FromCoordinator::ServeTasks { class }, all));
         let class = super::kit::class();
         self.act_reader(|it, all| it.receive(FromCoordinator::RunnerJoined { class, runner }, all));
@@ -77,7 +77,7 @@ impl Ends {
                 assert_eq!(item, number.to_string());
                 self.arrived.push_back(number);
             } else if let MemberEffect::Finish { result, .. } = effect {
-                assert_eq!(result, Ok(Bytes::new()));
+                assert_eq!(result, Ok(inline("")));
                 self.has_ended = true;
             }
         }
@@ -98,7 +98,7 @@ impl Ends {
         let Some(ticket) = self.ticket.filter(|ticket| self.runner.may_make(*ticket)) else { return };
         if self.made == self.length {
             self.ticket = None;
-            self.act_runner(|it, all| it.task_ended(ticket, Ok(Bytes::new()), Vec::new(), Span::ZERO, all));
+            self.act_runner(|it, all| it.task_ended(ticket, Ok(inline("")), Vec::new(), Span::ZERO, all));
         } else {
             self.made += 1;
             let item = Bytes::from(self.made.to_string());

@@ -4,29 +4,29 @@
 use bytes::Bytes;
 use cohabit_types::{AttemptId, Span};
 
-use super::kit::{MAIN, ROOT, actor, class, effects, gpu_class, member, task};
+use super::kit::{MAIN, ROOT, actor, carried, class, effects, gpu_class, handle, inline, member, task};
 use crate::{
-    CallError, CallNumber, FromCoordinator, ItemTotal, MAX_ARGUMENTS, MAX_UNREAD_BYTES, MAX_UNREAD_ITEMS,
-    Member, MemberEffect, OnTaskError, RequestNumber, StreamPosition, TaskClass, TaskRequest, TaskSpec,
-    Ticket, ToCallee, ToCaller, ToCoordinator,
+    CallError, CallNumber, CallValue, FromCoordinator, ItemTotal, MAX_ARGUMENTS, MAX_UNREAD_BYTES,
+    MAX_UNREAD_ITEMS, Member, MemberEffect, OnTaskError, RequestNumber, StreamPosition, TaskClass,
+    TaskRequest, TaskSpec, Ticket, ToCallee, ToCaller, ToCoordinator,
 };
 
 const RUNNER: AttemptId = member(3);
 const OTHER: AttemptId = member(4);
 
 fn runner(class: TaskClass) -> Member {
-    let mut it = Member::new(ROOT);
+    let mut it = Member::new(RUNNER, ROOT);
     effects(|effects| it.receive(FromCoordinator::ServeTasks { class }, effects));
     it
 }
 
 fn request(resume: Option<StreamPosition>) -> TaskRequest {
-    let TaskSpec { function, arguments, carries, .. } = task();
-    TaskRequest { function, depth: 0, arguments, carries, resume: resume.map(Box::new) }
+    let TaskSpec { function, arguments, needs, .. } = task();
+    TaskRequest { function, depth: 0, arguments, needs, resume: resume.map(Box::new) }
 }
 
 fn run(call: u64, resume: Option<StreamPosition>) -> ToCallee {
-    ToCallee::Run { call: CallNumber(call), task: request(resume) }
+    ToCallee::Run { call: CallNumber(call), task: request(resume), carries: Vec::new() }
 }
 
 const fn credit(call: u64, items: u64, bytes: u64) -> ToCallee {
@@ -93,8 +93,8 @@ fn a_maker_pauses_at_64_mib_and_makes_no_item_of_more_than_16() {
 #[test]
 fn a_paused_maker_gives_its_core_back_and_not_its_gpu() {
     let start = |ticket| {
-        let TaskRequest { function, arguments, carries, .. } = request(None);
-        MemberEffect::StartTask { ticket: Ticket(ticket), function, arguments, carries }
+        let TaskRequest { function, arguments, needs, .. } = request(None);
+        MemberEffect::StartTask { ticket: Ticket(ticket), function, arguments, needs, carries: Vec::new() }
     };
     let mut it = runner(class());
     says(&mut it, run(1, None));
@@ -132,7 +132,7 @@ fn what_is_read_before_a_task_starts_counts() {
     let unread = ItemTotal { items: 8, bytes: MAX_UNREAD_BYTES };
     says(&mut it, run(1, Some(StreamPosition { skip: 8, unread })));
     assert_eq!(says(&mut it, credit(1, 8, MAX_UNREAD_BYTES)), []);
-    effects(|effects| it.task_ended(Ticket(1), Ok(Bytes::new()), Vec::new(), Span::ZERO, effects));
+    effects(|effects| it.task_ended(Ticket(1), Ok(inline("")), Vec::new(), Span::ZERO, effects));
     let make = |it: &mut Member, number: u64| {
         effects(|effects| it.item(Ticket(2), Bytes::from(number.to_string()), Vec::new(), effects).unwrap())
     };
@@ -150,7 +150,7 @@ fn handles_in_items_are_lent_before_and_nothing_goes_to_a_caller_that_has_ended(
     says(&mut it, run(1, None));
     let mut make = || {
         let mut made = Vec::new();
-        it.item(Ticket(1), Bytes::from_static(b"1"), vec![actor(8)], &mut made).unwrap();
+        it.item(Ticket(1), Bytes::from_static(b"1"), vec![handle(8)], &mut made).unwrap();
         let ended = FromCoordinator::MemberEnded { member: MAIN };
         it.receive(ended, &mut Vec::new());
         made
@@ -159,16 +159,16 @@ fn handles_in_items_are_lent_before_and_nothing_goes_to_a_caller_that_has_ended(
         call: CallNumber(1),
         number: 1,
         item: Bytes::from_static(b"1"),
-        carries: vec![actor(8)],
+        carries: vec![carried(8)],
     };
-    let lend = MemberEffect::ToCoordinator(ToCoordinator::Lend { actor: actor(8), to: MAIN });
+    let lend = MemberEffect::ToCoordinator(ToCoordinator::Lend { held: handle(8), to: MAIN });
     assert_eq!(make(), [lend, MemberEffect::ToCaller { to: MAIN, frame }]);
     assert_eq!(make(), []);
 }
 
 /// A main that has called task 1, and runners that have joined.
 fn reader(spec: TaskSpec) -> Member {
-    let mut it = Member::new(ROOT);
+    let mut it = Member::new(MAIN, ROOT);
     for runner in [OTHER, RUNNER] {
         let joined = FromCoordinator::RunnerJoined { class: class(), runner };
         effects(|effects| it.receive(joined, effects));
@@ -210,11 +210,11 @@ fn sent_again(to: AttemptId, skip: u64, items: u64) -> MemberEffect {
     MemberEffect::ToCallee { to, frame: run(1, Some(resume)) }
 }
 
-fn ran(result: Result<Bytes, CallError>) -> ToCaller {
+fn ran(result: Result<CallValue, CallError>) -> ToCaller {
     ToCaller::Ran { call: CallNumber(1), result, carries: Vec::new(), took: Span::ZERO }
 }
 
-fn finish(result: Result<Bytes, CallError>) -> MemberEffect {
+fn finish(result: Result<CallValue, CallError>) -> MemberEffect {
     MemberEffect::Finish { call: CallNumber(1), result, carries: Vec::new() }
 }
 
@@ -229,7 +229,7 @@ fn a_maker_hears_of_half_a_window_or_of_each_item_if_it_may_be_paused() {
     arrive(&mut it, RUNNER, 12..=12);
     assert_eq!(read(&mut it), told(RUNNER, 3, 3), "it may be paused");
     assert_eq!(read(&mut it), []);
-    assert_eq!(answers(&mut it, RUNNER, ran(Ok(Bytes::new())))[0], finish(Ok(Bytes::new())));
+    assert_eq!(answers(&mut it, RUNNER, ran(Ok(inline(""))))[0], finish(Ok(inline(""))));
     assert_eq!((0..9).flat_map(|_| read(&mut it)).count(), 0, "it has ended");
 }
 
@@ -289,17 +289,17 @@ fn items_that_nobody_waits_for_give_their_handles_back() {
     let mut it = reader(task());
     let carrying = |call: u64| {
         let (call, item) = (CallNumber(call), Bytes::new());
-        ToCaller::Item { call, number: 1, item, carries: vec![actor(8)] }
+        ToCaller::Item { call, number: 1, item, carries: vec![carried(8)] }
     };
     let release = || {
-        let frame = ToCoordinator::Release { actor: actor(8), settled: vec![(RUNNER, 1)] };
+        let frame = ToCoordinator::Release { held: handle(8), settled: vec![(RUNNER, 1)] };
         MemberEffect::ToCoordinator(frame)
     };
     assert_eq!(answers(&mut it, RUNNER, carrying(2)), [release()], "of no call");
     let item =
-        MemberEffect::Item { call: CallNumber(1), number: 1, item: Bytes::new(), carries: vec![actor(8)] };
+        MemberEffect::Item { call: CallNumber(1), number: 1, item: Bytes::new(), carries: vec![handle(8)] };
     assert_eq!(answers(&mut it, RUNNER, carrying(1)), [item]);
-    assert_eq!(effects(|effects| it.release(actor(8), effects)), [release()], "by its user");
+    assert_eq!(effects(|effects| it.release(handle(8), effects)), [release()], "by its user");
     effects(|effects| it.cancel_task(CallNumber(1), effects));
     assert_eq!(answers(&mut it, RUNNER, carrying(1)), [release()], "cancelled");
 }

@@ -3,17 +3,17 @@
 use bytes::Bytes;
 use cohabit_types::{AttemptId, JobId, Span};
 
-use super::kit::{ROOT, actor, class, effects, member, task};
+use super::kit::{MAIN, ROOT, actor, class, effects, handle, inline, member, task};
 use crate::{
-    CallError, CallNumber, FromCoordinator, MAX_ARGUMENTS, MAX_TASK_BYTES, MAX_TASKS, Member, MemberEffect,
-    OnTaskError, RequestNumber, TaskSpec, Ticket, ToCallee, ToCaller, ToCoordinator,
+    CallError, CallNumber, CallValue, FromCoordinator, MAX_ARGUMENTS, MAX_TASK_BYTES, MAX_TASKS, Member,
+    MemberEffect, OnTaskError, RequestNumber, TaskSpec, Ticket, ToCallee, ToCaller, ToCoordinator,
 };
 
 const RUNNER: AttemptId = member(3);
 const OTHER: AttemptId = member(4);
 
 fn main() -> Member {
-    Member::new(ROOT)
+    Member::new(MAIN, ROOT)
 }
 
 fn call(it: &mut Member, spec: &TaskSpec) -> Vec<MemberEffect> {
@@ -36,11 +36,11 @@ fn says(it: &mut Member, runner: AttemptId, frame: ToCaller) -> Vec<MemberEffect
     effects(|effects| it.receive_from_callee(runner, frame, effects))
 }
 
-fn value() -> Result<Bytes, CallError> {
-    Ok(Bytes::from_static(b"value"))
+fn value() -> Result<CallValue, CallError> {
+    Ok(inline("value"))
 }
 
-fn ran(call: u64, result: Result<Bytes, CallError>, took: Span) -> ToCaller {
+fn ran(call: u64, result: Result<CallValue, CallError>, took: Span) -> ToCaller {
     ToCaller::Ran { call: CallNumber(call), result, carries: Vec::new(), took }
 }
 
@@ -50,9 +50,9 @@ fn want(runners: u32) -> MemberEffect {
 
 /// Call number `call` goes to a runner.
 fn run(to: AttemptId, call: u64) -> MemberEffect {
-    let TaskSpec { function, arguments, carries, .. } = task();
-    let task = crate::TaskRequest { function, depth: 0, arguments, carries, resume: None };
-    MemberEffect::ToCallee { to, frame: ToCallee::Run { call: CallNumber(call), task } }
+    let TaskSpec { function, arguments, needs, .. } = task();
+    let task = crate::TaskRequest { function, depth: 0, arguments, needs, resume: None };
+    MemberEffect::ToCallee { to, frame: ToCallee::Run { call: CallNumber(call), task, carries: Vec::new() } }
 }
 
 fn recall(to: AttemptId, call: u64) -> MemberEffect {
@@ -63,7 +63,7 @@ fn returned(call: u64) -> ToCaller {
     ToCaller::Returned { call: CallNumber(call) }
 }
 
-fn finish(call: u64, result: Result<Bytes, CallError>) -> MemberEffect {
+fn finish(call: u64, result: Result<CallValue, CallError>) -> MemberEffect {
     MemberEffect::Finish { call: CallNumber(call), result, carries: Vec::new() }
 }
 
@@ -399,20 +399,20 @@ fn bounds_hold_for_each_caller_and_not_for_the_process() {
 fn handles_in_arguments_are_lent_before_each_sending_and_kept_until_the_task_ends() {
     let mut main = main();
     let created = FromCoordinator::Created { request: RequestNumber(1), result: Ok(actor(8)) };
-    let lend = |to| MemberEffect::ToCoordinator(ToCoordinator::Lend { actor: actor(8), to });
+    let lend = |to| MemberEffect::ToCoordinator(ToCoordinator::Lend { held: handle(8), to });
     let release = || {
-        let frame = ToCoordinator::Release { actor: actor(8), settled: vec![(ROOT, 1)] };
+        let frame = ToCoordinator::Release { held: handle(8), settled: vec![(ROOT, 1)] };
         MemberEffect::ToCoordinator(frame)
     };
-    let spec = TaskSpec { retries: 1, carries: vec![actor(8)], ..task() };
-    let unknown = "this process holds no handle of actor 8".to_owned();
+    let spec = TaskSpec { retries: 1, carries: vec![handle(8)], ..task() };
+    let unknown = "this process holds no actor 8".to_owned();
     assert_eq!(main.run_task(spec.clone(), &mut Vec::new()), Err(CallError::Refused(unknown)));
     effects(|it| main.receive(created, it));
     joins(&mut main, OTHER);
     joins(&mut main, RUNNER);
     let mut sent = call(&mut main, &spec);
     assert_eq!(sent.remove(0), lend(RUNNER));
-    assert_eq!(effects(|it| main.release(actor(8), it)), [], "the task holds it");
+    assert_eq!(effects(|it| main.release(handle(8), it)), [], "the task holds it");
     assert_eq!(dies(&mut main, RUNNER)[1], lend(OTHER));
     assert_eq!(says(&mut main, OTHER, ran(1, value(), Span::ZERO)), [finish(1, value()), release()]);
     assert!(main.is_idle());

@@ -3,12 +3,13 @@
 use bytes::Bytes;
 use cohabit_types::{AttemptId, Span};
 
-use super::kit::{MAIN, ROOT, actor, class, effects, gpu_class, member};
+use super::kit::{MAIN, ROOT, carried, class, effects, gpu_class, handle, inline, member};
 use crate::{
-    CallError, CallNumber, FromCoordinator, Member, MemberEffect, TaskClass, TaskRequest, Ticket, ToCallee,
-    ToCaller, ToCoordinator,
+    CallError, CallNumber, CallValue, Carried, FromCoordinator, Member, MemberEffect, TaskClass, TaskRequest,
+    Ticket, ToCallee, ToCaller, ToCoordinator,
 };
 
+const RUNNER: AttemptId = member(3);
 const OTHER: AttemptId = member(5);
 
 fn request(depth: u32) -> TaskRequest {
@@ -16,13 +17,17 @@ fn request(depth: u32) -> TaskRequest {
         function: 3,
         depth,
         arguments: Bytes::from_static(b"arguments"),
-        carries: Vec::new(),
+        needs: Vec::new(),
         resume: None,
     }
 }
 
 fn arrives(it: &mut Member, call: u64, task: TaskRequest) -> Vec<MemberEffect> {
-    let frame = ToCallee::Run { call: CallNumber(call), task };
+    arrives_with(it, call, task, Vec::new())
+}
+
+fn arrives_with(it: &mut Member, call: u64, task: TaskRequest, carries: Vec<Carried>) -> Vec<MemberEffect> {
+    let frame = ToCallee::Run { call: CallNumber(call), task, carries };
     effects(|effects| it.receive_from_caller(MAIN, frame, effects))
 }
 
@@ -47,8 +52,8 @@ fn told_to_end(it: &mut Member) -> Vec<MemberEffect> {
     effects(|effects| it.receive(FromCoordinator::End, effects))
 }
 
-fn value() -> Result<Bytes, CallError> {
-    Ok(Bytes::from_static(b"value"))
+fn value() -> Result<CallValue, CallError> {
+    Ok(inline("value"))
 }
 
 const fn took() -> Span {
@@ -56,8 +61,8 @@ const fn took() -> Span {
 }
 
 fn start(ticket: u64) -> MemberEffect {
-    let TaskRequest { function, arguments, carries, .. } = request(0);
-    MemberEffect::StartTask { ticket: Ticket(ticket), function, arguments, carries }
+    let TaskRequest { function, arguments, needs, .. } = request(0);
+    MemberEffect::StartTask { ticket: Ticket(ticket), function, arguments, needs, carries: Vec::new() }
 }
 
 fn to_main(frame: ToCaller) -> MemberEffect {
@@ -86,7 +91,7 @@ const fn rest(rest: u64) -> MemberEffect {
 }
 
 fn runner(class: TaskClass) -> Member {
-    let mut runner = Member::new(ROOT);
+    let mut runner = Member::new(RUNNER, ROOT);
     assert_eq!(effects(|it| runner.receive(FromCoordinator::ServeTasks { class }, it)), [rest(1)]);
     runner
 }
@@ -121,7 +126,7 @@ fn a_recalled_task_goes_back_unless_it_has_started() {
 
 #[test]
 fn tasks_that_come_before_the_class_is_known_wait_for_it() {
-    let mut it = Member::new(ROOT);
+    let mut it = Member::new(RUNNER, ROOT);
     assert_eq!(arrives(&mut it, 1, request(0)), []);
     assert_eq!(
         effects(|effects| it.receive(FromCoordinator::ServeTasks { class: class() }, effects)),
@@ -179,8 +184,8 @@ fn calls_of_a_task_are_one_deeper_than_the_task() {
 fn a_cancelled_task_is_dropped_or_interrupted_and_answered_in_any_case() {
     let mut it = runner(class());
     arrives(&mut it, 1, request(0));
-    arrives(&mut it, 2, TaskRequest { carries: vec![actor(9)], ..request(0) });
-    let frame = ToCoordinator::Release { actor: actor(9), settled: vec![(MAIN, 1)] };
+    arrives_with(&mut it, 2, request(0), vec![carried(9)]);
+    let frame = ToCoordinator::Release { held: handle(9), settled: vec![(MAIN, 1)] };
     assert_eq!(cancel(&mut it, 2), [dropped(2), MemberEffect::ToCoordinator(frame)]);
     assert_eq!(cancel(&mut it, 1), [MemberEffect::Interrupt { ticket: Ticket(1) }]);
     assert_eq!(cancel(&mut it, 1), []);
@@ -235,9 +240,11 @@ fn a_runner_that_is_told_to_end_returns_what_waits_and_comes_and_ends_what_runs(
     arrives(&mut it, 2, request(0));
     arrives(&mut it, 3, request(0));
     assert_eq!(told_to_end(&mut it), [returned(3)]);
-    let carrying = TaskRequest { carries: vec![actor(9)], ..request(0) };
-    let frame = ToCoordinator::Release { actor: actor(9), settled: vec![(MAIN, 1)] };
-    assert_eq!(arrives(&mut it, 4, carrying), [returned(4), MemberEffect::ToCoordinator(frame)]);
+    let frame = ToCoordinator::Release { held: handle(9), settled: vec![(MAIN, 1)] };
+    assert_eq!(
+        arrives_with(&mut it, 4, request(0), vec![carried(9)]),
+        [returned(4), MemberEffect::ToCoordinator(frame)]
+    );
     assert_eq!(ends(&mut it, 2), [ran(2)]);
     goes_on(&mut it, 1);
     assert_eq!(ends(&mut it, 1), [ran(1), MemberEffect::End]);

@@ -2,7 +2,7 @@
 
 use cohabit_types::{AttemptId, JobId, Share};
 
-use super::kit::{MAIN, ROOT, actor, class, effects, gpu_class, member, spec};
+use super::kit::{MAIN, ROOT, actor, class, effects, gpu_class, handle, member, spec};
 use crate::{
     ActorSpec, Coordinator, CoordinatorEffect, FromCoordinator, IncarnationNumber, RequestNumber,
     RunnerReport, RunnerState, TaskClass, TaskRunnerNumber, ToCoordinator,
@@ -277,7 +277,8 @@ fn actors_and_runners_share_the_ceiling_in_order() {
     let half = ActorSpec { gpus: Share(500), ..spec() };
     let create = |it: &mut Coordinator, request| {
         let request = RequestNumber(request);
-        let mut effects = received(it, MAIN, ToCoordinator::Create { request, spec: half.clone() });
+        let mut effects =
+            received(it, MAIN, ToCoordinator::Create { request, spec: half.clone(), carries: Vec::new() });
         effects.remove(0);
         effects
     };
@@ -316,7 +317,7 @@ fn a_process_that_does_not_end_when_told_is_cancelled_after_some_time() {
     let runner = process(1);
     let mut it = application(None);
     let request = RequestNumber(1);
-    received(&mut it, MAIN, ToCoordinator::Create { request, spec: spec() });
+    received(&mut it, MAIN, ToCoordinator::Create { request, spec: spec(), carries: Vec::new() });
     effects(|effects| {
         it.submitted(actor(1), Ok(runner.job), effects);
         it.connected(runner, effects);
@@ -337,12 +338,12 @@ fn a_process_that_was_told_to_end_is_not_started_again() {
     let runner = process(1);
     let mut it = application(None);
     let request = RequestNumber(1);
-    received(&mut it, MAIN, ToCoordinator::Create { request, spec: spec() });
+    received(&mut it, MAIN, ToCoordinator::Create { request, spec: spec(), carries: Vec::new() });
     effects(|effects| {
         it.submitted(actor(1), Ok(runner.job), effects);
         it.connected(runner, effects);
         it.received(runner, ToCoordinator::Constructed { incarnation: IncarnationNumber(1) }, effects);
-        it.received(MAIN, ToCoordinator::Release { actor: actor(1), settled: vec![(ROOT, 1)] }, effects);
+        it.received(MAIN, ToCoordinator::Release { held: handle(1), settled: vec![(ROOT, 1)] }, effects);
     });
     let waiting = RunnerState::Waiting { why: "to be tried again".to_owned() };
     assert_eq!(

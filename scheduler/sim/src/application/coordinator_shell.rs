@@ -48,6 +48,8 @@ impl ApplicationWorld {
                     self.after(PATIENCE, ApplicationEvent::SurplusOver(class));
                 }
                 CoordinatorEffect::CancelRunner { job } => self.cancel_runner(job),
+                CoordinatorEffect::FreeObject { object } => self.drive_store(|it, all| it.free(object, all)),
+                CoordinatorEffect::ForgetMaker { maker, keep } => self.forget_maker(maker, keep),
                 CoordinatorEffect::Close { member } => self.close_sessions(self.own, member),
                 CoordinatorEffect::Exit { code } => self.exit(code),
                 // Nobody looks at the application.
@@ -116,19 +118,19 @@ impl ApplicationWorld {
     /// Cuts releases off at what was lent so far.
     fn cut_off(&mut self, from: AttemptId, frame: ToCoordinator) -> ToCoordinator {
         match frame {
-            ToCoordinator::Lend { actor, to } => {
-                *self.unsigned.entry((to, from, actor)).or_insert(0) += 1;
-                ToCoordinator::Lend { actor, to }
+            ToCoordinator::Lend { held, to } => {
+                *self.unsigned.entry((to, from, held)).or_insert(0) += 1;
+                ToCoordinator::Lend { held, to }
             }
-            ToCoordinator::Release { actor, mut settled } => {
+            ToCoordinator::Release { held, mut settled } => {
                 for (lender, count) in &mut settled {
                     if *lender != self.own {
-                        let lent = self.unsigned.entry((from, *lender, actor)).or_insert(0);
+                        let lent = self.unsigned.entry((from, *lender, held)).or_insert(0);
                         *count = (*count).min(*lent);
                         *lent -= *count;
                     }
                 }
-                ToCoordinator::Release { actor, settled }
+                ToCoordinator::Release { held, settled }
             }
             other @ (ToCoordinator::Create { .. }
             | ToCoordinator::Find { .. }
@@ -138,6 +140,7 @@ impl ApplicationWorld {
             | ToCoordinator::Closed { .. }
             | ToCoordinator::WantRunners { .. }
             | ToCoordinator::Idle
+            | ToCoordinator::Object(_)
             | ToCoordinator::Constructed { .. }
             | ToCoordinator::ConstructorFailed { .. }) => other,
         }

@@ -59,6 +59,18 @@ pub struct ApplicationCounters {
     pub pauses: u64,
     /// How often a stream was sent to a further runner after items of it had arrived.
     pub resumed_streams: u64,
+    /// Objects that were made by users' code.
+    pub puts: u64,
+    /// Calls with a reference that ended.
+    pub references: u64,
+    /// Arguments whose values came by reference.
+    pub needs: u64,
+    /// Objects that were read from the store.
+    pub reads: u64,
+    /// Objects that the store spilled.
+    pub spills: u64,
+    /// Objects for which the store had no room in time.
+    pub full_stores: u64,
     /// Processes that ended without a task that did not end.
     pub abandoned: u64,
     /// Processes that ended because they were told to.
@@ -77,6 +89,7 @@ impl ApplicationCounters {
             other;
         let ApplicationCounters { tasks_ended, task_values, task_losses, no_runners, .. } = other;
         let ApplicationCounters { streams, items, pauses, resumed_streams, .. } = other;
+        let ApplicationCounters { puts, references, needs, reads, spills, full_stores, .. } = other;
         let ApplicationCounters { cancelled_tasks, abandoned, orderly_ends, .. } = other;
         for (total, more) in [
             (&mut self.events, events),
@@ -107,6 +120,12 @@ impl ApplicationCounters {
             (&mut self.items, items),
             (&mut self.pauses, pauses),
             (&mut self.resumed_streams, resumed_streams),
+            (&mut self.puts, puts),
+            (&mut self.references, references),
+            (&mut self.needs, needs),
+            (&mut self.reads, reads),
+            (&mut self.spills, spills),
+            (&mut self.full_stores, full_stores),
             (&mut self.abandoned, abandoned),
             (&mut self.orderly_ends, orderly_ends),
         ] {

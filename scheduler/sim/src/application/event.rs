@@ -1,12 +1,13 @@
 //! What can happen to an application, and when.
 
 use cohabit_application_core::{
-    ActorId, CallNumber, FromCoordinator, LinkNumber, Packet, SessionHello, TaskClass, TaskRunnerNumber,
-    Ticket, ToCallee, ToCaller, ToCoordinator,
+    ActorId, CallNumber, FromCoordinator, LinkNumber, ObjectId, Packet, SessionHello, TaskClass,
+    TaskRunnerNumber, Ticket, ToCallee, ToCaller, ToCoordinator,
 };
 use cohabit_types::{AttemptId, JobId};
 
 use super::head::RunnerRequest;
+use super::simulated_store::{StoreAnswer, StoreCall, StoreWork};
 
 /// A session: who dials, and who accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +73,16 @@ pub(super) enum ApplicationEvent {
     Abandon { member: AttemptId, ticket: Ticket },
     /// A process exits if all that it has sent has arrived.
     Settle { member: AttemptId, code: i32 },
+    /// The store gets a request.
+    AskStore { member: AttemptId, request: StoreCall },
+    /// A process gets a reply of the store.
+    StoreReplies { member: AttemptId, reply: StoreAnswer },
+    /// The store goes on.
+    Store(StoreWork),
+    /// A process has filled the memory of an object.
+    Filled { member: AttemptId, object: ObjectId },
+    /// A process has used an object.
+    Unmap { member: AttemptId, object: ObjectId },
     /// A constructor ends.
     ConstructorEnd { member: AttemptId, incarnation: u32 },
     /// The head gets a submission.

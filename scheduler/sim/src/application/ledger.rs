@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use cohabit_application_core::{ActorEnd, ActorId, CallError, CallNumber, MethodAccess, OnRestart};
+use cohabit_application_core::{ActorEnd, ActorId, CallError, CallNumber, MethodAccess, ObjectId, OnRestart};
 use cohabit_types::AttemptId;
 
 use super::payload::Tag;
@@ -34,6 +34,8 @@ pub(super) struct CallRecord {
     pub(super) call: CallNumber,
     pub(super) access: MethodAccess,
     pub(super) on_restart: OnRestart,
+    /// The references whose values it needs.
+    needs: Vec<ObjectId>,
     pub(super) cancelled: bool,
     ended: bool,
     starts: Vec<AttemptId>,
@@ -46,6 +48,7 @@ impl CallRecord {
         (actor, call): (ActorId, CallNumber),
         access: MethodAccess,
         on_restart: OnRestart,
+        needs: Vec<ObjectId>,
     ) -> CallRecord {
         CallRecord {
             caller,
@@ -53,6 +56,7 @@ impl CallRecord {
             call,
             access,
             on_restart,
+            needs,
             cancelled: false,
             ended: false,
             starts: Vec::new(),
@@ -82,6 +86,21 @@ impl Ledger {
     pub(super) fn cancelled(&mut self, tag: Tag) {
         if let Some(call) = self.calls.get_mut(&tag) {
             call.cancelled = true;
+        }
+    }
+
+    /// The references whose values a call needs.
+    pub(super) fn needs(&self, tag: Tag) -> &[ObjectId] {
+        self.calls.get(&tag).map_or(&[], |call| call.needs.as_slice())
+    }
+
+    /// A call has ended after its reference was dropped.
+    pub(super) fn dropped(&mut self, tag: Tag) {
+        let Some(call) = self.calls.get_mut(&tag) else { return };
+        let (again, name) = (call.ended, call.call);
+        call.ended = true;
+        if again {
+            self.violated(format!("call {name}, whose reference was dropped, ended twice"));
         }
     }
 
@@ -126,12 +145,21 @@ impl Ledger {
     }
 
     /// A call has ended at its caller.
-    pub(super) fn finished(&mut self, tag: Tag, result: &Result<Bytes, CallError>, history: ActorHistory) {
+    pub(super) fn finished(
+        &mut self,
+        tag: Tag,
+        result: &Result<Bytes, CallError>,
+        history: ActorHistory,
+        need_failed: bool,
+    ) {
         let (stopped, failed, refused) = (&self.stopped, &self.failed_constructors, &self.refused);
         let Some(call) = self.calls.get_mut(&tag) else { return };
         let happened = match result {
-            Ok(_) | Err(CallError::Failed(_) | CallError::Panicked(_)) => call.outcomes.contains(result),
-            Err(CallError::Cancelled) => call.cancelled,
+            Ok(_) | Err(CallError::Failed(_) | CallError::Panicked(_) | CallError::StoreFull(_)) => {
+                call.outcomes.contains(result)
+            }
+            Err(CallError::Cancelled | CallError::TimedOut(_)) => call.cancelled,
+            Err(CallError::Dependency(_)) => need_failed,
             Err(CallError::Restarted) => {
                 history.died && (call.on_restart == OnRestart::Fail || call.cancelled)
             }
@@ -143,7 +171,6 @@ impl Ledger {
                 | CallError::Refused(_)
                 | CallError::Lost { .. }
                 | CallError::NoRunner(_)
-                | CallError::StoreFull(_)
                 | CallError::ObjectLost(_),
             ) => false,
         };

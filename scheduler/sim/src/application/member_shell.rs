@@ -3,25 +3,18 @@
 use std::collections::VecDeque;
 
 use cohabit_application_core::{
-    ActorId, CallError, CallNumber, IncarnationNumber, MemberEffect, Packet, RequestNumber, Ticket, ToCallee,
-    ToCaller,
+    ActorId, CallError, CallNumber, CallValue, HeldId, IncarnationNumber, MemberEffect, Packet,
+    RequestNumber, Ticket, ToCallee, ToCaller, ToCoordinator, ToDirectory,
 };
 use cohabit_types::AttemptId;
 
 use super::event::{AnyFrame, ApplicationEvent, End, Pair};
+use super::object_process::{FailedNeed, HandleOwner, StorePurpose};
 use super::open_stream::UnreadItem;
 use super::payload::{Tag, decode, encode};
 use super::planted_bug::ApplicationBug;
-use super::process::{Object, OpenRequest, Process, ProcessCode};
+use super::process::{LiveActor, OpenRequest, Process, ProcessCode};
 use super::world::{ApplicationWorld, ProgramPhase};
-
-/// Who keeps handles that are decoded.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum HandleOwner {
-    Process,
-    Task(Ticket),
-    Nobody,
-}
 
 impl ApplicationWorld {
     /// Lets a process do something and carries out the effects in order. It may be killed before each.
@@ -52,6 +45,8 @@ impl ApplicationWorld {
 
     fn carry_out(&mut self, member: AttemptId, effect: MemberEffect, more: &mut Vec<MemberEffect>) {
         match effect {
+            MemberEffect::ToCoordinator(ToCoordinator::Object(ToDirectory::Resolve { .. }))
+                if self.plant == Some(ApplicationBug::LostResolve) => {}
             MemberEffect::ToCoordinator(frame) => {
                 let pair = Pair { dialer: member, acceptor: self.own };
                 self.send(pair, End::Dialer, AnyFrame::ToCoordinator(frame));
@@ -78,17 +73,22 @@ impl ApplicationWorld {
                 self.finish(member, call, &result, more);
                 self.give_back(member, carries, more);
             }
-            MemberEffect::Construct { actor, kind: concurrency, incarnation, arguments } => {
-                self.construct(member, Object { actor, incarnation, concurrency }, more);
+            MemberEffect::ObjectReady { object, call } => self.object_ready(member, object, call, more),
+            MemberEffect::Opened { request, carries } => self.opened(member, request, carries, more),
+            MemberEffect::Construct { actor, kind: concurrency, incarnation, arguments, needs } => {
+                self.construct(member, LiveActor { actor, incarnation, concurrency }, more);
                 self.take_handles(member, &arguments, HandleOwner::Process, more);
+                self.read_needs(member, needs, FailedNeed::Possible, more);
             }
-            MemberEffect::Start { ticket, method: _, arguments, carries } => {
+            MemberEffect::Start { ticket, method: _, arguments, needs, carries } => {
                 self.start_method(member, ticket, decode(&arguments).0);
                 self.take_handles(member, &arguments, HandleOwner::Process, more);
+                self.read_needs(member, needs, FailedNeed::Forbidden, more);
                 self.give_back(member, carries, more);
             }
-            MemberEffect::StartTask { ticket, function: _, arguments, carries } => {
+            MemberEffect::StartTask { ticket, function: _, arguments, needs, carries } => {
                 self.start_task(member, ticket, &arguments, more);
+                self.read_needs(member, needs, FailedNeed::Forbidden, more);
                 self.give_back(member, carries, more);
                 if self.plant == Some(ApplicationBug::ManySlots) {
                     self.process(member).core.task_waits(ticket, more);
@@ -154,12 +154,14 @@ impl ApplicationWorld {
         owner: HandleOwner,
         more: &mut Vec<MemberEffect>,
     ) {
-        for actor in decode(payload).1 {
+        for held in decode(payload).1 {
             let keeps = self.phase == ProgramPhase::Work && self.random.chance(0.6);
-            self.ledger.obtained(actor);
+            if let HeldId::Actor(actor) = held {
+                self.ledger.obtained(actor);
+            }
             let process = self.process(member);
-            if !process.core.hold(actor) {
-                self.ledger.violated(format!("{member} got a handle of actor {actor} that it does not hold"));
+            if !process.core.hold(held) {
+                self.ledger.violated(format!("{member} got a handle of {held} that it does not hold"));
                 continue;
             }
             let handles = match owner {
@@ -168,8 +170,8 @@ impl ApplicationWorld {
                 HandleOwner::Nobody => None,
             };
             match handles.filter(|_| keeps) {
-                Some(handles) => handles.push(actor),
-                None => process.core.release(actor, more),
+                Some(handles) => handles.push(held),
+                None => process.core.release(held, more),
             }
         }
     }
@@ -178,18 +180,18 @@ impl ApplicationWorld {
     pub(super) fn give_back(
         &mut self,
         member: AttemptId,
-        carries: Vec<ActorId>,
+        carries: Vec<HeldId>,
         more: &mut Vec<MemberEffect>,
     ) {
         let process = self.process(member);
-        carries.into_iter().for_each(|actor| process.core.release(actor, more));
+        carries.into_iter().for_each(|held| process.core.release(held, more));
     }
 
     fn created(&mut self, member: AttemptId, request: RequestNumber, actor: Option<ActorId>) {
         let process = self.process(member);
         let Some(OpenRequest::Create { name, .. }) = process.requests.remove(&request) else { return };
         let Some(actor) = actor else { return };
-        process.handles.push(actor);
+        process.handles.push(HeldId::Actor(actor));
         self.counters.actors += 1;
         self.ledger.obtained(actor);
         if let Some(name) = name {
@@ -209,7 +211,7 @@ impl ApplicationWorld {
         let question = self.process(member).requests.remove(&request);
         let Some(actor) = actor else { return };
         self.ledger.obtained(actor);
-        self.process(member).handles.push(actor);
+        self.process(member).handles.push(HeldId::Actor(actor));
         if question == Some(OpenRequest::FindToStop) {
             self.stop_actor(member, actor, more);
         }
@@ -226,13 +228,10 @@ impl ApplicationWorld {
         &mut self,
         member: AttemptId,
         call: CallNumber,
-        result: &Result<bytes::Bytes, CallError>,
+        result: &Result<CallValue, CallError>,
         more: &mut Vec<MemberEffect>,
     ) {
-        if self.process(member).awaits == Some(call) {
-            self.process(member).awaits = None;
-            self.step_soon(member);
-        }
+        self.call_ended(member, call);
         if self.finish_task(member, call, result, more) {
             return;
         }
@@ -242,7 +241,7 @@ impl ApplicationWorld {
             (None, ProcessCode::Main | ProcessCode::Actor) => HandleOwner::Process,
             (None, ProcessCode::Tasks) => HandleOwner::Nobody,
         };
-        self.take_handles(member, result.as_deref().unwrap_or_default(), owner, more);
+        let payload = self.take_value(member, result, owner, more);
         if let Some(ticket) = caller {
             self.wake_task(member, ticket, call, more);
         }
@@ -255,15 +254,44 @@ impl ApplicationWorld {
             return;
         };
         let history = self.history(actor);
-        self.ledger.finished(tag, result, history);
+        let failed = self.may_have_failed(self.ledger.needs(tag));
+        self.ledger.finished(tag, &payload, history, failed);
     }
 
-    fn construct(&mut self, member: AttemptId, object: Object, more: &mut Vec<MemberEffect>) {
+    /// The program of a process goes on if it awaits this call.
+    pub(super) fn call_ended(&mut self, member: AttemptId, call: CallNumber) {
+        if self.process(member).awaits == Some(call) {
+            self.process(member).awaits = None;
+            self.step_soon(member);
+        }
+    }
+
+    /// Decodes the value of a call, after it was read from the store if it lies there.
+    pub(super) fn take_value(
+        &mut self,
+        member: AttemptId,
+        result: &Result<CallValue, CallError>,
+        owner: HandleOwner,
+        more: &mut Vec<MemberEffect>,
+    ) -> Result<bytes::Bytes, CallError> {
+        let payload = self.payload_of(result);
+        match result {
+            Ok(CallValue::Inline(payload)) => self.take_handles(member, payload, owner, more),
+            Ok(CallValue::Stored(stored)) => {
+                let payload = payload.clone().unwrap_or_default();
+                self.read_stored(member, (stored.object, *stored), payload, owner, more);
+            }
+            Err(_) => {}
+        }
+        payload
+    }
+
+    fn construct(&mut self, member: AttemptId, live: LiveActor, more: &mut Vec<MemberEffect>) {
         let other = |(other, it): &(&AttemptId, &Process)| {
-            **other != member && it.object.is_some_and(|it| it.actor == object.actor)
+            **other != member && it.live.is_some_and(|it| it.actor == live.actor)
         };
         if let Some((other, _)) = self.processes.iter().find(other) {
-            let actor = object.actor;
+            let actor = live.actor;
             self.ledger.violated(format!("actor {actor} lives in {other} and is constructed in {member}"));
         }
         let process = self.process(member);
@@ -272,24 +300,24 @@ impl ApplicationWorld {
             self.ledger.violated(format!("{member} constructs its actor while {running} calls run"));
         }
         let process = self.process(member);
-        process.object = Some(object);
-        for actor in std::mem::take(&mut process.handles) {
-            process.core.release(actor, more);
+        process.live = Some(live);
+        for held in std::mem::take(&mut process.handles) {
+            process.core.release(held, more);
         }
         self.counters.constructions += 1;
-        let IncarnationNumber(incarnation) = object.incarnation;
+        let IncarnationNumber(incarnation) = live.incarnation;
         self.method_ends_soon(ApplicationEvent::ConstructorEnd { member, incarnation });
     }
 
     pub(super) fn end_constructor(&mut self, member: AttemptId, incarnation: u32) {
-        let Some(object) = self.processes.get(&member).and_then(|it| it.object) else { return };
-        if object.incarnation != IncarnationNumber(incarnation) {
+        let Some(live) = self.processes.get(&member).and_then(|it| it.live) else { return };
+        if live.incarnation != IncarnationNumber(incarnation) {
             return;
         }
         let fails = self.phase == ProgramPhase::Work && self.random.chance(0.02);
         if fails {
             self.process(member).exit_code = 1;
-            self.ledger.failed_constructors.insert(object.actor);
+            self.ledger.failed_constructors.insert(live.actor);
         } else {
             self.step_soon(member);
         }
@@ -300,7 +328,7 @@ impl ApplicationWorld {
     fn start_method(&mut self, member: AttemptId, ticket: Ticket, tag: Tag) {
         let process = self.process(member);
         let running: Vec<Tag> = process.running.values().copied().collect();
-        let concurrency = process.object.map_or(0, |object| object.concurrency);
+        let concurrency = process.live.map_or(0, |live| live.concurrency);
         self.ledger.started(tag, member, &running, concurrency);
         self.process(member).running.insert(ticket, tag);
         self.counters.starts += 1;
@@ -317,35 +345,63 @@ impl ApplicationWorld {
 
     pub(super) fn end_method(&mut self, member: AttemptId, ticket: Ticket) {
         let Some(process) = self.processes.get_mut(&member) else { return };
-        let Some(tag) = process.running.remove(&ticket) else { return };
+        let Some(tag) = process.running.get(&ticket).copied() else { return };
         let kind = self.random.fraction();
         if kind < 0.03 {
+            process.running.remove(&ticket);
             let text = format!("panic {}", tag.0);
             self.ledger.outcome(tag, Err(CallError::Panicked(text.clone())));
             self.drive(member, |it, effects| it.core.panicked(ticket, text, effects));
             return;
         }
         let carries = if kind < 0.08 { Vec::new() } else { self.some_handles(member) };
+        let carries = self.known_among(member, carries);
         self.last_tag += 1;
         let result = match kind {
             ..0.08 => Err(CallError::Failed(format!("error {}", tag.0))),
             _ => Ok(encode(Tag(self.last_tag), &carries)),
         };
-        self.ledger.outcome(tag, result.clone());
+        let mut effects = Vec::new();
+        match result {
+            Ok(payload) if self.random.chance(0.15) => {
+                self.begin_store(member, payload, carries, StorePurpose::Method(ticket));
+            }
+            result => {
+                let result = result.map(CallValue::Inline);
+                self.method_returns(member, ticket, result, carries, &mut effects);
+            }
+        }
+        self.drive(member, |_, all| all.append(&mut effects));
         if self.random.chance(0.1) {
             self.make_call(member);
         }
         if self.random.chance(0.05) {
             self.call_tree(member);
         }
-        self.drive(member, |it, effects| it.core.finished(ticket, result, carries, effects));
+    }
+
+    /// A running method ends, unless it was interrupted.
+    pub(super) fn method_returns(
+        &mut self,
+        member: AttemptId,
+        ticket: Ticket,
+        result: Result<CallValue, CallError>,
+        carries: Vec<HeldId>,
+        more: &mut Vec<MemberEffect>,
+    ) {
+        let payload = self.payload_of(&result);
+        let process = self.process(member);
+        if let Some(tag) = process.running.remove(&ticket) {
+            process.core.finished(ticket, result, carries, more);
+            self.ledger.outcome(tag, payload);
+        }
     }
 
     /// Whether users' code of this process may do something now.
     pub(super) fn runs_code(&self, member: AttemptId) -> bool {
         self.processes.get(&member).is_some_and(|it| match it.code {
             ProcessCode::Main => true,
-            ProcessCode::Actor => it.object.is_some(),
+            ProcessCode::Actor => it.live.is_some(),
             ProcessCode::Tasks => false,
         })
     }

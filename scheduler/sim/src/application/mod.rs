@@ -13,6 +13,9 @@
 //! task_program   who calls which tasks                          task_shell    how tasks run (task_process)
 //! stream_maker   how tasks make items                       stream_reader   how callers read them
 //! stream_record  the checks of one stream                 open_stream     one that is read
+//! object_program how objects are made and read              object_ledger   the checks of their values
+//! object_process those of one process
+//! store_shell    how the store of the node works            simulated_store it, and its messages
 //! planted_bug    bugs that the checks have to find
 //! ```
 
@@ -24,12 +27,17 @@ mod head;
 mod ledger;
 mod member_shell;
 mod network;
+mod object_ledger;
+mod object_process;
+mod object_program;
 mod open_stream;
 mod payload;
 mod planted_bug;
 mod process;
 mod program;
 mod run;
+mod simulated_store;
+mod store_shell;
 mod stream_maker;
 mod stream_reader;
 mod stream_record;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use cohabit_application_core::{ActorId, CallError};
+use cohabit_application_core::{CallError, CallValue, HeldId};
 
 use super::payload::Tag;
 use super::task_process::OpenTask;
@@ -16,7 +16,7 @@ pub(super) struct OpenStream {
     /// The items that were read.
     pub(super) values: Vec<u64>,
     /// How the task has ended.
-    pub(super) end: Option<Result<Bytes, CallError>>,
+    pub(super) end: Option<Result<CallValue, CallError>>,
     /// Whether the reader will look at it.
     pub(super) is_due: bool,
 }
@@ -27,7 +27,7 @@ pub(super) struct UnreadItem {
     pub(super) number: u64,
     pub(super) item: Bytes,
     /// The handles in it, which the process holds until it is decoded.
-    pub(super) carries: Vec<ActorId>,
+    pub(super) carries: Vec<HeldId>,
 }
 
 impl OpenStream {
@@ -35,8 +35,8 @@ impl OpenStream {
         OpenStream { open, unread: VecDeque::new(), values: Vec::new(), end: None, is_due: false }
     }
 
-    pub(super) fn holds(&self, actor: ActorId) -> bool {
-        self.unread.iter().any(|item| item.carries.contains(&actor))
+    pub(super) fn holds(&self, held: HeldId) -> bool {
+        self.unread.iter().any(|item| item.carries.contains(&held))
     }
 
     pub(super) const fn tag(&self) -> Tag {

@@ -1,23 +1,41 @@
-//! The arguments and values of simulated calls: a number and handles.
+//! The arguments, values and items of simulated calls: a number and handles.
 
 use bytes::Bytes;
-use cohabit_application_core::ActorId;
+use cohabit_application_core::{ActorId, HeldId, ObjectId};
+use cohabit_types::JobId;
 
-/// Which call it is, by a number that is unique in the run.
+/// Which call or value it is, by a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Tag(pub(super) u64);
 
+/// A handle takes up so many numbers.
+const HANDLE: usize = 3;
+
 /// Encodes a number and handles.
-pub(super) fn encode(tag: Tag, handles: &[ActorId]) -> Bytes {
-    std::iter::once(tag.0).chain(handles.iter().map(|it| it.0)).flat_map(u64::to_le_bytes).collect()
+pub(super) fn encode(tag: Tag, handles: &[HeldId]) -> Bytes {
+    let handles = handles.iter().flat_map(|it| match it {
+        HeldId::Actor(actor) => [0, 0, actor.0],
+        HeldId::Object(ObjectId { maker, number }) => [maker.job.number, u64::from(maker.attempt), *number],
+    });
+    std::iter::once(tag.0).chain(handles).flat_map(u64::to_le_bytes).collect()
 }
 
 /// The number and the handles.
-pub(super) fn decode(payload: &[u8]) -> (Tag, Vec<ActorId>) {
-    let mut numbers = payload.chunks_exact(8).map(|it| {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(it);
-        u64::from_le_bytes(bytes)
+pub(super) fn decode(payload: &[u8]) -> (Tag, Vec<HeldId>) {
+    let numbers: Vec<u64> = payload
+        .chunks_exact(8)
+        .map(|it| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(it);
+            u64::from_le_bytes(bytes)
+        })
+        .collect();
+    let Some((tag, handles)) = numbers.split_first() else { return (Tag(0), Vec::new()) };
+    let handles = handles.chunks_exact(HANDLE).map(|it| match (it[0], it[1], it[2]) {
+        (0, _, actor) => HeldId::Actor(ActorId(actor)),
+        (job, attempt, number) => {
+            HeldId::Object(ObjectId { maker: JobId::new(job).attempt(attempt as u32), number })
+        }
     });
-    (Tag(numbers.next().unwrap_or(0)), numbers.map(ActorId).collect())
+    (Tag(*tag), handles.collect())
 }

@@ -23,4 +23,10 @@ pub(super) enum ApplicationBug {
     UnboundedStream,
     /// Makers of streams that have paused do not hear that they may go on.
     LostMakeMore,
+    /// The coordinator does not hear that the call of a shared reference has ended.
+    LostResolve,
+    /// What a process has stored goes with it, whoever holds it.
+    FreedWithMaker,
+    /// What a process has stored and told nobody of stays when it has ended.
+    ForgottenMaker,
 }

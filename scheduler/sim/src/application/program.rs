@@ -1,7 +1,8 @@
 //! What users' code does: it creates actors, calls them, and passes handles on.
 
 use cohabit_application_core::{
-    ActorId, ActorSpec, CallRequest, Lifetime, MemberEffect, MethodAccess, OnRestart, Ticket,
+    ActorId, ActorSpec, CallError, CallNumber, CallRequest, HeldId, Lifetime, MemberEffect, MethodAccess,
+    ObjectId, OnRestart, Ticket,
 };
 use cohabit_types::{AttemptId, Share};
 
@@ -31,29 +32,43 @@ impl ApplicationWorld {
         }
         process.steps -= 1;
         match self.random.fraction() {
-            ..0.18 => self.create_actor(member),
-            ..0.22 => self.find_actor(member),
-            ..0.46 => self.make_calls(member),
-            ..0.60 => self.call_tasks(member),
-            ..0.65 => self.cancel_call(member),
-            ..0.68 => self.cancel_some_task(member),
-            ..0.85 => self.drop_handle(member),
-            ..0.93 => self.clone_handle(member),
-            ..0.95 => self.stop_some_actor(member),
+            ..0.16 => self.create_actor(member),
+            ..0.19 => self.find_actor(member),
+            ..0.40 => self.make_calls(member),
+            ..0.53 => self.call_tasks(member),
+            ..0.60 => self.put_object(member),
+            ..0.65 => self.read_some_object(member),
+            ..0.66 => self.fail_some_reference(member),
+            ..0.70 => self.cancel_call(member),
+            ..0.72 => self.cancel_some_task(member),
+            ..0.87 => self.drop_handle(member),
+            ..0.94 => self.clone_handle(member),
+            ..0.955 => self.stop_some_actor(member),
             _ => {}
         }
         self.step_soon(member);
     }
 
     /// Up to two handles of a process, mostly none.
-    pub(super) fn some_handles(&mut self, member: AttemptId) -> Vec<ActorId> {
+    pub(super) fn some_handles(&mut self, member: AttemptId) -> Vec<HeldId> {
         let count = if self.random.chance(0.4) { self.random.between(1, 2) } else { 0 };
         (0..count).filter_map(|_| self.some_handle(member)).collect()
     }
 
-    fn some_handle(&mut self, member: AttemptId) -> Option<ActorId> {
+    fn some_handle(&mut self, member: AttemptId) -> Option<HeldId> {
         let handles = &self.processes.get(&member)?.handles;
         (!handles.is_empty()).then(|| *self.random.pick(handles))
+    }
+
+    fn some_actor(&mut self, member: AttemptId) -> Option<ActorId> {
+        let actors = actors_among(&self.processes.get(&member)?.handles);
+        (!actors.is_empty()).then(|| *self.random.pick(&actors))
+    }
+
+    /// Some of the references among handles: code needs their values.
+    pub(super) fn some_needs(&mut self, handles: &[HeldId]) -> Vec<ObjectId> {
+        let objects = handles.iter().filter_map(|held| held.object());
+        objects.filter(|_| self.random.chance(0.5)).collect()
     }
 
     fn create_actor(&mut self, member: AttemptId) {
@@ -71,10 +86,10 @@ impl ApplicationWorld {
             gpus: Share(if self.random.chance(0.6) { 250 * self.random.between(1, 4) as u32 } else { 0 }),
             claims: bytes::Bytes::new(),
             arguments: encode(Tag(self.last_tag), &carries),
-            carries: carries.clone(),
+            needs: self.some_needs(&carries),
         };
         self.drive(member, |it, effects| {
-            if let Ok(request) = it.core.create(spec, effects) {
+            if let Ok(request) = it.core.create(spec, carries.clone(), effects) {
                 it.requests.insert(request, OpenRequest::Create { carries, name });
             }
         });
@@ -107,7 +122,7 @@ impl ApplicationWorld {
 
     /// Makes one call to one of the actors that the process holds.
     pub(super) fn make_call(&mut self, member: AttemptId) {
-        if let Some(actor) = self.some_handle(member).filter(|_| self.phase == ProgramPhase::Work) {
+        if let Some(actor) = self.some_actor(member).filter(|_| self.phase == ProgramPhase::Work) {
             self.call_actor(member, actor, None);
         }
     }
@@ -120,11 +135,27 @@ impl ApplicationWorld {
         let access = if self.random.chance(0.5) { MethodAccess::Shared } else { MethodAccess::Exclusive };
         let on_restart = if self.random.chance(0.4) { OnRestart::Retry } else { OnRestart::Fail };
         let arguments = encode(tag, &carries);
-        let request = CallRequest { method: 0, access, on_restart, arguments, carries };
+        let needs = self.some_needs(&carries);
+        let request = CallRequest { method: 0, access, on_restart, arguments, needs: needs.clone() };
+        let by_reference = caller.is_none() && self.random.chance(0.3);
         // The call may end, and the process too, before the effects are carried out.
         let mut effects = Vec::new();
         let process = self.process(member);
-        if let Ok(call) = process.core.call(actor, request, &mut effects) {
+        let called = if by_reference {
+            let called = process.core.call_for_reference(actor, request, carries, &mut effects);
+            called.map(|(call, object)| (call, Some(object)))
+        } else {
+            process.core.call(actor, request, carries, &mut effects).map(|call| (call, None))
+        };
+        if matches!(called, Err(CallError::Dependency(_))) && !self.may_have_failed(&needs) {
+            self.ledger.violated(format!("{member} may not call with {needs:?}, none of which failed"));
+        }
+        if let Ok((call, object)) = called {
+            if let Some(object) = object {
+                self.objects.called(object, None);
+                self.keep_reference(member, call, object);
+            }
+            let process = self.process(member);
             process.calls.insert(call, (actor, tag));
             if let Some(ticket) = caller
                 && let Some(task) = process.tasks.get_mut(&ticket)
@@ -133,7 +164,7 @@ impl ApplicationWorld {
                 process.task_awaits.insert(call, ticket);
             }
             self.counters.calls += 1;
-            self.ledger.called(tag, CallRecord::new(member, (actor, call), access, on_restart));
+            self.ledger.called(tag, CallRecord::new(member, (actor, call), access, on_restart, needs));
         }
         self.drive(member, |_, all| all.append(&mut effects));
     }
@@ -153,25 +184,25 @@ impl ApplicationWorld {
         if handles > 0 {
             let which = self.random.between(0, handles - 1) as usize;
             self.drive(member, |it, effects| {
-                let actor = it.handles.swap_remove(which);
-                it.core.release(actor, effects);
+                let held = it.handles.swap_remove(which);
+                it.core.release(held, effects);
             });
         }
     }
 
     fn clone_handle(&mut self, member: AttemptId) {
-        if let Some(actor) = self.some_handle(member) {
+        if let Some(held) = self.some_handle(member) {
             let process = self.process(member);
-            if process.core.hold(actor) {
-                process.handles.push(actor);
+            if process.core.hold(held) {
+                process.handles.push(held);
             } else {
-                self.ledger.violated(format!("{member} has a handle of actor {actor} that it does not hold"));
+                self.ledger.violated(format!("{member} has a handle of {held} that it does not hold"));
             }
         }
     }
 
     fn stop_some_actor(&mut self, member: AttemptId) {
-        if let Some(actor) = self.some_handle(member) {
+        if let Some(actor) = self.some_actor(member) {
             let mut effects = Vec::new();
             self.stop_actor(member, actor, &mut effects);
             self.drive(member, |_, all| all.append(&mut effects));
@@ -203,8 +234,8 @@ impl ApplicationWorld {
                 for (call, (actor, _)) in it.calls.clone() {
                     it.core.cancel(actor, call, effects);
                 }
-                for actor in std::mem::take(&mut it.handles) {
-                    it.core.release(actor, effects);
+                for held in std::mem::take(&mut it.handles) {
+                    it.core.release(held, effects);
                 }
             });
         }
@@ -216,9 +247,25 @@ impl ApplicationWorld {
     /// The process that stops actors at the end drops their handles.
     pub(super) fn drop_all_handles(&mut self, member: AttemptId) {
         self.drive(member, |it, effects| {
-            for actor in std::mem::take(&mut it.handles) {
-                it.core.release(actor, effects);
+            for held in std::mem::take(&mut it.handles) {
+                it.core.release(held, effects);
             }
         });
     }
+
+    /// A process keeps the reference of a call.
+    pub(super) fn keep_reference(&mut self, member: AttemptId, call: CallNumber, object: ObjectId) {
+        let process = self.process(member);
+        process.references.insert(call, object);
+        process.handles.push(HeldId::Object(object));
+    }
+}
+
+/// The actors that handles stand for.
+pub(super) fn actors_among(handles: &[HeldId]) -> Vec<ActorId> {
+    let actor = |held: &HeldId| match held {
+        HeldId::Actor(actor) => Some(*actor),
+        HeldId::Object(_) => None,
+    };
+    handles.iter().filter_map(actor).collect()
 }

@@ -10,8 +10,10 @@ use super::event::{ApplicationEvent, Pair};
 use super::head::HeadModel;
 use super::ledger::Ledger;
 use super::network::SessionNetwork;
+use super::object_ledger::ObjectLedger;
 use super::planted_bug::ApplicationBug;
 use super::process::ProcessCode;
+use super::simulated_store::SimulatedStore;
 use super::task_ledger::TaskLedger;
 use super::task_plan::TASK_CLASSES;
 use super::world::{ApplicationWorld, Drained, ProgramPhase};
@@ -76,6 +78,7 @@ impl ApplicationWorld {
         let own = JobId::new(1).attempt(1);
         let ceiling = random.chance(0.6).then(|| Share(500 * random.between(2, 8) as u32));
         let quiet_at = Time::EPOCH + random.span((Span::from_secs(2), Span::from_secs(40)));
+        let store_budget = random.between(4, 200);
         let mut world = ApplicationWorld {
             now: Time::EPOCH,
             queue: EventQueue::new(),
@@ -88,6 +91,8 @@ impl ApplicationWorld {
             ceiling,
             ledger: Ledger::default(),
             task_ledger: TaskLedger::default(),
+            objects: ObjectLedger::default(),
+            store: SimulatedStore::new(store_budget),
             task_classes: Vec::new(),
             early_death: 0.0,
             most_runners: usize::MAX,
@@ -189,8 +194,13 @@ impl ApplicationWorld {
             if calls + requests > 0 {
                 return Some(format!("{member} waits for {calls} calls and {requests} answers"));
             }
+            let objects = process.storing.len() + process.reading.len() + process.opening.len();
+            if objects + process.unread_needs.len() > 0 {
+                let needs = &process.unread_needs;
+                return Some(format!("{member} stores or reads {objects} objects and needs {needs:?}"));
+            }
             if process.code == ProcessCode::Actor {
-                return Some(format!("{member} holds {:?}, which nobody holds", process.object));
+                return Some(format!("{member} holds {:?}, which nobody holds", process.live));
             }
             if process.code == ProcessCode::Tasks {
                 let tasks = process.tasks.len();
@@ -202,9 +212,12 @@ impl ApplicationWorld {
         }
         if !self.coordinator.is_idle() {
             return Some(format!(
-                "the coordinator keeps an actor, a runner or a counter of handles: {:?}",
+                "the coordinator keeps an actor, a runner, an object or a counter of handles: {:?}",
                 self.coordinator
             ));
+        }
+        if let Some(left) = self.find_in_store() {
+            return Some(left);
         }
         let kept = self.network.channels.iter().find(|(_, channel)| channel.unacknowledged() > 0);
         kept.map(|(Pair { dialer, acceptor }, channel)| {

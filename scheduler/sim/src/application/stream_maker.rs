@@ -1,6 +1,6 @@
 //! How running tasks make the items of their streams: step by step, with pauses while too many are unread.
 
-use cohabit_application_core::{ActorId, CallError, MemberEffect, Ticket};
+use cohabit_application_core::{CallError, HeldId, MemberEffect, Ticket};
 use cohabit_types::{AttemptId, Span};
 
 use super::event::ApplicationEvent;
@@ -44,7 +44,7 @@ impl ApplicationWorld {
         } else {
             task.made += 1;
             let most = if task.plan.has_handles(task.made) { 2 } else { 0 };
-            let carries: Vec<ActorId> = task.handles.iter().copied().take(most).collect();
+            let carries: Vec<HeldId> = task.handles.iter().copied().take(most).collect();
             let item = encode(Tag(task.plan.item(task.made)), &carries);
             let mut result = Ok(());
             self.drive(member, |it, effects| result = it.core.item(ticket, item, carries, effects));

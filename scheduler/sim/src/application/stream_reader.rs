@@ -1,7 +1,6 @@
 //! How callers read the streams of their tasks: now and then, some slowly, and some drop theirs.
 
-use bytes::Bytes;
-use cohabit_application_core::{CallError, CallNumber, MemberEffect};
+use cohabit_application_core::{CallError, CallNumber, CallValue, MemberEffect};
 use cohabit_types::{AttemptId, Span};
 
 use super::event::ApplicationEvent;
@@ -38,7 +37,7 @@ impl ApplicationWorld {
         &mut self,
         member: AttemptId,
         call: CallNumber,
-        result: &Result<Bytes, CallError>,
+        result: &Result<CallValue, CallError>,
     ) -> bool {
         let Some(stream) = self.process(member).streams.get_mut(&call) else { return false };
         stream.end = Some(result.clone());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use cohabit_application_core::{CallError, OnTaskError};
+use cohabit_application_core::{CallError, CallValue, OnTaskError};
 use cohabit_types::AttemptId;
 
 use super::payload::{Tag, decode};
@@ -127,20 +127,35 @@ impl TaskLedger {
     }
 
     /// The reader of a stream sees its end.
-    pub(super) fn end_read(&self, tag: Tag, end: &Result<Bytes, CallError>) -> FoundViolation {
+    pub(super) fn end_read(&self, tag: Tag, end: &Result<CallValue, CallError>) -> FoundViolation {
         let task = self.tasks.get(&tag)?;
         let items = task.plan.items().unwrap_or(0);
         let is_right = task.ended && task.stream.is_read() && (end.is_err() || task.stream.has_all(items));
         (!is_right).then(|| format!("task {} of {items} items ends early: {:?}", tag.0, task.stream))
     }
 
+    /// A task has ended after its reference was dropped.
+    pub(super) fn dropped(&mut self, tag: Tag) -> FoundViolation {
+        let task = self.tasks.get_mut(&tag)?;
+        let again = std::mem::replace(&mut task.ended, true);
+        again.then(|| format!("task {}, whose reference was dropped, ended twice", tag.0))
+    }
+
     /// A task has ended at its caller.
-    pub(super) fn finished(&mut self, tag: Tag, result: &Result<Bytes, CallError>) -> FoundViolation {
+    pub(super) fn finished(
+        &mut self,
+        tag: Tag,
+        result: &Result<Bytes, CallError>,
+        need_failed: bool,
+    ) -> FoundViolation {
         let task = self.tasks.get(&tag)?;
         let happened = match result {
             Ok(value) => task.outcomes.contains(result) && task.is_value(value),
-            Err(CallError::Failed(_) | CallError::Panicked(_)) => task.outcomes.contains(result),
-            Err(CallError::Cancelled) => task.cancelled,
+            Err(CallError::Failed(_) | CallError::Panicked(_) | CallError::StoreFull(_)) => {
+                task.outcomes.contains(result)
+            }
+            Err(CallError::Cancelled | CallError::TimedOut(_)) => task.cancelled,
+            Err(CallError::Dependency(_)) => need_failed,
             Err(CallError::Lost { ends, .. }) => self.is_lost(task, *ends),
             Err(CallError::NoRunner(_)) => {
                 let class = task.plan.class;
@@ -151,9 +166,8 @@ impl TaskLedger {
                 CallError::Restarted
                 | CallError::Ended(_)
                 | CallError::Full
-                | CallError::Refused(_)
-                | CallError::StoreFull(_)
-                | CallError::ObjectLost(_),
+                | CallError::ObjectLost(_)
+                | CallError::Refused(_),
             ) => false,
         };
         let (again, plan) = (task.ended, task.plan);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cohabit_application_core::{ActorId, CallNumber, Ticket};
+use cohabit_application_core::{CallNumber, HeldId, ObjectId, Ticket};
 
 use super::payload::Tag;
 use super::task_plan::TaskPlan;
@@ -20,7 +20,7 @@ pub(super) struct SimulatedTask {
     pub(super) values: BTreeMap<usize, u64>,
     /// Why it will fail.
     pub(super) failure: Option<String>,
-    pub(super) handles: Vec<ActorId>,
+    pub(super) handles: Vec<HeldId>,
     pub(super) interrupted: bool,
     /// Items of its stream that it has made.
     pub(super) made: u64,
@@ -34,6 +34,8 @@ pub(super) enum TaskState {
     Active,
     /// It waits for its calls, or until its stream is read, and the core has been told.
     Waiting,
+    /// It waits for room in the store for its value.
+    Storing,
     /// It computes and never ends.
     Stuck,
 }
@@ -53,7 +55,9 @@ pub(super) struct OpenTask {
     /// The running task that called it, and its number among the tasks that that one calls.
     pub(super) caller: Option<(Ticket, usize)>,
     /// The handles in its arguments.
-    pub(super) carries: Vec<ActorId>,
+    pub(super) carries: Vec<HeldId>,
+    /// The references among them whose values it needs.
+    pub(super) needs: Vec<ObjectId>,
 }
 
 impl SimulatedTask {

@@ -1,13 +1,13 @@
 //! The tasks that users' code calls: trees from mains, actors and other tasks.
 
-use bytes::Bytes;
-use cohabit_application_core::{ActorId, CallError, CallNumber, MemberEffect, TaskSpec, Ticket};
+use cohabit_application_core::{CallError, CallNumber, CallValue, HeldId, MemberEffect, TaskSpec, Ticket};
 use cohabit_types::AttemptId;
 
-use super::member_shell::HandleOwner;
+use super::object_process::HandleOwner;
 use super::open_stream::OpenStream;
 use super::payload::{Tag, decode, encode};
 use super::process::ProcessCode;
+use super::program::actors_among;
 use super::task_plan::TaskPlan;
 use super::task_process::OpenTask;
 use super::world::{ApplicationWorld, ProgramPhase};
@@ -40,12 +40,13 @@ impl ApplicationWorld {
         let Some(task) = self.task(member, ticket) else { return };
         let (plan, handles) = (task.plan, task.handles.clone());
         for (number, child) in plan.children().into_iter().enumerate() {
-            let carries: Vec<ActorId> =
+            let carries: Vec<HeldId> =
                 handles.iter().copied().filter(|_| self.random.chance(0.5)).take(2).collect();
             self.call_task(member, child, Some((ticket, number)), carries);
         }
-        if plan.calls_actor() && !handles.is_empty() && self.processes.contains_key(&member) {
-            let actor = *self.random.pick(&handles);
+        let actors = actors_among(&handles);
+        if plan.calls_actor() && !actors.is_empty() && self.processes.contains_key(&member) {
+            let actor = *self.random.pick(&actors);
             self.call_actor(member, actor, Some(ticket));
         }
         // Some calls are dropped before they have ended; then the task cannot have its value.
@@ -79,11 +80,15 @@ impl ApplicationWorld {
         member: AttemptId,
         plan: TaskPlan,
         caller: Option<(Ticket, usize)>,
-        carries: Vec<ActorId>,
+        carries: Vec<HeldId>,
     ) {
         self.last_tag += 1;
         let tag = Tag(self.last_tag);
-        let Some(process) = self.processes.get_mut(&member) else { return };
+        if !self.processes.contains_key(&member) {
+            return;
+        }
+        let needs = self.some_needs(&carries);
+        let by_reference = caller.is_none() && plan.items().is_none() && self.random.chance(0.3);
         let spec = TaskSpec {
             class: self.task_classes[plan.class].clone(),
             function: plan.function(),
@@ -91,16 +96,29 @@ impl ApplicationWorld {
             retries: plan.retries(),
             on_error: plan.on_error(),
             arguments: encode(tag, &carries),
+            needs: needs.clone(),
             carries: carries.clone(),
         };
         // The call may end, and the process too, before the effects are carried out.
         let mut effects = Vec::new();
-        match process.core.run_task(spec, &mut effects) {
-            Ok(call) => {
-                let open = OpenTask { tag, caller, carries };
+        let process = self.process(member);
+        let called = if by_reference {
+            let called = process.core.run_task_for_reference(spec, &mut effects);
+            called.map(|(call, object)| (call, Some(object)))
+        } else {
+            process.core.run_task(spec, &mut effects).map(|call| (call, None))
+        };
+        match called {
+            Ok((call, object)) => {
+                if let Some(object) = object {
+                    self.objects.called(object, Some(tag));
+                    self.keep_reference(member, call, object);
+                }
+                self.counters.streams += u64::from(plan.items().is_some());
+                let process = self.process(member);
+                let open = OpenTask { tag, caller, carries, needs };
                 if plan.items().is_some() {
                     process.streams.insert(call, OpenStream::new(open.clone()));
-                    self.counters.streams += 1;
                 }
                 process.task_calls.insert(call, open);
                 if let Some((ticket, _)) = caller
@@ -110,6 +128,11 @@ impl ApplicationWorld {
                 }
                 self.counters.tasks += 1;
                 self.task_ledger.called(tag, plan);
+            }
+            Err(CallError::Dependency(text)) if self.may_have_failed(&needs) => {
+                if let Some(task) = caller.and_then(|(ticket, _)| self.task(member, ticket)) {
+                    task.failure = Some(text);
+                }
             }
             Err(error) => self.ledger.violated(format!("{member} may not call a task: {error}")),
         }
@@ -132,7 +155,7 @@ impl ApplicationWorld {
         &mut self,
         member: AttemptId,
         call: CallNumber,
-        result: &Result<Bytes, CallError>,
+        result: &Result<CallValue, CallError>,
         more: &mut Vec<MemberEffect>,
     ) -> bool {
         let Some(open) = self.process(member).task_calls.remove(&call) else { return false };
@@ -141,19 +164,20 @@ impl ApplicationWorld {
         self.counters.task_losses += u64::from(matches!(result, Err(CallError::Lost { .. })));
         self.counters.no_runners += u64::from(matches!(result, Err(CallError::NoRunner(_))));
         self.counters.cancelled_tasks += u64::from(*result == Err(CallError::Cancelled));
-        if let Some(violation) = self.task_ledger.finished(open.tag, result) {
+        let failed = self.may_have_failed(&open.needs);
+        if let Some(violation) = self.task_ledger.finished(open.tag, &self.payload_of(result), failed) {
             self.ledger.violated(violation);
         }
         if self.end_stream(member, call, result) {
             return true;
         }
         let owner = self.owner_of_values(member, &open);
-        self.take_handles(member, result.as_deref().unwrap_or_default(), owner, more);
-        let result = match result {
+        let payload = self.take_value(member, result, owner, more);
+        let result = match payload {
             Ok(_) if self.task_ledger.plan(open.tag).is_some_and(|plan| plan.items().is_some()) => {
                 Err("its stream was dropped".to_owned())
             }
-            Ok(value) => Ok(decode(value).0.0),
+            Ok(payload) => Ok(decode(&payload).0.0),
             Err(error) => Err(error.to_string()),
         };
         self.task_call_ends(member, call, &open, result, more);
@@ -194,7 +218,8 @@ impl ApplicationWorld {
         self.processes.iter().find_map(|(member, process)| {
             let waiting = process.task_calls.values().find(|open| {
                 let plan = self.task_ledger.plan(open.tag);
-                self.ceiling.is_none() || plan.is_some_and(|plan| plan.needs_no_gpus())
+                let gets_by = plan.is_some_and(|plan| plan.needs_no_gpus()) && open.needs.is_empty();
+                self.ceiling.is_none() || gets_by
             });
             let unread = process.streams.iter().find(|(call, _)| !process.task_calls.contains_key(call));
             let tag = waiting.map(|open| open.tag).or(unread.map(|(_, stream)| stream.tag()))?;

@@ -1,11 +1,11 @@
 //! The shell of a process that runs tasks: it carries out what its core says and runs the users' functions.
 
 use bytes::Bytes;
-use cohabit_application_core::{CallError, CallNumber, MemberEffect, Ticket};
+use cohabit_application_core::{CallError, CallNumber, CallValue, HeldId, MemberEffect, Ticket};
 use cohabit_types::{AttemptId, Span};
 
 use super::event::ApplicationEvent;
-use super::member_shell::HandleOwner;
+use super::object_process::{HandleOwner, StorePurpose};
 use super::payload::{Tag, decode, encode};
 use super::process::ProcessCode;
 use super::task_process::{SimulatedTask, TaskStage, TaskState};
@@ -79,7 +79,7 @@ impl ApplicationWorld {
         let Some(task) = self.task(member, ticket) else { return };
         if task.open.is_empty() || (task.failure.is_some() && hasty) {
             let result = self.draw_result(member, ticket);
-            self.drive_end(member, ticket, result);
+            self.end_or_store(member, ticket, result);
         } else if task.interrupted {
             self.drive_end(member, ticket, Err(CallError::Cancelled));
         } else {
@@ -93,6 +93,9 @@ impl ApplicationWorld {
         let kind = self.random.fraction();
         let value_carries = self.random.chance(0.3);
         let Some(task) = self.task(member, ticket) else { return Err(CallError::Cancelled) };
+        let handles = task.handles.clone();
+        let handles = if value_carries { self.known_among(member, handles) } else { Vec::new() };
+        let Some(task) = self.task(member, ticket) else { return Err(CallError::Cancelled) };
         let values: Vec<u64> = task.values.values().copied().collect();
         match &task.failure {
             Some(text) => Err(CallError::Failed(format!("task {}: {text}", task.tag.0))),
@@ -102,25 +105,38 @@ impl ApplicationWorld {
             None if values.len() < task.plan.children().len() => {
                 Err(CallError::Failed(format!("task {} has not called its tasks", task.tag.0)))
             }
-            None => {
-                let carries = if value_carries { task.handles.as_slice() } else { &[] };
-                Ok(encode(Tag(task.plan.combine(&values)), carries))
+            None => Ok(encode(Tag(task.plan.combine(&values)), &handles)),
+        }
+    }
+
+    /// A task ends, perhaps after it has put its value into the store.
+    fn end_or_store(&mut self, member: AttemptId, ticket: Ticket, result: Result<Bytes, CallError>) {
+        match result {
+            Ok(payload) if !payload.is_empty() && self.random.chance(0.15) => {
+                if let Some(task) = self.task(member, ticket) {
+                    task.state = TaskState::Storing;
+                }
+                let carries = decode(&payload).1;
+                self.begin_store(member, payload, carries, StorePurpose::Task(ticket));
             }
+            result => self.drive_end(member, ticket, result),
         }
     }
 
     pub(super) fn drive_end(&mut self, member: AttemptId, ticket: Ticket, result: Result<Bytes, CallError>) {
         let mut effects = Vec::new();
-        self.end_task(member, ticket, result, &mut effects);
+        let carries = result.as_ref().map(|value| decode(value).1).unwrap_or_default();
+        self.end_task(member, ticket, result.map(CallValue::Inline), carries, &mut effects);
         self.drive(member, |_, all| all.append(&mut effects));
     }
 
     /// A task ends; calls of it that have not ended are dropped, and its handles.
-    fn end_task(
+    pub(super) fn end_task(
         &mut self,
         member: AttemptId,
         ticket: Ticket,
-        result: Result<Bytes, CallError>,
+        result: Result<CallValue, CallError>,
+        carries: Vec<HeldId>,
         more: &mut Vec<MemberEffect>,
     ) {
         let Some(task) = self.process(member).tasks.remove(&ticket) else { return };
@@ -141,17 +157,17 @@ impl ApplicationWorld {
                 process.core.cancel(actor, *call, more);
             }
         }
-        let carries = result.as_ref().map(|value| decode(value).1).unwrap_or_default();
         process.core.task_ended(ticket, result.clone(), carries, took, more);
-        for actor in task.handles {
-            process.core.release(actor, more);
+        for held in task.handles {
+            process.core.release(held, more);
         }
         for call in task.open {
             self.drop_stream(member, call, more);
         }
         tasks.into_iter().for_each(|tag| self.task_ledger.cancelled(tag));
         calls.into_iter().for_each(|tag| self.ledger.cancelled(tag));
-        self.task_ledger.outcome(task.tag, result);
+        let outcome = self.payload_of(&result);
+        self.task_ledger.outcome(task.tag, outcome);
     }
 
     /// The future of a task is dropped at its next await, if it has one.
@@ -159,11 +175,11 @@ impl ApplicationWorld {
         let is_stuck = self.random.chance(0.1);
         let Some(task) = self.task(member, ticket) else { return };
         if task.state == TaskState::Waiting {
-            self.end_task(member, ticket, Err(CallError::Cancelled), more);
+            self.end_task(member, ticket, Err(CallError::Cancelled), Vec::new(), more);
             return;
         }
         task.interrupted = true;
-        if is_stuck {
+        if is_stuck && task.state == TaskState::Active {
             task.state = TaskState::Stuck;
             self.after(ABANDON, ApplicationEvent::Abandon { member, ticket });
         }

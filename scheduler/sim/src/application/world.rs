@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cohabit_application_core::{
-    ActorId, Coordinator, FromCoordinator, TaskClass, TaskRunnerNumber, ToCaller,
+    ActorId, Coordinator, FromCoordinator, HeldId, TaskClass, TaskRunnerNumber, ToCaller,
 };
 use cohabit_types::{AttemptId, JobId, Share, Span, Time};
 
@@ -12,8 +12,10 @@ use super::event::{AnyFrame, ApplicationEvent, End, Pair};
 use super::head::{HeadModel, NextStep, RunnerPurpose, RunnerRequest};
 use super::ledger::{ActorHistory, Ledger};
 use super::network::SessionNetwork;
+use super::object_ledger::ObjectLedger;
 use super::planted_bug::ApplicationBug;
 use super::process::{Process, ProcessCode};
+use super::simulated_store::{SimulatedStore, StoreCall};
 use super::task_ledger::TaskLedger;
 use crate::digest::Digest;
 use crate::event_queue::EventQueue;
@@ -40,6 +42,8 @@ pub(super) struct ApplicationWorld {
     pub(super) ceiling: Option<Share>,
     pub(super) ledger: Ledger,
     pub(super) task_ledger: TaskLedger,
+    pub(super) objects: ObjectLedger,
+    pub(super) store: SimulatedStore,
     /// The classes of runners of tasks, by their number.
     pub(super) task_classes: Vec<TaskClass>,
     /// Chance that a runner of tasks ends before it connects.
@@ -52,8 +56,8 @@ pub(super) struct ApplicationWorld {
     /// Chance that a process dies before an effect.
     pub(super) death: f64,
     pub(super) plant: Option<ApplicationBug>,
-    /// By holder, lender and actor: for `UnsignedCounters`.
-    pub(super) unsigned: BTreeMap<(AttemptId, AttemptId, ActorId), u64>,
+    /// By holder, lender and what is held: for `UnsignedCounters`.
+    pub(super) unsigned: BTreeMap<(AttemptId, AttemptId, HeldId), u64>,
     /// How processes ended, until the head learns of it.
     pub(super) codes: BTreeMap<AttemptId, i32>,
     /// Jobs of actors.
@@ -113,6 +117,19 @@ impl ApplicationWorld {
             }
             ApplicationEvent::Abandon { member, ticket } => self.abandon(member, ticket),
             ApplicationEvent::Settle { member, code } => self.settle(member, code),
+            ApplicationEvent::AskStore { member, request } => self.store_receives(member, request),
+            ApplicationEvent::StoreReplies { member, reply } => self.store_reply_arrives(member, reply),
+            ApplicationEvent::Store(work) => self.store_works(work),
+            ApplicationEvent::Filled { member, object } => {
+                if self.processes.contains_key(&member) {
+                    self.ask_store(member, StoreCall::Filled(object));
+                }
+            }
+            ApplicationEvent::Unmap { member, object } => {
+                if self.processes.contains_key(&member) {
+                    self.ask_store(member, StoreCall::Unmapped(object));
+                }
+            }
             ApplicationEvent::ConstructorEnd { member, incarnation } => {
                 self.end_constructor(member, incarnation);
             }
@@ -243,7 +260,7 @@ impl ApplicationWorld {
             RunnerPurpose::Actor(_) => (ProcessCode::Actor, self.random.between(0, 10)),
             RunnerPurpose::Tasks(_) => (ProcessCode::Tasks, 0),
         };
-        self.processes.insert(member, Process::new(self.own, code, steps as u32));
+        self.processes.insert(member, Process::new(member, self.own, code, steps as u32));
         self.counters.processes += 1;
         self.make_session(Pair { dialer: member, acceptor: self.own });
         if code == ProcessCode::Main && steps > 0 {
@@ -268,6 +285,7 @@ impl ApplicationWorld {
             }
             self.codes.insert(member, code);
             self.close_all_sessions(member);
+            self.ask_store(member, StoreCall::Ended);
             self.after(HEAD_DELAY, ApplicationEvent::AttemptEnded(member));
         }
     }
