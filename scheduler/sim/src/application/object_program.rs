@@ -306,8 +306,8 @@ impl ApplicationWorld {
         self.objects.any_unseen(needs) || needs.iter().any(is_dead)
     }
 
-    /// Those among handles that may be in a value: one that is not known yet may hold this value, and values that
-    /// hold each other are kept for ever.
+    /// Those among handles that may be in a value: one that is not known yet may hold this value, and values
+    /// that hold each other are kept for ever.
     pub(super) fn known_among(&self, member: AttemptId, handles: Vec<HeldId>) -> Vec<HeldId> {
         let Some(process) = self.processes.get(&member) else { return Vec::new() };
         let is_known = |object| process.core.object_value(object).is_some();

@@ -25,6 +25,9 @@ use crate::recorder::{Recorder, TraceDetail};
 
 const MAX_EVENTS: u64 = 3_000_000;
 
+/// With a bug planted: one that keeps an application busy for ever is found soon.
+const MAX_EVENTS_WITH_BUG: u64 = 1_000_000;
+
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApplicationRun {
@@ -168,10 +171,11 @@ impl ApplicationWorld {
 
     /// Handles all events. The result of the run, if it is over.
     fn after_drain(&mut self) -> Option<Option<SimFailure>> {
-        match self.drain(MAX_EVENTS) {
+        let most = if self.plant.is_some() { MAX_EVENTS_WITH_BUG } else { MAX_EVENTS };
+        match self.drain(most) {
             Drained::AtRest => None,
             Drained::Endless => {
-                Some(self.failed(FailureKind::NeverEnded, format!("{MAX_EVENTS} events and no end")))
+                Some(self.failed(FailureKind::NeverEnded, format!("{most} events and no end")))
             }
             Drained::Stopped => {
                 let violation = self.ledger.violation.take();
