@@ -60,6 +60,18 @@ pub enum CallError {
     ObjectLost(String),
 }
 
+impl CallError {
+    /// How a call ends that needs the value of one which ended like this: the first error of a chain is what
+    /// matters.
+    #[must_use]
+    pub fn of_argument(&self) -> CallError {
+        if matches!(self, CallError::Dependency(_)) {
+            return self.clone();
+        }
+        CallError::Dependency(self.to_string())
+    }
+}
+
 /// Why an actor ended for good.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum ActorEnd {

@@ -12,9 +12,9 @@ pub const MAX_CALLS: usize = 1_000;
 /// A larger value goes into the store of a node, in bytes.
 pub const MAX_INLINE: usize = 64 << 10;
 
-/// Most bytes of the values that travel with the references in one frame. What is beyond it, the coordinator
-/// passes on.
-pub(crate) const MAX_ATTACHED: usize = 1 << 20;
+/// Most bytes of the values and errors that travel with the references in one frame. What is beyond it, the
+/// coordinator passes on.
+pub const MAX_ATTACHED: usize = 1 << 20;
 
 /// Most references that the coordinator passes on at a time.
 pub(crate) const MAX_SHARED: usize = 1_000_000;

@@ -149,7 +149,7 @@ impl Member {
         let mut missing = BTreeSet::new();
         for object in needs {
             match self.references.value(*object) {
-                Some(ObjectValue::Failed(error)) => return Err(dependency(error)),
+                Some(ObjectValue::Failed(error)) => return Err(error.of_argument()),
                 Some(ObjectValue::Inline(_) | ObjectValue::Stored(_)) => {}
                 None if self.references.contains(*object) => _ = missing.insert(*object),
                 None => {
@@ -293,12 +293,15 @@ impl Member {
         let known = self.references.known(object);
         let value = match known.map(|known| (&known.value, known.inner.is_empty())) {
             Some((ObjectValue::Stored(stored), _)) => CarriedValue::Stored(*stored),
-            Some((ObjectValue::Failed(error), _)) => CarriedValue::Failed(error.clone()),
+            Some((ObjectValue::Failed(error), _)) if *attached + error.to_string().len() <= MAX_ATTACHED => {
+                *attached += error.to_string().len();
+                CarriedValue::Failed(error.clone())
+            }
             Some((ObjectValue::Inline(value), true)) if *attached + value.len() <= MAX_ATTACHED => {
                 *attached += value.len();
                 CarriedValue::Inline(value.clone())
             }
-            Some((ObjectValue::Inline(_), _)) | None => {
+            Some((ObjectValue::Inline(_) | ObjectValue::Failed(_), _)) | None => {
                 self.share(object, effects);
                 CarriedValue::Shared
             }
@@ -416,7 +419,7 @@ impl Member {
 
     fn tell_dependents(&mut self, object: ObjectId, effects: &mut Vec<MemberEffect>) {
         let error = match self.references.value(object) {
-            Some(ObjectValue::Failed(error)) => Some(dependency(error)),
+            Some(ObjectValue::Failed(error)) => Some(error.of_argument()),
             Some(ObjectValue::Inline(_) | ObjectValue::Stored(_)) => None,
             None => return,
         };
@@ -444,24 +447,4 @@ impl Member {
 
 const fn to_directory(report: ToDirectory) -> MemberEffect {
     MemberEffect::ToCoordinator(ToCoordinator::Object(report))
-}
-
-/// How a call ends that needs the value of one that failed.
-fn dependency(error: &CallError) -> CallError {
-    match error {
-        // The first error of a chain is what matters.
-        CallError::Dependency(text) => CallError::Dependency(text.clone()),
-        CallError::Failed(_)
-        | CallError::Panicked(_)
-        | CallError::Restarted
-        | CallError::Ended(_)
-        | CallError::Lost { .. }
-        | CallError::NoRunner(_)
-        | CallError::ObjectLost(_)
-        | CallError::StoreFull(_)
-        | CallError::TimedOut(_)
-        | CallError::Cancelled
-        | CallError::Full
-        | CallError::Refused(_) => CallError::Dependency(error.to_string()),
-    }
 }

@@ -124,7 +124,7 @@ impl MemberProcess {
         let needs: BTreeSet<ObjectId> = needs.into_iter().collect();
         let fetches = needs.into_iter().map(|object| async move {
             match self.known(object).await {
-                ObjectValue::Failed(error) => Err(dependency(error)),
+                ObjectValue::Failed(error) => Err(error.of_argument()),
                 ObjectValue::Inline(_) | ObjectValue::Stored(_) => Ok((object, self.fetch(object).await?)),
             }
         });
@@ -138,7 +138,7 @@ impl MemberProcess {
     pub(crate) async fn all_known(&self, needs: &[ObjectId]) -> Result<(), CallError> {
         for need in needs {
             if let ObjectValue::Failed(error) = self.known(*need).await {
-                return Err(dependency(error));
+                return Err(error.of_argument());
             }
         }
         Ok(())
@@ -164,13 +164,4 @@ impl MemberProcess {
         });
         storing.await.map_err(|_| CallError::Cancelled)?
     }
-}
-
-/// The end of a call whose argument has no value.
-fn dependency(error: CallError) -> CallError {
-    // The first error of a chain is what matters.
-    if matches!(error, CallError::Dependency(_)) {
-        return error;
-    }
-    CallError::Dependency(error.to_string())
 }

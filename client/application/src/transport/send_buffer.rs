@@ -2,14 +2,14 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cohabit_application_core::MAX_ARGUMENTS;
+use cohabit_application_core::{MAX_ARGUMENTS, MAX_ATTACHED};
 use serde::Serialize;
 use tokio::sync::Notify;
 
 use super::frame_codec::append_frame;
 
 /// The longest frame: the largest arguments, with what stands beside them.
-pub(super) const MAX_FRAME: usize = MAX_ARGUMENTS + (1 << 20);
+pub(super) const MAX_FRAME: usize = MAX_ARGUMENTS + MAX_ATTACHED + (3 << 20);
 
 /// A buffer that is larger is not kept for the next frames.
 const KEPT_BYTES: usize = 1 << 20;

@@ -184,6 +184,21 @@ fn what_does_not_fit_into_a_frame_goes_through_the_coordinator() {
 }
 
 #[test]
+fn errors_that_do_not_fit_into_a_frame_go_through_the_coordinator() {
+    let mut main = main();
+    let error = CallError::Failed("x".repeat(LARGE));
+    for (object, call) in [(own(1), 2), (own(2), 3)] {
+        start(&mut main, &[], &[]);
+        assert_eq!(ran(&mut main, call, Err(error.clone()), vec![]), [ready(object, Some(call))]);
+    }
+    let sent = start(&mut main, &[], &[own(1), own(2)]);
+    let carries =
+        vec![carried(own(1), CarriedValue::Failed(error.clone())), carried(own(2), CarriedValue::Shared)];
+    let shared = share(own(2), Some(SharedValue::Failed(error)));
+    assert_eq!(sent, [shared, lend(reference(own(2)), RUNNER), run(4, &[], carries)]);
+}
+
+#[test]
 fn the_last_drop_of_a_private_reference_cancels_its_call() {
     let mut main = main();
     start(&mut main, &[], &[]);
