@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::options::TaskOptions;
 use crate::prepared_task::PreparedTask;
 use crate::process::{
-    Answer, CallLimit, Hold, MemberProcess, OutgoingCall, ReferenceTerms, SentCall, StartedCall, StreamItem,
-    UnendedCall, WhenFull,
+    Answer, CallLimit, Callee, Hold, MemberProcess, OutgoingCall, ReferenceTerms, SentCall, StartedCall,
+    StreamItem, UnendedCall, WhenFull,
 };
 use crate::values::held;
 
@@ -54,7 +54,7 @@ enum CallProgress {
     Sent {
         process: ThisProcess,
         call: SentCall,
-        _counts: UnendedCall,
+        counts: UnendedCall,
     },
     /// Its end was taken.
     Ended,
@@ -109,11 +109,12 @@ impl CallState {
         else {
             return Ok(());
         };
-        let (process, counts) = (MemberProcess::current()?, UnendedCall::begin());
-        let (call, holds) = prepared?.describe(&counts)?;
+        let prepared = prepared?;
+        let (process, counts) = (MemberProcess::current()?, UnendedCall::begin(prepared.callee()));
+        let (call, holds) = prepared.describe(&counts)?;
         let sent = process.with(|state| state.call(call, holds, when_full));
         let call = sent.map_err(Error::of_call)?;
-        self.progress = CallProgress::Sent { process, call, _counts: counts };
+        self.progress = CallProgress::Sent { process, call, counts };
         self.deadline = self.limit.map(|limit| Box::pin(sleep(limit)));
         Ok(())
     }
@@ -152,8 +153,9 @@ impl CallState {
         else {
             return Err(Error::Refused("this call was awaited before: start it first".into()));
         };
-        let (process, counts) = (MemberProcess::current()?, UnendedCall::begin());
-        let (call, holds) = prepared?.describe(&counts)?;
+        let prepared = prepared?;
+        let (process, counts) = (MemberProcess::current()?, UnendedCall::begin(prepared.callee()));
+        let (call, holds) = prepared.describe(&counts)?;
         let terms = ReferenceTerms { counts, limit: self.limit.and_then(CallLimit::from_now) };
         let started = process.with(|state| state.start_call(call, holds, when_full, terms));
         Ok((process, started.map_err(Error::of_call)?))
@@ -165,8 +167,9 @@ impl CallState {
     /// If there was none in time.
     pub(crate) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         self.poll_deadline(context)?;
-        let CallProgress::Sent { call, .. } = &mut self.progress else { return Poll::Ready(Ok(())) };
+        let CallProgress::Sent { call, counts, .. } = &mut self.progress else { return Poll::Ready(Ok(())) };
         let Some(accepted) = &mut call.accepted else { return Poll::Ready(Ok(())) };
+        counts.awaited();
         // It is dropped without a word when the process ends.
         let _accepted = ready!(Pin::new(accepted).poll(context));
         call.accepted = None;
@@ -179,11 +182,12 @@ impl CallState {
     /// If it could not be made, or did not end in time, or its end was taken before.
     pub(crate) fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<(ThisProcess, Answer)>> {
         self.send(WhenFull::Wait)?;
-        let CallProgress::Sent { process, call, .. } = &mut self.progress else {
+        let CallProgress::Sent { process, call, counts } = &mut self.progress else {
             return Poll::Ready(Err(Error::Refused("this call has ended and was awaited before".into())));
         };
         let process = *process;
         let Poll::Ready(answer) = Pin::new(&mut call.answer).poll(context) else {
+            counts.awaited();
             self.poll_deadline(context)?;
             return Poll::Pending;
         };
@@ -201,9 +205,10 @@ impl CallState {
     ) -> Poll<Result<Option<(ThisProcess, StreamItem)>>> {
         self.send(WhenFull::Wait)?;
         self.poll_deadline(context)?;
-        let CallProgress::Sent { process, call, .. } = &mut self.progress else {
+        let CallProgress::Sent { process, call, counts } = &mut self.progress else {
             return Poll::Ready(Ok(None));
         };
+        counts.awaited();
         let process = *process;
         if let Some(item) = ready!(call.poll_item(context)) {
             process.with(|state| state.read(call));
@@ -239,6 +244,13 @@ impl CallState {
 }
 
 impl PreparedCall {
+    const fn callee(&self) -> Callee {
+        match &self.target {
+            PreparedTarget::Method { .. } => Callee::Other,
+            PreparedTarget::Task(_) | PreparedTarget::Stream(_) => Callee::Task,
+        }
+    }
+
     /// What the core gets, and what it has to hold then.
     ///
     /// # Errors

@@ -38,6 +38,9 @@ pub enum Error {
     Lost(String),
     /// No process can run the task: why.
     NoRunner(String),
+    /// The task would wait for ever for GPUs that waiting tasks of the application hold: what it needs, and
+    /// what to do.
+    Deadlock(String),
     /// An argument was a reference whose call failed: its error.
     Dependency(String),
     /// The value of a reference is nowhere any more: why.
@@ -71,6 +74,7 @@ impl fmt::Display for Error {
             | Error::Refused(text)
             | Error::Lost(text)
             | Error::NoRunner(text)
+            | Error::Deadlock(text)
             | Error::Dependency(text)
             | Error::ObjectLost(text)
             | Error::StoreFull(text) => f.write_str(text),
@@ -129,6 +133,7 @@ impl Error {
         match error {
             CallError::Lost { .. } => Error::Lost(error.to_string()),
             CallError::NoRunner(_) => Error::NoRunner(format!("{error}; {NO_RUNNER_REMEDY}")),
+            CallError::Deadlock(text) => Error::Deadlock(text),
             CallError::Dependency(_) => Error::Dependency(error.to_string()),
             CallError::ObjectLost(_) => Error::ObjectLost(error.to_string()),
             CallError::StoreFull(_) => Error::StoreFull(error.to_string()),

@@ -168,6 +168,7 @@ impl TaskHost {
 
 impl TaskRun {
     fn poll(&mut self, context: &mut PollContext<'_>) -> Poll<CallEnd> {
+        self.task.register(context.waker());
         let begun = Instant::now();
         let polled = self.task.run(|| self.code.poll_unpin(context));
         self.took += begun.elapsed();

@@ -50,7 +50,7 @@ pub(crate) fn actions(bytes: &[u8]) {
     let Some(actions) = decode::<Vec<MemberAction>>(bytes) else { return };
     let own = JobId::new(1).attempt(1);
     let mut world = World {
-        coordinator: Coordinator::new(own, Some(Share(2_000))),
+        coordinator: Coordinator::new(own, Some(Share(2_000)), None),
         member: Member::new(process(0), own),
         jobs: MOST_PROCESSES,
         unended: 0,

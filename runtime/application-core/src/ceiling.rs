@@ -10,6 +10,8 @@ use crate::ids::{ActorId, TaskRunnerNumber};
 #[derive(Debug)]
 pub(crate) struct Ceiling {
     most: Option<Share>,
+    /// The GPUs of the node. What is admitted beyond them waits, and takes the place of others that need not.
+    capacity: Option<Share>,
     in_use: u32,
     queue: VecDeque<(Claimant, Share)>,
     /// Whether somebody in the queue may have become admissible.
@@ -35,8 +37,8 @@ pub(crate) enum Admission {
 }
 
 impl Ceiling {
-    pub(crate) const fn new(most: Option<Share>) -> Ceiling {
-        Ceiling { most, in_use: 0, queue: VecDeque::new(), changed: false }
+    pub(crate) const fn new(most: Option<Share>, capacity: Option<Share>) -> Ceiling {
+        Ceiling { most, capacity, in_use: 0, queue: VecDeque::new(), changed: false }
     }
 
     /// The ceiling, if a process with so many GPUs could never be submitted.
@@ -64,20 +66,35 @@ impl Ceiling {
 
     /// Why somebody waits who needs so many GPUs.
     pub(crate) fn shortage(&self, gpus: Share) -> String {
-        let (in_use, most) = (Share(self.in_use), self.most.unwrap_or_default());
-        format!("needs {gpus} GPUs; {in_use} of max_gpus {most} are in use")
+        let (in_use, limit) = (Share(self.in_use), self.limit(gpus).unwrap_or_default());
+        let whose = if Some(limit) == self.most { "max_gpus" } else { "the node's" };
+        format!("needs {gpus} GPUs; {in_use} of {whose} {limit} are in use")
     }
 
-    /// Admits what there is room for, in order. Who needs no GPUs waits for nobody.
-    pub(crate) fn admit(&mut self) -> Vec<Admission> {
+    /// What may be in use together with somebody who needs so many GPUs. Who needs more than the node has is
+    /// refused by the head.
+    fn limit(&self, gpus: Share) -> Option<Share> {
+        let capacity = self.capacity.filter(|capacity| gpus <= *capacity);
+        self.most.map(|most| capacity.map_or(most, |capacity| most.min(capacity)))
+    }
+
+    /// Somebody in the queue may have become urgent.
+    pub(crate) const fn reconsider(&mut self) {
+        self.changed = true;
+    }
+
+    /// Admits what there is room for, in order. Who needs no GPUs waits for nobody, nor does who is urgent:
+    /// others hold GPUs until it has run.
+    pub(crate) fn admit(&mut self, is_urgent: impl Fn(Claimant) -> bool) -> Vec<Admission> {
         let mut admissions = Vec::new();
         if !std::mem::take(&mut self.changed) {
             return admissions;
         }
         let mut waiting = VecDeque::new();
         for (claimant, gpus) in std::mem::take(&mut self.queue) {
-            let room = self.most.is_none_or(|Share(most)| self.in_use.saturating_add(gpus.0) <= most);
-            if gpus.0 == 0 || (room && waiting.is_empty()) {
+            let limit = self.limit(gpus);
+            let room = limit.is_none_or(|Share(limit)| self.in_use.saturating_add(gpus.0) <= limit);
+            if gpus.0 == 0 || (room && (waiting.is_empty() || is_urgent(claimant))) {
                 self.in_use += gpus.0;
                 admissions.push(Admission::Granted(claimant));
             } else {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cohabit_types::AttemptId;
 
 use crate::coordinator_effect::CoordinatorEffect;
+use crate::deadlocks::ClassSupply;
 use crate::frames::FromCoordinator;
 use crate::ids::TaskRunnerNumber;
 use crate::task_class::TaskClass;
@@ -19,6 +20,8 @@ pub(crate) struct ClassDemand {
     wants: BTreeMap<AttemptId, u32>,
     /// The processes that take tasks; all callers know all of them.
     live: BTreeSet<AttemptId>,
+    /// Those that would, but for the task that keeps their GPUs while it waits for further runners.
+    blocked: BTreeSet<AttemptId>,
     /// Runners that do not serve yet.
     pending: BTreeSet<TaskRunnerNumber>,
     /// How many runners have ended before they connected, since one connected.
@@ -51,6 +54,7 @@ impl ClassDemand {
         ClassDemand {
             wants: BTreeMap::new(),
             live: BTreeSet::new(),
+            blocked: BTreeSet::new(),
             pending: BTreeSet::new(),
             early_deaths: 0,
             growth: Growth::Open,
@@ -60,7 +64,34 @@ impl ClassDemand {
 
     /// Whether there is no runner and nobody wants one.
     pub(crate) fn is_unused(&self) -> bool {
-        self.wants.is_empty() && self.live.is_empty() && self.pending.is_empty()
+        self.wants.is_empty() && self.has_no_runner()
+    }
+
+    fn has_no_runner(&self) -> bool {
+        self.live.is_empty() && self.blocked.is_empty() && self.pending.is_empty()
+    }
+
+    /// Whether the class can run something, now or later.
+    pub(crate) fn supply(&self) -> ClassSupply {
+        if !self.live.is_empty() {
+            ClassSupply::Live
+        } else if self.growth == Growth::Stalled && self.pending.is_empty() {
+            ClassSupply::Exhausted
+        } else {
+            ClassSupply::Growing
+        }
+    }
+
+    /// A process takes no tasks for now, or takes some again.
+    pub(crate) fn block(&mut self, member: AttemptId, is_blocked: bool) {
+        let (from, to) = if is_blocked {
+            (&mut self.live, &mut self.blocked)
+        } else {
+            (&mut self.blocked, &mut self.live)
+        };
+        if from.remove(&member) {
+            to.insert(member);
+        }
     }
 
     /// Those that know the runners.
@@ -106,6 +137,7 @@ impl ClassDemand {
     /// A process takes no more tasks.
     pub(crate) fn leave(&mut self, member: AttemptId) {
         self.live.remove(&member);
+        self.blocked.remove(&member);
     }
 
     /// The head has refused a runner.
@@ -151,7 +183,7 @@ impl ClassDemand {
                 self.take_newest(surplus)
             }
         };
-        if self.live.is_empty() {
+        if self.live.is_empty() && self.blocked.is_empty() {
             self.wants.retain(|_, want| *want > 0);
         }
         taken
@@ -164,7 +196,7 @@ impl ClassDemand {
     /// How many more runners are to be submitted now.
     pub(crate) fn growth(&mut self) -> usize {
         let (live, pending) = (self.live.len(), self.pending.len());
-        if live + pending == 0 {
+        if self.has_no_runner() {
             self.growth = Growth::Open;
         }
         match self.growth {
@@ -179,7 +211,7 @@ impl ClassDemand {
     /// No more runners come: callers hear of it if there is none at all, and then have to want them anew.
     fn stall(&mut self, class: &TaskClass, why: &str, effects: &mut Vec<CoordinatorEffect>) {
         self.early_deaths = 0;
-        if self.live.is_empty() && self.pending.is_empty() {
+        if self.has_no_runner() {
             effects.extend(self.wants.iter().filter(|(_, want)| **want > 0).map(|(to, _)| {
                 let (class, why) = (class.clone(), why.to_owned());
                 CoordinatorEffect::Send { to: *to, frame: FromCoordinator::NoRunner { class, why } }
@@ -198,11 +230,12 @@ impl ClassDemand {
     /// All live processes, in another order for each caller, so that not all send their first task to the
     /// same one; a caller that is a runner itself begins with itself.
     fn live_from(&self, caller: AttemptId) -> Vec<AttemptId> {
-        let own = self.live.iter().position(|member| *member == caller);
-        let count = self.live.len() as u64;
+        let all: Vec<AttemptId> = self.live.union(&self.blocked).copied().collect();
+        let own = all.iter().position(|member| *member == caller);
+        let count = all.len() as u64;
         let drawn = || caller.job.number.checked_rem(count).unwrap_or(0) as usize;
         let start = own.unwrap_or_else(drawn);
         // The one that is named last is taken first.
-        self.live.iter().skip(start).chain(self.live.iter().take(start)).rev().copied().collect()
+        all.iter().skip(start).chain(all.iter().take(start)).rev().copied().collect()
     }
 }

@@ -9,6 +9,7 @@ use crate::actor_spec::ActorSpec;
 use crate::actors::Actors;
 use crate::ceiling::{Admission, Ceiling, Claimant};
 use crate::coordinator_effect::CoordinatorEffect;
+use crate::deadlocks::Deadlocks;
 use crate::describe_application::{CoordinatorParts, describe_application};
 use crate::descriptions::{ApplicationDescription, MemberTopic};
 use crate::directory::Directory;
@@ -40,6 +41,7 @@ pub struct Coordinator {
     ceiling: Ceiling,
     actors: Actors,
     task_runners: TaskRunners,
+    deadlocks: Deadlocks,
     mains: Mains,
     exit: ExitStatus,
 }
@@ -51,9 +53,10 @@ enum ExitStatus {
 }
 
 impl Coordinator {
-    /// An application without members. `own` is the attempt of the root, `ceiling` its `max_gpus`.
+    /// An application without members. `own` is the attempt of the root, `ceiling` its `max_gpus`, `capacity`
+    /// the GPUs of its node.
     #[must_use]
-    pub fn new(own: AttemptId, ceiling: Option<Share>) -> Coordinator {
+    pub fn new(own: AttemptId, ceiling: Option<Share>, capacity: Option<Share>) -> Coordinator {
         Coordinator {
             own,
             members: BTreeSet::new(),
@@ -62,9 +65,10 @@ impl Coordinator {
             ended_jobs: BTreeSet::new(),
             holders: Holders::default(),
             directory: Directory::new(),
-            ceiling: Ceiling::new(ceiling),
+            ceiling: Ceiling::new(ceiling, capacity),
             actors: Actors::new(),
             task_runners: TaskRunners::new(),
+            deadlocks: Deadlocks::new(ceiling, capacity),
             mains: Mains::default(),
             exit: ExitStatus::NotYet,
         }
@@ -145,6 +149,8 @@ impl Coordinator {
                 self.task_runners.idle(from, &mut self.ceiling, effects);
                 self.admit(effects);
             }
+            ToCoordinator::Blocked { needs } => self.runner_blocked(from, needs, effects),
+            ToCoordinator::StillBlocked { probe } => self.deadlocks.answered(from, probe, effects),
             ToCoordinator::Description { request, description } => {
                 effects.push(CoordinatorEffect::Described { member: from, request, description });
             }
@@ -340,6 +346,7 @@ impl Coordinator {
         effects.push(CoordinatorEffect::Close { member });
         self.actors.member_ended(member);
         self.task_runners.member_ended(member);
+        self.deadlocks.forget(member);
         self.directory.member_ended(member, effects);
         self.tell_others(member, FromCoordinator::MemberEnded { member }, effects);
         self.holders.member_ended(member, &self.members)
@@ -354,9 +361,29 @@ impl Coordinator {
         self.directory.failed().map(HeldId::Object).collect()
     }
 
-    /// Submits what the ceiling leaves room for.
+    /// The task of a runner keeps its GPUs and needs other runners before it goes on, or goes on.
+    fn runner_blocked(
+        &mut self,
+        runner: AttemptId,
+        needs: Vec<TaskClass>,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        let Some(class) = self.task_runners.class_of(runner).cloned() else { return };
+        let is_blocked = !needs.is_empty();
+        self.deadlocks.report(runner, class.clone(), needs);
+        self.task_runners.block(&class, (runner, is_blocked), &mut self.ceiling, effects);
+        self.ceiling.reconsider();
+        self.admit(effects);
+    }
+
+    /// Submits what the ceiling leaves room for, and looks for tasks for which it never will.
     fn admit(&mut self, effects: &mut Vec<CoordinatorEffect>) {
-        for admission in self.ceiling.admit() {
+        let (runners, deadlocks) = (&self.task_runners, &self.deadlocks);
+        let is_urgent = |claimant| match claimant {
+            Claimant::TaskRunner(runner) => runners.class(runner).is_some_and(|class| deadlocks.needs(class)),
+            Claimant::Actor(_) => false,
+        };
+        for admission in self.ceiling.admit(is_urgent) {
             match admission {
                 Admission::Granted(Claimant::Actor(id)) => self.actors.admitted(id, effects),
                 Admission::Granted(Claimant::TaskRunner(runner)) => {
@@ -368,6 +395,7 @@ impl Coordinator {
                 Admission::Waits { claimant: Claimant::TaskRunner(_), why: _ } => {}
             }
         }
+        self.deadlocks.ask(|class| self.task_runners.supply(class), effects);
     }
 
     /// Lets go of handles that the coordinator held, ends or forgets what nobody holds, and goes on with

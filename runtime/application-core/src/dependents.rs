@@ -57,6 +57,11 @@ impl Dependents {
         calls.into_iter().filter_map(|call| Some((call, self.forget(call)?))).collect()
     }
 
+    /// The references for which a call waits.
+    pub(crate) fn missing(&self, call: CallNumber) -> impl Iterator<Item = ObjectId> {
+        self.calls.get(&call).into_iter().flat_map(|dependent| dependent.missing.iter().copied())
+    }
+
     /// A call has ended.
     pub(crate) fn forget(&mut self, call: CallNumber) -> Option<Callee> {
         let dependent = self.calls.remove(&call)?;

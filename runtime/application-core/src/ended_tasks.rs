@@ -68,7 +68,9 @@ impl EndedTasks {
 fn outcome(error: &CallError) -> (TaskOutcome, String) {
     let short = |text: &str| shortened(text, MAX_DESCRIBED_TEXT);
     match error {
-        CallError::Failed(text) | CallError::Refused(text) => (TaskOutcome::Failed, short(text)),
+        CallError::Failed(text) | CallError::Refused(text) | CallError::Deadlock(text) => {
+            (TaskOutcome::Failed, short(text))
+        }
         CallError::Panicked(text) => (TaskOutcome::Panicked, short(text)),
         CallError::NoRunner(why) => (TaskOutcome::NoRunner, short(why)),
         CallError::Lost { .. } => (TaskOutcome::Lost, short(&error.to_string())),

@@ -35,6 +35,10 @@ pub enum CallError {
     /// No process can run the task: what the head or the coordinator says.
     #[error("no process can run the task: {0}")]
     NoRunner(String),
+    /// The task would wait for ever for GPUs that waiting tasks of its own application hold: the demand, and
+    /// what to do.
+    #[error("{0}")]
+    Deadlock(String),
     /// An argument is the value of a call that failed: its error.
     #[error("an argument is missing: {0}")]
     Dependency(String),

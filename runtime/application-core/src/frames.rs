@@ -82,6 +82,17 @@ pub enum ToCoordinator {
     },
     /// This process runs tasks and has had none for as long as such a process waits.
     Idle,
+    /// The task that runs in this process keeps its GPUs, and does not go on before a runner of one of these
+    /// classes takes a task. With none it goes on. Said when it changes.
+    Blocked {
+        /// The classes.
+        needs: Vec<TaskClass>,
+    },
+    /// The answer to `Probe`: since this process said `Blocked`, nothing has changed.
+    StillBlocked {
+        /// The number of the probe.
+        probe: u64,
+    },
     /// The actor of this process is constructed and takes calls.
     Constructed {
         /// Its incarnation.
@@ -165,6 +176,17 @@ pub enum FromCoordinator {
         /// The class.
         class: TaskClass,
     },
+    /// Answer with `StillBlocked` if nothing has changed since `Blocked` was said, also below the task.
+    Probe {
+        /// The number of the probe.
+        probe: u64,
+    },
+    /// The task that runs in this process would wait for ever: the last of the calls that it waits for fails,
+    /// its own or of a task below it.
+    Deadlock {
+        /// What the application has, and who holds it.
+        text: String,
+    },
     /// About an object.
     Object(FromDirectory),
     /// Say what this process does; answered by `Description`.
@@ -226,6 +248,20 @@ pub enum ToCallee {
     Recall {
         /// The number of the call.
         call: CallNumber,
+    },
+    /// Answer with `StillBlocked` if nothing has changed since `Blocked` was said of this task.
+    Probe {
+        /// The number of the call.
+        call: CallNumber,
+        /// The number of the probe.
+        probe: u64,
+    },
+    /// This task would wait for ever: it fails if it has not started, else the last call that it waits for.
+    Deadlock {
+        /// The number of the call.
+        call: CallNumber,
+        /// What the application has, and who holds it.
+        text: String,
     },
     /// Items of the stream of a task were read since the last credit.
     Credit {
@@ -342,4 +378,23 @@ pub enum ToCaller {
         /// The number of the call.
         call: CallNumber,
     },
+    /// A task that has started does not go on before a runner of one of these classes takes a task. With none
+    /// it goes on. Said when it changes, and when a task with GPUs starts which another one has called.
+    Blocked {
+        /// The number of the call.
+        call: CallNumber,
+        /// The classes.
+        needs: Vec<TaskClass>,
+    },
+    /// The answer to `Probe`: since this runner said `Blocked`, nothing has changed.
+    StillBlocked {
+        /// The number of the call.
+        call: CallNumber,
+        /// The number of the probe.
+        probe: u64,
+    },
+    /// Send no tasks for now: the one that runs here is blocked. Those that have not started are returned.
+    Paused,
+    /// Tasks may be sent again.
+    Resumed,
 }

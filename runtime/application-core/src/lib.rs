@@ -40,6 +40,10 @@
 //! waits for calls of its own is *parked*, and others start: so trees of any depth end on a single runner. A
 //! runner without tasks says so, and ends.
 //!
+//! A task keeps its GPUs while it waits. If all tasks with GPUs wait for further ones that cannot start
+//! because of that, one of them is told ([`FromCoordinator::Deadlock`]): runners report what blocked tasks
+//! need, and those that seem stuck are asked whether anything has changed since.
+//!
 //! A task may return a stream: its maker sends each item as soon as it is made, until 8 items or 64 MiB are
 //! unread. After the death of a runner the next one makes the stream anew, and leaves out what has arrived.
 //!
@@ -105,7 +109,8 @@
 //!   [`Member::cancel_task`]. The number comes back in [`MemberEffect::Finish`].
 //! - In a process of tasks [`MemberEffect::StartTask`] is answered with [`Member::task_ended`]. The shell
 //!   says [`Member::task_waits`] when the future of a task is pending while calls of its own have not ended,
-//!   and [`Member::task_goes_on`] before it polls it again. [`MemberEffect::Interrupt`] drops the future at
+//!   and [`Member::task_goes_on`] before it polls it again, which it does whenever a call of the task ends.
+//!   [`MemberEffect::Interrupt`] drops the future at
 //!   its next await, and with it all calls that the task has made; a task that does not end then leads to
 //!   [`Member::abandon`] and the end of the process.
 //! - The maker of a stream asks [`Member::may_make`] before each item and tells it with [`Member::item`].
@@ -148,7 +153,9 @@
 //!         task_leases  the runners' windows
 //!         runner_want  what the coordinator is told (task_load)
 //!       task_bounds, task_estimates
-//!     task_gate    when tasks start that have come
+//!     task_gate    when tasks start that have come    deadlocks    who waits for itself
+//!       gate_block  while one keeps its GPUs
+//!     task_wait    what running tasks wait for (member_blocks, task_probes)
 //!   member_streams items of its tasks (stream_window)
 //!     stream_maker when the next is made          stream_reader what has arrived and was read
 //!   member_references what its references are         coordinator_objects
@@ -169,6 +176,7 @@ mod class_demand;
 mod coordinator;
 mod coordinator_effect;
 mod coordinator_objects;
+mod deadlocks;
 mod dependents;
 mod describe_application;
 mod describe_member;
@@ -178,6 +186,7 @@ mod ended_tasks;
 mod errors;
 mod frames;
 mod gate;
+mod gate_block;
 mod held;
 mod held_actor;
 mod holders;
@@ -186,6 +195,7 @@ mod limits;
 mod local_holds;
 mod mains;
 mod member;
+mod member_blocks;
 mod member_effect;
 mod member_references;
 mod member_streams;
@@ -213,8 +223,10 @@ mod task_estimates;
 mod task_gate;
 mod task_leases;
 mod task_load;
+mod task_probes;
 mod task_queue;
 mod task_runners;
+mod task_wait;
 #[cfg(test)]
 mod tests;
 
@@ -252,3 +264,4 @@ pub use store_figures::{ObjectFigures, StoreFigures};
 pub use store_frames::{StoreReply, StoreRequest};
 pub use stream_window::{ItemTotal, StreamPosition};
 pub use task_class::{OnTaskError, TaskClass, TaskSpec};
+pub use task_wait::TaskWait;

@@ -31,6 +31,7 @@ use crate::stream_reader::ArrivedItem;
 use crate::stream_window::ItemTotal;
 use crate::task_calls::TaskCalls;
 use crate::task_gate::TaskGate;
+use crate::task_probes::TaskProbes;
 use crate::task_queue::TaskAnswer;
 
 /// A process of an application.
@@ -52,6 +53,7 @@ pub struct Member {
     actor: Option<HeldActor>,
     pub(crate) task_calls: TaskCalls,
     pub(crate) task_gate: TaskGate,
+    pub(crate) task_probes: TaskProbes,
     /// Whether this process was told to end.
     ending: bool,
     /// The last attempt that has ended, of each job.
@@ -76,6 +78,7 @@ impl Member {
             actor: None,
             task_calls: TaskCalls::new(),
             task_gate: TaskGate::new(),
+            task_probes: TaskProbes::new(),
             ending: false,
             ended: BTreeMap::new(),
         }
@@ -349,6 +352,8 @@ impl Member {
             FromCoordinator::RunnerEnded { runner } => self.runner_ended(runner, effects),
             FromCoordinator::NoRunner { class, why } => self.no_runner(class, &why, effects),
             FromCoordinator::ServeTasks { class } => self.serve_tasks(&class, effects),
+            FromCoordinator::Probe { probe } => self.probed(probe, effects),
+            FromCoordinator::Deadlock { text } => self.deadlocked(&text, effects),
             FromCoordinator::Object(news) => self.receive_news(news, effects),
             FromCoordinator::Describe { request, topic } => {
                 let description = Box::new(self.describe(topic));
@@ -375,6 +380,8 @@ impl Member {
                 self.task_arrives(from, call, task, carries, effects);
             }
             ToCallee::Recall { call } => self.recall_task_of(from, call, effects),
+            ToCallee::Probe { call, probe } => self.task_probed(from, call, probe, effects),
+            ToCallee::Deadlock { call, text } => self.task_deadlocked(from, call, &text, effects),
             ToCallee::Credit { call, items, bytes } => {
                 self.credited(from, call, ItemTotal { items, bytes }, effects);
             }
@@ -410,6 +417,10 @@ impl Member {
             ToCaller::Parked { call } => self.task_parked(from, call, effects),
             ToCaller::Kept { call } => self.task_kept(from, call, effects),
             ToCaller::Returned { call } => self.task_returned(from, call, effects),
+            ToCaller::Blocked { call, needs } => self.call_blocked(from, call, needs, effects),
+            ToCaller::StillBlocked { call, probe } => self.call_still_blocked(call, probe, effects),
+            ToCaller::Paused => self.runner_paused(from, effects),
+            ToCaller::Resumed => self.runner_resumed(from, effects),
         }
     }
 
@@ -422,14 +433,6 @@ impl Member {
                 effects.push(MemberEffect::End);
             }
             None => self.end_serving(effects),
-        }
-    }
-
-    /// Checks that the process holds all of these.
-    pub(crate) fn check_held<'a>(&self, held: impl IntoIterator<Item = &'a HeldId>) -> Result<(), CallError> {
-        match held.into_iter().find(|held| !self.holds.is_held(**held)) {
-            Some(unknown) => Err(CallError::Refused(format!("this process holds no {unknown}"))),
-            None => Ok(()),
         }
     }
 

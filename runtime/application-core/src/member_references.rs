@@ -104,6 +104,10 @@ impl Member {
     pub fn fail_reference(&mut self, object: ObjectId, error: CallError, effects: &mut Vec<MemberEffect>) {
         let Some(pending) = self.references.pending(object) else { return };
         self.references.take_call(pending.call);
+        if pending.callee == Callee::Task {
+            self.task_calls.wake_caller_of(pending.call);
+            self.update_all_needs(effects);
+        }
         self.resolve(object, ObjectValue::Failed(error), Vec::new(), None, effects);
         self.cancel_callee(pending.call, pending.callee, effects);
     }
@@ -138,6 +142,14 @@ impl Member {
                 let carries = self.accept_all(carries, self.coordinator, effects);
                 effects.push(MemberEffect::Opened { request, carries });
             }
+        }
+    }
+
+    /// Checks that the process holds all of these.
+    pub(crate) fn check_held<'a>(&self, held: impl IntoIterator<Item = &'a HeldId>) -> Result<(), CallError> {
+        match held.into_iter().find(|held| !self.holds.is_held(**held)) {
+            Some(unknown) => Err(CallError::Refused(format!("this process holds no {unknown}"))),
+            None => Ok(()),
         }
     }
 

@@ -14,6 +14,7 @@ use crate::task_calls::ClassEffects;
 use crate::task_class::{TaskClass, TaskSpec};
 use crate::task_gate::TaskGateEffect;
 use crate::task_queue::{TaskAnswer, TaskEffect};
+use crate::task_wait::TaskWait;
 
 impl Member {
     /// Whether `run_task` would not say `Full` now for arguments of so many bytes.
@@ -78,6 +79,7 @@ impl Member {
         } else {
             self.dependents.add(call, Callee::Task, missing);
             self.task_calls.hold_back(call, depth, spec);
+            self.update_all_needs(effects);
         }
         Ok(call)
     }
@@ -93,6 +95,7 @@ impl Member {
         if let Some(carries) = self.task_calls.take_held_back(call) {
             self.end_call(call, Err(error), Vec::new(), effects);
             carries.into_iter().for_each(|carried| self.release(carried, effects));
+            self.update_all_needs(effects);
         }
     }
 
@@ -120,21 +123,25 @@ impl Member {
             let frame = ToCaller::Ran { call, result, carries, took };
             effects.push(MemberEffect::ToCaller { to, frame });
         }
+        self.task_probes.abort(ticket);
         let mut changes = Vec::new();
         self.task_gate.advance(&mut changes);
         self.pass_tasks(changes, effects);
     }
 
-    /// A running task of this process waits, and calls of its own have not ended.
-    pub fn task_waits(&mut self, ticket: Ticket, effects: &mut Vec<MemberEffect>) {
+    /// A running task of this process waits. If a call of it ends, the shell polls it, and says so again if
+    /// it waits then.
+    pub fn task_waits(&mut self, ticket: Ticket, wait: TaskWait, effects: &mut Vec<MemberEffect>) {
         let mut changes = Vec::new();
-        self.task_gate.park(ticket, &mut changes);
+        self.task_gate.wait(ticket, wait, &mut changes);
         self.pass_tasks(changes, effects);
+        self.update_needs(ticket, effects);
     }
 
     /// A task that waited runs again.
-    pub fn task_goes_on(&mut self, ticket: Ticket, _effects: &mut Vec<MemberEffect>) {
+    pub fn task_goes_on(&mut self, ticket: Ticket, effects: &mut Vec<MemberEffect>) {
         self.task_gate.go_on(ticket);
+        self.update_needs(ticket, effects);
     }
 
     /// The time of a rest is over.
@@ -281,10 +288,11 @@ impl Member {
         self.carry_out_tasks(changes, effects);
     }
 
-    fn carry_out_tasks(&mut self, changes: Option<ClassEffects>, effects: &mut Vec<MemberEffect>) {
+    pub(crate) fn carry_out_tasks(&mut self, changes: Option<ClassEffects>, effects: &mut Vec<MemberEffect>) {
         let Some((class, changes)) = changes else { return };
         self.in_order(effects, |member, effects| {
             changes.into_iter().for_each(|change| member.carry_out_task(&class, change, effects));
+            member.update_all_needs(effects);
         });
     }
 
@@ -312,7 +320,7 @@ impl Member {
         }
     }
 
-    fn pass_tasks(&mut self, changes: Vec<TaskGateEffect>, effects: &mut Vec<MemberEffect>) {
+    pub(crate) fn pass_tasks(&mut self, changes: Vec<TaskGateEffect>, effects: &mut Vec<MemberEffect>) {
         for change in changes {
             match change {
                 TaskGateEffect::Start { ticket, task, carries } => {
@@ -335,6 +343,23 @@ impl Member {
                 TaskGateEffect::Parked { caller, call } => {
                     self.answer_task(caller, ToCaller::Parked { call }, Vec::new(), effects);
                 }
+                TaskGateEffect::Blocked { caller, call, needs } => {
+                    self.answer_task(caller, ToCaller::Blocked { call, needs }, Vec::new(), effects);
+                }
+                TaskGateEffect::Pause { caller } => {
+                    self.answer_task(caller, ToCaller::Paused, Vec::new(), effects);
+                }
+                TaskGateEffect::Resume { caller } => {
+                    self.answer_task(caller, ToCaller::Resumed, Vec::new(), effects);
+                }
+                TaskGateEffect::Fail { caller, call, carries, error } => {
+                    let (result, took) = (Err(error), Span::ZERO);
+                    let frame = ToCaller::Ran { call, result, carries: Vec::new(), took };
+                    self.answer_task(caller, frame, carries, effects);
+                }
+                TaskGateEffect::Report { needs } => {
+                    effects.push(MemberEffect::ToCoordinator(ToCoordinator::Blocked { needs }));
+                }
                 TaskGateEffect::Rest { rest } => effects.push(MemberEffect::Rest { rest }),
                 TaskGateEffect::Idle => effects.push(MemberEffect::ToCoordinator(ToCoordinator::Idle)),
                 TaskGateEffect::Ended => effects.push(MemberEffect::End),
@@ -343,7 +368,7 @@ impl Member {
     }
 
     /// Sends a caller that has not ended a frame, and gives back the handles in the arguments of its task.
-    fn answer_task(
+    pub(crate) fn answer_task(
         &mut self,
         to: AttemptId,
         frame: ToCaller,

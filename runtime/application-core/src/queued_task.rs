@@ -10,7 +10,7 @@ use crate::frames::TaskRequest;
 use crate::held::HeldId;
 use crate::ids::{CallNumber, ObjectId, Ticket};
 use crate::stream_reader::StreamReader;
-use crate::task_class::OnTaskError;
+use crate::task_class::{OnTaskError, TaskClass};
 
 /// A task that has not ended.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(crate) struct QueuedTask {
     pub(crate) wish: Wish,
     pub(crate) turn: Turn,
     pub(crate) place: Place,
+    /// What its runner says that it needs before it goes on. Before the first such word it has not started.
+    pub(crate) blocked: Option<Vec<TaskClass>>,
     /// How it stands with a recall when it is sent: `None` or `Moved`.
     pub(crate) recall_at_send: Recall,
     /// Its stream; none as long as no item of it has arrived.

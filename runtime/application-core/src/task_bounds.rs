@@ -32,6 +32,11 @@ impl TaskBounds {
         })
     }
 
+    /// Number of tasks of the caller that have not ended.
+    pub(crate) fn unended(&self, caller: Option<Ticket>) -> usize {
+        self.callers.get(&caller).map_or(0, |unended| unended.tasks)
+    }
+
     pub(crate) fn add(&mut self, caller: Option<Ticket>, bytes: usize) {
         let unended = self.callers.entry(caller).or_default();
         unended.tasks += 1;

@@ -14,6 +14,7 @@ use crate::task_bounds::TaskBounds;
 use crate::task_class::{TaskClass, TaskSpec};
 use crate::task_estimates::TaskEstimates;
 use crate::task_queue::{TaskAnswer, TaskEffect, TaskQueue};
+use crate::task_wait::{BlockedCalls, WaitChanges};
 
 /// The calling side of a process.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub(crate) struct TaskCalls {
     held_back: BTreeMap<CallNumber, (u32, TaskSpec)>,
     bounds: TaskBounds,
     estimates: TaskEstimates,
+    blocked: BlockedCalls,
     pub(crate) ended: EndedTasks,
 }
 
@@ -38,6 +40,7 @@ impl TaskCalls {
             held_back: BTreeMap::new(),
             bounds: TaskBounds::new(),
             estimates: TaskEstimates::new(),
+            blocked: BlockedCalls::new(),
             ended: EndedTasks::new(),
         }
     }
@@ -60,12 +63,14 @@ impl TaskCalls {
     /// A new task that needs what is not known yet; there has to be room for it.
     pub(crate) fn hold_back(&mut self, call: CallNumber, depth: u32, spec: TaskSpec) {
         self.bounds.add(spec.caller, spec.arguments.len());
+        spec.caller.into_iter().for_each(|caller| self.blocked.hold_back(caller, call));
         self.held_back.insert(call, (depth, spec));
     }
 
     /// A task that was held back may be sent.
     pub(crate) fn admit(&mut self, call: CallNumber) -> Option<ClassEffects> {
         let (depth, spec) = self.held_back.remove(&call)?;
+        spec.caller.into_iter().for_each(|caller| self.blocked.admit(caller, call));
         Some(self.enqueue(call, depth, spec))
     }
 
@@ -73,6 +78,10 @@ impl TaskCalls {
     pub(crate) fn take_held_back(&mut self, call: CallNumber) -> Option<Vec<HeldId>> {
         let (_, spec) = self.held_back.remove(&call)?;
         self.bounds.remove(spec.caller, spec.arguments.len());
+        spec.caller.into_iter().for_each(|caller| {
+            self.blocked.admit(caller, call);
+            self.blocked.ended(caller);
+        });
         Some(spec.carries)
     }
 
@@ -83,6 +92,7 @@ impl TaskCalls {
 
     fn enqueue(&mut self, call: CallNumber, depth: u32, spec: TaskSpec) -> ClassEffects {
         let TaskSpec { class, function, caller, retries, on_error, arguments, needs, carries } = spec;
+        caller.into_iter().for_each(|caller| self.blocked.called(caller));
         self.calls.insert(call, class.clone());
         let task = QueuedTask {
             function,
@@ -97,6 +107,7 @@ impl TaskCalls {
             wish: Wish::Value,
             turn: Turn::First,
             place: Place::Waiting,
+            blocked: None,
             recall_at_send: Recall::None,
             stream: None,
         };
@@ -129,6 +140,7 @@ impl TaskCalls {
                 | CallError::Ended(_)
                 | CallError::Lost { .. }
                 | CallError::NoRunner(_)
+                | CallError::Deadlock(_)
                 | CallError::Dependency(_)
                 | CallError::ObjectLost(_)
                 | CallError::StoreFull(_)
@@ -191,6 +203,68 @@ impl TaskCalls {
         self.change(class, |queue, estimates, effects| queue.no_runner(why, estimates, effects))
     }
 
+    /// A runner takes no tasks for now.
+    pub(crate) fn runner_paused(&mut self, runner: AttemptId) -> Option<ClassEffects> {
+        let class = self.class_with(runner)?;
+        Some(self.change(class, |queue, _, _| queue.pause(runner)))
+    }
+
+    /// A runner takes tasks again.
+    pub(crate) fn runner_resumed(&mut self, runner: AttemptId) -> Option<ClassEffects> {
+        let class = self.class_with(runner)?;
+        Some(self.change(class, |queue, _, _| queue.resume(runner)))
+    }
+
+    /// The runner of a task says what the task needs before it goes on.
+    pub(crate) fn call_blocked(
+        &mut self,
+        from: AttemptId,
+        call: CallNumber,
+        needs: Vec<TaskClass>,
+    ) -> Option<ClassEffects> {
+        let class = self.calls.get(&call)?.clone();
+        Some(self.change(class, |queue, _, _| queue.blocked(from, call, needs)))
+    }
+
+    /// A task that no runner has would wait for ever.
+    pub(crate) fn fail(&mut self, call: CallNumber, text: &str) -> Option<ClassEffects> {
+        let class = self.calls.get(&call)?.clone();
+        let error = deadlock(&class, text);
+        Some(self.change(class, |queue, _, effects| queue.fail(call, error, effects)))
+    }
+
+    /// What a running task needs that waits for all of its calls. `waits_behind` says of a call that is held
+    /// back whether all that it waits for are calls of the same task: it is blocked if they are.
+    pub(crate) fn needs(&self, caller: Ticket, waits_behind: impl Fn(CallNumber) -> bool) -> Vec<TaskClass> {
+        self.blocked.needs(caller, self.bounds.unended(Some(caller)), waits_behind)
+    }
+
+    /// The running task that has called a task.
+    pub(crate) fn caller_of(&self, call: CallNumber) -> Option<Ticket> {
+        match self.held_back.get(&call) {
+            Some((_, spec)) => spec.caller,
+            None => self.class_of(call).and_then(|(_, queue)| queue.caller_of(call)),
+        }
+    }
+
+    /// Who waits for a task learns that it will have no value.
+    pub(crate) fn wake_caller_of(&mut self, call: CallNumber) {
+        self.caller_of(call).into_iter().for_each(|caller| self.blocked.ended(caller));
+    }
+
+    /// The calls of a running task that are blocked, with their runners if they were sent.
+    pub(crate) fn blocked_calls(
+        &self,
+        caller: Ticket,
+    ) -> impl Iterator<Item = (CallNumber, Option<AttemptId>)> {
+        self.classes.values().flat_map(move |queue| queue.blocked_calls(caller))
+    }
+
+    /// The running tasks whose calls have changed since this was asked before.
+    pub(crate) fn take_wait_changes(&mut self) -> WaitChanges {
+        self.blocked.take_changes()
+    }
+
     fn class_of(&self, call: CallNumber) -> Option<(&TaskClass, &TaskQueue)> {
         self.classes.get_key_value(self.calls.get(&call)?)
     }
@@ -211,16 +285,18 @@ impl TaskCalls {
         class: TaskClass,
         change: impl FnOnce(&mut TaskQueue, &TaskEstimates, &mut Vec<TaskEffect>),
     ) -> ClassEffects {
-        let queue = self.classes.entry(class.clone()).or_insert_with(TaskQueue::new);
+        let queue = self.classes.entry(class.clone()).or_insert_with(|| TaskQueue::new(class.clone()));
         let mut effects = Vec::new();
         change(queue, &self.estimates, &mut effects);
         queue.advance(&self.estimates, &mut effects);
         let is_unused = queue.is_unused();
+        queue.take_needs_changes().into_iter().for_each(|change| self.blocked.change(change));
         for effect in &effects {
             if let TaskEffect::Finish { call, result, carries: _, task } = effect {
                 self.ended.push(*call, task, result);
                 self.calls.remove(call);
                 self.bounds.remove(task.caller, task.arguments.len());
+                task.caller.into_iter().for_each(|caller| self.blocked.ended(caller));
             }
         }
         if is_unused {
@@ -228,4 +304,14 @@ impl TaskCalls {
         }
         (class, effects)
     }
+}
+
+/// The error of a task that would wait for ever. `text` says what there is.
+pub(crate) fn deadlock(class: &TaskClass, text: &str) -> CallError {
+    let gpus = class.gpus;
+    CallError::Deadlock(format!(
+        "the task would wait for ever: it needs {gpus} GPUs, and {text}. End a task before the next one is \
+         awaited that needs GPUs, let tasks claim less, or let the application have more (max_gpus of main, \
+         or a node with more GPUs)"
+    ))
 }

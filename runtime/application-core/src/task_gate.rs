@@ -2,7 +2,8 @@
 //!
 //! A task that waits for calls of its own is parked, if its class gives back what it uses: then the next
 //! one starts. With the deepest first, trees of tasks are walked depth first, and the number of parked tasks
-//! stays near the depth of a tree times its width.
+//! stays near the depth of a tree times its width. What a task waits for that keeps its place is in
+//! `gate_block`.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,12 +11,15 @@ use std::collections::BTreeMap;
 use cohabit_types::AttemptId;
 
 use crate::descriptions::StartedTaskDescription;
+use crate::errors::CallError;
 use crate::frames::TaskRequest;
+use crate::gate_block::{GateBlock, PauseChange};
 use crate::held::HeldId;
 use crate::ids::{CallNumber, Ticket};
 use crate::stream_maker::StreamMaker;
 use crate::stream_window::ItemTotal;
 use crate::task_class::TaskClass;
+use crate::task_wait::TaskWait;
 
 /// The tasks that have come and not ended.
 #[derive(Debug)]
@@ -30,6 +34,8 @@ pub(crate) struct TaskGate {
     tickets: BTreeMap<(AttemptId, CallNumber), (Reverse<u32>, Ticket)>,
     rest: u64,
     activity: Activity,
+    /// Where tasks keep GPUs while they wait.
+    pub(crate) block: Option<GateBlock>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +79,10 @@ struct StartedTask {
     call: CallNumber,
     depth: u32,
     step: TaskStep,
+    /// What it waits for; nothing if it runs.
+    wait: Option<TaskWait>,
+    /// What the caller was told that it needs before it goes on.
+    needs: Vec<TaskClass>,
     /// Whether the caller knows that it waits, or has waited.
     announced: bool,
     interrupted: bool,
@@ -83,6 +93,13 @@ struct StartedTask {
 enum TaskStep {
     Active,
     Parked,
+}
+
+/// How far a blocked task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlockedTask {
+    Waiting,
+    Started(Ticket),
 }
 
 /// What a change brings about, in order.
@@ -119,6 +136,30 @@ pub(crate) enum TaskGateEffect {
         caller: AttemptId,
         call: CallNumber,
     },
+    /// What a task needs before it goes on has changed.
+    Blocked {
+        caller: AttemptId,
+        call: CallNumber,
+        needs: Vec<TaskClass>,
+    },
+    /// What the task needs that keeps the GPUs of this process has changed.
+    Report {
+        needs: Vec<TaskClass>,
+    },
+    /// A caller should send no tasks for now, or may again.
+    Pause {
+        caller: AttemptId,
+    },
+    Resume {
+        caller: AttemptId,
+    },
+    /// A task that has not started fails.
+    Fail {
+        caller: AttemptId,
+        call: CallNumber,
+        carries: Vec<HeldId>,
+        error: CallError,
+    },
     /// There is no task.
     Rest {
         rest: u64,
@@ -140,6 +181,7 @@ impl TaskGate {
             tickets: BTreeMap::new(),
             rest: 0,
             activity: Activity::Busy,
+            block: None,
         }
     }
 
@@ -162,6 +204,7 @@ impl TaskGate {
         if self.state == GateState::Shut {
             let on_wait = if class.is_given_back() { OnWait::StartOthers } else { OnWait::Nothing };
             self.state = GateState::Open(on_wait);
+            self.block = (on_wait == OnWait::Nothing).then(|| GateBlock::new(class.clone()));
             self.advance(effects);
         }
     }
@@ -178,6 +221,11 @@ impl TaskGate {
         match self.state {
             GateState::Shut | GateState::Open(_) => {
                 self.activity = Activity::Busy;
+                if let Some(pause) = self.block.as_mut().and_then(|block| block.send_back(caller)) {
+                    effects.extend(pause);
+                    effects.push(TaskGateEffect::Return { caller, call, carries });
+                    return;
+                }
                 self.last = Ticket(self.last.0 + 1);
                 let key = (Reverse(task.depth), self.last);
                 self.tickets.insert((caller, call), key);
@@ -198,8 +246,16 @@ impl TaskGate {
         Some((ended.caller, ended.call))
     }
 
-    /// A started task waits for calls of its own.
-    pub(crate) fn park(&mut self, ticket: Ticket, effects: &mut Vec<TaskGateEffect>) {
+    /// A started task waits.
+    pub(crate) fn wait(&mut self, ticket: Ticket, wait: TaskWait, effects: &mut Vec<TaskGateEffect>) {
+        if let Some(task) = self.started.get_mut(&ticket) {
+            task.wait = Some(wait);
+        }
+        self.park(ticket, effects);
+    }
+
+    /// A started task gives its place to others, if its class is given back.
+    fn park(&mut self, ticket: Ticket, effects: &mut Vec<TaskGateEffect>) {
         let GateState::Open(OnWait::StartOthers) = self.state else { return };
         let Some(task) = self.started.get_mut(&ticket).filter(|task| task.step == TaskStep::Active) else {
             return;
@@ -212,8 +268,16 @@ impl TaskGate {
         self.advance(effects);
     }
 
+    /// A call of a started task has ended: it waits no longer, or says so again.
+    pub(crate) fn wake(&mut self, ticket: Ticket) {
+        if let Some(task) = self.started.get_mut(&ticket) {
+            task.wait = None;
+        }
+    }
+
     /// A parked task goes on, beside what has started meanwhile.
     pub(crate) fn go_on(&mut self, ticket: Ticket) {
+        self.wake(ticket);
         if let Some(task) = self.started.get_mut(&ticket).filter(|task| task.step == TaskStep::Parked) {
             task.step = TaskStep::Active;
             self.active += 1;
@@ -271,6 +335,9 @@ impl TaskGate {
         for key in keys {
             self.end_task(key, effects);
         }
+        if let Some(block) = &mut self.block {
+            block.forget(caller);
+        }
         self.advance(effects);
     }
 
@@ -301,6 +368,7 @@ impl TaskGate {
 
     /// Starts what may start, and says so if there is nothing.
     pub(crate) fn advance(&mut self, effects: &mut Vec<TaskGateEffect>) {
+        self.report_block(effects);
         match self.state {
             GateState::Shut | GateState::Abandoned | GateState::Ended => {}
             GateState::Ending => {
@@ -314,11 +382,13 @@ impl TaskGate {
                     && let Some(((Reverse(depth), ticket), first)) = self.waiting.pop_first()
                 {
                     let WaitingTask { caller, call, task, carries } = first;
-                    let (step, announced, interrupted) = (TaskStep::Active, false, false);
-                    let stream = StreamMaker::new(task.resume.as_deref());
-                    let started = StartedTask { caller, call, depth, step, announced, interrupted, stream };
+                    let started = StartedTask::new(caller, call, depth, &task);
                     self.started.insert(ticket, started);
                     self.active = 1;
+                    // Who waits for it learns that it has started.
+                    if depth > 0 && self.block.is_some() {
+                        effects.push(TaskGateEffect::Blocked { caller, call, needs: Vec::new() });
+                    }
                     effects.push(TaskGateEffect::Start { ticket, task, carries });
                 }
                 if self.is_empty() && self.activity == Activity::Busy {
@@ -327,6 +397,86 @@ impl TaskGate {
                     effects.push(TaskGateEffect::Rest { rest: self.rest });
                 }
             }
+        }
+    }
+
+    /// Whether a started task waits for nothing but tasks that it has called.
+    pub(crate) fn waits_for_tasks(&self, ticket: Ticket) -> bool {
+        let waits = |task: &StartedTask| task.wait == Some(TaskWait::Tasks) && !task.interrupted;
+        self.started.get(&ticket).is_some_and(waits)
+    }
+
+    /// Whether the caller of a started task was told that it is blocked.
+    pub(crate) fn is_blocked(&self, ticket: Ticket) -> bool {
+        self.started.get(&ticket).is_some_and(|task| !task.needs.is_empty())
+    }
+
+    /// A started task needs this before it goes on. Said again if somebody may rely on what was said before.
+    pub(crate) fn set_needs(
+        &mut self,
+        ticket: Ticket,
+        needs: Vec<TaskClass>,
+        was_asked: bool,
+        effects: &mut Vec<TaskGateEffect>,
+    ) {
+        let Some(task) = self.started.get_mut(&ticket).filter(|it| was_asked || it.needs != needs) else {
+            return;
+        };
+        task.needs.clone_from(&needs);
+        effects.push(TaskGateEffect::Blocked { caller: task.caller, call: task.call, needs });
+        if let Some(block) = self.block.as_mut().filter(|_| was_asked) {
+            block.repeat();
+        }
+        self.report_block(effects);
+    }
+
+    /// The started task that keeps the GPUs of this process, if it is blocked.
+    pub(crate) fn blocked_task(&self) -> Option<Ticket> {
+        let blocked = self.started.iter().find(|(_, task)| !task.needs.is_empty());
+        blocked.map(|(ticket, _)| *ticket).filter(|_| self.block.is_some())
+    }
+
+    /// Who has called a started task.
+    pub(crate) fn caller_of(&self, ticket: Ticket) -> Option<(AttemptId, CallNumber)> {
+        self.started.get(&ticket).map(|task| (task.caller, task.call))
+    }
+
+    /// How far a task is whose caller takes it for blocked.
+    pub(crate) fn blocked_call(&self, caller: AttemptId, call: CallNumber) -> Option<BlockedTask> {
+        let key = self.tickets.get(&(caller, call))?;
+        if self.waiting.contains_key(key) {
+            return Some(BlockedTask::Waiting);
+        }
+        self.is_blocked(key.1).then_some(BlockedTask::Started(key.1))
+    }
+
+    /// A task that has not started would wait for ever.
+    pub(crate) fn fail_waiting(
+        &mut self,
+        (caller, call): (AttemptId, CallNumber),
+        error: impl FnOnce(&TaskClass) -> CallError,
+        effects: &mut Vec<TaskGateEffect>,
+    ) {
+        let Some(key) = self.tickets.get(&(caller, call)).copied() else { return };
+        if let (Some(block), Some(waiting)) = (&self.block, self.waiting.remove(&key)) {
+            self.tickets.remove(&(caller, call));
+            let (carries, error) = (waiting.carries, error(&block.class));
+            effects.push(TaskGateEffect::Fail { caller, call, carries, error });
+            self.advance(effects);
+        }
+    }
+
+    /// Tells the coordinator what the task needs that keeps the GPUs of this process. While it is blocked,
+    /// nothing waits here: another runner can have it.
+    fn report_block(&mut self, effects: &mut Vec<TaskGateEffect>) {
+        let Some(block) = &mut self.block else { return };
+        let needs = self.started.values().map(|task| &task.needs).find(|needs| !needs.is_empty());
+        let change = block.report(needs.map_or(&[], Vec::as_slice), effects);
+        if change == PauseChange::Begins {
+            let waiting = self.waiting.values().map(|task| task.caller);
+            let callers = waiting.chain(self.started.values().map(|task| task.caller));
+            block.pause(callers, effects);
+            self.return_waiting(effects);
         }
     }
 
@@ -347,6 +497,24 @@ impl TaskGate {
             && !std::mem::replace(&mut task.interrupted, true)
         {
             effects.push(TaskGateEffect::Interrupt { ticket: key.1 });
+            // It ends soon, whatever it waits for.
+            self.set_needs(key.1, Vec::new(), false, effects);
+        }
+    }
+}
+
+impl StartedTask {
+    fn new(caller: AttemptId, call: CallNumber, depth: u32, task: &TaskRequest) -> StartedTask {
+        StartedTask {
+            caller,
+            call,
+            depth,
+            step: TaskStep::Active,
+            wait: None,
+            needs: Vec::new(),
+            announced: false,
+            interrupted: false,
+            stream: StreamMaker::new(task.resume.as_deref()),
         }
     }
 }

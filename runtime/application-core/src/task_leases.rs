@@ -49,6 +49,8 @@ struct TaskLease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LeaseState {
     Joined,
+    /// It gets no tasks for now.
+    Paused,
     /// It gets no more tasks.
     Leaving,
 }
@@ -86,10 +88,28 @@ impl TaskLeases {
 
     /// A runner gets no more tasks.
     pub(crate) fn leave(&mut self, runner: AttemptId) {
+        self.joined -= usize::from(self.is_joined(runner));
+        self.change(runner, |lease| lease.state = LeaseState::Leaving);
+    }
+
+    /// A runner gets no tasks for now.
+    pub(crate) fn pause(&mut self, runner: AttemptId) {
         if self.is_joined(runner) {
             self.joined -= 1;
-            self.change(runner, |lease| lease.state = LeaseState::Leaving);
+            self.change(runner, |lease| lease.state = LeaseState::Paused);
         }
+    }
+
+    /// A runner that was paused gets tasks again.
+    pub(crate) fn resume(&mut self, runner: AttemptId) {
+        if self.is_paused(runner) {
+            self.joined += 1;
+            self.change(runner, |lease| lease.state = LeaseState::Joined);
+        }
+    }
+
+    pub(crate) fn is_paused(&self, runner: AttemptId) -> bool {
+        self.all.get(&runner).is_some_and(|lease| lease.state == LeaseState::Paused)
     }
 
     /// A runner has ended: the tasks that it had got.

@@ -10,20 +10,22 @@ use cohabit_types::{AttemptId, Span};
 use crate::errors::CallError;
 use crate::frames::TaskRequest;
 use crate::held::HeldId;
-use crate::ids::CallNumber;
+use crate::ids::{CallNumber, Ticket};
 use crate::object_value::CallValue;
 use crate::queued_task::{Place, QueuedTask, Recall, Retry, Turn, WaitingKey, Wish};
 use crate::runner_want::RunnerWant;
 use crate::stream_reader::StreamReader;
 use crate::stream_window::ItemTotal;
-use crate::task_class::OnTaskError;
+use crate::task_class::{OnTaskError, TaskClass};
 use crate::task_estimates::TaskEstimates;
 use crate::task_leases::TaskLeases;
 use crate::task_load::TaskLoad;
+use crate::task_wait::NeedsChange;
 
 /// The unended tasks of a class.
 #[derive(Debug)]
 pub(crate) struct TaskQueue {
+    class: TaskClass,
     tasks: BTreeMap<CallNumber, QueuedTask>,
     waiting: BTreeSet<WaitingKey>,
     leases: TaskLeases,
@@ -31,6 +33,8 @@ pub(crate) struct TaskQueue {
     want: RunnerWant,
     /// How many recalls were not answered.
     recalls: usize,
+    /// What calls need otherwise than before.
+    needs_changes: Vec<NeedsChange>,
 }
 
 /// What a change brings about, in order.
@@ -57,14 +61,16 @@ pub(crate) struct TaskAnswer {
 }
 
 impl TaskQueue {
-    pub(crate) const fn new() -> TaskQueue {
+    pub(crate) const fn new(class: TaskClass) -> TaskQueue {
         TaskQueue {
+            class,
             tasks: BTreeMap::new(),
             waiting: BTreeSet::new(),
             leases: TaskLeases::new(),
             load: TaskLoad::new(),
             want: RunnerWant::new(),
             recalls: 0,
+            needs_changes: Vec::new(),
         }
     }
 
@@ -93,6 +99,7 @@ impl TaskQueue {
         self.load.add(task.function);
         self.waiting.insert(task.waiting_key(call));
         self.tasks.insert(call, task);
+        self.note_needs(call, Vec::new());
     }
 
     /// Nobody waits for its value any more. A task that was sent ends with its answer.
@@ -156,11 +163,13 @@ impl TaskQueue {
 
     /// A runner has not started a task: it was recalled, or the runner takes no more.
     pub(crate) fn returned(&mut self, from: AttemptId, call: CallNumber, effects: &mut Vec<TaskEffect>) {
-        let place = self.tasks.get(&call).map(|task| task.place);
-        let was_recalled = matches!(place, Some(Place::InFlight { recall: Recall::Asked, .. }));
+        let Some(QueuedTask { place, recall_at_send, .. }) = self.tasks.get(&call) else { return };
+        let was_recalled = matches!(place, Place::InFlight { recall: Recall::Asked, .. });
         let recall_at_send = if was_recalled {
             self.leases.put_last(from);
             Recall::Moved
+        } else if self.leases.is_paused(from) {
+            *recall_at_send
         } else {
             self.leave(from);
             Recall::None
@@ -192,6 +201,80 @@ impl TaskQueue {
                 task.place = Place::InFlight { at, work, recall: Recall::None };
                 self.leases.permit_recall(at);
             }
+        }
+    }
+
+    /// A runner takes no tasks for now. The one that runs there needs no other runner.
+    pub(crate) fn pause(&mut self, runner: AttemptId) {
+        self.discharge(runner);
+        self.leases.pause(runner);
+    }
+
+    /// A runner takes tasks again.
+    pub(crate) fn resume(&mut self, runner: AttemptId) {
+        if self.leases.is_paused(runner) {
+            self.leases.resume(runner);
+            for call in self.leases.calls(runner) {
+                let Some(task) = self.tasks.get(&call) else { continue };
+                if self.is_active(task.place) {
+                    self.load.add(task.function);
+                }
+            }
+        }
+    }
+
+    /// The runner of a task says what the task needs before it goes on.
+    pub(crate) fn blocked(&mut self, from: AttemptId, call: CallNumber, needs: Vec<TaskClass>) {
+        let before = self.needs(call);
+        if let Some(task) = self.tasks.get_mut(&call).filter(|task| task.place.runner() == Some(from)) {
+            task.blocked = Some(needs);
+            self.note_needs(call, before);
+        }
+    }
+
+    /// The running task that has called a task.
+    pub(crate) fn caller_of(&self, call: CallNumber) -> Option<Ticket> {
+        self.tasks.get(&call)?.caller
+    }
+
+    /// What a task needs before it goes on.
+    fn needs(&self, call: CallNumber) -> Vec<TaskClass> {
+        match self.tasks.get(&call).map(|task| &task.blocked) {
+            Some(Some(needs)) => needs.clone(),
+            // Whether one that was sent has started is not known, so the runner tells it.
+            Some(None) if !self.class.is_given_back() => vec![self.class.clone()],
+            Some(None) | None => Vec::new(),
+        }
+    }
+
+    fn note_needs(&mut self, call: CallNumber, before: Vec<TaskClass>) {
+        let after = self.needs(call);
+        // Also what is said again counts: something has changed below.
+        if let Some(caller) = self.tasks.get(&call).and_then(|task| task.caller)
+            && !(before.is_empty() && after.is_empty())
+        {
+            self.needs_changes.push(NeedsChange { caller, before, after });
+        }
+    }
+
+    pub(crate) fn take_needs_changes(&mut self) -> Vec<NeedsChange> {
+        std::mem::take(&mut self.needs_changes)
+    }
+
+    /// The calls of a running task that are blocked, with their runners if they were sent.
+    pub(crate) fn blocked_calls(
+        &self,
+        caller: Ticket,
+    ) -> impl Iterator<Item = (CallNumber, Option<AttemptId>)> {
+        let of_caller = self.tasks.iter().filter(move |(_, task)| task.caller == Some(caller));
+        let blocked = of_caller.filter(|(call, _)| !self.needs(**call).is_empty());
+        blocked.map(|(call, task)| (*call, task.place.runner()))
+    }
+
+    /// A task that no runner has would wait for ever.
+    pub(crate) fn fail(&mut self, call: CallNumber, error: CallError, effects: &mut Vec<TaskEffect>) {
+        if self.tasks.get(&call).is_some_and(|task| task.place == Place::Waiting) {
+            self.finish(call, Err(error), Vec::new(), effects);
         }
     }
 
@@ -275,6 +358,12 @@ impl TaskQueue {
 
     /// No more tasks go to this runner, and those that it has got need no other one.
     fn leave(&mut self, runner: AttemptId) {
+        self.discharge(runner);
+        self.leases.leave(runner);
+    }
+
+    /// The tasks that a runner has got do not count for the need of runners any more.
+    fn discharge(&mut self, runner: AttemptId) {
         if self.leases.is_joined(runner) {
             let calls = self.leases.calls(runner);
             for task in calls.iter().filter_map(|call| self.tasks.get(call)) {
@@ -282,13 +371,16 @@ impl TaskQueue {
                     self.load.remove(task.function);
                 }
             }
-            self.leases.leave(runner);
         }
     }
 
     fn move_to(&mut self, call: CallNumber, place: Place) {
+        let needs = self.needs(call);
         let Some(task) = self.tasks.get_mut(&call) else { return };
         let old = std::mem::replace(&mut task.place, place);
+        if old.runner() != place.runner() {
+            task.blocked = None;
+        }
         let (function, key) = (task.function, task.waiting_key(call));
         self.take_from(call, function, old, key);
         match place {
@@ -299,6 +391,7 @@ impl TaskQueue {
         if self.is_active(place) {
             self.load.add(function);
         }
+        self.note_needs(call, needs);
     }
 
     fn finish(
@@ -308,7 +401,11 @@ impl TaskQueue {
         carries: Vec<HeldId>,
         effects: &mut Vec<TaskEffect>,
     ) {
+        let needs = self.needs(call);
         if let Some(task) = self.tasks.remove(&call) {
+            if let Some(caller) = task.caller.filter(|_| !needs.is_empty()) {
+                self.needs_changes.push(NeedsChange { caller, before: needs, after: Vec::new() });
+            }
             self.take_from(call, task.function, task.place, task.waiting_key(call));
             effects.push(TaskEffect::Finish { call, result, carries, task });
         }

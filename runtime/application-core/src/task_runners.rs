@@ -10,6 +10,7 @@ use cohabit_types::{AttemptId, JobId};
 use crate::ceiling::{Ceiling, Claimant};
 use crate::class_demand::ClassDemand;
 use crate::coordinator_effect::CoordinatorEffect;
+use crate::deadlocks::ClassSupply;
 use crate::descriptions::{ClassDescription, RunnerCondition, RunnerDescription};
 use crate::frames::FromCoordinator;
 use crate::ids::TaskRunnerNumber;
@@ -68,6 +69,36 @@ impl TaskRunners {
     /// Whether there is no runner and nobody wants one.
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty() && self.classes.is_empty()
+    }
+
+    /// The class of a process that takes tasks, or would but for the one that it runs.
+    pub(crate) fn class_of(&self, member: AttemptId) -> Option<&TaskClass> {
+        let runner = self.all.get(self.jobs.get(&member.job)?)?;
+        (runner.phase == RunnerPhase::Live { member }).then_some(&runner.class)
+    }
+
+    /// The class of a runner.
+    pub(crate) fn class(&self, runner: TaskRunnerNumber) -> Option<&TaskClass> {
+        self.all.get(&runner).map(|runner| &runner.class)
+    }
+
+    /// Whether the class can run something, now or later.
+    pub(crate) fn supply(&self, class: &TaskClass) -> ClassSupply {
+        self.classes.get(class).map_or(ClassSupply::Growing, ClassDemand::supply)
+    }
+
+    /// A process that takes tasks does not for now, or does again.
+    pub(crate) fn block(
+        &mut self,
+        class: &TaskClass,
+        (member, is_blocked): (AttemptId, bool),
+        ceiling: &mut Ceiling,
+        effects: &mut Vec<CoordinatorEffect>,
+    ) {
+        if let Some(demand) = self.classes.get_mut(class) {
+            demand.block(member, is_blocked);
+            self.balance(class, ceiling, effects);
+        }
     }
 
     pub(crate) fn is_runner(&self, job: JobId) -> bool {

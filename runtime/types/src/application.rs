@@ -134,6 +134,8 @@ pub struct ApplicationAccess {
     pub head: String,
     /// The directory for the sockets of the application's processes on this node. Only its account enters it.
     pub directory: PathBuf,
+    /// How many GPUs, or devices that stand for them, this node has for jobs.
+    pub gpus: u32,
 }
 
 /// An application that runs, or waits to run.
@@ -268,6 +270,7 @@ mod tests {
             },
             head: "127.0.0.1:7070".into(),
             directory: "/run/sockets".into(),
+            gpus: 2,
         }
     }
 

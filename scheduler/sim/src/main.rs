@@ -253,8 +253,14 @@ fn print_applications(summary: &ApplicationSummary) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "{} tasks, {} ended ({} with a value, {} lost, {} without a runner, {} cancelled)",
-        it.tasks, it.tasks_ended, it.task_values, it.task_losses, it.no_runners, it.cancelled_tasks
+        "{} tasks, {} ended ({} with a value, {} lost, {} without a runner, {} cancelled), {} deadlocks told",
+        it.tasks,
+        it.tasks_ended,
+        it.task_values,
+        it.task_losses,
+        it.no_runners,
+        it.cancelled_tasks,
+        it.deadlocks
     )?;
     writeln!(
         out,

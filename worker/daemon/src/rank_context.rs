@@ -50,6 +50,8 @@ pub(crate) struct RankContext {
     log: LogLimits,
     /// The address of the head, for applications.
     head: String,
+    /// How many devices this worker offers, for applications.
+    devices: u32,
     login_variables: BTreeMap<String, String>,
     pub(crate) gpus: Arc<MpsDirectories>,
     pub(crate) nvml_library: Option<PathBuf>,
@@ -61,6 +63,7 @@ impl RankContext {
         state: &StateDirectory,
         isolation: Isolator,
         gpus: MpsDirectories,
+        devices: u32,
         code: CodeCopies,
         acknowledgements: Acknowledgements,
     ) -> RankContext {
@@ -73,6 +76,7 @@ impl RankContext {
             orphan_grace: options.orphan_grace,
             log: options.log,
             head: options.head.clone(),
+            devices,
             nvml_library: options.nvml_library.clone(),
             login_variables: login_variables(|name| std::env::var(name).ok()),
             gpus: gpus.into(),
@@ -136,6 +140,7 @@ impl RankContext {
             code,
             head: self.head.clone(),
             directory: self.state.code_of(application).sockets(),
+            gpus: self.devices,
         })
     }
 
@@ -235,6 +240,7 @@ mod tests {
             orphan_grace: Span::from_secs(1),
             log: LogLimits::default(),
             head: "127.0.0.1:7070".into(),
+            devices: u32::try_from(gpus.len()).unwrap(),
             login_variables: login_variables(|name| {
                 (name == "HOME" || name == "SECRET").then(|| "/home/ada".into())
             }),

@@ -80,7 +80,8 @@ pub(super) async fn run(access: ApplicationAccess, entry: MainEntry) -> Result<i
     let store = spawn_blocking(move || NodeStore::start(&directory, check, settings)).await;
     let store = store.map_err(|error| error.to_string())?.map_err(cannot)?;
     let ceiling = entry.max_gpus.map(|most| Share(most.saturating_mul(Share::WHOLE.0)));
-    let core = Coordinator::new(own, ceiling);
+    let capacity = Share(access.gpus.saturating_mul(Share::WHOLE.0));
+    let core = Coordinator::new(own, ceiling, Some(capacity));
     let (exit, mut exits) = unbounded_channel();
     let (follow, followed) = unbounded_channel();
     let shell = Rc::new(CoordinatorShell {

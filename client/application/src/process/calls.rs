@@ -359,17 +359,28 @@ impl<H> MemberState<H> {
                 self.release(carries);
             }
         }
+        self.wake_caller(target);
         self.admit(target);
     }
 
     /// The value of a reference is known: `call` was its call, if it was one of this process.
     pub(super) fn object_ready(&mut self, object: ObjectId, call: Option<CallNumber>) {
         self.references.wake(object);
+        // Its caller waits for it no longer, also if the call itself goes on.
+        self.references.caller_of(object).into_iter().for_each(|caller| self.tasks.wake(caller));
         let Some(ended) = call.and_then(|call| self.calls.remove(&call)) else { return };
         if let CallOutlet::Reference { object, limit } = ended.outlet {
             self.references.end_call(object, limit);
         }
+        self.wake_caller(ended.target);
         self.admit(ended.target);
+    }
+
+    /// The task that has made a call is polled again.
+    fn wake_caller(&self, target: CallTarget) {
+        if let CallTarget::Tasks { caller: Some(caller) } = target {
+            self.tasks.wake(caller);
+        }
     }
 
     /// Makes the calls that wait, as far as there is room.

@@ -11,7 +11,8 @@ use serde::de::{DeserializeOwned, DeserializeSeed};
 
 use super::hold::{CarriedHandles, Hold};
 use super::member_process::MemberProcess;
-use super::running_task::UnendedCall;
+use super::reference_table::UnknownValue;
+use super::running_task::{StoreWait, UnendedCall};
 use crate::values::{ValueBytes, held};
 
 /// So many values of arguments are fetched at a time.
@@ -61,9 +62,9 @@ impl MemberProcess {
         loop {
             match self.with(|state| state.value_or_wait(object)) {
                 Ok(value) => return value,
-                Err(known) => {
+                Err(UnknownValue { callee, known }) => {
                     // A task that waits here gives its core back.
-                    counts.get_or_insert_with(UnendedCall::begin);
+                    counts.get_or_insert_with(|| UnendedCall::begin(callee));
                     // Asked again in any case.
                     let _told = known.await;
                 }
@@ -99,6 +100,7 @@ impl MemberProcess {
         StoredObject { object, has_handles, .. }: StoredObject,
         carried: CarriedHandles,
     ) -> Result<FetchedValue, CallError> {
+        let _waits = StoreWait::begin();
         let handles = match has_handles {
             true => {
                 let opened = self.with(|state| state.open_object(object));
@@ -162,6 +164,7 @@ impl MemberProcess {
             drop(holds);
             Ok((stored, Hold::held_already(&process, HeldId::Object(object))))
         });
+        let _waits = StoreWait::begin();
         storing.await.map_err(|_| CallError::Cancelled)?
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use cohabit_application_core::{HeldId, ObjectId, RequestNumber};
+use cohabit_application_core::{HeldId, ObjectId, RequestNumber, Ticket};
 use tokio::sync::oneshot;
 
-use super::running_task::UnendedCall;
+use super::running_task::{Callee, UnendedCall};
 
 /// What is known of references, besides the core.
 #[derive(Debug, Default)]
@@ -18,6 +18,15 @@ pub(super) struct ReferenceTable {
     /// When calls fail that have not ended, and how long they were given.
     deadlines: BTreeMap<(Instant, ObjectId), Duration>,
     opening: HashMap<RequestNumber, oneshot::Sender<Vec<HeldId>>>,
+}
+
+/// A value that is not known.
+#[derive(Debug)]
+pub(super) struct UnknownValue {
+    /// Whose it is.
+    pub(super) callee: Callee,
+    /// Tells when it is known.
+    pub(super) known: oneshot::Receiver<()>,
 }
 
 /// How long a call may take.
@@ -41,6 +50,11 @@ impl ReferenceTable {
         let Some(CallLimit { until, length }) = limit else { return false };
         self.deadlines.insert((until, object), length);
         self.deadlines.first_key_value().is_some_and(|(first, _)| *first == (until, object))
+    }
+
+    /// The task that has made the call of a reference, as long as the call has not ended.
+    pub(super) fn caller_of(&self, object: ObjectId) -> Option<Ticket> {
+        self.unended.get(&object)?.caller()
     }
 
     /// Its call has ended.
@@ -79,14 +93,20 @@ impl ReferenceTable {
     }
 
     /// What tells when the value is known.
-    pub(super) fn wait(&mut self, object: ObjectId) -> oneshot::Receiver<()> {
+    pub(super) fn wait(&mut self, object: ObjectId) -> UnknownValue {
         let (sender, receiver) = oneshot::channel();
         let waiting = self.waiting.entry(object).or_default();
         if waiting.len() == waiting.capacity() {
             waiting.retain(|it| !it.is_closed());
         }
         waiting.push(sender);
-        receiver
+        UnknownValue { callee: self.callee(object), known: receiver }
+    }
+
+    /// What the present code waits for if it waits for a reference.
+    fn callee(&self, object: ObjectId) -> Callee {
+        let own = self.unended.get(&object).filter(|call| call.is_of_present_code());
+        own.map_or(Callee::Other, UnendedCall::awaited_callee)
     }
 
     /// The handles in a stored object come with the answer to this request.

@@ -10,11 +10,12 @@ use tokio::sync::oneshot;
 use super::calls::RoomTicket;
 use super::member_process::MemberProcess;
 use super::member_state::MemberState;
+use super::reference_table::UnknownValue;
 use crate::error::{Error, Result};
 
 impl<H> MemberState<H> {
     /// The value of a reference that the process holds, or what tells when it is known.
-    pub(super) fn value_or_wait(&mut self, object: ObjectId) -> Result<ObjectValue, oneshot::Receiver<()>> {
+    pub(super) fn value_or_wait(&mut self, object: ObjectId) -> Result<ObjectValue, UnknownValue> {
         self.member.object_value(object).ok_or_else(|| self.references.wait(object))
     }
 

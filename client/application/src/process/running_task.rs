@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
 
-use cohabit_application_core::Ticket;
+use cohabit_application_core::{TaskWait, Ticket};
 use futures::future::{AbortHandle, AbortRegistration};
 use futures::task::AtomicWaker;
 
@@ -24,6 +24,12 @@ pub(crate) struct RunningTask {
     ticket: Ticket,
     abort: AbortHandle,
     unended_calls: AtomicUsize,
+    /// How many of them are calls of tasks that were polled, and so are waited for.
+    awaited_tasks: AtomicUsize,
+    /// How many of them are no calls of tasks, and how often it waits for the store.
+    others: AtomicUsize,
+    /// What polls it again.
+    waker: AtomicWaker,
     /// Whether it waits until it may make the next item of its stream, and what goes on then.
     is_paused: AtomicBool,
     paused: AtomicWaker,
@@ -32,6 +38,23 @@ pub(crate) struct RunningTask {
 /// A call that has not ended, as it counts for its caller.
 #[derive(Debug)]
 pub(crate) struct UnendedCall {
+    caller: Option<Arc<RunningTask>>,
+    callee: Callee,
+}
+
+/// What a call calls, or whoever waits for a reference waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Callee {
+    Task,
+    /// A task, and the call was polled.
+    AwaitedTask,
+    /// An actor, or a reference that came from others.
+    Other,
+}
+
+/// A task waits for the store of its node: it does not wait for its calls alone.
+#[derive(Debug)]
+pub(super) struct StoreWait {
     caller: Option<Arc<RunningTask>>,
 }
 
@@ -42,6 +65,9 @@ impl RunningTask {
             ticket,
             abort,
             unended_calls: AtomicUsize::new(0),
+            awaited_tasks: AtomicUsize::new(0),
+            others: AtomicUsize::new(0),
+            waker: AtomicWaker::new(),
             is_paused: AtomicBool::new(false),
             paused: AtomicWaker::new(),
         };
@@ -90,6 +116,27 @@ impl RunningTask {
         result
     }
 
+    /// A call of it has ended: it is polled again, whether it waits for that call or not.
+    pub(super) fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// This wakes it.
+    pub(crate) fn register(&self, waker: &Waker) {
+        self.waker.register(waker);
+    }
+
+    /// What it waits for, if it waits for others.
+    pub(crate) fn wait(&self) -> TaskWait {
+        let others = self.others.load(Ordering::Relaxed) + UNKNOWN_CALLER.load(Ordering::Relaxed);
+        let is_paused = self.is_paused.load(Ordering::Relaxed);
+        if others == 0 && !is_paused && self.awaited_tasks.load(Ordering::Relaxed) > 0 {
+            TaskWait::Tasks
+        } else {
+            TaskWait::Others
+        }
+    }
+
     /// Whether it waits for others: for its calls, or for who reads its stream.
     pub(crate) fn waits_for_others(&self) -> bool {
         self.has_unended_calls() || self.is_paused.load(Ordering::Relaxed)
@@ -104,10 +151,42 @@ impl RunningTask {
 
 impl UnendedCall {
     /// A call that the present code makes.
-    pub(crate) fn begin() -> UnendedCall {
-        let call = UnendedCall { caller: RunningTask::current() };
+    pub(crate) fn begin(callee: Callee) -> UnendedCall {
+        let call = UnendedCall { caller: RunningTask::current(), callee };
         call.counter().fetch_add(1, Ordering::Relaxed);
+        call.kind_counter().into_iter().for_each(|counter| _ = counter.fetch_add(1, Ordering::Relaxed));
         call
+    }
+
+    /// Somebody waits for it.
+    pub(crate) fn awaited(&mut self) {
+        if self.callee == Callee::Task {
+            self.callee = Callee::AwaitedTask;
+            self.kind_counter().into_iter().for_each(|counter| _ = counter.fetch_add(1, Ordering::Relaxed));
+        }
+    }
+
+    /// What whoever waits for the value of this call waits for.
+    pub(super) const fn awaited_callee(&self) -> Callee {
+        match self.callee {
+            Callee::Task | Callee::AwaitedTask => Callee::AwaitedTask,
+            Callee::Other => Callee::Other,
+        }
+    }
+
+    /// Whether the task whose code this thread runs now has made it.
+    pub(super) fn is_of_present_code(&self) -> bool {
+        let present = RunningTask::current().map(|task| task.ticket);
+        present.is_some() && present == self.caller()
+    }
+
+    fn kind_counter(&self) -> Option<&AtomicUsize> {
+        let caller = self.caller.as_ref()?;
+        match self.callee {
+            Callee::Task => None,
+            Callee::AwaitedTask => Some(&caller.awaited_tasks),
+            Callee::Other => Some(&caller.others),
+        }
     }
 
     /// The task that makes it.
@@ -120,9 +199,25 @@ impl UnendedCall {
     }
 }
 
+impl StoreWait {
+    /// The present code begins to wait.
+    pub(super) fn begin() -> StoreWait {
+        let caller = RunningTask::current();
+        caller.iter().for_each(|task| _ = task.others.fetch_add(1, Ordering::Relaxed));
+        StoreWait { caller }
+    }
+}
+
+impl Drop for StoreWait {
+    fn drop(&mut self) {
+        self.caller.iter().for_each(|task| _ = task.others.fetch_sub(1, Ordering::Relaxed));
+    }
+}
+
 impl Drop for UnendedCall {
     fn drop(&mut self) {
         self.counter().fetch_sub(1, Ordering::Relaxed);
+        self.kind_counter().into_iter().for_each(|counter| _ = counter.fetch_sub(1, Ordering::Relaxed));
     }
 }
 
@@ -142,16 +237,29 @@ mod tests {
     #[test]
     fn a_task_knows_its_calls_and_whether_it_is_cancelled() {
         let (task, _registration) = RunningTask::new(Ticket(7));
-        let call = task.run(|| {
+        let mut call = task.run(|| {
             assert!(!cancelled());
-            UnendedCall::begin()
+            UnendedCall::begin(Callee::Task)
         });
         assert_eq!(call.caller(), Some(Ticket(7)));
         assert!(task.has_unended_calls());
+        assert_eq!(task.wait(), TaskWait::Others, "it was started, and something else is waited for");
+        call.awaited();
+        assert_eq!(task.wait(), TaskWait::Tasks);
+        let of_actor = task.run(|| UnendedCall::begin(Callee::Other));
+        assert_eq!(task.wait(), TaskWait::Others);
+        drop(of_actor);
+        assert_eq!(task.wait(), TaskWait::Tasks);
+        let of_store = task.run(StoreWait::begin);
+        assert_eq!(task.wait(), TaskWait::Others);
+        drop(of_store);
+        assert_eq!(task.wait(), TaskWait::Tasks);
+        assert!(task.run(|| call.is_of_present_code()) && !call.is_of_present_code());
+        assert_eq!(call.awaited_callee(), Callee::AwaitedTask);
         drop(call);
         assert!(!task.has_unended_calls());
         // One of code that is not known keeps every task from counting as busy.
-        let call = UnendedCall::begin();
+        let call = UnendedCall::begin(Callee::Task);
         assert_eq!((call.caller(), task.has_unended_calls()), (None, true));
         drop(call);
         assert!(!task.waits_for_others());

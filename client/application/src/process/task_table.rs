@@ -80,6 +80,11 @@ impl TaskTable {
         self.running.get(&ticket).map(|task| task.interrupt()).is_some()
     }
 
+    /// A call of a task has ended.
+    pub(super) fn wake(&self, ticket: Ticket) {
+        self.running.get(&ticket).into_iter().for_each(|task| task.wake());
+    }
+
     /// A task may make the next item of its stream.
     pub(super) fn make_more(&self, ticket: Ticket) {
         self.running.get(&ticket).into_iter().for_each(|task| task.make_more());

@@ -26,9 +26,9 @@ impl<H> MemberState<H> {
         }
     }
 
-    /// A task waits for its calls.
+    /// A task waits for its calls, or for who reads its stream.
     pub(crate) fn task_waits(&mut self, task: &RunningTask) {
-        self.member.task_waits(task.ticket(), &mut self.effects);
+        self.member.task_waits(task.ticket(), task.wait(), &mut self.effects);
     }
 
     /// A task that waited is to be polled again.

@@ -108,6 +108,7 @@ impl FakeJob {
             code: self.spec.code.clone().expect("its program"),
             head: places.head.clone(),
             directory: places.sockets(self.application),
+            gpus: 4,
         };
         let (program, arguments) = match &self.spec.entrypoint {
             Entrypoint::Application(work) => (&work.program, &work.arguments),

@@ -92,6 +92,16 @@ fn recursion_deeper_than_cores_ends() {
     assert_eq!(cluster.printed(&["fibonacci", "12"]), "144\n");
 }
 
+/// A task with the only GPU awaits another one, which could never start.
+#[test]
+fn waiting_for_oneself_is_told() {
+    let cluster = Cluster::start(&["host:1"]);
+    assert_eq!(cluster.printed(&["gpu", "0"]), "Ok(0)\n");
+    let printed = cluster.printed(&["gpu", "1"]);
+    assert!(printed.contains("the task would wait for ever: it needs 1 GPUs"), "{printed}");
+    cluster.until_all_is_over();
+}
+
 #[test]
 fn dropping_a_call_cancels_its_tree() {
     let cluster = Cluster::start(&["host:1"]);

@@ -81,7 +81,7 @@ fn told_to_end() -> [CoordinatorEffect; 2] {
 
 /// A main is connected.
 fn application(ceiling: Option<Share>) -> Coordinator {
-    let mut it = Coordinator::new(ROOT, ceiling);
+    let mut it = Coordinator::new(ROOT, ceiling, None);
     effects(|effects| {
         it.main(MAIN.job, effects);
         it.connected(MAIN, effects);

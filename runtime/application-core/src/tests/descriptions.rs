@@ -10,7 +10,7 @@ use crate::{
     FromCoordinator, IncarnationNumber, Lifetime, MAX_DESCRIBED_TASKS, MAX_DESCRIBED_TEXT,
     MAX_REMEMBERED_TASKS, Member, MemberDescription, MemberEffect, MemberTopic, RequestNumber,
     RunnerCondition, RunnerDescription, RunnerReport, RunnerState, StartedTaskDescription, TaskDescription,
-    TaskOutcome, TaskPlace, TaskRequest, TaskRunnerNumber, TaskSpec, Ticket, ToCallee, ToCaller,
+    TaskOutcome, TaskPlace, TaskRequest, TaskRunnerNumber, TaskSpec, TaskWait, Ticket, ToCallee, ToCaller,
     ToCoordinator,
 };
 
@@ -19,7 +19,7 @@ const OTHER: AttemptId = member(4);
 
 /// An application that may use one GPU, with a connected main.
 fn application() -> Coordinator {
-    let mut it = Coordinator::new(ROOT, Some(Share::WHOLE));
+    let mut it = Coordinator::new(ROOT, Some(Share::WHOLE), None);
     effects(|effects| {
         it.main(MAIN.job, effects);
         it.connected(MAIN, effects);
@@ -236,7 +236,7 @@ fn a_runner_describes_what_it_has_started() {
     }
     let started = |call| StartedTaskDescription { caller: MAIN, call: CallNumber(call) };
     assert_eq!(runner.describe(MemberTopic::Tasks).started, [started(1)], "the second one waits");
-    effects(|effects| runner.task_waits(Ticket(1), effects));
+    effects(|effects| runner.task_waits(Ticket(1), TaskWait::Tasks, effects));
     assert_eq!(runner.describe(MemberTopic::Tasks).started, [started(1), started(2)]);
 }
 

@@ -2,6 +2,7 @@
 
 mod call_queue;
 mod coordinator;
+mod deadlocks;
 mod descriptions;
 mod formats;
 mod gate;

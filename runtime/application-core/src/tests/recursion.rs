@@ -7,7 +7,8 @@ use cohabit_types::{AttemptId, Span};
 
 use super::kit::{MAIN, ROOT, class, effects, member, task};
 use crate::{
-    CallNumber, CallValue, FromCoordinator, Member, MemberEffect, TaskSpec, Ticket, ToCallee, ToCaller,
+    CallNumber, CallValue, FromCoordinator, Member, MemberEffect, TaskSpec, TaskWait, Ticket, ToCallee,
+    ToCaller,
 };
 
 const RUNNER: AttemptId = member(3);
@@ -89,7 +90,7 @@ impl Recursion {
         }
         self.sums.insert(ticket, Sum { open: 2, total: 0 });
         self.most_parked = self.most_parked.max(self.sums.len());
-        self.act(RUNNER, |it, all| it.task_waits(ticket, all));
+        self.act(RUNNER, |it, all| it.task_waits(ticket, TaskWait::Tasks, all));
     }
 
     fn finish(&mut self, who: AttemptId, call: CallNumber, value: u64) {

@@ -8,7 +8,7 @@ use super::kit::{MAIN, ROOT, actor, carried, class, effects, gpu_class, handle, 
 use crate::{
     CallError, CallNumber, CallValue, FromCoordinator, ItemTotal, MAX_ARGUMENTS, MAX_UNREAD_BYTES,
     MAX_UNREAD_ITEMS, Member, MemberEffect, OnTaskError, RequestNumber, StreamPosition, TaskClass,
-    TaskRequest, TaskSpec, Ticket, ToCallee, ToCaller, ToCoordinator,
+    TaskRequest, TaskSpec, TaskWait, Ticket, ToCallee, ToCaller, ToCoordinator,
 };
 
 const RUNNER: AttemptId = member(3);
@@ -101,13 +101,13 @@ fn a_paused_maker_gives_its_core_back_and_not_its_gpu() {
     assert_eq!(says(&mut it, run(2, None)), []);
     (0..8).for_each(|_| _ = makes(&mut it, Bytes::new()));
     let parked = MemberEffect::ToCaller { to: MAIN, frame: ToCaller::Parked { call: CallNumber(1) } };
-    assert_eq!(effects(|effects| it.task_waits(Ticket(1), effects)), [parked, start(2)]);
+    assert_eq!(effects(|effects| it.task_waits(Ticket(1), TaskWait::Others, effects)), [parked, start(2)]);
     assert_eq!(says(&mut it, credit(1, 8, 0)), [more()]);
     let mut it = runner(gpu_class(500));
     says(&mut it, run(1, None));
     says(&mut it, run(2, None));
     (0..8).for_each(|_| _ = makes(&mut it, Bytes::new()));
-    assert_eq!(effects(|effects| it.task_waits(Ticket(1), effects)), []);
+    assert_eq!(effects(|effects| it.task_waits(Ticket(1), TaskWait::Others, effects)), []);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use cohabit_types::{AttemptId, Span};
 use super::kit::{MAIN, ROOT, carried, class, effects, gpu_class, handle, inline, member};
 use crate::{
     CallError, CallNumber, CallValue, Carried, FromCoordinator, Member, MemberEffect, TaskClass, TaskRequest,
-    Ticket, ToCallee, ToCaller, ToCoordinator,
+    TaskWait, Ticket, ToCallee, ToCaller, ToCoordinator,
 };
 
 const RUNNER: AttemptId = member(3);
@@ -41,7 +41,7 @@ fn ends(it: &mut Member, ticket: u64) -> Vec<MemberEffect> {
 }
 
 fn waits(it: &mut Member, ticket: u64) -> Vec<MemberEffect> {
-    effects(|effects| it.task_waits(Ticket(ticket), effects))
+    effects(|effects| it.task_waits(Ticket(ticket), TaskWait::Tasks, effects))
 }
 
 fn goes_on(it: &mut Member, ticket: u64) -> Vec<MemberEffect> {

@@ -12,7 +12,7 @@ const SECOND: AttemptId = member(9);
 
 /// A main and another one are connected.
 fn application(ceiling: Option<Share>) -> Coordinator {
-    let mut it = Coordinator::new(ROOT, ceiling);
+    let mut it = Coordinator::new(ROOT, ceiling, None);
     for main in [MAIN, SECOND] {
         effects(|effects| {
             it.main(main.job, effects);

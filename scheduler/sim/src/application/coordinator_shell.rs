@@ -27,8 +27,10 @@ impl ApplicationWorld {
                     if frame == FromCoordinator::End {
                         self.tell_to_end(to);
                     }
-                    let pair = Pair { dialer: to, acceptor: self.own };
-                    self.send(pair, End::Acceptor, AnyFrame::FromCoordinator(frame));
+                    if self.passes_to_runner(to, &frame) {
+                        let pair = Pair { dialer: to, acceptor: self.own };
+                        self.send(pair, End::Acceptor, AnyFrame::FromCoordinator(frame));
+                    }
                 }
                 CoordinatorEffect::Submit { actor, restarts, gpus, .. } => {
                     let request = RunnerRequest { purpose: RunnerPurpose::Actor(actor), restarts, gpus };
@@ -74,7 +76,48 @@ impl ApplicationWorld {
         } else {
             frame
         };
+        if self.plant == Some(ApplicationBug::StaleBlocks)
+            && matches!(&frame, ToCoordinator::Blocked { needs } if needs.is_empty())
+        {
+            return;
+        }
         self.drive_coordinator(|it, effects| it.received(from, frame, effects));
+    }
+
+    /// Checks what the coordinator tells a runner. Whether the runner gets it.
+    fn passes_to_runner(&mut self, to: AttemptId, frame: &FromCoordinator) -> bool {
+        match frame {
+            FromCoordinator::Deadlock { .. } => {
+                self.counters.deadlocks += 1;
+                if let Some(violation) = self.find_progress(to) {
+                    self.ledger.violated(violation);
+                }
+                true
+            }
+            FromCoordinator::Probe { probe }
+                if self.plant == Some(ApplicationBug::StaleBlocks) && self.processes.contains_key(&to) =>
+            {
+                let frame = AnyFrame::ToCoordinator(ToCoordinator::StillBlocked { probe: *probe });
+                let pair = Pair { dialer: to, acceptor: self.own };
+                self.send(pair, End::Dialer, frame);
+                false
+            }
+            FromCoordinator::Probe { .. }
+            | FromCoordinator::Created { .. }
+            | FromCoordinator::Found { .. }
+            | FromCoordinator::Stopped { .. }
+            | FromCoordinator::State { .. }
+            | FromCoordinator::MemberEnded { .. }
+            | FromCoordinator::RunnerJoined { .. }
+            | FromCoordinator::RunnerLeaves { .. }
+            | FromCoordinator::RunnerEnded { .. }
+            | FromCoordinator::NoRunner { .. }
+            | FromCoordinator::ServeTasks { .. }
+            | FromCoordinator::Object(_)
+            | FromCoordinator::Describe { .. }
+            | FromCoordinator::End
+            | FromCoordinator::Construct(_) => true,
+        }
     }
 
     /// The head's record of a job reaches the coordinator.
@@ -140,6 +183,8 @@ impl ApplicationWorld {
             | ToCoordinator::Closed { .. }
             | ToCoordinator::WantRunners { .. }
             | ToCoordinator::Idle
+            | ToCoordinator::Blocked { .. }
+            | ToCoordinator::StillBlocked { .. }
             | ToCoordinator::Object(_)
             | ToCoordinator::Constructed { .. }
             | ToCoordinator::ConstructorFailed { .. }) => other,

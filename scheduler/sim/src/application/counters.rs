@@ -49,6 +49,8 @@ pub struct ApplicationCounters {
     pub task_losses: u64,
     /// Tasks that ended because nothing could run them.
     pub no_runners: u64,
+    /// Tasks that would have waited for ever for GPUs of their own application.
+    pub deadlocks: u64,
     /// Tasks that ended because they were cancelled.
     pub cancelled_tasks: u64,
     /// Tasks that were called and are streams.
@@ -90,7 +92,7 @@ impl ApplicationCounters {
         let ApplicationCounters { tasks_ended, task_values, task_losses, no_runners, .. } = other;
         let ApplicationCounters { streams, items, pauses, resumed_streams, .. } = other;
         let ApplicationCounters { puts, references, needs, reads, spills, full_stores, .. } = other;
-        let ApplicationCounters { cancelled_tasks, abandoned, orderly_ends, .. } = other;
+        let ApplicationCounters { deadlocks, cancelled_tasks, abandoned, orderly_ends, .. } = other;
         for (total, more) in [
             (&mut self.events, events),
             (&mut self.processes, processes),
@@ -115,6 +117,7 @@ impl ApplicationCounters {
             (&mut self.task_values, task_values),
             (&mut self.task_losses, task_losses),
             (&mut self.no_runners, no_runners),
+            (&mut self.deadlocks, deadlocks),
             (&mut self.cancelled_tasks, cancelled_tasks),
             (&mut self.streams, streams),
             (&mut self.items, items),

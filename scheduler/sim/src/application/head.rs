@@ -69,6 +69,12 @@ impl HeadModel {
         self.jobs.values().filter(|job| job.ended.is_none()).map(|job| job.request.gpus.0).sum()
     }
 
+    /// The GPUs of all jobs with a process, in thousandths.
+    pub(super) fn gpus_of_processes(&self) -> u32 {
+        let placed = self.jobs.iter().filter(|(id, job)| !job.live(**id).is_empty());
+        placed.map(|(_, job)| job.request.gpus.0).sum()
+    }
+
     /// Starts the next attempt, unless the job is over.
     pub(super) fn start_attempt(&mut self, id: JobId) -> Option<AttemptId> {
         let job = self.jobs.get_mut(&id).filter(|job| job.ended.is_none() && !job.cancelled)?;

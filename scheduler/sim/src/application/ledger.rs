@@ -171,7 +171,8 @@ impl Ledger {
                 | CallError::Refused(_)
                 | CallError::Lost { .. }
                 | CallError::NoRunner(_)
-                | CallError::ObjectLost(_),
+                | CallError::ObjectLost(_)
+                | CallError::Deadlock(_),
             ) => false,
         };
         let (name, again) = (format!("call {} of {}", call.call, call.caller), call.ended);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use cohabit_application_core::{
     ActorId, CallError, CallNumber, CallValue, HeldId, IncarnationNumber, MemberEffect, Packet,
-    RequestNumber, Ticket, ToCallee, ToCaller, ToCoordinator, ToDirectory,
+    RequestNumber, TaskWait, Ticket, ToCallee, ToCaller, ToCoordinator, ToDirectory,
 };
 use cohabit_types::AttemptId;
 
@@ -91,7 +91,7 @@ impl ApplicationWorld {
                 self.read_needs(member, needs, FailedNeed::Forbidden, more);
                 self.give_back(member, carries, more);
                 if self.plant == Some(ApplicationBug::ManySlots) {
-                    self.process(member).core.task_waits(ticket, more);
+                    self.process(member).core.task_waits(ticket, TaskWait::Tasks, more);
                 }
             }
             MemberEffect::Item { call, number, item, carries } => {
@@ -134,6 +134,10 @@ impl ApplicationWorld {
             ToCaller::Answer { .. }
             | ToCaller::Ran { .. }
             | ToCaller::Kept { .. }
+            | ToCaller::Blocked { .. }
+            | ToCaller::StillBlocked { .. }
+            | ToCaller::Paused
+            | ToCaller::Resumed
             | ToCaller::Item { .. } => true,
             ToCaller::Parked { .. } => {
                 self.counters.parked += 1;

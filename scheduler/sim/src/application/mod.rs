@@ -11,6 +11,7 @@
 //! program        what users' code does next                     ledger     the checks, from outside
 //! task_plan      what tasks compute                             task_ledger   the checks of tasks
 //! task_program   who calls which tasks                          task_shell    how tasks run (task_process)
+//! wait_graph     who could go on, seen from outside
 //! stream_maker   how tasks make items                       stream_reader   how callers read them
 //! stream_record  the checks of one stream                 open_stream     one that is read
 //! object_program how objects are made and read              object_ledger   the checks of their values
@@ -49,6 +50,7 @@ mod task_program;
 mod task_shell;
 #[cfg(test)]
 mod tests;
+mod wait_graph;
 mod world;
 
 pub use counters::ApplicationCounters;

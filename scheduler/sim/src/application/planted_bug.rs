@@ -19,6 +19,8 @@ pub(super) enum ApplicationBug {
     ManySlots,
     /// The next runner of a stream does not hear which items have arrived, and sends all again.
     RepeatedItems,
+    /// The coordinator takes reports of blocked runners for granted, and does not hear that they go on.
+    StaleBlocks,
     /// Makers of streams do not ask whether they may make the next item.
     UnboundedStream,
     /// Makers of streams that have paused do not hear that they may go on.

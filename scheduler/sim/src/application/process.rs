@@ -51,6 +51,7 @@ pub(super) struct Process {
     pub(super) exit_code: i32,
     /// Whether it was told which tasks it runs.
     pub(super) serves: bool,
+    pub(super) was_told_to_end: bool,
 }
 
 /// What a process runs.
@@ -111,6 +112,7 @@ impl Process {
             unread_needs: Vec::new(),
             exit_code: 0,
             serves: false,
+            was_told_to_end: false,
         }
     }
 

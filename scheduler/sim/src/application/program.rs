@@ -83,7 +83,11 @@ impl ApplicationWorld {
             lifetime: if detached { Lifetime::Detached } else { Lifetime::Held },
             restarts: self.random.between(0, 3) as u32,
             concurrency,
-            gpus: Share(if self.random.chance(0.6) { 250 * self.random.between(1, 4) as u32 } else { 0 }),
+            gpus: Share(if self.random.chance(0.6) && self.actors_have_gpus {
+                250 * self.random.between(1, 4) as u32
+            } else {
+                0
+            }),
             claims: bytes::Bytes::new(),
             arguments: encode(Tag(self.last_tag), &carries),
             needs: self.some_needs(&carries),

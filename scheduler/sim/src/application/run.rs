@@ -80,6 +80,8 @@ impl ApplicationWorld {
         let mut random = Random::stream(seed, "application");
         let own = JobId::new(1).attempt(1);
         let ceiling = random.chance(0.6).then(|| Share(500 * random.between(2, 8) as u32));
+        let capacity = random.chance(0.8).then(|| Share(1_000 * random.between(1, 4) as u32));
+        let actors_have_gpus = random.chance(0.5);
         let quiet_at = Time::EPOCH + random.span((Span::from_secs(2), Span::from_secs(40)));
         let store_budget = random.between(4, 200);
         let mut world = ApplicationWorld {
@@ -87,11 +89,14 @@ impl ApplicationWorld {
             queue: EventQueue::new(),
             random,
             own,
-            coordinator: Coordinator::new(own, ceiling),
+            coordinator: Coordinator::new(own, ceiling, capacity),
             processes: BTreeMap::new(),
             network: SessionNetwork::default(),
             head: HeadModel::new(own.job),
             ceiling,
+            capacity,
+            actors_have_gpus,
+            without_room: Vec::new(),
             ledger: Ledger::default(),
             task_ledger: TaskLedger::default(),
             objects: ObjectLedger::default(),
@@ -128,7 +133,7 @@ impl ApplicationWorld {
         for (number, most) in (0..TASK_CLASSES).zip(most) {
             let gpus = Share(if most == 0 { 0 } else { 250 * self.random.between(1, most) as u32 });
             self.task_classes.push(TaskClass { gpus, claims: number.to_le_bytes().to_vec().into() });
-            if self.ceiling.is_some_and(|ceiling| gpus > ceiling) {
+            if self.gpu_limit().is_some_and(|limit| gpus > limit) {
                 self.task_ledger.refused(number as usize);
             }
         }

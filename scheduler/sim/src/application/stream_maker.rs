@@ -1,6 +1,6 @@
 //! How running tasks make the items of their streams: step by step, with pauses while too many are unread.
 
-use cohabit_application_core::{CallError, HeldId, MemberEffect, Ticket};
+use cohabit_application_core::{CallError, HeldId, MemberEffect, TaskWait, Ticket};
 use cohabit_types::{AttemptId, Span};
 
 use super::event::ApplicationEvent;
@@ -21,6 +21,7 @@ impl ApplicationWorld {
         if items_left && task.failure.is_none() && (goes_on || task.open.is_empty()) {
             self.make_item(member, ticket);
         } else {
+            task.is_paused = false;
             self.wait_or_end(member, ticket);
         }
     }
@@ -37,7 +38,7 @@ impl ApplicationWorld {
         } else if task.is_paused {
             task.state = TaskState::Waiting;
             self.counters.pauses += 1;
-            self.drive(member, |it, effects| it.core.task_waits(ticket, effects));
+            self.drive(member, |it, effects| it.core.task_waits(ticket, TaskWait::Others, effects));
         } else if fails {
             let text = format!("error {} after {} items", task.tag.0, task.made);
             self.drive_end(member, ticket, Err(CallError::Failed(text)));

@@ -34,6 +34,8 @@ struct TaskRecord {
     sent: Vec<AttemptId>,
     starts: Vec<AttemptId>,
     outcomes: Vec<Result<Bytes, CallError>>,
+    /// The process in which it has ended last.
+    ended_in: Option<AttemptId>,
     cancelled: bool,
     ended: bool,
 }
@@ -56,7 +58,10 @@ impl TaskLedger {
         let (cancelled, ended) = (false, false);
         let (sent, starts, outcomes) = (Vec::new(), Vec::new(), Vec::new());
         let stream = StreamRecord::default();
-        self.tasks.insert(tag, TaskRecord { plan, stream, sent, starts, outcomes, cancelled, ended });
+        self.tasks.insert(
+            tag,
+            TaskRecord { plan, stream, sent, starts, outcomes, ended_in: None, cancelled, ended },
+        );
     }
 
     pub(super) fn plan(&self, tag: Tag) -> Option<TaskPlan> {
@@ -105,10 +110,22 @@ impl TaskLedger {
     }
 
     /// A task has ended in a process.
-    pub(super) fn outcome(&mut self, tag: Tag, result: Result<Bytes, CallError>) {
+    pub(super) fn outcome(&mut self, tag: Tag, member: AttemptId, result: Result<Bytes, CallError>) {
         if let Some(task) = self.tasks.get_mut(&tag) {
+            task.ended_in = Some(member);
             task.outcomes.push(result);
         }
+    }
+
+    /// The process from which the last answer of a task may be under way. One that is tried again is not.
+    pub(super) fn answering(&self, tag: Tag) -> Option<AttemptId> {
+        let task = self.tasks.get(&tag)?;
+        let failed = matches!(task.outcomes.last(), Some(Err(_)));
+        task.ended_in.filter(|_| !(failed && task.plan.on_error() == OnTaskError::Retry))
+    }
+
+    pub(super) fn was_refused(&self, class: usize) -> bool {
+        self.refused.contains(&class) || self.early_deaths.contains_key(&class)
     }
 
     /// An item of a stream has come to its reader.
@@ -162,6 +179,7 @@ impl TaskLedger {
                 let deaths = self.early_deaths.get(&class).copied().unwrap_or(0);
                 self.refused.contains(&class) || deaths >= EARLY_DEATHS
             }
+            Err(CallError::Deadlock(_)) => task.plan.has_gpus(),
             Err(
                 CallError::Restarted
                 | CallError::Ended(_)

@@ -33,17 +33,14 @@ impl TaskPlan {
         if self.height == 0 {
             return Vec::new();
         }
-        let most = if self.has_gpus() { 1 } else { 3 };
+        let most = if self.has_gpus() { 2 } else { 3 };
         let count = choice(self.seed, 3, most + 1);
         (0..count).map(|number| self.child(number)).collect()
     }
 
-    /// A task keeps its GPUs while it waits, so it calls only tasks that need none.
+    /// Some tasks with GPUs call others with GPUs, and may wait for each other.
     fn child(&self, number: u64) -> TaskPlan {
         let seed = mix(self.seed, 100 + number);
-        if self.has_gpus() {
-            return TaskPlan { seed, height: 0, class: choice(seed, 2, CPU_CLASSES) as usize };
-        }
         let drawn = TaskPlan::draw(seed, self.height - 1);
         let class = if choice(seed, 4, 2) == 0 { self.class } else { drawn.class };
         TaskPlan { class, ..drawn }

@@ -3,6 +3,7 @@
 use cohabit_application_core::{CallError, CallNumber, CallValue, HeldId, MemberEffect, TaskSpec, Ticket};
 use cohabit_types::AttemptId;
 
+use super::head::RunnerPurpose;
 use super::object_process::HandleOwner;
 use super::open_stream::OpenStream;
 use super::payload::{Tag, decode, encode};
@@ -213,17 +214,32 @@ impl ApplicationWorld {
     }
 
     /// What waits although nothing happens any more, and need not: tasks that get by without GPUs, or all if
-    /// there is no ceiling for them.
+    /// no actor has any and no task needs a reference of others.
     pub(super) fn find_waiting_task(&self) -> Option<String> {
+        let actors_hold_gpus = self.head.jobs.values().any(|job| {
+            let is_actor = matches!(job.request.purpose, RunnerPurpose::Actor(_));
+            is_actor && job.ended.is_none() && job.request.gpus.0 > 0
+        });
+        let may_wait = actors_hold_gpus || self.waits_for_references();
         self.processes.iter().find_map(|(member, process)| {
             let waiting = process.task_calls.values().find(|open| {
                 let plan = self.task_ledger.plan(open.tag);
                 let gets_by = plan.is_some_and(|plan| plan.needs_no_gpus()) && open.needs.is_empty();
-                self.ceiling.is_none() || gets_by
+                !may_wait || gets_by
             });
             let unread = process.streams.iter().find(|(call, _)| !process.task_calls.contains_key(call));
             let tag = waiting.map(|open| open.tag).or(unread.map(|(_, stream)| stream.tag()))?;
             Some(format!("task {} of {member} waits for ever", tag.0))
+        })
+    }
+
+    /// Whether calls of running tasks are held back until references are known. Who keeps GPUs meanwhile is
+    /// not told if these need them.
+    fn waits_for_references(&self) -> bool {
+        self.processes.values().any(|process| {
+            let nested = process.task_calls.values().filter(|open| open.caller.is_some());
+            let mut needs = nested.flat_map(|open| &open.needs);
+            needs.any(|object| process.core.object_value(*object).is_none())
         })
     }
 }

@@ -84,7 +84,8 @@ impl ApplicationWorld {
             self.drive_end(member, ticket, Err(CallError::Cancelled));
         } else {
             task.state = TaskState::Waiting;
-            self.drive(member, |it, effects| it.core.task_waits(ticket, effects));
+            let wait = self.waits_for(member, ticket);
+            self.drive(member, |it, effects| it.core.task_waits(ticket, wait, effects));
         }
     }
 
@@ -167,7 +168,7 @@ impl ApplicationWorld {
         tasks.into_iter().for_each(|tag| self.task_ledger.cancelled(tag));
         calls.into_iter().for_each(|tag| self.ledger.cancelled(tag));
         let outcome = self.payload_of(&result);
-        self.task_ledger.outcome(task.tag, outcome);
+        self.task_ledger.outcome(task.tag, member, outcome);
     }
 
     /// The future of a task is dropped at its next await, if it has one.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cohabit_application_core::{
-    ActorId, Coordinator, FromCoordinator, HeldId, TaskClass, TaskRunnerNumber, ToCaller,
+    ActorId, Coordinator, FromCoordinator, HeldId, RunnerState, TaskClass, TaskRunnerNumber, ToCaller,
 };
 use cohabit_types::{AttemptId, JobId, Share, Span, Time};
 
@@ -40,6 +40,11 @@ pub(super) struct ApplicationWorld {
     pub(super) network: SessionNetwork,
     pub(super) head: HeadModel,
     pub(super) ceiling: Option<Share>,
+    /// The GPUs of the node.
+    pub(super) capacity: Option<Share>,
+    pub(super) actors_have_gpus: bool,
+    /// Jobs for whose next attempt there are too few GPUs.
+    pub(super) without_room: Vec<JobId>,
     pub(super) ledger: Ledger,
     pub(super) task_ledger: TaskLedger,
     pub(super) objects: ObjectLedger,
@@ -176,6 +181,9 @@ impl ApplicationWorld {
                 {
                     return;
                 }
+                if frame == FromCoordinator::End {
+                    self.process(pair.dialer).was_told_to_end = true;
+                }
                 if matches!(frame, FromCoordinator::ServeTasks { .. }) {
                     self.process(pair.dialer).serves = true;
                 }
@@ -226,7 +234,8 @@ impl ApplicationWorld {
     fn submit_task_runner(&mut self, runner: TaskRunnerNumber, request: RunnerRequest) {
         let others = self.head.jobs.values().filter(|it| it.ended.is_none());
         let others = others.filter(|it| it.request.purpose == request.purpose).count();
-        if self.random.chance(0.02) || others >= self.most_runners {
+        let is_too_large = self.capacity.is_some_and(|capacity| request.gpus > capacity);
+        if self.random.chance(0.02) || others >= self.most_runners || is_too_large {
             if let RunnerPurpose::Tasks(class) = request.purpose {
                 self.task_ledger.refused(class);
             }
@@ -250,6 +259,10 @@ impl ApplicationWorld {
     }
 
     pub(super) fn start_attempt(&mut self, job: JobId) {
+        if !self.has_gpus_for(job) {
+            self.without_room.push(job);
+            return;
+        }
         let Some(member) = self.head.start_attempt(job) else { return };
         let purpose = self.head.jobs[&job].request.purpose;
         let (code, steps) = match purpose {
@@ -270,6 +283,25 @@ impl ApplicationWorld {
             self.after(SOON, ApplicationEvent::Kill(member));
         }
         self.after(HEAD_DELAY, ApplicationEvent::Report(job));
+    }
+
+    /// Most GPUs that the jobs of the application can have at the same time.
+    pub(super) fn gpu_limit(&self) -> Option<Share> {
+        self.ceiling.into_iter().chain(self.capacity).min()
+    }
+
+    fn has_gpus_for(&self, job: JobId) -> bool {
+        let needed = self.head.jobs.get(&job).map_or(0, |it| it.request.gpus.0);
+        let is_first = self.head.report(job).is_none_or(|it| it.state != RunnerState::Live);
+        let room = |Share(most)| self.head.gpus_of_processes() + needed <= most;
+        needed == 0 || !is_first || self.capacity.is_none_or(room)
+    }
+
+    /// Jobs that have waited for GPUs may have room now.
+    fn place_again(&mut self) {
+        for job in std::mem::take(&mut self.without_room) {
+            self.after(SOON, ApplicationEvent::StartAttempt(job));
+        }
     }
 
     /// Ends a process.
@@ -296,6 +328,7 @@ impl ApplicationWorld {
             self.after(HEAD_DELAY, ApplicationEvent::StartAttempt(member.job));
         }
         self.after(HEAD_DELAY, ApplicationEvent::Report(member.job));
+        self.place_again();
     }
 
     /// For `ForgottenHandover`: as if a runner that has ended had given back all tasks.

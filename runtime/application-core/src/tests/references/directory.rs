@@ -16,7 +16,7 @@ const B: AttemptId = member(4);
 
 /// A main and two other processes are connected.
 fn application() -> Coordinator {
-    let mut it = Coordinator::new(ROOT, None);
+    let mut it = Coordinator::new(ROOT, None, None);
     for name in [MAIN, A, B] {
         effects(|all| {
             it.main(name.job, all);

@@ -100,7 +100,7 @@ impl Draw {
 impl World {
     fn new() -> World {
         let mut it = World {
-            coordinator: Coordinator::new(ROOT, None),
+            coordinator: Coordinator::new(ROOT, None, None),
             processes: BTreeMap::new(),
             to_coordinator: BTreeMap::new(),
             from_coordinator: BTreeMap::new(),
