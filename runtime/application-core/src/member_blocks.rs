@@ -89,6 +89,18 @@ impl Member {
         }
     }
 
+    /// Calls have come back from a runner, which answers no question about them any more: what the tasks need
+    /// that have made them is said again, and whoever asked asks again.
+    pub(crate) fn report_anew(
+        &mut self,
+        has_come_back: impl Fn(CallNumber) -> bool,
+        effects: &mut Vec<MemberEffect>,
+    ) {
+        for task in self.task_probes.awaiting(has_come_back) {
+            self.update_needs(task, effects);
+        }
+    }
+
     /// The runner of a call says that the call is still blocked.
     pub(crate) fn call_still_blocked(
         &mut self,

@@ -182,6 +182,7 @@ impl Member {
     pub(crate) fn runner_ended(&mut self, runner: AttemptId, effects: &mut Vec<MemberEffect>) {
         let changes = self.task_calls.runner_ended(runner);
         self.carry_out_tasks(changes, effects);
+        self.report_anew(|_| true, effects);
     }
 
     /// There will be no runner of a class.
@@ -194,6 +195,7 @@ impl Member {
     pub(crate) fn end_tasks_of(&mut self, member: AttemptId, effects: &mut Vec<MemberEffect>) {
         let changes = self.task_calls.runner_died(member);
         self.carry_out_tasks(changes, effects);
+        self.report_anew(|_| true, effects);
         let mut changes = Vec::new();
         self.task_gate.caller_ended(member, &mut changes);
         self.pass_tasks(changes, effects);
@@ -286,6 +288,7 @@ impl Member {
     ) {
         let changes = self.task_calls.returned(from, call);
         self.carry_out_tasks(changes, effects);
+        self.report_anew(|asked| asked == call, effects);
     }
 
     pub(crate) fn carry_out_tasks(&mut self, changes: Option<ClassEffects>, effects: &mut Vec<MemberEffect>) {

@@ -79,6 +79,12 @@ impl TaskProbes {
         self.take_answered(task)
     }
 
+    /// The tasks whose questions have no answer yet because of one of these calls.
+    pub(crate) fn awaiting(&self, is_one: impl Fn(CallNumber) -> bool) -> Vec<Ticket> {
+        let awaits = |open: &OpenProbe| open.calls.iter().any(|call| is_one(*call));
+        self.open.iter().filter(|(_, open)| awaits(open)).map(|(task, _)| *task).collect()
+    }
+
     /// A call of a task, or one below it, was told to fail.
     pub(crate) fn tell(&mut self, task: Ticket) {
         self.told.insert(task);

@@ -396,30 +396,53 @@ fn what_the_node_has_no_room_for_is_in_nobodys_way() {
     assert_eq!((it.deadlock(inner), it.started.len()), (None, 3));
 }
 
-#[test]
-fn a_word_of_a_deadlock_that_comes_too_late_is_asked_for_again() {
-    const RUNNER: AttemptId = JobId::new(5).attempt(1);
-    const OTHER: AttemptId = JobId::new(6).attempt(1);
+/// The two processes of the tests of words that come too late: the runner of a task that waits, and another one.
+const RUNNER: AttemptId = JobId::new(5).attempt(1);
+const OTHER: AttemptId = JobId::new(6).attempt(1);
+
+/// A runner whose task waits for a call that the other runner has, and what says that it is blocked.
+fn blocked_runner() -> (Member, CallNumber, MemberEffect) {
     let class = gpu_class(1_000);
     let mut it = Member::new(RUNNER, ROOT);
-    let hear = |it: &mut Member, frame| effects(|all| it.receive(frame, all));
-    hear(&mut it, FromCoordinator::ServeTasks { class: class.clone() });
-    hear(&mut it, FromCoordinator::RunnerJoined { class: class.clone(), runner: OTHER });
+    effects(|all| it.receive(FromCoordinator::ServeTasks { class: class.clone() }, all));
+    let joined = FromCoordinator::RunnerJoined { class: class.clone(), runner: OTHER };
+    effects(|all| it.receive(joined, all));
     let (function, depth, arguments) = (1, 0, Bytes::new());
     let request = TaskRequest { function, depth, arguments, needs: Vec::new(), resume: None };
     let run = ToCallee::Run { call: CallNumber(1), task: request, carries: Vec::new() };
     effects(|all| it.receive_from_caller(MAIN, run, all));
-    let spec = TaskSpec { caller: Some(Ticket(1)), class: class.clone(), ..task() };
+    let spec = TaskSpec { caller: Some(Ticket(1)), class: class.clone(), retries: 3, ..task() };
     let mut inner = None;
     effects(|all| inner = Some(it.run_task(spec, all).unwrap()));
-    let call = inner.unwrap();
     let blocked = MemberEffect::ToCoordinator(ToCoordinator::Blocked { needs: vec![class] });
     assert!(effects(|all| it.task_waits(Ticket(1), TaskWait::Tasks, all)).contains(&blocked));
+    (it, inner.unwrap(), blocked)
+}
+
+#[test]
+fn a_word_of_a_deadlock_that_comes_too_late_is_asked_for_again() {
+    let (mut it, call, blocked) = blocked_runner();
     let text = "there is nothing left".to_owned();
-    let told = hear(&mut it, FromCoordinator::Deadlock { text: text.clone() });
+    let told = effects(|all| it.receive(FromCoordinator::Deadlock { text: text.clone() }, all));
     assert_eq!(told, [MemberEffect::ToCallee { to: OTHER, frame: ToCallee::Deadlock { call, text } }]);
     // The other runner has just sent it back, so the word comes to nobody.
     effects(|all| it.receive_from_callee(OTHER, ToCaller::Paused, all));
     let returned = effects(|all| it.receive_from_callee(OTHER, ToCaller::Returned { call }, all));
     assert!(returned.contains(&blocked), "{returned:?}");
+}
+
+#[test]
+fn a_question_that_comes_too_late_is_asked_again() {
+    // The other runner sends the call back, or ends, and so answers nothing.
+    for ends in [false, true] {
+        let (mut it, call, blocked) = blocked_runner();
+        let asked = effects(|all| it.receive(FromCoordinator::Probe { probe: 7 }, all));
+        assert_eq!(asked, [MemberEffect::ToCallee { to: OTHER, frame: ToCallee::Probe { call, probe: 7 } }]);
+        effects(|all| it.receive_from_callee(OTHER, ToCaller::Paused, all));
+        let said = effects(|all| match ends {
+            true => it.receive(FromCoordinator::MemberEnded { member: OTHER }, all),
+            false => it.receive_from_callee(OTHER, ToCaller::Returned { call }, all),
+        });
+        assert!(said.contains(&blocked), "{said:?}");
+    }
 }

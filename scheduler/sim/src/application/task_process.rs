@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohabit_application_core::{CallNumber, HeldId, ObjectId, Ticket};
+use cohabit_types::Time;
 
 use super::payload::Tag;
 use super::task_plan::TaskPlan;
@@ -26,6 +27,8 @@ pub(super) struct SimulatedTask {
     pub(super) made: u64,
     /// Whether it had to wait when it was about to make the next one.
     pub(super) is_paused: bool,
+    /// When it went on last.
+    pub(super) went_on: Option<Time>,
 }
 
 /// What a task does.
@@ -74,11 +77,13 @@ impl SimulatedTask {
             interrupted: false,
             made: 0,
             is_paused: false,
+            went_on: None,
         }
     }
 
-    /// Whether it takes the slot of its runner.
-    pub(super) fn is_active(&self) -> bool {
-        self.state != TaskState::Waiting || self.plan.has_gpus()
+    /// Whether it takes the slot of its runner, as far as the core knew before this moment: one frame may end
+    /// a call and bring a task.
+    pub(super) fn is_active(&self, now: Time) -> bool {
+        (self.state != TaskState::Waiting && self.went_on != Some(now)) || self.plan.has_gpus()
     }
 }

@@ -26,8 +26,8 @@ impl ApplicationWorld {
         arguments: &Bytes,
         more: &mut Vec<MemberEffect>,
     ) {
-        let tag = decode(arguments).0;
-        let active = self.process(member).tasks.values().filter(|it| it.is_active()).count();
+        let (tag, now) = (decode(arguments).0, self.now);
+        let active = self.process(member).tasks.values().filter(|it| it.is_active(now)).count();
         self.counters.task_starts += 1;
         match self.task_ledger.started(tag, member, active) {
             Ok(again) => self.counters.task_repeats += u64::from(again),
@@ -210,9 +210,10 @@ impl ApplicationWorld {
 
     /// A task goes on, if it waits.
     pub(super) fn poll_task(&mut self, member: AttemptId, ticket: Ticket, more: &mut Vec<MemberEffect>) {
+        let now = self.now;
         let Some(task) = self.task(member, ticket) else { return };
         if task.state == TaskState::Waiting {
-            task.state = TaskState::Active;
+            (task.state, task.went_on) = (TaskState::Active, Some(now));
             self.process(member).core.task_goes_on(ticket, more);
             self.task_goes_on_soon(member, ticket);
         }
