@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::options::TaskOptions;
 use crate::prepared_task::PreparedTask;
 use crate::process::{
-    Answer, CallLimit, Callee, Hold, MemberProcess, OutgoingCall, ReferenceTerms, SentCall, StartedCall,
+    Answer, CallLimit, CalleeKind, Hold, MemberProcess, OutgoingCall, ReferenceTerms, SentCall, StartedCall,
     StreamItem, UnendedCall, WhenFull,
 };
 use crate::values::held;
@@ -244,10 +244,10 @@ impl CallState {
 }
 
 impl PreparedCall {
-    const fn callee(&self) -> Callee {
+    const fn callee(&self) -> CalleeKind {
         match &self.target {
-            PreparedTarget::Method { .. } => Callee::Other,
-            PreparedTarget::Task(_) | PreparedTarget::Stream(_) => Callee::Task,
+            PreparedTarget::Method { .. } => CalleeKind::Other,
+            PreparedTarget::Task(_) | PreparedTarget::Stream(_) => CalleeKind::Task,
         }
     }
 

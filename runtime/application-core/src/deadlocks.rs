@@ -2,7 +2,8 @@
 //!
 //! A runner with GPUs says when its task is blocked, and which classes of runners the task needs. It is
 //! *stuck* if none of these can run anything: all runners of the class are stuck themselves, and the GPUs
-//! that stuck runners hold leave no room for another one. Whatever else holds GPUs may end, so it counts as free.
+//! that stuck runners hold leave no room for another one. Whatever else holds GPUs may end, so it counts as
+//! free.
 //!
 //! What runners have said may be out of date. So those that seem stuck are asked again, and only if all of
 //! them have answered that nothing has changed, were they all blocked at the time of the question.

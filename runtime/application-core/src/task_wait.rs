@@ -4,8 +4,8 @@
 //! and needs GPUs itself, or the task waits for nothing but blocked calls of its own. What it *needs* are the
 //! classes of these runners. Calls without GPUs that have not started are not blocked: whatever runs in a
 //! runner of theirs gives its place to the next one, and more of them can be started. A call that is held
-//! back until references are known is blocked if all of these are calls of the same task: whatever it waits for
-//! besides may fail, and then it ends.
+//! back until references are known is blocked if all of these are calls of the same task: whatever it waits
+//! for besides may fail, and then it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 

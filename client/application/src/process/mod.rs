@@ -37,5 +37,5 @@ pub(crate) use member_process::MemberProcess;
 pub(crate) use member_state::{HostWork, Outlets, ProcessEvent};
 pub(crate) use reference_table::CallLimit;
 pub use running_task::cancelled;
-pub(crate) use running_task::{Callee, RunningTask, UnendedCall};
+pub(crate) use running_task::{CalleeKind, RunningTask, UnendedCall};
 pub(crate) use task_table::TaskStart;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use cohabit_application_core::{HeldId, ObjectId, RequestNumber, Ticket};
 use tokio::sync::oneshot;
 
-use super::running_task::{Callee, UnendedCall};
+use super::running_task::{CalleeKind, UnendedCall};
 
 /// What is known of references, besides the core.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct ReferenceTable {
 #[derive(Debug)]
 pub(super) struct UnknownValue {
     /// Whose it is.
-    pub(super) callee: Callee,
+    pub(super) callee: CalleeKind,
     /// Tells when it is known.
     pub(super) known: oneshot::Receiver<()>,
 }
@@ -104,9 +104,9 @@ impl ReferenceTable {
     }
 
     /// What the present code waits for if it waits for a reference.
-    fn callee(&self, object: ObjectId) -> Callee {
+    fn callee(&self, object: ObjectId) -> CalleeKind {
         let own = self.unended.get(&object).filter(|call| call.is_of_present_code());
-        own.map_or(Callee::Other, UnendedCall::awaited_callee)
+        own.map_or(CalleeKind::Other, UnendedCall::awaited_callee)
     }
 
     /// The handles in a stored object come with the answer to this request.

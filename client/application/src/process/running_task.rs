@@ -39,12 +39,12 @@ pub(crate) struct RunningTask {
 #[derive(Debug)]
 pub(crate) struct UnendedCall {
     caller: Option<Arc<RunningTask>>,
-    callee: Callee,
+    callee: CalleeKind,
 }
 
 /// What a call calls, or whoever waits for a reference waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Callee {
+pub(crate) enum CalleeKind {
     Task,
     /// A task, and the call was polled.
     AwaitedTask,
@@ -151,7 +151,7 @@ impl RunningTask {
 
 impl UnendedCall {
     /// A call that the present code makes.
-    pub(crate) fn begin(callee: Callee) -> UnendedCall {
+    pub(crate) fn begin(callee: CalleeKind) -> UnendedCall {
         let call = UnendedCall { caller: RunningTask::current(), callee };
         call.counter().fetch_add(1, Ordering::Relaxed);
         call.kind_counter().into_iter().for_each(|counter| _ = counter.fetch_add(1, Ordering::Relaxed));
@@ -160,17 +160,17 @@ impl UnendedCall {
 
     /// Somebody waits for it.
     pub(crate) fn awaited(&mut self) {
-        if self.callee == Callee::Task {
-            self.callee = Callee::AwaitedTask;
+        if self.callee == CalleeKind::Task {
+            self.callee = CalleeKind::AwaitedTask;
             self.kind_counter().into_iter().for_each(|counter| _ = counter.fetch_add(1, Ordering::Relaxed));
         }
     }
 
     /// What whoever waits for the value of this call waits for.
-    pub(super) const fn awaited_callee(&self) -> Callee {
+    pub(super) const fn awaited_callee(&self) -> CalleeKind {
         match self.callee {
-            Callee::Task | Callee::AwaitedTask => Callee::AwaitedTask,
-            Callee::Other => Callee::Other,
+            CalleeKind::Task | CalleeKind::AwaitedTask => CalleeKind::AwaitedTask,
+            CalleeKind::Other => CalleeKind::Other,
         }
     }
 
@@ -183,9 +183,9 @@ impl UnendedCall {
     fn kind_counter(&self) -> Option<&AtomicUsize> {
         let caller = self.caller.as_ref()?;
         match self.callee {
-            Callee::Task => None,
-            Callee::AwaitedTask => Some(&caller.awaited_tasks),
-            Callee::Other => Some(&caller.others),
+            CalleeKind::Task => None,
+            CalleeKind::AwaitedTask => Some(&caller.awaited_tasks),
+            CalleeKind::Other => Some(&caller.others),
         }
     }
 
@@ -239,14 +239,14 @@ mod tests {
         let (task, _registration) = RunningTask::new(Ticket(7));
         let mut call = task.run(|| {
             assert!(!cancelled());
-            UnendedCall::begin(Callee::Task)
+            UnendedCall::begin(CalleeKind::Task)
         });
         assert_eq!(call.caller(), Some(Ticket(7)));
         assert!(task.has_unended_calls());
         assert_eq!(task.wait(), TaskWait::Others, "it was started, and something else is waited for");
         call.awaited();
         assert_eq!(task.wait(), TaskWait::Tasks);
-        let of_actor = task.run(|| UnendedCall::begin(Callee::Other));
+        let of_actor = task.run(|| UnendedCall::begin(CalleeKind::Other));
         assert_eq!(task.wait(), TaskWait::Others);
         drop(of_actor);
         assert_eq!(task.wait(), TaskWait::Tasks);
@@ -255,11 +255,11 @@ mod tests {
         drop(of_store);
         assert_eq!(task.wait(), TaskWait::Tasks);
         assert!(task.run(|| call.is_of_present_code()) && !call.is_of_present_code());
-        assert_eq!(call.awaited_callee(), Callee::AwaitedTask);
+        assert_eq!(call.awaited_callee(), CalleeKind::AwaitedTask);
         drop(call);
         assert!(!task.has_unended_calls());
         // One of code that is not known keeps every task from counting as busy.
-        let call = UnendedCall::begin(Callee::Task);
+        let call = UnendedCall::begin(CalleeKind::Task);
         assert_eq!((call.caller(), task.has_unended_calls()), (None, true));
         drop(call);
         assert!(!task.waits_for_others());

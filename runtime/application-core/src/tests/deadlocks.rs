@@ -396,7 +396,7 @@ fn what_the_node_has_no_room_for_is_in_nobodys_way() {
     assert_eq!((it.deadlock(inner), it.started.len()), (None, 3));
 }
 
-/// The two processes of the tests of words that come too late: the runner of a task that waits, and another one.
+/// The processes of the tests of words that come too late: the runner of a task that waits, and another one.
 const RUNNER: AttemptId = JobId::new(5).attempt(1);
 const OTHER: AttemptId = JobId::new(6).attempt(1);
 
