@@ -52,8 +52,10 @@ fn needs_a_gpu() -> u64 {
 async fn main() -> Result<()> {
     let go = std::env::args().nth(1).ok_or("give the file to wait for")?;
     let half = |name: &str| Half::remote(name.to_owned()).name(name).start();
-    let (first, second) = (half("first").await?, half("second").await?);
+    // One after the other, so that what they print has an order.
+    let first = half("first").await?;
     let process = first.process().await?;
+    let second = half("second").await?;
     second.process().await?;
     let third = half("third").await?;
     let held = first.hold(go.clone()).start().await?;
